@@ -7,7 +7,7 @@
 #   %{root} %{build} %{golden} %{python} %{nvcc}            paths
 #   %{plain}                                                a filter that leaves out the structure of ops, for
 #                                                           tests of something else
-# Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun, tsan (g++ has ThreadSanitizer),
+# Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
 # linear mlp gpt2 llama (the model stands in examples/).
 
@@ -78,6 +78,11 @@ if shutil.which("g++") and shutil.which("setarch"):
 if os.environ.get("TRANSFORMERS_PYTHON"):
     config.available_features.add("transformers")
     config.substitutions.append((r"%\{transformers\}", os.environ["TRANSFORMERS_PYTHON"]))
+# PyTorch's launcher, which one test starts programs with.
+torchrun = os.environ.get("TORCHRUN") or shutil.which("torchrun")
+if torchrun:
+    config.available_features.add("torchrun")
+    config.substitutions.append((r"%\{torchrun\}", torchrun))
 if shutil.which("mpirun"):
     config.available_features.add("mpirun")
 if os.path.exists(os.path.join(config.fsdp_build, "data", "digits", "train.safetensors")):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""time_limit.py --seconds S [--name NAME] COMMAND...: runs a command that may not take longer than S seconds of its own.
+"""time_limit.py --seconds S [--name NAME] [--cost FILE] COMMAND...: runs a command that may not take longer than S seconds of its own.
 
 A second in which more threads want to run than there are cores counts as the share of it that one thread gets: with
 eight threads on two cores, a quarter. So the limit means the same on a busy machine, and what hangs still ends.
@@ -8,6 +8,9 @@ Past it, every process below the command is listed and killed, and the status is
 Interrupted by SIGINT, SIGTERM or SIGHUP, or when the process that runs it ends, it kills the same processes: programs that a test has started do
 not go on without it, whatever session they are in.
 
+--cost FILE: appends a line "NAME CLOCK PROCESSOR" with the seconds by the clock and of processor time, of user and system, that the
+command and the processes below it took. Processor time depends little on what else the machine does.
+
 The command has a folder of its own for temporary files: tests that run at the same time must not meet in one (mpirun removes what it
 takes for its last folder there), and what they leave is removed.
 """
@@ -15,6 +18,7 @@ takes for its last folder there), and what they leave is removed.
 import argparse
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -113,15 +117,23 @@ def run(command, seconds, name):
             return STATUS_PAST_LIMIT
 
 
+def note_cost(path, name, clock):
+    taken = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(f"{name} {clock:.2f} {taken.ru_utime + taken.ru_stime:.2f}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--name")
+    parser.add_argument("--cost")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     with tempfile.TemporaryDirectory(prefix="test-", ignore_cleanup_errors=True) as folder:
         os.environ["TMPDIR"] = folder
+        start = time.monotonic()
         try:
             keep_hold_of_descendants()
             status = run(command, options.seconds, options.name or command[0])
@@ -129,6 +141,8 @@ def main():
             print(f"{options.name or command[0]} interrupted by signal {signalled.args[0]}; what runs is ended", file=sys.stderr)
             kill(descendants(psutil.Process())[1:])
             status = 128 + signalled.args[0]
+        if options.cost:
+            note_cost(options.cost, options.name or command[0], time.monotonic() - start)
     if status < 0:  # ended by a signal, as a shell would say it
         print(f"{options.name or command[0]} ended by signal {-status}", file=sys.stderr)
         status = 128 - status

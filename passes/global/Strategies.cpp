@@ -26,8 +26,6 @@ PlacementAttr Strategy::place(LayoutAttr layout, Type element) const {
                             /*accumulate=*/Type(), Reshard::always, {}, ShardingAttr());
 }
 
-ArrayRef<Strategy> mlir::fsdp::getStrategies() { return strategies; }
-
 const Strategy *mlir::fsdp::findStrategy(StringRef name) {
   for (const Strategy &strategy : strategies)
     if (strategy.name == name)

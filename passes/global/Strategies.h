@@ -26,7 +26,6 @@ struct Strategy {
   PlacementAttr place(LayoutAttr layout, Type element) const;
 };
 
-ArrayRef<Strategy> getStrategies();
 /// The strategy called `name`, or null.
 const Strategy *findStrategy(StringRef name);
 /// "ddp, zero1, zero2, fsdp or hsdp"

@@ -13,8 +13,7 @@ using namespace mlir::fsdp::schedule;
 // Memory
 //===----------------------------------------------------------------------===//
 
-RoleMemory::RoleMemory(const Problem &problem, const Role &role, bool planned)
-    : role(role), planned(planned) {
+RoleMemory::RoleMemory(const Problem &problem, const Role &role, bool planned) : role(role) {
   int launches = 0;
   for (const Segment &segment : role.segments) {
     firstLaunch.push_back(launches);

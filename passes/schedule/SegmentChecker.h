@@ -30,13 +30,11 @@ public:
   std::pair<int, int> launchAt(int number) const;
   int64_t addressOf(int buffer) const { return addresses[buffer]; }
   int64_t addressOfCommunicator(int communicator) const { return communicators + communicator; }
-  bool isPlanned() const { return planned; }
   /// At the start of the program: nothing is in flight, and filled buffers are written.
   State makeStart() const;
 
 private:
   const Role &role;
-  bool planned;
   std::vector<int> firstLaunch; ///< of each segment, and the end
   std::vector<int64_t> addresses;
   int64_t communicators, size;

@@ -6,7 +6,6 @@
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/Launcher.h"
-#include "runtime/job/MachineJob.h"
 #include "runtime/job/MachineMemory.h"
 #include "runtime/job/MpiJob.h"
 #include "runtime/job/NodeLocalGroup.h"
@@ -51,7 +50,7 @@ public:
   Parent(SharedSegment &segment, const JobOptions &options)
       : segment_(segment), failure_(segment.failure()), onFailure_(options.onFailure),
         flightRecord_(options.flightRecord), silence_(silenceLimit(options.timeoutSeconds)),
-        ranks_(0, segment.layout().ranks, options.handlesStop),
+        ranks_(segment.layout().ranks, options.handlesStop),
         heard_(static_cast<std::size_t>(segment.layout().ranks), 0), silent_(heard_.size()) {}
 
   /// Starts the ranks; `rankMain` runs in each and gives its exit status.
@@ -280,10 +279,6 @@ int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(
     options.timeoutSeconds = resolveTimeout(asked.timeoutSeconds);
     if (std::optional<LaunchEnvironment> launched = detectLauncher())
       return runLaunched(mesh, options, *launched, body);
-    if (options.machines) {
-      options.identity = identityOf(mesh, asked);
-      return runMachineRanks(mesh, options, *options.machines, body);
-    }
     if (options.transport == Transport::Mpi)
       throw Error(
           format("--communicator=mpi needs a launcher: start with 'mpirun -n %d', or leave the "

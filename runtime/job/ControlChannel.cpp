@@ -38,13 +38,11 @@ struct ControlChannel::Caller {
   char bytes[kFrameOverhead + ConnectRequest::kBytes] = {};
 };
 
-ControlChannel::ControlChannel(Rendezvous rendezvous, double timeoutSeconds,
-                               std::function<void(const Error &)> say)
+ControlChannel::ControlChannel(Rendezvous rendezvous, double timeoutSeconds)
     : rank_(rendezvous.rank), peers_(std::move(rendezvous.peers)), nonce_(rendezvous.nonce),
       token_(std::move(rendezvous.token)), loopbackOnly_(rendezvous.loopbackOnly),
-      silence_(silenceLimit(timeoutSeconds)),
-      say_(say ? std::move(say) : [](const Error &error) { rt::report(error); }),
-      listener_(std::move(rendezvous.listener)), wakes_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      silence_(silenceLimit(timeoutSeconds)), listener_(std::move(rendezvous.listener)),
+      wakes_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   for (std::size_t i = 0; i < rendezvous.lines.size(); ++i)
     if (rendezvous.lines[i]) {
       lines_.emplace_back();
@@ -82,7 +80,7 @@ void ControlChannel::report() {
     if (settled_.waitFor(1, 0.02))
       return;
   if (settled_.value() == 0 && failure_->claimReport())
-    say_(failure_->error());
+    rt::report(failure_->error());
 }
 
 void ControlChannel::finish() {
@@ -214,7 +212,7 @@ void ControlChannel::broadcastFailure() {
   told_ = true;
   const Error error = failure_->error();
   if (rank_ == 0 && failure_->claimReport())
-    say_(error);
+    rt::report(error);
   for (Line &line : lines_)
     send(line, ControlMessage::Failed, &error);
   if (rank_ == 0)

@@ -23,9 +23,7 @@ namespace fsdp::rt {
 /// the connections that other ranks open to this one.
 class ControlChannel {
 public:
-  /// `say` gets the failure in the place of standard error; may be empty.
-  ControlChannel(Rendezvous rendezvous, double timeoutSeconds,
-                 std::function<void(const base::Error &)> say = {});
+  ControlChannel(Rendezvous rendezvous, double timeoutSeconds);
   ~ControlChannel();
 
   /// Starts the thread; failures go to and come from `failure`, which outlives it.
@@ -71,7 +69,6 @@ private:
   const std::string token_;
   const bool loopbackOnly_;
   const double silence_;
-  const std::function<void(const base::Error &)> say_;
   Socket listener_, wakes_;
   std::vector<Line> lines_;
   std::vector<std::unique_ptr<Caller>> callers_;

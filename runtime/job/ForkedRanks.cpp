@@ -37,8 +37,8 @@ bool endsProcess(int number) {
 
 } // namespace
 
-ForkedRanks::ForkedRanks(int first, int count, bool handlesStop)
-    : first_(first), handlesStop_(handlesStop), children_(static_cast<std::size_t>(count)) {
+ForkedRanks::ForkedRanks(int count, bool handlesStop)
+    : handlesStop_(handlesStop), children_(static_cast<std::size_t>(count)) {
   sigemptyset(&awaited_);
   sigaddset(&awaited_, SIGCHLD);
   for (int number : {SIGHUP, SIGINT, SIGTERM})
@@ -57,7 +57,7 @@ void ForkedRanks::start(const std::function<int(int)> &rankMain) {
   std::fflush(nullptr); // or every rank would print what is buffered here
   const pid_t self = getpid();
   for (std::size_t i = 0; i < children_.size(); ++i) {
-    const int rank = first_ + static_cast<int>(i);
+    const int rank = static_cast<int>(i);
     const pid_t pid = fork();
     if (pid < 0)
       throw Error(format("cannot start the process of rank %d: %s", rank, std::strerror(errno)));
@@ -111,7 +111,7 @@ bool ForkedRanks::reap(const std::function<void(int rank, int status)> &ended) {
       continue;
     }
     children_[i] = 0;
-    ended(first_ + static_cast<int>(i), status);
+    ended(static_cast<int>(i), status);
   }
   return alive;
 }
@@ -145,12 +145,12 @@ void ForkedRanks::leave() {
                    "note: rank %d (process %d) has not ended %g s after it was killed: it waits in "
                    "the system, as for a disk that does not answer, "
                    "and is left\n",
-                   first_ + static_cast<int>(i), static_cast<int>(child), kEnding);
+                   static_cast<int>(i), static_cast<int>(child), kEnding);
 }
 
 void ForkedRanks::killOne(int rank) {
   if (runs(rank))
-    kill(children_[static_cast<std::size_t>(rank - first_)], SIGKILL);
+    kill(children_[static_cast<std::size_t>(rank)], SIGKILL);
 }
 
 int ForkedRanks::statusOfEnd() {

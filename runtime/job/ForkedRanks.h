@@ -17,14 +17,13 @@ namespace fsdp::rt {
 class ForkedRanks {
 public:
   /// `handlesStop`: SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h).
-  ForkedRanks(int first, int count, bool handlesStop);
+  ForkedRanks(int count, bool handlesStop);
   ~ForkedRanks();
   ForkedRanks(const ForkedRanks &) = delete;
   ForkedRanks &operator=(const ForkedRanks &) = delete;
 
-  /// Forks the ranks `first` to `first + count - 1`; `rankMain` runs in each and gives its exit
-  /// status. They end with this process, whatever ends it. Errors: a process that cannot be
-  /// started; those before it run.
+  /// Forks the ranks; `rankMain` runs in each and gives its exit status. They end with this
+  /// process, whatever ends it. Errors: a process that cannot be started; those before it run.
   void start(const std::function<int(int)> &rankMain);
   /// Waits for a rank to end, or for a signal, which it passes on; `seconds` < 1 at most.
   void await(double seconds);
@@ -40,7 +39,7 @@ public:
   void leave();
   /// Kills one; works on a stopped process too.
   void killOne(int rank);
-  bool runs(int rank) const { return children_[static_cast<std::size_t>(rank - first_)] > 0; }
+  bool runs(int rank) const { return children_[static_cast<std::size_t>(rank)] > 0; }
 
   /// A signal that ends the job at once has come, and ranks that go on are killed.
   bool isEnded() const { return endedBy_ != 0; }
@@ -51,7 +50,6 @@ public:
   int statusOfEnd();
 
 private:
-  int first_;
   bool handlesStop_;
   std::vector<pid_t> children_;
   sigset_t awaited_, before_;

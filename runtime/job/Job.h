@@ -10,14 +10,11 @@
 #include "runtime/job/RunIdentity.h"
 #include "runtime/program/Mesh.h"
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 
 namespace fsdp::rt {
-
-class Machines;
 
 /// Channels of a communicator, and so the most streams of a program.
 constexpr int kChannels = 16;
@@ -45,15 +42,9 @@ struct JobOptions {
   /// SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h): they may go on for as
   /// long as they need.
   bool handlesStop = false;
-  /// The other machines, where each has one process that forks its share of the ranks; null where
-  /// nobody has said so.
-  Machines *machines = nullptr;
   /// Where the ranks are forked, a mesh of one is too, and the job's failure goes here instead of
   /// being printed.
   std::function<void(const base::Error &)> onFailure;
-  /// A number in memory that ranks share with the process that forks them; once an attempt has
-  /// ended, that of machine 0 on all machines. Null: none.
-  std::atomic<std::int32_t> *progress = nullptr;
   /// Ranks of several machines may meet without a token (JobToken.h).
   bool trustNetwork = false;
   /// This rank's index among the ranks of its machine; set by runRanks.

@@ -1,5 +1,6 @@
 #include "runtime/job/Launcher.h"
 #include "base/Error.h"
+#include "base/PrintableText.h"
 #include "runtime/job/Process.h"
 
 #include <cstdlib>
@@ -64,6 +65,16 @@ void findPort(const Reader &read, LaunchEnvironment &found) {
   found.port += found.port < kLast ? 1 : -1;
 }
 
+/// A process without a launcher runs on this machine only.
+void requireOneMachine(const Reader &read) {
+  const std::string nodes = read.text("NNODES");
+  if (!nodes.empty() && nodes != "1")
+    throw Error(format("NNODES is '%s', but no launcher has started this process, which alone runs "
+                       "on one machine: start it with torchrun, mpirun or srun on the machines of "
+                       "the job, or unset NNODES to run on this machine only",
+                       printable(nodes, 64).c_str()));
+}
+
 } // namespace
 
 std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) {
@@ -94,6 +105,7 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
     size = read.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
     found.key = read.text("SLURM_JOB_ID") + "-" + read.text("SLURM_STEP_ID");
   } else {
+    requireOneMachine(read);
     return std::nullopt;
   }
   found.size = read.number(size, 1, kMostRanks, 1);
@@ -114,33 +126,8 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
   return found;
 }
 
-std::optional<LaunchEnvironment> detectMachines(const Environment &environment) {
-  Reader read(environment);
-  if (!read.has("NNODES") || detectLauncher(environment))
-    return std::nullopt;
-  LaunchEnvironment found;
-  found.by = "NNODES";
-  found.size = read.number("NNODES", 1, kMostRanks, 1);
-  if (found.size == 1)
-    return std::nullopt;
-  for (const char *name : {"NODE_RANK", "MASTER_ADDR"})
-    if (!read.has(name))
-      throw Error(format("NNODES says that the job has %d machines, but %s is not set: set "
-                         "NODE_RANK to this machine's number, "
-                         "from 0, and MASTER_ADDR to the address of machine 0; or unset NNODES to "
-                         "run on this machine alone",
-                         found.size, name));
-  found.rank = read.number("NODE_RANK", 0, found.size - 1, 0);
-  found.address = read.text("MASTER_ADDR");
-  found.localSize = 0;
-  findPort(read, found);
-  return found;
-}
-
 static const char *valueOf(const char *name) { return std::getenv(name); }
 
 std::optional<LaunchEnvironment> detectLauncher() { return detectLauncher(valueOf); }
-
-std::optional<LaunchEnvironment> detectMachines() { return detectMachines(valueOf); }
 
 } // namespace fsdp::rt

@@ -23,9 +23,6 @@ struct LaunchEnvironment {
   std::string address;
   int port = 0;
   std::string portFrom;
-  /// Which start of the same job this is, where it may be started again; ranks of others are
-  /// strangers.
-  std::string attempt;
 
   bool oneMachine() const { return localSize == size; }
 };
@@ -34,18 +31,13 @@ struct LaunchEnvironment {
 using Environment = std::function<const char *(const char *)>;
 
 /// Reads the launchers' variables, in the order torchrun, Open MPI, PMI, Slurm; nothing when this
-/// process was started alone. Errors: a variable that is no number or lies outside its range.
-/// [Note: the port] torchrun's own store listens on MASTER_PORT where it is the agent's
-/// (TORCHELASTIC_USE_AGENT_STORE): then it is the next one.
+/// process was started alone. Errors: a variable that is no number or lies outside its range;
+/// NNODES for several machines where this process was started alone. [Note: the port] torchrun's
+/// own store listens on MASTER_PORT where it is the agent's (TORCHELASTIC_USE_AGENT_STORE): then it
+/// is the next one.
 std::optional<LaunchEnvironment> detectLauncher(const Environment &environment);
 /// The same from this process's environment.
 std::optional<LaunchEnvironment> detectLauncher();
-
-/// Where NNODES says that a job has several machines: NODE_RANK and NNODES as rank and size, of
-/// which each machine has one process. Nothing on one machine, and in a process that is a rank
-/// itself. Errors: a variable that is missing, is no number or lies outside its range.
-std::optional<LaunchEnvironment> detectMachines(const Environment &environment);
-std::optional<LaunchEnvironment> detectMachines();
 
 } // namespace fsdp::rt
 

@@ -61,7 +61,7 @@ RunIdentity RunIdentity::parse(std::string_view text) {
   return identity;
 }
 
-std::string RunIdentity::differenceFrom(const RunIdentity &first, int rank, const char *who) const {
+std::string RunIdentity::differenceFrom(const RunIdentity &first, int rank) const {
   std::string here, there;
   const auto note = [](std::string &text, const Field &field) {
     text += (text.empty() ? "" : " and ") + phrase(field);
@@ -91,8 +91,8 @@ std::string RunIdentity::differenceFrom(const RunIdentity &first, int rank, cons
   if (here.empty())
     return "";
   return format(
-      "%s %d was started %s, %s 0 %s; start all %ss with the same program, options and files", who,
-      rank, here.c_str(), who, there.c_str(), who);
+      "rank %d was started %s, rank 0 %s; start all ranks with the same program, options and files",
+      rank, here.c_str(), there.c_str());
 }
 
 std::uint64_t contentDigest(std::string_view bytes, std::uint64_t seed) {

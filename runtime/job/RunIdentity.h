@@ -34,8 +34,7 @@ public:
 
   /// "rank 1 was started with --lr 0.1, rank 0 with --lr 0.01; start all …": every field in which
   /// this one, of `rank`, differs from rank 0's. Empty where none does.
-  /// `who`: what `rank` counts, where that is not ranks.
-  std::string differenceFrom(const RunIdentity &first, int rank, const char *who = "rank") const;
+  std::string differenceFrom(const RunIdentity &first, int rank) const;
 
 private:
   std::vector<Field> fields_;

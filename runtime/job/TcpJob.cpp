@@ -83,12 +83,11 @@ private:
 };
 
 // Which of the jobs on these machines a rank belongs to, for a person to read.
-std::string jobOf(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched) {
+std::string jobOf(const Mesh &mesh, const JobOptions &options) {
   std::string text = format("'%s' of mesh '%s'", options.program, mesh.describe().c_str());
   for (const char *name : {"TORCHELASTIC_RUN_ID", "FSDP_JOB_ID"})
     if (const char *value = std::getenv(name))
       text += format(" with %s '%s'", name, value);
-  text += launched.attempt;
   return printable(text, 200);
 }
 
@@ -101,22 +100,18 @@ void allowManyConnections() {
   }
 }
 
-int end(const RendezvousError &error, int rank, int localRank, const JobOptions &options) {
+int end(const RendezvousError &error, int rank, int localRank) {
   const bool tells = error.teller() == RendezvousError::ThisRank ||
                      (error.teller() == RendezvousError::FirstRank && rank == 0) ||
                      (error.teller() == RendezvousError::FirstOfMachine && localRank <= 0);
-  int status = error.status();
-  if (options.onFailure && tells)
-    options.onFailure(error);
-  else if (!options.onFailure && tells)
-    status = report(error);
-  else if (!options.onFailure &&
-           error.teller() == RendezvousError::FirstRank) // which has been there, and says it
+  if (tells)
+    report(error);
+  else if (error.teller() == RendezvousError::FirstRank) // which has been there, and says it
     usleep(2'000'000);
-  else if (!options.onFailure)
-    status = reportByFirst(error, std::max(rank, 1));
+  else
+    reportByFirst(error, std::max(rank, 1));
   error.tellOthers();
-  return status;
+  return error.status();
 }
 
 SharedSegment segmentOf(const Mesh &mesh, const JobOptions &options, int rank,
@@ -137,7 +132,7 @@ SharedSegment segmentOf(const Mesh &mesh, const JobOptions &options, int rank,
 } // namespace
 
 int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironment &launched,
-               const std::function<int(Job &)> &body, Socket listener) {
+               const std::function<int(Job &)> &body) {
   const int rank = launched.rank;
   allowManyConnections();
   JoinRequest self;
@@ -147,7 +142,7 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   if (asked.transport == Transport::Tcp)
     self.machine += format("-%d", rank);
   self.host = hostName();
-  self.job = jobOf(mesh, asked, launched);
+  self.job = jobOf(mesh, asked);
   self.identity = asked.identity;
   Rendezvous met;
   try {
@@ -155,12 +150,12 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
     requireToken(launched, token, asked.trustNetwork);
     met = rendezvous({launched.address, launched.port, launched.portFrom, token,
                       token.empty() && !asked.trustNetwork},
-                     self, asked.timeoutSeconds, std::move(listener));
+                     self, asked.timeoutSeconds);
   } catch (const RendezvousError &error) {
-    return end(error, rank, launched.localRank, asked);
+    return end(error, rank, launched.localRank);
   } catch (const Error &error) {
     return end(RendezvousError(error.what(), RendezvousError::FirstOfMachine), rank,
-               launched.localRank, asked);
+               launched.localRank);
   }
   const Neighbourhood here(met.peers, rank);
   JobOptions options = asked;
@@ -171,18 +166,17 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   } catch (const Error &error) {
     Failure failure;
     failure.raise(error.at(rank, ""));
-    ControlChannel control(std::move(met), asked.timeoutSeconds, asked.onFailure);
+    ControlChannel control(std::move(met), asked.timeoutSeconds);
     control.start(failure);
     control.report();
     return error.status();
   }
-  ControlChannel control(std::move(met), asked.timeoutSeconds, asked.onFailure);
+  ControlChannel control(std::move(met), asked.timeoutSeconds);
   TcpJob job(mesh, options, rank, *segment, here, control);
   try {
     control.start(job.failure());
   } catch (const Error &error) {
-    return asked.onFailure ? (asked.onFailure(error.at(rank, "")), error.status())
-                           : report(error.at(rank, ""));
+    return report(error.at(rank, ""));
   }
   const int record = here.alone() ? 0 : rank;
   const Supervision supervision{here.alone() ? -1 : here.next(),

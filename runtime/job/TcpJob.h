@@ -10,10 +10,8 @@ namespace fsdp::rt {
 
 /// Runs `body` as a rank of a launcher's job whose ranks meet at `launched.address`, and returns
 /// the exit status. Ranks of one machine share memory, unless the options ask for TCP everywhere.
-/// With `options.onFailure` the failure that this rank would print goes there. `listener`: where
-/// rank 0 listens already.
 int runTcpRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
-               const std::function<int(Job &)> &body, Socket listener = {});
+               const std::function<int(Job &)> &body);
 
 } // namespace fsdp::rt
 

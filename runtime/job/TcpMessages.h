@@ -133,30 +133,6 @@ struct ControlMessage {
   static constexpr std::size_t kMalformed = ~std::size_t(0);
 };
 
-/// What the processes that fork the ranks of a job's machines say to each other (Machines.h):
-/// machine 0 to all others, and they to it.
-struct MachineMessage {
-  enum Kind : std::uint32_t {
-    Alive,
-    Begin,  ///< machine 0: fork the ranks of `attempt`, which meet at `port`
-    Failed, ///< one of the attempt's ranks has failed with `error`; the others are to end
-    Ended,  ///< the ranks of this machine have ended with `status`
-    Result, ///< machine 0: those of all machines have. `isLast`: no other attempt can follow
-  };
-  Kind kind = Alive;
-  int attempt = 0, port = 0, status = 0;
-  bool isLast = false;
-  int progress = 0;                 ///< Machines::Result::progress
-  std::optional<base::Error> error; ///< Failed; Ended and Result of an attempt that has failed
-
-  static constexpr std::size_t kMost = 2048;
-  /// The message's bytes.
-  std::string encode() const;
-  /// As ControlMessage::decode, of a job of that many ranks.
-  static std::size_t decode(std::string_view got, int ranks, MachineMessage &message);
-  static constexpr std::size_t kMalformed = ~std::size_t(0);
-};
-
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_JOB_TCPMESSAGES_H

@@ -52,9 +52,9 @@ public:
     const double deadline = now() + seconds_;
     while (!missing().empty()) {
       if (now() > deadline)
-        throw failure(format("timed out after %g s at %s, waiting for %s %s of %d%s "
+        throw failure(format("timed out after %g s at %s, waiting for rank %s of %d%s "
                              "(--timeout sets the timeout in seconds)",
-                             seconds_, at_.c_str(), place_.who, list(missing()).c_str(), self_.size,
+                             seconds_, at_.c_str(), list(missing()).c_str(), self_.size,
                              refused_.empty() ? "" : ("; rejected: " + refused_).c_str()));
       poll();
       serve();
@@ -113,7 +113,7 @@ private:
     char nothing;
     for (std::size_t rank = 1; rank < lines_.size(); ++rank)
       if (lines_[rank] && lines_[rank].receive(&nothing, 1) == Socket::kEnded)
-        fail(format("%s %zu on '%s' disconnected while the job was starting", place_.who, rank,
+        fail(format("rank %zu on '%s' disconnected while the job was starting", rank,
                     ranks_[rank].host.c_str()));
   }
 
@@ -183,8 +183,7 @@ private:
       answer(lines_[rank], request->nonce, {JoinAnswer::Failed, 0, failed_, {}});
       return;
     }
-    const std::string difference =
-        request->identity.differenceFrom(self_.identity, request->rank, place_.who);
+    const std::string difference = request->identity.differenceFrom(self_.identity, request->rank);
     if (!difference.empty())
       fail(difference);
     answer(lines_[rank], request->nonce, {JoinAnswer::Welcome, 0, "", {}});
@@ -197,20 +196,19 @@ private:
 
   /// Why a guest is none of the ranks that have to come; empty for one of them.
   std::string strangerFault(const JoinRequest &request) const {
-    const std::string who = format("%s %d on '%s'", place_.who, request.rank, request.host.c_str());
+    const std::string who = format("rank %d on '%s'", request.rank, request.host.c_str());
     if (request.size != self_.size || request.job != self_.job)
-      return format("%s runs another program, or belongs to another job: got %s on %d %ss, "
+      return format("%s runs another program, or belongs to another job: got %s on %d ranks, "
                     "expected %s on %d, at %s",
-                    who.c_str(), request.job.c_str(), request.size, place_.who, self_.job.c_str(),
-                    self_.size, at_.c_str());
+                    who.c_str(), request.job.c_str(), request.size, self_.job.c_str(), self_.size,
+                    at_.c_str());
     if (request.rank < 1 || request.rank >= self_.size)
-      return format("%s is not one of the %ss 1 to %d expected at %s", who.c_str(), place_.who,
+      return format("%s is not one of the ranks 1 to %d expected at %s", who.c_str(),
                     self_.size - 1, at_.c_str());
     if (lines_[static_cast<std::size_t>(request.rank)])
-      return format("%s has already joined at %s, from '%s': %s must differ on every process",
+      return format("%s has already joined at %s, from '%s': RANK must differ on every process",
                     who.c_str(), at_.c_str(),
-                    ranks_[static_cast<std::size_t>(request.rank)].host.c_str(),
-                    std::strcmp(place_.who, "rank") == 0 ? "RANK" : "NODE_RANK");
+                    ranks_[static_cast<std::size_t>(request.rank)].host.c_str());
     return "";
   }
 
@@ -253,7 +251,7 @@ private:
     }
     for (std::size_t rank = 1; rank < lines_.size(); ++rank)
       if (!answer(lines_[rank], ranks_[rank].nonce, found))
-        fail(format("%s %zu on '%s' disconnected while the job was starting", place_.who, rank,
+        fail(format("rank %zu on '%s' disconnected while the job was starting", rank,
                     ranks_[rank].host.c_str()));
     Rendezvous result;
     result.peers = std::move(found.peers);
@@ -291,9 +289,9 @@ public:
     // Rank 0 gives up first, and says who is missing.
     const std::optional<JoinAnswer> answer = receiveAnswer(line, seconds + kPatience);
     if (!answer)
-      throw RendezvousError(format("%s 0 at %s disconnected while the job was starting", place_.who,
-                                   place_.describe().c_str()),
-                            RendezvousError::FirstOfMachine);
+      throw RendezvousError(
+          format("rank 0 at %s disconnected while the job was starting", place_.describe().c_str()),
+          RendezvousError::FirstOfMachine);
     if (answer->what != JoinAnswer::AllHere)
       throw RendezvousError(answer->reason, RendezvousError::FirstRank);
     result.nonce = answer->nonce;
@@ -315,10 +313,9 @@ private:
       return std::nullopt;
     const auto payload = came ? openFrame(frame, place_.token, self_.nonce) : std::nullopt;
     if (!payload)
-      throw RendezvousError(format("%s 0 at %s has a different FSDP_JOB_TOKEN than %s %d: set "
-                                   "it to the same secret on every %s",
-                                   place_.who, place_.describe().c_str(), place_.who, self_.rank,
-                                   place_.who),
+      throw RendezvousError(format("rank 0 at %s has a different FSDP_JOB_TOKEN than rank %d: set "
+                                   "it to the same secret on every rank",
+                                   place_.describe().c_str(), self_.rank),
                             RendezvousError::ThisRank);
     return JoinAnswer::decode(*payload, self_.size);
   }
@@ -362,9 +359,9 @@ private:
       usleep(pause);
     }
     throw RendezvousError(
-        format("timed out after %g s waiting for %s 0 at %s: %s (MASTER_ADDR and FSDP_PORT give "
+        format("timed out after %g s waiting for rank 0 at %s: %s (MASTER_ADDR and FSDP_PORT give "
                "its address, --timeout sets the timeout in seconds)",
-               seconds, place_.who, place_.describe().c_str(), reason_.c_str()),
+               seconds, place_.describe().c_str(), reason_.c_str()),
         RendezvousError::FirstOfMachine);
   }
 
@@ -373,16 +370,16 @@ private:
   std::string reason_;
 };
 
-Rendezvous meet(const RendezvousPlace &place, JoinRequest &self, double seconds, Socket listener) {
+Rendezvous meet(const RendezvousPlace &place, JoinRequest &self, double seconds) {
   if (self.rank > 0)
     return Visitor(place, self).run(seconds);
+  Socket listener;
   try {
-    if (!listener)
-      listener = listenOn(place.port);
+    listener = listenOn(place.port);
   } catch (const Error &error) {
     throw RendezvousError(format("%s; it is the port of %s, where the ranks of all machines "
-                                 "connect: set FSDP_PORT to a free one for every %s",
-                                 error.what(), place.describe().c_str(), place.who),
+                                 "connect: set FSDP_PORT to a free one for every rank",
+                                 error.what(), place.describe().c_str()),
                           RendezvousError::ThisRank);
   }
   return std::make_shared<Host>(place, self, std::move(listener), seconds)->run();
@@ -394,12 +391,11 @@ std::string RendezvousPlace::describe() const {
   return format("%s:%d (%s)", host.c_str(), port, portFrom.c_str());
 }
 
-Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds,
-                      Socket listener) {
+Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds) {
   // As the others see it.
   self.machine = printable(self.machine, JoinRequest::kMostOfMachine);
   self.host = printableHost(self.host);
-  Rendezvous result = meet(place, self, seconds, std::move(listener));
+  Rendezvous result = meet(place, self, seconds);
   result.rank = self.rank;
   result.token = place.token;
   result.loopbackOnly = place.loopbackOnly;

@@ -29,8 +29,6 @@ struct RendezvousPlace {
   std::string token;
   /// Takes connections of this machine only.
   bool loopbackOnly = false;
-  /// What meets there, for messages: ranks, or machines.
-  const char *who = "rank";
 
   /// "node0:29501 (MASTER_PORT)"
   std::string describe() const;
@@ -73,9 +71,7 @@ private:
 /// Returns when all ranks have come; `self.port` and `self.nonce` are filled in. Throws
 /// RendezvousError after `seconds` with the ranks that are missing, or at once when this rank is
 /// none of the job's, or one of the job's was started otherwise than rank 0.
-/// `listener`: rank 0's, where it listens already.
-Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds,
-                      Socket listener = {});
+Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds);
 
 /// The same text on ranks that can share memory: this boot of this kernel, its /dev/shm, process
 /// ids and user. FSDP_MACHINE in its place where that is set.

@@ -8,7 +8,6 @@
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/Launcher.h"
-#include "runtime/job/Machines.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
 #include "runtime/train/CommandLine.h"
@@ -83,9 +82,7 @@ int runTraining(Plans plans, int argc, char **argv) {
     const Program &program = pickPlan(plans, options.plan);
     if (!options.save.empty())
       checkRoot(options.save, program);
-    const std::optional<LaunchEnvironment> several = detectMachines();
-    target::requireDevices(target::jobOptions(program, options.communicator),
-                           worldSize(program) / (several ? several->size : 1));
+    target::requireDevices(target::jobOptions(program, options.communicator), worldSize(program));
     std::vector<NamedFile> files;
     const RunOutputs outputs = openOutputs(options, files);
     RunSources sources = openSources(program, options);
@@ -94,51 +91,44 @@ int runTraining(Plans plans, int argc, char **argv) {
         files.push_back(NamedFile::input("--init", path));
     checkDistinct(files);
     checkFlightRecord(options, files);
-    const bool isLaunched = detectLauncher() || several;
+    const bool isLaunched = detectLauncher().has_value();
     if (isLaunched || !options.save.empty() || options.logHeader)
       sources.contents = RunContents::of(options, sources.weights.get());
     const std::int64_t steps = stepCount(program, options, sources);
     warnOfWarmup(program, steps);
     if (!options.save.empty())
       handleStopSignals();
-    std::optional<Machines> machines;
-    if (several)
-      machines.emplace(*several);
-    const int count = machines ? machines->count() : 1;
     if (options.maxRestarts)
-      requireSupervision(plans, program, options, count);
+      requireSupervision(plans, program, options);
     RunStart runStart;
-    return runSupervised(
-        plans, program, options, count, [&](const Program &plan, std::string &cause) {
-          if (options.restarts) // before this process waits for that disk
-            requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
-          if (options.maxRestarts && (!several || several->rank == 0))
-            runStart.lock(options.save);
-          if (options.restarts)
-            sources.checkpoints = runStart.hasOpened()
-                                      ? runStart.candidates(options.save, sources.checkpoints)
-                                      : findCheckpoints(plan, options);
-          JobOptions job = target::jobOptions(plan, options.communicator);
-          job.trustNetwork = options.trustNetwork;
-          job.machines = machines ? &*machines : nullptr;
-          job.progress = &runStart.progress();
-          if (isLaunched) // or ranks are forked, with these very options
-            job.identity = identityOfTraining(plan, options, steps, sources.contents,
-                                              describeResumed(sources.checkpoints));
-          job.timeoutSeconds = options.timeout.value_or(0);
-          job.handlesStop = !options.save.empty();
-          job.flightRecord = options.flightRecordFile();
-          if (options.maxRestarts)
-            job.onFailure = [&](const Error &error) {
-              if (error.isRefusal())
-                report(error); // again it would be refused again
-              else
-                cause = error.describe();
-            };
-          return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
-            return train(plan, options, sources, outputs, runStart, steps, rank);
-          });
-        });
+    return runSupervised(plans, program, options, [&](const Program &plan, std::string &cause) {
+      if (options.restarts) // before this process waits for that disk
+        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
+      if (options.maxRestarts)
+        runStart.lock(options.save);
+      if (options.restarts)
+        sources.checkpoints = runStart.hasOpened()
+                                  ? runStart.candidates(options.save, sources.checkpoints)
+                                  : findCheckpoints(plan, options);
+      JobOptions job = target::jobOptions(plan, options.communicator);
+      job.trustNetwork = options.trustNetwork;
+      if (isLaunched) // or ranks are forked, with these very options
+        job.identity = identityOfTraining(plan, options, steps, sources.contents,
+                                          describeResumed(sources.checkpoints));
+      job.timeoutSeconds = options.timeout.value_or(0);
+      job.handlesStop = !options.save.empty();
+      job.flightRecord = options.flightRecordFile();
+      if (options.maxRestarts)
+        job.onFailure = [&](const Error &error) {
+          if (error.isRefusal())
+            report(error); // again it would be refused again
+          else
+            cause = error.describe();
+        };
+      return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
+        return train(plan, options, sources, outputs, runStart, steps, rank);
+      });
+    });
   } catch (const NoPlan &none) {
     return reportByFirst(none.error, none.rank);
   } catch (const Error &error) {

@@ -58,10 +58,10 @@ const Program *planFor(Plans plans, int ranks) {
   return firstOf(plans, [&](const Program &plan) { return worldSize(plan) == ranks; });
 }
 
-const Program *planBelow(Plans plans, int ranks, int machines) {
+const Program *planBelow(Plans plans, int ranks) {
   int most = 0;
   for (const Program *plan : plans)
-    if (worldSize(*plan) < ranks && worldSize(*plan) % machines == 0)
+    if (worldSize(*plan) < ranks)
       most = std::max(most, worldSize(*plan));
   return planFor(plans, most);
 }

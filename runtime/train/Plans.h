@@ -20,9 +20,8 @@ std::string describePlans(Plans plans);
 const Program *planNamed(Plans plans, const std::string &text);
 /// The first of the plans for `ranks` ranks; null where there is none.
 const Program *planFor(Plans plans, int ranks);
-/// The first of the plans for the most ranks below `ranks` that so many machines share evenly; null
-/// where there is none.
-const Program *planBelow(Plans plans, int ranks, int machines = 1);
+/// The first of the plans for the most ranks below `ranks`; null where there is none.
+const Program *planBelow(Plans plans, int ranks);
 
 /// That a launcher has started ranks for which there is no plan; every rank of the job finds it.
 struct NoPlan {

@@ -44,8 +44,6 @@ public:
 
   // In the process that restarts.
 
-  /// Whether the files are open, for jobs of several machines to agree on (JobOptions::progress).
-  std::atomic<std::int32_t> &progress() { return shared.isOpen; }
   /// What the next attempt may go on from when the files are open: what the run has saved in
   /// `root`, the latest first, and what it began with, one of `candidates`, those of the attempt
   /// before.

@@ -13,7 +13,7 @@ namespace fsdp::rt {
 
 using namespace base;
 
-void requireSupervision(Plans plans, const Program &plan, const Options &options, int machines) {
+void requireSupervision(Plans plans, const Program &plan, const Options &options) {
   const std::optional<LaunchEnvironment> launched = detectLauncher();
   if (launched || options.communicator == "loopback")
     throw Error(format("--max-restarts restarts ranks that the program starts as processes of its "
@@ -23,26 +23,22 @@ void requireSupervision(Plans plans, const Program &plan, const Options &options
                                 : "with --communicator=loopback they are threads",
                        launched ? "let the launcher restart the job" : "start the program again"),
                 kExitBadCommandLine);
-  if (options.elastic && !planBelow(plans, worldSize(plan), machines))
+  if (options.elastic && !planBelow(plans, worldSize(plan)))
     throw Error(
-        format("got --elastic, but no plan of this program has fewer ranks than %s%s (its plans: "
+        format("got --elastic, but no plan of this program has fewer ranks than %s (its plans: "
                "%s): compile it with "
                "more, --mesh='%s|AXIS=SIZE,...', or leave the option out",
-               meshOf(plan).c_str(),
-               machines > 1 ? format(", for %d machines to share evenly", machines).c_str() : "",
-               describePlans(plans).c_str(), meshOf(plan).c_str()),
+               meshOf(plan).c_str(), describePlans(plans).c_str(), meshOf(plan).c_str()),
         kExitBadCommandLine);
 }
 
-int runSupervised(Plans plans, const Program &first, Options &options, int machines,
-                  const RunJob &runJob) {
+int runSupervised(Plans plans, const Program &first, Options &options, const RunJob &runJob) {
   for (const Program *plan = &first;;) {
     std::string cause;
     const int status = runJob(*plan, cause);
     if (status == kExitDone || isStatusOfSignal(status) || cause.empty())
       return status;
-    if (machines == 1 &&
-        stopRequest().signal) { // several machines have agreed on it: their cause is empty
+    if (stopRequest().signal) {
       std::fprintf(stderr, "error: %s%s\n", cause.c_str(), kNotRestartedAfterSignal);
       return status;
     }
@@ -53,7 +49,7 @@ int runSupervised(Plans plans, const Program &first, Options &options, int machi
     }
     std::string as;
     if (options.elastic) {
-      const Program *smaller = planBelow(plans, worldSize(*plan), machines);
+      const Program *smaller = planBelow(plans, worldSize(*plan));
       plan = smaller ? smaller : plan;
       as = (smaller ? ", on the mesh " : ", without a plan for fewer ranks again on the mesh ") +
            meshOf(*plan);

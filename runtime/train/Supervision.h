@@ -10,9 +10,9 @@
 
 namespace fsdp::rt {
 
-/// Errors: --max-restarts where somebody else has started the ranks; --elastic where no plan that
-/// so many machines share evenly has fewer ranks than `plan`.
-void requireSupervision(Plans plans, const Program &plan, const Options &options, int machines);
+/// Errors: --max-restarts where somebody else has started the ranks; --elastic where no plan
+/// has fewer ranks than `plan`.
+void requireSupervision(Plans plans, const Program &plan, const Options &options);
 
 /// Runs one job of `plan`; `cause` becomes that of a failure, which then was not printed. Returns
 /// the status.
@@ -22,10 +22,8 @@ using RunJob = std::function<int(const Program &plan, std::string &cause)>;
 /// fewer ranks where there is a plan for them. `options` are those of the next run: as they were
 /// given, but for the number of restarts and the last one's cause; what it continues from is
 /// RunStart's. Returns the last status. A signal that asks for the end of the run (StopSignals.h)
-/// ends it: no failure after it is followed by a restart. With several machines each has a process
-/// that does this; as all get the same status and cause, all decide the same.
-int runSupervised(Plans plans, const Program &first, Options &options, int machines,
-                  const RunJob &runJob);
+/// ends it: no failure after it is followed by a restart.
+int runSupervised(Plans plans, const Program &first, Options &options, const RunJob &runJob);
 
 } // namespace fsdp::rt
 

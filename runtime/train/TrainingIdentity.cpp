@@ -49,14 +49,10 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--init", describe(contents.init));
   identity.add("--save", flag(!options.save.empty()));
   identity.add("--save-every", options.saveEvery ? Value(number(options.saveEvery)) : std::nullopt);
-  identity.add("--max-restarts",
-               options.maxRestarts ? Value(number(options.maxRestarts)) : std::nullopt);
-  identity.add("--elastic", flag(options.elastic));
   identity.add("--save-async", flag(options.saveAsync));
   identity.add("--save-errors",
                options.saveErrors == "stop" ? std::nullopt : Value(options.saveErrors));
-  identity.add("--resume",
-               options.resume.empty() && !options.restarts ? std::nullopt : Value(resumed));
+  identity.add("--resume", options.resume.empty() ? std::nullopt : Value(resumed));
   identity.add("--start-over", flag(options.startOver));
   identity.add("--allow-model-change", flag(options.allowModelChange));
   identity.add("--export", flag(!options.exportTo.empty()));

@@ -106,11 +106,20 @@ def launchers_restart_by_themselves(runs, programs):
                    "let the launcher restart the job, with --resume=latest"))
 
 
+def several_machines_need_a_launcher(runs, programs):
+    runs.run(programs["two"], "--save", runs.at("nodes"), "--max-restarts", 3, status=1,
+             env={**os.environ, "NNODES": "2", "NODE_RANK": "0", "MASTER_ADDR": "127.0.0.1"},
+             says=("error: NNODES is '2', but no launcher has started this process, which alone runs on one machine: start it with torchrun, mpirun or "
+                   "srun on the machines of the job, or unset NNODES to run on this machine only\n"))
+    expect(not runs.at("nodes").exists(), "a run that is refused has made its folder")
+    runs.run(programs["two"], env={**os.environ, "NNODES": "1"})
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     programs = {"one": mlp(folder / "one", "fsdp=1"), "two": mlp(folder / "two", "fsdp=2")}
     run_cases((restarts_end_as_no_failure, too_many_failures_end_the_run, a_signal_still_ends_it,
-               a_failure_after_a_signal_is_no_cause_of_a_restart, launchers_restart_by_themselves),
+               a_failure_after_a_signal_is_no_cause_of_a_restart, launchers_restart_by_themselves, several_machines_need_a_launcher),
               Runs(folder / "runs", DATA), programs)
 
 

@@ -2,7 +2,9 @@
 """check_round_trip.py SCRATCH: what --emit=model prints is the whole model.
 
 For each model and each set of options: `MODEL --emit=model`, then `fsdpc` on that text with the options, gives the bytes of the
-program that the model gives with them; and `fsdpc --emit=model` on the text prints the text.
+program that the model gives with them; and `fsdpc --emit=model` on the text prints the text. The IR of every other phase is
+read back and printed as it was, with and without locations (`--emit-locations`); with them the scheduled IR is translated to
+the bytes of the program, without them to the same program with other names.
 """
 
 import pathlib
@@ -27,6 +29,8 @@ OPTIONS = [
 ]
 
 
+VALUE = re.compile(r"%[\w.$-]+")
+NAME = re.compile(r"[A-Za-z_]\w*")
 RECORD = re.compile(rb'/\*(options|compilation)=\*/".*",\n')
 
 
@@ -42,6 +46,35 @@ def files(folder):
     if count != 2:
         sys.exit(f"{folder / name}: got {count} records of the compilation, expected 2")
     return content
+
+
+def check_phases(folder, model, options):
+    """What is printed of each phase, with locations and without, is read back whole."""
+    folder.mkdir()
+    printing = ["--mlir-use-nameloc-as-prefix"]
+    for phase in ("global", "local", "scheduled"):
+        for locations in ([], ["--emit-locations"]):
+            text, again = folder / f"{phase}{len(locations)}.mlir", folder / "again.mlir"
+            training.run([training.tool(model), *options, f"--emit={phase}", *locations, "-o", text])
+            debug = ["--mlir-print-debuginfo"] if locations else []
+            training.run([training.tool("fsdp-opt"), text, *printing, *debug, "-o", again])
+            if locations:
+                training.same_bytes(text, again)
+            # Values have other names, as they have no locations to take them from.
+            elif VALUE.sub("%", text.read_text()) != VALUE.sub("%", again.read_text()):
+                sys.exit(f"{text}: its text is not that of {again}, apart from the names of values")
+    target = "cuda" if "--target=cuda" in options else "cpp"
+    with_names, without = (training.run([training.tool("fsdp-translate"), f"--fsdp-to-{target}", folder / f"scheduled{i}.mlir"]).stdout
+                           for i in (1, 0))
+    if NAME.sub("x", with_names) != NAME.sub("x", without):
+        sys.exit(f"{folder}: without locations the scheduled IR is another program, not only its names")
+    training.run([training.tool(model), *options, "--emit=source", "-o", folder / "source"])
+    lines = set(with_names.splitlines())
+    own = (folder / "source" / "train.cpp").read_text().splitlines()
+    # The report, and how the program was compiled, are no part of the IR.
+    lost = [line for line in own if line not in lines and not line.lstrip().startswith(('"', "/*", '#include "kernels.h"'))]
+    if lost or len(own) < 100:
+        sys.exit(f"{folder}: with locations the scheduled IR is translated to other lines than the program's: {lost[:3]}")
 
 
 def main():
@@ -63,6 +96,8 @@ def main():
             different = sorted(str(name) for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
             if different or len(ours) < 4:
                 sys.exit(f"{model} {' '.join(options)}: {different} of {sorted(map(str, ours))} differ")
+            if i in (2, 4):
+                check_phases(here / f"phases-{i}", model, [*own, *options])
     print(f"{len(MODELS)} models, {len(OPTIONS)} sets of options each")
 
 

@@ -16,7 +16,6 @@ import subprocess
 
 import faulty
 from checkpoints import LIMIT, Runs, close, expect, logged, mlp, run_cases, same
-from ports import free_port
 from training import GOLDEN
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
@@ -61,9 +60,8 @@ class Start:
         return self.runs.command(self.program, "--save", self.root, "--save-every", EVERY, "--log", self.log, "--export", self.out, "--shuffle",
                                  "--flight-record=none", "--max-restarts=8", *start, *more, steps=STEPS)
 
-    def run(self, *faults, calls=None, more=(), variables=None):
-        values = {**faulty.environment(self.library, *faults, calls=calls), **(variables or {})}
-        return subprocess.Popen(self.words(*more), env=values, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    def run(self, *faults, calls=None, more=()):
+        return subprocess.Popen(self.words(*more), env=faulty.environment(self.library, *faults, calls=calls), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def keep_as_expected(self):
         """Runs it without a fault; remembers results, and how many calls each process makes before the first save is complete."""
@@ -185,21 +183,6 @@ def fewer_ranks_begin_as_the_first_attempt(runs, programs, arguments):
         start.check_old(said)
 
 
-def machines_begin_as_the_first_attempt(runs, programs, arguments):
-    """One process for each of two machines, each with a rank: all go on from the same."""
-    for kind, machine, fault in (("anew", 0, "0 rename 2 kill"), ("anew", 1, "0 any 2 kill"), ("other", 0, "0 write 2 kill log.jsonl"),
-                                 ("step", 1, "0 pwrite 1 kill step-000000")):
-        start = Start(runs, arguments.library, programs["two"], kind, "-machines")
-        start.prepare()
-        port = str(free_port())
-        machines = [start.run(*([fault] if number == machine else []),
-                              variables={"NNODES": "2", "NODE_RANK": str(number), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
-                                         "FSDP_MACHINE": f"machine-{number}"}) for number in range(2)]
-        said = [run.communicate(timeout=LIMIT)[0] for run in machines]
-        expect(all("restart 1 of 8" in text for text in said), f"{kind}: {said}")
-        start.check("".join(said), max(run.returncode for run in machines))
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("scratch", type=pathlib.Path)
@@ -212,7 +195,7 @@ def main():
     runs = Runs(arguments.scratch / "runs", DATA)
     prepare(runs, programs)
     run_cases((each_stage_may_be_the_last, damage_does_not_lead_to_an_older_run, fewer_ranks_begin_as_the_first_attempt,
-               machines_begin_as_the_first_attempt, random_kills_end_as_no_kill), runs, programs, arguments)
+               random_kills_end_as_no_kill), runs, programs, arguments)
 
 
 if __name__ == "__main__":

@@ -198,7 +198,8 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
   if (emit <= Emit::Scheduled) {
     std::string text;
     for (const OwningOpRef<ModuleOp> &module : plans)
-      text += (text.empty() ? "" : "// -----\n\n") + print(*module, emit == Emit::Model);
+      text += (text.empty() ? "" : "// -----\n\n") +
+              print(*module, emit == Emit::Model || options.emitLocations);
     writeOutput(*result, text);
   }
   if (emit < Emit::Source && options.report.empty())

@@ -277,6 +277,8 @@ void Options::declare(CLI::App &app) {
                   {"model", "global", "local", "scheduled", "source", "binary"})
       ->each([this](const std::string &) { emitGiven = true; })
       ->default_str(emit);
+  base::addFlag(app, "--emit-locations", emitLocations,
+                "print IR with the locations of its operations, as --emit=model does");
   base::addChoice(app, "--target", target, "device that the program runs on", {"cpu", "cuda"})
       ->default_str(target);
   base::addOption(
@@ -318,7 +320,7 @@ void Options::declare(CLI::App &app) {
 void Options::noteGiven(const CLI::App &app) {
   // What is written where, and what is only shown.
   static const std::set<std::string> others = {
-      "--output",          "--emit",          "--record",           "--report",
+      "--output",          "--emit",          "--emit-locations",   "--record", "--report",
       "--print-shardings", "--draw-sharding", "--explain-shardings"};
   // In the order of the help: the model's, and groups after what stands in none.
   for (const CLI::Option *option : app.get_options()) {
@@ -345,6 +347,9 @@ void Options::check() const {
   bool writesProgram = getEmit() >= Emit::Source && !onlyReport();
   if (writesProgram && output.empty())
     throw UsageError("--emit=" + emit + " needs '-o PATH'");
+  if (emitLocations && getEmit() >= Emit::Source)
+    throw UsageError("--emit-locations applies to IR text; got --emit=" + emit +
+                     ", expected global, local or scheduled");
   if (record && onlyReport())
     throw UsageError("--record needs a program, and --report alone writes none; give '-o PATH'");
   if (record && getEmit() < Emit::Source)

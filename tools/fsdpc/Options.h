@@ -75,6 +75,7 @@ struct Options {
   /// reads it.
   std::string given;
   bool record = false;
+  bool emitLocations = false;
   /// Where the JSON of the report goes; empty for none, "-" for the table only.
   std::string report;
   OptimizerOptions optimizer;

@@ -48,7 +48,6 @@ struct Storage {
   }
 
   ArrayRef<StringAttr> getAxes() const { return placement.getAxes(); }
-  FlatSymbolRefAttr getSymbol() { return FlatSymbolRefAttr::get(op.getSymNameAttr()); }
 };
 
 /// What is gathered and reduced at once: a unit, or each parameter by itself.

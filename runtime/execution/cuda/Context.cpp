@@ -231,7 +231,7 @@ void Context::requireMemory(int device) {
 std::string Context::describeCollectives() const { return collectives_->describe(); }
 
 std::size_t Context::workspaceBytes() const {
-  std::size_t bytes = libraryWorkspace_ + collectives_->workspaceBytes();
+  std::size_t bytes = collectives_->workspaceBytes();
   for (const StreamWorkspace &workspace : workspaces_)
     bytes += workspace.bytes();
   return bytes;

@@ -138,8 +138,6 @@ public:
   std::optional<std::size_t> libraryBytes() const;
   /// How collectives are made, for people; "" where there is nothing to say.
   std::string describeCollectives() const;
-  /// Counts scratch memory that a library was given.
-  void addWorkspace(std::size_t bytes) { libraryWorkspace_ += bytes; }
   /// Tells `observer` of every action from now on; null: nobody.
   void observe(ActionObserver *observer) { observer_ = observer; }
 
@@ -167,7 +165,6 @@ private:
   std::byte *base_ = nullptr;
   std::size_t peakBytes_ = 0, freeAtStart_ = 0;
   ActionObserver *observer_ = nullptr;
-  std::size_t libraryWorkspace_ = 0;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_, ends_; ///< the program's; one for the end of each stream
   cudaStream_t control_ = nullptr;         ///< comes after what the host waits for

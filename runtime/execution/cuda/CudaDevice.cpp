@@ -306,8 +306,7 @@ void requireDevices(const JobOptions &options, int ranks) {
   // Of the streams of a process those that share a hardware queue wait for one another. CUDA reads
   // this with its first call, and has 8 queues otherwise; 32 is the most.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
-  const bool apart = (ranks > 1 || detectMachines()) && options.transport != Transport::Loopback &&
-                     !detectLauncher();
+  const bool apart = ranks > 1 && options.transport != Transport::Loopback && !detectLauncher();
   const Found found = apart ? countDevicesApart() : countDevices();
   if (found.devices == 0)
     noDevice(found.status);

@@ -126,37 +126,24 @@ TEST(Launcher, AloneWithoutVariables) {
   EXPECT_FALSE(detect({{"RANK", "0"}})) << "one variable of a pair is somebody else's";
 }
 
-std::optional<LaunchEnvironment> detectSeveral(const Variables &variables) {
-  return detectMachines([&](const char *name) -> const char * {
-    auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  });
-}
-
-TEST(Launcher, OneProcessForEachMachine) {
-  Variables variables = {
-      {"NNODES", "3"}, {"NODE_RANK", "2"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "2000"}};
-  const std::optional<LaunchEnvironment> found = detectSeveral(variables);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->rank, 2);
-  EXPECT_EQ(found->size, 3);
-  EXPECT_EQ(found->address, "node0");
-  EXPECT_EQ(found->port, 2000);
-  EXPECT_FALSE(detect(variables)) << "no process of these is a rank";
-  // Under torchrun --nnodes=$NNODES the same variables may be there.
-  Variables launched = variables;
-  launched["RANK"] = "0";
-  launched["WORLD_SIZE"] = "4";
-  EXPECT_FALSE(detectSeveral(launched));
-  EXPECT_FALSE(detectSeveral({{"NNODES", "1"}}));
-  EXPECT_FALSE(detectSeveral({}));
-  for (const char *missing : {"NODE_RANK", "MASTER_ADDR"}) {
-    Variables without = variables;
-    without.erase(missing);
-    EXPECT_THROW(detectSeveral(without), Error) << missing;
-  }
-  variables["NODE_RANK"] = "3";
-  EXPECT_THROW(detectSeveral(variables), Error);
+TEST(Launcher, SeveralMachinesNeedALauncher) {
+  for (const char *nodes : {"2", "1:2", "two", "0"})
+    try {
+      detect({{"NNODES", nodes}, {"NODE_RANK", "0"}, {"MASTER_ADDR", "node0"}});
+      FAIL() << nodes;
+    } catch (const Error &error) {
+      EXPECT_EQ(error.what(),
+                std::string("NNODES is '") + nodes +
+                    "', but no launcher has started this process, which alone runs on one machine: "
+                    "start it with torchrun, mpirun or srun on the machines of the job, or unset "
+                    "NNODES to run on this machine only");
+    }
+  EXPECT_FALSE(detect({{"NNODES", "1"}}));
+  EXPECT_FALSE(detect({{"NNODES", ""}}));
+  // Scripts that start torchrun --nnodes=$NNODES may export it.
+  EXPECT_TRUE(detect({{"NNODES", "2"}, {"RANK", "0"}, {"WORLD_SIZE", "4"}}));
+  EXPECT_TRUE(
+      detect({{"NNODES", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}}));
 }
 
 TEST(Launcher, RefusesNoNumber) {

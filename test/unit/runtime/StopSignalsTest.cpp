@@ -38,7 +38,7 @@ protected:
     parent = fork();
     if (parent == 0) {
       handleStopSignals();
-      ForkedRanks ranks(0, 1, true);
+      ForkedRanks ranks(1, true);
       ranks.start([&](int) {
         toTest.put(getpid());
         while (!stopRequest().signal)

@@ -244,79 +244,6 @@ void readAsAll(const std::string &text) {
     }
     left.remove_prefix(taken);
   }
-  MachineMessage machine;
-  for (std::string_view left = bytes;;) {
-    const std::size_t taken = MachineMessage::decode(left, 3, machine);
-    if (taken == 0 || taken == MachineMessage::kMalformed)
-      break;
-    ASSERT_LE(taken, left.size());
-    ASSERT_TRUE(machine.status >= 0 && machine.status <= 255 && machine.attempt >= 0);
-    if (machine.error)
-      expectPrintable(machine.error->describe());
-    left.remove_prefix(taken);
-  }
-}
-
-/// Of that kind, with what such a message has.
-MachineMessage someMachineMessage(MachineMessage::Kind kind) {
-  MachineMessage message;
-  message.kind = kind;
-  message.attempt = 3;
-  message.port = kind == MachineMessage::Begin ? 4000 : 0;
-  message.status = kind == MachineMessage::Ended ? 143 : 0;
-  if (kind == MachineMessage::Failed)
-    message.error = Error("got NaN", 7).at(2, "fc.gemm");
-  return message;
-}
-
-TEST(TcpMessages, MachinesReadWhatMachinesSay) {
-  for (const auto kind : {MachineMessage::Alive, MachineMessage::Begin, MachineMessage::Failed,
-                          MachineMessage::Ended, MachineMessage::Result}) {
-    const MachineMessage said = someMachineMessage(kind);
-    const std::string bytes = said.encode();
-    MachineMessage message;
-    ASSERT_EQ(MachineMessage::decode(bytes + "next", 4, message), bytes.size());
-    EXPECT_EQ(message.kind, kind);
-    EXPECT_EQ(message.attempt, 3);
-    EXPECT_EQ(message.port, said.port);
-    EXPECT_EQ(message.status, said.status);
-    EXPECT_EQ(message.error ? message.error->describe() : "",
-              said.error ? said.error->describe() : "");
-    for (std::size_t part = 0; part < bytes.size(); ++part)
-      ASSERT_EQ(MachineMessage::decode(bytes.substr(0, part), 4, message), 0u) << part;
-  }
-}
-
-TEST(TcpMessages, MachinesRefuseWhatMakesNoSense) {
-  const auto taken = [](const MachineMessage &message) {
-    MachineMessage read;
-    const std::string bytes = message.encode();
-    return MachineMessage::decode(bytes, 4, read) == bytes.size();
-  };
-  MachineMessage begin = someMachineMessage(MachineMessage::Begin),
-                 failed = someMachineMessage(MachineMessage::Failed);
-  EXPECT_TRUE(taken(begin) && taken(failed));
-  for (int port : {0, -1, 65536}) {
-    begin.port = port;
-    EXPECT_FALSE(taken(begin)) << port;
-  }
-  failed.error.reset();
-  EXPECT_FALSE(taken(failed)) << "a failure of nothing";
-  MachineMessage alive = someMachineMessage(MachineMessage::Alive);
-  alive.error = Error("x");
-  EXPECT_FALSE(taken(alive));
-  alive.error.reset();
-  alive.attempt = -1;
-  EXPECT_FALSE(taken(alive));
-  MachineMessage ended = someMachineMessage(MachineMessage::Ended);
-  ended.status = 256;
-  EXPECT_FALSE(taken(ended));
-  ended.status = 0;
-  ended.error = Error("x").at(4, "");
-  MachineMessage read;
-  ASSERT_TRUE(taken(ended));
-  MachineMessage::decode(ended.encode(), 4, read);
-  EXPECT_EQ(read.error->rank(), -1) << "a rank that the job does not have";
 }
 
 TEST(TcpMessages, SurviveWhatIsNone) {
@@ -329,8 +256,6 @@ TEST(TcpMessages, SurviveWhatIsNone) {
       someAnswer(3).encode(),
       ConnectRequest{1, 2, 2, 1}.encode(),
       std::string(control, size),
-      someMachineMessage(MachineMessage::Begin).encode(),
-      someMachineMessage(MachineMessage::Failed).encode(),
       sealFrame(FrameKind::Join, someRequest().encode(), "token", "context"),
       sealFrame(FrameKind::Answer, someAnswer(3).encode(), "token", "context"),
       someRequest().identity.text()};
