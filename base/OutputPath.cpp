@@ -111,9 +111,10 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
     cannot("create", path, "it names a folder, expected a file");
   }
   const std::string folder = folderOf(target);
-  if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+  const bool isThere = stat(folder.c_str(), &status) == 0;
+  if (isThere ? !S_ISDIR(status.st_mode) : errno == ENOENT || errno == ENOTDIR)
     cannot("create", path, "there is no folder '" + folder + "'; create it first");
-  if (access(folder.c_str(), W_OK | X_OK) != 0)
+  if (!isThere || access(folder.c_str(), W_OK | X_OK) != 0)
     cannot("create", path, "folder '" + folder + "': " + std::strerror(errno));
   constexpr std::size_t kMost = PATH_MAX - 1 - 32; // room for what AtomicFile puts behind it
   if (target.size() > kMost)
