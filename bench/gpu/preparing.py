@@ -61,10 +61,11 @@ def write_case(folder, name, tools):
                             "-o", place / mesh])
         if status:
             return text.strip() or f"status {status}"
-        if (folder / "runtime").exists():  # the same for every program
-            shutil.rmtree(place / mesh / "runtime")
-        else:
-            (place / mesh / "runtime").rename(folder / "runtime")
+        for part in ("runtime", "base"):  # the same for every program
+            if (folder / part).exists():
+                shutil.rmtree(place / mesh / part)
+            else:
+                (place / mesh / part).rename(folder / part)
     if tolerance is None:
         return None
     with tempfile.TemporaryDirectory() as scratch:
@@ -92,10 +93,10 @@ def copy_tests(folder):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-        # What it includes of test/, from the root or from beside it; runtime/ is there already.
+        # What it includes of test/, from the root or from beside it; runtime/ and base/ are there already.
         for include in re.findall(r'#include "([^"]+)"', source.read_text()):
             waiting += [path for path in (source.parent / include, ROOT / include)
-                        if path.exists() and "runtime" != include.split("/")[0]]
+                        if path.exists() and include.split("/")[0] not in ("runtime", "base")]
     return None
 
 
