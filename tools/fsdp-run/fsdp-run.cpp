@@ -257,7 +257,7 @@ static std::optional<int> openFiles(std::optional<fsdpc::OutputFile> &outputs) {
     return fail(llvm::toString(file.takeError()));
   outputs.emplace(std::move(*file));
   named.push_back(outputs->named("--outputs"));
-  if (llvm::Error error = fsdpc::checkDistinct(named)) {
+  if (llvm::Error error = fsdpc::checkDistinctFiles(named)) {
     fail(llvm::toString(std::move(error)));
     return 2;
   }

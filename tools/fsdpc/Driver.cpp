@@ -119,7 +119,7 @@ void Driver::State::openOutputs() {
     report = openOutput(options.report);
     named.push_back(report->named("--report"));
   }
-  if (llvm::Error error = checkDistinct(named))
+  if (llvm::Error error = checkDistinctFiles(named))
     throw UsageError(llvm::toString(std::move(error)));
 }
 

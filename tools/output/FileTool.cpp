@@ -22,7 +22,7 @@ int runFileTool(llvm::StringRef tool, const std::string &input, const std::strin
     return fail(llvm::toString(file.takeError()), 1);
   if (input != "-")
     if (llvm::Error error =
-            checkDistinct({base::NamedFile::input("the input", input), file->named("-o")}))
+            checkDistinctFiles({base::NamedFile::input("the input", input), file->named("-o")}))
       return fail(llvm::toString(std::move(error)), 2);
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
   if (!buffer)

@@ -47,7 +47,7 @@ llvm::Error checkInput(const std::string &path) {
   return path == "-" ? llvm::Error::success() : errorOf([&] { base::requireReadable(path); });
 }
 
-llvm::Error checkDistinct(const std::vector<base::NamedFile> &files) {
+llvm::Error checkDistinctFiles(const std::vector<base::NamedFile> &files) {
   return errorOf([&] { base::requireDistinct(files); });
 }
 

@@ -47,7 +47,7 @@ private:
 llvm::Error checkInput(const std::string &path);
 
 /// base::requireDistinct.
-llvm::Error checkDistinct(const std::vector<base::NamedFile> &files);
+llvm::Error checkDistinctFiles(const std::vector<base::NamedFile> &files);
 
 } // namespace fsdpc
 
