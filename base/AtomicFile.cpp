@@ -186,7 +186,8 @@ void AtomicFile::discard() {
 void AtomicFile::failed(const char *doing, int reason) {
   std::string message = "cannot " + std::string(doing) + " " + described + ": " + strerror(reason);
   if (reason == ENOSPC || reason == EDQUOT)
-    message += "; free some space or choose another location; nothing has been changed there";
+    message += std::string("; free some space or choose another location") +
+               (temporary.empty() ? "" : "; nothing has been changed there");
   throw Error(message);
 }
 

@@ -151,7 +151,7 @@ OutputPath OutputPath::standardOutput() {
 }
 
 std::string OutputPath::describe() const {
-  return isStandardOutput ? "standard output" : "'" + path + "'";
+  return isStandardOutput ? "to standard output" : "'" + path + "'";
 }
 
 FileIdentity OutputPath::identity() const {

@@ -55,7 +55,7 @@ public:
   bool empty() const { return path.empty(); }
   /// As the user wrote it.
   const std::string &name() const { return path; }
-  /// For messages: the name in quotes, or "standard output".
+  /// What follows "cannot write": the name in quotes, or "to standard output".
   std::string describe() const;
   /// The file to replace, links followed; only without a stream.
   const std::string &file() const { return target; }

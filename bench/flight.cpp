@@ -31,7 +31,7 @@ template <class Action> static void measure(const char *name, Action action) {
 
 int main() {
   const auto track = std::make_unique<FlightTrack>();
-  Communicator::Request request{};
+  CollectiveRequest request{};
   measure("launch", [&] {
     track->end(track->begin(FlightAction::Launch, "model.layers.31.self_attn.q_proj.weight"));
   });

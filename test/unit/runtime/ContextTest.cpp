@@ -1,6 +1,7 @@
 // A job of one rank runs in the process itself: launches, inputs, peak, and what is refused.
 #include "runtime/comm/SharedSegment.h"
 #include "runtime/execution/Launch.h"
+#include "runtime/job/Bootstrap.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -2,6 +2,7 @@
 // host waits.
 #include "runtime/execution/Device.h"
 #include "runtime/execution/Launch.h"
+#include "runtime/job/Bootstrap.h"
 #include "runtime/launches/StepControl.h"
 
 #include <atomic>

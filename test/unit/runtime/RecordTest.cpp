@@ -1,5 +1,6 @@
 // Compiled with -DFSDP_RECORD: the same calls write a log.
 #include "runtime/execution/Launch.h"
+#include "runtime/launches/Collectives.h"
 #include "runtime/launches/Gemm.h"
 
 #include <gtest/gtest.h>
