@@ -16,6 +16,7 @@
 #include "base/Error.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/execution/Device.h"
+#include "runtime/job/Bootstrap.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/program/Shard.h"
 

@@ -13,6 +13,7 @@
 #include "base/WaitCounter.h"
 #include "runtime/execution/Device.h"
 #include "runtime/execution/cuda/Context.h"
+#include "runtime/job/Bootstrap.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/kernels/cuda/Kernels.h"

@@ -1,3 +1,4 @@
+#include "runtime/job/Bootstrap.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/Weights.h"
 #include "test/unit/runtime/TemporaryFile.h"

@@ -10,7 +10,9 @@
 #include "Conformance.h"
 #include "MeshText.h"
 #include "runtime/execution/Launch.h"
+#include "runtime/job/Bootstrap.h"
 #include "runtime/job/ErrorReport.h"
+#include "runtime/launches/Collectives.h"
 
 #include <cerrno>
 #include <csignal>
