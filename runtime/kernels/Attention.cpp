@@ -16,7 +16,6 @@
 #include "runtime/kernels/AttentionBf16.h"
 #include "runtime/kernels/AttentionSoftmax.h"
 #include "runtime/kernels/F32MicroKernel.h"
-#include "runtime/numerics/BFloat16.h"
 #include "runtime/numerics/VectorMath.h"
 
 #include <algorithm>

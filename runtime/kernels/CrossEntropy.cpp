@@ -4,7 +4,6 @@
 
 #include "runtime/device/IndexRange.h"
 #include "runtime/kernels/RowReduction.h"
-#include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
 #include <cmath>

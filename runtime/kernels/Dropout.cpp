@@ -2,7 +2,6 @@
 
 #include "runtime/kernels/Dropout.h"
 
-#include "runtime/numerics/BFloat16.h"
 #include "runtime/numerics/Random.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_KERNELS_DROPOUT_H
 #define FSDP_RUNTIME_KERNELS_DROPOUT_H
 
+#include "runtime/numerics/BFloat16.h"
 #include "runtime/program/KernelArguments.h"
 #include "runtime/program/StepState.h"
 

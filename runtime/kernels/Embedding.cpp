@@ -5,7 +5,6 @@
 #include "runtime/device/IndexRange.h"
 #include "runtime/device/StreamingStores.h"
 #include "runtime/device/Workspace.h"
-#include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
 #include <cstring>

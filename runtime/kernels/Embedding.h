@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_KERNELS_EMBEDDING_H
 #define FSDP_RUNTIME_KERNELS_EMBEDDING_H
 
+#include "runtime/numerics/BFloat16.h"
 #include "runtime/program/KernelArguments.h"
 
 #include <cstddef>

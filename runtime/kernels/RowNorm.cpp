@@ -3,7 +3,6 @@
 #include "runtime/kernels/RowNorm.h"
 
 #include "runtime/device/Workspace.h"
-#include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
 #include <cmath>

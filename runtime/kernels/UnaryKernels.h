@@ -8,6 +8,7 @@
 #ifndef FSDP_RUNTIME_KERNELS_UNARYKERNELS_H
 #define FSDP_RUNTIME_KERNELS_UNARYKERNELS_H
 
+#include "runtime/numerics/BFloat16.h"
 #include "runtime/program/KernelArguments.h"
 
 namespace fsdp::rt {

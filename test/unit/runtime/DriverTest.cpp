@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <vector>
 
-using namespace fsdp::rt;
+using namespace base;
 namespace fs = std::filesystem;
 
 namespace {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 

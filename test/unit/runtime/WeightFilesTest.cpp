@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 
