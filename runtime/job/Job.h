@@ -71,7 +71,7 @@ public:
   const Mesh &mesh() const { return mesh_; }
   /// This rank's arena: `arenaBytes()` bytes, zero at start, 64-byte aligned.
   std::byte *arena() const { return peer_.arena; }
-  std::size_t arenaBytes() const { return options_.arenaBytes; }
+  std::size_t arenaBytes() const { return peer_.arenaBytes; }
   const JobOptions &options() const { return options_; }
   /// Set while a context closes: waits of this rank for others end at once.
   void leave(bool leaving) { peer_.leaving.store(leaving); }

@@ -204,9 +204,9 @@ public:
   DeviceJob(Job &host, Context &c)
       : Job(host.mesh(), host.options(), host.rank()), host_(host), c_(c) {
     memory_.resize(kConformanceArena);
-    arena_ = memory_.data();
-    options_.arenaBytes = memory_.size();
-    failure_ = &host.failure();
+    peer_.arena = memory_.data();
+    peer_.arenaBytes = memory_.size();
+    peer_.failure = &host.failure();
   }
   std::unique_ptr<Communicator> communicator(int index, int) override {
     auto host = host_.communicator(index, 1); // the context has the world's first channel
