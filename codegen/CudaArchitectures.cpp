@@ -28,6 +28,14 @@ static int numberOf(StringRef architecture) {
   return spelled ? number : 0;
 }
 
+CudaArchitectures mlir::fsdp::defaultCudaArchitectures() {
+  return {
+#define FSDP_CUDA_ARCHITECTURE(architecture) architecture,
+#include "runtime/program/CudaArchitectures.def"
+#undef FSDP_CUDA_ARCHITECTURE
+  };
+}
+
 CudaArchitectures mlir::fsdp::parseCudaArchitectures(StringRef text, std::string &message) {
   CudaArchitectures architectures;
   for (StringRef item : llvm::split(text, ',')) {

@@ -13,9 +13,9 @@ namespace mlir::fsdp {
 /// Compute capabilities as nvcc spells them behind "sm_": "80", "90a", "100f".
 using CudaArchitectures = std::vector<std::string>;
 
-/// What programs are compiled for where nothing is said: H100 and H200, and by PTX what comes
-/// later.
-inline CudaArchitectures defaultCudaArchitectures() { return {"90"}; }
+/// What programs are compiled for where nothing is said: those of
+/// runtime/program/CudaArchitectures.def, as in builds of the runtime.
+CudaArchitectures defaultCudaArchitectures();
 
 /// Parses `80,90a,100`; on an error says so in `message` and returns nothing. Which of them there
 /// are is for nvcc to say.

@@ -60,7 +60,14 @@ endif()
 if(POLICY CMP0116)
   cmake_policy(SET CMP0116 NEW) # paths in depfiles are as nvcc writes them: absolute
 endif()
-set(FSDP_CUDA_ARCHITECTURES 90 CACHE STRING "compute capabilities that kernels are compiled for")
+file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/program/CudaArchitectures.def architectures
+     REGEX "^FSDP_CUDA_ARCHITECTURE\\(\"[0-9]+[af]?\"\\)$")
+string(REGEX REPLACE "FSDP_CUDA_ARCHITECTURE\\(\"([0-9]+[af]?)\"\\)" "\\1" architectures "${architectures}")
+if(NOT architectures)
+  message(FATAL_ERROR "runtime/program/CudaArchitectures.def got no line of the form FSDP_CUDA_ARCHITECTURE(\"90\"), expected at least one")
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/program/CudaArchitectures.def)
+set(FSDP_CUDA_ARCHITECTURES ${architectures} CACHE STRING "compute capabilities that kernels are compiled for")
 # Machine code for each, and PTX for the newest, from which a driver compiles for devices that are
 # newer still (codegen/CudaArchitectures.cpp has the same).
 set(FSDP_CUDA_CODE "")

@@ -1,21 +1,40 @@
 """What is compiled, run, compared and timed."""
 
+import collections
+
+# `options` of the program `model`; `small`: those under the emulator; `meshes`; `steps`; `tolerance`: how close losses must be
+# to the CPU program's of one rank (relative; None: not run on the CPU); `rung`: where it runs. Losses on further meshes: see
+# between_meshes.
+Case = collections.namedtuple("Case", "model options small meshes steps tolerance rung")
+
 GPT2 = ["--layers=12", "--width=768", "--heads=12", "--vocab=50257"]
 TINY = ["--layers=2", "--width=64", "--heads=4", "--context=32", "--vocab=256", "--batch=12", "--clip=1"]
+SMALL = ["--layers=1", "--width=32", "--heads=2", "--context=16", "--vocab=61", "--batch=4"]
 LLAMA = [*TINY, "--kv-heads=2", "--ffn=96"]
-# name: model, options, meshes, steps, how close losses must be to the CPU program's of one rank (relative;
-# None: not run on the CPU), whether it is timed. Losses on further meshes: see between_meshes.
+# 5 x 4096 x 128256 logits: more than 2^31.
+WIDE = ["--layers=2", "--width=1024", "--heads=8", "--kv-heads=2", "--ffn=2816", "--context=4096", "--vocab=128256", "--batch=5",
+        "--precision=bf16"]
+SMALL_WIDE = ["--layers=1", "--width=256", "--heads=2", "--kv-heads=1", "--ffn=64", "--context=8", "--vocab=61", "--batch=2",
+              "--precision=bf16"]
 CASES = {
-    "linear": ("linear", ["--in=32", "--out=8", "--batch=24"], ["1", "3"], 10, 1e-4, False),
-    "mlp": ("mlp", ["--in=32", "--hidden=48", "--classes=10", "--batch=24"], ["1", "2"], 10, 1e-4, False),
-    "gpt2-tiny": ("gpt2", TINY, ["1", "2", "4"], 20, 1e-4, False),
-    "llama-tiny": ("llama", LLAMA, ["1", "2", "4"], 20, 1e-4, False),
-    "gpt2-tiny-bf16": ("gpt2", [*TINY, "--precision=bf16"], ["1", "2", "4"], 20, 1e-2, False),
-    "gpt2-124m": ("gpt2", [*GPT2, "--context=256", "--batch=4"], ["1", "2"], 3, 1e-4, False),
-    "gpt2-124m-f32": ("gpt2", [*GPT2, "--context=1024", "--batch=8"], ["1"], 15, None, True),
-    "gpt2-124m-bf16": ("gpt2", [*GPT2, "--context=1024", "--batch=16", "--precision=bf16"], ["1"], 30, None,
-                       True),
+    "linear": Case("linear", ["--in=32", "--out=8", "--batch=24"], None, ["1", "3"], 10, 1e-4, "losses"),
+    "mlp": Case("mlp", ["--in=32", "--hidden=48", "--classes=10", "--batch=24"], None, ["1", "2"], 10, 1e-4, "losses"),
+    "gpt2-tiny": Case("gpt2", TINY, None, ["1", "2", "4"], 20, 1e-4, "losses"),
+    "llama-tiny": Case("llama", LLAMA, None, ["1", "2", "4"], 20, 1e-4, "losses"),
+    "gpt2-tiny-bf16": Case("gpt2", [*TINY, "--precision=bf16"], None, ["1", "2", "4"], 20, 1e-2, "losses"),
+    "gpt2-124m": Case("gpt2", [*GPT2, "--context=256", "--batch=4"], SMALL, ["1", "2"], 3, 1e-4, "losses"),
+    "gpt2-124m-bf16": Case("gpt2", [*GPT2, "--context=1024", "--batch=32", "--precision=bf16"], [*SMALL, "--precision=bf16"],
+                           ["1"], 30, None, "timed"),
+    "gpt2-124m-f32": Case("gpt2", [*GPT2, "--context=1024", "--batch=8"], SMALL, ["1"], 15, None, "timed"),
+    "llama-wide": Case("llama", WIDE, SMALL_WIDE, ["1"], 4, None, "large"),
+    "llama-wide-chunks": Case("llama", [*WIDE, "--loss-chunks=5"], [*SMALL_WIDE, "--loss-chunks=2"], ["1"], 4, None, "large"),
 }
+# Cases whose losses agree but for roundings: what is the same computation with fewer logits at once.
+SAME = {"llama-wide": "llama-wide-chunks"}
+# Cases of the rungs that need one.
+FIRST, SAME_BITS, NCCL = ("linear", "gpt2-tiny"), ("gpt2-tiny-bf16", "gpt2-124m-bf16", "linear"), ("linear", "gpt2-tiny",
+                                                                                               "gpt2-tiny-bf16")
+TEST_FILES = ("Row", "Copy", "Loss", "InPlace", "Update", "Variant", "Attention")
 # Jobs of the runtime (test/unit/runtime/CudaRanksMain.cpp): mesh, what they do, how they talk, exit status, what
 # they say. All ranks share the GPU as threads; NCCL, which refuses that, has one rank, which goes through all of NCCL
 # (`nccl-always`) or, as programs do, needs none. Then the faults that every rank must hear of.
@@ -32,8 +51,9 @@ RANKS = [
     ("fsdp=2", "kind", "loopback", 1, "'scatter': collectives over 'all axes' do not match: "),
     ("fsdp=3", "leave", "loopback", 1, "over 'all axes', waiting for rank 1"),
 ]
-# Where a sanitizer looks: a case, its mesh.
-SANITIZED = ("gpt2-tiny-bf16", "2")
+# What is timed alone: groups and models of device-bench.
+BENCHES = [("products", "gpt2-124m"), ("kernels", "gpt2-124m"), ("products", "llama-8b"), ("kernels", "llama-8b"),
+           ("products", "gpt2-124m-f32"), ("kernels", "gpt2-124m-f32")]
 # By NVIDIA's data sheets: dense peaks in TFLOP/s, f32 outside of tensor cores and bf16 in them; memory's in GB/s.
 PEAKS = {"H200": (67, 989, 4800), "H100 PCIe": (51, 756, 2000), "H100": (67, 989, 3350), "A100": (19.5, 312, 2039),
          "L40S": (91.6, 362, 864), "RTX 4090": (82.6, 165, 1008)}
@@ -50,7 +70,13 @@ def peaks_of(gpu):
     return next((peaks for name, peaks in PEAKS.items() if name in gpu), None)
 
 
+def number(options, name):
+    return next(int(o.split("=")[1]) for o in options if o.startswith(f"--{name}="))
+
+
 def data_of(name):
+    if name.startswith("llama-wide"):
+        return "124m.data"
     return {"linear": "linear", "mlp": "mlp"}.get(name, "124m" if "124m" in name else "tiny") + ".data"
 
 

@@ -1,15 +1,19 @@
-"""NCCL itself on one GPU: one rank that goes through all of it, and several ranks as processes of their own."""
+"""Rung 7: ranks that share the GPU: as threads by loopback, through NCCL, as processes under MPS."""
 
 import concurrent.futures
+import contextlib
 import ctypes
 import os
 import re
+import shutil
+import tempfile
 
-from gpu.cases import between_meshes, data_of, program_of
-from gpu.checking import read_log, worst
-from gpu.report import Budget, OutOfTime, run, said
+from gpu.cases import NCCL, RANKS, between_meshes, data_of, program_of
+from gpu.checking import compare, read_log
+from gpu.ladder import Job
+from gpu.report import cause, last, run, said
 
-CASES = ("linear", "gpt2-tiny", "gpt2-tiny-bf16")
+MPS = "nvidia-cuda-mps-control"
 # A communicator of all ranks is split for each of the program's.
 OPENED = re.compile(r"ncclCommSplit\b.* nranks (\d+) .*Init COMPLETE")
 
@@ -33,8 +37,9 @@ def sharing(version):
                                         "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0"}
 
 
-def start(program, folder, name, ranks, steps, budget, variables, tag):
+def start(machine, name, ranks, steps, budget, variables, tag):
     """The ranks of a job, each a process on the first GPU: (log of rank 0, worst exit status, all that was said)."""
+    folder, program = machine.folder, machine.build.path(program_of(name, str(ranks)))
     log = folder / "logs" / f"{name}-{ranks}-{tag}.jsonl"
     if log.exists():
         log.unlink()
@@ -62,60 +67,115 @@ def why(text):
     return lines[-1][-160:] if lines else "nothing was said"
 
 
-def check_one_rank(build, folder, name, steps, expected, budget, report):
+def losses_of_one(machine, name, steps, budget):
+    """Those of the program without NCCL; [] after saying why there are none."""
+    return machine.train(name, "1", steps, budget, "-alone")
+
+
+def check_one_rank(machine, name, case, budget):
     """A rank by itself copies; told to, it goes through NCCL: communicators, a window, collectives."""
-    what = f"{name} on 1 rank through NCCL"
-    log, status, text = start(build / program_of(name, "1"), folder, name, 1, steps, budget,
-                              lambda rank: {"FSDP_NCCL_ALWAYS": "1"}, "nccl")
+    report, steps, what = machine.report, machine.steps(case), f"{name} on 1 rank through NCCL"
+    expected = losses_of_one(machine, name, steps, budget)
+    if not expected:
+        return
+    log, status, text = start(machine, name, 1, steps, budget, lambda rank: {"FSDP_NCCL_ALWAYS": "1"}, "nccl")
     report.details(what, text)
     opened = len(OPENED.findall(text))
     if status or len(log) != steps:
-        report.fail(f"{what}: status {status}, {len(log)} of {steps} steps\n{said(text)}")
+        report.fail(what, f"status {status} and {len(log)} steps, '{cause(text)}'", f"status 0 and {steps} steps", said(text))
     elif not opened:
-        report.fail(f"{what}: no communicator was made\n{said(text)}")
+        report.fail(f"{what}: communicators", 0, "at least one", said(text))
     else:
-        difference = worst(log, expected)
-        line = f"{what}: {opened} communicators, losses within {difference:.2g} of those without (allowed 0)"
-        report.ok(line) if difference == 0 else report.fail(line)
+        compare(report, f"{what}, {opened} communicators", "those without", log, expected, 0.0)
 
 
-def check_several(build, folder, name, ranks, steps, expected, how, allowed, budget, report):
-    """True where NCCL took them."""
+def check_several(machine, name, case, how, budget, mps=None):
+    """Two or more processes on one GPU, each a rank."""
+    report, steps = machine.report, machine.steps(case)
     words, variables = how
-    what = f"{name} on {ranks} ranks of one GPU by NCCL ({words})"
-    log, status, text = start(build / program_of(name, str(ranks)), folder, name, ranks, steps, budget, variables, "nccl")
+    ranks = min(int(mesh) for mesh in case["meshes"] if mesh != "1")
+    what = f"{name} on {ranks} ranks of one GPU by NCCL ({words}{', under MPS' if mps else ''})"
+    expected = losses_of_one(machine, name, steps, budget)
+    if not expected:
+        return
+    log, status, text = start(machine, name, ranks, steps, budget, lambda rank: {**variables(rank), **(mps or {})},
+                              "mps" if mps else "nccl")
     report.details(what, text)
     if not OPENED.search(text):
         report.left_out(what, f"NCCL did not take them: {why(text)}; loopback ran instead")
-        return False
-    if status or len(log) != steps:
-        report.fail(f"{what}: status {status}, {len(log)} of {steps} steps\n{said(text)}")
+    elif status or len(log) != steps:
+        report.fail(what, f"status {status} and {len(log)} steps, '{cause(text)}'", f"status 0 and {steps} steps", said(text))
     else:
-        difference = worst(log, expected)
-        line = f"{what}: losses within {difference:.2g} of 1 rank (allowed {allowed:g})"
-        report.ok(line) if difference <= allowed else report.fail(line)
-    return True
+        compare(report, what, "1 rank", log, expected, between_meshes(case["options"]))
 
 
-def check_nccl(build, folder, cases, library, most_steps, budget, report):
-    """Every case of CASES that was prepared; its losses on one rank are in the logs of check_cases."""
-    part, version = Budget(150, budget), version_of(library)
-    report(f"NCCL {version // 10000}.{version // 100 % 100}.{version % 100}" if version else "NCCL of an unknown version")
-    how, taken = sharing(version), []
-    for name in (name for name in CASES if name in cases):
-        steps = min(cases[name]["steps"], most_steps)
-        expected = read_log(folder / "logs" / f"{name}-1.jsonl")
-        several = sorted(int(mesh) for mesh in cases[name]["meshes"] if mesh != "1")
-        if not expected:
-            report.left_out(f"{name} through NCCL", "it has no losses on 1 rank to compare with")
-            continue
+@contextlib.contextmanager
+def mps_server(machine, budget):
+    """The variables of clients of an MPS server of our own, or None after saying why there is none."""
+    report, control = machine.report, shutil.which(MPS)
+    if not control:
+        report.left_out("MPS", f"no {MPS} on this machine")
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as place:
+        variables = {"CUDA_MPS_PIPE_DIRECTORY": place, "CUDA_MPS_LOG_DIRECTORY": place, "CUDA_VISIBLE_DEVICES": "0"}
+        # The daemon keeps the output that it is given: it gets none of ours.
+        status, text = run(["bash", "-c", f"'{control}' -d > '{place}/said' 2>&1 < /dev/null; status=$?; cat '{place}/said'; exit $status"],
+                           30, budget, variables)
+        report.details(f"{MPS} -d", text)
+        if status:
+            report.left_out("MPS", f"the machine refuses it: {MPS} -d: status {status}, {last(text)}")
+            yield None
+            return
         try:
-            check_one_rank(build, folder, name, steps, expected, part, report)
-            # Where NCCL did not take the ranks of one case it takes none.
-            if several and False not in taken:
-                allowed = between_meshes(cases[name]["options"])
-                taken.append(check_several(build, folder, name, several[0], steps, expected, how, allowed, part, report))
-        except OutOfTime as error:
-            report.left_out(f"{name} through NCCL", str(error))
-    if taken:
-        report(f"ranks that share the GPU: by {'NCCL, with ' + how[0] if all(taken) else 'loopback'}")
+            yield variables
+        finally:
+            run(["bash", "-c", f"echo quit | '{control}'"], 15, None, variables)
+
+
+def check_mps(machine, name, case, how, budget):
+    with mps_server(machine, budget) as variables:
+        if not variables:
+            return
+        # Where a program cannot reach the server it finds no GPU at all: then MPS is what the machine refuses.
+        status, text = run([machine.build.path("device-first")], 60, budget, variables)
+        if status:
+            machine.report.left_out("MPS", f"the machine refuses it: device-first: status {status}, {last(text)}")
+            return
+        check_several(machine, name, case, how, budget, variables)
+
+
+def check_ranks(machine, program, jobs, budget):
+    """Collectives between ranks that share the GPU, against those of the host; and that faults reach every rank."""
+    report = machine.report
+    for mesh, mode, how, expected, says in jobs:
+        patience = "5" if mode == "leave" else "60"
+        always = {"FSDP_NCCL_ALWAYS": "1"} if how == "nccl-always" else {}
+        status, text = run([machine.build.path(program), mesh, mode, how.split("-")[0]], 45, budget,
+                           {"FSDP_TIMEOUT": patience, **always})
+        what = f"{mode} over {mesh} by {how}"
+        report.details(what, text)
+        if status == expected and re.search(says, text):
+            report.ok(f"{what}: {last(text)}")
+        else:
+            report.fail(what, f"status {status} and '{last(text)}'", f"status {expected} and '{says}'", said(text))
+
+
+def rank_jobs(machine, cases, program, library, has_tests, after):
+    report, version = machine.report, version_of(library)
+    how, jobs = sharing(version), []
+    if has_tests:
+        # Under the emulator the unit tests do the rest.
+        some = [job for job in RANKS if job[1] in ("steps", "throw")] if machine.emulator else RANKS
+        jobs.append(Job("ranks as threads on one GPU", lambda budget: check_ranks(machine, program, some, budget), after, [program]))
+    known = [name for name in NCCL if name in cases]
+    for name in known:
+        jobs.append(Job(f"{name} on one rank through NCCL",
+                        lambda budget, name=name: check_one_rank(machine, name, cases[name], budget), after, [program_of(name, "1")]))
+    for name in known[:1]:
+        several = str(min(int(mesh) for mesh in cases[name]["meshes"] if mesh != "1"))
+        programs = [program_of(name, "1"), program_of(name, several)]
+        jobs.append(Job(f"{name} as processes under MPS", lambda budget: check_mps(machine, name, cases[name], how, budget), after, programs))
+        jobs.append(Job(f"{name} as processes without MPS", lambda budget: check_several(machine, name, cases[name], how, budget), after,
+                        programs))
+    return jobs

@@ -10,7 +10,7 @@ import struct
 import sys
 import tempfile
 
-from gpu.cases import CASES, data_of
+from gpu.cases import CASES, data_of, number
 from gpu.report import run
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
@@ -29,14 +29,14 @@ def write_tensors(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + blob)
 
 
-def write_data(folder):
+def write_data(folder, small):
     """Data of every case: numbers that a model can learn something from, the same on every machine."""
     draw = random.Random(1)
     floats = lambda n: struct.pack(f"<{n}f", *(draw.gauss(0, 1) for _ in range(n)))
     labels = struct.pack("<240i", *(draw.randrange(10) for _ in range(240)))
     write_tensors(folder / "linear.data", {"x": ("F32", [240, 32], floats(240 * 32)), "y": ("F32", [240, 8], floats(240 * 8))})
     write_tensors(folder / "mlp.data", {"x": ("F32", [240, 32], floats(240 * 32)), "label": ("I32", [240], labels)})
-    for name, vocabulary, count in (("tiny", 256, 20000), ("124m", 50257, 300000)):
+    for name, vocabulary, count in (("tiny", 256, 20000), ("124m", 61, 2000) if small else ("124m", 50257, 300000)):
         # Each token is most often a function of the last: losses fall.
         tokens = [1]
         while len(tokens) < count:
@@ -51,29 +51,39 @@ def git(*words):
     return text.strip() if status == 0 else "unknown"
 
 
-def write_case(folder, name, tools):
-    """None, or why it cannot be."""
-    model, options, meshes, steps, tolerance, _ = CASES[name]
+def write_case(folder, name, tools, small):
+    """(what the manifest says of the case, why it cannot be), one of them None."""
+    case = CASES[name]
+    options = case.small if small and case.small else case.options
     place = folder / "cases" / name
     place.mkdir(parents=True)
-    for mesh in meshes:
-        status, text = run([tools / model, *options, f"--mesh=fsdp={mesh}", "--target=cuda", "--emit=source",
-                            "-o", place / mesh])
+    for mesh in case.meshes:
+        status, text = run([tools / case.model, *options, f"--mesh=fsdp={mesh}", "--target=cuda", "--emit=source",
+                            f"--report={place / 'report.json'}", "-o", place / mesh])
         if status:
-            return text.strip() or f"status {status}"
-        for part in ("runtime", "base"):  # the same for every program
-            if (folder / part).exists():
-                shutil.rmtree(place / mesh / part)
-            else:
+            return None, text.strip() or f"status {status}"
+        shared = ("runtime", "base", "version.txt")  # the same for every program
+        if not (folder / "runtime").exists():
+            for part in shared:
                 (place / mesh / part).rename(folder / part)
-    if tolerance is None:
-        return None
+        for part in shared:
+            shutil.rmtree(place / mesh / part, ignore_errors=True)
+            (place / mesh / part).unlink(missing_ok=True)
+        if mesh == "1":
+            arena = json.loads((place / "report.json").read_text())["arena"]
+        (place / "report.json").unlink()
+    found = {"model": case.model, "options": options, "meshes": case.meshes, "steps": case.steps, "tolerance": case.tolerance,
+             "rung": case.rung, "arena": arena}
+    if case.rung == "large":
+        found["logits"] = number(options, "batch") * number(options, "context") * number(options, "vocab")
+    if case.tolerance is None:
+        return found, None
     with tempfile.TemporaryDirectory() as scratch:
-        status, text = run([tools / model, *options, "--mesh=fsdp=1", "-o", f"{scratch}/train"])
+        status, text = run([tools / case.model, *options, "--mesh=fsdp=1", "-o", f"{scratch}/train"])
         if status == 0:
-            status, text = run([f"{scratch}/train", "--data", folder / data_of(name), "--steps", steps,
+            status, text = run([f"{scratch}/train", "--data", folder / data_of(name), "--steps", case.steps,
                                 "--log", place / "cpu.jsonl"])
-    return (text.strip() or f"status {status}") if status else None
+    return (None, text.strip() or f"status {status}") if status else (found, None)
 
 
 def copy_tests(folder):
@@ -114,8 +124,8 @@ def copy_scripts(folder):
     shutil.copytree(BENCH / "gpu", folder / "gpu", ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def prepare(folder, tools, names):
-    """Ends the script where the compiler is not built."""
+def prepare(folder, tools, names, small):
+    """Ends the script where the compiler is not built. `small`: sizes for the emulator."""
     if not (tools / "fsdpc").exists():
         sys.exit(f"gpu_check: no fsdpc in '{tools}': build the project first, or say --bin")
     if folder.exists():
@@ -123,21 +133,19 @@ def prepare(folder, tools, names):
             sys.exit(f"gpu_check: '{folder}' is not empty and was not written by this script")
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    write_data(folder)
+    write_data(folder, small)
     manifest = {"commit": git("rev-parse", "HEAD") + ("" if not git("status", "--porcelain") else " and changes"),
-                "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "cases": {},
+                "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "cases": {}, "small": small,
                 "left_out": {name: "not asked for" for name in CASES if name not in names}}
     for name in names:
         print(f"preparing {name}", flush=True)
-        wrong = write_case(folder, name, tools)
+        found, wrong = write_case(folder, name, tools, small)
         if wrong:
             shutil.rmtree(folder / "cases" / name)
             manifest["left_out"][name] = wrong.splitlines()[-1]
             print(f"  left out: {manifest['left_out'][name]}")
             continue
-        model, options, meshes, steps, tolerance, timed = CASES[name]
-        manifest["cases"][name] = {"model": model, "options": options, "meshes": meshes, "steps": steps,
-                                   "tolerance": tolerance, "timed": timed}
+        manifest["cases"][name] = found
     if not manifest["cases"]:
         sys.exit("gpu_check: no case could be prepared")
     wrong = copy_tests(folder)

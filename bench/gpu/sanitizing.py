@@ -1,47 +1,70 @@
-"""compute-sanitizer on a tiny program and on the kernels' tests."""
+"""Rung 8: compute-sanitizer on the tests of each file of kernels, and on a step of a tiny model."""
 
 import concurrent.futures
+import os
 import re
 
-from gpu.cases import SANITIZED, data_of, program_of
-from gpu.report import Budget, OutOfTime, run, said
+from gpu.cases import TEST_FILES, data_of, program_of
+from gpu.ladder import Job
+from gpu.report import last, run, said
 
 FOUND = 99
-# Hundreds of random products are cuBLASLt's business.
-FILTER = "-*RandomProducts*"
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+AT_ONCE = max(1, min(6, (os.cpu_count() or 2) // 2))
+SECONDS = 150
+MODEL, MESH = "gpt2-tiny-bf16", "2"
+REFUSED = re.compile(r"not supported|Unable to|Failed to initialize|Internal (?:Sanitizer )?Error|insufficient driver|error 999", re.I)
 
 
-def sanitize(build, folder, toolkit, budget, report):
-    tool = toolkit.tool("compute-sanitizer")
+def suites_of(folder, name):
+    """GoogleTest's filter for all tests of a file."""
+    text = next((folder / "test" / "unit").glob(f"*/{name}Test.cpp")).read_text()
+    suites = dict.fromkeys(re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),", text, re.M))
+    return ":".join(f"{suite}.*:{suite}/*" for suite in suites)
+
+
+def sanitize(machine, tool, which, what, command, budget):
+    report = machine.report
+    text = f"{which} of {what}"
+    status, said_all = run([tool, "--tool", which, "--error-exitcode", str(FOUND), "--print-limit", "20", *command], SECONDS, budget)
+    report.details(text, said_all)
+    summary = re.search(r"={9} (.*SUMMARY.*)", said_all)
+    if status == 124:
+        report.left_out(text, f"it did not end within {SECONDS} s")
+    elif REFUSED.search(said_all) and not (summary and status in (0, FOUND)):
+        report.left_out(text, f"the machine refuses it: {next(l for l in said_all.splitlines() if REFUSED.search(l)).strip()[-160:]}")
+    elif status == 0 and summary:
+        report.ok(f"{text}: {summary.group(1)}")
+    else:
+        report.fail(text, f"status {status}, {summary.group(1) if summary else last(said_all)}", "status 0 and no errors",
+                    said(said_all, 40))
+
+
+def sanitizer_jobs(machine, tool, cases, tests, has_tests, after):
+    """A job for each file of tests and tool; they run `AT_ONCE` at a time, as a sanitizer has one thread."""
+    def alone(budget):
+        machine.report.left_out("sanitizers", "no compute-sanitizer on this machine" if not machine.emulator else
+                                "no compute-sanitizer on this machine; the emulator looks for the same")
     if not tool:
-        report.left_out("sanitizers", "no compute-sanitizer")
-        return
-    name, mesh = SANITIZED
-    subjects = {f"{name} on {mesh} ranks": [build / program_of(name, mesh), "--data", folder / data_of(name), "--steps", "1",
-                                            "--communicator=loopback"],
-                "the kernels' tests": [build / "device-tests", "--gtest_brief=1", f"--gtest_filter={FILTER}"]}
-    part = Budget(120, budget)
+        return [Job("compute-sanitizer", alone)]
+    subjects = {}
+    if has_tests:
+        for name in TEST_FILES:
+            subjects[f"{name}KernelsTest.cpp"] = (tests[0], ["--gtest_brief=1", f"--gtest_filter={suites_of(machine.folder, name + 'Kernels')}"])
+    if MODEL in cases:
+        subjects[f"a step of {MODEL} on {MESH} ranks"] = (
+            program_of(MODEL, MESH), ["--data", machine.folder / data_of(MODEL), "--steps", "1", "--communicator=loopback"])
 
-    def one(which, subject):
-        what = f"{which} of {subject}"
-        command = subjects[subject]
-        if not command[0].exists():
-            return report.left_out(what, "not built")
-        try:
-            status, text = run([tool, "--tool", which, "--error-exitcode", str(FOUND), "--print-limit", "20", *command],
-                               100, part)
-        except OutOfTime as error:
-            return report.left_out(what, str(error))
-        report.details(what, text)
-        summary = re.search(r"={9} (.*SUMMARY.*)", text)
-        if status == 124:
-            return report.left_out(what, text.splitlines()[-1])
-        if re.search(r"not supported|Unable to|Failed to initialize", text) and not summary:
-            return report.left_out(what, said(text, 3).strip().replace("\n", "; "))
-        if status == 0 and summary:
-            return report.ok(f"{what}: {summary.group(1)}")
-        return report.fail(f"{what}: status {status}, {summary.group(1) if summary else 'no summary'}\n{said(text, 40)}")
-
-    with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda pair: one(*pair), [(which, subject) for subject in subjects
-                                                for which in ("memcheck", "racecheck", "synccheck")]))
+    def perform(budget, which, names):
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            waiting = [pool.submit(sanitize, machine, tool, which, name, [machine.build.path(subjects[name][0]), *subjects[name][1]],
+                                   budget) for name in names]
+            for one in waiting:
+                one.result()
+    jobs, names = [], list(subjects)
+    for which in TOOLS:
+        for first in range(0, len(names), AT_ONCE):
+            some = names[first:first + AT_ONCE]
+            jobs.append(Job(f"{which} of {', '.join(some)}", lambda budget, which=which, some=some: perform(budget, which, some), after,
+                            [subjects[name][0] for name in some], SECONDS + 30))
+    return jobs

@@ -20,6 +20,9 @@ namespace fsdp::rt {
 struct Work {
   const char *kind = "fused";
   double flops = 0;
+  /// Which of several kernels for one result was chosen, by sizes and addresses: a literal. Null
+  /// where there is one kernel only.
+  const char *variant = nullptr;
 };
 
 /// What the host calls something that it has a device do: "step 12", "evaluate 12". A trace shows

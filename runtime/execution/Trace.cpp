@@ -146,7 +146,9 @@ std::vector<Trace::Times> Trace::timesOf(std::uint64_t run) const {
 //===----------------------------------------------------------------------===//
 
 std::string Trace::name(const StreamAction &action) const {
-  return action.awaited ? format("wait for %s: %s", action.awaited, action.name) : action.name;
+  if (action.awaited)
+    return format("wait for %s: %s", action.awaited, action.name);
+  return action.work.variant ? format("%s (%s)", action.name, action.work.variant) : action.name;
 }
 
 void Trace::addHost(std::string &to, double from) const {

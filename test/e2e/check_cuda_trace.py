@@ -88,6 +88,18 @@ def check(path, cpu_actions, expected_steps):
         raise SystemExit(f"{path}: got {waits} waits and {worked} us of work, expected some of both")
 
 
+def check_variants(path):
+    """The names of launches say which of a kernel's variants ran: with this model's widths, vectors."""
+    events = [event for events in read(path)[1].values() for event in events]
+    for kind in ("layer_norm", "layer_norm_grad", "embedding", "adamw"):
+        found = {event["name"].rpartition(" (")[2] for event in events if event["cat"] == kind}
+        if found != {"vectors)"}:
+            raise SystemExit(f"{path}: launches of '{kind}' are named (..., got {sorted(found)}, expected (vectors)")
+    plain = [event["name"] for event in events if event["cat"] in ("gemm", "fused", "attention") and "(" in event["name"]]
+    if plain:
+        raise SystemExit(f"{path}: got '{plain[0]}', expected no variant of a kernel that has none")
+
+
 def main(scratch):
     folder = pathlib.Path(scratch)
     options, init, data = check_cuda.inputs("gpt2")
@@ -112,6 +124,7 @@ def main(scratch):
         training.compare_log(traced, log, "--loss=0", "--grad_norm=0")
         training.same_bytes(traced_weights, weights)
         check(path, cpu_actions, names)
+        check_variants(path)
         trace_events.check(path, report, names)
     summary = training.run([sys.executable, "-B", training.HERE.parent.parent / "bench" / "trace-summary", path]).stdout
     print(summary)

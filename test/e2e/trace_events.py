@@ -37,13 +37,13 @@ class Trace:
 
 
 def check_waits(trace):
-    """Waits are named after a launch of another stream. Returns how many there are."""
+    """Waits are named after a launch of another stream, without the variant of its kernel. Returns how many there are."""
     waits = 0
     for (rank, stream), actions in trace.actions.items():
         for event in (event for event in actions if event["cat"] == "wait"):
             waits += 1
             other, _, launch = event["name"].removeprefix("wait for ").partition(": ")
-            known = {action["name"] for action in trace.actions[rank, other]}
+            known = {action["name"].partition(" (")[0] for action in trace.actions[rank, other]}
             if other == stream or not event["name"].startswith("wait for ") or launch not in known:
                 trace.fail(f"rank {rank} waits on '{stream}' as '{event['name']}', expected a launch of another stream")
     return waits

@@ -64,7 +64,7 @@ ir::EmittedProgram emitProgram(llvm::ArrayRef<ir::PlanSource> plans, const Optio
 static void addFolder(Files &content, const std::string &name,
                       const std::function<bool(const files::path &)> &isWanted) {
   const files::path folder = files::path(findRuntimeSources()) / name;
-  static const std::set<std::string> extensions = {".h", ".cpp", ".cu", ".cmake", ".txt"};
+  static const std::set<std::string> extensions = {".h", ".def", ".cpp", ".cu", ".cmake", ".txt"};
   std::error_code error;
   for (const files::directory_entry &entry : files::recursive_directory_iterator(folder, error)) {
     files::path inside = entry.path().lexically_relative(folder);
@@ -79,8 +79,8 @@ static void addFolder(Files &content, const std::string &name,
 /// True for what of runtime/ only programs of CUDA are built from.
 static bool isOfCuda(const files::path &inside) {
   static const std::set<std::string> builds = {"Cuda.cmake", "CompileKernels.cmake",
-                                               "CudaRuntime.h"};
-  return llvm::is_contained(inside, files::path("cuda")) || builds.count(inside.string());
+                                               "CudaRuntime.h", "program/CudaArchitectures.def"};
+  return llvm::is_contained(inside, files::path("cuda")) || builds.count(inside.generic_string());
 }
 
 void writeSource(const ir::EmittedProgram &program, const Options &options,

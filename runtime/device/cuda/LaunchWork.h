@@ -24,6 +24,13 @@ inline void noteWork(Work work) {
   if (launchWork)
     *launchWork = work;
 }
+/// Likewise, after its work, the variant of the kernel; see Work.
+inline void noteVariant(const char *variant) {
+  if (launchWork)
+    launchWork->variant = variant;
+}
+/// The variant of a kernel that moves 16 bytes at once, or else element by element.
+inline void noteVectors(bool vectors) { noteVariant(vectors ? "vectors" : "any alignment"); }
 /// Likewise the event that a stream records or waits for.
 inline thread_local cudaEvent_t *launchEvent = nullptr;
 

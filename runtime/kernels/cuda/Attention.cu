@@ -207,9 +207,11 @@ cudaError_t launch(const AttentionShape &s, const bf16 *q, const bf16 *k, const 
                    float *logSumExp, cudaStream_t stream) {
   constexpr int kQueries = 16 * kTiles * kWarps;
   const unsigned queryBlocks = ceilDiv<unsigned>(s.queries, kQueries);
+  const bool vectors = inWholeParts(s, 8) && aligned16(q, k, v, out);
+  noteVectors(vectors);
   return launchKernel(attend<D, kTiles>, dim3(queryBlocks * s.batch * s.heads), kWarps * 32,
-                      (kQueries + 4 * kKeys) * D * sizeof(bf16), stream, s, queryBlocks,
-                      inWholeParts(s, 8) && aligned16(q, k, v, out), q, k, v, out, logSumExp);
+                      (kQueries + 4 * kKeys) * D * sizeof(bf16), stream, s, queryBlocks, vectors, q,
+                      k, v, out, logSumExp);
 }
 
 } // namespace

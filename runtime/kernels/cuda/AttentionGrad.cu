@@ -308,6 +308,7 @@ cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const
                         dK,
                         dV,
                         inWholeParts(s, 8) && aligned16(q, k, v, dOut, dQ, dK, dV)};
+  noteVectors(at.vectors);
   if (s.width <= 32)
     return launch<32>(at, stream);
   if (s.width <= 64)

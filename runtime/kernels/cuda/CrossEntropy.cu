@@ -110,6 +110,13 @@ __global__ void __launch_bounds__(512)
       });
 }
 
+/// Rows of both are then vectors of 16 bytes at the same places.
+bool lieAlike(const void *logits, const void *gradients) {
+  return (reinterpret_cast<std::uintptr_t>(logits) - reinterpret_cast<std::uintptr_t>(gradients)) %
+             16 ==
+         0;
+}
+
 } // namespace
 
 #define INSTANTIATE(T, Label)                                                                      \
@@ -129,6 +136,7 @@ __global__ void __launch_bounds__(512)
                                  const float *logSumExp, const float *upstream, T *gradients,      \
                                  cudaStream_t stream) {                                            \
     FSDP_NOTE_WORK();                                                                              \
+    noteVectors(lieAlike(logits, gradients));                                                      \
     return launchKernel(crossEntropyGradRows<T, Label>, dim3(shape.rows),                          \
                         scanThreads<T>(shape.classes), 0, stream, shape, logits, labels,           \
                         logSumExp, upstream, static_cast<const std::int64_t *>(nullptr),           \
@@ -138,6 +146,7 @@ __global__ void __launch_bounds__(512)
                                  const float *logSumExp, const float *upstream,                    \
                                  const std::int64_t *count, T *gradients, cudaStream_t stream) {   \
     FSDP_NOTE_WORK();                                                                              \
+    noteVectors(lieAlike(logits, gradients));                                                      \
     return launchKernel(crossEntropyGradRows<T, Label>, dim3(shape.rows),                          \
                         scanThreads<T>(shape.classes), 0, stream, shape, logits, labels,           \
                         logSumExp, upstream, count, gradients);                                    \

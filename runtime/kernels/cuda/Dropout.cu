@@ -88,9 +88,11 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 cudaError_t device::dropout(const DropoutRuns &runs, const StepState *state, const T *x, T *y,
                             cudaStream_t stream) {
+  const bool vectors = aligned16(x, y);
+  noteVectors(vectors);
   return launchKernel(drop<T>, dim3(stridingBlocks(runs.runs * runs.groups, kThreads)), kThreads, 0,
                       stream, runs, static_cast<std::uint32_t>(std::ceil(runs.rate * 0x1p24)),
-                      static_cast<float>(1 / (1 - runs.rate)), aligned16(x, y), state, x, y);
+                      static_cast<float>(1 / (1 - runs.rate)), vectors, state, x, y);
 }
 template cudaError_t device::dropout(const DropoutRuns &, const StepState *, const float *, float *,
                                      cudaStream_t);

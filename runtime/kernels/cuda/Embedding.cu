@@ -157,6 +157,7 @@ template <class T, class Id>
 cudaError_t look(EmbeddingShape shape, const T *table, const Id *ids, T *out, WorkStream stream) {
   constexpr int N = kPack<T>;
   const bool vectors = shape.width % N == 0 && aligned16(table, out);
+  noteVectors(vectors);
   return launchKernel(vectors ? lookUp<T, N, Id> : lookUp<T, 1, Id>,
                       dim3(stridingBlocks(shape.ids * shape.width, kThreads * (vectors ? N : 1))),
                       kThreads, 0, stream, shape, table, ids, out, stream.fault());
@@ -178,6 +179,7 @@ cudaError_t sum(EmbeddingShape shape, const Id *ids, const T *dOut, Sum *dTable,
     return status;
   constexpr int N = kPack<T>;
   const bool vectors = shape.width % N == 0 && aligned16(dOut, dTable);
+  noteVectors(vectors);
   const std::size_t packs = vectors ? shape.width / N : shape.width;
   const unsigned threads = packs < kThreads ? ceilDiv<unsigned>(packs, kWarp) * kWarp : kThreads;
   return launchKernel(vectors ? sumPlaces<T, N, Sum> : sumPlaces<T, 1, Sum>,

@@ -139,6 +139,7 @@ cudaError_t launch(const Rule &rule, ShardOf shard, const Update &u, int states,
                    cudaStream_t stream) {
   const std::size_t count = shard.storage->shard.count;
   const bool vectors = aligned16(u.parameter, u.gradient, u.first, u.second);
+  noteVectors(vectors);
   ShardParts parts;
   for (std::size_t begin = 0; begin < count;) {
     const std::size_t end = parts.fill(shard, begin);
@@ -239,12 +240,14 @@ cudaError_t adamw(ShardOf shard, Adam options, const float *, const float *gradi
 
 cudaError_t square_sum(std::size_t count, const float *values, double *out, WorkStream stream) {
   FSDP_NOTE_WORK();
+  const bool vectors = aligned16(values);
+  noteVectors(vectors);
   const std::size_t stretches = ceilDiv(count, kStretch);
   double *sums = nullptr;
   if (cudaError_t status = stream.workspace->reserve(stretches * sizeof(double), sums))
     return status;
   if (cudaError_t status = launchKernel(squareStretches, dim3(stretches), kThreads, 0, stream,
-                                        count, aligned16(values), values, sums))
+                                        count, vectors, values, sums))
     return status;
   return launchKernel(sumStretches, dim3(1), kThreads, 0, stream, stretches, sums, out);
 }

@@ -72,6 +72,7 @@ template <class T> cudaError_t launch(RopeShape shape, const T *x, T *y, cudaStr
   constexpr int N = kPack<T>;
   const std::size_t half = shape.width / 2;
   const bool vectors = half % N == 0 && aligned16(x, y);
+  noteVectors(vectors);
   const std::size_t packs = vectors ? half / N : half;
   const std::size_t walks = ceilDiv(shape.blocks * shape.inner, kVectorsAtOnce);
   if (walks > 65535)

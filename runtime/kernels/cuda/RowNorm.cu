@@ -249,6 +249,7 @@ cudaError_t launchForward(NormRows shape, const T *x, const T *scale, const T *b
   const bool vectors = shape.width % N == 0 && aligned16(x, y);
   const RowPlan plan = rowPlan(shape.width, N, kHeld, 1024);
   const bool held = vectors && plan.fits;
+  noteVectors(held);
   return launchKernel(held ? normForward<T, N, kHeld, kLayer> : normForward<T, 1, 0, kLayer>,
                       dim3(shape.rows),
                       held ? plan.threads : rowPlan(shape.width, 1, 1, 1024).threads, 0, stream,
@@ -265,6 +266,7 @@ cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, WorkStream s
   constexpr int N = kPack<T>;
   const bool vectors = width % N == 0 && aligned16(at.x, at.dY, at.dX);
   const RowPlan one = rowPlan(width, N, 1, kGradThreads), two = rowPlan(width, N, 2, kGradThreads);
+  noteVectors(vectors && (one.fits || two.fits));
   cudaError_t status = cudaSuccess;
   if (vectors && one.fits)
     status =

@@ -56,18 +56,41 @@ cudaError_t copyRuns(const Runs &bytes, const void *from, void *to, cudaStream_t
   }
 }
 
+/// As a launch of its own, whose trace says how many bytes a thread moves at once.
+static cudaError_t copyNoted(const Runs &bytes, const void *from, void *to, cudaStream_t stream) {
+  switch (bytes.units() == 0 ? 0 : bytes.widest(from, to)) {
+  case 0:
+    break;
+  case 16:
+    noteVariant("16 bytes");
+    break;
+  case 8:
+    noteVariant("8 bytes");
+    break;
+  case 4:
+    noteVariant("4 bytes");
+    break;
+  case 2:
+    noteVariant("2 bytes");
+    break;
+  default:
+    noteVariant("1 byte");
+  }
+  return copyRuns(bytes, from, to, stream);
+}
+
 cudaError_t pad(Part part, std::size_t elementBytes, const void *piece, void *whole,
                 cudaStream_t stream) {
-  return copyRuns(Runs::pad(part, elementBytes), piece, whole, stream);
+  return copyNoted(Runs::pad(part, elementBytes), piece, whole, stream);
 }
 cudaError_t slice(Part part, std::size_t elementBytes, const void *whole, void *piece,
                   cudaStream_t stream) {
-  return copyRuns(Runs::slice(part, elementBytes), whole, piece, stream);
+  return copyNoted(Runs::slice(part, elementBytes), whole, piece, stream);
 }
 cudaError_t insert(Part part, std::size_t elementBytes, const void *piece, void *whole,
                    cudaStream_t stream) {
-  return copyRuns(Runs::insert(part, elementBytes), piece,
-                  static_cast<char *>(whole) + part.start * elementBytes, stream);
+  return copyNoted(Runs::insert(part, elementBytes), piece,
+                   static_cast<char *>(whole) + part.start * elementBytes, stream);
 }
 
 } // namespace device

@@ -38,7 +38,9 @@ __global__ void __launch_bounds__(1024) softmaxRows(SoftmaxRows shape, const T *
 template <class T> cudaError_t launch(SoftmaxRows shape, const T *x, T *y, cudaStream_t stream) {
   constexpr int N = kPack<T>, kHeld = 4;
   const RowPlan plan = rowPlan(shape.width, N, kHeld, 1024);
-  if (shape.width % N == 0 && aligned16(x, y) && plan.fits)
+  const bool vectors = shape.width % N == 0 && aligned16(x, y) && plan.fits;
+  noteVectors(vectors);
+  if (vectors)
     return launchKernel(softmaxRows<T, N, kHeld>, dim3(shape.rows), plan.threads, 0, stream, shape,
                         x, y);
   return launchKernel(softmaxRows<T, 1, 0>, dim3(shape.rows),

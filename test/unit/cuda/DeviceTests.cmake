@@ -21,7 +21,7 @@ function(fsdp_add_device_tests target folder googletest)
   target_link_libraries(${target}-reference PUBLIC fsdp_runtime_cuda)
 
   set(sources unit/emulator/MatmulTest.cpp)
-  foreach(kernels Attention Copy InPlace Loss Row Update)
+  foreach(kernels Attention Copy InPlace Loss Row Update Variant)
     list(APPEND sources unit/cuda/${kernels}KernelsTest.cpp)
   endforeach()
   list(TRANSFORM sources PREPEND ${folder}/test/)

@@ -1,0 +1,293 @@
+//===- KernelBench.cpp - times every kernel of the runtime ----------------===//
+//
+// Each function of runtime/kernels/cuda/Kernels.h at the shapes that a model gives it on one rank;
+// those that a model does not call, with tensors of its size. Bytes are those that a launch must
+// read and write once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DeviceBench.h"
+#include "runtime/device/Work.h"
+
+namespace fsdp::rt {
+
+namespace {
+
+/// Heads as the model's products leave them: gpt2's queries, keys and values side by side.
+AttentionShape headsOf(const Sizes &s, bool together) {
+  const std::uint32_t width = s.width / s.heads;
+  AttentionShape a = {s.batch, s.heads, s.groups, s.context, s.context, width, 0.125f, true};
+  const std::size_t queries = std::size_t(s.heads) * width, keys = std::size_t(s.groups) * width;
+  const std::size_t q = together ? queries + 2 * keys : queries, k = together ? q : keys;
+  a.q = {s.context * q, width, q};
+  a.k = {s.context * k, width, k};
+  a.out = {s.context * queries, width, queries};
+  a.part = queries;
+  return a;
+}
+
+template <class T> struct Kernels {
+  DeviceBench &bench;
+  const Sizes &s;
+  static constexpr double kSize = sizeof(T);
+  const char *type = typeName<T>;
+
+  template <class Call>
+  void measure(const char *name, const std::string &shape, double bytes, Call call,
+               double flops = 0) {
+    bench.measure(name, type, shape, bytes, flops, call);
+    bench.release();
+  }
+
+  void norms() {
+    const NormRows shape{s.rows(), s.width, 1e-5};
+    const std::size_t n = shape.rows * shape.width;
+    const double size = kSize * double(n);
+    const std::string text = by(shape.rows, shape.width);
+    const auto stream = bench.stream();
+    const bool layer = s.model.rfind("gpt2", 0) == 0;
+    const auto take = [&] { return bench.take<T>(n); };
+    for (const bool gradient : {false, true}) {
+      const T *x = take(), *dY = gradient ? take() : nullptr, *scale = bench.take<T>(s.width);
+      T *y = take();
+      float *mean = bench.take<float>(shape.rows), *rstd = bench.take<float>(shape.rows);
+      float *dScale = bench.take<float>(s.width), *dBias = bench.take<float>(s.width);
+      const double bytes = (gradient ? 3 : 2) * size;
+      if (layer && !gradient)
+        measure("layer_norm", text, bytes,
+                [&] { return layer_norm(shape, x, scale, scale, y, mean, rstd, stream); });
+      else if (layer)
+        measure("layer_norm_grad", text, bytes, [&] {
+          return layer_norm_grad(shape, x, scale, mean, rstd, dY, y, dScale, dBias, stream);
+        });
+      else if (!gradient)
+        measure("rms_norm", text, bytes,
+                [&] { return rms_norm(shape, x, scale, y, rstd, stream); });
+      else
+        measure("rms_norm_grad", text, bytes,
+                [&] { return rms_norm_grad(shape, x, scale, rstd, dY, y, dScale, stream); });
+    }
+  }
+
+  void attentions() {
+    const bool together = s.heads == s.groups;
+    const AttentionShape a = headsOf(s, together);
+    const std::size_t n = s.rows() * s.width, m = s.rows() * s.groups * a.width;
+    const std::size_t all = together ? n + 2 * m : n;
+    const std::string text = by(s.batch, s.heads, s.groups, s.context, a.width);
+    const auto stream = bench.stream();
+    const double operands = kSize * double(n + 2 * m);
+    for (const bool gradient : {false, true}) {
+      T *q = bench.take<T>(all), *k = bench.take<T>(together ? 0 : m),
+        *v = bench.take<T>(together ? 0 : m), *out = bench.take<T>(n);
+      float *sums = bench.take<float>(s.rows() * s.heads);
+      if (!gradient) {
+        measure(
+            "attention", text, operands + kSize * double(n),
+            [&] {
+              return together ? attention(a, static_cast<const T *>(q), out, sums, stream)
+                              : attention(a, static_cast<const T *>(q), static_cast<const T *>(k),
+                                          static_cast<const T *>(v), out, sums, stream);
+            },
+            flopsOf(a));
+        continue;
+      }
+      const T *dOut = bench.take<T>(n);
+      T *dQ = bench.take<T>(all), *dK = bench.take<T>(together ? 0 : m),
+        *dV = bench.take<T>(together ? 0 : m);
+      measure(
+          "attention_grad", text, 2 * operands + 2 * kSize * double(n),
+          [&] {
+            return together
+                       ? attention_grad(a, static_cast<const T *>(q), static_cast<const T *>(out),
+                                        sums, dOut, dQ, stream)
+                       : attention_grad(a, static_cast<const T *>(q), static_cast<const T *>(k),
+                                        static_cast<const T *>(v), static_cast<const T *>(out),
+                                        sums, dOut, dQ, dK, dV, stream);
+          },
+          2.5 * flopsOf(a));
+    }
+  }
+
+  void losses() {
+    const LogitRows shape{s.rows(), s.classes};
+    const std::size_t n = shape.rows * shape.classes;
+    const double size = kSize * double(n);
+    const std::string text = by(shape.rows, shape.classes);
+    const auto stream = bench.stream();
+    T *logits = bench.take<T>(n);
+    const auto *labels = bench.take<std::int32_t>(shape.rows);
+    float *losses = bench.take<float>(shape.rows), *sums = bench.take<float>(shape.rows),
+          *picked = bench.take<float>(shape.rows);
+    auto *count = bench.take<std::int64_t>(1);
+    if (count)
+      shard_size(s.classes, count, stream);
+    bench.measure("cross_entropy", type, text, size, 0, [&] {
+      return cross_entropy(shape, static_cast<const T *>(logits), labels, losses, sums, stream);
+    });
+    bench.measure("partial_cross_entropy", type, text, size, 0, [&] {
+      return partial_cross_entropy(shape, static_cast<const T *>(logits), labels, count, losses,
+                                   sums, picked, stream);
+    });
+    measure("cross_entropy_grad", text, 2 * size, [&] { // in place, as programs do
+      return cross_entropy_grad(shape, static_cast<const T *>(logits), labels, sums, losses, logits,
+                                stream);
+    });
+  }
+
+  void tables() {
+    const EmbeddingShape shape{s.rows(), s.classes, s.width};
+    const std::size_t n = shape.ids * shape.width, table = shape.vocabulary * shape.width;
+    const std::string text = by(shape.ids, shape.vocabulary, shape.width);
+    const auto stream = bench.stream();
+    const T *rows = bench.take<T>(table);
+    T *out = bench.take<T>(n);
+    float *gradient = bench.take<float>(table);
+    std::vector<std::int32_t> ids(shape.ids);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      ids[i] = static_cast<std::int32_t>(i * 7919 % shape.vocabulary);
+    auto *ids_ = bench.take<std::int32_t>(shape.ids);
+    if (ids_)
+      cudaMemcpy(ids_, ids.data(), ids.size() * sizeof(ids[0]), cudaMemcpyHostToDevice);
+    cudaDeviceSynchronize();
+    const std::int32_t *idsOf = ids_;
+    bench.measure("embedding", type, text, 2 * kSize * double(n), 0,
+                  [&] { return embedding(shape, rows, idsOf, out, stream); });
+    auto *own = bench.take<std::int32_t>(shape.ids);
+    bench.measure("shard_indices", "i32", by(shape.ids), 8.0 * double(shape.ids), 0, [&] {
+      const auto classes = static_cast<std::int64_t>(s.classes);
+      return shard_indices(IndexShard{shape.ids, classes, classes / 2, 1}, idsOf, own, stream);
+    });
+    measure("embedding_grad", text, kSize * double(n) + 4 * double(table), [&] {
+      return embedding_grad(shape, idsOf, static_cast<const T *>(out), gradient, stream);
+    });
+  }
+
+  /// Kernels of one operand and one result.
+  void unary() {
+    const std::size_t n = s.rows() * s.width;
+    const double bytes = 2 * kSize * double(n);
+    const auto stream = bench.stream();
+    const T *x = bench.take<T>(n);
+    T *y = bench.take<T>(n);
+    const auto *state = bench.take<StepState>(1);
+    const auto one = [&](const char *name, const std::string &shape, double moved, auto call) {
+      bench.measure(name, type, shape, moved, 0, call);
+    };
+    one("rope", by(s.batch, s.context, s.heads, s.width / s.heads), bytes, [&] {
+      return rope({s.batch, s.context, s.heads, s.width / s.heads, 10000, false}, x, y, stream);
+    });
+    one("softmax", by(s.rows(), s.width), bytes,
+        [&] { return softmax({s.rows(), s.width}, x, y, stream); });
+    one("scan_sum", by(s.rows(), s.width), bytes,
+        [&] { return scan_sum({s.rows(), s.width, 1, false, false}, x, y, stream); });
+    one("dropout", by(s.rows(), s.width), bytes,
+        [&] { return dropout(DropoutMask<1>{0.1, 1, 0, {{n, 1}}}, state, x, y, stream); });
+    const Part half = {s.rows(), s.width, 0, s.width / 2};
+    one("slice", by(s.rows(), s.width / 2), bytes / 2, [&] { return slice(half, x, y, stream); });
+    one("pad", by(s.rows(), s.width), bytes * 0.75, [&] { return pad(half, x, y, stream); });
+    one("concat", by(s.rows(), s.width / 2, 2), bytes, [&] {
+      return concat(Join<2>{s.rows(), {s.width / 2, s.width / 2}}, y, x, x + n / 2, stream);
+    });
+    const ShardLayout tile{1, s.rows() / 2, s.width, s.rows()};
+    one("slice_piece", by(tile.local, s.width), bytes / 2,
+        [&] { return slice_piece(tile, 1, sizeof(T), x, y, stream); });
+    one("pack_pieces", by(tile.total, s.width), bytes,
+        [&] { return pack_pieces(tile, 2, sizeof(T), x, y, stream); });
+    one("unpack_pieces", by(tile.total, s.width), bytes,
+        [&] { return unpack_pieces(tile, 2, sizeof(T), x, y, stream); });
+    RankSources sources = {2, {x, x + n / 2}};
+    one("reduce_in_rank_order", by(2, n / 2), 0.75 * bytes,
+        [&] { return reduce_in_rank_order(sources, y, n / 2, dtypeOf<T>, ReduceOp::Sum, stream); });
+    bench.release();
+  }
+
+  /// Of f32 in every program, over the parameters of a block.
+  void updates() {
+    type = "f32";
+    const std::size_t n = s.unit;
+    const Shape shape{static_cast<std::int64_t>(n)};
+    const Parameter member[] = {{"p", nullptr, shape, shape, 0, Initializer::zeros(), true}};
+    Storage storage = {
+        "unit", Layout::Flat, {}, 0, 0, n, 0, Buffer(), {}, Table<Parameter>(member)};
+    storage.shard.count = n;
+    const ShardOf shard{&storage, 0};
+    const auto stream = bench.stream();
+    float *p = bench.take<float>(n), *g = bench.take<float>(n), *m = bench.take<float>(n),
+          *v = bench.take<float>(n), *lr = bench.take<float>(1);
+    auto *ok = bench.take<bool>(1);
+    auto *bad = bench.take<std::int32_t>(1);
+    auto *state = bench.take<StepState>(1);
+    auto *sum = bench.take<double>(1);
+    if (ok)
+      cudaMemset(ok, 1, 1);
+    const auto one = [&](const char *name, double perElement, auto call) {
+      bench.measure(name, type, by(n), perElement * double(n), 0, call);
+    };
+    const Adam adamOptions{};
+    one("adamw", 28, [&] {
+      return adamw(shard, adamOptions, p, g, m, v, lr, nullptr, ok, state, bad, p, m, v, bad,
+                   stream);
+    });
+    one("adam", 28, [&] {
+      return adam(shard, adamOptions, p, g, m, v, lr, nullptr, ok, state, bad, p, m, v, bad,
+                  stream);
+    });
+    one("sgd", 12,
+        [&] { return sgd(shard, Sgd{}, p, g, lr, nullptr, ok, state, bad, p, bad, stream); });
+    one("sgd with momentum", 20, [&] {
+      return sgd(shard, Sgd{0.9f, 0}, p, g, m, lr, nullptr, ok, state, bad, p, m, bad, stream);
+    });
+    one("square_sum", 4, [&] { return square_sum(n, g, sum, stream); });
+    bench.release();
+  }
+
+  /// Launches of one thread: what they take is a launch.
+  void control() {
+    type = "-";
+    const auto stream = bench.stream();
+    auto *state = bench.take<StepState>(1);
+    auto *bad = bench.take<BadGradients>(1);
+    auto *ok = bench.take<bool>(1);
+    float *lr = bench.take<float>(1);
+    const double *value = bench.take<double>(1);
+    auto *count = bench.take<std::int64_t>(1);
+    const auto one = [&](const char *name, auto call) {
+      bench.measure(name, type, "1", 0, 0, call);
+    };
+    one("learning_rate",
+        [&] { return learning_rate(Schedule{Schedule::Constant, 0}, state, lr, stream); });
+    one("sample_count", [&] { return sample_count(state, count, stream); });
+    one("microbatch_samples",
+        [&] { return microbatch_samples(Microbatches{1, 2, 2, 0}, state, count, stream); });
+    one("next_microbatch", [&] { return next_microbatch(2, state, state, stream); });
+    one("all_finite",
+        [&] { return all_finite(ok, static_cast<const float *>(lr), value, stream); });
+    one("advance", [&] { return advance(state, ok, bad, state, bad, stream); });
+    one("shard_size", [&] { return shard_size(2, count, stream); });
+    one("shard_offset", [&] { return shard_offset(2, count, stream); });
+    bench.release();
+  }
+
+  void all() {
+    norms();
+    attentions();
+    losses();
+    tables();
+    unary();
+    updates();
+    control();
+  }
+};
+
+} // namespace
+
+void benchKernels(DeviceBench &bench, const Sizes &sizes) {
+  bench.section(sizes.model, "kernels");
+  if (sizes.model == "gpt2-124m-f32")
+    Kernels<float>{bench, sizes}.all();
+  else
+    Kernels<bf16>{bench, sizes}.all();
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""check_gpu_faults.py SCRATCH BUILD: each rung of bench/gpu_check finds a fault, says what failed, what was got and what was
+expected, and stops none of the others. Everything runs under the emulator of the folder BUILD.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CASES = "linear,gpt2-124m-bf16,llama-wide,llama-wide-chunks"
+
+
+class Folder:
+    """What `--prepare` wrote, and the reports of runs there."""
+
+    def __init__(self, scratch, build):
+        self.place, self.build, self.scratch = scratch / "prepared", build, scratch
+        self.call(["--bin", build / "bin", "--prepare", self.place, "--cases", CASES, "--emulator", build], {}, ROOT / "bench")
+
+    def call(self, words, environment, script=None):
+        """(status, what was said)"""
+        found = subprocess.run([sys.executable, "-B", (script or self.place) / "gpu_check", *map(str, words)], text=True, check=False,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **environment})
+        return found.returncode, found.stdout
+
+    def expect(self, what, status, lines, *options, environment=None, absent=()):
+        """What a run says: `lines`, in this order, and none of `absent`, all of them patterns."""
+        got, text = self.call(["--run", self.place, self.scratch / "report", "--emulator", self.build, *options], environment or {})
+        at = 0
+        for line in lines:
+            match = re.compile(line).search(text, at)
+            if not match:
+                raise SystemExit(f"{what}: got\n{text}\nexpected '{line}' after position {at}")
+            at = match.end()
+        for line in absent:
+            if re.search(line, text):
+                raise SystemExit(f"{what}: got\n{text}\nexpected no '{line}'")
+        if got != status:
+            raise SystemExit(f"{what}: got status {got}, expected {status}:\n{text}")
+        print(f"{what}: found", flush=True)
+        return text
+
+    def program(self, name):
+        return self.place / "build-emulated" / name
+
+
+class Replaced:
+    """Another program in the place of one, for a while; `$1` in its text is the true one."""
+
+    def __init__(self, folder, name, text):
+        self.path, self.kept = folder.program(name), folder.program(f"{name}.kept")
+        self.text = f"#!/bin/bash\ntrue_one={self.kept}\n{text}\n"
+
+    def __enter__(self):
+        self.path.rename(self.kept)
+        executable(self.path, self.text)
+
+    def __exit__(self, *error):
+        self.kept.rename(self.path)
+
+
+def executable(path, text):
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def with_tools(scratch, **tools):
+    """An environment whose PATH begins with a folder of these programs, texts of bash."""
+    place = scratch / "tools"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    for name, text in tools.items():
+        executable(place / name.replace("_", "-"), f"#!/bin/bash\n{text}\n")
+    return {"PATH": f"{place}:{os.environ['PATH']}"}
+
+
+def check_first_rungs(folder):
+    # Without code for the device nothing else can be told: all of it depends on that.
+    folder.expect("no kernels for the device", 1, [
+        r"FAILED  kernels found: find a kernel's code for this device: got cudaErrorNoKernelImageForDevice .*, expected success",
+        r"left out 1\. one step of linear: depends on '1\. kernels found', which failed or was left out",
+        r"left out 1\. one product: depends on",
+        r"left out 2\. losses of linear: depends on", r"left out 3\. gpt2-124m-bf16 on one rank: depends on",
+        r"left out 4\. products of gpt2-124m: depends on", r"left out 5\. llama-wide against llama-wide-chunks: depends on",
+        r"left out 6\. bits of linear on 1 ranks: depends on", r"left out 7\. ranks as threads on one GPU: depends on",
+        r"0 agreed|[1-9] agreed"], environment={"FSDP_EMULATOR": "noimage"}, absent=[r"ok      linear", "ok      one "])
+    recorded = folder.place / "cases" / "linear" / "cpu.jsonl"
+    kept = recorded.read_text()
+    recorded.write_text(re.sub(r'"loss": [0-9]', '"loss": 9', kept))
+    folder.expect("losses that are not the CPU's", 1, [
+        r"FAILED  one step of linear: losses within .* of the CPU \(allowed 0.0001\): got loss [0-9.]+ at step 1, expected 9",
+        r"FAILED  linear on 1 ranks: losses within .* of the CPU .*: got loss .* at step \d, expected 9",
+        r"ok      linear on 1 ranks: losses within 0 of itself, traced",
+        r"FAILED  linear on 3 ranks: losses within .* of the CPU", r"ok      linear on 3 ranks: losses within .* of 1 rank",
+        r"3 failed:"], "--rungs=1,2")
+    recorded.write_text(kept)
+    with Replaced(folder, "cuda-kernel-tests", "echo '[  FAILED  ] RowKernels/0.RmsNormIsTheCpus'; exit 1"):
+        folder.expect("a test that fails", 1, [
+            r"FAILED  one test of RowKernelsTest.cpp: status 1, failed tests RowKernels/0.RmsNormIsTheCpus: got 0 tests passed, "
+            r"expected all of at least one", r"ok      one product: 1 tests agree",
+            r"FAILED  one test of AttentionKernelsTest.cpp: status 1"], "--rungs=1")
+    source = folder.place / "cases" / "linear" / "3" / "train.cpp"
+    kept = source.read_text()
+    source.write_text("#error planted\n" + kept)
+    folder.program("train-linear-3").unlink()
+    folder.expect("a program that does not compile", 1, [
+        r"left out 2\. losses of linear: depends on the program train-linear-3, which was not built", r"error: planted",
+        r"FAILED  the build of small models: built programs: got none for train-linear-3, expected 1 programs"], "--rungs=2")
+    source.write_text(kept)
+
+
+def check_sizes(folder):
+    """Rungs 3 to 6."""
+    folder.expect("memory that is too small", 1, [
+        r"FAILED  gpt2-124m-bf16 on 1 ranks: the program: got status \d+, '.*arena.*', expected status 0"],
+        "--rungs=3", environment={"FSDP_EMULATOR": "memory=300000"})
+    manifest = folder.place / "manifest.json"
+    kept = manifest.read_text()
+    planned = json.loads(kept)
+    planned["cases"]["gpt2-124m-bf16"]["arena"] += 64
+    arena = planned["cases"]["gpt2-124m-bf16"]["arena"]
+    manifest.write_text(json.dumps(planned))
+    folder.expect("an arena that is not as planned", 1, [
+        rf"FAILED  gpt2-124m-bf16: bytes of the arena that were used: got {arena - 64}, expected {arena}, the plan",
+        r"ok      gpt2-124m-bf16: libraries took \d+ MiB beside", r"ok      gpt2-124m-bf16: losses within 0 of itself, traced"],
+        "--rungs=3")
+    manifest.write_text(kept)
+    folder.expect("a product without an algorithm", 1, [
+        r"FAILED  products of gpt2-124m: attention in bf16 32 x 192 x 64: got cuBLASLt status \d+, expected a time",
+        r"ok      kernels of gpt2-124m: \d\d measured"], "--rungs=4", environment={"FSDP_EMULATOR": "products=none:1"})
+    with Replaced(folder, "train-llama-wide-chunks-1", 'exec "$true_one" "$@" --seed 5'):
+        folder.expect("logits at a time that give another loss", 1, [
+            r"FAILED  llama-wide: losses within .* of llama-wide-chunks \(allowed 0.0005\): got loss [0-9.]+ at step \d, expected [0-9.]+",
+            r"ok      llama-wide: the first loss is"], "--rungs=5")
+    with Replaced(folder, "train-linear-1", '[ "$CUDA_LAUNCH_BLOCKING" ] && exec "$true_one" "$@" --seed 5; exec "$true_one" "$@"'):
+        folder.expect("other bits with launches that block", 1, [
+            r"ok      linear on 1 ranks, another process: the same 3 losses and weights",
+            r"FAILED  linear on 1 ranks, CUDA_LAUNCH_BLOCKING=1: loss and norm of step 1: got \([0-9.]+, .*, expected \([0-9.]+, ",
+            r"ok      linear on 3 ranks, CUDA_LAUNCH_BLOCKING=1: the same 3 losses"], "--rungs=6")
+
+
+def check_last_rungs(folder):
+    scratch = folder.scratch
+    refuses = with_tools(scratch, nvidia_cuda_mps_control="echo 'An instance of this daemon cannot run here'; exit 1")
+    with Replaced(folder, "cuda-ranks", "echo nothing"):
+        folder.expect("ranks that do something else, and MPS that the machine refuses", 1, [
+            r"FAILED  steps over fsdp=7 by loopback: got status 0 and 'nothing', expected status 0 and 'done'",
+            r"ok      linear on 1 rank through NCCL",
+            r"left out MPS: the machine refuses it: nvidia-cuda-mps-control -d: status 1, An instance of this daemon cannot run here",
+            r"left out linear on 3 ranks of one GPU by NCCL \(NCCL_HOSTID\): NCCL did not take them"], "--rungs=7", environment=refuses)
+    quits = scratch / "quit"
+    takes = with_tools(scratch, nvidia_cuda_mps_control=f'[ "$1" = -d ] || cat > {quits}')
+    folder.expect("MPS that runs", 0, [
+        r"left out linear on 3 ranks of one GPU by NCCL \(NCCL_HOSTID, under MPS\): NCCL did not take them"], "--rungs=7", environment=takes)
+    if quits.read_text() != "quit\n":
+        raise SystemExit(f"MPS was told '{quits.read_text()}' in the end, expected 'quit'")
+    sanitizer = with_tools(scratch, compute_sanitizer="""case $2 in
+memcheck) echo '========= ERROR SUMMARY: 0 errors';;
+racecheck) echo '========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)'; exit 99;;
+initcheck) echo '========= Error: Device not supported'; exit 1;;
+*) exit 3;;
+esac""")
+    folder.expect("what sanitizers find, and what the machine refuses", 1, [
+        r"ok      memcheck of RowKernelsTest.cpp: ERROR SUMMARY: 0 errors",
+        r"FAILED  racecheck of \w+KernelsTest.cpp: got status 99, RACECHECK SUMMARY: 1 hazard .*, expected status 0 and no errors",
+        r"left out initcheck of \w+KernelsTest.cpp: the machine refuses it: ========= Error: Device not supported",
+        r"FAILED  synccheck of \w+KernelsTest.cpp: got status 3, nothing said"], "--rungs=8", environment=sanitizer)
+    fails, prints = scratch / "fails", scratch / "prints"
+    executable(fails, "#!/bin/bash\necho 'CUDA error: planted'; exit 1\n")
+    executable(prints, '#!/bin/bash\necho \'{"name": "step gpt2-124m", "ms": 50.0}\'\n')
+    folder.expect("PyTorch that fails", 1, [
+        r"FAILED  PyTorch's sdpa: torch_peer.py: got status 1 and 0 figures, expected status 0 and some", r"    CUDA error: planted"],
+        "--rungs=9", environment={"GPU_CHECK_PYTHON": str(fails)})
+    folder.expect("PyTorch's figures beside ours", 0, [
+        r"ok      PyTorch's step gpt2-124m: 50.000 ms, ours [0-9.]+ ms \([0-9.]+ of it\)", r"figure: gpt2-124m-bf16: .* ms a step"],
+        "--rungs=3,9", environment={"GPU_CHECK_PYTHON": str(prints)})
+
+
+def check_parts(folder):
+    """What a part has no time for is done by the next one, and nothing twice."""
+    with Replaced(folder, "device-bench", 'sleep 2; exec "$true_one" "$@"'):
+        said = folder.expect("a part that is over", 0, [
+            r"part 1 of 4", r"not done: 4\. .*: (no time is left|the time of this part was over|the part's time ended before)",
+            r"jobs are to be continued: the part's time is over, first '4\. .*'; run --part=2"],
+            "--part=1", "--rungs=4", "--time-limit=6")
+    said += folder.expect("the next part", 0, [r"part 2 of 4, \d+ jobs are done", r"== 4\.", r"6 agreed, 0 left out, 0 failed"],
+                          "--part=2", "--rungs=4", absent=["to be continued"])
+    done = re.findall(r"^ok      (.*): \d+ measured", said, re.M)
+    if len(done) != 6 or len(set(done)) != 6:
+        raise SystemExit(f"both parts did {done}, expected six jobs once each")
+    folder.expect("no time at all", 1, [r"not done: 1\. kernels found: no time is left", r"0 agreed, \d\d left out, 1 failed"],
+                  "--time-limit=0.1")
+
+
+def check_floors():
+    """A time below the floor is a mistake of the measurement."""
+    sys.path.insert(0, str(ROOT / "bench"))
+    from gpu.bench import show  # pylint: disable=import-outside-toplevel
+    row = {"name": "adamw", "type": "f32", "shape": "1", "bytes": 4.8e9, "flops": 0, "ms": 2.0}
+    lines = []
+    if show(row, "NVIDIA H200", lines.append) or "50 % bytes" not in lines[-1]:
+        raise SystemExit(f"got '{lines[-1]}', expected 50 % of the floor")
+    found = show({**row, "ms": 0.5}, "NVIDIA H200", lines.append)
+    if found != ("adamw f32 1: ms of a launch", "0.5000", "at least its floor of 1.0000"):
+        raise SystemExit(f"got {found}, expected a launch that is faster than its floor")
+
+
+def main(scratch, build):
+    scratch = pathlib.Path(scratch)
+    scratch.mkdir(parents=True, exist_ok=True)
+    check_floors()
+    folder = Folder(scratch, pathlib.Path(build))
+    folder.expect("no fault", 0, [r"ok      kernels found", r"0 failed"], "--rungs=1,2")
+    check_parts(folder)
+    check_sizes(folder)
+    check_last_rungs(folder)
+    check_first_rungs(folder)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
