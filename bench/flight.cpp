@@ -7,13 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "base/WaitCounter.h"
 #include "runtime/device/FlightTrack.h"
-#include "runtime/device/WaitCounter.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 
+using namespace base;
 using namespace fsdp::rt;
 
 template <class Action> static void measure(const char *name, Action action) {
@@ -30,7 +31,7 @@ template <class Action> static void measure(const char *name, Action action) {
 
 int main() {
   const auto track = std::make_unique<FlightTrack>();
-  Communicator::Request request{};
+  CollectiveRequest request{};
   measure("launch", [&] {
     track->end(track->begin(FlightAction::Launch, "model.layers.31.self_attn.q_proj.weight"));
   });

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

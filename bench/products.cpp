@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/Context.h"
-#include "runtime/kernels/Gemm.h"
-#include "runtime/kernels/Optimizer.h"
+#include "runtime/execution/Context.h"
+#include "runtime/launches/Gemm.h"
+#include "runtime/launches/Optimizer.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -17,6 +17,7 @@
 #include <string>
 #include <sys/mman.h>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

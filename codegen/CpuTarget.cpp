@@ -1,6 +1,6 @@
 //===- CpuTarget.cpp - programs of threads and vector loops ---------------===//
 //
-// Every action is a call `word(c, stream, name, ...)` of runtime/device/Launch.h.
+// Every action is a call `word(c, stream, name, ...)` of runtime/execution/Launch.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -133,7 +133,7 @@ void CpuTarget::head(const EmitOptions &options, StringRef file, ArrayRef<std::s
   writer.line("//");
   writer.line("// Arena offsets, streams, events and the order of actions are fixed here; they are "
               "documented in");
-  writer.line("// runtime/program/Program.h and runtime/device/Launch.h. Compiled with "
+  writer.line("// runtime/program/Program.h and runtime/execution/Launch.h. Compiled with "
               "-DFSDP_RECORD, the program "
               "prints its");
   writer.line("// actions instead of executing them.");

@@ -273,7 +273,7 @@ void CudaTarget::head(const EmitOptions &options, StringRef file, ArrayRef<std::
         "// One rank's program: each statement enqueues one action on a stream and returns. Arena "
         "offsets,",
         "// streams, events and the order of actions are fixed here; they are documented in",
-        "// runtime/program/Program.h and runtime/device/cuda/Context.h. CHECK throws an error "
+        "// runtime/program/Program.h and runtime/execution/cuda/Context.h. CHECK throws an error "
         "that names the "
         "action, the",
         "// rank and the library's message. Compiled with -DFSDP_RECORD, the program prints its "
@@ -383,7 +383,7 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
        {"//",
         "// Each enqueues one kernel, or a few copies, on the stream; pointers are to the device.",
         "", "#pragma once", "", "#ifdef FSDP_RECORD", "",
-        "#include \"runtime/device/cuda/Context.h\"", ""})
+        "#include \"runtime/execution/cuda/Context.h\"", ""})
     header.line(line);
   record(kernels, header);
   for (StringRef line : {"", "#else", "", "#include \"runtime/program/ArenaSpan.h\"", "",

@@ -16,6 +16,7 @@ struct ScheduledProgram;
 /// in emitted code: distinct even if names of the model are similar.
 class ProgramNames {
 public:
+  /// Defined with the program, which it reads (ScheduledProgram.cpp).
   void create(const ScheduledProgram &program);
 
   // Enumerators.

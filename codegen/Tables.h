@@ -4,7 +4,7 @@
 #define CODEGEN_TABLES_H
 
 #include "codegen/Arena.h"
-#include "codegen/EmitProgram.h"
+#include "codegen/EmittedProgram.h"
 #include <map>
 
 namespace mlir::fsdp {

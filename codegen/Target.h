@@ -8,7 +8,7 @@
 #define CODEGEN_TARGET_H
 
 #include "codegen/Calls.h"
-#include "codegen/EmitProgram.h"
+#include "codegen/EmittedProgram.h"
 #include "codegen/KernelTable.h"
 #include "codegen/Writer.h"
 

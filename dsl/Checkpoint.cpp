@@ -1,5 +1,6 @@
 //===- Checkpoint.cpp - parts of a model that backward computes again -----===//
 
+#include "dsl/Model.h"
 #include "dsl/ModelBuilder.h"
 
 using namespace mlir;

@@ -3,6 +3,7 @@
 #include "dsl/Model.h"
 
 #include "dialect/fsdp/CheckpointFiles.h"
+#include "dialect/fsdp/ModelConfig.h"
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "dsl/ModelBuilder.h"
@@ -33,6 +34,8 @@ Model::Model(MLIRContext &context, Where where)
 }
 
 Model::~Model() = default;
+
+ModelBuilder &ModelBuilder::of(Model &model) { return *model.builder; }
 
 Tensor Model::input(const std::string &name, const Shape &shape, ElementType elementType,
                     int64_t sampleDim, Where where) {
@@ -220,6 +223,45 @@ void Model::checkpointFile(const std::string &name, const std::string &text, Whe
   if (files.set(name, b.builder.getStringAttr(text)))
     throw ModelError(where, "the file '" + name + "' for checkpoints is given twice");
   (*b.module)->setDiscardableAttr(ir::checkpointFilesAttrName, files.getDictionary(&b.context));
+}
+
+void Model::config(const ModelConfig &config, Where where) {
+  checkpointFile(config.file, config.text(), where);
+  Builder &build = builder->builder;
+  SmallVector<Attribute> entries;
+  for (const ConfigEntry &entry : config.entries) {
+    if (!entry.compared)
+      continue;
+    std::string names, same;
+    for (const std::string &name : entry.names)
+      names += (names.empty() ? "" : "|") + name;
+    for (const ConfigValue &value : entry.equal)
+      same += (same.empty() ? "" : ", ") + value.text();
+    NamedAttrList fields;
+    auto add = [&](StringRef name, const std::string &value) {
+      fields.append(name, build.getStringAttr(value));
+    };
+    add(ir::configNamesKey, names);
+    add(ir::configValueKey, entry.value.text());
+    if (entry.otherwise)
+      add(ir::configImpliedKey, entry.otherwise->text());
+    if (!same.empty())
+      add(ir::configSameKey, "[" + same + "]");
+    if (!entry.setBy.empty())
+      add(ir::configOptionKey, entry.setBy);
+    entries.push_back(fields.getDictionary(&builder->context));
+  }
+  NamedAttrList all;
+  all.append(ir::configFileKey, build.getStringAttr(config.file));
+  all.append(ir::configEntriesKey, build.getArrayAttr(entries));
+  ModuleOp module = *builder->module;
+  module->setDiscardableAttr(ir::modelConfigAttrName, all.getDictionary(&builder->context));
+  builder->check(
+      [&] {
+        return ir::detail::verifyModelConfig(module,
+                                             module->getDiscardableAttr(ir::modelConfigAttrName));
+      },
+      "the file '" + config.file + "'", where);
 }
 
 Tensor Model::scalar(double value, ElementType elementType, Where where) {

@@ -9,11 +9,13 @@
 #define DSL_MODELBUILDER_H
 
 #include "dialect/fsdp/Structure.h"
-#include "dsl/Model.h"
+#include "dsl/Tensor.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace fsdp::dsl {
+
+class Model;
 
 class ModelBuilder {
 public:
@@ -52,7 +54,7 @@ public:
     return mlir::Value::getFromOpaquePointer(tensor.value);
   }
   static ModelBuilder &of(const Tensor &tensor) { return *tensor.model; }
-  static ModelBuilder &of(Model &model) { return *model.builder; }
+  static ModelBuilder &of(Model &model);
 
   mlir::MLIRContext &context;
   mlir::OwningOpRef<mlir::ModuleOp> module;

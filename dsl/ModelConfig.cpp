@@ -2,14 +2,10 @@
 
 #include "dsl/ModelConfig.h"
 
-#include "dialect/fsdp/ModelConfig.h"
-#include "dsl/ModelBuilder.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 #include <charconv>
 #include <cmath>
-
-using namespace mlir;
-namespace ir = mlir::fsdp;
 
 namespace fsdp::dsl {
 
@@ -42,45 +38,6 @@ std::string ModelConfig::text() const {
       text += (text.empty() ? "{\n  " : ",\n  ") + ConfigValue(entry.names.front()).text() + ": " +
               entry.value.text();
   return text.empty() ? "{}\n" : text + "\n}\n";
-}
-
-void Model::config(const ModelConfig &config, Where where) {
-  checkpointFile(config.file, config.text(), where);
-  Builder &build = builder->builder;
-  SmallVector<Attribute> entries;
-  for (const ConfigEntry &entry : config.entries) {
-    if (!entry.compared)
-      continue;
-    std::string names, same;
-    for (const std::string &name : entry.names)
-      names += (names.empty() ? "" : "|") + name;
-    for (const ConfigValue &value : entry.equal)
-      same += (same.empty() ? "" : ", ") + value.text();
-    NamedAttrList fields;
-    auto add = [&](StringRef name, const std::string &value) {
-      fields.append(name, build.getStringAttr(value));
-    };
-    add(ir::configNamesKey, names);
-    add(ir::configValueKey, entry.value.text());
-    if (entry.otherwise)
-      add(ir::configImpliedKey, entry.otherwise->text());
-    if (!same.empty())
-      add(ir::configSameKey, "[" + same + "]");
-    if (!entry.setBy.empty())
-      add(ir::configOptionKey, entry.setBy);
-    entries.push_back(fields.getDictionary(&builder->context));
-  }
-  NamedAttrList all;
-  all.append(ir::configFileKey, build.getStringAttr(config.file));
-  all.append(ir::configEntriesKey, build.getArrayAttr(entries));
-  ModuleOp module = *builder->module;
-  module->setDiscardableAttr(ir::modelConfigAttrName, all.getDictionary(&builder->context));
-  builder->check(
-      [&] {
-        return ir::detail::verifyModelConfig(module,
-                                             module->getDiscardableAttr(ir::modelConfigAttrName));
-      },
-      "the file '" + config.file + "'", where);
 }
 
 } // namespace fsdp::dsl

@@ -1,6 +1,7 @@
 //===- Operations.cpp - arithmetic and averages ---------------------------===//
 
 #include "dsl/Operations.h"
+#include "dsl/Model.h"
 #include "dsl/ModelBuilder.h"
 
 #include "dialect/nn/NNDialect.h"

@@ -1,6 +1,7 @@
 //===- Evaluator.cpp - compile and run pure ops ---------------------------===//
 
 #include "interpreter/Evaluator.h"
+#include "interpreter/Rounding.h"
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "interpreter/Draws.h"

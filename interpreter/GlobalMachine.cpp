@@ -2,6 +2,7 @@
 
 #include "interpreter/Optimizer.h"
 #include "interpreter/Program.h"
+#include "interpreter/Rounding.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 

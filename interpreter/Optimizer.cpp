@@ -1,6 +1,7 @@
 //===- Optimizer.cpp - update rules and learning rates, in double ---------===//
 
 #include "interpreter/Optimizer.h"
+#include "interpreter/Rounding.h"
 
 #include <cmath>
 

@@ -5,6 +5,7 @@
 #include "interpreter/Draws.h"
 #include "interpreter/Optimizer.h"
 #include "interpreter/Program.h"
+#include "interpreter/Rounding.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 

@@ -7,7 +7,10 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// Rounds results of the float type `type` as the numerics require; other types do not change.
+/// `value` as a result of float type `type` in `numerics`.
+double roundTo(double value, Type type, Numerics numerics);
+
+/// Rounds results of the float type `type` as the numerics say; leaves other types alone.
 struct Rounding {
   Type type;
   Numerics numerics;

@@ -1,6 +1,7 @@
 //===- ShardedMachine.cpp - what local and scheduled machines share -------===//
 
 #include "interpreter/ShardedMachine.h"
+#include "interpreter/Rounding.h"
 
 #include "dialect/fsdp/Deferred.h"
 #include <utility>

@@ -2,8 +2,6 @@
 
 #include "interpreter/Tensor.h"
 
-#include "interpreter/RoundingNoise.h"
-
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
@@ -138,15 +136,6 @@ double mlir::fsdp::interpreter::roundTo(double value, Type type) {
   bool lossy = false;
   rounded.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
   return toDouble(rounded);
-}
-
-double mlir::fsdp::interpreter::roundTo(double value, Type type, Numerics numerics) {
-  if (numerics == Numerics::exact)
-    return value;
-  bool wide = numerics == Numerics::kernel && type.getIntOrFloatBitWidth() == 16;
-  if (wide)
-    type = Float32Type::get(type.getContext());
-  return RoundingNoise::round(value, type);
 }
 
 int64_t mlir::fsdp::interpreter::truncate(double value) {

@@ -8,7 +8,7 @@
 #ifndef PASSES_COUNTOPTION_H
 #define PASSES_COUNTOPTION_H
 
-#include "cli/Numbers.h"
+#include "base/Numbers.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "llvm/Support/CommandLine.h"
 
@@ -42,8 +42,8 @@ public:
 
   /// Returns true after an error, as LLVM's parsers do.
   bool parse(Option &option, StringRef, StringRef text, Value &count) {
-    const cli::IntegerRange<int64_t> range = {least, most};
-    std::string wrong = cli::parseInteger(std::string_view(text), range, count.value);
+    const base::IntegerRange<int64_t> range = {least, most};
+    std::string wrong = base::parseInteger(std::string_view(text), range, count.value);
     return !wrong.empty() && option.error(wrong);
   }
 

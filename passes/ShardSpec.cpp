@@ -1,7 +1,7 @@
 //===- ShardSpec.cpp - placements as text ---------------------------------===//
 
 #include "passes/ShardSpec.h"
-#include "cli/Numbers.h"
+#include "base/Numbers.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -63,8 +63,8 @@ static std::optional<ShardSpec::Storage> parseStorage(StringRef text) {
     return storage;
   }
   storage.kind = StorageKind::dimension;
-  if (!cli::parseInteger(std::string_view(kind), cli::IntegerRange<int64_t>{0, INT64_MAX},
-                         storage.dim)
+  if (!base::parseInteger(std::string_view(kind), base::IntegerRange<int64_t>{0, INT64_MAX},
+                          storage.dim)
            .empty())
     return std::nullopt;
   return storage;

@@ -4,17 +4,17 @@
 
 # Host files, and kernels.
 set(host_sources
-  comm/cuda/Collectives.cpp
+  comm/cuda/DevicePeer.cpp
   comm/cuda/LoopbackCollectives.cpp
   comm/cuda/Monitor.cpp
   comm/cuda/NcclChoices.cpp
   comm/cuda/NcclCollectives.cpp
   comm/cuda/PendingActions.cpp
   comm/cuda/ShardedCollectives.cpp
-  device/cuda/Context.cpp
-  device/cuda/CudaDevice.cpp
-  device/cuda/EventTrace.cpp
-  device/cuda/InputStaging.cpp
+  execution/cuda/Context.cpp
+  execution/cuda/CudaDevice.cpp
+  execution/cuda/EventTrace.cpp
+  execution/cuda/InputStaging.cpp
   kernels/cuda/Matmul.cpp
 )
 file(GLOB kernel_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}

@@ -3,7 +3,7 @@
 #define FSDP_RUNTIME_CUDARUNTIME_H
 
 #include "runtime/device/cuda/Check.h"
-#include "runtime/device/cuda/Context.h"
+#include "runtime/execution/cuda/Context.h"
 #include "runtime/numerics/Random.h"
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/KernelArguments.h"

@@ -16,12 +16,10 @@
 #ifndef DIALECT_FSDP_DEFERRED_H
 #define DIALECT_FSDP_DEFERRED_H
 
+#include "dialect/fsdp/DiscardableAttributes.h"
 #include "dialect/fsdp/FSDPDialect.h"
 
 namespace mlir::fsdp {
-
-constexpr StringLiteral kDeferredAttrName = "fsdp.deferred", kZeroedAttrName = "fsdp.zeroed",
-                        kDrainAttrName = "fsdp.drain";
 
 inline bool isDeferred(OptimizerStepOp update) { return update->hasAttr(kDeferredAttrName); }
 /// `op`: a `fsdp.carried` or a `fsdp.buffer`.
@@ -29,11 +27,6 @@ inline bool isZeroed(Operation *op) { return op->hasAttr(kZeroedAttrName); }
 inline bool isDrain(SegmentOp segment) { return segment->hasAttr(kDrainAttrName); }
 /// True where the first segment of `walk` is a drain; then it is the only one.
 bool isDrain(WalkOp walk);
-
-namespace detail {
-/// Fails unless `attribute`, one of these, is allowed on `op`.
-LogicalResult verifyDeferred(Operation *op, NamedAttribute attribute);
-} // namespace detail
 
 } // namespace mlir::fsdp
 

@@ -2,10 +2,9 @@
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/fsdp/CheckpointFiles.h"
-#include "dialect/fsdp/Deferred.h"
+#include "dialect/fsdp/DiscardableAttributes.h"
 #include "dialect/fsdp/ModelConfig.h"
 #include "dialect/fsdp/ModelDigest.h"
-#include "dialect/fsdp/Structure.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FoldInterfaces.h"

@@ -3,6 +3,7 @@
 #include "dialect/fsdp/Structure.h"
 
 #include "dialect/fsdp/Assembly.h"
+#include "dialect/fsdp/DiscardableAttributes.h"
 #include "dialect/fsdp/Names.h"
 
 using namespace mlir;

@@ -68,12 +68,6 @@ private:
   SmallVector<std::pair<StringRef, Attribute>, 1> also;
 };
 
-namespace detail {
-/// Fails unless `attribute`, a structure or the name of the storage that an op gathers or reduces,
-/// is allowed on `op`.
-LogicalResult verifyStructure(Operation *op, NamedAttribute attribute);
-} // namespace detail
-
 } // namespace mlir::fsdp
 
 #endif // DIALECT_FSDP_STRUCTURE_H

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "cli/Numbers.h"
+#include "base/Numbers.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -47,7 +47,7 @@ private:
 } // namespace
 
 FailureOr<Policy> Rematerialize::parsePolicy() {
-  constexpr cli::IntegerRange<int64_t> range = {1, INT64_MAX};
+  constexpr base::IntegerRange<int64_t> range = {1, INT64_MAX};
   Policy result;
   StringRef text = policy;
   if (text == "none")
@@ -56,7 +56,7 @@ FailureOr<Policy> Rematerialize::parsePolicy() {
     result.keep = CheckpointPolicy::selective;
   else if (text != "full" &&
            (!text.consume_front("every:") ||
-            !cli::parseInteger(std::string_view(text), range, result.blocks).empty()))
+            !base::parseInteger(std::string_view(text), range, result.blocks).empty()))
     return getOperation().emitError()
            << "--remat got '" << policy << "', expected none, full, selective or every:K with K "
            << range.describe();

@@ -3,7 +3,7 @@
 #ifndef PASSES_SCHEDULE_ROLEAUTOMATA_H
 #define PASSES_SCHEDULE_ROLEAUTOMATA_H
 
-#include "passes/schedule/Checker.h"
+#include "passes/schedule/Finding.h"
 #include "passes/schedule/Reachability.h"
 
 #include <map>

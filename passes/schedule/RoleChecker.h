@@ -3,7 +3,7 @@
 #ifndef PASSES_SCHEDULE_ROLECHECKER_H
 #define PASSES_SCHEDULE_ROLECHECKER_H
 
-#include "passes/schedule/Checker.h"
+#include "passes/schedule/Finding.h"
 #include "passes/schedule/Reachability.h"
 
 namespace mlir::fsdp::schedule {

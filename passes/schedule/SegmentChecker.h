@@ -4,7 +4,7 @@
 #define PASSES_SCHEDULE_SEGMENTCHECKER_H
 
 #include "passes/schedule/ByteMap.h"
-#include "passes/schedule/Checker.h"
+#include "passes/schedule/Finding.h"
 #include "passes/schedule/InFlight.h"
 
 namespace mlir::fsdp::schedule {

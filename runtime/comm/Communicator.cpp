@@ -1,5 +1,5 @@
 #include "runtime/comm/Communicator.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/comm/Moves.h"
 #include "runtime/device/FlightTrack.h"
 
@@ -7,107 +7,24 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 namespace {
-
-const char *kindName(Communicator::Kind kind) {
-  switch (kind) {
-  case Communicator::Kind::AllGather:
-    return "all_gather";
-  case Communicator::Kind::ReduceScatter:
-    return "reduce_scatter";
-  case Communicator::Kind::AllReduce:
-    return "all_reduce";
-  case Communicator::Kind::Broadcast:
-    return "broadcast";
-  case Communicator::Kind::AllToAll:
-    return "all_to_all";
-  case Communicator::Kind::Recut:
-    return "recut";
-  case Communicator::Kind::Permute:
-    return "permute";
-  case Communicator::Kind::Barrier:
-    return "barrier";
-  case Communicator::Kind::Send:
-    return "send";
-  case Communicator::Kind::Receive:
-    return "receive";
-  }
-  return "?";
-}
-
-Communicator::Request makeRequest(Communicator::Kind kind, DType type, ReduceOp op,
-                                  ShardLayout tile, int root = 0) {
-  Communicator::Request request;
-  std::memset(&request, 0, sizeof request);
-  request.kind = kind;
-  request.type = type;
-  request.op = op;
-  request.root = static_cast<std::uint16_t>(root);
-  request.outer = tile.outer;
-  request.local = tile.local;
-  request.inner = tile.inner;
-  request.total = tile.total;
-  return request;
-}
 
 void checkLayout(const Communicator &comm, Communicator::Kind kind, ShardLayout tile) {
   if (tile.local * comm.size() < tile.total)
     throw Error(format("%s over '%s' got %zu elements on each of %d ranks, expected at least %zu "
                        "together",
-                       kindName(kind), comm.name().c_str(), tile.local, comm.size(), tile.total));
+                       nameOf(kind), comm.name().c_str(), tile.local, comm.size(), tile.total));
 }
 
 void checkReducible(Communicator::Kind kind, DType type) {
   if (type == DType::Bool)
     throw Error(format("%s got elements of type %s, expected f32, f64, bf16, i32 or i64",
-                       kindName(kind), nameOf(type)));
+                       nameOf(kind), nameOf(type)));
 }
 
 } // namespace
-
-bool Communicator::Request::operator==(const Request &other) const {
-  return kind == other.kind && type == other.type && op == other.op && root == other.root &&
-         outer == other.outer && local == other.local && inner == other.inner &&
-         total == other.total && middle == other.middle && concatLocal == other.concatLocal &&
-         concatTotal == other.concatTotal && splitFirst == other.splitFirst &&
-         sources == other.sources && message == other.message;
-}
-
-Communicator::Request Communicator::Request::counterpart(int rank) const {
-  Request theirs = *this;
-  theirs.kind = kind == Kind::Send ? Kind::Receive : Kind::Send;
-  theirs.root = static_cast<std::uint16_t>(rank);
-  return theirs;
-}
-
-std::string Communicator::Request::describe() const {
-  std::string text = kindName(kind);
-  if (kind == Kind::Barrier)
-    return text;
-  if (kind == Kind::Broadcast)
-    return text + format(" of %zu bytes from %d", std::size_t(total), int(root));
-  const bool reduces = kind == Kind::ReduceScatter || kind == Kind::AllReduce;
-  text += format(" %s %s", !reduces ? "of" : op == ReduceOp::Max ? "max" : "sum", rt::nameOf(type));
-  if (kind == Kind::Permute)
-    return text + format(" x%zu by table %016zx", std::size_t(total), std::size_t(sources));
-  if (kind == Kind::Recut)
-    return text + format(" %zux%zux%zu to %zu", std::size_t(outer), std::size_t(local),
-                         std::size_t(inner), std::size_t(total));
-  if (kind == Kind::AllToAll) {
-    const auto cut = format("%zu of %zu", std::size_t(local), std::size_t(total)),
-               joined = format("%zu to %zu", std::size_t(concatLocal), std::size_t(concatTotal));
-    return text + format(" %zux(%s)x%zux(%s)x%zu", std::size_t(outer),
-                         (splitFirst ? cut : joined).c_str(), std::size_t(middle),
-                         (splitFirst ? joined : cut).c_str(), std::size_t(inner));
-  }
-  if (isTransfer())
-    return text + format(" x%zu %s %d (message %zu)", std::size_t(total),
-                         kind == Kind::Send ? "to" : "from", int(root), std::size_t(message));
-  if (kind == Kind::AllReduce)
-    return text + format(" x%zu", std::size_t(total));
-  return text + format(" %zux%zux%zu of %zu", std::size_t(outer), std::size_t(local),
-                       std::size_t(inner), std::size_t(total));
-}
 
 std::string Communicator::describeCurrent(const Request &request) const {
   return format("'%s', collective %lld over '%s'", request.describe().c_str(),
@@ -149,7 +66,7 @@ void Communicator::move(const void *source, void *target, const Request &request
 
 void Communicator::allGather(const void *piece, void *whole, ShardLayout tile, DType type) {
   checkLayout(*this, Kind::AllGather, tile);
-  move(piece, whole, makeRequest(Kind::AllGather, type, ReduceOp::Sum, tile));
+  move(piece, whole, Request::make(Kind::AllGather, type, ReduceOp::Sum, tile));
 }
 
 void Communicator::reduceScatter(const void *whole, void *piece, ShardLayout tile, DType type,
@@ -157,7 +74,7 @@ void Communicator::reduceScatter(const void *whole, void *piece, ShardLayout til
   checkLayout(*this, Kind::ReduceScatter, tile);
   checkReducible(Kind::ReduceScatter, type);
   if (size_ > 1) {
-    const Request request = makeRequest(Kind::ReduceScatter, type, op, tile);
+    const Request request = Request::make(Kind::ReduceScatter, type, op, tile);
     return perform(request, [&] { doReduceScatter(whole, piece, request); });
   }
   const std::size_t row = tile.total * tile.inner * sizeInBytes(type);
@@ -174,7 +91,7 @@ void Communicator::allReduce(const void *source, void *target, std::size_t count
                              ReduceOp op) {
   checkReducible(Kind::AllReduce, type);
   if (size_ > 1) {
-    const Request request = makeRequest(Kind::AllReduce, type, op, ShardLayout{1, 0, 1, count});
+    const Request request = Request::make(Kind::AllReduce, type, op, ShardLayout{1, 0, 1, count});
     return perform(request, [&] { doAllReduce(source, target, request); });
   }
   if (count)
@@ -186,48 +103,8 @@ void Communicator::broadcast(const void *source, void *target, std::size_t bytes
     throw Error(
         format("broadcast over '%s' got root %d, expected 0..%d", name_.c_str(), root, size_ - 1));
   move(source, target,
-       makeRequest(Kind::Broadcast, DType::Bool, ReduceOp::Sum, ShardLayout{1, 0, 1, bytes}, root));
-}
-
-Communicator::Request Communicator::Request::allToAll(AllToAllLayout layout, DType type) {
-  Request request = makeRequest(Kind::AllToAll, type, ReduceOp::Sum,
-                                {layout.outer, layout.splitLocal, layout.inner, layout.splitTotal});
-  request.middle = layout.middle;
-  request.concatLocal = layout.concatLocal;
-  request.concatTotal = layout.concatTotal;
-  request.splitFirst = layout.splitFirst;
-  return request;
-}
-
-Communicator::Request Communicator::Request::recut(RecutLayout layout, DType type) {
-  return makeRequest(Kind::Recut, type, ReduceOp::Sum,
-                     {layout.outer, layout.given, layout.inner, layout.received});
-}
-
-Communicator::Request Communicator::Request::permute(std::size_t count, DType type,
-                                                     const int *sources, int ranks) {
-  Request request = makeRequest(Kind::Permute, type, ReduceOp::Sum, ShardLayout{1, 0, 1, count});
-  request.sources = 14695981039346656037u; // FNV-1a
-  for (int receiver = 0; receiver < ranks; ++receiver) {
-    if (sources[receiver] < -1 || sources[receiver] >= ranks)
-      throw Error(format("permute got rank %d as the source of rank %d, expected -1..%d",
-                         sources[receiver], receiver, ranks - 1));
-    for (int before = 0; before < receiver; ++before)
-      if (sources[receiver] >= 0 && sources[before] == sources[receiver])
-        throw Error(
-            format("permute got rank %d as the source of ranks %d and %d, expected of one at most",
-                   sources[receiver], before, receiver));
-    request.sources =
-        (request.sources ^ static_cast<std::uint32_t>(sources[receiver])) * 1099511628211u;
-  }
-  return request;
-}
-
-Communicator::Request Communicator::Request::transfer(Kind kind, std::size_t count, DType type,
-                                                      int peer, std::uint64_t message) {
-  Request request = makeRequest(kind, type, ReduceOp::Sum, ShardLayout{1, 0, 1, count}, peer);
-  request.message = message;
-  return request;
+       Request::make(Kind::Broadcast, DType::Bool, ReduceOp::Sum, ShardLayout{1, 0, 1, bytes},
+                     root));
 }
 
 void Communicator::allToAll(const void *source, void *target, AllToAllLayout layout, DType type) {
@@ -249,7 +126,7 @@ Communicator::Request Communicator::transfer(Kind kind, std::size_t count, DType
   if (peer < 0 || peer >= size_ || peer == rank_)
     throw Error(
         format("%s over '%s' on rank %d of the group got peer %d, expected another rank of 0..%d",
-               kindName(kind), name_.c_str(), rank_, peer, size_ - 1));
+               nameOf(kind), name_.c_str(), rank_, peer, size_ - 1));
   std::vector<std::uint64_t> &messages = kind == Kind::Send ? sent_ : received_;
   messages.resize(static_cast<std::size_t>(size_));
   return Request::transfer(kind, count, type, peer, ++messages[static_cast<std::size_t>(peer)]);
@@ -269,7 +146,7 @@ void Communicator::barrier() {
   if (size_ == 1)
     return;
   const Request request =
-      makeRequest(Kind::Barrier, DType::Bool, ReduceOp::Sum, ShardLayout{0, 0, 0, 0});
+      Request::make(Kind::Barrier, DType::Bool, ReduceOp::Sum, ShardLayout{0, 0, 0, 0});
   perform(request, [&] { doBarrier(request); });
 }
 

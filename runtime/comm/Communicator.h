@@ -8,6 +8,7 @@
 #define FSDP_RUNTIME_COMM_COMMUNICATOR_H
 
 #include "runtime/program/ArenaSpan.h"
+#include "runtime/program/CollectiveRequest.h"
 #include "runtime/program/ExchangeLayout.h"
 #include "runtime/program/ShardLayout.h"
 
@@ -99,47 +100,8 @@ public:
     receive(target, count, dtypeOf<T>, peer);
   }
 
-  /// Kind of collective, and everything that must be the same on every rank of the group.
-  enum class Kind : std::uint32_t {
-    AllGather,
-    ReduceScatter,
-    AllReduce,
-    Broadcast,
-    AllToAll,
-    Recut,
-    Permute,
-    Barrier,
-    Send,
-    Receive
-  };
-  struct Request {
-    Kind kind;
-    DType type;
-    ReduceOp op;
-    std::uint16_t root; ///< send, receive: the peer
-    /// The cut dimension. all_reduce, broadcast, permute, send, receive: total only; recut: local
-    /// is given, total received; all_to_all: of `split`.
-    std::uint64_t outer, local, inner, total;
-    std::uint64_t middle, concatLocal, concatTotal, splitFirst; ///< all_to_all
-    std::uint64_t sources;                                      ///< permute: a hash of the table
-    std::uint64_t
-        message; ///< send, receive: number, from 1, of those from the one rank to the other
-
-    /// Of the calls of these arguments. Errors as theirs.
-    static Request allToAll(AllToAllLayout layout, DType type);
-    static Request recut(RecutLayout layout, DType type);
-    static Request permute(std::size_t count, DType type, const int *sources, int ranks);
-    static Request transfer(Kind kind, std::size_t count, DType type, int peer,
-                            std::uint64_t message);
-    bool isTransfer() const { return kind == Kind::Send || kind == Kind::Receive; }
-
-    /// Of a send or a receive: what the peer, which is group rank `root`, says where this rank is
-    /// `rank`.
-    Request counterpart(int rank) const;
-    bool operator==(const Request &other) const;
-    /// "all_gather f32 1x617x1 of 1234", "send of f32 x1234 to 1 (message 7)"
-    std::string describe() const;
-  };
+  using Kind = CollectiveKind;
+  using Request = CollectiveRequest;
 
 protected:
   Communicator(std::string name, int rank, int size)

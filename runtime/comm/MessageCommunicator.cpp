@@ -1,11 +1,13 @@
 #include "runtime/comm/MessageCommunicator.h"
+#include "base/WaitCounter.h"
 #include "runtime/comm/Moves.h"
 #include "runtime/comm/Reduction.h"
-#include "runtime/device/WaitCounter.h"
 
 #include <cstring>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -13,13 +15,13 @@ std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(re
 
 } // namespace
 
-MessageCommunicator::MessageCommunicator(std::string name, const Job &job, std::vector<int> group,
-                                         double timeoutSeconds)
+MessageCommunicator::MessageCommunicator(std::string name, const PeerContext &peer,
+                                         std::vector<int> group, double timeoutSeconds)
     : Communicator(
           std::move(name),
-          static_cast<int>(std::find(group.begin(), group.end(), job.rank()) - group.begin()),
+          static_cast<int>(std::find(group.begin(), group.end(), peer.rank) - group.begin()),
           static_cast<int>(group.size())),
-      job_(job), group_(std::move(group)), timeout_(timeoutSeconds), announced_(group_.size()),
+      peer_(peer), group_(std::move(group)), timeout_(timeoutSeconds), announced_(group_.size()),
       sources_(group_.size()) {}
 
 char *MessageCommunicator::scratch(std::size_t bytes) {
@@ -29,8 +31,8 @@ char *MessageCommunicator::scratch(std::size_t bytes) {
 }
 
 void MessageCommunicator::checkWait(double waited, const Request &request) {
-  job_.failure().check();
-  if (job_.leaving())
+  peer_.failure->check();
+  if (peer_.isLeaving())
     throw Aborted("the rank is leaving");
   if (waited > timeout_)
     reportAbsent(request);

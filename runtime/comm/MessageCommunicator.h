@@ -8,7 +8,8 @@
 #ifndef FSDP_RUNTIME_COMM_MESSAGECOMMUNICATOR_H
 #define FSDP_RUNTIME_COMM_MESSAGECOMMUNICATOR_H
 
-#include "runtime/job/Bootstrap.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/comm/PeerContext.h"
 
 #include <vector>
 
@@ -21,7 +22,7 @@ class Moves;
 class MessageCommunicator : public Communicator {
 protected:
   /// `group`: the world ranks, this one among them.
-  MessageCommunicator(std::string name, const Job &job, std::vector<int> group,
+  MessageCommunicator(std::string name, const PeerContext &peer, std::vector<int> group,
                       double timeoutSeconds);
 
   /// Starts to send, or to receive, `bytes` to or from group rank `peer`, not this rank. The memory
@@ -45,7 +46,7 @@ protected:
   void doSend(const void *source, const Request &request) override;
   void doReceive(void *target, const Request &request) override;
 
-  const Job &job_;
+  const PeerContext &peer_;
   const std::vector<int> group_;
   const double timeout_;
 

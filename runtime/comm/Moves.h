@@ -14,14 +14,14 @@ namespace fsdp::rt {
 
 class Moves {
 public:
-  using Kind = Communicator::Kind;
+  using Kind = CollectiveKind;
 
   /// `sources`: of a permutation, the rank that each rank receives from, or -1; null for other
   /// kinds. Whoever asks keeps it.
-  Moves(const Communicator::Request &request, int ranks, const int *sources = nullptr)
+  Moves(const CollectiveRequest &request, int ranks, const int *sources = nullptr)
       : request_(request), ranks_(static_cast<std::size_t>(ranks)), sources_(sources) {}
 
-  const Communicator::Request &request() const { return request_; }
+  const CollectiveRequest &request() const { return request_; }
 
   /// Elements of a rank's source, where it has one, and of its target.
   std::size_t sourceCount() const {
@@ -133,7 +133,7 @@ private:
                 last * l.inner);
   }
 
-  const Communicator::Request request_;
+  const CollectiveRequest request_;
   const std::size_t ranks_;
   const int *sources_;
 };

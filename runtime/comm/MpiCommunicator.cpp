@@ -1,7 +1,7 @@
 #ifdef FSDP_WITH_MPI
 
 #include "runtime/comm/MpiCommunicator.h"
-#include "runtime/job/WaitedTime.h"
+#include "base/WaitedTime.h"
 
 #include <algorithm>
 #include <mutex>
@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -33,16 +35,16 @@ void check(int code, const char *call) {
 
 } // namespace
 
-MpiCommunicator::MpiCommunicator(std::string name, const Job &job, std::vector<int> group,
+MpiCommunicator::MpiCommunicator(std::string name, const PeerContext &peer, std::vector<int> group,
                                  double timeoutSeconds)
-    : MessageCommunicator(std::move(name), job, std::move(group), timeoutSeconds) {
+    : MessageCommunicator(std::move(name), peer, std::move(group), timeoutSeconds) {
   check(MPI_Comm_split(MPI_COMM_WORLD, group_.front(), rank(), &comm_), "MPI_Comm_split");
   check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
 MpiCommunicator::~MpiCommunicator() {
   // Freeing is collective: not when the job is going down, nor with messages under way.
-  if (comm_ != MPI_COMM_NULL && underWay_.empty() && !job_.failure().raised())
+  if (comm_ != MPI_COMM_NULL && underWay_.empty() && !peer_.failure->raised())
     MPI_Comm_free(&comm_);
 }
 

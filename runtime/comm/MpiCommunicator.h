@@ -15,7 +15,8 @@ namespace fsdp::rt {
 class MpiCommunicator final : public MessageCommunicator {
 public:
   /// Collective over MPI_COMM_WORLD. `group`: the world ranks, this one among them.
-  MpiCommunicator(std::string name, const Job &job, std::vector<int> group, double timeoutSeconds);
+  MpiCommunicator(std::string name, const PeerContext &peer, std::vector<int> group,
+                  double timeoutSeconds);
   ~MpiCommunicator() override;
 
 protected:

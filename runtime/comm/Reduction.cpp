@@ -1,5 +1,5 @@
 #include "runtime/comm/Reduction.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/device/StreamingStores.h"
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <type_traits>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -2,17 +2,17 @@
 #ifndef FSDP_RUNTIME_COMM_SHARDRUNS_H
 #define FSDP_RUNTIME_COMM_SHARDRUNS_H
 
-#include "runtime/comm/Communicator.h"
+#include "runtime/program/CollectiveRequest.h"
 
 #include <algorithm>
 
 namespace fsdp::rt {
 
-inline ShardLayout layoutOf(const Communicator::Request &request) {
+inline ShardLayout layoutOf(const CollectiveRequest &request) {
   return {request.outer, request.local, request.inner, request.total};
 }
 
-inline AllToAllLayout exchangeOf(const Communicator::Request &r) {
+inline AllToAllLayout exchangeOf(const CollectiveRequest &r) {
   return {r.outer, r.middle,      r.inner,       r.local,
           r.total, r.concatLocal, r.concatTotal, r.splitFirst != 0};
 }

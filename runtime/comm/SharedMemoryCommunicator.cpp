@@ -1,12 +1,14 @@
 #include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/comm/Moves.h"
+#include "runtime/comm/RankActions.h"
 #include "runtime/comm/Reduction.h"
 #include "runtime/device/StreamingStores.h"
-#include "runtime/job/FlightRecord.h"
 
 #include <cstring>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -20,14 +22,14 @@ std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(re
 
 } // namespace
 
-SharedMemoryCommunicator::SharedMemoryCommunicator(std::string name, const Job &job,
+SharedMemoryCommunicator::SharedMemoryCommunicator(std::string name, const PeerContext &peer,
                                                    SharedSegment &segment, int index,
                                                    std::vector<int> group, double timeoutSeconds)
     : Communicator(
           std::move(name),
-          static_cast<int>(std::find(group.begin(), group.end(), job.rank()) - group.begin()),
+          static_cast<int>(std::find(group.begin(), group.end(), peer.rank) - group.begin()),
           static_cast<int>(group.size())),
-      job_(job), segment_(segment), index_(index), group_(std::move(group)),
+      peer_(peer), segment_(segment), index_(index), group_(std::move(group)),
       timeout_(timeoutSeconds), barrier_(segment.barrier(index, group_.front())),
       sources_(group_.size()), shifted_(group_.size()) {
   for (int member : group_)
@@ -82,7 +84,7 @@ void SharedMemoryCommunicator::awaitAll(const Request &request) {
   WaitedTime waited;
   do {
     segment_.failure().check();
-    if (job_.leaving())
+    if (peer_.isLeaving())
       throw Aborted("the rank is leaving");
     bool left = false;
     for (int peer = 0; peer < size(); ++peer)
@@ -123,8 +125,8 @@ void SharedMemoryCommunicator::reportAbsent(const Request &request) {
 std::uint64_t SharedMemoryCommunicator::offsetOf(const void *pointer, std::size_t bytes) const {
   if (!pointer || !bytes)
     return 0;
-  auto offset = static_cast<std::uint64_t>(static_cast<const std::byte *>(pointer) - job_.arena());
-  return offset <= job_.arenaBytes() && bytes <= job_.arenaBytes() - offset ? offset : kOutside;
+  auto offset = static_cast<std::uint64_t>(static_cast<const std::byte *>(pointer) - peer_.arena);
+  return offset <= peer_.arenaBytes && bytes <= peer_.arenaBytes - offset ? offset : kOutside;
 }
 
 const char *SharedMemoryCommunicator::sourceOf(int peer) const {
@@ -293,7 +295,7 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
   if (counter.waitFor(target, kLook))
     return true;
   segment_.failure().check();
-  if (job_.leaving())
+  if (peer_.isLeaving())
     throw Aborted("the rank is leaving");
   const int world = group_[request.root];
   const bool ended = segment_.rank(world).state == RankRecord::Done;

@@ -7,9 +7,10 @@
 #ifndef FSDP_RUNTIME_COMM_SHAREDMEMORYCOMMUNICATOR_H
 #define FSDP_RUNTIME_COMM_SHAREDMEMORYCOMMUNICATOR_H
 
-#include "runtime/device/Arena.h"
-#include "runtime/job/Bootstrap.h"
-#include "runtime/job/WaitedTime.h"
+#include "base/WaitedTime.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/comm/PeerContext.h"
+#include "runtime/comm/SharedSegment.h"
 
 #include <vector>
 
@@ -18,8 +19,8 @@ namespace fsdp::rt {
 class SharedMemoryCommunicator final : public Communicator {
 public:
   /// `index`: which communicator of the segment; `group`: its world ranks, this one among them.
-  SharedMemoryCommunicator(std::string name, const Job &job, SharedSegment &segment, int index,
-                           std::vector<int> group, double timeoutSeconds);
+  SharedMemoryCommunicator(std::string name, const PeerContext &peer, SharedSegment &segment,
+                           int index, std::vector<int> group, double timeoutSeconds);
 
 protected:
   void doMove(const void *source, void *target, const Request &request,
@@ -42,8 +43,8 @@ private:
   void show(const Request &request, std::uint64_t source);
   /// Waits until `counter`, which the peer of `request` advances, is at `target`; false where it is
   /// not after a while. Throws where the peer has ended or is late.
-  bool awaitPeer(WaitCounter &counter, std::uint64_t target, const Request &request,
-                 WaitedTime &waited);
+  bool awaitPeer(base::WaitCounter &counter, std::uint64_t target, const Request &request,
+                 base::WaitedTime &waited);
   /// Throws where the peer of `request` waits for this rank to do what this rank waits for it to
   /// do.
   void checkCrossing(const Request &request) const;
@@ -57,12 +58,12 @@ private:
   void reduceAll(void *target, const void *const *sources, std::size_t first, std::size_t count,
                  const Request &request);
 
-  const Job &job_;
+  const PeerContext &peer_;
   SharedSegment &segment_;
   int index_;
   std::vector<int> group_;
   double timeout_;
-  WaitCounter &barrier_;
+  base::WaitCounter &barrier_;
   std::vector<CollectiveSlot *> slots_;
   std::vector<const void *> sources_, shifted_; // one for each peer; kept to allocate nothing
   std::uint64_t opened_ = 0, arrivals_ = 0;

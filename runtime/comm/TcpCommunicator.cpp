@@ -1,11 +1,13 @@
 #include "runtime/comm/TcpCommunicator.h"
-#include "runtime/job/WaitedTime.h"
+#include "base/WaitedTime.h"
 
 #include <cerrno>
 #include <cstring>
 #include <sys/socket.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -17,18 +19,19 @@ constexpr int kNone = -1;
 
 } // namespace
 
-TcpCommunicator::TcpCommunicator(std::string name, const Job &job, ControlChannel &control,
-                                 std::uint64_t id, std::vector<int> group, double timeoutSeconds)
-    : MessageCommunicator(std::move(name), job, std::move(group), timeoutSeconds),
+TcpCommunicator::TcpCommunicator(std::string name, const PeerContext &peer,
+                                 const ConnectToPeer &connect, std::uint64_t id,
+                                 std::vector<int> group, double timeoutSeconds)
+    : MessageCommunicator(std::move(name), peer, std::move(group), timeoutSeconds),
       lines_(static_cast<std::size_t>(size())) {
   const auto check = [&] {
-    job.failure().check();
-    if (job.leaving())
+    peer_.failure->check();
+    if (peer_.isLeaving())
       throw Aborted("the rank is leaving");
   };
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank())
-      lines_[peer].socket = control.join(group_[peer], id, check, timeout_);
+      lines_[peer].socket = connect(group_[peer], id, check, timeout_);
   entries_.reserve(lines_.size());
 }
 

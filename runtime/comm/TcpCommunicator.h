@@ -3,11 +3,18 @@
 #define FSDP_RUNTIME_COMM_TCPCOMMUNICATOR_H
 
 #include "runtime/comm/MessageCommunicator.h"
-#include "runtime/job/ControlChannel.h"
+#include "runtime/comm/Socket.h"
 
+#include <functional>
 #include <poll.h>
 
 namespace fsdp::rt {
+
+/// Makes the connection between this rank and world rank `peer` that both know by `id`. Calls
+/// `check` now and then, which may throw. Errors: the rank cannot be reached or does not come
+/// within `seconds`.
+using ConnectToPeer = std::function<Socket(int peer, std::uint64_t id,
+                                           const std::function<void()> &check, double seconds)>;
 
 /// A connection to each other rank of the group. Whoever waits for messages moves those under way
 /// itself; nothing moves behind its back.
@@ -15,8 +22,8 @@ class TcpCommunicator final : public MessageCommunicator {
 public:
   /// Opens the connections, which all ranks of the group know by `id`. Errors: a rank that cannot
   /// be reached or does not come in time.
-  TcpCommunicator(std::string name, const Job &job, ControlChannel &control, std::uint64_t id,
-                  std::vector<int> group, double timeoutSeconds);
+  TcpCommunicator(std::string name, const PeerContext &peer, const ConnectToPeer &connect,
+                  std::uint64_t id, std::vector<int> group, double timeoutSeconds);
   ~TcpCommunicator() override;
 
 protected:

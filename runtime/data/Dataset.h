@@ -7,8 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
 
 namespace fsdp::rt {
 
@@ -28,11 +26,6 @@ public:
   /// Error: the file was cut since it was opened, so that what was read may be none of it.
   virtual void requireWhole() const = 0;
 };
-
-/// Opens the data set at `path`: a safetensors file, or what `openTokens` takes if the inputs are
-/// tokens. Throws an Error that names file, tensor, got and expected if a tensor of `inputs` is
-/// missing or does not fit, or if a value is NaN, infinite or outside of the input's limit.
-std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs);
 
 /// Which sample stands at a position of the training run. Positions count on over the epochs: with
 /// n samples, positions [e n, (e + 1) n) are epoch e, in file order or shuffled. Every sample

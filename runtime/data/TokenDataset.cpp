@@ -2,14 +2,16 @@
 
 #include "runtime/data/TokenDataset.h"
 
-#include "runtime/Error.h"
-#include "runtime/files/MappedFile.h"
+#include "base/Error.h"
+#include "base/MappedFile.h"
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -15,6 +15,9 @@
 
 #include "runtime/data/Dataset.h"
 
+#include <memory>
+#include <string>
+
 namespace fsdp::rt {
 
 /// Opens tokens for `inputs`, all of which are tokens or targets of one context T. There are

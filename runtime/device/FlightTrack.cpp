@@ -1,11 +1,13 @@
 #include "runtime/device/FlightTrack.h"
-#include "runtime/Error.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/Error.h"
+#include "base/WaitCounter.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -59,7 +61,7 @@ std::string FlightTrack::label() const {
 }
 
 std::uint64_t FlightTrack::begin(FlightAction::Kind kind, const char *name, const char *other,
-                                 std::int64_t number, const Communicator::Request *request) {
+                                 std::int64_t number, const CollectiveRequest *request) {
   const std::uint64_t serial = begun_.load(kRelaxed) + 1;
   Entry &entry = entries_[serial % kActions];
   entry.serial.store(0, kRelaxed);

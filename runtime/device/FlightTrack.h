@@ -7,7 +7,7 @@
 #ifndef FSDP_RUNTIME_DEVICE_FLIGHTTRACK_H
 #define FSDP_RUNTIME_DEVICE_FLIGHTTRACK_H
 
-#include "runtime/comm/Communicator.h"
+#include "runtime/program/CollectiveRequest.h"
 
 #include <array>
 #include <atomic>
@@ -34,7 +34,7 @@ struct FlightAction {
   double end = 0;   ///< 0 while it is under way
   char name[64] = {};
   char other[32] = {};
-  Communicator::Request request = {};
+  CollectiveRequest request = {};
 
   /// "launch 'h.0.attn.c_attn'", "'barrier', collective 7 over 'all ranks'", "step 12".
   std::string describe() const;
@@ -54,7 +54,7 @@ public:
   /// An action begins; returns what `end` takes. `name` and `other` are cut to what a FlightAction
   /// holds.
   std::uint64_t begin(FlightAction::Kind kind, const char *name, const char *other = "",
-                      std::int64_t number = 0, const Communicator::Request *request = nullptr);
+                      std::int64_t number = 0, const CollectiveRequest *request = nullptr);
   void end(std::uint64_t action);
 
   /// Those that are kept, in the order in which they began.
@@ -64,8 +64,8 @@ private:
   // Written and read word by word, so that reading while another process writes is no race.
   static constexpr std::size_t kName = 3, kOther = kName + sizeof(FlightAction::name) / 8,
                                kRequest = kOther + sizeof(FlightAction::other) / 8,
-                               kWords = kRequest + sizeof(Communicator::Request) / 8;
-  static_assert(sizeof(Communicator::Request) % 8 == 0);
+                               kWords = kRequest + sizeof(CollectiveRequest) / 8;
+  static_assert(sizeof(CollectiveRequest) % 8 == 0);
   struct Entry {
     std::atomic<std::uint64_t> serial; ///< from 1; 0 while it is written
     std::atomic<double> end;

@@ -2,6 +2,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 Error labelOutOfRange(std::uint64_t row, std::int64_t got, std::uint64_t classes) {
   return Error(format("label of row %zu is %lld, expected 0 to %zu; correct the data or the "
                       "model's number of classes",

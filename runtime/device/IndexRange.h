@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_DEVICE_INDEXRANGE_H
 #define FSDP_RUNTIME_DEVICE_INDEXRANGE_H
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace fsdp::rt {
 /// What every target says of the label of row `row` that is none of `classes` classes, and of
 /// number `place` of an embedding's ids that is no row of its table. Such as a program computes:
 /// those of a data set are refused when it is opened.
-Error labelOutOfRange(std::uint64_t row, std::int64_t got, std::uint64_t classes);
-Error idOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t vocabulary);
+base::Error labelOutOfRange(std::uint64_t row, std::int64_t got, std::uint64_t classes);
+base::Error idOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t vocabulary);
 /// The same of number `place` of the ids or labels into a dimension of `size` elements that ranks
 /// share.
-Error indexOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t size);
+base::Error indexOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t size);
 
 } // namespace fsdp::rt
 

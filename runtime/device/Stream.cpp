@@ -1,8 +1,10 @@
 #include "runtime/device/Stream.h"
-#include "runtime/Thread.h"
+#include "base/Thread.h"
 #include "runtime/device/FlightTrack.h"
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 // How often a thread that waits looks whether the job has failed.

@@ -8,9 +8,9 @@
 #ifndef FSDP_RUNTIME_DEVICE_STREAM_H
 #define FSDP_RUNTIME_DEVICE_STREAM_H
 
-#include "runtime/device/WaitCounter.h"
+#include "base/Failure.h"
+#include "base/WaitCounter.h"
 #include "runtime/device/Work.h"
-#include "runtime/job/Failure.h"
 #include "runtime/program/Limits.h"
 
 #include <atomic>
@@ -49,7 +49,7 @@ class Stream {
 public:
   /// Starts the thread. `rank` names the place of errors; the first one goes to `failure`.
   /// Actions are kept in `track`, where there is one.
-  Stream(std::string name, int rank, Failure &failure, FlightTrack *track = nullptr);
+  Stream(std::string name, int rank, base::Failure &failure, FlightTrack *track = nullptr);
   /// Closes.
   ~Stream();
   Stream(const Stream &) = delete;
@@ -115,18 +115,18 @@ private:
 
   Slot &acquire();
   void publish() { enqueued_.advance(); }
-  void await(WaitCounter &progress, std::uint64_t target);
+  void await(base::WaitCounter &progress, std::uint64_t target);
   void run();
   void perform(Slot &slot);
 
   std::string name_;
   int rank_;
-  Failure &failure_;
+  base::Failure &failure_;
   FlightTrack *track_;
   StreamObserver observer_;
   const char *latest_ = "start"; ///< the launch that was enqueued last
   std::unique_ptr<Slot[]> slots_;
-  WaitCounter enqueued_, completed_;
+  base::WaitCounter enqueued_, completed_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

@@ -11,6 +11,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 constexpr std::uint64_t kPage = FileSystem::kDirectAlignment;
 
 RangeWriter::RangeWriter(FileSystem &system, const Sizes &sizes)

@@ -12,7 +12,7 @@
 #ifndef FSDP_RUNTIME_FILES_RANGEWRITER_H
 #define FSDP_RUNTIME_FILES_RANGEWRITER_H
 
-#include "runtime/files/FileSystem.h"
+#include "base/FileSystem.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ public:
     std::size_t direct = std::size_t(64)
                          << 10; ///< fewer go through the page cache: a call waits for the device
   };
-  RangeWriter(FileSystem &system, const Sizes &sizes);
+  RangeWriter(base::FileSystem &system, const Sizes &sizes);
   /// Closes the file, losing what `finish` has not written.
   ~RangeWriter();
   RangeWriter(const RangeWriter &) = delete;
@@ -51,7 +51,7 @@ private:
   int writeDirectly(const char *data, std::size_t bytes, std::uint64_t offset);
   int close(int &descriptor);
 
-  FileSystem &system;
+  base::FileSystem &system;
   const Sizes sizes;
   std::unique_ptr<char, void (*)(void *)> buffer;
   int file = -1,

@@ -2,7 +2,7 @@
 
 #include "runtime/files/StandardStreams.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 
 #include <cerrno>
 #include <csignal>
@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 static constexpr const char *kNullDevice = "/dev/null";
 

@@ -3,7 +3,7 @@
 #ifndef FSDP_RUNTIME_FILES_STANDARDSTREAMS_H
 #define FSDP_RUNTIME_FILES_STANDARDSTREAMS_H
 
-#include "runtime/files/OutputPath.h"
+#include "base/OutputPath.h"
 
 #include <vector>
 
@@ -16,7 +16,7 @@ void prepareStandardStreams();
 
 /// Where one of `files` is a stream to where standard output goes, moves what people read to
 /// standard error; to nowhere if that is the same stream.
-void keepOutputOutOf(const std::vector<NamedFile> &files);
+void keepOutputOutOf(const std::vector<base::NamedFile> &files);
 
 /// Shows what was printed to standard output. Where that is impossible (its reader is gone, the
 /// disk is full) says so once on standard error; a run is worth more than its progress.

@@ -1,5 +1,8 @@
 #include "runtime/job/Bootstrap.h"
-#include "runtime/Thread.h"
+#include "base/Thread.h"
+#include "base/WaitedTime.h"
+#include "runtime/comm/RankActions.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/Launcher.h"
@@ -9,7 +12,6 @@
 #include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/TcpJob.h"
-#include "runtime/job/WaitedTime.h"
 #include "runtime/job/Watchdog.h"
 
 #include <chrono>
@@ -21,40 +23,7 @@
 
 namespace fsdp::rt {
 
-Transport parseTransport(const std::string &text) {
-  if (text == "auto")
-    return Transport::Auto;
-  if (text == "shm")
-    return Transport::SharedMemory;
-  if (text == "tcp")
-    return Transport::Tcp;
-  if (text == "mpi")
-    return Transport::Mpi;
-  throw Error(
-      format("option '--communicator' got '%s', expected auto, shm, tcp or mpi", text.c_str()),
-      kExitBadCommandLine);
-}
-
-int report(const Error &error) {
-  // One write, so that lines of several processes do not mix.
-  std::string text = "error: " + error.describe() + "\n";
-  std::fflush(stdout);
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
-  return error.status();
-}
-
-int reportByFirst(const Error &error, int rank) {
-  if (rank == 0)
-    return report(error);
-  // A launcher ends the whole job with the first process that fails: rank 0 must have had the time
-  // to say why. Where nobody ends this one, rank 0 may never have been started.
-  std::this_thread::sleep_for(std::chrono::seconds(2));
-  const std::string text =
-      format("note: rank %d ends, as rank 0 would say: %s\n", rank, error.what());
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  return error.status();
-}
+using namespace base;
 
 namespace {
 

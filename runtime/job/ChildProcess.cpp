@@ -1,6 +1,6 @@
 #include "runtime/job/ChildProcess.h"
 
-#include "runtime/device/WaitCounter.h"
+#include "base/WaitCounter.h"
 
 #include <cerrno>
 #include <csignal>
@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include "runtime/job/ControlChannel.h"
-#include "runtime/Thread.h"
-#include "runtime/job/Bootstrap.h"
+#include "base/Thread.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/job/Watchdog.h"
 
 #include <algorithm>
@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_JOB_CONTROLCHANNEL_H
 #define FSDP_RUNTIME_JOB_CONTROLCHANNEL_H
 
-#include "runtime/device/WaitCounter.h"
-#include "runtime/job/Failure.h"
+#include "base/Failure.h"
+#include "base/WaitCounter.h"
 #include "runtime/job/TcpRendezvous.h"
 
 #include <atomic>
@@ -27,7 +27,7 @@ public:
   ~ControlChannel();
 
   /// Starts the thread; failures go to and come from `failure`, which outlives it.
-  void start(Failure &failure);
+  void start(base::Failure &failure);
   /// Returns when the job's failure has been printed: by rank 0, or, where that does not answer, by
   /// the first on this machine to come here.
   void report();
@@ -60,7 +60,7 @@ private:
   /// Passes on the job's failure, once.
   void broadcastFailure();
   void endTogether();
-  void send(Line &line, ControlMessage::Kind kind, const Error *error = nullptr);
+  void send(Line &line, ControlMessage::Kind kind, const base::Error *error = nullptr);
   void wake();
 
   const int rank_;
@@ -73,13 +73,13 @@ private:
   std::vector<Line> lines_;
   std::vector<std::unique_ptr<Caller>> callers_;
   std::vector<pollfd> entries_;
-  Failure *failure_ = nullptr;
+  base::Failure *failure_ = nullptr;
   std::atomic<bool> stop_{false}, finished_{false}, cut_{false};
   bool told_ = false, saidDone_ = false, allDone_ = false;
-  WaitCounter settled_, ended_; ///< the failure is printed; all ranks are done
+  base::WaitCounter settled_, ended_; ///< the failure is printed; all ranks are done
   std::mutex mutex_;
   std::map<std::pair<int, std::uint64_t>, Socket> arrived_; ///< by rank and id; under mutex_
-  WaitCounter arrivals_;
+  base::WaitCounter arrivals_;
   std::thread thread_;
 };
 

@@ -1,20 +1,12 @@
-//===- FlightRecord.h - what each rank did last, in words ------------------===//
+//===- FlightRecord.h - a file of what each rank did last ------------------===//
 #ifndef FSDP_RUNTIME_JOB_FLIGHTRECORD_H
 #define FSDP_RUNTIME_JOB_FLIGHTRECORD_H
 
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 
 #include <string>
 
 namespace fsdp::rt {
-
-/// What a rank of the segment is doing, or did last: "launch 'endless' of stream 'compute', under
-/// way for 3.2 s"; empty where it has done nothing that is kept.
-std::string describeLatest(const SharedSegment &segment, int rank);
-
-/// Of a rank that does not respond, to be said behind its error: what it did last, and which ranks
-/// wait in which collective, each behind "; ". Empty where nothing is known.
-std::string describeHang(const SharedSegment &segment, int rank);
 
 /// What is appended to the name of a log, of a folder of checkpoints or of a program for the name
 /// of its record.

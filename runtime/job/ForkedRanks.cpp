@@ -1,6 +1,6 @@
 #include "runtime/job/ForkedRanks.h"
-#include "runtime/Error.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/Error.h"
+#include "base/WaitCounter.h"
 #include "runtime/job/Process.h"
 #include "runtime/job/StopSignals.h"
 
@@ -14,6 +14,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

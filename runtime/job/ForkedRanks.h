@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_JOB_FORKEDRANKS_H
 #define FSDP_RUNTIME_JOB_FORKEDRANKS_H
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 
 #include <csignal>
 #include <functional>
@@ -62,7 +62,7 @@ private:
 constexpr const char *kNotRestartedAsLeft =
     "; not restarted, as a rank of this attempt may still write";
 /// The error of a job that is not tried again.
-Error notRestarted(const Error &error, const char *why);
+base::Error notRestarted(const base::Error &error, const char *why);
 
 /// In words, why a rank of which waitpid says `status` has ended otherwise than it should; empty
 /// where it has not. `done`: it had come to the end of the job.

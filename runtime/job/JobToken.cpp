@@ -1,7 +1,7 @@
 #include "runtime/job/JobToken.h"
-#include "runtime/Error.h"
-#include "runtime/files/Descriptor.h"
-#include "runtime/job/Socket.h"
+#include "base/Descriptor.h"
+#include "base/Error.h"
+#include "runtime/comm/Socket.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include "runtime/job/Launcher.h"
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
+#include "base/Error.h"
+#include "base/PrintableText.h"
 #include "runtime/job/Process.h"
 
 #include <cstdlib>
@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

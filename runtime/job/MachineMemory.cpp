@@ -1,11 +1,13 @@
 #include "runtime/job/MachineMemory.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 
 #include <algorithm>
 #include <fstream>
 #include <sstream>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -4,6 +4,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 bool builtWithMpi() { return false; }
 
 int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
@@ -18,6 +20,7 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
 #else
 
 #include "runtime/comm/MpiCommunicator.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/job/MachineMemory.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"
@@ -30,21 +33,23 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
 
 namespace fsdp::rt {
 
+using namespace base;
+
 namespace {
 
 class MpiJob final : public Job {
 public:
   MpiJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment)
       : Job(mesh, options, rank) {
-    arena_ = segment.arena(0);
-    failure_ = &segment.failure();
-    flight_ = segment.flight(0);
+    peer_.arena = segment.arena(0);
+    peer_.failure = &segment.failure();
+    peer_.flight = segment.flight(0);
   }
 
   // Splitting the world is a collective over it: all ranks ask for the same communicators in order.
   std::unique_ptr<Communicator> communicator(int index, int) override {
     CommunicatorSpec spec = specOf(mesh_, options_, index);
-    return std::make_unique<MpiCommunicator>(spec.name, *this, mesh_.group(rank_, spec.axes),
+    return std::make_unique<MpiCommunicator>(spec.name, peer_, mesh_.group(peer_.rank, spec.axes),
                                              options_.timeoutSeconds);
   }
 };
@@ -112,8 +117,8 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironm
   // A rank that is done waits here for the others, and not in MPI_Finalize: Open MPI 4's own
   // process hangs now and then when a rank ends badly while another finalizes. Those that still
   // work know better what is wrong, so they are given time to say it.
-  auto end =
-      std::make_unique<MpiCommunicator>("end of the job", job, world, 10 * options.timeoutSeconds);
+  auto end = std::make_unique<MpiCommunicator>("end of the job", job.peer(), world,
+                                               10 * options.timeoutSeconds);
   int status = runRank(job, segment, 0, SupervisionMode::Itself, [&](Job &started) {
     try {
       int result = body(started);

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_JOB_MPIJOB_H
 #define FSDP_RUNTIME_JOB_MPIJOB_H
 
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Job.h"
 #include "runtime/job/Launcher.h"
 
 namespace fsdp::rt {

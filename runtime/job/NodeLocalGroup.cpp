@@ -1,6 +1,6 @@
 #include "runtime/job/NodeLocalGroup.h"
 
-#include "runtime/files/Descriptor.h"
+#include "base/Descriptor.h"
 #include "runtime/job/RendezvousFile.h"
 #include "runtime/job/SharedJob.h"
 
@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_JOB_NODELOCALGROUP_H
 #define FSDP_RUNTIME_JOB_NODELOCALGROUP_H
 
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 #include "runtime/job/RunIdentity.h"
 
 #include <string>

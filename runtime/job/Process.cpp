@@ -1,27 +1,22 @@
 #include "runtime/job/Process.h"
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
-#include "runtime/job/Launcher.h"
+#include "base/Error.h"
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <poll.h>
 #include <sstream>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace fsdp::rt {
 
-namespace {
+using namespace base;
 
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434 // the same on every architecture
-#endif
+namespace {
 
 std::string textOf(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
@@ -43,29 +38,6 @@ std::string statField(int pid, int number) {
   return "";
 }
 
-int parentOf(int pid) {
-  const std::string text = statField(pid, 4);
-  return text.empty() ? 0 : std::atoi(text.c_str());
-}
-
-/// Whether a process was started with an environment variable. One that may not be looked at, such
-/// as another user's, was not.
-bool startedWith(int pid, const std::string &variable) {
-  const std::string text = '\0' + textOf(format("/proc/%d/environ", pid));
-  return text.find('\0' + variable + "=") != text.npos;
-}
-
-/// The variable by which a launcher numbers its ranks; empty for those that somebody set by hand.
-std::string rankVariable(const LaunchEnvironment &launched) {
-  if (launched.by == "Open MPI")
-    return "OMPI_COMM_WORLD_RANK";
-  if (launched.by == "PMI")
-    return "PMI_RANK";
-  if (launched.by == "Slurm")
-    return "SLURM_PROCID";
-  return std::getenv("TORCHELASTIC_RUN_ID") ? "RANK" : "";
-}
-
 } // namespace
 
 std::string bootIdentity() {
@@ -76,6 +48,21 @@ std::string bootIdentity() {
 char stateOf(int pid) {
   const std::string text = statField(pid, 3);
   return text.empty() ? 'Z' : text[0];
+}
+
+int parentOf(int pid) {
+  const std::string text = statField(pid, 4);
+  return text.empty() ? 0 : std::atoi(text.c_str());
+}
+
+bool startedWith(int pid, const std::string &variable) {
+  const std::string text = '\0' + textOf(format("/proc/%d/environ", pid));
+  return text.find('\0' + variable + "=") != text.npos;
+}
+
+std::string commandOf(int pid) {
+  const std::string name = textOf(format("/proc/%d/comm", pid));
+  return name.substr(0, name.find('\n'));
 }
 
 std::uint64_t startTimeOf(int pid) {
@@ -103,29 +90,6 @@ ProcessIdentity::Liveness ProcessIdentity::liveness() const {
   if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH))
     return Gone;
   return startTime && startTime != startTimeOf(pid) ? Gone : Alive;
-}
-
-LauncherWatch::LauncherWatch() {
-  const std::optional<LaunchEnvironment> launched = detectLauncher();
-  const std::string variable = launched ? rankVariable(*launched) : "";
-  if (variable.empty())
-    return;
-  pid_ = static_cast<int>(getppid());
-  while (pid_ > 0 && startedWith(pid_, variable))
-    pid_ = parentOf(pid_);
-  std::string name = textOf(format("/proc/%d/comm", pid_));
-  description_ = format("the launcher '%s' (process %d)",
-                        printable(name.substr(0, name.find('\n')), 32).c_str(), pid_);
-  descriptor_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))); // closed on exec
-}
-
-bool LauncherWatch::gone() const {
-  if (pid_ <= 0)
-    return false;
-  if (!descriptor_) // Linux before 5.3
-    return kill(pid_, 0) != 0 && errno == ESRCH;
-  pollfd entry{descriptor_.get(), POLLIN, 0};
-  return poll(&entry, 1, 0) > 0;
 }
 
 } // namespace fsdp::rt

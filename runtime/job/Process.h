@@ -1,8 +1,6 @@
-//===- Process.h - processes of this machine, and who started this one ------===//
+//===- Process.h - processes of this machine --------------------------------===//
 #ifndef FSDP_RUNTIME_JOB_PROCESS_H
 #define FSDP_RUNTIME_JOB_PROCESS_H
-
-#include "runtime/files/Descriptor.h"
 
 #include <cstdint>
 #include <string>
@@ -28,28 +26,15 @@ std::string bootIdentity();
 /// Its state, as /proc/PID/stat says it: 'D' in a call that nothing interrupts, 'Z' ended but for
 /// that; 'Z' where there is no such process.
 char stateOf(int pid);
+/// The process that started one, or that has adopted it; 0 where there is no such process.
+int parentOf(int pid);
+/// Whether a process was started with an environment variable. One that may not be looked at, such
+/// as another user's, was not.
+bool startedWith(int pid, const std::string &variable);
+/// The name of its command; empty where there is no such process.
+std::string commandOf(int pid);
 /// When a process was started, in ticks since boot; 0 where there is none.
 std::uint64_t startTimeOf(int pid);
-
-/// The process that started this rank: mpirun, or what mpirun, torchrun or srun run on this machine
-/// to start ranks. Shells and scripts in between are passed over: they have the rank's variables in
-/// their environment, the launcher has not. Where somebody set those variables by hand nobody is
-/// watched, as a shell may end before the ranks that it has started.
-class LauncherWatch {
-public:
-  /// Finds the launcher of this process, if there is one.
-  LauncherWatch();
-
-  /// Whether there was one and is no more. Allocates nothing.
-  bool gone() const;
-  /// "the launcher 'mpirun' (process 123)"
-  const std::string &describe() const { return description_; }
-
-private:
-  int pid_ = 0;
-  Descriptor descriptor_; ///< of the process; none before Linux 5.3
-  std::string description_;
-};
 
 } // namespace fsdp::rt
 

@@ -1,6 +1,6 @@
 #include "runtime/job/RendezvousFile.h"
-#include "runtime/device/WaitCounter.h"
-#include "runtime/files/Descriptor.h"
+#include "base/Descriptor.h"
+#include "base/WaitCounter.h"
 
 #include <cctype>
 #include <cerrno>
@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_JOB_RENDEZVOUSFILE_H
 #define FSDP_RUNTIME_JOB_RENDEZVOUSFILE_H
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/job/Process.h"
 #include "runtime/job/RunIdentity.h"
 

@@ -1,11 +1,13 @@
 #include "runtime/job/RunIdentity.h"
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
+#include "base/Error.h"
+#include "base/PrintableText.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -1,7 +1,7 @@
 #include "runtime/job/SharedJob.h"
+#include "base/MappedFile.h"
 #include "runtime/comm/SharedMemoryCommunicator.h"
-#include "runtime/device/FlightTrack.h"
-#include "runtime/files/MappedFile.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
@@ -11,20 +11,19 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 SharedJob::SharedJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment)
     : Job(mesh, options, rank), segment_(segment) {
-  arena_ = segment.arena(rank);
-  failure_ = &segment.failure();
-  flight_ = segment.flight(rank);
+  peer_.arena = segment.arena(rank);
+  peer_.failure = &segment.failure();
+  peer_.flight = segment.flight(rank);
 }
-
-static_assert(kFlightTracks == kChannels + 1);
-FlightTrack *Job::streamFlight(int stream) const { return flight_ + 1 + stream; }
 
 std::unique_ptr<Communicator> SharedJob::communicator(int index, int channel) {
   CommunicatorSpec spec = specOf(mesh_, options_, index);
   return std::make_unique<SharedMemoryCommunicator>(
-      spec.name, *this, segment_, index * kChannels + channel, mesh_.group(rank_, spec.axes),
+      spec.name, peer_, segment_, index * kChannels + channel, mesh_.group(peer_.rank, spec.axes),
       options_.timeoutSeconds);
 }
 

@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_JOB_SHAREDJOB_H
 #define FSDP_RUNTIME_JOB_SHAREDJOB_H
 
-#include "runtime/device/Arena.h"
-#include "runtime/job/Bootstrap.h"
+#include "runtime/comm/SharedSegment.h"
+#include "runtime/job/Job.h"
 
 namespace fsdp::rt {
 
@@ -31,11 +31,11 @@ struct Supervision {
   /// Index of the record of the rank that this one looks after, or -1.
   int neighbour = -1;
   /// Returns when the failure has been printed; nothing where somebody else takes care of that.
-  std::function<void(Failure &)> report;
+  std::function<void(base::Failure &)> report;
 };
 
 /// Prints a job's failure unless that was done.
-void reportOnce(Failure &failure);
+void reportOnce(base::Failure &failure);
 
 /// Runs `body` as one rank and returns this process's exit status. The first error goes to
 /// `failure`; unless a parent takes care, the cause is printed by one rank.

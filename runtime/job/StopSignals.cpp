@@ -1,13 +1,15 @@
 #include "runtime/job/StopSignals.h"
 
-#include "runtime/device/WaitCounter.h"
-#include "runtime/files/AtomicFile.h"
+#include "base/AtomicFile.h"
+#include "base/WaitCounter.h"
 
 #include <atomic>
 #include <csignal>
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

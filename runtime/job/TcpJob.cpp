@@ -1,8 +1,9 @@
 #include "runtime/job/TcpJob.h"
-#include "runtime/PrintableText.h"
+#include "base/PrintableText.h"
 #include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/comm/TcpCommunicator.h"
 #include "runtime/job/ControlChannel.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/job/JobToken.h"
 #include "runtime/job/MachineMemory.h"
 #include "runtime/job/NodeLocalGroup.h"
@@ -18,6 +19,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -49,24 +52,27 @@ public:
   TcpJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment,
          const Neighbourhood &here, ControlChannel &control)
       : Job(mesh, options, rank), segment_(segment), here_(here), control_(control) {
-    arena_ = segment.arena(here.alone() ? 0 : rank);
-    failure_ = &segment.failure();
-    flight_ = segment.flight(here.alone() ? 0 : rank);
+    peer_.arena = segment.arena(here.alone() ? 0 : rank);
+    peer_.failure = &segment.failure();
+    peer_.flight = segment.flight(here.alone() ? 0 : rank);
   }
 
   std::unique_ptr<Communicator> communicator(int index, int channel) override {
     const CommunicatorSpec spec = specOf(mesh_, options_, index);
-    const std::vector<int> group = mesh_.group(rank_, spec.axes);
+    const std::vector<int> group = mesh_.group(peer_.rank, spec.axes);
     const int number = index * kChannels + channel;
     if (!here_.alone() &&
         std::all_of(group.begin(), group.end(), [&](int rank) { return here_.has(rank); }))
-      return std::make_unique<SharedMemoryCommunicator>(spec.name, *this, segment_, number, group,
+      return std::make_unique<SharedMemoryCommunicator>(spec.name, peer_, segment_, number, group,
                                                         options_.timeoutSeconds);
     // One that is made again gets connections of its own.
     const std::uint64_t id =
         std::uint64_t(made_[number]++) << 32 | static_cast<std::uint32_t>(number);
-    return std::make_unique<TcpCommunicator>(spec.name, *this, control_, id, group,
-                                             options_.timeoutSeconds);
+    return std::make_unique<TcpCommunicator>(
+        spec.name, peer_,
+        [this](int peer, std::uint64_t connection, const std::function<void()> &check,
+               double seconds) { return control_.join(peer, connection, check, seconds); },
+        id, group, options_.timeoutSeconds);
   }
 
 private:

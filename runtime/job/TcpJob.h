@@ -2,7 +2,8 @@
 #ifndef FSDP_RUNTIME_JOB_TCPJOB_H
 #define FSDP_RUNTIME_JOB_TCPJOB_H
 
-#include "runtime/job/Bootstrap.h"
+#include "runtime/comm/Socket.h"
+#include "runtime/job/Job.h"
 #include "runtime/job/Launcher.h"
 
 namespace fsdp::rt {

@@ -1,5 +1,5 @@
 #include "runtime/job/TcpMessages.h"
-#include "runtime/PrintableText.h"
+#include "base/PrintableText.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -7,6 +7,8 @@
 #include <random>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -8,10 +8,10 @@
 #ifndef FSDP_RUNTIME_JOB_TCPMESSAGES_H
 #define FSDP_RUNTIME_JOB_TCPMESSAGES_H
 
-#include "runtime/Error.h"
+#include "base/Error.h"
+#include "runtime/comm/Socket.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/job/Sha256.h"
-#include "runtime/job/Socket.h"
 
 #include <cstdint>
 #include <optional>
@@ -122,11 +122,11 @@ struct ConnectRequest {
 struct ControlMessage {
   enum Kind : std::uint32_t { Alive, Failed, Done, AllDone };
   Kind kind = Alive;
-  std::optional<Error> error; ///< Failed
+  std::optional<base::Error> error; ///< Failed
 
   static constexpr std::size_t kMost = 2048;
   /// Writes the message to `to`, without allocating, and returns its bytes.
-  static std::size_t encode(Kind kind, const Error *error, char (&to)[kMost]);
+  static std::size_t encode(Kind kind, const base::Error *error, char (&to)[kMost]);
   /// Takes the message that `got` begins with: returns its bytes, 0 where it is not whole yet, and
   /// kMalformed where it is none.
   static std::size_t decode(std::string_view got, int size, ControlMessage &message);

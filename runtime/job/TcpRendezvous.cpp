@@ -1,6 +1,6 @@
 #include "runtime/job/TcpRendezvous.h"
-#include "runtime/PrintableText.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/PrintableText.h"
+#include "base/WaitCounter.h"
 #include "runtime/job/Process.h"
 
 #include <algorithm>
@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -8,8 +8,8 @@
 #ifndef FSDP_RUNTIME_JOB_TCPRENDEZVOUS_H
 #define FSDP_RUNTIME_JOB_TCPRENDEZVOUS_H
 
-#include "runtime/Error.h"
-#include "runtime/job/Socket.h"
+#include "base/Error.h"
+#include "runtime/comm/Socket.h"
 #include "runtime/job/TcpMessages.h"
 
 #include <cstdint>
@@ -48,12 +48,12 @@ struct Rendezvous {
 };
 
 /// A rendezvous that failed.
-class RendezvousError : public Error {
+class RendezvousError : public base::Error {
 public:
   enum Teller { ThisRank, FirstOfMachine, FirstRank };
   RendezvousError(const std::string &message, Teller teller,
                   std::function<void()> tellOthers = nullptr)
-      : Error(message), teller_(teller), tellOthers_(std::move(tellOthers)) {}
+      : base::Error(message), teller_(teller), tellOthers_(std::move(tellOthers)) {}
   /// Who is to print it.
   Teller teller() const { return teller_; }
   /// To be called when it is printed: on rank 0, answers ranks that have still to come, until all

@@ -1,7 +1,7 @@
 #include "runtime/job/Watchdog.h"
-#include "runtime/Thread.h"
-#include "runtime/files/AtomicFile.h"
-#include "runtime/job/FlightRecord.h"
+#include "base/AtomicFile.h"
+#include "base/Thread.h"
+#include "runtime/comm/RankActions.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 double silenceLimit(double timeoutSeconds) { return std::min(timeoutSeconds, 30.0); }
 

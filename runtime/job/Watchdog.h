@@ -2,9 +2,9 @@
 #ifndef FSDP_RUNTIME_JOB_WATCHDOG_H
 #define FSDP_RUNTIME_JOB_WATCHDOG_H
 
-#include "runtime/device/Arena.h"
-#include "runtime/job/Process.h"
-#include "runtime/job/WaitedTime.h"
+#include "base/WaitedTime.h"
+#include "runtime/comm/SharedSegment.h"
+#include "runtime/job/LauncherWatch.h"
 
 #include <atomic>
 #include <functional>
@@ -27,7 +27,7 @@ public:
   /// `neighbour`: the rank to look after, or -1. `report` prints the cause, before the process is
   /// ended; nothing leaves that to a parent.
   Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
-           std::function<void(Failure &)> report);
+           std::function<void(base::Failure &)> report);
   ~Watchdog();
 
 private:
@@ -37,12 +37,12 @@ private:
   SharedSegment &segment_;
   int rank_, neighbour_;
   double silence_;
-  double heard_ = 0;  ///< the neighbour's latest sign of life
-  WaitedTime silent_; ///< since then
-  std::function<void(Failure &)> report_;
+  double heard_ = 0;        ///< the neighbour's latest sign of life
+  base::WaitedTime silent_; ///< since then
+  std::function<void(base::Failure &)> report_;
   LauncherWatch launcher_;
   std::atomic<bool> stop_{false};
-  WaitCounter wake_;
+  base::WaitCounter wake_;
   std::thread thread_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/VnniPacking.h"
+#include "runtime/numerics/BFloat16.h"
 #include "runtime/numerics/VectorMath.h"
 
 #include <algorithm>

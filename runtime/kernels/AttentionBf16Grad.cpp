@@ -13,6 +13,7 @@
 
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/VnniPacking.h"
+#include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,7 @@
 //===- Bf16MicroKernel.cpp ----------------------------------------------------===//
 
 #include "runtime/kernels/Bf16MicroKernel.h"
+#include "runtime/numerics/BFloat16.h"
 
 #include <cstdint>
 #include <cstring>

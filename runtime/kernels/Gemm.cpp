@@ -6,9 +6,10 @@
 
 #include "runtime/kernels/Gemm.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/kernels/GemmPlan.h"
 #include "runtime/kernels/UpcastGemm.h"
+#include "runtime/numerics/BFloat16.h"
 
 #include <array>
 #include <memory>
@@ -16,6 +17,8 @@
 #include <unordered_map>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -110,5 +113,7 @@ void kernels::gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c,
                    EpilogueCallback done) {
   multiply(gemm, a, b, c, done);
 }
+
+std::string kernels::gemmLibrary() { return GemmLibrary::describe(); }
 
 } // namespace fsdp::rt

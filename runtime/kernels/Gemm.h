@@ -3,20 +3,15 @@
 #ifndef FSDP_RUNTIME_KERNELS_GEMM_H
 #define FSDP_RUNTIME_KERNELS_GEMM_H
 
-#include "runtime/device/Launch.h"
+#include "runtime/kernels/EpilogueCallback.h"
+#include "runtime/numerics/BFloat16.h"
 #include "runtime/program/KernelArguments.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace fsdp::rt {
-
-/// Told as a product goes on: rows [begin, end) of c are complete, and most likely in the cache.
-/// Every row is told of once, the first ones first.
-struct EpilogueCallback {
-  void (*call)(void *self, std::int64_t begin, std::int64_t end) = nullptr;
-  void *self = nullptr;
-};
 
 namespace kernels {
 /// Performs the product on this thread. The first product of a kind prepares it and may allocate.
@@ -24,47 +19,9 @@ namespace kernels {
 void gemm(const Gemm &gemm, const float *a, const float *b, float *c, EpilogueCallback done = {});
 void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, bf16 *c, EpilogueCallback done = {});
 void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c, EpilogueCallback done = {});
+/// The library that computes products, with its version: "oneDNN 2.6.3".
+std::string gemmLibrary();
 } // namespace kernels
-
-/// Enqueues a product of matrices of float, or of bf16 to bf16 or float. With beta = 1, `out` is
-/// read as well.
-template <class In, class Out>
-void gemm(Context &c, int stream, const char *name, const Gemm &product, ArenaSpan<In> a,
-          ArenaSpan<In> b, ArenaSpan<Out> out) {
-  const Work work = gemmWork(product);
-  if (product.beta == 0)
-    launch(
-        c, stream, name, reads(a, b), writes(out),
-        [product](const In *a, const In *b, Out *out) { kernels::gemm(product, a, b, out); }, work);
-  else
-    launch(
-        c, stream, name, reads(a, b, out), writes(out),
-        [product](const In *a, const In *b, const Out *, Out *out) {
-          kernels::gemm(product, a, b, out);
-        },
-        work);
-}
-
-/// Enqueues a product, the first two slices that are read by one another into the first that is
-/// written, and, while its rows are in the cache,
-/// `kernel(begin, end, const R *..., const Out *product, Out *, W *...)` for rows [begin, end): for
-/// each row once, the first ones first. The kernel may write over the product.
-template <class In, class... R, class Out, class... W, class Kernel>
-void gemm(Context &c, int stream, const char *name, const Gemm &product, Reads<In, In, R...> read,
-          Writes<Out, W...> written, Kernel kernel) {
-  launch(
-      c, stream, name, read, written,
-      [product, kernel](const In *a, const In *b, const R *...r, Out *out, W *...w) {
-        auto goOn = [&](std::int64_t begin, std::int64_t end) {
-          kernel(begin, end, r..., static_cast<const Out *>(out), out, w...);
-        };
-        const auto call = [](void *self, std::int64_t begin, std::int64_t end) {
-          (*static_cast<decltype(goOn) *>(self))(begin, end);
-        };
-        kernels::gemm(product, a, b, out, {call, &goOn});
-      },
-      Work{"gemm", flopsOf(product)});
-}
 
 } // namespace fsdp::rt
 

@@ -2,8 +2,8 @@
 
 #include "runtime/kernels/GemmPlan.h"
 
-#include "runtime/device/Device.h"
 #include "runtime/device/Workspace.h"
+#include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
 #include <dlfcn.h>
@@ -320,7 +320,7 @@ void GemmPlan::runPanels(const GemmLibrary &library, const char *from, const cha
   }
 }
 
-std::string target::libraries() {
+std::string GemmLibrary::describe() {
   const dnnl_version_t *version = dnnl_version();
   return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
          std::to_string(version->patch);

@@ -3,15 +3,17 @@
 #ifndef FSDP_RUNTIME_KERNELS_GEMMPLAN_H
 #define FSDP_RUNTIME_KERNELS_GEMMPLAN_H
 
-#include "runtime/kernels/Gemm.h"
+#include "runtime/kernels/EpilogueCallback.h"
 #include "runtime/kernels/PackedBf16Gemm.h"
 #include "runtime/program/ArenaSpan.h"
+#include "runtime/program/KernelArguments.h"
 
 #include <dnnl.hpp>
 
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace fsdp::rt {
@@ -22,6 +24,8 @@ struct GemmLibrary {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   GemmLibrary();
+  /// Its name and version: "oneDNN 2.6.3".
+  static std::string describe();
 };
 
 /// One call of oneDNN, whose operands may lie elsewhere each time.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #ifdef __AVX512BF16__
 #include "runtime/kernels/VnniPacking.h"
+#include "runtime/numerics/BFloat16.h"
 #endif
 
 namespace fsdp::rt {

@@ -4,8 +4,9 @@
 #define FSDP_RUNTIME_KERNELS_PACKEDBF16GEMM_H
 
 #include "runtime/kernels/Bf16MicroKernel.h"
-#include "runtime/kernels/Gemm.h"
+#include "runtime/kernels/EpilogueCallback.h"
 #include "runtime/program/ArenaSpan.h"
+#include "runtime/program/KernelArguments.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/UnaryKernels.h"
+#include "runtime/numerics/BFloat16.h"
 
 #include <cmath>
 

@@ -1,6 +1,7 @@
 //===- ScanSum.cpp - cumulative sums --------------------------------------===//
 
 #include "runtime/kernels/UnaryKernels.h"
+#include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 
 #include "runtime/kernels/RowReduction.h"
 #include "runtime/kernels/UnaryKernels.h"
+#include "runtime/numerics/BFloat16.h"
 
 namespace fsdp::rt::kernels {
 

@@ -4,6 +4,7 @@
 
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/F32MicroKernel.h"
+#include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
 

@@ -3,7 +3,9 @@
 #ifndef FSDP_RUNTIME_KERNELS_UPCASTGEMM_H
 #define FSDP_RUNTIME_KERNELS_UPCASTGEMM_H
 
-#include "runtime/kernels/Gemm.h"
+#include "runtime/kernels/EpilogueCallback.h"
+#include "runtime/numerics/BFloat16.h"
+#include "runtime/program/KernelArguments.h"
 
 namespace fsdp::rt {
 

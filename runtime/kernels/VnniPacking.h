@@ -9,6 +9,7 @@
 #define FSDP_RUNTIME_KERNELS_VNNIPACKING_H
 
 #include "runtime/kernels/Bf16MicroKernel.h"
+#include "runtime/numerics/BFloat16.h"
 #include "runtime/numerics/Lanes.h"
 
 #include <algorithm>

@@ -1,7 +1,9 @@
 #include "runtime/program/Mesh.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 
 namespace fsdp::rt {
+
+using namespace base;
 
 Mesh::Mesh(Table<MeshAxis> axes, Table<int> order) {
   int ranks = 1;

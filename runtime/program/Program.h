@@ -25,8 +25,8 @@
 
 namespace fsdp::rt {
 
-// What the segments run against: runtime/device/Context.h, or runtime/device/cuda/Context.h, or the
-// recording variant of either.
+// What the segments run against: runtime/execution/Context.h, or runtime/execution/cuda/Context.h,
+// or the recording variant of either.
 #ifdef FSDP_RECORD
 inline namespace recording {
 class Context;

@@ -5,7 +5,7 @@
 
 #include "runtime/data/Dataset.h"
 #include "runtime/device/InputSource.h"
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Job.h"
 #include "runtime/program/Shard.h"
 
 #include <cstddef>

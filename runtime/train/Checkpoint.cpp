@@ -2,9 +2,9 @@
 
 #include "runtime/train/Checkpoint.h"
 
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
-#include "runtime/Thread.h"
+#include "base/Error.h"
+#include "base/PrintableText.h"
+#include "base/Thread.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>
@@ -16,6 +16,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -3,7 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_CHECKPOINT_H
 #define FSDP_RUNTIME_TRAIN_CHECKPOINT_H
 
-#include "runtime/device/Device.h"
+#include "runtime/execution/Device.h"
 #include "runtime/train/CheckpointFolder.h"
 
 #include <atomic>
@@ -35,8 +35,8 @@ private:
   const CheckpointLayout &layout;
   std::string folder;
   CheckpointManifest description;
-  std::vector<std::unique_ptr<SafetensorsFile>> files;
-  std::vector<std::vector<const FileTensor *>> tensors; ///< of each file of the layout
+  std::vector<std::unique_ptr<base::SafetensorsFile>> files;
+  std::vector<std::vector<const base::FileTensor *>> tensors; ///< of each file of the layout
 };
 
 /// The checkpoints that `--resume=PATH` may mean: that in the folder PATH, or those in the root
@@ -55,7 +55,7 @@ public:
 
   CheckpointSaver(const Program &program, Device &device, const CheckpointLayout &layout,
                   std::vector<ShardShare> shares, Settings settings,
-                  FileSystem &system = FileSystem::real());
+                  base::FileSystem &system = base::FileSystem::real());
   /// Waits for the thread that writes.
   ~CheckpointSaver();
 

@@ -2,7 +2,7 @@
 
 #include "runtime/train/CheckpointFolder.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/job/ChildProcess.h"
 
 #include <algorithm>
@@ -12,6 +12,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -116,7 +118,7 @@ void CheckpointRoot::create() {
   std::vector<std::string> names;
   require(reason == EEXIST ? system.list(path, names) : reason, "create the folder", path);
   if (reason == 0)
-    require(system.syncFolder(rt::folderOf(path)), "create the folder", path);
+    require(system.syncFolder(base::folderOf(path)), "create the folder", path);
 }
 
 std::vector<std::string> CheckpointRoot::setAside(std::optional<std::int64_t> after) {

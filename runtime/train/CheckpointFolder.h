@@ -43,7 +43,7 @@ struct SavedStep {
 class CheckpointRoot {
 public:
   /// `extras`: files that are written beside the tensors as they are.
-  CheckpointRoot(FileSystem &system, std::string path, Table<ExtraFile> extras = {},
+  CheckpointRoot(base::FileSystem &system, std::string path, Table<ExtraFile> extras = {},
                  const RangeWriter::Sizes &sizes = {})
       : system(system), path(std::move(path)), extras(extras), sizes(sizes) {}
 
@@ -87,7 +87,7 @@ private:
   int writeFile(const std::string &file, const std::string &text);
   void require(int reason, const char *doing, const std::string &file) const;
 
-  FileSystem &system;
+  base::FileSystem &system;
   std::string path;
   Table<ExtraFile> extras;
   RangeWriter::Sizes sizes;

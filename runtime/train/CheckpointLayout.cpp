@@ -2,8 +2,8 @@
 
 #include "runtime/train/CheckpointLayout.h"
 
-#include "runtime/Error.h"
-#include "runtime/files/Safetensors.h"
+#include "base/Error.h"
+#include "base/Safetensors.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/program/Shard.h"
 
@@ -13,6 +13,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -68,7 +70,7 @@ CheckpointLayout::CheckpointLayout(const Program &program) : program(program) {
     });
     CheckpointFile file;
     file.name = (name.empty() ? "model" : name) + kEnding;
-    std::vector<SafetensorsWriter::Tensor> declared;
+    std::vector<TensorDeclaration> declared;
     for (const Member &member : group) {
       const Parameter &parameter = parameterOf(member);
       shards[member.first].file = list.size();

@@ -2,11 +2,11 @@
 
 #include "runtime/train/CheckpointManifest.h"
 
-#include "runtime/Error.h"
-#include "runtime/files/JsonNesting.h"
-#include "runtime/files/MappedFile.h"
+#include "base/Error.h"
+#include "base/JsonNesting.h"
+#include "base/MappedFile.h"
 #include "runtime/job/RunIdentity.h"
-#include "runtime/train/RunHeader.h"
+#include "runtime/train/Version.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,6 +17,8 @@
 #include <string_view>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -3,7 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_CHECKPOINTMANIFEST_H
 #define FSDP_RUNTIME_TRAIN_CHECKPOINTMANIFEST_H
 
-#include "runtime/files/Safetensors.h"
+#include "base/Safetensors.h"
 #include "runtime/train/CheckpointLayout.h"
 
 #include <cstdint>
@@ -72,8 +72,8 @@ struct CheckpointManifest {
 
 /// A tensor file of a checkpoint, mapped, its size and header as the manifest says. Errors name the
 /// file, got and expected.
-std::unique_ptr<SafetensorsFile> openCheckpointFile(const std::string &folder,
-                                                    const CheckpointManifest::File &file);
+std::unique_ptr<base::SafetensorsFile> openCheckpointFile(const std::string &folder,
+                                                          const CheckpointManifest::File &file);
 
 /// For each extra file that is not in `folder` as it was written: which, got and expected.
 std::vector<std::string> alteredExtras(const std::string &folder,

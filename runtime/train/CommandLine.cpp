@@ -2,16 +2,16 @@
 
 #include "runtime/train/CommandLine.h"
 
-#include "cli/Options.h"
-#include "cli/ShellWords.h"
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
-#include "runtime/device/Device.h"
-#include "runtime/files/FileSystem.h"
+#include "base/Error.h"
+#include "base/FileSystem.h"
+#include "base/Options.h"
+#include "base/PrintableText.h"
+#include "base/ShellWords.h"
+#include "runtime/execution/Device.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/Plans.h"
-#include "runtime/train/RunHeader.h"
+#include "runtime/train/Version.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +22,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -71,8 +73,8 @@ static bool isWithin(const std::string &path, const std::string &folder) {
 static std::int64_t takeNumber(std::string &name, const std::string &ending) {
   const std::size_t at = name.rfind(ending);
   std::int64_t number = 0;
-  if (at == name.npos || !cli::parseInteger(name.substr(at + ending.size()),
-                                            cli::IntegerRange<std::int64_t>{0, INT64_MAX}, number)
+  if (at == name.npos || !base::parseInteger(name.substr(at + ending.size()),
+                                             base::IntegerRange<std::int64_t>{0, INT64_MAX}, number)
                               .empty())
     return -1;
   name.resize(at);
@@ -148,101 +150,105 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                   [](const Input &input) { return input.source != Source::Tensor; });
   const std::string kind =
       tokens ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
-  constexpr cli::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
-  cli::addFile(app, "--data", "FILE", options.data, "data set to train on" + kind);
-  cli::addInteger(app, "--steps", "N", options.steps,
-                  "number of steps; 0 evaluates the weights of --init or --resume on --val-data "
-                  "and trains nothing",
-                  cli::IntegerRange<std::int64_t>{0, INT64_MAX});
-  cli::addNumber(app, "--epochs", "E", options.epochs,
-                 "number of passes over the data, instead of --steps",
-                 {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
-  cli::addFile(
+  constexpr base::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
+  base::addFile(app, "--data", "FILE", options.data, "data set to train on" + kind);
+  base::addInteger(app, "--steps", "N", options.steps,
+                   "number of steps; 0 evaluates the weights of --init or --resume on --val-data "
+                   "and trains nothing",
+                   base::IntegerRange<std::int64_t>{0, INT64_MAX});
+  base::addNumber(app, "--epochs", "E", options.epochs,
+                  "number of passes over the data, instead of --steps",
+                  {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
+  base::addFile(
       app, "--init", "FILE", options.init,
       "initial weights (a safetensors file, an index of several, their folder, or a checkpoint)");
-  cli::addText(app, "--export", "FILE", options.exportTo,
-               "file for the trained weights (safetensors); replaced atomically");
-  cli::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
-                  cli::IntegerRange<std::uint64_t>());
-  cli::addNumber(app, "--lr", "X", options.learningRate,
-                 "learning rate, instead of the compiled one", {});
+  base::addText(app, "--export", "FILE", options.exportTo,
+                "file for the trained weights (safetensors); replaced atomically");
+  base::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
+                   base::IntegerRange<std::uint64_t>());
+  base::addNumber(app, "--lr", "X", options.learningRate,
+                  "learning rate, instead of the compiled one", {});
   // What this program always refuses is not in its help.
   const char *const hidden = "", *const shown = "Options";
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
-  cli::addFile(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind)
+  base::addFile(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind)
       ->group(ofEvaluation);
-  cli::addInteger(app, "--eval-every", "K", options.evalEvery,
-                  "evaluate after every K steps and after the last one", counted)
+  base::addInteger(app, "--eval-every", "K", options.evalEvery,
+                   "evaluate after every K steps and after the last one", counted)
       ->group(ofEvaluation);
-  cli::addFlag(app, "--shuffle", options.shuffle,
-               "visit the samples of each epoch in a random order derived from the seed");
-  cli::addText(app, "--log", "FILE", options.log,
-               "write one JSON object per step to this file; an existing file is renamed FILE.1");
-  cli::addFlag(app, "--log-header", options.logHeader,
-               "begin the log with a line that says what the run is: {\"run\": {...}}");
-  cli::addText(
+  base::addFlag(app, "--shuffle", options.shuffle,
+                "visit the samples of each epoch in a random order derived from the seed");
+  base::addText(app, "--log", "FILE", options.log,
+                "write one JSON object per step to this file; an existing file is renamed FILE.1");
+  base::addFlag(app, "--log-header", options.logHeader,
+                "begin the log with a line that says what the run is: {\"run\": {...}}");
+  base::addText(
       app, "--save", "DIR", options.save,
       "write checkpoints into this folder: after the last step, every K steps with --save-every, "
       "and on SIGTERM and SIGINT, which end the run, and SIGUSR1, which does not");
-  cli::addInteger(app, "--save-every", "K", options.saveEvery, "save after every K steps", counted);
-  cli::addInteger(app, "--keep", "N", options.keep,
-                  "keep the latest N checkpoints, remove earlier ones", counted);
-  cli::addFlag(app, "--save-async", options.saveAsync,
-               "write while training goes on; a step waits only for a copy in memory");
-  cli::addChoice(app, "--save-errors", options.saveErrors,
-                 "what a save that fails does: end the run, or warn", {"stop", "warn"})
+  base::addInteger(app, "--save-every", "K", options.saveEvery, "save after every K steps",
+                   counted);
+  base::addInteger(app, "--keep", "N", options.keep,
+                   "keep the latest N checkpoints, remove earlier ones", counted);
+  base::addFlag(app, "--save-async", options.saveAsync,
+                "write while training goes on; a step waits only for a copy in memory");
+  base::addChoice(app, "--save-errors", options.saveErrors,
+                  "what a save that fails does: end the run, or warn", {"stop", "warn"})
       ->type_name("WHAT");
-  cli::addText(
+  base::addText(
       app, "--resume", "DIR", options.resume,
       "go on from a checkpoint: the folder of a step, a folder of checkpoints (its latest), or "
       "'latest': that of --save, beginning anew where it has none");
-  cli::addFlag(app, "--start-over", options.startOver,
-               "with --resume=latest: pass over checkpoints that are damaged or cannot be read, "
-               "and begin anew where no other is left");
-  cli::addFlag(app, "--allow-model-change", options.allowModelChange,
-               "take the weights of --resume or --init though their model computes something else, "
-               "with a warning");
-  cli::addInteger(app, "--max-restarts", "R", options.maxRestarts,
-                  "when ranks that this program started die, hang or fail, go on from the latest "
-                  "checkpoint, R times at most",
-                  counted);
+  base::addFlag(app, "--start-over", options.startOver,
+                "with --resume=latest: pass over checkpoints that are damaged or cannot be read, "
+                "and begin anew where no other is left");
+  base::addFlag(
+      app, "--allow-model-change", options.allowModelChange,
+      "take the weights of --resume or --init though their model computes something else, "
+      "with a warning");
+  base::addInteger(app, "--max-restarts", "R", options.maxRestarts,
+                   "when ranks that this program started die, hang or fail, go on from the latest "
+                   "checkpoint, R times at most",
+                   counted);
   const bool shrinks = std::any_of(plans.begin(), plans.end(), [&](const Program *plan) {
     return worldSize(*plan) != worldSize(program);
   });
-  cli::addFlag(app, "--elastic", options.elastic,
-               "restart on fewer ranks, where there is a plan for them, instead of on as many; a "
-               "run never takes more again")
+  base::addFlag(app, "--elastic", options.elastic,
+                "restart on fewer ranks, where there is a plan for them, instead of on as many; a "
+                "run never takes more again")
       ->group(shrinks ? shown : hidden);
-  cli::add(app, "--plan", "MESH",
-           "plan to follow, instead of the first for the number of ranks; started alone, the first "
-           "of all",
-           [&](const std::string &text) {
-             options.plan = planNamed(plans, text);
-             return options.plan ? std::string() : cli::mismatch(text, describePlans(plans));
-           });
-  cli::addText(app, "--trace", "FILE", options.trace,
-               "write a timeline of the launches of the latest steps to this file (for Perfetto)");
-  cli::addFlag(app, "--report", options.report,
-               "print the memory table; without --data, exit after it");
+  base::addOption(
+      app, "--plan", "MESH",
+      "plan to follow, instead of the first for the number of ranks; started alone, the first "
+      "of all",
+      [&](const std::string &text) {
+        options.plan = planNamed(plans, text);
+        return options.plan ? std::string() : base::mismatch(text, describePlans(plans));
+      });
+  base::addText(app, "--trace", "FILE", options.trace,
+                "write a timeline of the launches of the latest steps to this file (for Perfetto)");
+  base::addFlag(app, "--report", options.report,
+                "print the memory table; without --data, exit after it");
   options.communicator = program.communicator;
-  cli::addChoice(app, "--communicator", options.communicator,
-                 std::string("transport between ranks: ") + target::communicatorNames,
-                 {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
+  base::addChoice(app, "--communicator", options.communicator,
+                  std::string("transport between ranks: ") + target::communicatorNames,
+                  {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
       ->type_name("NAME");
-  cli::addNumber(app, "--timeout", "SECONDS", options.timeout,
-                 "longest time that a rank waits for others to join or in a collective, and, up to "
-                 "30, that one gives no "
-                 "sign of life: then the job ends with an error (default: FSDP_TIMEOUT, else 300)",
-                 {/*least=*/0, /*aboveLeast=*/true, /*limit=*/1e9, /*isF32=*/false});
-  cli::addText(app, "--flight-record", "FILE", options.flightRecord,
-               "when the job fails, write the last actions of each rank to this file; none: to no "
-               "file (default: "
-               "DIR.flight-record.txt beside --save DIR, else FILE.flight-record.txt beside --log "
-               "FILE, else a file in TMPDIR, "
-               "which the error names)");
-  cli::addFlag(app, "--trust-network", options.trustNetwork,
-               "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
-               "the port of rank 0 can join");
+  base::addNumber(
+      app, "--timeout", "SECONDS", options.timeout,
+      "longest time that a rank waits for others to join or in a collective, and, up to "
+      "30, that one gives no "
+      "sign of life: then the job ends with an error (default: FSDP_TIMEOUT, else 300)",
+      {/*least=*/0, /*aboveLeast=*/true, /*limit=*/1e9, /*isF32=*/false});
+  base::addText(app, "--flight-record", "FILE", options.flightRecord,
+                "when the job fails, write the last actions of each rank to this file; none: to no "
+                "file (default: "
+                "DIR.flight-record.txt beside --save DIR, else FILE.flight-record.txt beside --log "
+                "FILE, else a file in TMPDIR, "
+                "which the error names)");
+  base::addFlag(app, "--trust-network", options.trustNetwork,
+                "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
+                "the port of rank 0 can join");
   app.footer("Of an option that is given several times the last value counts; --data, --val-data "
              "and --init take one file each.");
 
@@ -252,7 +258,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return int(kExitBadCommandLine);
   };
   try {
-    cli::parse<Misuse>(app, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    base::parseArguments<Misuse>(app,
+                                 std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
   } catch (const CLI::Success &asked) { // help or version
     app.exit(asked);
     return int(kExitDone);
@@ -264,7 +271,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   options.seedIsGiven = isGiven("--seed");
   options.flightRecordIsGiven = isGiven("--flight-record");
   for (int i = 1; i < argc; ++i)
-    cli::addShellWord(options.arguments, argv[i]);
+    base::addShellWord(options.arguments, argv[i]);
   while (options.save.size() > 1 && options.save.back() == '/')
     options.save.pop_back();
   if (!options.flightRecordIsGiven)

@@ -3,7 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_COMMANDLINE_H
 #define FSDP_RUNTIME_TRAIN_COMMANDLINE_H
 
-#include "runtime/files/OutputPath.h"
+#include "base/OutputPath.h"
 #include "runtime/program/Program.h"
 
 #include <cstdint>
@@ -65,7 +65,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
 /// Errors: the flight record of a failure, of this start or of a restart, of all ranks or of some,
 /// would replace one of `files`, which are those of the run; one that the command line names would
 /// lie in a folder of checkpoints, cannot be written, or is the log of another run.
-void checkFlightRecord(const Options &options, const std::vector<NamedFile> &files);
+void checkFlightRecord(const Options &options, const std::vector<base::NamedFile> &files);
 
 } // namespace fsdp::rt
 

@@ -2,10 +2,11 @@
 
 #include "runtime/train/Driver.h"
 
-#include "runtime/Error.h"
-#include "runtime/device/Device.h"
+#include "base/Error.h"
+#include "runtime/execution/Device.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/job/Bootstrap.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/job/Launcher.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
@@ -31,6 +32,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -62,10 +65,6 @@ void warnOfWarmup(const Program &program, std::int64_t steps) {
 }
 
 } // namespace
-
-std::size_t mostOutputs(const Program &program) {
-  return std::max(program.train.outputs.size(), program.evaluate.outputs.size());
-}
 
 int runTraining(Plans plans, int argc, char **argv) {
   prepareStandardStreams();

@@ -2,8 +2,8 @@
 
 #include "runtime/train/Log.h"
 
-#include "runtime/Error.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/Error.h"
+#include "base/WaitCounter.h"
 #include "runtime/files/StandardStreams.h"
 
 #include <cmath>
@@ -13,6 +13,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 void JsonLine::print(const char *pattern, ...) {
   va_list arguments;

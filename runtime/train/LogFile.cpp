@@ -2,8 +2,8 @@
 
 #include "runtime/train/LogFile.h"
 
-#include "runtime/Error.h"
-#include "runtime/files/FileSystem.h"
+#include "base/Error.h"
+#include "base/FileSystem.h"
 
 #include <nlohmann/json.hpp>
 
@@ -19,6 +19,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

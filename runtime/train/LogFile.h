@@ -3,8 +3,8 @@
 #ifndef FSDP_RUNTIME_TRAIN_LOGFILE_H
 #define FSDP_RUNTIME_TRAIN_LOGFILE_H
 
-#include "runtime/files/Descriptor.h"
-#include "runtime/files/OutputPath.h"
+#include "base/Descriptor.h"
+#include "base/OutputPath.h"
 #include "runtime/train/Log.h"
 
 #include <cstdint>
@@ -24,7 +24,7 @@ public:
   /// `after`: a log that is there already goes on instead, behind the line of that step; lines of
   /// later steps, and a last one that is cut off, are dropped. A file with anything else than lines
   /// of a log is renamed as above.
-  explicit LogFile(const OutputPath &path, const std::vector<FileIdentity> &others = {},
+  explicit LogFile(const base::OutputPath &path, const std::vector<base::FileIdentity> &others = {},
                    std::optional<std::int64_t> after = std::nullopt);
 
   /// The new name of the log that was there before, or empty.
@@ -34,7 +34,7 @@ public:
   /// The last step of the log that goes on, or nothing where it begins.
   std::optional<std::int64_t> lastStep() const { return last; }
   /// That of the open file.
-  FileIdentity identity() const { return identityOfDescriptor(descriptor.get()); }
+  base::FileIdentity identity() const { return base::identityOfDescriptor(descriptor.get()); }
 
   /// Writes the line of a step. Where that is impossible, such as when the disk is full, says so on
   /// standard error; later lines are not written, so that the log has no gap.
@@ -50,14 +50,14 @@ public:
 
 private:
   void writeLine(const char *next, std::size_t left, std::int64_t step);
-  void replaceFile(const std::string &file, const std::vector<FileIdentity> &others,
+  void replaceFile(const std::string &file, const std::vector<base::FileIdentity> &others,
                    std::optional<std::int64_t> after);
   bool goOn(const std::string &file, std::int64_t after);
   void lose(std::int64_t step, int reason);
 
   std::string path, keptAs;
   std::optional<std::int64_t> last;
-  Descriptor descriptor;
+  base::Descriptor descriptor;
   bool regular = false;
   std::int64_t droppedSteps = 0;
   std::int64_t bytes = 0;    ///< of whole lines
@@ -66,7 +66,7 @@ private:
 };
 
 /// Error where `output` is a log that another run writes, and would be replaced.
-void requireNoLogOfARun(const OutputPath &output);
+void requireNoLogOfARun(const base::OutputPath &output);
 
 } // namespace fsdp::rt
 

@@ -2,10 +2,10 @@
 
 #include "runtime/train/ModelChange.h"
 
-#include "runtime/Error.h"
-#include "runtime/files/FileSystem.h"
-#include "runtime/files/JsonNesting.h"
-#include "runtime/files/MappedFile.h"
+#include "base/Error.h"
+#include "base/FileSystem.h"
+#include "base/JsonNesting.h"
+#include "base/MappedFile.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

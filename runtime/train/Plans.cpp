@@ -10,6 +10,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 namespace {
 
 /// `axes`, comma by comma, without those of size 1.

@@ -3,7 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_PLANS_H
 #define FSDP_RUNTIME_TRAIN_PLANS_H
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/program/Program.h"
 
 #include <string>
@@ -25,7 +25,7 @@ const Program *planBelow(Plans plans, int ranks);
 
 /// That a launcher has started ranks for which there is no plan; every rank of the job finds it.
 struct NoPlan {
-  Error error;
+  base::Error error;
   int rank; ///< of this process
 };
 

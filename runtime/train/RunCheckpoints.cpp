@@ -2,10 +2,10 @@
 
 #include "runtime/train/RunCheckpoints.h"
 
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
-#include "runtime/device/WaitCounter.h"
-#include "runtime/files/MappedFile.h"
+#include "base/Error.h"
+#include "base/MappedFile.h"
+#include "base/PrintableText.h"
+#include "base/WaitCounter.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/train/ModelChange.h"
@@ -22,6 +22,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

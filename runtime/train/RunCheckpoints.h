@@ -3,7 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_RUNCHECKPOINTS_H
 #define FSDP_RUNTIME_TRAIN_RUNCHECKPOINTS_H
 
-#include "runtime/files/Descriptor.h"
+#include "base/Descriptor.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/RunStart.h"
@@ -70,7 +70,7 @@ private:
   std::vector<ShardShare> shares();
   void goOnFrom(const Checkpoint &checkpoint);
   /// Ends the attempt: the first of the ranks where `isOwn` throws `error`.
-  [[noreturn]] void refuse(bool isOwn, const Error &error);
+  [[noreturn]] void refuse(bool isOwn, const base::Error &error);
   void save(std::int64_t step);
   bool beganInRoot() const;
   void lockRoot();
@@ -85,7 +85,7 @@ private:
   CheckpointManifest from;
   std::optional<CheckpointLayout> checkpointLayout;
   std::optional<CheckpointSaver> saver;
-  Descriptor lock;            ///< on rank 0: the folder of --save, open and locked
+  base::Descriptor lock;      ///< on rank 0: the folder of --save, open and locked
   std::string resumed;        ///< the folder of `from`
   std::string record;         ///< of this run
   std::int64_t lastSaved = 0; ///< step

@@ -2,12 +2,14 @@
 
 #include "runtime/train/RunContents.h"
 
-#include "runtime/files/MappedFile.h"
+#include "base/MappedFile.h"
 #include "runtime/job/RunIdentity.h"
 
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 FileContent contentOf(const std::string &path) {
   const MappedFile file(path);

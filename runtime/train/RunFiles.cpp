@@ -2,8 +2,10 @@
 
 #include "runtime/train/RunFiles.h"
 
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
+#include "runtime/data/OpenDataset.h"
+
+#include "base/Error.h"
+#include "base/PrintableText.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/ModelChange.h"
@@ -16,6 +18,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

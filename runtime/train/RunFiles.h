@@ -3,8 +3,8 @@
 #ifndef FSDP_RUNTIME_TRAIN_RUNFILES_H
 #define FSDP_RUNTIME_TRAIN_RUNFILES_H
 
+#include "base/OutputPath.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/files/OutputPath.h"
 #include "runtime/program/Program.h"
 #include "runtime/train/CheckpointFolder.h"
 #include "runtime/train/CommandLine.h"
@@ -27,7 +27,7 @@ struct RunSources {
 
 /// What is written; open, where that is needed, before there are ranks.
 struct RunOutputs {
-  OutputPath exported, trace, log;
+  base::OutputPath exported, trace, log;
 };
 
 /// Opens and checks the inputs that `options` name. Throws where one is not what `program` needs.
@@ -35,7 +35,7 @@ RunSources openSources(const Program &program, const Options &options);
 
 /// Refuses now what would fail after the last step, or would overwrite an input. `files` becomes
 /// what the command line names.
-RunOutputs openOutputs(const Options &options, std::vector<NamedFile> &files);
+RunOutputs openOutputs(const Options &options, std::vector<base::NamedFile> &files);
 
 } // namespace fsdp::rt
 

@@ -1,21 +1,24 @@
 //===- RunHeader.cpp ------------------------------------------------------===//
 //
-// FSDP_VERSION is defined by CMakeLists.txt.
+// runtimeVersion() is defined by CMakeLists.txt.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/train/RunHeader.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/Plans.h"
+#include "runtime/train/Version.h"
 
 #include <nlohmann/json.hpp>
 
 #include <charconv>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -49,8 +52,6 @@ std::string dump(const Json &json) {
 
 } // namespace
 
-const char *runtimeVersion() { return FSDP_VERSION; }
-
 std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh,
                         const std::string &cause) {
   Json line;
@@ -75,7 +76,7 @@ std::string RunHeader::text() const {
       formatBytes(static_cast<double>(program.arenaBytes)).c_str(), static_cast<long long>(steps),
       steps == 1 ? "" : "s", static_cast<long long>(globalBatch(program)),
       globalBatch(program) == 1 ? "" : "s");
-  text += format("fsdpc %s", FSDP_VERSION);
+  text += format("fsdpc %s", runtimeVersion());
   if (*program.options)
     text += std::string("  ") + program.options;
   text += format("  --seed=%llu  --lr=%g", static_cast<unsigned long long>(options.seed),
@@ -90,7 +91,7 @@ std::string RunHeader::text() const {
 std::string RunHeader::record() const {
   Json run;
   run["model"] = program.name;
-  run["version"] = FSDP_VERSION;
+  run["version"] = runtimeVersion();
   run["parameters"] = parameters();
   run["mesh"] = mesh;
   run["ranks"] = worldSize(program);

@@ -45,9 +45,6 @@ struct RunHeader {
 std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh,
                         const std::string &cause);
 
-/// The version of the runtime, and where it is known its commit: "0.1.0 (f88a390)".
-const char *runtimeVersion();
-
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_TRAIN_RUNHEADER_H

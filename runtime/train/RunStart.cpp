@@ -7,6 +7,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 RunStart::RunStart()
     : pages(Mapping::anonymous(sizeof(Shared))), shared(*new (pages.data()) Shared) {}
 

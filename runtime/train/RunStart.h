@@ -11,9 +11,9 @@
 #ifndef FSDP_RUNTIME_TRAIN_RUNSTART_H
 #define FSDP_RUNTIME_TRAIN_RUNSTART_H
 
-#include "runtime/device/Arena.h"
-#include "runtime/files/Descriptor.h"
-#include "runtime/files/OutputPath.h"
+#include "base/Descriptor.h"
+#include "base/OutputPath.h"
+#include "runtime/device/Mapping.h"
 #include "runtime/train/CheckpointFolder.h"
 
 #include <atomic>
@@ -36,11 +36,11 @@ public:
   /// opened them.
   void begin(int index, std::int64_t step);
   /// Rank 0: checkpoints of later steps are set aside, and the log, if there is one, is open.
-  void noteOpened(const FileIdentity &log);
+  void noteOpened(const base::FileIdentity &log);
   /// Whether an attempt of this run has opened its files.
   bool hasOpened() const { return shared.isOpen != 0; }
   /// Whether `log` is the one that this run has opened.
-  bool owns(const FileIdentity &log) const;
+  bool owns(const base::FileIdentity &log) const;
 
   // In the process that restarts.
 
@@ -65,7 +65,7 @@ private:
   Shared &shared;
   bool isKnown = false;           ///< `first` is
   std::optional<SavedStep> first; ///< what the run began with
-  Descriptor rootLock;
+  base::Descriptor rootLock;
 };
 
 } // namespace fsdp::rt

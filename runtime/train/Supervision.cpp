@@ -2,7 +2,7 @@
 
 #include "runtime/train/Supervision.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/job/Launcher.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/train/Plans.h"
@@ -10,6 +10,8 @@
 #include <cstdio>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 void requireSupervision(Plans plans, const Program &plan, const Options &options) {
   const std::optional<LaunchEnvironment> launched = detectLauncher();

@@ -2,12 +2,12 @@
 
 #include "runtime/train/Training.h"
 
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
-#include "runtime/device/Device.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/Error.h"
+#include "base/PrintableText.h"
+#include "base/WaitCounter.h"
+#include "runtime/execution/Device.h"
 #include "runtime/files/StandardStreams.h"
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Job.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/Batches.h"
@@ -29,6 +29,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

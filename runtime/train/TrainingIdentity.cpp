@@ -2,12 +2,14 @@
 
 #include "runtime/train/TrainingIdentity.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/train/RunContents.h"
 
 #include <charconv>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -2,9 +2,9 @@
 
 #include "runtime/train/WeightFiles.h"
 
-#include "runtime/Error.h"
-#include "runtime/files/JsonNesting.h"
-#include "runtime/files/MappedFile.h"
+#include "base/Error.h"
+#include "base/JsonNesting.h"
+#include "base/MappedFile.h"
 #include "runtime/train/CheckpointFolder.h"
 
 #include <nlohmann/json.hpp>
@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

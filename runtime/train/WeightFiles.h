@@ -3,7 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_WEIGHTFILES_H
 #define FSDP_RUNTIME_TRAIN_WEIGHTFILES_H
 
-#include "runtime/files/Safetensors.h"
+#include "base/Safetensors.h"
 
 #include <functional>
 #include <map>
@@ -27,9 +27,9 @@ public:
   /// Every file that was read: the index, if there is one, and the safetensors files.
   const std::vector<std::string> &files() const { return paths; }
   /// The tensor called `tensor`, or nullptr.
-  const FileTensor *find(std::string_view tensor) const;
+  const base::FileTensor *find(std::string_view tensor) const;
   /// All of them, in the order of their names.
-  std::vector<const FileTensor *> tensors() const;
+  std::vector<const base::FileTensor *> tensors() const;
   /// Gives back the memory of what was read so far. Everything is valid as before.
   void releasePages() const;
 
@@ -41,8 +41,8 @@ private:
 
   std::string name;
   std::vector<std::string> paths;
-  std::vector<std::unique_ptr<SafetensorsFile>> opened;
-  std::map<std::string, const FileTensor *, std::less<>> byName;
+  std::vector<std::unique_ptr<base::SafetensorsFile>> opened;
+  std::map<std::string, const base::FileTensor *, std::less<>> byName;
 };
 
 } // namespace fsdp::rt

@@ -2,8 +2,8 @@
 
 #include "runtime/train/Weights.h"
 
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
+#include "base/Error.h"
+#include "base/PrintableText.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>
@@ -16,6 +16,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -226,7 +228,7 @@ void exportWeights(const OutputPath &path, const Program &program, Device &devic
   }
   std::optional<SafetensorsWriter> writer;
   if (device.rank() == 0) {
-    std::vector<SafetensorsWriter::Tensor> tensors;
+    std::vector<TensorDeclaration> tensors;
     for (const auto &[position, member] : members) {
       const Shape &shape = member.parameter->fileShape;
       tensors.push_back({member.parameter->name, {shape.begin(), shape.end()}});

@@ -9,7 +9,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_WEIGHTS_H
 #define FSDP_RUNTIME_TRAIN_WEIGHTS_H
 
-#include "runtime/device/Device.h"
+#include "runtime/execution/Device.h"
 #include "runtime/program/Program.h"
 #include "runtime/train/WeightFiles.h"
 
@@ -31,7 +31,7 @@ void loadShard(const WeightFiles &file, const Storage &storage, const RankPositi
 /// Writes every parameter as F32 to `path`, all or nothing (a stream ends where it fails). Every
 /// rank calls it, between segments; rank 0 writes, one storage at a time. Error: a value that is
 /// not finite.
-void exportWeights(const OutputPath &path, const Program &program, Device &device);
+void exportWeights(const base::OutputPath &path, const Program &program, Device &device);
 
 } // namespace fsdp::rt
 

@@ -18,10 +18,12 @@ import training
 
 ROOT = training.HERE.parent.parent
 SOURCES = [
+    *(f"base/{name}.cpp" for name in ("Error", "Failure", "WaitCounter")),
     *(f"runtime/{name}.cpp" for name in (
-        "Error", "comm/Communicator", "comm/SharedMemoryCommunicator", "device/WaitCounter", "job/Bootstrap", "job/Failure",
-        "job/SharedJob", "job/StopSignals", "job/Watchdog", "comm/cuda/Collectives", "comm/cuda/Monitor", "comm/cuda/NcclChoices", "comm/cuda/NcclCollectives",
-        "comm/cuda/PendingActions", "comm/cuda/ShardedCollectives", "device/cuda/Context", "device/cuda/InputStaging")),
+        "comm/Communicator", "comm/SharedMemoryCommunicator", "comm/SharedSegment", "job/Bootstrap", "job/Job", "job/SharedJob",
+        "job/StopSignals", "job/Watchdog", "comm/cuda/DevicePeer", "comm/cuda/Monitor", "comm/cuda/NcclChoices",
+        "comm/cuda/NcclCollectives", "comm/cuda/PendingActions", "comm/cuda/ShardedCollectives", "execution/cuda/Context",
+        "execution/cuda/InputStaging")),
     *(f"test/emulator/{name}.cpp" for name in ("Failure", "Memory", "Nccl", "NcclComm", "Queue", "Runtime", "Settings",
                                               "Symbols")),
     "test/unit/runtime/CudaRanksMain.cpp", "test/unit/runtime/Conformance.cpp",

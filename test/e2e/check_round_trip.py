@@ -38,7 +38,7 @@ def files(folder):
     """Without what the program says of how it was compiled, which must differ: once each."""
     content = {}
     for path in folder.rglob("*"):
-        if not path.is_file() or "runtime" in path.relative_to(folder).parts:
+        if not path.is_file() or path.relative_to(folder).parts[0] in ("runtime", "base"):
             continue
         content[path.relative_to(folder)] = path.read_bytes()
     name = pathlib.Path("train.cpp")

@@ -13,9 +13,11 @@
 #include "test/emitted/Case.h"
 #include "test/emitted/Registered.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/device/Device.h"
+#include "runtime/execution/Device.h"
+#include "runtime/job/Bootstrap.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>
@@ -29,6 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+using namespace base;
 using namespace fsdp::rt;
 using namespace fsdp::emitted;
 

@@ -1,6 +1,6 @@
 //===- CompilerReaders.cpp - the readers of the compiler ------------------===//
 
-#include "cli/Options.h"
+#include "base/Options.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/nn/NNDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -138,7 +138,7 @@ Outcome readCompilerOptions(const std::string &bytes) {
   fsdpc::Options options;
   options.declare(app);
   try {
-    cli::parse<fsdpc::UsageError>(app, words);
+    base::parseArguments<fsdpc::UsageError>(app, words);
     options.check();
     return {true, ""};
   } catch (const CLI::Success &) {

@@ -1,6 +1,6 @@
 //===- RuntimeReaders.cpp - the readers of generated programs -------------===//
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/CheckpointManifest.h"
 #include "runtime/train/CommandLine.h"
@@ -16,6 +16,7 @@
 #include <sstream>
 #include <unistd.h>
 
+using namespace base;
 using namespace fsdp::rt;
 using namespace fsdp::mutation;
 

@@ -1,44 +1,50 @@
-"""Dependencies point one way: tools -> {passes, codegen, dsl, interpreter} -> dialect -> MLIR, and so they do in runtime/.
+"""Dependencies point one way: tools -> {passes, codegen, dsl, interpreter} -> dialect -> {MLIR, base}; runtime -> base.
 
 Siblings never include one another; runtime includes nothing of ours from above, and only
 generated code and tests include it, but for the numbers that the compiler plans with
-(runtime/program/Limits.h, and the list CudaArchitectures.def, which include nothing of ours); cli, which reads numbers and options, stands below the command
-lines of both and includes nothing of ours; passes/schedule and passes/reshard decide on plain data, without IR.
+(runtime/program/Limits.h, and the list CudaArchitectures.def, which include nothing of ours);
+base, which compiler and runtime share, includes nothing of ours; passes/schedule and passes/reshard decide on plain data, without IR.
 Includes are rooted at the repository.
+
+No cycles: neither between folders, nor between files, where a header and the source of the same name are one. A file that is in
+a cycle is compiled, read and changed together with all of the others.
 """
 
+import collections
 import posixpath
 import re
 
 from tree import ROOMS
 
 ALLOWED = {
-    "cli": {"cli"},
-    "dialect": {"dialect"},
-    "interpreter": {"interpreter", "dialect"},
-    "passes": {"passes", "dialect", "cli"},
-    "codegen": {"codegen", "dialect"},
-    "dsl": {"dsl", "dialect"},
-    "runtime": {"runtime", "cli"},
-    "tools": {"tools", "passes", "codegen", "dsl", "interpreter", "dialect", "cli"},
+    "base": {"base"},
+    "dialect": {"dialect", "base"},
+    "interpreter": {"interpreter", "dialect", "base"},
+    "passes": {"passes", "dialect", "base"},
+    "codegen": {"codegen", "dialect", "base"},
+    "dsl": {"dsl", "dialect", "base"},
+    "runtime": {"runtime", "base"},
+    "tools": {"tools", "passes", "codegen", "dsl", "interpreter", "dialect", "base"},
     "examples": {"examples", "dsl", "tools"},
 }
 PLAIN = ("passes/propagation/", "passes/reshard/", "passes/schedule/")
-# What each folder of runtime/ includes besides itself and the files at runtime/'s root. Ranks, their communicators and
-# their devices know one another; kernels know no rank, and what trains stands above all.
+# What each folder of runtime/ includes besides itself: base <- program <- device <- comm <- job <- execution <- train, with
+# numerics, kernels, files, data and launches beside them. The headers at the root are those of generated programs.
 RUNTIME = {
     "numerics": set(),
-    "files": {"numerics"},
+    "files": set(),
     "program": {"numerics"},
-    "comm": {"program", "device", "job"},
-    "job": {"program", "files", "comm", "device"},
-    "device": {"files", "program", "comm", "job"},
+    "device": {"numerics", "program"},
     "kernels": {"numerics", "program", "device"},
-    "data": {"numerics", "files", "program"},
-    "train": {"data", "device", "files", "job", "program"},
+    "comm": {"numerics", "program", "device", "kernels"},
+    "job": {"program", "files", "device", "comm"},
+    "execution": {"numerics", "program", "device", "kernels", "comm", "job"},
+    "launches": {"program", "kernels", "comm", "execution"},
+    "data": {"numerics", "program"},
+    "train": {"numerics", "program", "files", "data", "device", "job", "execution"},
 }
-# Sums over ranks and copies of shards are kernels on a device.
-OF_DEVICES = {"comm": {"kernels"}, "device": {"kernels"}}
+# Sums over ranks are kernels on a GPU; on the CPU they are part of comm.
+KERNELS_OF_COMM = "runtime/comm/cuda/"
 # Files of one folder that folders which must not include the others of it may include.
 NUMBERS = ("runtime/program/Limits.h", "runtime/program/CudaArchitectures.def")
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*(["<])([^">]+)[">]')
@@ -54,11 +60,70 @@ def runtime_fault(path, name):
     source, target = runtime_folder(path), runtime_folder(name)
     if source in (None, target) or target is None:
         return None
-    allowed = RUNTIME.get(source, set()) | (OF_DEVICES.get(source, set()) if "/cuda/" in path else set())
+    allowed = RUNTIME.get(source, set())
+    if source == "comm" and not path.startswith(KERNELS_OF_COMM):
+        allowed = allowed - {"kernels"}
     return None if target in allowed else f"runtime/{source} must not include runtime/{target}"
 
 
+def component(path):
+    """A header and the source of the same name are one."""
+    return posixpath.splitext(path)[0]
+
+
+def shortest_cycle(graph, start):
+    """The nodes of a shortest cycle through `start`, which comes first and last; None where there is none."""
+    before = {}
+    queue = collections.deque([start])
+    while queue:
+        node = queue.popleft()
+        for target in sorted(graph[node]):
+            if target == start:
+                cycle = [start]
+                while node != start:
+                    cycle.append(node)
+                    node = before[node]
+                return [start, *reversed(cycle)]
+            if target not in before:
+                before[target] = node
+                queue.append(target)
+    return None
+
+
+def cycles(includes, what):
+    """A finding for each cycle of `includes`, (source, target) -> (path, line, name), that no other one has shown."""
+    graph = collections.defaultdict(set)
+    for source, target in includes:
+        graph[source].add(target)
+    shown = set()
+    for start in sorted(graph):
+        cycle = None if start in shown else shortest_cycle(graph, start)
+        if cycle:
+            shown.update(cycle)
+            path, number, name = includes[cycle[0], cycle[1]]
+            yield path, number, f"'{name}': {what} include one another: {' -> '.join(cycle)}"
+
+
+def check_cycles(tree, paths):
+    files, folders = {}, {}
+    known = set(paths)
+    for path in paths:
+        for number, line in tree.lines(path):
+            match = INCLUDE.match(line)
+            if not match or match.group(2) not in known:
+                continue
+            name = match.group(2)
+            place = (path, number, name)
+            if component(path) != component(name):
+                files.setdefault((component(path), component(name)), place)
+            if posixpath.dirname(path) != posixpath.dirname(name):
+                folders.setdefault((posixpath.dirname(path), posixpath.dirname(name)), place)
+    yield from cycles(files, "files")
+    yield from cycles(folders, "folders")
+
+
 def check(tree):
+    yield from check_cycles(tree, tree.paths(".h", ".def", ".cpp", ".td", ".cu", ".cuh", under=ROOMS))
     for path in tree.paths(".h", ".def", ".cpp", ".td", ".cu", ".cuh", under=ROOMS):
         room = path.split("/")[0]
         for number, line in tree.lines(path):

@@ -3,8 +3,8 @@
 import os
 import pathlib
 
-ROOMS = ("cli", "dialect", "interpreter", "passes", "codegen", "runtime", "dsl", "tools", "examples")
-COMPILER_ROOMS = ("cli", "dialect", "interpreter", "passes", "codegen", "dsl", "tools")
+ROOMS = ("base", "dialect", "interpreter", "passes", "codegen", "runtime", "dsl", "tools", "examples")
+COMPILER_ROOMS = ("base", "dialect", "interpreter", "passes", "codegen", "dsl", "tools")
 SKIPPED_FOLDERS = {".git", "build", ".cache", "__pycache__"}
 PLANTED = "test/lint/faults/"
 

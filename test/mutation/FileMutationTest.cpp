@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "base/Error.h"
 #include "interpreter/Safetensors.h"
 #include "mlir/IR/MLIRContext.h"
-#include "runtime/Error.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/train/Weights.h"
 #include "test/mutation/Batches.h"

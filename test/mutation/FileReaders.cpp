@@ -2,8 +2,8 @@
 
 #include "test/mutation/FileReaders.h"
 
-#include "runtime/Error.h"
-#include "runtime/data/Dataset.h"
+#include "base/Error.h"
+#include "runtime/data/OpenDataset.h"
 #include "runtime/train/Weights.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
@@ -12,6 +12,7 @@
 
 namespace fsdp::mutation {
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -1,6 +1,6 @@
 //===- fsdp-run.cpp - run a module of any phase on simulated ranks --------===//
 
-#include "cli/Numbers.h"
+#include "base/Numbers.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "interpreter/Machine.h"
 #include "interpreter/Safetensors.h"
@@ -80,13 +80,13 @@ struct Numbers {
 /// Exit status 2, or nothing.
 static std::optional<int> parseNumbers(Numbers &numbers) {
   std::string wrong =
-      cli::parseInteger(seedText.getValue(), cli::IntegerRange<uint64_t>(), numbers.seed);
+      base::parseInteger(seedText.getValue(), base::IntegerRange<uint64_t>(), numbers.seed);
   StringRef option = "seed";
   auto parse = [&](const auto &text, int64_t &value) {
     if (!wrong.empty() || text.getNumOccurrences() == 0)
       return;
     option = text.ArgStr;
-    wrong = cli::parseInteger(text.getValue(), cli::IntegerRange<int64_t>{1}, value);
+    wrong = base::parseInteger(text.getValue(), base::IntegerRange<int64_t>{1}, value);
   };
   parse(stepsText, numbers.steps);
   parse(samplesText, numbers.samples);
@@ -239,11 +239,11 @@ static int runSteps(Machine &machine, ArrayRef<std::string> walks, int64_t steps
 /// Before the work: refuses inputs that are no files, and outputs that could not be written or
 /// would overwrite an input. Exit status, or nothing.
 static std::optional<int> openFiles(std::optional<fsdpc::OutputFile> &outputs) {
-  std::vector<fsdpc::NamedFile> named;
+  std::vector<base::NamedFile> named;
   auto input = [&](const char *option, const std::string &path) -> llvm::Error {
     if (path.empty() || path == "-")
       return llvm::Error::success();
-    named.push_back({option, path, fsdpc::identityOf(path), /*output=*/false});
+    named.push_back(base::NamedFile::input(option, path));
     return fsdpc::checkInput(path);
   };
   llvm::Error wrong = llvm::joinErrors(input("MODULE", inputFile), input("--params", paramsFile));
@@ -256,8 +256,8 @@ static std::optional<int> openFiles(std::optional<fsdpc::OutputFile> &outputs) {
   if (!file)
     return fail(llvm::toString(file.takeError()));
   outputs.emplace(std::move(*file));
-  named.push_back({"--outputs", outputsFile, outputs->identity(), /*output=*/true});
-  if (llvm::Error error = fsdpc::checkDistinct(named)) {
+  named.push_back(outputs->named("--outputs"));
+  if (llvm::Error error = fsdpc::checkDistinctFiles(named)) {
     fail(llvm::toString(std::move(error)));
     return 2;
   }
@@ -334,8 +334,7 @@ static int run(int argc, char **argv) {
 
   TensorFile results;
   // What people read stays out of a result that goes to standard output.
-  bool taken = outputs && outputs->identity() &&
-               outputs->identity() == fsdpc::identityOfDescriptor(STDOUT_FILENO);
+  bool taken = outputs && outputs->identity() == base::identityOfDescriptor(STDOUT_FILENO);
   if (int status = runSteps(**machine, walks, numbers.steps, data, results,
                             taken ? llvm::errs() : llvm::outs()))
     return status;

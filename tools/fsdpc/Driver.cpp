@@ -2,7 +2,8 @@
 
 #include "tools/fsdpc/Driver.h"
 
-#include "cli/Options.h"
+#include "base/Options.h"
+#include "dsl/Model.h"
 #include "dsl/ModelBuilder.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Options.h"
@@ -75,19 +76,19 @@ CLI::App &Driver::State::modelOptions() {
 }
 
 void Driver::option(const std::string &name, int64_t &value, const std::string &description,
-                    cli::IntegerRange<int64_t> range) {
-  cli::addInteger(state->modelOptions(), name, "N", value, description, range)
+                    base::IntegerRange<int64_t> range) {
+  base::addInteger(state->modelOptions(), name, "N", value, description, range)
       ->default_str(std::to_string(value));
 }
 
 void Driver::option(const std::string &name, double &value, const std::string &description,
-                    cli::NumberRange range) {
-  cli::addNumber(state->modelOptions(), name, "X", value, description, range)
+                    base::NumberRange range) {
+  base::addNumber(state->modelOptions(), name, "X", value, description, range)
       ->default_str(CLI::detail::to_string(value));
 }
 
 void Driver::flag(const std::string &name, bool &value, const std::string &description) {
-  cli::addFlag(state->modelOptions(), name, value, description);
+  base::addFlag(state->modelOptions(), name, value, description);
 }
 
 /// 128 random bits as a word. Throws Failure where the system has none.
@@ -100,24 +101,25 @@ static std::string newToken() {
 
 /// Before the work: refuses what could not be written, or would overwrite the model.
 void Driver::State::openOutputs() {
-  std::vector<NamedFile> named;
+  std::vector<base::NamedFile> named;
   if (!input.empty() && input != "-")
-    named.push_back({"MODEL", input, identityOf(input), /*output=*/false});
+    named.push_back(base::NamedFile::input("MODEL", input));
   if (options.getEmit() == Emit::Source && !options.output.empty()) {
     checkFolderOutput(options.output);
-    named.push_back({"-o", options.output, identityOf(options.output), /*output=*/true});
+    named.push_back(
+        {"-o", options.output, base::identityOf(options.output), base::NamedFile::Replaced});
     if (standsInFolder(input, options.output))
       throw UsageError("model '" + input + "' is in the folder that -o replaces, '" +
                        options.output + "'; choose another location");
   } else if (!options.onlyReport()) {
     result = openOutput(options.output.empty() ? "-" : options.output);
-    named.push_back({"-o", result->name(), result->identity(), /*output=*/true});
+    named.push_back(result->named("-o"));
   }
   if (options.report.size() > 1) {
     report = openOutput(options.report);
-    named.push_back({"--report", report->name(), report->identity(), /*output=*/true});
+    named.push_back(report->named("--report"));
   }
-  if (llvm::Error error = checkDistinct(named))
+  if (llvm::Error error = checkDistinctFiles(named))
     throw UsageError(llvm::toString(std::move(error)));
 }
 
@@ -242,9 +244,8 @@ void Driver::State::writeReport(const std::vector<mlir::fsdp::MemoryReport> &rep
   if (report)
     writeOutput(*report, llvm::formatv("{0:2}\n", jsonOf(reports)).str());
   // Within a result that goes to standard output the table would spoil it.
-  std::optional<FileIdentity> output = identityOfDescriptor(STDOUT_FILENO);
-  bool taken = output && ((result && result->identity() == output) ||
-                          (report && report->identity() == output));
+  base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
+  bool taken = (result && result->identity() == output) || (report && report->identity() == output);
   if (taken) {
     llvm::errs() << table;
     return;
@@ -271,7 +272,7 @@ int Driver::State::compile(int argc, char **argv,
   };
   try {
     try {
-      cli::parse<UsageError>(app, normalizeArguments(argc, argv));
+      base::parseArguments<UsageError>(app, normalizeArguments(argc, argv));
     } catch (const CLI::Success &asked) { // help or version
       return app.exit(asked);
     }
@@ -318,7 +319,7 @@ int Driver::runFile(int argc, char **argv) {
           },
           "print a new token for jobs on several machines (FSDP_JOB_TOKEN), and exit")
       ->disable_flag_override();
-  cli::addText(state->app, "MODEL", "FILE", state->input, "global IR of a model (.mlir)")
+  base::addText(state->app, "MODEL", "FILE", state->input, "global IR of a model (.mlir)")
       ->required();
   state->options.declare(state->app);
   return state->compile(argc, argv,

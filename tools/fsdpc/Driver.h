@@ -14,7 +14,7 @@
 #ifndef TOOLS_FSDPC_DRIVER_H
 #define TOOLS_FSDPC_DRIVER_H
 
-#include "cli/Numbers.h"
+#include "base/Numbers.h"
 #include "dsl/Model.h"
 #include <functional>
 #include <memory>
@@ -31,10 +31,10 @@ public:
   /// An option of the model: an integer. `value` holds the default, and must live until `run`
   /// returns; so below. Values outside `range` are refused.
   void option(const std::string &name, int64_t &value, const std::string &description,
-              cli::IntegerRange<int64_t> range = {1, INT64_MAX});
+              base::IntegerRange<int64_t> range = {1, INT64_MAX});
   /// A number, by default finite and at least 0.
   void option(const std::string &name, double &value, const std::string &description,
-              cli::NumberRange range = {});
+              base::NumberRange range = {});
   /// Given or not.
   void flag(const std::string &name, bool &value, const std::string &description);
 

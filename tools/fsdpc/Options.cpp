@@ -2,8 +2,8 @@
 
 #include "tools/fsdpc/Options.h"
 
-#include "cli/Options.h"
-#include "cli/ShellWords.h"
+#include "base/Options.h"
+#include "base/ShellWords.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
@@ -19,25 +19,25 @@ namespace fsdpc {
 //===----------------------------------------------------------------------===//
 
 static constexpr int64_t mostRanks = 1 << 20;
-static constexpr cli::IntegerRange<int64_t> fromZero = {0, INT64_MAX}, fromOne = {1, INT64_MAX};
-static constexpr cli::NumberRange anyAmount = {}, share = {0, false, 1};
+static constexpr base::IntegerRange<int64_t> fromZero = {0, INT64_MAX}, fromOne = {1, INT64_MAX};
+static constexpr base::NumberRange anyAmount = {}, share = {0, false, 1};
 // What cannot be used yet is read, so that the message can say so, and is not in the help.
 static constexpr const char *automaticWord = "auto", *hidden = "";
 
 /// One of `words`, or an integer of `range` after `prefix`, shown as `shown`: `K|auto`,
 /// `none|full|every:K`.
-static cli::Take choiceOrInteger(std::string &value, std::vector<std::string> words,
-                                 std::string prefix, cli::IntegerRange<int64_t> range) {
+static base::Take choiceOrInteger(std::string &value, std::vector<std::string> words,
+                                  std::string prefix, base::IntegerRange<int64_t> range) {
   return [&value, words = std::move(words), prefix = std::move(prefix),
           range](const std::string &text) -> std::string {
     int64_t number = 0;
     bool named = std::find(words.begin(), words.end(), text) != words.end();
     bool counted = text.rfind(prefix, 0) == 0 &&
-                   cli::parseInteger(text.substr(prefix.size()), range, number).empty();
+                   base::parseInteger(text.substr(prefix.size()), range, number).empty();
     if (!named && !counted) {
       std::vector<std::string> expected = words;
       expected.push_back((prefix.empty() ? "" : prefix + "K with K ") + range.describe());
-      return cli::mismatch(text, cli::listed(expected));
+      return base::mismatch(text, base::listed(expected));
     }
     value = text;
     return "";
@@ -49,10 +49,10 @@ static std::string checkByteCount(const std::string &text) {
   static const std::vector<std::string> units = {"B", "KiB", "MiB", "GiB", "TiB", "KB", "MB", "GB"};
   size_t unit = std::min(text.find_first_not_of("0123456789."), text.size());
   double count = 0;
-  bool counted = cli::parseNumber(text.substr(0, unit), {0, /*aboveLeast=*/true}, count).empty();
+  bool counted = base::parseNumber(text.substr(0, unit), {0, /*aboveLeast=*/true}, count).empty();
   bool named = unit == text.size() ||
                std::find(units.begin(), units.end(), text.substr(unit)) != units.end();
-  return counted && named ? "" : cli::mismatch(text, "a size such as 20GiB");
+  return counted && named ? "" : base::mismatch(text, "a size such as 20GiB");
 }
 
 static std::string checkShardPattern(const std::string &text) {
@@ -60,7 +60,7 @@ static std::string checkShardPattern(const std::string &text) {
   if (!pattern.empty() && !spec.empty() && text.find(';') == std::string::npos &&
       ir::parseShardSpec(spec))
     return "";
-  return cli::mismatch(text, "PATTERN:SPEC with SPEC " + ir::shardSpecForm.str());
+  return base::mismatch(text, "PATTERN:SPEC with SPEC " + ir::shardSpecForm.str());
 }
 
 /// Parses `a,b`; on an error says so in `message`.
@@ -70,7 +70,7 @@ static std::vector<std::string> parseAxes(const std::string &text, std::string &
     size_t end = std::min(text.find(',', begin), text.size());
     std::string name = text.substr(begin, end - begin);
     if (!ir::isAxisName(name))
-      message = cli::mismatch(text, "names of mesh axes, separated by commas");
+      message = base::mismatch(text, "names of mesh axes, separated by commas");
     else if (std::find(names.begin(), names.end(), name) != names.end())
       message = "axis '" + name + "' appears twice; name each once";
     names.push_back(name);
@@ -90,9 +90,9 @@ MeshAxes parseMesh(const std::string &text, std::string &message) {
     int64_t size = 0;
     bool spelled = ir::isAxisName(name);
     if (!spelled || equals == std::string::npos)
-      message = cli::mismatch(axis, "AXIS=SIZE, separated by commas");
-    else if (std::string wrong = cli::parseInteger(axis.substr(equals + 1),
-                                                   cli::IntegerRange<int64_t>{1, mostRanks}, size);
+      message = base::mismatch(axis, "AXIS=SIZE, separated by commas");
+    else if (std::string wrong = base::parseInteger(
+                 axis.substr(equals + 1), base::IntegerRange<int64_t>{1, mostRanks}, size);
              !wrong.empty())
       message = "size of axis '" + name + "': " + wrong;
     else if (std::any_of(axes.begin(), axes.end(),
@@ -134,10 +134,10 @@ std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message)
 static void declareOptimizer(CLI::App &app, OptimizerOptions &o) {
   CLI::App &group = *app.add_option_group("Training", "overrides the model's own settings");
   auto number = [&](const char *name, std::optional<double> &value, const char *description,
-                    cli::NumberRange range) {
-    cli::addNumber(group, name, "X", value, description, range);
+                    base::NumberRange range) {
+    base::addNumber(group, name, "X", value, description, range);
   };
-  cli::addChoice(group, "--optimizer", o.kind, "update rule", {"sgd", "adam", "adamw"});
+  base::addChoice(group, "--optimizer", o.kind, "update rule", {"sgd", "adam", "adamw"});
   number("--lr", o.lr, "learning rate", anyAmount);
   number("--momentum", o.momentum, "momentum of sgd", share);
   number("--beta1", o.beta1, "decay of the first moment of adam and adamw", share);
@@ -145,33 +145,35 @@ static void declareOptimizer(CLI::App &app, OptimizerOptions &o) {
   number("--eps", o.eps, "added to the root of the second moment of adam and adamw", anyAmount);
   number("--weight-decay", o.weightDecay, "decay of parameters of rank two and more", anyAmount);
   number("--clip", o.clip, "largest global norm of the gradients; 0 for no clipping", anyAmount);
-  cli::addInteger(group, "--warmup", "N", o.warmup,
-                  "steps over which the learning rate rises to --lr", fromZero);
-  cli::addChoice(group, "--schedule", o.schedule, "learning rate after warmup, until the last step",
-                 {"constant", "linear", "cosine"});
+  base::addInteger(group, "--warmup", "N", o.warmup,
+                   "steps over which the learning rate rises to --lr", fromZero);
+  base::addChoice(group, "--schedule", o.schedule,
+                  "learning rate after warmup, until the last step",
+                  {"constant", "linear", "cosine"});
 }
 
 static void declareDistribution(CLI::App &app, Options &o) {
   CLI::App &group = *app.add_option_group("Distribution");
   auto choice = [&](const char *name, std::string &value, const char *description,
                     const std::vector<std::string> &words) {
-    return cli::addChoice(group, name, value, description, words)->default_str(value);
+    return base::addChoice(group, name, value, description, words)->default_str(value);
   };
-  cli::add(group, "--mesh", "AXIS=SIZE,...",
-           "mesh axes and their sizes (fsdp=1); several meshes, separated by '|', are plans of one "
-           "program",
-           [&o](const std::string &text) {
-             std::string message;
-             parseMeshes(text, message);
-             o.mesh = text;
-             return message;
-           });
-  cli::add(group, "--batch-axes", "AXIS,...", "axes that split the batch besides data and fsdp",
-           [&o](const std::string &text) {
-             std::string message;
-             o.pipeline.batchAxes = parseAxes(text, message);
-             return message;
-           });
+  base::addOption(
+      group, "--mesh", "AXIS=SIZE,...",
+      "mesh axes and their sizes (fsdp=1); several meshes, separated by '|', are plans of one "
+      "program",
+      [&o](const std::string &text) {
+        std::string message;
+        parseMeshes(text, message);
+        o.mesh = text;
+        return message;
+      });
+  base::addOption(group, "--batch-axes", "AXIS,...",
+                  "axes that split the batch besides data and fsdp", [&o](const std::string &text) {
+                    std::string message;
+                    o.pipeline.batchAxes = parseAxes(text, message);
+                    return message;
+                  });
   choice("--strategy", o.pipeline.strategy,
          "what is sharded: optimizer state (zero1), gradients too (zero2), parameters too (fsdp, "
          "hsdp)",
@@ -188,15 +190,15 @@ static void declareDistribution(CLI::App &app, Options &o) {
       ->type_name("PATTERN:SPEC")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  cli::addInteger(group, "--min-shard-size", "N", o.pipeline.minShardSize,
-                  "replicate parameters with fewer than N elements", fromZero)
+  base::addInteger(group, "--min-shard-size", "N", o.pipeline.minShardSize,
+                   "replicate parameters with fewer than N elements", fromZero)
       ->default_str("0");
   choice("--precision", o.pipeline.precision, "element type of compute and all-gathers",
          {"f32", "bf16"});
   choice("--reduce-precision", o.pipeline.reducePrecision, "element type of gradient reductions",
          {"f32", "bf16"});
-  cli::addInteger(group, "--accumulate", "K", o.pipeline.accumulate, "microbatches per step",
-                  cli::IntegerRange<int64_t>{1, ir::kMostMicrobatches})
+  base::addInteger(group, "--accumulate", "K", o.pipeline.accumulate, "microbatches per step",
+                   base::IntegerRange<int64_t>{1, ir::kMostMicrobatches})
       ->default_str("1");
   choice("--accumulate-reduce", o.pipeline.accumulateReduce,
          "which microbatches reduce gradients; auto: each, of replicated parameters last",
@@ -205,46 +207,48 @@ static void declareDistribution(CLI::App &app, Options &o) {
          "how often the unit of a tied weight reduces its gradients: for each use, or once, which "
          "keeps whole gradients longer",
          {"each", "once"});
-  cli::add(group, "--defer-updates", "on|off",
-           "whether updates overlap with the forward pass of the next step",
-           [&o](const std::string &text) {
-             o.pipeline.deferUpdates = text == "on" ? ir::DeferUpdates::on : ir::DeferUpdates::off;
-             return text == "on" || text == "off" ? "" : cli::mismatch(text, "on or off");
-           })
+  base::addOption(group, "--defer-updates", "on|off",
+                  "whether updates overlap with the forward pass of the next step",
+                  [&o](const std::string &text) {
+                    o.pipeline.deferUpdates =
+                        text == "on" ? ir::DeferUpdates::on : ir::DeferUpdates::off;
+                    return text == "on" || text == "off" ? "" : base::mismatch(text, "on or off");
+                  })
       ->default_str("off");
-  cli::add(group, "--reshard-after-forward", "always|never|axes:A+B",
-           "when gathered parameters are released; axes:A+B keeps the part over these axes",
-           [&o](const std::string &text) {
-             o.pipeline.reshard = text;
-             return ir::parseReshard(text) ? "" : cli::mismatch(text, ir::reshardForm.str());
-           })
+  base::addOption(group, "--reshard-after-forward", "always|never|axes:A+B",
+                  "when gathered parameters are released; axes:A+B keeps the part over these axes",
+                  [&o](const std::string &text) {
+                    o.pipeline.reshard = text;
+                    return ir::parseReshard(text) ? ""
+                                                  : base::mismatch(text, ir::reshardForm.str());
+                  })
       ->default_str("always");
-  cli::add(group, "--remat", "none|full|selective|every:K",
-           "which activations are recomputed in backward",
-           [&o, choose = choiceOrInteger(o.pipeline.remat, {"none", "full", "selective"},
-                                         "every:", fromOne)](const std::string &text) {
-             if (text != automaticWord)
-               return choose(text);
-             o.pipeline.remat = text;
-             return std::string();
-           })
+  base::addOption(group, "--remat", "none|full|selective|every:K",
+                  "which activations are recomputed in backward",
+                  [&o, choose = choiceOrInteger(o.pipeline.remat, {"none", "full", "selective"},
+                                                "every:", fromOne)](const std::string &text) {
+                    if (text != automaticWord)
+                      return choose(text);
+                    o.pipeline.remat = text;
+                    return std::string();
+                  })
       ->default_str(o.pipeline.remat);
-  cli::addInteger(group, "--loss-chunks", "K", o.pipeline.lossChunks,
-                  "chunks of rows in which logits and their gradient are computed", fromOne)
+  base::addInteger(group, "--loss-chunks", "K", o.pipeline.lossChunks,
+                   "chunks of rows in which logits and their gradient are computed", fromOne)
       ->default_str("1");
-  cli::add(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
-           [&o](const std::string &text) {
-             o.memoryLimit = text;
-             return checkByteCount(text);
-           })
+  base::addOption(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
+                  [&o](const std::string &text) {
+                    o.memoryLimit = text;
+                    return checkByteCount(text);
+                  })
       ->group(hidden);
-  cli::add(group, "--prefetch", "K", "number of all-gathers issued ahead of the unit in use",
-           [&o](const std::string &text) {
-             if (text != automaticWord)
-               return cli::parseInteger(text, fromZero, o.pipeline.prefetch);
-             o.pipeline.prefetch = Options::automatic;
-             return std::string();
-           })
+  base::addOption(group, "--prefetch", "K", "number of all-gathers issued ahead of the unit in use",
+                  [&o](const std::string &text) {
+                    if (text != automaticWord)
+                      return base::parseInteger(text, fromZero, o.pipeline.prefetch);
+                    o.pipeline.prefetch = Options::automatic;
+                    return std::string();
+                  })
       ->default_str("1");
   choice("--buckets", o.pipeline.buckets, "unit of gathers and reductions", {"unit", "parameter"});
   choice("--communicator", o.communicator,
@@ -264,47 +268,48 @@ static void declareDistribution(CLI::App &app, Options &o) {
 }
 
 void Options::declare(CLI::App &app) {
-  cli::addText(app, "-o,--output", "PATH", output,
-               "output path (for IR, standard output by default)");
-  cli::addChoice(app, "--emit", emit,
-                 "output kind; model is IR text that fsdpc reads, with the mesh and training "
-                 "options given here",
-                 {"model", "global", "local", "scheduled", "source", "binary"})
+  base::addText(app, "-o,--output", "PATH", output,
+                "output path (for IR, standard output by default)");
+  base::addChoice(app, "--emit", emit,
+                  "output kind; model is IR text that fsdpc reads, with the mesh and training "
+                  "options given here",
+                  {"model", "global", "local", "scheduled", "source", "binary"})
       ->each([this](const std::string &) { emitGiven = true; })
       ->default_str(emit);
-  cli::addFlag(app, "--emit-locations", emitLocations,
-               "print IR with the locations of its operations, as --emit=model does");
-  cli::addChoice(app, "--target", target, "device that the program runs on", {"cpu", "cuda"})
+  base::addFlag(app, "--emit-locations", emitLocations,
+                "print IR with the locations of its operations, as --emit=model does");
+  base::addChoice(app, "--target", target, "device that the program runs on", {"cpu", "cuda"})
       ->default_str(target);
-  cli::add(app, "--cuda-arch", "CC,...",
-           "compute capabilities of the GPUs, such as 90 or 80,90a,100 (90); newer GPUs use the "
-           "PTX of the newest",
-           [this](const std::string &text) {
-             std::string message;
-             ir::parseCudaArchitectures(text, message);
-             cudaArch = text;
-             return message;
-           });
-  cli::addFlag(app, "--record", record,
-               "generate a program that prints its actions instead of executing them");
-  cli::addText(
+  base::addOption(
+      app, "--cuda-arch", "CC,...",
+      "compute capabilities of the GPUs, such as 90 or 80,90a,100 (90); newer GPUs use the "
+      "PTX of the newest",
+      [this](const std::string &text) {
+        std::string message;
+        ir::parseCudaArchitectures(text, message);
+        cudaArch = text;
+        return message;
+      });
+  base::addFlag(app, "--record", record,
+                "generate a program that prints its actions instead of executing them");
+  base::addText(
       app, "--report", "[=FILE.json]", report,
       "print the memory table; with =FILE.json, write it and the collectives to that file");
-  cli::addFlag(app, "--print-shardings", pipeline.printShardings,
-               "print the sharding of every value to standard error");
-  cli::add(app, "--draw-sharding", "NAME[=FILE.svg]",
-           "draw which rank holds which part of the value or parameter NAME, on standard error or "
-           "as SVG",
-           [this](const std::string &text) -> std::string {
-             const std::size_t equals = text.find('=');
-             if (text.empty() || equals == 0 || equals + 1 == text.size())
-               return "got '" + text + "', expected NAME or NAME=FILE.svg";
-             pipeline.drawSharding = text;
-             return "";
-           });
-  cli::addText(
-      app, "--explain-shardings", "PATTERN", pipeline.explainShardings,
-      "print the op, operand and priority that gave each axis to the values of these names");
+  base::addFlag(app, "--print-shardings", pipeline.printShardings,
+                "print the sharding of every value to standard error");
+  base::addOption(
+      app, "--draw-sharding", "NAME[=FILE.svg]",
+      "draw which rank holds which part of the value or parameter NAME, on standard error or "
+      "as SVG",
+      [this](const std::string &text) -> std::string {
+        const std::size_t equals = text.find('=');
+        if (text.empty() || equals == 0 || equals + 1 == text.size())
+          return "got '" + text + "', expected NAME or NAME=FILE.svg";
+        pipeline.drawSharding = text;
+        return "";
+      });
+  base::addText(app, "--explain-shardings", "PATTERN", pipeline.explainShardings,
+                "say which op, operand and priority gave each axis to the values of these names");
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
   app.footer(
@@ -322,10 +327,10 @@ void Options::noteGiven(const CLI::App &app) {
     if (option->count() == 0 || others.count(name) || name.compare(0, 2, "--") != 0)
       continue;
     if (option->get_expected_min() == 0) // a flag
-      cli::addShellWord(given, name);
+      base::addShellWord(given, name);
     else
       for (const std::string &value : option->results())
-        cli::addShellWord(given, name + "=" + value);
+        base::addShellWord(given, name + "=" + value);
   }
   for (const CLI::App *group : app.get_subcommands([](const CLI::App *) { return true; }))
     noteGiven(*group);

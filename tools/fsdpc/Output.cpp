@@ -35,8 +35,8 @@ OutputFile openOutput(const std::string &path) {
   return std::move(*file);
 }
 
-void writeOutput(OutputFile &file, llvm::StringRef content, unsigned mode) {
-  if (llvm::Error error = file.write(content, mode))
+void writeOutput(OutputFile &file, llvm::StringRef content, bool executable) {
+  if (llvm::Error error = file.write(content, executable))
     throw Failure(llvm::toString(std::move(error)));
 }
 

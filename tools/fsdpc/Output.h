@@ -20,8 +20,8 @@ std::string readFile(const std::string &path);
 
 /// The destination at `path` ("-" is standard output). Throws Failure if it cannot be written.
 OutputFile openOutput(const std::string &path);
-/// Writes the whole file; `mode` is that of a new file. Throws Failure.
-void writeOutput(OutputFile &file, llvm::StringRef content, unsigned mode = 0666);
+/// Writes all of it. Throws Failure.
+void writeOutput(OutputFile &file, llvm::StringRef content, bool executable = false);
 
 /// Fails early if a folder cannot be written to `path`, which must be free or a folder that this
 /// tool wrote.

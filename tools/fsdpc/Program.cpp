@@ -91,7 +91,7 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
   content["CMakeLists.txt"] =
       ir::projectFile(program, name, targetOf(options), options.getCudaArchitectures());
   content["version.txt"] = readFile(findRuntimeSources() + "/version.txt");
-  addFolder(content, "cli", [](const files::path &) { return true; });
+  addFolder(content, "base", [](const files::path &) { return true; });
   addFolder(content, "runtime", [&](const files::path &inside) {
     return options.target == "cuda" || !isOfCuda(inside);
   });
@@ -217,7 +217,7 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
   llvm::ArrayRef<ir::BuildCommand> all(commands);
   runAll(all.drop_back(), toolchain.launcher, folder);
   runAll(all.take_back(), toolchain.launcher, folder);
-  writeOutput(output, readFile(places.output), /*mode=*/0777);
+  writeOutput(output, readFile(places.output), /*executable=*/true);
 }
 
 } // namespace fsdpc

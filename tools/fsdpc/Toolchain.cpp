@@ -6,7 +6,7 @@
 
 #include "tools/fsdpc/Toolchain.h"
 
-#include "cli/PrivateFolder.h"
+#include "base/PrivateFolder.h"
 #include "tools/fsdpc/BuildProgress.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
@@ -88,7 +88,7 @@ static std::string digestOfRuntime(const std::string &sources, const std::string
                                    ir::TargetKind target) {
   llvm::MD5 digest;
   std::map<std::string, std::string> texts;
-  for (const char *part : {"runtime", "cli"})
+  for (const char *part : {"runtime", "base"})
     for (const auto &entry : files::recursive_directory_iterator(files::path(sources) / part))
       if (entry.is_regular_file())
         texts[entry.path().string()] = readFile(entry.path().string());
@@ -137,9 +137,9 @@ static void requireNoFault(const files::path &path, const std::string &fault) {
 
 /// Throws Failure where others may have changed anything in the folder `built`.
 static void requireOwn(const files::path &built) {
-  requireNoFault(built, cli::faultOfPrivateFolder(built.string()));
+  requireNoFault(built, base::faultOfPrivateFolder(built.string()));
   for (const files::directory_entry &entry : files::recursive_directory_iterator(built))
-    requireNoFault(entry.path(), cli::faultOfOwner(entry.path().string(), /*linkAllowed=*/true));
+    requireNoFault(entry.path(), base::faultOfOwner(entry.path().string(), /*linkAllowed=*/true));
 }
 
 /// While it lives, what this process and those that it starts make is this user's alone, whatever
@@ -204,8 +204,8 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   if (error)
     throw Failure("cannot create the folder '" + cache.string() + "': " + error.message());
   cache = place / cache.filename();
-  requireNoFault(place, cli::faultOfPlace(place.string()));
-  requireNoFault(cache, cli::faultOfPrivateFolder(cache.string()));
+  requireNoFault(place, base::faultOfPlace(place.string()));
+  requireNoFault(cache, base::faultOfPrivateFolder(cache.string()));
   const files::path built = cache / digestOfRuntime(sources, compiler, target);
   if (files::exists(built / "toolchain.json", error)) {
     requireOwn(built);

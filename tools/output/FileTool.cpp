@@ -21,8 +21,8 @@ int runFileTool(llvm::StringRef tool, const std::string &input, const std::strin
   if (!file)
     return fail(llvm::toString(file.takeError()), 1);
   if (input != "-")
-    if (llvm::Error error = checkDistinct({{"the input", input, identityOf(input), false},
-                                           {"-o", output, file->identity(), true}}))
+    if (llvm::Error error =
+            checkDistinctFiles({base::NamedFile::input("the input", input), file->named("-o")}))
       return fail(llvm::toString(std::move(error)), 2);
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
   if (!buffer)

@@ -2,7 +2,7 @@
 
 #include "tools/output/TemporaryFolder.h"
 
-#include "tools/output/OutputFile.h"
+#include "base/FileSystem.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include <cerrno>
@@ -135,8 +135,8 @@ TemporaryFolder::TemporaryFolder() {
 TemporaryFolder::TemporaryFolder(const std::string &path) {
   files::path target = path;
   files::path parent = target.has_parent_path() ? target.parent_path() : files::path(".");
-  std::string pattern =
-      withEnding((parent / ("." + target.filename().string())).string(), std::string(".") + kDrawn);
+  std::string pattern = base::withEnding((parent / ("." + target.filename().string())).string(),
+                                         std::string(".") + kDrawn);
   make(pattern.substr(0, pattern.size() - std::strlen(kDrawn)));
 }
 

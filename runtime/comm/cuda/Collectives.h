@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_COLLECTIVES_H
 #define FSDP_RUNTIME_COMM_CUDA_COLLECTIVES_H
 
-#include "runtime/device/cuda/Context.h"
+#include "runtime/comm/cuda/Comm.h"
 
 #include <memory>
 #include <string>
@@ -36,13 +36,6 @@ public:
   /// How collectives are made, for people; "" where there is nothing to say.
   virtual std::string describe() const { return ""; }
 };
-
-/// NCCL's or Loopback's, as the job's transport says; `context` outlives it and is not complete
-/// yet.
-std::unique_ptr<Collectives> makeCollectives(Context &context);
-
-/// Throws what a call of CUDA or NCCL gave, as an error of the action under way.
-#define FSDP_CHECK(context, call) (context).check((call), __FILE__, __LINE__)
 
 } // namespace fsdp::rt
 

@@ -43,16 +43,16 @@ public:
                                 ncclDataType_t type, cudaStream_t stream) = 0;
   /// The transfer `request`, of this rank with another one. What follows on the stream waits until
   /// `source` may be changed, or `target` is there.
-  virtual ncclResult_t send(const void *source, const Communicator::Request &request,
+  virtual ncclResult_t send(const void *source, const CollectiveRequest &request,
                             cudaStream_t stream) = 0;
-  virtual ncclResult_t receive(void *target, const Communicator::Request &request,
+  virtual ncclResult_t receive(void *target, const CollectiveRequest &request,
                                cudaStream_t stream) = 0;
   /// Instead of a transfer, where there is no other rank: takes part in what the whole group does
   /// when it uses the communicator for the first time.
   virtual ncclResult_t skipTransfer(cudaStream_t stream) = 0;
   /// The number, from 1, of the next message to or from group rank `peer`.
-  std::uint64_t nextMessage(Communicator::Kind kind, int peer) {
-    std::vector<std::uint64_t> &messages = kind == Communicator::Kind::Send ? sent_ : received_;
+  std::uint64_t nextMessage(CollectiveKind kind, int peer) {
+    std::vector<std::uint64_t> &messages = kind == CollectiveKind::Send ? sent_ : received_;
     messages.resize(static_cast<std::size_t>(size_));
     return ++messages[static_cast<std::size_t>(peer)];
   }

@@ -8,6 +8,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 namespace {
 
 // How often a rank that waits looks whether the others are still there.
@@ -54,13 +56,13 @@ const std::byte *behind(const void *address, std::size_t bytes) {
 
 class LoopbackCollectives::Member final : public CollectiveBackend {
 public:
-  Member(Context &context, const char *name, std::vector<int> group, int rank, Barrier &barrier)
-      : CollectiveBackend(rank, static_cast<int>(group.size())), context_(context), name_(name),
+  Member(DevicePeer &peer, const char *name, std::vector<int> group, int rank, Barrier &barrier)
+      : CollectiveBackend(rank, static_cast<int>(group.size())), peer_(peer), name_(name),
         group_(std::move(group)), barrier_(barrier), messages_(group_.size()) {
     // The events are never destroyed: a peer may be about to wait for them when this rank ends.
     Shown &mine = shownBy(rank);
-    FSDP_CHECK(context, cudaEventCreateWithFlags(&mine.ready, cudaEventDisableTiming));
-    FSDP_CHECK(context, cudaEventCreateWithFlags(&mine.read, cudaEventDisableTiming));
+    FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.ready, cudaEventDisableTiming));
+    FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.read, cudaEventDisableTiming));
   }
 
   std::size_t workspaceBytes() const {
@@ -74,7 +76,7 @@ public:
                          cudaStream_t stream) override {
     const std::size_t bytes = count * bytesOf(type);
     if (ncclResult_t status =
-            open(Communicator::Kind::AllGather, type, ReduceOp::Sum, 0, count, piece, stream))
+            open(CollectiveKind::AllGather, type, ReduceOp::Sum, 0, count, piece, stream))
       return status;
     for (int peer = 0; peer < size(); ++peer) {
       void *target = static_cast<std::byte *>(whole) + std::size_t(peer) * bytes;
@@ -91,7 +93,7 @@ public:
     if (!typeOf(type, dtype) || !operatorOf(op, reduceOp))
       return ncclInvalidArgument;
     if (ncclResult_t status =
-            open(Communicator::Kind::ReduceScatter, type, reduceOp, 0, count, whole, stream))
+            open(CollectiveKind::ReduceScatter, type, reduceOp, 0, count, whole, stream))
       return status;
     const RankSources sources = sourcesAt(std::size_t(rank()) * count * bytesOf(type));
     if (cudaError_t status = reduce_in_rank_order(sources, piece, count, dtype, reduceOp, stream))
@@ -112,7 +114,7 @@ public:
       if (cudaError_t status = sums_.reserve(bytes, sum))
         return asNccl(status);
     if (ncclResult_t status =
-            open(Communicator::Kind::AllReduce, type, reduceOp, 0, count, source, stream))
+            open(CollectiveKind::AllReduce, type, reduceOp, 0, count, source, stream))
       return status;
     if (cudaError_t status =
             reduce_in_rank_order(sourcesAt(0), sum, count, dtype, reduceOp, stream))
@@ -125,7 +127,7 @@ public:
   ncclResult_t broadcast(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          int root, cudaStream_t stream) override {
     if (ncclResult_t status =
-            open(Communicator::Kind::Broadcast, type, ReduceOp::Sum, root, count, source, stream))
+            open(CollectiveKind::Broadcast, type, ReduceOp::Sum, root, count, source, stream))
       return status;
     if (ncclResult_t status = copy(shownBy(root).source, target, count * bytesOf(type), stream))
       return status;
@@ -147,14 +149,14 @@ public:
     return status == ncclSuccess ? close(stream) : status;
   }
 
-  ncclResult_t send(const void *source, const Communicator::Request &request,
+  ncclResult_t send(const void *source, const CollectiveRequest &request,
                     cudaStream_t stream) override {
     const int peer = request.root;
     begin(request);
     Channel &channel = channelOf(rank(), peer);
     if (!channel.ready) {
-      FSDP_CHECK(context_, cudaEventCreateWithFlags(&channel.ready, cudaEventDisableTiming));
-      FSDP_CHECK(context_, cudaEventCreateWithFlags(&channel.read, cudaEventDisableTiming));
+      FSDP_CHECK(peer_, cudaEventCreateWithFlags(&channel.ready, cudaEventDisableTiming));
+      FSDP_CHECK(peer_, cudaEventCreateWithFlags(&channel.read, cudaEventDisableTiming));
     }
     awaitPeer(channel.taken, request.message - 1, request);
     if (request.message > 1)
@@ -172,11 +174,11 @@ public:
     channel.request = request;
     channel.source = message;
     channel.posted.advance();
-    context_.job().hostFlight()->end(kept_);
+    peer_.hostFlight()->end(kept_);
     return ncclSuccess;
   }
 
-  ncclResult_t receive(void *target, const Communicator::Request &request,
+  ncclResult_t receive(void *target, const CollectiveRequest &request,
                        cudaStream_t stream) override {
     const int peer = request.root;
     begin(request);
@@ -192,7 +194,7 @@ public:
     if (cudaError_t status = cudaEventRecord(channel.read, stream))
       return asNccl(status);
     channel.taken.advance();
-    context_.job().hostFlight()->end(kept_);
+    peer_.hostFlight()->end(kept_);
     return ncclSuccess;
   }
 
@@ -207,16 +209,16 @@ private:
     return barrier_.channels[sender * size() + receiver];
   }
   /// Numbers and keeps a collective.
-  void begin(const Communicator::Request &request) {
-    kept_ = context_.job().hostFlight()->begin(FlightAction::Collective, "", name_, ++collectives_,
-                                               &request);
+  void begin(const CollectiveRequest &request) {
+    kept_ =
+        peer_.hostFlight()->begin(FlightAction::Collective, "", name_, ++collectives_, &request);
   }
-  [[noreturn]] void mismatch(const Communicator::Request &mine, int peer,
-                             const Communicator::Request &theirs) const {
+  [[noreturn]] void mismatch(const CollectiveRequest &mine, int peer,
+                             const CollectiveRequest &theirs) const {
     throw Error(format("collectives over '%s' do not match: rank %d of the group called '%s', "
                        "rank %d called '%s'",
                        name_, rank(), mine.describe().c_str(), peer, theirs.describe().c_str()))
-        .at(context_.rank(), context_.action())
+        .at(peer_.rank(), peer_.action())
         .byAll();
   }
 
@@ -240,9 +242,9 @@ private:
   }
 
   /// Shows what this rank does, and lets its stream wait for the data of all.
-  ncclResult_t open(Communicator::Kind kind, ncclDataType_t type, ReduceOp op, int root,
+  ncclResult_t open(CollectiveKind kind, ncclDataType_t type, ReduceOp op, int root,
                     std::size_t count, const void *source, cudaStream_t stream) {
-    Communicator::Request request{};
+    CollectiveRequest request{};
     request.kind = kind;
     if (!typeOf(type, request.type))
       return ncclInvalidArgument;
@@ -250,12 +252,12 @@ private:
     request.root = static_cast<std::uint16_t>(root);
     request.outer = request.inner = 1;
     request.local = count;
-    request.total = kind == Communicator::Kind::AllReduce || kind == Communicator::Kind::Broadcast
+    request.total = kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast
                         ? count
                         : count * static_cast<std::size_t>(size());
     return open(request, source, stream);
   }
-  ncclResult_t open(const Communicator::Request &request, const void *source, cudaStream_t stream) {
+  ncclResult_t open(const CollectiveRequest &request, const void *source, cudaStream_t stream) {
     begin(request);
     Shown &mine = shownBy(rank());
     if (cudaError_t status = cudaEventRecord(mine.ready, stream))
@@ -276,7 +278,7 @@ private:
 
   /// Lets this rank's stream wait until all have read its data.
   ncclResult_t close(cudaStream_t stream) {
-    const Communicator::Request request = shownBy(rank()).request;
+    const CollectiveRequest request = shownBy(rank()).request;
     if (cudaError_t status = cudaEventRecord(shownBy(rank()).read, stream))
       return asNccl(status);
     awaitAll(request);
@@ -284,11 +286,11 @@ private:
       if (peer != rank())
         if (cudaError_t status = cudaStreamWaitEvent(stream, shownBy(peer).read, 0))
           return asNccl(status);
-    context_.job().hostFlight()->end(kept_);
+    peer_.hostFlight()->end(kept_);
     return ncclSuccess;
   }
 
-  void awaitAll(const Communicator::Request &request) {
+  void awaitAll(const CollectiveRequest &request) {
     if (size() == 1)
       return;
     __atomic_store_n(&shownBy(rank()).arrivals, ++arrivals_, __ATOMIC_RELAXED);
@@ -303,17 +305,17 @@ private:
     });
   }
 
-  void awaitPeer(WaitCounter &counter, std::uint64_t target, const Communicator::Request &request) {
+  void awaitPeer(WaitCounter &counter, std::uint64_t target, const CollectiveRequest &request) {
     await(counter, target, request, [&] { return std::to_string(group_[request.root]); });
   }
 
   /// `late` says which ranks the others wait for when it takes too long.
   template <class Late>
-  void await(WaitCounter &counter, std::uint64_t target, const Communicator::Request &request,
+  void await(WaitCounter &counter, std::uint64_t target, const CollectiveRequest &request,
              Late late) {
-    const double timeout = context_.job().options().timeoutSeconds, start = now();
+    const double timeout = peer_.timeoutSeconds(), start = now();
     while (!counter.waitFor(target, kLook)) {
-      context_.job().failure().check();
+      peer_.failure().check();
       if (now() - start < timeout)
         continue;
       throw Error(
@@ -321,12 +323,12 @@ private:
                  "--timeout sets the timeout in seconds",
                  timeout, request.describe().c_str(), static_cast<long long>(collectives_), name_,
                  late().c_str()))
-          .at(context_.rank(), context_.action())
+          .at(peer_.rank(), peer_.action())
           .byAll();
     }
   }
 
-  Context &context_;
+  DevicePeer &peer_;
   const char *name_;
   std::vector<int> group_;
   Barrier &barrier_;
@@ -340,16 +342,16 @@ private:
 // All communicators of one rank
 //===----------------------------------------------------------------------===//
 
-LoopbackCollectives::LoopbackCollectives(Context &context) : context_(context) {
-  const Mesh &mesh = context.mesh();
+LoopbackCollectives::LoopbackCollectives(DevicePeer &peer) : peer_(peer) {
+  const Mesh &mesh = peer.mesh();
   if (mesh.size() > RankSources::kMost)
     throw Error(format("--communicator=loopback got %d ranks, expected at most %d on one device",
                        mesh.size(), RankSources::kMost));
-  const auto communicators = context.program().communicators;
+  const auto communicators = peer.communicators();
   members_.resize(communicators.size());
   // The first rank of the mesh makes the barriers; the others are told where they are.
   auto hub = std::make_shared<Hub>();
-  if (context.world().rank() == 0)
+  if (peer.world().rank() == 0)
     for (std::size_t index = 0; index < communicators.size(); ++index)
       for (int rank = 0; rank < mesh.size(); ++rank) {
         const std::vector<int> group = mesh.group(rank, communicators[index].axes);
@@ -360,27 +362,27 @@ LoopbackCollectives::LoopbackCollectives(Context &context) : context_(context) {
         barrier.channels = std::make_unique<Channel[]>(group.size() * group.size());
       }
   std::shared_ptr<Hub> *address = &hub;
-  context.world().broadcast(&address, sizeof address, 0);
+  peer.world().broadcast(&address, sizeof address, 0);
   hub_ = *address;
-  context.world().barrier(); // until then the first rank's variable is read
+  peer.world().barrier(); // until then the first rank's variable is read
 }
 
 LoopbackCollectives::~LoopbackCollectives() {
-  if (arena_ && !context_.job().failure().raised())
+  if (arena_ && !peer_.failure().raised())
     cudaFree(arena_);
 }
 
 std::byte *LoopbackCollectives::allocateArena(std::size_t bytes) {
-  FSDP_CHECK(context_, cudaMalloc(&arena_, bytes));
+  FSDP_CHECK(peer_, cudaMalloc(&arena_, bytes));
   return static_cast<std::byte *>(arena_);
 }
 
 CollectiveBackend &LoopbackCollectives::communicator(int index) {
   auto &member = members_[static_cast<std::size_t>(index)];
   if (!member) {
-    const CommunicatorSpec &spec = context_.program().communicators[index];
-    const std::vector<int> group = context_.mesh().group(context_.rank(), spec.axes);
-    member = std::make_unique<Member>(context_, spec.name, group, context_.rankIn(index),
+    const CommunicatorSpec &spec = peer_.communicators()[index];
+    const std::vector<int> group = peer_.mesh().group(peer_.rank(), spec.axes);
+    member = std::make_unique<Member>(peer_, spec.name, group, peer_.rankIn(index),
                                       hub_->at({index, group.front()}));
   }
   return *member;

@@ -2,8 +2,9 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_LOOPBACKCOLLECTIVES_H
 #define FSDP_RUNTIME_COMM_CUDA_LOOPBACKCOLLECTIVES_H
 
+#include "base/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"
-#include "runtime/device/WaitCounter.h"
+#include "runtime/comm/cuda/DevicePeer.h"
 
 #include <map>
 #include <memory>
@@ -29,7 +30,7 @@ namespace fsdp::rt {
 class LoopbackCollectives final : public Collectives {
 public:
   /// Errors: more ranks than a kernel's argument has room for.
-  explicit LoopbackCollectives(Context &context);
+  explicit LoopbackCollectives(DevicePeer &peer);
   ~LoopbackCollectives() override;
 
   std::byte *allocateArena(std::size_t bytes) override;
@@ -42,28 +43,28 @@ private:
   class Member;
   /// What a rank shows to its group.
   struct Shown {
-    Communicator::Request request{};
+    CollectiveRequest request{};
     const void *source = nullptr;
     cudaEvent_t ready = nullptr, read = nullptr;
     std::uint64_t arrivals = 0;
   };
   /// What one rank sends to another one: one message at a time.
   struct Channel {
-    WaitCounter posted, taken;
-    Communicator::Request request{};
+    base::WaitCounter posted, taken;
+    CollectiveRequest request{};
     const void *source = nullptr;
     cudaEvent_t ready = nullptr, read = nullptr;
   };
   /// The barrier of a group, and its channels.
   struct Barrier {
-    WaitCounter come;
+    base::WaitCounter come;
     std::vector<Shown> shown;
     std::unique_ptr<Channel[]> channels; ///< by sender, then by receiver
   };
   /// The barriers of all groups, by communicator and first rank; one for all ranks.
   using Hub = std::map<std::pair<int, int>, Barrier>;
 
-  Context &context_;
+  DevicePeer &peer_;
   void *arena_ = nullptr;
   std::shared_ptr<Hub> hub_;
   std::vector<std::unique_ptr<Member>> members_;

@@ -1,7 +1,9 @@
 #include "runtime/comm/cuda/Monitor.h"
-#include "runtime/Thread.h"
+#include "base/Thread.h"
 
 namespace fsdp::rt {
+
+using namespace base;
 
 Monitor::Monitor(Collectives &collectives, Failure &failure, int rank, int device)
     : collectives_(collectives), failure_(failure), rank_(rank), device_(device),

@@ -2,9 +2,9 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_MONITOR_H
 #define FSDP_RUNTIME_COMM_CUDA_MONITOR_H
 
+#include "base/Failure.h"
+#include "base/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"
-#include "runtime/device/WaitCounter.h"
-#include "runtime/job/Failure.h"
 
 #include <atomic>
 #include <thread>
@@ -17,17 +17,17 @@ namespace fsdp::rt {
 /// host thread comes back. The job's watchdog ends a process whose host thread does not.
 class Monitor {
 public:
-  Monitor(Collectives &collectives, Failure &failure, int rank, int device);
+  Monitor(Collectives &collectives, base::Failure &failure, int rank, int device);
   ~Monitor();
 
 private:
   void run();
 
   Collectives &collectives_;
-  Failure &failure_;
+  base::Failure &failure_;
   int rank_, device_;
   std::atomic<bool> stop_{false};
-  WaitCounter wake_;
+  base::WaitCounter wake_;
   std::thread thread_;
 };
 

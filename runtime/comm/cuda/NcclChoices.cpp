@@ -1,5 +1,5 @@
 #include "runtime/comm/cuda/NcclChoices.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include "runtime/comm/cuda/NcclCollectives.h"
+#include "base/WaitCounter.h"
 #include "runtime/device/FlightTrack.h"
-#include "runtime/device/WaitCounter.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,13 +14,15 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 /// While one lives, its thread alone uses the communicators, and none is aborted. Throws where they
 /// have been: the job has failed.
 class NcclCollectives::Inside {
 public:
   explicit Inside(NcclCollectives &all) : lock_(all.calls_) {
     if (all.abandoned_)
-      all.context_.job().failure().check();
+      all.peer_.failure().check();
   }
 
 private:
@@ -99,14 +101,14 @@ public:
       return failed;
     });
   }
-  ncclResult_t send(const void *source, const Communicator::Request &request,
+  ncclResult_t send(const void *source, const CollectiveRequest &request,
                     cudaStream_t stream) override {
     return transfer(&request, stream, [&](ncclComm_t comm) {
       return ::ncclSend(source, request.total, ncclTypeOf(request.type), request.root, comm,
                         stream);
     });
   }
-  ncclResult_t receive(void *target, const Communicator::Request &request,
+  ncclResult_t receive(void *target, const CollectiveRequest &request,
                        cudaStream_t stream) override {
     return transfer(&request, stream, [&](ncclComm_t comm) {
       return ::ncclRecv(target, request.total, ncclTypeOf(request.type), request.root, comm,
@@ -132,7 +134,7 @@ private:
   }
   /// `request` is that of a transfer, or null.
   template <class Call>
-  ncclResult_t transfer(const Communicator::Request *request, cudaStream_t stream, Call call) {
+  ncclResult_t transfer(const CollectiveRequest *request, cudaStream_t stream, Call call) {
     return enqueue(/*gathers=*/false, request, stream, [&](ncclComm_t comm) {
       const ncclResult_t status = connectPeers(comm, stream);
       return status == ncclSuccess ? call(comm) : status;
@@ -165,12 +167,12 @@ private:
     return failed;
   }
   template <class Collective>
-  ncclResult_t enqueue(bool gathers, const Communicator::Request *request, cudaStream_t stream,
+  ncclResult_t enqueue(bool gathers, const CollectiveRequest *request, cudaStream_t stream,
                        Collective collective) {
-    pending_.begin(all_.context_.action(), ++collectives_, request);
-    FlightTrack *track = all_.context_.job().hostFlight();
-    const std::uint64_t kept = track->begin(FlightAction::Enqueued, all_.context_.action(),
-                                            spec_.name, collectives_, request);
+    pending_.begin(all_.peer_.action(), ++collectives_, request);
+    FlightTrack *track = all_.peer_.hostFlight();
+    const std::uint64_t kept = track->begin(FlightAction::Enqueued, all_.peer_.action(), spec_.name,
+                                            collectives_, request);
     if (!comm_)
       comm_ = all_.split(spec_, group_, gathers, mayCopy_);
     {
@@ -178,7 +180,7 @@ private:
       if (ncclResult_t status = collective(comm_))
         return status;
     }
-    if (pending_.enqueued(stream, all_.context_.job().failure()) != cudaSuccess)
+    if (pending_.enqueued(stream, all_.peer_.failure()) != cudaSuccess)
       return ncclUnhandledCudaError;
     track->end(kept); // the call; what the device does is not looked at
     return ncclSuccess;
@@ -208,30 +210,30 @@ private:
 // Start
 //===----------------------------------------------------------------------===//
 
-NcclCollectives::NcclCollectives(Context &context)
-    : context_(context), timeout_(context.job().options().timeoutSeconds),
+NcclCollectives::NcclCollectives(DevicePeer &peer)
+    : peer_(peer), timeout_(peer.timeoutSeconds()),
       choices_(
           NcclChoices::from([](const char *name) -> const char * { return std::getenv(name); })) {
-  members_.resize(context.program().communicators.size());
+  members_.resize(peer.communicators().size());
 }
 
 void NcclCollectives::connect() {
-  if (context_.worldSize() == 1 && !always())
+  if (peer_.worldSize() == 1 && !always())
     return;
   int driver = 0, runtime = 0;
-  FSDP_CHECK(context_, cudaDriverGetVersion(&driver));
-  FSDP_CHECK(context_, cudaRuntimeGetVersion(&runtime));
-  if (context_.worldSize() > 1)
-    requireLaunchOrder(driver, runtime, context_.worldSize());
-  FSDP_CHECK(context_, ncclGetVersion(&version_));
-  nodeKeys_.resize(static_cast<std::size_t>(context_.worldSize()));
+  FSDP_CHECK(peer_, cudaDriverGetVersion(&driver));
+  FSDP_CHECK(peer_, cudaRuntimeGetVersion(&runtime));
+  if (peer_.worldSize() > 1)
+    requireLaunchOrder(driver, runtime, peer_.worldSize());
+  FSDP_CHECK(peer_, ncclGetVersion(&version_));
+  nodeKeys_.resize(static_cast<std::size_t>(peer_.worldSize()));
   const auto mine = static_cast<std::int64_t>(nodeKeyOfThisHost());
-  context_.world().allGather(&mine, reinterpret_cast<std::int64_t *>(nodeKeys_.data()),
-                             {1, 1, 1, nodeKeys_.size()});
+  peer_.world().allGather(&mine, reinterpret_cast<std::int64_t *>(nodeKeys_.data()),
+                          {1, 1, 1, nodeKeys_.size()});
   // What one rank does without, all do without: each environment is one rank's own.
   std::int32_t without[3] = {!choices_.window, choices_.copyEngines == false,
                              choices_.copyEngines == true};
-  context_.world().allReduce(without, without, 3, ReduceOp::Max);
+  peer_.world().allReduce(without, without, 3, ReduceOp::Max);
   choices_.window = window_ = !without[0];
   if (without[1] || without[2])
     choices_.copyEngines = !without[1];
@@ -243,16 +245,15 @@ void NcclCollectives::connect() {
     unsetenv("NCCL_COMM_BLOCKING");
   });
   ncclUniqueId id{};
-  if (context_.world().rank() == 0) // of the mesh, which may begin with another rank than 0
-    FSDP_CHECK(context_, ncclGetUniqueId(&id));
-  context_.world().broadcast(&id, sizeof id, 0);
+  if (peer_.world().rank() == 0) // of the mesh, which may begin with another rank than 0
+    FSDP_CHECK(peer_, ncclGetUniqueId(&id));
+  peer_.world().broadcast(&id, sizeof id, 0);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   config.commName = "all ranks";
   Inside inside(*this);
   joiningSince_ = now();
-  FSDP_CHECK(context_,
-             ncclCommInitRankConfig(&world_, context_.worldSize(), id, context_.rank(), &config));
+  FSDP_CHECK(peer_, ncclCommInitRankConfig(&world_, peer_.worldSize(), id, peer_.rank(), &config));
   joiningSince_ = 0;
   std::lock_guard<std::mutex> lock(mutex_);
   comms_.push_back(world_);
@@ -276,9 +277,9 @@ NcclCollectives::~NcclCollectives() {
 std::byte *NcclCollectives::allocateArena(std::size_t bytes) {
   void *memory = nullptr;
   if (world_)
-    FSDP_CHECK(context_, ncclMemAlloc(&memory, bytes));
+    FSDP_CHECK(peer_, ncclMemAlloc(&memory, bytes));
   else
-    FSDP_CHECK(context_, cudaMalloc(&memory, bytes));
+    FSDP_CHECK(peer_, cudaMalloc(&memory, bytes));
   arena_ = static_cast<std::byte *>(memory);
   arenaBytes_ = bytes;
   return arena_;
@@ -287,9 +288,9 @@ std::byte *NcclCollectives::allocateArena(std::size_t bytes) {
 CollectiveBackend &NcclCollectives::communicator(int index) {
   auto &member = members_[static_cast<std::size_t>(index)];
   if (!member) {
-    const CommunicatorSpec &spec = context_.program().communicators[index];
-    auto made = std::make_unique<Member>(
-        *this, spec, context_.mesh().group(context_.rank(), spec.axes), context_.rankIn(index));
+    const CommunicatorSpec &spec = peer_.communicators()[index];
+    auto made = std::make_unique<Member>(*this, spec, peer_.mesh().group(peer_.rank(), spec.axes),
+                                         peer_.rankIn(index));
     std::lock_guard<std::mutex> lock(mutex_);
     member = std::move(made);
   }
@@ -309,7 +310,7 @@ ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vecto
   config.blocking = 1;
   config.commName = spec.name;
   int key = 0;
-  while (group[static_cast<std::size_t>(key)] != context_.rank())
+  while (group[static_cast<std::size_t>(key)] != peer_.rank())
     ++key;
   Inside inside(*this);
   for (;;) {
@@ -319,7 +320,7 @@ ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vecto
     config.CTAPolicy = copies ? NCCL_CTA_POLICY_ZERO : NCCL_CTA_POLICY_DEFAULT;
     ncclComm_t comm = nullptr;
     // Groups are told apart by their first ranks.
-    FSDP_CHECK(context_, ncclCommSplit(world_, group.front(), key, &comm, &config));
+    FSDP_CHECK(peer_, ncclCommSplit(world_, group.front(), key, &comm, &config));
     if (window_ && !registerArena(comm, spec)) {
       window_ = false; // and another communicator, without one
       continue;
@@ -352,7 +353,7 @@ enum Progress : std::int32_t { Registered, Working, Failed };
 bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spec) {
   auto call = std::make_shared<Registration>();
   int device = 0;
-  FSDP_CHECK(context_, cudaGetDevice(&device));
+  FSDP_CHECK(peer_, cudaGetDevice(&device));
   std::thread([call, comm, device, arena = arena_, bytes = arenaBytes_] {
     cudaSetDevice(device);
     const ncclResult_t status =
@@ -375,15 +376,14 @@ bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
                                                             : Failed;
     lock.unlock();
     // And of those that have failed the first one.
-    std::int32_t told[2] = {progress,
-                            progress == Failed ? context_.worldSize() - context_.rank() : 0};
-    context_.world().allReduce(told, told, 2, ReduceOp::Max);
+    std::int32_t told[2] = {progress, progress == Failed ? peer_.worldSize() - peer_.rank() : 0};
+    peer_.world().allReduce(told, told, 2, ReduceOp::Max);
     if (told[0] == Working)
       continue;
     if (told[0] == Registered) {
       if (call->window)
         windows_.emplace_back(comm, call->window);
-      else if (context_.rank() == 0 && !std::exchange(remarked_, true))
+      else if (peer_.rank() == 0 && !std::exchange(remarked_, true))
         std::fprintf(
             stderr,
             "note: NCCL does not register the arena as a symmetric window of '%s' (not supported "
@@ -392,14 +392,14 @@ bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
             spec.name);
       return true;
     }
-    if (told[1] == context_.worldSize() - context_.rank())
+    if (told[1] == peer_.worldSize() - peer_.rank())
       std::fprintf(
           stderr,
           "note: rank %d: NCCL does not register the arena as a symmetric window of '%s' (%s%s%s); "
           "collectives of all ranks go through NCCL's own buffers, which is slower; "
           "FSDP_NCCL_WINDOW=0 does "
           "not ask for windows\n",
-          context_.rank(), spec.name, ncclGetErrorString(call->status),
+          peer_.rank(), spec.name, ncclGetErrorString(call->status),
           call->error.empty() ? "" : ": ", call->error.c_str());
     // In a group ncclCommAbort sets the flags, which ends the call of a rank that is still in it,
     // and leaves the rest to ncclGroupEnd. The group, which is the thread's, is never ended: what
@@ -418,8 +418,8 @@ std::string NcclCollectives::describe() const {
   if (!world_)
     return "";
   std::vector<GatherGroup> groups;
-  for (const CommunicatorSpec &spec : context_.program().communicators) {
-    const std::vector<int> group = context_.mesh().group(context_.rank(), spec.axes);
+  for (const CommunicatorSpec &spec : peer_.communicators()) {
+    const std::vector<int> group = peer_.mesh().group(peer_.rank(), spec.axes);
     groups.push_back({spec.name, static_cast<int>(group.size()), nodesOf(group)});
   }
   return describeGathers(version_, choices_, groups,
@@ -454,7 +454,7 @@ void NcclCollectives::inspect() {
                      ? format("'%s', ", oldest.request.describe().c_str()).c_str()
                      : "",
                  static_cast<long long>(oldest.number), member->name()))
-          .at(context_.rank(), oldest.action)
+          .at(peer_.rank(), oldest.action)
           .byAll();
     unfinished = oldest.action;
   }
@@ -464,7 +464,7 @@ void NcclCollectives::inspect() {
       continue;
     throw Error(format("NCCL reports '%s' (%s): a rank has failed, or the connection to it is lost",
                        ncclGetErrorString(state), ncclGetLastError(comm)))
-        .at(context_.rank(), unfinished)
+        .at(peer_.rank(), unfinished)
         .byAll();
   }
 }

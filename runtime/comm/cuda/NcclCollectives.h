@@ -3,6 +3,7 @@
 #define FSDP_RUNTIME_COMM_CUDA_NCCLCOLLECTIVES_H
 
 #include "runtime/comm/cuda/Collectives.h"
+#include "runtime/comm/cuda/DevicePeer.h"
 #include "runtime/comm/cuda/NcclChoices.h"
 #include "runtime/comm/cuda/PendingActions.h"
 
@@ -48,7 +49,7 @@ namespace fsdp::rt {
 /// standard error.
 class NcclCollectives final : public Collectives {
 public:
-  explicit NcclCollectives(Context &context);
+  explicit NcclCollectives(DevicePeer &peer);
   ~NcclCollectives() override;
 
   void connect() override;
@@ -76,7 +77,7 @@ private:
     return address >= arena_ && address < arena_ + arenaBytes_;
   }
 
-  Context &context_;
+  DevicePeer &peer_;
   double timeout_;
   NcclChoices choices_;
   int version_ = 0;

@@ -1,9 +1,11 @@
 #include "runtime/comm/cuda/PendingActions.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/WaitCounter.h"
 
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 PendingActions::~PendingActions() {
   for (Entry &entry : entries_)
@@ -20,11 +22,11 @@ void PendingActions::forgetFinished() {
 }
 
 void PendingActions::begin(const char *action, std::int64_t number,
-                           const Communicator::Request *transfer) {
+                           const CollectiveRequest *transfer) {
   std::lock_guard<std::mutex> lock(mutex_);
   begun_ = action;
   begunNumber_ = number;
-  begunRequest_ = transfer ? *transfer : Communicator::Request{};
+  begunRequest_ = transfer ? *transfer : CollectiveRequest{};
   if (added_ == finished_)
     since_ = now();
 }

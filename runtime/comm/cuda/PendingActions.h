@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_PENDINGACTIONS_H
 #define FSDP_RUNTIME_COMM_CUDA_PENDINGACTIONS_H
 
-#include "runtime/comm/Communicator.h"
-#include "runtime/job/Failure.h"
+#include "base/Failure.h"
+#include "runtime/program/CollectiveRequest.h"
 
 #include <cuda_runtime.h>
 
@@ -25,17 +25,17 @@ public:
   /// The host thread is about to enqueue `action` (a literal), collective `number` of its
   /// communicator; the call may itself wait for the device. `transfer`: what it is if it is a send
   /// or a receive, else null.
-  void begin(const char *action, std::int64_t number, const Communicator::Request *transfer);
+  void begin(const char *action, std::int64_t number, const CollectiveRequest *transfer);
   /// It has been enqueued, on `stream`. Waits when there is no room, until the job has failed at
   /// the latest.
-  cudaError_t enqueued(cudaStream_t stream, const Failure &failure);
+  cudaError_t enqueued(cudaStream_t stream, const base::Failure &failure);
   /// Forgets what is finished. The oldest action that is not, and how long it has been the oldest,
   /// in seconds; its name is null when there is none.
   struct Oldest {
     const char *action = nullptr;
     std::int64_t number = 0;
     double seconds = 0;
-    Communicator::Request request{}; ///< of a transfer
+    CollectiveRequest request{}; ///< of a transfer
   };
   Oldest oldest();
 
@@ -45,7 +45,7 @@ private:
     const char *action = nullptr;
     std::int64_t number = 0;
     cudaEvent_t done = nullptr;
-    Communicator::Request request{};
+    CollectiveRequest request{};
   };
 
   void forgetFinished();
@@ -54,7 +54,7 @@ private:
   std::array<Entry, kMost> entries_;
   const char *begun_ = nullptr; ///< what the host thread is enqueuing
   std::int64_t begunNumber_ = 0;
-  Communicator::Request begunRequest_{};
+  CollectiveRequest begunRequest_{};
   std::uint64_t added_ = 0, finished_ = 0;
   double since_ = 0; ///< when the oldest became the oldest
 };

@@ -82,8 +82,7 @@ ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target,
   if (packs)
     if (ncclResult_t status = asNccl(pack_pieces(split, ranks, element, source, packed, stream)))
       return status;
-  const auto request =
-      Communicator::Request::allToAll({1, 1, pair, 1, ranks, 1, ranks, true}, type);
+  const auto request = CollectiveRequest::allToAll({1, 1, pair, 1, ranks, 1, ranks, true}, type);
   if (ncclResult_t status =
           comm.backend->exchange(Moves(request, comm.size()), packs ? packed : source,
                                  unpacks ? received : target, ncclTypeOf(type), stream))
@@ -111,7 +110,7 @@ ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DT
                                            layout.given, element, source, packed, stream))
         return asNccl(status);
   }
-  const auto request = Communicator::Request::recut({1, layout.given, row, layout.received}, type);
+  const auto request = CollectiveRequest::recut({1, layout.given, row, layout.received}, type);
   const Moves moves(request, comm.size());
   void *to = packs ? received : target;
   if (moves.hasGaps(comm.rank()))
@@ -128,7 +127,7 @@ ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DT
 ncclResult_t collective_permute(const int *sources, std::size_t count, const void *source,
                                 void *target, DType type, Comm comm, cudaStream_t stream) {
   noteWork({"collective_permute"});
-  const auto request = Communicator::Request::permute(count, type, sources, comm.size());
+  const auto request = CollectiveRequest::permute(count, type, sources, comm.size());
   const Moves moves(request, comm.size(), sources);
   if (moves.hasGaps(comm.rank()) && count)
     if (cudaError_t status = cudaMemsetAsync(target, 0, count * sizeInBytes(type), stream))
@@ -140,13 +139,13 @@ namespace {
 
 /// Calls `transfer(request)` where the group has a rank `offset` further.
 template <class Transfer>
-ncclResult_t meetPeer(Communicator::Kind kind, int offset, std::size_t count, DType type, Comm comm,
+ncclResult_t meetPeer(CollectiveKind kind, int offset, std::size_t count, DType type, Comm comm,
                       cudaStream_t stream, Transfer transfer) {
   const int peer = comm.rank() + offset;
   if (peer < 0 || peer >= comm.size())
     return comm.backend->skipTransfer(stream);
-  return transfer(Communicator::Request::transfer(kind, count, type, peer,
-                                                  comm.backend->nextMessage(kind, peer)));
+  return transfer(
+      CollectiveRequest::transfer(kind, count, type, peer, comm.backend->nextMessage(kind, peer)));
 }
 
 } // namespace
@@ -154,7 +153,7 @@ ncclResult_t meetPeer(Communicator::Kind kind, int offset, std::size_t count, DT
 ncclResult_t send(int offset, std::size_t count, const void *source, DType type, Comm comm,
                   cudaStream_t stream) {
   noteWork({"send"});
-  return meetPeer(Communicator::Kind::Send, offset, count, type, comm, stream,
+  return meetPeer(CollectiveKind::Send, offset, count, type, comm, stream,
                   [&](const auto &request) { return comm.backend->send(source, request, stream); });
 }
 
@@ -166,7 +165,7 @@ ncclResult_t receive(int offset, std::size_t count, void *target, DType type, Co
     if (cudaError_t status = cudaMemsetAsync(target, 0, count * sizeInBytes(type), stream))
       return asNccl(status);
   return meetPeer(
-      Communicator::Kind::Receive, offset, count, type, comm, stream,
+      CollectiveKind::Receive, offset, count, type, comm, stream,
       [&](const auto &request) { return comm.backend->receive(target, request, stream); });
 }
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/kernels/cuda/Dropout.h"
+#include "runtime/kernels/cuda/DropoutDraw.h"
 
 #include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/Element.h"

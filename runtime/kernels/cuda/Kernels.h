@@ -18,7 +18,7 @@
 
 #include "runtime/device/cuda/LaunchWork.h"
 #include "runtime/device/cuda/StreamWorkspace.h"
-#include "runtime/kernels/cuda/Dropout.h"
+#include "runtime/kernels/cuda/DropoutDraw.h"
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/KernelArguments.h"
 #include "runtime/program/ShardLayout.h"

@@ -9,7 +9,7 @@
 
 #include "runtime/kernels/cuda/Matmul.h"
 
-#include "runtime/device/cuda/Context.h"
+#include "runtime/device/cuda/LaunchWork.h"
 
 #include <algorithm>
 #include <array>
@@ -324,11 +324,5 @@ cublasStatus_t Blas::multiply(const Gemm &g, cudaDataType_t in, cudaDataType_t o
 }
 
 #undef FSDP_TRY
-
-Blas &Context::blas() {
-  if (!blas_)
-    blas_ = std::make_shared<Blas>();
-  return *blas_;
-}
 
 } // namespace fsdp::rt

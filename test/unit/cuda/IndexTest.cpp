@@ -1,4 +1,4 @@
-#include "runtime/kernels/cuda/Dropout.h"
+#include "runtime/kernels/cuda/DropoutDraw.h"
 #include "runtime/kernels/cuda/Row.h"
 #include "runtime/kernels/cuda/RowExponentials.h"
 #include "runtime/kernels/cuda/Runs.h"

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dsl/Model.h"
 #include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
 #include <gtest/gtest.h>

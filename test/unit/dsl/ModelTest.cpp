@@ -1,5 +1,6 @@
 //===- ModelTest.cpp - the IR that a description becomes ------------------===//
 
+#include "dsl/Model.h"
 #include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
 #include "mlir/IR/Verifier.h"

@@ -19,19 +19,12 @@ namespace rt = ::fsdp::rt;
 
 namespace {
 
-/// The job of a rank that has no others.
-class LoneJob final : public rt::Job {
-public:
-  LoneJob(const rt::Mesh &mesh, int rank) : rt::Job(mesh, {}, rank) {}
-  std::unique_ptr<rt::Communicator> communicator(int, int) override { return nullptr; }
-};
-
 /// One rank by itself: counts what it asks others for. They say that they do the same, and send
 /// zeros.
 class Counter final : public rt::MessageCommunicator {
 public:
-  Counter(const rt::Job &job, std::vector<int> group)
-      : MessageCommunicator("all", job, std::move(group), 1) {}
+  Counter(const rt::PeerContext &peer, std::vector<int> group)
+      : MessageCommunicator("all", peer, std::move(group), 1) {}
 
   int64_t received = 0; ///< bytes, without the requests
 
@@ -84,16 +77,15 @@ protected:
   /// side.
   static int64_t count(int ranks,
                        const std::function<void(rt::Communicator &, float *, float *)> &call) {
-    const rt::MeshAxis axes[] = {{"fsdp", ranks}};
-    const rt::Mesh mesh(axes);
     std::vector<int> group;
     for (int rank = 0; rank < ranks; ++rank)
       group.push_back(rank);
     std::vector<float> source(4096), target(4096);
     int64_t most = 0;
     for (int rank = 0; rank < ranks; ++rank) {
-      LoneJob job(mesh, rank);
-      Counter counter(job, group);
+      rt::PeerContext peer;
+      peer.rank = rank;
+      Counter counter(peer, group);
       call(counter, source.data(), target.data());
       most = std::max(most, counter.received);
     }

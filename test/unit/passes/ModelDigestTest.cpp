@@ -1,6 +1,7 @@
 //===- ModelDigestTest.cpp - what makes another model, and what does not ---===//
 
 #include "passes/global/ModelDigest.h"
+#include "dsl/Model.h"
 #include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
 #include "mlir/Parser/Parser.h"

@@ -1,11 +1,12 @@
 // The memory of an arena is there before the first step, or its lack is said.
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

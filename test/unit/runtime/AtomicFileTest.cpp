@@ -1,6 +1,6 @@
-#include "runtime/files/AtomicFile.h"
-#include "runtime/Error.h"
-#include "runtime/files/MappedFile.h"
+#include "base/AtomicFile.h"
+#include "base/Error.h"
+#include "base/MappedFile.h"
 #include "test/unit/runtime/PowerLossFileSystem.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <thread>
+#include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 
@@ -173,7 +175,7 @@ TEST_F(AtomicFileTest, RefusesWhatCannotTakeAFile) {
   fs::create_directory(at("folder"));
   refused(at("folder"), "it is a folder, expected a file or nothing");
   refused(at("new") + "/", "it names a folder, expected a file");
-  refused("/nowhere/out", "No such file or directory");
+  refused("/nowhere/out", "there is no folder '/nowhere'; create it first");
   ASSERT_EQ(mknod(at("socket").c_str(), S_IFSOCK | 0600, 0), 0);
   refused(at("socket"), "it is a socket, expected a file, a FIFO, a character device or nothing");
 }
@@ -205,6 +207,45 @@ TEST_F(AtomicFileTest, ASignalLeavesNothingBehind) {
         AtomicFile out(file.path);
         std::raise(SIGHUP);
         _exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(AtomicFileTest, WhoMayReadAProgramMayStartIt) {
+  AtomicFileOptions options;
+  options.executable = true;
+  options.flushed = false;
+  const mode_t mask = umask(0027);
+  for (const char *name : {"new", "old"}) {
+    if (*name == 'o') {
+      replace(name, "a text");
+      ASSERT_EQ(chmod(at(name).c_str(), 0604), 0);
+    }
+    AtomicFile out(at(name), FileSystem::real(), options);
+    out.write("a program", 9);
+    out.commit();
+  }
+  umask(mask);
+  EXPECT_EQ(modeOf("new") & 07777, 0750u);
+  EXPECT_EQ(modeOf("old") & 07777, 0705u);
+}
+
+std::vector<std::string> &toldOf() {
+  static std::vector<std::string> told;
+  return told;
+}
+
+TEST_F(AtomicFileTest, AnOwnerIsToldOfTemporaryFiles) {
+  EXPECT_EXIT(
+      {
+        setTemporaryFileOwner(
+            {[](const std::string &path) { toldOf().push_back("added " + path); },
+             [](const std::string &path) { toldOf().push_back("removed " + path); }});
+        replace("new", "text");
+        const std::string temporary = at("new") + ".tmp." + std::to_string(getpid());
+        _exit(toldOf() == std::vector<std::string>{"added " + temporary, "removed " + temporary}
+                  ? 0
+                  : 1);
       },
       testing::ExitedWithCode(0), "");
 }

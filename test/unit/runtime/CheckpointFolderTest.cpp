@@ -2,8 +2,8 @@
 // always valid ones with the right bytes, never a manifest over wrong ones.
 
 #include "runtime/train/CheckpointFolder.h"
-#include "runtime/Error.h"
-#include "runtime/files/AtomicFile.h"
+#include "base/AtomicFile.h"
+#include "base/Error.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/WeightFiles.h"
@@ -24,6 +24,7 @@
 #include <random>
 #include <set>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 

@@ -1,6 +1,6 @@
 // A step folder that is a symbolic link to a checkpoint elsewhere.
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/train/CheckpointFolder.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -1,11 +1,13 @@
 // A job of one rank runs in the process itself: launches, inputs, peak, and what is refused.
-#include "runtime/device/Arena.h"
-#include "runtime/device/Launch.h"
+#include "runtime/comm/SharedSegment.h"
+#include "runtime/execution/Launch.h"
+#include "runtime/job/Bootstrap.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

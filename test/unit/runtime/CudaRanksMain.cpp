@@ -10,9 +10,11 @@
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
 #include "MeshText.h"
-#include "runtime/device/Device.h"
-#include "runtime/device/WaitCounter.h"
-#include "runtime/device/cuda/Context.h"
+#include "base/WaitCounter.h"
+#include "runtime/execution/Device.h"
+#include "runtime/execution/cuda/Context.h"
+#include "runtime/job/Bootstrap.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
@@ -27,6 +29,7 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 //===----------------------------------------------------------------------===//
@@ -201,9 +204,9 @@ public:
   DeviceJob(Job &host, Context &c)
       : Job(host.mesh(), host.options(), host.rank()), host_(host), c_(c) {
     memory_.resize(kConformanceArena);
-    arena_ = memory_.data();
-    options_.arenaBytes = memory_.size();
-    failure_ = &host.failure();
+    peer_.arena = memory_.data();
+    peer_.arenaBytes = memory_.size();
+    peer_.failure = &host.failure();
   }
   std::unique_ptr<Communicator> communicator(int index, int) override {
     auto host = host_.communicator(index, 1); // the context has the world's first channel

@@ -1,4 +1,4 @@
-#include "runtime/data/Dataset.h"
+#include "runtime/data/OpenDataset.h"
 #include "runtime/train/Weights.h"
 #include "test/unit/runtime/TemporaryFile.h"
 

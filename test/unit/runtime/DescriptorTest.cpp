@@ -1,4 +1,4 @@
-#include "runtime/files/Descriptor.h"
+#include "base/Descriptor.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <fcntl.h>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

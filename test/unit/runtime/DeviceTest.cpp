@@ -1,14 +1,16 @@
 // Walks on a device of the CPU: how often segments run, which of them are joined, and for what the
 // host waits.
-#include "runtime/device/Device.h"
-#include "runtime/device/Launch.h"
-#include "runtime/kernels/StepControl.h"
+#include "runtime/execution/Device.h"
+#include "runtime/execution/Launch.h"
+#include "runtime/job/Bootstrap.h"
+#include "runtime/launches/StepControl.h"
 
 #include <atomic>
 #include <chrono>
 #include <gtest/gtest.h>
 #include <thread>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -1,7 +1,7 @@
 // Trains test/e2e/handwritten/linear_regression.cpp on 1, 2, 3, 4 and 7 ranks and compares with
 // gradient descent written down in double.
 
-#include "runtime/files/Safetensors.h"
+#include "base/Safetensors.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <vector>
 
-using namespace fsdp::rt;
+using namespace base;
 namespace fs = std::filesystem;
 
 namespace {
@@ -29,8 +29,8 @@ constexpr int kIn = 5, kOut = 3, kBatch = 8, kSamples = 13;
 using Numbers = std::vector<float>;
 
 void writeTensors(const std::string &path,
-                  const std::vector<std::pair<SafetensorsWriter::Tensor, Numbers>> &tensors) {
-  std::vector<SafetensorsWriter::Tensor> headers;
+                  const std::vector<std::pair<TensorDeclaration, Numbers>> &tensors) {
+  std::vector<TensorDeclaration> headers;
   for (const auto &[header, values] : tensors)
     headers.push_back(header);
   SafetensorsWriter writer(path, headers);

@@ -1,3 +1,4 @@
+#include "runtime/job/Bootstrap.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/Weights.h"
 #include "test/unit/runtime/TemporaryFile.h"
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -1,7 +1,9 @@
 // What each rank did last: the rings that keep it, and the file that says it.
 #include "runtime/job/FlightRecord.h"
 #include "TemporaryFile.h"
+#include "runtime/comm/RankActions.h"
 #include "runtime/device/FlightTrack.h"
+#include "runtime/program/CollectiveRequest.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +14,7 @@
 #include <sys/resource.h>
 #include <thread>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {
@@ -19,9 +22,9 @@ namespace {
 /// As a segment has it: zero, and nothing else.
 std::unique_ptr<FlightTrack> track() { return std::make_unique<FlightTrack>(); }
 
-Communicator::Request barrier() {
-  Communicator::Request request{};
-  request.kind = Communicator::Kind::Barrier;
+CollectiveRequest barrier() {
+  CollectiveRequest request{};
+  request.kind = CollectiveKind::Barrier;
   return request;
 }
 
@@ -43,7 +46,7 @@ TEST(FlightTrack, KeepsActionsInTheirOrder) {
   const auto kept = track();
   EXPECT_TRUE(kept->actions().empty());
   const auto step = kept->begin(FlightAction::Mark, "step", "", 12);
-  const Communicator::Request request = barrier();
+  const CollectiveRequest request = barrier();
   kept->end(kept->begin(FlightAction::Collective, "", "all ranks", 7, &request));
   kept->begin(FlightAction::Wait, "gather", "comm");
   kept->end(step);
@@ -115,7 +118,7 @@ TEST(FlightRecord, IsInItsFolderWhateverTheProgramIsCalled) {
 TEST(FlightRecord, SaysWhoWaitsForARankThatHangs) {
   const SharedSegment segment = segmentOf(3);
   EXPECT_EQ(describeHang(segment, 1), "");
-  const Communicator::Request request = barrier();
+  const CollectiveRequest request = barrier();
   segment.flight(1)[2].label("compute");
   segment.flight(1)[0].begin(FlightAction::Mark, "step", "", 3);
   segment.flight(1)[2].begin(FlightAction::Launch, "endless");

@@ -2,7 +2,7 @@
 #ifndef FSDP_TEST_UNIT_RUNTIME_FREEPORT_H
 #define FSDP_TEST_UNIT_RUNTIME_FREEPORT_H
 
-#include "runtime/job/Socket.h"
+#include "runtime/comm/Socket.h"
 
 #include <cstdint>
 #include <netinet/in.h>

@@ -19,6 +19,7 @@
 #include <thread>
 #include <unistd.h>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 

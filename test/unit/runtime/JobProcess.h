@@ -3,8 +3,8 @@
 #define FSDP_TEST_UNIT_RUNTIME_JOBPROCESS_H
 
 #include "FreePort.h"
-#include "runtime/Error.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/Error.h"
+#include "base/WaitCounter.h"
 
 #include <cstdio>
 #include <string>
@@ -37,7 +37,7 @@ constexpr double kSoon = 60;
 /// Runs a shell command; one that hangs is ended after ten minutes. Launcher variables of the
 /// test's own are not passed on.
 inline Finished runCommand(const std::string &command) {
-  const double start = fsdp::rt::now();
+  const double start = base::now();
   std::FILE *pipe =
       popen(("env -u RANK -u WORLD_SIZE timeout -k 5 600 " + command + " 2>&1").c_str(), "r");
   Finished result;
@@ -46,7 +46,7 @@ inline Finished runCommand(const std::string &command) {
     result.output.append(buffer, n);
   int status = pclose(pipe);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  result.seconds = fsdp::rt::now() - start;
+  result.seconds = base::now() - start;
   return result;
 }
 

@@ -1,12 +1,13 @@
 // Ranks that must not train together, or go on alone: started with different options or files,
 // those of two jobs, those whose launcher is gone, those that do not fit into this machine.
 #include "JobProcess.h"
-#include "runtime/files/Safetensors.h"
+#include "base/Safetensors.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 

@@ -1,9 +1,10 @@
 #include "runtime/job/Launcher.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 
 #include <gtest/gtest.h>
 #include <map>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 

@@ -1,7 +1,7 @@
 // Files that change, or whose disk fails, while they are mapped.
-#include "runtime/files/MappedFile.h"
-#include "runtime/files/AtomicFile.h"
-#include "runtime/files/FileSystem.h"
+#include "base/MappedFile.h"
+#include "base/AtomicFile.h"
+#include "base/FileSystem.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 

@@ -1,8 +1,9 @@
 #include "runtime/program/Mesh.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 
 #include <gtest/gtest.h>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

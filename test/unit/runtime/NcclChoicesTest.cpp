@@ -1,12 +1,13 @@
 // Which of NCCL's ways are used: decided on plain data.
 #include "runtime/comm/cuda/NcclChoices.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/train/RunHeader.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -7,6 +7,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 static std::string nameIn(const std::string &name) { return name.substr(name.rfind('/') + 1); }
 
 int PowerLossFileSystem::nodeAt(const std::string &name) const {

@@ -11,7 +11,7 @@
 #ifndef TEST_UNIT_RUNTIME_POWERLOSSFILESYSTEM_H
 #define TEST_UNIT_RUNTIME_POWERLOSSFILESYSTEM_H
 
-#include "runtime/files/FileSystem.h"
+#include "base/FileSystem.h"
 
 #include <functional>
 #include <map>
@@ -22,6 +22,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 class PowerLossFileSystem final : public FileSystem {
 public:

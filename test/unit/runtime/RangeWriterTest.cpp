@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <random>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -9,7 +9,10 @@
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
 #include "MeshText.h"
-#include "runtime/device/Launch.h"
+#include "runtime/execution/Launch.h"
+#include "runtime/job/Bootstrap.h"
+#include "runtime/job/ErrorReport.h"
+#include "runtime/launches/Collectives.h"
 
 #include <cerrno>
 #include <csignal>
@@ -22,6 +25,7 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,7 @@
 // Compiled with -DFSDP_RECORD: the same calls write a log.
-#include "runtime/device/Launch.h"
-#include "runtime/kernels/Gemm.h"
+#include "runtime/execution/Launch.h"
+#include "runtime/launches/Collectives.h"
+#include "runtime/launches/Gemm.h"
 
 #include <gtest/gtest.h>
 #include <string>

@@ -1,5 +1,5 @@
 #include "runtime/comm/Reduction.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/device/StreamingStores.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

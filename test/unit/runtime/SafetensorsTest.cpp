@@ -1,5 +1,5 @@
-#include "runtime/files/Safetensors.h"
-#include "runtime/Error.h"
+#include "base/Safetensors.h"
+#include "base/Error.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <limits>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -4,7 +4,7 @@
 #ifndef FSDP_TEST_UNIT_RUNTIME_SAVEDMODEL_H
 #define FSDP_TEST_UNIT_RUNTIME_SAVEDMODEL_H
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CheckpointFolder.h"
 
@@ -16,6 +16,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 // A unit that is flat over two of four ranks, with moments; a frozen one that is cut along a
 // dimension; one that every rank has whole. The model declares them in another order.
@@ -105,7 +107,7 @@ inline std::string faultOf(const std::string &folder, const CheckpointLayout &la
     for (const CheckpointManifest::File &file : checkpoint.manifest().files) {
       const auto opened = openCheckpointFile(folder, file);
       for (const CheckpointManifest::Tensor &tensor : file.tensors) {
-        const FileTensor &found = *opened->find(tensor.name);
+        const base::FileTensor &found = *opened->find(tensor.name);
         const auto *values = reinterpret_cast<const float *>(found.data);
         requireChecksum(opened->path(), tensor.name, checksum(values, 0, found.elements()),
                         tensor.checksum);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -2,8 +2,8 @@
 // Under a sanitizer (libclang-rt-22-dev, -fsanitize=address,undefined) this also finds what reads
 // past the end of what came.
 #include "FreePort.h"
-#include "runtime/PrintableText.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/PrintableText.h"
+#include "base/WaitCounter.h"
 #include "runtime/job/ControlChannel.h"
 #include "runtime/job/TcpRendezvous.h"
 
@@ -17,6 +17,7 @@
 #include <random>
 #include <thread>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -57,7 +57,7 @@ TEST(Tcp, CountsTheRanksOfAMachine) {
     Finished job = run.run("fsdp=4", "where");
     EXPECT_EQ(job.status, 0) << job.output;
     for (int rank = 0; rank < 4; ++rank)
-      EXPECT_TRUE(job.says(fsdp::rt::format("rank %d is %d here\n", rank, rank % 2))) << job.output;
+      EXPECT_TRUE(job.says(base::format("rank %d is %d here\n", rank, rank % 2))) << job.output;
   }
   // A launcher may count otherwise than memory is shared.
   run.own = {"", "", "env LOCAL_RANK=3", ""};
@@ -126,6 +126,7 @@ TEST(Tcp, SaysWhoLeftBeforeAllHadCome) {
 
 // A firewall that lets ranks come to rank 0, and nowhere else.
 TEST(Tcp, SaysWhichConnectionIsMissing) {
+  using namespace base;
   using namespace fsdp::rt;
   const Socket listener = listenOn(0);
   std::string reason;

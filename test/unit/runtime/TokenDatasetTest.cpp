@@ -1,4 +1,5 @@
 #include "runtime/data/TokenDataset.h"
+#include "runtime/data/OpenDataset.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Trains test/e2e/handwritten/bigram.cpp on bytes and on token files, on 1, 2 and 3 ranks, and
 // compares with gradient descent written down in double.
 
-#include "runtime/files/Safetensors.h"
+#include "base/Safetensors.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 

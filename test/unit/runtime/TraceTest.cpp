@@ -1,5 +1,5 @@
 // What a trace writes of actions whose times are known: names, arrows, spans and the counter.
-#include "runtime/device/Trace.h"
+#include "runtime/execution/Trace.h"
 #include "runtime/job/Bootstrap.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 
@@ -49,7 +50,7 @@ public:
   ~Folder() { fs::remove_all(path); }
 
   void write(const std::string &name, const std::vector<Tensor> &tensors) const {
-    std::vector<SafetensorsWriter::Tensor> declared;
+    std::vector<TensorDeclaration> declared;
     for (const Tensor &tensor : tensors)
       declared.push_back({tensor.name, tensor.shape});
     SafetensorsWriter writer(path + "/" + name, declared);

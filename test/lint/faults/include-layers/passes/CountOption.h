@@ -1,1 +1,1 @@
-#include "cli/Numbers.h"
+#include "base/Numbers.h"

@@ -1,0 +1,157 @@
+//===- Options.h - options that are given once and checked ------*- C++ -*-===//
+// Shared by the command lines of the compiler and of generated programs, on top of CLI11, whose
+// conversions accept octal and hexadecimal numbers, blanks, and empty values.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BASE_OPTIONS_H
+#define BASE_OPTIONS_H
+
+#include "base/Numbers.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace base {
+
+/// Takes the text of a value. Returns nothing, or its fault.
+using Take = std::function<std::string(const std::string &)>;
+
+/// Adds an option with one value, which `take` is given; `type` stands for the value in the help.
+/// Given several times it takes the last value, the others having been checked as well.
+inline CLI::Option *addOption(CLI::App &app, const std::string &name, const std::string &type,
+                              const std::string &description, Take take) {
+  CLI::callback_t each = [name, take = std::move(take)](const CLI::results_t &given) {
+    for (const std::string &text : given)
+      if (const std::string wrong = take(text); !wrong.empty())
+        throw CLI::ValidationError(name, wrong);
+    return true;
+  };
+  return app.add_option(name, std::move(each), description)
+      ->type_name(type)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+/// An option that accepts any text; `Text` is a string or an optional one.
+template <typename Text>
+CLI::Option *addText(CLI::App &app, const std::string &name, const std::string &type, Text &value,
+                     const std::string &description) {
+  return addOption(app, name, type, description, [&value](const std::string &text) {
+    value = text;
+    return std::string();
+  });
+}
+
+/// A file option that is meant to become a list: a second value is refused, because it would have
+/// to extend the list.
+inline CLI::Option *addFile(CLI::App &app, const std::string &name, const std::string &type,
+                            std::string &value, const std::string &description) {
+  CLI::callback_t once = [name, &value](const CLI::results_t &given) {
+    if (given.size() != 1)
+      throw CLI::ValidationError(
+          name, "given " + std::to_string(given.size()) +
+                    " times, expected once: its files would add up, and only one is supported yet");
+    value = given.front();
+    return true;
+  };
+  return app.add_option(name, std::move(once), description)
+      ->type_name(type)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+/// An integer of `range`; `Value` is an integer or an optional one.
+template <typename Value, typename Int = std::int64_t>
+CLI::Option *addInteger(CLI::App &app, const std::string &name, const std::string &type,
+                        Value &value, const std::string &description, IntegerRange<Int> range) {
+  return addOption(app, name, type, description, [&value, range](const std::string &text) {
+    Int parsed{};
+    std::string wrong = parseInteger(text, range, parsed);
+    if (wrong.empty())
+      value = parsed;
+    return wrong;
+  });
+}
+
+/// A number of `range`; `Value` is a double or an optional one.
+template <typename Value>
+CLI::Option *addNumber(CLI::App &app, const std::string &name, const std::string &type,
+                       Value &value, const std::string &description, NumberRange range) {
+  return addOption(app, name, type, description, [&value, range](const std::string &text) {
+    double parsed = 0;
+    std::string wrong = parseNumber(text, range, parsed);
+    if (wrong.empty())
+      value = parsed;
+    return wrong;
+  });
+}
+
+/// "a, b or c"
+inline std::string listed(const std::vector<std::string> &words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
+}
+
+/// One of `words`; `Text` is a string or an optional one.
+template <typename Text>
+CLI::Option *addChoice(CLI::App &app, const std::string &name, Text &value,
+                       const std::string &description, const std::vector<std::string> &words) {
+  return addOption(app, name, CLI::detail::join(words, "|"), description,
+                   [&value, words](const std::string &text) {
+                     if (std::find(words.begin(), words.end(), text) == words.end())
+                       return mismatch(text, listed(words));
+                     value = text;
+                     return std::string();
+                   });
+}
+
+/// Given or not.
+inline CLI::Option *addFlag(CLI::App &app, const std::string &name, bool &value,
+                            const std::string &description) {
+  return app.add_flag(name, value, description)->disable_flag_override();
+}
+
+/// Parses `arguments`, the program's own name not among them. Throws CLI::CallForHelp or
+/// CLI::CallForVersion if one of them is asked for, and `Misuse`, an exception made of a message,
+/// for every error.
+template <typename Misuse> void parseArguments(CLI::App &app, std::vector<std::string> arguments) {
+  for (const std::string &argument : arguments) {
+    if (argument.empty())
+      throw Misuse("got an empty argument, expected an option or a value");
+    if (argument.size() > 2 && argument[0] == '-' && argument[1] == '-' &&
+        argument.find('=') == argument.size() - 1)
+      throw Misuse("'" + argument + "' has no value; give one or leave the option out");
+  }
+  std::reverse(arguments.begin(), arguments.end()); // CLI11 takes a vector from its back
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::Success &) { // help or version
+    throw;
+  } catch (const CLI::ExtrasError &error) {
+    const std::vector<std::string> unknown = app.remaining();
+    if (unknown.empty())
+      throw Misuse(error.what());
+    throw Misuse(std::string(unknown.front()[0] == '-' ? "unknown option" : "unexpected argument") +
+                 " '" + unknown.front() + "'");
+  } catch (const CLI::ArgumentMismatch &error) {
+    // "--lr: 1 required X missing", or "record was given a disallowed flag override"
+    const std::string what = error.what();
+    if (what.find(" required ") != std::string::npos)
+      throw Misuse(what.substr(0, what.find(':')) +
+                   " has no value; give one or leave the option out");
+    throw Misuse("--" + what.substr(0, what.find(' ')) + " takes no value");
+  } catch (const CLI::ParseError &error) {
+    throw Misuse(error.what());
+  }
+}
+
+} // namespace base
+
+#endif // BASE_OPTIONS_H

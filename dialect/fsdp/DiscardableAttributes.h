@@ -1,0 +1,28 @@
+//===- DiscardableAttributes.h - which ops attributes may be on --*- C++ -*-===//
+//
+// What the dialect asks of the components that define its discardable attributes: they include the
+// dialect, and it includes none of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DIALECT_FSDP_DISCARDABLEATTRIBUTES_H
+#define DIALECT_FSDP_DISCARDABLEATTRIBUTES_H
+
+#include "mlir/IR/Operation.h"
+
+namespace mlir::fsdp {
+
+constexpr StringLiteral kDeferredAttrName = "fsdp.deferred", kZeroedAttrName = "fsdp.zeroed",
+                        kDrainAttrName = "fsdp.drain";
+
+namespace detail {
+/// Structure.cpp: fails unless `attribute`, which is a structure, or names the storage that an op
+/// gathers or reduces, may stand on `op`.
+LogicalResult verifyStructure(Operation *op, NamedAttribute attribute);
+/// Deferred.cpp: fails unless `attribute`, one of those above, may stand on `op`.
+LogicalResult verifyDeferred(Operation *op, NamedAttribute attribute);
+} // namespace detail
+
+} // namespace mlir::fsdp
+
+#endif // DIALECT_FSDP_DISCARDABLEATTRIBUTES_H

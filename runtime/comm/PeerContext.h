@@ -1,0 +1,35 @@
+//===- PeerContext.h - the rank that a communicator serves --------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_COMM_PEERCONTEXT_H
+#define FSDP_RUNTIME_COMM_PEERCONTEXT_H
+
+#include "base/Failure.h"
+
+#include <atomic>
+#include <cstddef>
+
+namespace fsdp::rt {
+
+class FlightTrack;
+
+/// What communicators know of the rank that they serve. It outlives them.
+struct PeerContext {
+  int rank = 0; ///< in the world
+  /// This rank's arena: zero at start, 64-byte aligned.
+  std::byte *arena = nullptr;
+  std::size_t arenaBytes = 0;
+  /// Where the job's first error is kept.
+  base::Failure *failure = nullptr;
+  /// Where the latest actions of the host thread are kept, followed by those of the streams.
+  FlightTrack *flight = nullptr;
+  /// Longest wait for other ranks, in seconds.
+  double timeoutSeconds = 0;
+  /// Set while the rank's context closes: its waits for others end at once.
+  std::atomic<bool> leaving{false};
+
+  bool isLeaving() const { return leaving.load(std::memory_order_relaxed); }
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_PEERCONTEXT_H

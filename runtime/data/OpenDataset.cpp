@@ -1,0 +1,160 @@
+//===- OpenDataset.cpp ----------------------------------------------------===//
+
+#include "runtime/data/OpenDataset.h"
+
+#include "base/Error.h"
+#include "base/PrintableText.h"
+#include "base/Safetensors.h"
+#include "runtime/data/TokenDataset.h"
+#include "runtime/numerics/BFloat16.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace fsdp::rt {
+
+using namespace base;
+
+namespace {
+
+/// One tensor per input; the first dimension counts samples.
+class SafetensorsDataset final : public Dataset {
+public:
+  SafetensorsDataset(const std::string &path, Table<Input> inputs) : file(path), inputs(inputs) {
+    for (const Input &input : inputs)
+      tensors.push_back(&check(input));
+    count = inputs.empty() ? 1 : tensors.front()->shape[0];
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i]->shape[0] != count)
+        throw Error("'" + path + "': tensor '" + inputs[i].name + "': got " +
+                    std::to_string(tensors[i]->shape[0]) + " samples, expected " +
+                    std::to_string(count) + " as '" + inputs[0].name + "' has");
+    if (count == 0)
+      throw Error("'" + path + "': got no samples, expected at least one");
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      isInteger(inputs[i]) ? checkIntegers(inputs[i], *tensors[i])
+                           : checkFloats(inputs[i], *tensors[i]);
+  }
+
+  std::int64_t samples() const override { return count; }
+  void requireWhole() const override { file.requireWhole(); }
+
+  void read(std::size_t input, std::int64_t sample, void *to) const override {
+    const auto width = static_cast<std::size_t>(elements(inputs[input].sample));
+    const std::size_t first = static_cast<std::size_t>(sample) * width;
+    const FileTensor &tensor = *tensors[input];
+    switch (inputs[input].slice.dtype) {
+    case DType::I32:
+      return tensor.readIntegers(first, width, static_cast<std::int32_t *>(to));
+    case DType::I64:
+      return tensor.readIntegers(first, width, static_cast<std::int64_t *>(to));
+    case DType::BF16:
+      return readRounded(tensor, first, width, static_cast<bf16 *>(to));
+    default:
+      return tensor.readFloats(first, width, static_cast<float *>(to));
+    }
+  }
+
+private:
+  /// Elements [first, first + count) of `tensor`, rounded.
+  static void readRounded(const FileTensor &tensor, std::size_t first, std::size_t count,
+                          bf16 *to) {
+    float values[1024];
+    for (std::size_t begin = 0; begin < count; begin += std::size(values)) {
+      const std::size_t block = std::min(std::size(values), count - begin);
+      tensor.readFloats(first + begin, block, values);
+      convert(values, block, to + begin);
+    }
+  }
+
+  static bool isInteger(const Input &input) {
+    return input.slice.dtype == DType::I32 || input.slice.dtype == DType::I64;
+  }
+
+  [[noreturn]] void refuse(const Input &input, const std::string &why) const {
+    throw Error("'" + file.path() + "': tensor '" + input.name + "': " + why);
+  }
+
+  /// The element's place, as a message says it: which sample, which element of it.
+  std::string place(const Input &input, std::size_t element) const {
+    const auto width = static_cast<std::size_t>(elements(input.sample));
+    return "sample " + std::to_string(element / width) + ", element " +
+           std::to_string(element % width);
+  }
+
+  const FileTensor &check(const Input &input) const {
+    const FileTensor *tensor = file.find(input.name);
+    if (!tensor) {
+      NameList names;
+      for (const FileTensor &each : file.tensors())
+        names.add(each.name);
+      refuse(input, "got " + (names.size() == 0 ? "no tensors" : "only " + names.list()) +
+                        ", expected one tensor for each input of the model");
+    }
+    const bool integer = isInteger(input);
+    if (integer ? !tensor->isInteger() : !tensor->isFloat())
+      refuse(input, "got dtype " + tensor->dtype + ", expected " +
+                        (integer ? "I32 or I64" : "F32, BF16, F16 or F64"));
+
+    const auto &shape = tensor->shape;
+    if (shape.empty() ||
+        !std::equal(shape.begin() + 1, shape.end(), input.sample.begin(), input.sample.end())) {
+      const std::string extents = shapeText(input.sample.begin(), input.sample.end());
+      refuse(input, "got shape " + shapeText(shape.data(), shape.data() + shape.size()) +
+                        ", expected [samples" + (input.sample.empty() ? "]" : ", ") +
+                        (input.sample.empty() ? "" : extents.substr(1)));
+    }
+    return *tensor;
+  }
+
+  void checkFloats(const Input &input, const FileTensor &tensor) const {
+    const std::size_t bad = tensor.firstNonfinite();
+    if (bad == tensor.elements())
+      return;
+    float value;
+    tensor.readFloats(bad, 1, &value);
+    refuse(input, "got " + std::to_string(value) + " at " + place(input, bad) +
+                      ", expected finite numbers; clean the data");
+  }
+
+  void checkIntegers(const Input &input, const FileTensor &tensor) const {
+    std::int64_t low = INT64_MIN, high = INT64_MAX;
+    if (input.slice.dtype == DType::I32)
+      low = INT32_MIN, high = INT32_MAX;
+    if (input.limit > 0)
+      low = 0, high = input.limit - 1;
+    const std::size_t total = tensor.elements();
+    std::int64_t values[1024];
+    for (std::size_t begin = 0; begin < total; begin += std::size(values)) {
+      const std::size_t block = std::min(std::size(values), total - begin);
+      tensor.readIntegers(begin, block, values);
+      for (std::size_t i = 0; i < block; ++i)
+        if (values[i] < low || values[i] > high)
+          refuse(input, "got " + std::to_string(values[i]) + " at " + place(input, begin + i) +
+                            ", expected values from " + std::to_string(low) + " to " +
+                            std::to_string(high));
+    }
+  }
+
+  SafetensorsFile file;
+  Table<Input> inputs;
+  std::vector<const FileTensor *> tensors;
+  std::int64_t count = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs) {
+  for (const Input &input : inputs)
+    if (input.source != Source::Tensor)
+      return openTokens(path, inputs);
+  if (isTokenFile(path))
+    throw Error("'" + path +
+                "': got a token file, expected a safetensors file with one tensor for "
+                "each input of the model");
+  return std::make_unique<SafetensorsDataset>(path, inputs);
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,41 @@
+//===- Mapping.h - pages of memory ------------------------------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_DEVICE_MAPPING_H
+#define FSDP_RUNTIME_DEVICE_MAPPING_H
+
+#include <cstddef>
+
+namespace fsdp::rt {
+
+/// Pages of this process, zero at start; unmapped with the object.
+class Mapping {
+public:
+  Mapping() = default;
+  /// Adopts pages that mmap has given.
+  Mapping(void *data, std::size_t bytes) : data_(static_cast<std::byte *>(data)), bytes_(bytes) {}
+  /// Shared with the processes that this one forks later, by nobody else.
+  static Mapping anonymous(std::size_t bytes);
+  /// The file that `descriptor` stands for, shared with whoever maps it.
+  static Mapping ofFile(int descriptor, std::size_t bytes);
+  Mapping(Mapping &&other) noexcept;
+  Mapping &operator=(Mapping &&other) noexcept;
+  ~Mapping();
+
+  std::byte *data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+private:
+  std::byte *data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Takes the pages of [data, data + bytes) from the system now and in one call, instead of at the
+/// first write to each in the first step, which costs a fault a page: two to four times as much
+/// time in the system. Contents stay. A system that cannot (Linux before 5.14) is left to its
+/// faults. Throws an Error where the memory is not there, which says what for and what to do:
+/// better here than in the middle of a step.
+void populate(std::byte *data, std::size_t bytes, const char *purpose, const char *remedy);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DEVICE_MAPPING_H

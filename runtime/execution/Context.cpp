@@ -1,0 +1,52 @@
+#include "runtime/execution/Context.h"
+
+namespace fsdp::rt {
+
+using namespace base;
+
+Context::Context(Job &job, Table<const char *> streams, int events)
+    : job_(job), base_(job.arena()), events_(events), outputsLeft_(streams.size()) {
+  // Every rank makes the same communicators in the same order: making one may be a collective.
+  if (streams.size() > kChannels)
+    throw Error(
+        format("the program has %zu streams, expected at most %d", streams.size(), kChannels));
+  const int world = static_cast<int>(job.options().communicators.size());
+  for (int index = 0; index < world; ++index)
+    for (std::size_t stream = 0; stream < streams.size(); ++stream) {
+      communicators_.push_back(job.communicator(index, static_cast<int>(stream)));
+      communicators_.back()->keepIn(job.streamFlight(static_cast<int>(stream)));
+    }
+  communicators_.push_back(job.communicator(world));
+  communicators_.back()->keepIn(job.hostFlight());
+  for (std::size_t stream = 0; stream < streams.size(); ++stream)
+    streams_.push_back(std::make_unique<Stream>(streams[stream], job.rank(), job.failure(),
+                                                job.streamFlight(static_cast<int>(stream))));
+}
+
+Context::~Context() {
+  // When an exception takes us here, a stream may wait for ranks that will not come.
+  job_.leave(true);
+  for (auto &stream : streams_)
+    stream->stop();
+  for (auto &stream : streams_)
+    stream->close();
+  job_.leave(false);
+}
+
+void Context::synchronize() {
+  for (auto &stream : streams_)
+    stream->synchronize();
+}
+
+void Context::awaitOutputs() {
+  for (const Event &left : outputsLeft_)
+    if (left.stream)
+      left.stream->synchronize(left.position);
+}
+
+void Context::observe(int stream, StreamObserver observer) {
+  streams_[stream]->synchronize();
+  streams_[stream]->observe(observer);
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,96 @@
+//===- Context.h - what a generated program runs against --------------------===//
+//
+// One per rank: the arena, the streams, the events, the communicators. With -DFSDP_RECORD the same
+// source runs against the recording one (Record.h) instead.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_EXECUTION_CONTEXT_H
+#define FSDP_RUNTIME_EXECUTION_CONTEXT_H
+
+#ifdef FSDP_RECORD
+#include "runtime/execution/Record.h"
+#else
+
+#include "runtime/device/InputSource.h"
+#include "runtime/device/Stream.h"
+#include "runtime/job/Job.h"
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/StepState.h"
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// Host side of one rank. Everything here is called from the one host thread, unless said
+/// otherwise.
+class Context {
+public:
+  /// Starts the streams' threads. `events`: how many event numbers the program uses.
+  Context(Job &job, Table<const char *> streams, int events);
+  ~Context();
+
+  Job &job() const { return job_; }
+  int rank() const { return job_.rank(); }
+  int worldSize() const { return job_.worldSize(); }
+  const Mesh &mesh() const { return job_.mesh(); }
+  /// This rank's coordinate on a mesh axis.
+  int coordinate(int axis) const { return mesh().coordinate(rank(), axis); }
+
+  std::byte *base() const { return base_; }
+  /// Address of a slice. Reading it on the host needs synchronize() first.
+  template <class T> T *data(ArenaSpan<T> slice) const {
+    return reinterpret_cast<T *>(base_ + slice.offset);
+  }
+
+  Stream &stream(int index) const { return *streams_[index]; }
+  int streamCount() const { return static_cast<int>(streams_.size()); }
+  Event &event(int index) { return events_[index]; }
+  /// Communicator `index` as `stream` uses it; without a stream, to ask for its rank and size.
+  Communicator &comm(int index, int stream = 0) const {
+    return *communicators_[index * streams_.size() + stream];
+  }
+  /// Over all ranks; for the host thread's own use (start, export, end), never on a stream.
+  Communicator &world() const { return *communicators_.back(); }
+
+  /// Waits for every stream. Throws `Aborted` when the job has failed.
+  void synchronize();
+  /// What is enqueued on `stream` so far leaves outputs.
+  void leftOutput(int stream) { streams_[stream]->record(outputsLeft_[stream]); }
+  /// Waits for what leaves outputs. Throws as synchronize().
+  void awaitOutputs();
+
+  /// Highest byte that any launch so far has touched.
+  std::size_t peakBytes() const { return peakBytes_; }
+  /// Counts [offset, offset+bytes) as touched; launch does it for its slices.
+  void touch(ByteRange range) {
+    std::size_t end = range.offset + range.bytes;
+    if (range.bytes && end > peakBytes_)
+      peakBytes_ = end;
+  }
+  /// Calls the observer after every action on a stream. Waits for the stream first.
+  void observe(int stream, StreamObserver observer);
+
+  /// Where `load_input` gets a step's samples from, on a stream's thread. Set before a walk is
+  /// enqueued.
+  InputSource *inputs = nullptr;
+  /// Where `output` leaves numbers, by index. Set by the driver before the first step.
+  float *outputs = nullptr;
+  /// Where it leaves sums and weights, likewise.
+  WeightedSum *sums = nullptr;
+
+private:
+  Job &job_;
+  std::byte *base_;
+  std::size_t peakBytes_ = 0;
+  std::vector<Event> events_;
+  std::vector<Event> outputsLeft_; ///< by stream
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RECORD
+#endif // FSDP_RUNTIME_EXECUTION_CONTEXT_H

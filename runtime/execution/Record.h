@@ -1,0 +1,136 @@
+//===- Record.h - the same program, written down instead of performed ------===//
+//
+// Compiled with -DFSDP_RECORD, a generated program prints one line for each action instead of
+// performing it; that log must equal what the compiler scheduled. Header only, nothing to link.
+//
+//   record STREAM EVENT
+//   wait STREAM EVENT
+//   launch STREAM "name" reads=[offset:bytes,...] writes=[offset:bytes,...]
+//   launch STREAM "name" reads=[...] writes=[...] over=COMMUNICATOR kind=all_gather
+//
+// Offsets and lengths are bytes; streams and communicators are the names in the program's tables.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_EXECUTION_RECORD_H
+#define FSDP_RUNTIME_EXECUTION_RECORD_H
+
+#ifndef FSDP_RECORD
+#error "Record.h is the -DFSDP_RECORD variant of Context.h and Launch.h: include those"
+#endif
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/device/Work.h"
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/Mesh.h"
+#include "runtime/program/StepState.h"
+#include "runtime/program/Table.h"
+
+#include <cstdio>
+
+namespace fsdp::rt {
+inline namespace recording {
+
+/// Stands for the communicator that a recorded program asks for its coordinate.
+struct RecordedCommunicator {
+  int groupRank, groupSize;
+  int rank() const { return groupRank; }
+  int size() const { return groupSize; }
+};
+
+/// What the recorded program runs against: names and a file to write to.
+class Context {
+public:
+  /// Records the program of the rank at coordinate 0 on every axis.
+  Context(Table<MeshAxis> axes, Table<const char *> streams, Table<CommunicatorSpec> communicators,
+          std::FILE *log = stdout)
+      : axes_(axes), streams_(streams), communicators_(communicators), log_(log) {}
+
+  std::FILE *log() const { return log_; }
+  const char *streamName(int stream) const { return streams_[stream]; }
+  const char *communicatorName(int index) const { return communicators_[index].name; }
+  int rank() const { return 0; }
+  int coordinate(int) const { return 0; }
+  int worldSize() const {
+    int ranks = 1;
+    for (const MeshAxis &axis : axes_)
+      ranks *= axis.size;
+    return ranks;
+  }
+  RecordedCommunicator comm(int index) const {
+    int ranks = 1;
+    for (int axis : communicators_[index].axes)
+      ranks *= axes_[axis].size;
+    return {0, ranks};
+  }
+  /// Kernels are never run, so a slice has no address.
+  template <class T> T *data(ArenaSpan<T>) const { return nullptr; }
+  float *outputs = nullptr;
+  WeightedSum *sums = nullptr;
+  void leftOutput(int) {}
+
+private:
+  Table<MeshAxis> axes_;
+  Table<const char *> streams_;
+  Table<CommunicatorSpec> communicators_;
+  std::FILE *log_;
+};
+
+namespace detail {
+
+template <std::size_t N>
+void printRanges(std::FILE *log, const char *label, const std::array<ByteRange, N> &ranges) {
+  std::fprintf(log, " %s=[", label);
+  const char *separator = "";
+  for (const ByteRange &range : ranges) {
+    std::fprintf(log, "%s%zu:%zu", separator, range.offset, range.bytes);
+    separator = ",";
+  }
+  std::fputc(']', log);
+}
+
+} // namespace detail
+
+namespace detail {
+
+template <class... R, class... W>
+void print(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
+           const char *kind = nullptr, int over = 0) {
+  std::fprintf(c.log(), "launch %s \"%s\"", c.streamName(stream), name);
+  detail::printRanges(c.log(), "reads", read.ranges);
+  detail::printRanges(c.log(), "writes", written.ranges);
+  if (kind)
+    std::fprintf(c.log(), " over=%s kind=%s", c.communicatorName(over), kind);
+  std::fputc('\n', c.log());
+}
+
+} // namespace detail
+
+template <class... R, class... W, class Kernel>
+void launch(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
+            const Kernel &, Work = {}) {
+  detail::print(c, stream, name, read, written);
+}
+
+template <class... R, class... W, class Body>
+void launchCollective(Context &c, int stream, const char *name, const char *kind, int over,
+                      Reads<R...> read, Writes<W...> written, const Body &) {
+  detail::print(c, stream, name, read, written, kind, over);
+}
+
+inline void record(Context &c, int stream, int event) {
+  std::fprintf(c.log(), "record %s %d\n", c.streamName(stream), event);
+}
+
+inline void wait(Context &c, int stream, int event) {
+  std::fprintf(c.log(), "wait %s %d\n", c.streamName(stream), event);
+}
+
+template <class T>
+void load_input(Context &c, int stream, const char *name, int, ArenaSpan<T> target) {
+  launch(c, stream, name, reads(), writes(target), 0);
+}
+
+} // namespace recording
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_EXECUTION_RECORD_H

@@ -1,0 +1,253 @@
+#include "runtime/execution/cuda/Context.h"
+#include "runtime/comm/cuda/LoopbackCollectives.h"
+#include "runtime/comm/cuda/Monitor.h"
+#include "runtime/comm/cuda/NcclCollectives.h"
+#include "runtime/device/IndexRange.h"
+#include "runtime/execution/Device.h"
+#include "runtime/execution/cuda/InputStaging.h"
+#include "runtime/kernels/cuda/Matmul.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+namespace fsdp::rt {
+
+using namespace base;
+
+namespace {
+
+std::array<cudaEvent_t *, 5> eventsOf(HostCopies &copies) {
+  return {&copies.toHost, &copies.fromHost[0], &copies.fromHost[1], &copies.fromHost[2],
+          &copies.fromHost[3]};
+}
+
+} // namespace
+
+Context::Context(Job &job, const Program &program)
+    : DevicePeer(job.peer(), job.mesh(), program.communicators,
+                 job.communicator(static_cast<int>(program.communicators.size()))),
+      job_(job), program_(program), workspaces_(program.streams.size()),
+      staging_(std::make_unique<InputStaging>(program)), comms_(program.communicators.size()),
+      streamOf_(program.communicators.size(), -1) {
+  if (sharesDevice())
+    collectives_ = std::make_unique<LoopbackCollectives>(*this);
+  else
+    collectives_ = std::make_unique<NcclCollectives>(*this);
+  int device = 0;
+  FSDP_CHECK(*this, cudaGetDevice(&device));
+  monitor_ = std::make_unique<Monitor>(*collectives_, job.failure(), rank(), device);
+  world().keepIn(job.hostFlight());
+  std::size_t total = 0;
+  FSDP_CHECK(*this, cudaMemGetInfo(&freeAtStart_, &total));
+  at("join all ranks");
+  collectives_->connect();
+  at("allocate the arena");
+  requireMemory(device);
+  base_ = collectives_->allocateArena(std::max<std::size_t>(program.arenaBytes, 1));
+  FSDP_CHECK(*this, cudaMemset(base_, 0, std::max<std::size_t>(program.arenaBytes, 1)));
+
+  at("make the streams");
+  // What talks goes first: computation waits for it, and it is the shorter one.
+  int least = 0, greatest = 0;
+  FSDP_CHECK(*this, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  for (const char *name : program.streams) {
+    const bool computes = std::strcmp(name, "compute") == 0;
+    streams_.emplace_back();
+    FSDP_CHECK(*this, cudaStreamCreateWithPriority(&streams_.back(), cudaStreamNonBlocking,
+                                                   computes ? least : greatest));
+    ends_.emplace_back();
+    FSDP_CHECK(*this, cudaEventCreateWithFlags(&ends_.back(), cudaEventDisableTiming));
+  }
+  FSDP_CHECK(*this, cudaStreamCreateWithFlags(&control_, cudaStreamNonBlocking));
+  for (int event = 0; event < program.events; ++event) {
+    events_.emplace_back();
+    FSDP_CHECK(*this, cudaEventCreateWithFlags(&events_.back(), cudaEventDisableTiming));
+  }
+  const std::size_t outputs = std::max<std::size_t>(mostOutputs(program), 1);
+  FSDP_CHECK(*this, cudaHostAlloc(&outputs_, outputs * sizeof(float), cudaHostAllocDefault));
+  FSDP_CHECK(*this, cudaHostAlloc(&sums_, outputs * sizeof(WeightedSum), cudaHostAllocDefault));
+  FSDP_CHECK(*this, cudaHostAlloc(&stepBuffer_, sizeof(StepBuffer), cudaHostAllocDefault));
+  *stepBuffer_ = StepBuffer{};
+  FSDP_CHECK(*this, cudaHostAlloc(&fault_, sizeof(BoundsError), cudaHostAllocDefault));
+  FSDP_CHECK(*this, cudaMalloc(&faultThere_, sizeof(BoundsError)));
+  FSDP_CHECK(*this, cudaMemset(faultThere_, 0, sizeof(BoundsError)));
+  for (StreamWorkspace &workspace : workspaces_) {
+    workspace.fault = faultThere_;
+    for (cudaEvent_t *event : eventsOf(workspace.copies))
+      FSDP_CHECK(*this, cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+  }
+  FSDP_CHECK(*this, cudaDeviceSynchronize());
+}
+
+Context::~Context() {
+  monitor_.reset();
+  // When an exception takes us here, the device may wait for ranks that will not come, and freeing
+  // would wait for the device: what it holds goes with the process. Nothing is aborted before the
+  // job's failure is known, or the other ranks would find the effect before the cause.
+  if (std::uncaught_exceptions() > 0 || job_.failure().raised()) {
+    static_cast<void>(staging_.release());
+    static_cast<void>(collectives_.release());
+    new std::deque<StreamWorkspace>(std::move(workspaces_));
+    new std::shared_ptr<Blas>(std::move(blas_));
+    return;
+  }
+  cudaDeviceSynchronize();
+  staging_.reset();
+  collectives_.reset(); // frees the arena
+  for (cudaEvent_t event : events_)
+    cudaEventDestroy(event);
+  for (cudaEvent_t event : ends_)
+    cudaEventDestroy(event);
+  for (StreamWorkspace &workspace : workspaces_)
+    for (cudaEvent_t *event : eventsOf(workspace.copies))
+      cudaEventDestroy(*event);
+  for (cudaStream_t stream : streams_)
+    cudaStreamDestroy(stream);
+  cudaStreamDestroy(control_);
+  cudaFreeHost(outputs_);
+  cudaFreeHost(sums_);
+  cudaFreeHost(stepBuffer_);
+  cudaFreeHost(fault_);
+  cudaFree(faultThere_);
+}
+
+Comm Context::comm(int index, int stream) {
+  const auto i = static_cast<std::size_t>(index);
+  if (streamOf_[i] != stream) {
+    if (streamOf_[i] >= 0)
+      throw Error(format("communicator '%s' got the streams '%s' and '%s', expected one",
+                         program_.communicators[i].name,
+                         program_.streams[static_cast<std::size_t>(streamOf_[i])],
+                         program_.streams[static_cast<std::size_t>(stream)]));
+    comms_[i] = &collectives_->communicator(index);
+    streamOf_[i] = stream;
+  }
+  return Comm{comms_[i]};
+}
+
+Blas &Context::blas() {
+  if (!blas_)
+    blas_ = std::make_shared<Blas>();
+  return *blas_;
+}
+
+const void *Context::staged(int input) { return staging_->next(input); }
+
+void Context::begin(const Walk &walk, InputSource *source) {
+  job_.failure().check();
+  staging_->begin(walk, source);
+  if (!staging_->isFetched())
+    awaitCopiesFrom(staging_->place());
+  for (StreamWorkspace &workspace : workspaces_)
+    workspace.copies.place = staging_->place();
+}
+
+/// Waits until the batches of the host at `place` (see HostCopies) may be replaced.
+void Context::awaitCopiesFrom(int place) {
+  for (const StreamWorkspace &workspace : workspaces_)
+    FSDP_CHECK(*this, cudaEventSynchronize(workspace.copies.fromHost[place]));
+}
+
+void Context::stageAhead() {
+  at("stage inputs");
+  awaitCopiesFrom(staging_->nextPlace());
+  staging_->fetchAhead();
+}
+
+void Context::synchronize() {
+  at("wait for the device");
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    FSDP_CHECK(*this, cudaEventRecord(ends_[i], streams_[i]));
+    FSDP_CHECK(*this, cudaStreamWaitEvent(control_, ends_[i], 0));
+  }
+  if (program_.stepState.count)
+    FSDP_CHECK(*this, cudaMemcpyAsync(stepBuffer_, base_ + program_.stepState.offset,
+                                      sizeof(StepBuffer), cudaMemcpyDeviceToHost, control_));
+  awaitFault();
+}
+
+void Context::awaitOutputs() {
+  at("wait for the outputs");
+  for (const StreamWorkspace &workspace : workspaces_)
+    FSDP_CHECK(*this, cudaStreamWaitEvent(control_, workspace.copies.toHost, 0));
+  awaitFault();
+}
+
+/// Waits for the control stream, and looks whether a launch before that found an index out of
+/// range.
+void Context::awaitFault() {
+  FSDP_CHECK(*this, cudaMemcpyAsync(fault_, faultThere_, sizeof(BoundsError),
+                                    cudaMemcpyDeviceToHost, control_));
+  FSDP_CHECK(*this, cudaStreamSynchronize(control_));
+  job_.failure().check();
+  if (fault_->count == 0)
+    return;
+  if (fault_->kind == BoundsError::Label)
+    throw labelOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "cross_entropy");
+  if (fault_->kind == BoundsError::Index)
+    throw indexOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "shard_indices");
+  throw idOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "embedding");
+}
+
+void Context::traceNext(const char *name) { observer_->next(name); }
+void Context::traceStream(int index) const { observer_->on(index); }
+void Context::traceBytes(std::size_t bytes) { observer_->touch(bytes); }
+
+std::optional<std::size_t> Context::libraryBytes() const {
+  std::size_t free = 0, total = 0;
+  if (sharesDevice() || cudaMemGetInfo(&free, &total) != cudaSuccess)
+    return std::nullopt;
+  const std::size_t own = program_.arenaBytes + workspaceBytes() + free;
+  return freeAtStart_ > own ? freeAtStart_ - own : 0;
+}
+
+/// Throws where the arenas of the ranks that share this device do not fit in what is free of it.
+void Context::requireMemory(int device) {
+  std::size_t free = 0, total = 0;
+  FSDP_CHECK(*this, cudaMemGetInfo(&free, &total));
+  const std::size_t ranks = sharesDevice() ? static_cast<std::size_t>(worldSize()) : 1;
+  const std::size_t bytes = ranks * program_.arenaBytes;
+  if (sharesDevice())
+    world().barrier(); // before another rank has allocated its own
+  if (bytes <= free)
+    return;
+  const std::string whose =
+      ranks > 1 ? format("the arenas of %zu ranks", ranks) : "the arena of a rank";
+  constexpr double gib = 1 << 30;
+  throw Error(format("%s, %zu bytes (%.3g GiB), %s not fit in the %zu bytes (%.3g GiB) that are "
+                     "free of the %.3g GiB of GPU %d; "
+                     "end other programs on the GPU (nvidia-smi lists them), or compile with more "
+                     "ranks, a smaller batch or "
+                     "--remat",
+                     whose.c_str(), bytes, static_cast<double>(bytes) / gib,
+                     ranks > 1 ? "do" : "does", free, static_cast<double>(free) / gib,
+                     static_cast<double>(total) / gib, device))
+      .byAll();
+}
+
+std::string Context::describeCollectives() const { return collectives_->describe(); }
+
+std::size_t Context::workspaceBytes() const {
+  std::size_t bytes = collectives_->workspaceBytes();
+  for (const StreamWorkspace &workspace : workspaces_)
+    bytes += workspace.bytes();
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+void Context::fail(cublasStatus_t status, const char *file, int line) const {
+  job_.failure().check();
+  const char *slash = std::strrchr(file, '/');
+  throw Error(format("cuBLASLt says %s at %s:%d", cublasLtGetStatusName(status),
+                     slash ? slash + 1 : file, line),
+              kExitFailure, file, line)
+      .at(rank(), action());
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,188 @@
+//===- Context.h - what a generated CUDA program runs against ---------------===//
+//
+// One per rank: the arena on the device, streams, events, communicators, and the pinned host memory
+// through which inputs come and numbers leave. With -DFSDP_RECORD the same source runs against the
+// recording one (Record.h) instead.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_EXECUTION_CUDA_CONTEXT_H
+#define FSDP_RUNTIME_EXECUTION_CUDA_CONTEXT_H
+
+#include "runtime/device/cuda/Check.h"
+
+#ifdef FSDP_RECORD
+#include "runtime/execution/cuda/Record.h"
+#else
+
+#include "runtime/comm/cuda/Comm.h"
+#include "runtime/comm/cuda/DevicePeer.h"
+#include "runtime/device/InputSource.h"
+#include "runtime/device/cuda/LaunchWork.h"
+#include "runtime/device/cuda/StreamWorkspace.h"
+#include "runtime/job/Job.h"
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/Program.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+class Blas;
+class Collectives;
+class InputStaging;
+class Monitor;
+
+/// Is told of what a context issues.
+class ActionObserver {
+public:
+  virtual ~ActionObserver() = default;
+  /// What was issued last has ended; `name`, a literal, is next.
+  virtual void next(const char *name) = 0;
+  /// The next action is on this stream.
+  virtual void on(int stream) = 0;
+  /// It reads or writes so many bytes.
+  virtual void touch(std::size_t bytes) = 0;
+};
+
+/// One rank on its device. Everything here is called from the rank's host thread, unless said
+/// otherwise.
+class Context : public DevicePeer {
+public:
+  /// Takes the job's device: its arena (zeroed), streams, events. Errors: no device, no memory.
+  Context(Job &job, const Program &program);
+  ~Context();
+  Context(const Context &) = delete;
+  Context &operator=(const Context &) = delete;
+
+  Job &job() const { return job_; }
+  /// Address of a slice that a launch reads, or writes; counts its bytes as touched.
+  template <class T> const T *in(ArenaSpan<T> slice) { return address(slice); }
+  template <class T> T *out(ArenaSpan<T> slice) { return address(slice); }
+
+  /// With the scratch memory of what is enqueued there.
+  WorkStream stream(int index) const {
+    if (__builtin_expect(observer_ != nullptr, 0))
+      traceStream(index);
+    return {streams_[index], &workspaces_[index]};
+  }
+  cudaEvent_t event(int index) const { return events_[index]; }
+  /// Communicator `index` as `stream` uses it: each serves one stream. The first call for it makes
+  /// it, together with the other ranks, which issue the same program.
+  Comm comm(int index, int stream);
+  /// cuBLASLt on this device, made at the first call (Matmul.cpp).
+  Blas &blas();
+
+  /// Pinned host memory for number `slot` of the walk, read after awaitOutputs().
+  float *output(int slot) { return outputs_ + slot; }
+  const float *outputs() const { return outputs_; }
+  /// Likewise for a sum and its weight.
+  double *sum(int slot) { return &sums_[slot].sum; }
+  double *weight(int slot) { return &sums_[slot].weight; }
+  const WeightedSum *sums() const { return sums_; }
+  /// Pinned host memory with this rank's part of the next (micro)batch of input `input`.
+  const void *staged(int input);
+
+  /// Before a walk's actions: its inputs come from `source`.
+  void begin(const Walk &walk, InputSource *source);
+  /// Fetches the inputs that the walk under way will ask for when it runs again, while the device
+  /// works.
+  void stageAhead();
+
+  /// What is done next, for errors; see CHECK. `name` is a literal.
+  Context &at(const char *name) {
+    if (__builtin_expect(observer_ != nullptr, 0))
+      traceNext(name);
+    action_.store(name, std::memory_order_relaxed);
+    return *this;
+  }
+  using DevicePeer::check;
+  void check(cublasStatus_t status, const char *file, int line) const {
+    if (__builtin_expect(status != CUBLAS_STATUS_SUCCESS, 0))
+      fail(status, file, line);
+  }
+
+  template <class First, class Second>
+  void check(const InOrder<First, Second> &calls, const char *file, int line) const {
+    check(calls.first, file, line);
+    check(calls.second(), file, line);
+  }
+
+  std::byte *base() const { return base_; }
+  int streamCount() const { return static_cast<int>(streams_.size()); }
+  /// What the program was compiled to.
+  const Program &program() const { return program_; }
+  /// Waits for every stream. Throws the error of the action that failed or hangs, or that found a
+  /// label or an id out of range, and `Aborted`
+  /// when the job has failed elsewhere.
+  void synchronize();
+  /// Waits for the copies to the host that are enqueued. Throws as synchronize(), as far as
+  /// launches before those copies have failed.
+  void awaitOutputs();
+  /// The step state, and what lies behind it, as synchronize() found them.
+  const StepBuffer &stepBuffer() const { return *stepBuffer_; }
+  /// Highest byte that any action so far has touched.
+  std::size_t peakBytes() const { return peakBytes_; }
+  /// Bytes of the device outside of the arena: libraries' and collectives' scratch memory.
+  std::size_t workspaceBytes() const;
+  /// Bytes of the device that this process has taken beside its arena and its scratch memory: by
+  /// CUDA, NCCL, cuBLASLt. Nothing where other ranks share the device. What other processes take or
+  /// give back meanwhile counts too.
+  std::optional<std::size_t> libraryBytes() const;
+  /// How collectives are made, for people; "" where there is nothing to say.
+  std::string describeCollectives() const;
+  /// Tells `observer` of every action from now on; null: nobody.
+  void observe(ActionObserver *observer) { observer_ = observer; }
+
+private:
+  template <class T> T *address(ArenaSpan<T> slice) {
+    const std::size_t end = slice.offset + slice.bytes();
+    if (slice.count && end > peakBytes_)
+      peakBytes_ = end;
+    if (__builtin_expect(observer_ != nullptr, 0))
+      traceBytes(slice.bytes());
+    return reinterpret_cast<T *>(base_ + slice.offset);
+  }
+  /// Whether all ranks are on one device.
+  bool sharesDevice() const { return job_.options().transport == Transport::Loopback; }
+  void requireMemory(int device);
+  void awaitFault();
+  void awaitCopiesFrom(int place);
+  void traceNext(const char *name);
+  void traceStream(int index) const;
+  void traceBytes(std::size_t bytes);
+  [[noreturn]] void fail(cublasStatus_t status, const char *file, int line) const;
+
+  Job &job_;
+  const Program &program_;
+  std::byte *base_ = nullptr;
+  std::size_t peakBytes_ = 0, freeAtStart_ = 0;
+  ActionObserver *observer_ = nullptr;
+  std::vector<cudaStream_t> streams_;
+  std::vector<cudaEvent_t> events_, ends_; ///< the program's; one for the end of each stream
+  cudaStream_t control_ = nullptr;         ///< comes after what the host waits for
+  float *outputs_ = nullptr;
+  WeightedSum *sums_ = nullptr;
+  StepBuffer *stepBuffer_ = nullptr;
+  BoundsError *faultThere_ = nullptr,
+              *fault_ = nullptr;                   ///< on the device; as synchronize() found it
+  mutable std::deque<StreamWorkspace> workspaces_; ///< one for each stream
+  std::shared_ptr<Blas> blas_;
+  std::unique_ptr<InputStaging> staging_;
+  std::unique_ptr<Collectives> collectives_;
+  std::vector<CollectiveBackend *> comms_; ///< those asked for so far
+  std::vector<int> streamOf_;              ///< the one that each communicator serves
+  std::unique_ptr<Monitor> monitor_;       ///< its thread ends before what it looks at
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RECORD
+#endif // FSDP_RUNTIME_EXECUTION_CUDA_CONTEXT_H

@@ -1,0 +1,20 @@
+//===- ErrorReport.h - errors that a process prints ---------------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_JOB_ERRORREPORT_H
+#define FSDP_RUNTIME_JOB_ERRORREPORT_H
+
+#include "base/Error.h"
+
+namespace fsdp::rt {
+
+/// Prints `error: ...` for an error before any rank exists (command line, files) and returns its
+/// status.
+int report(const base::Error &error);
+
+/// The same for an error that every rank of a launcher's job meets: rank 0 prints it, the others a
+/// note of it, where nobody has ended them with rank 0.
+int reportByFirst(const base::Error &error, int rank);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_JOB_ERRORREPORT_H

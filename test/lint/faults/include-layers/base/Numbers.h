@@ -1,0 +1,2 @@
+#include "runtime/Arena.h"
+#include <charconv>

@@ -1,2 +1,0 @@
-#include "runtime/Error.h"
-#include <charconv>

@@ -1,0 +1,2 @@
+#include "interpreter/Second.h"
+#include "interpreter/Third.h"
