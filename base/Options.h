@@ -21,8 +21,8 @@ namespace base {
 /// Takes the text of a value. Returns nothing, or its fault.
 using Take = std::function<std::string(const std::string &)>;
 
-/// Adds an option with one value, which `take` is given; `type` stands for the value in the help.
-/// Given several times it takes the last value, the others having been checked as well.
+/// Adds an option with one value, passed to `take`; `type` denotes the value in the help. If it is
+/// given several times, all values are checked and the last one counts.
 inline CLI::Option *addOption(CLI::App &app, const std::string &name, const std::string &type,
                               const std::string &description, Take take) {
   CLI::callback_t each = [name, take = std::move(take)](const CLI::results_t &given) {

@@ -13,7 +13,7 @@ class LaunchOp;
 struct ScheduledProgram;
 
 /// Prints, from the scheduled IR alone, the lines that the program of `module` prints when it is
-/// compiled with -DFSDP_RECORD (runtime/execution/Record.h): what is enqueued, in order, with byte
+/// compiled with -DFSDP_RECORD (runtime/execution/Record.h): the enqueued actions, in order, with byte
 /// ranges.
 LogicalResult emitRecord(ModuleOp module, llvm::raw_ostream &out);
 

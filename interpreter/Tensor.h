@@ -62,8 +62,8 @@ private:
 /// `value` rounded to the float type `type` (nearest, ties to even).
 double roundTo(double value, Type type);
 
-/// `value` without its fraction as a 64-bit integer: the nearest one where it is outside of their
-/// range, 0 where it is no number.
+/// `value` without its fraction as a 64-bit integer: the nearest one if it is outside their range,
+/// 0 if it is NaN.
 int64_t truncate(double value);
 
 /// The low bits of `value` as an integer of `type`: sign-extended, i1 as 0 or 1.

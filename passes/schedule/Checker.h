@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp::schedule {
 
-/// Everything that is wrong, on any path through the segments, for ever. Independent of what makes
-/// schedules. Each role is run in issue order on what may be in flight, which bytes hold what and
-/// who touched them last, to a fixed point over its segment graph: races; reads of bytes that were
+/// All faults on any path through the segments. Independent of the scheduler. Each role is run in
+/// issue order on the launches in flight, the contents of bytes and their last accesses, to a fixed
+/// point over its segment graph: races; reads of bytes that were
 /// never written, or were overwritten through another buffer; collectives in no fixed order; uses
 /// of the step's number after it was advanced, and storages updated twice in a step; and, where the
 /// role has an arena, buffers outside it or on what the driver fills. Then the segment graphs of

@@ -309,7 +309,7 @@ void Options::declare(CLI::App &app) {
         return "";
       });
   base::addText(app, "--explain-shardings", "PATTERN", pipeline.explainShardings,
-                "say which op, operand and priority gave each axis to the values of these names");
+                "print the op, operand and priority that gave each axis to the values of these names");
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
   app.footer(

@@ -20,7 +20,7 @@ std::string readFile(const std::string &path);
 
 /// The destination at `path` ("-" is standard output). Throws Failure if it cannot be written.
 OutputFile openOutput(const std::string &path);
-/// Writes all of it. Throws Failure.
+/// Writes the whole file. Throws Failure.
 void writeOutput(OutputFile &file, llvm::StringRef content, bool executable = false);
 
 /// Fails early if a folder cannot be written to `path`, which must be free or a folder that this

@@ -15,8 +15,8 @@
 
 namespace fsdpc {
 
-/// The folder that holds runtime/ and base/, found from the place of this library. Throws Failure
-/// where it is not.
+/// The folder that contains runtime/ and base/, found relative to this library. Throws Failure if
+/// it is missing.
 const std::string &findRuntimeSources();
 
 /// "0.1.0", with the commit in parentheses if it was built from a clone. Throws Failure as above.
