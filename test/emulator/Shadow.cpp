@@ -222,8 +222,8 @@ bool Shadow::isOrdered(const Access &before, unsigned thread) const {
 /// The access that conflicts with this one without an order, or null after this one is kept.
 const Access *Shadow::visit(Cell &cell, const Access &now, bool shared) {
   for (const Access &before : cell)
-    if (!isPast(before, shared) && (before.has(Access::Write) || now.has(Access::Write)) &&
-        !(before.has(Access::Atomic) && now.has(Access::Atomic)) && !isOrdered(before, now.thread))
+    if ((before.flags | now.flags) & Access::Write && !isPast(before, shared) &&
+        !(before.flags & now.flags & Access::Atomic) && !isOrdered(before, now.thread))
       return &before;
   keep(cell, now, shared);
   return nullptr;
