@@ -150,7 +150,7 @@ Shadow::Chunk *Shadow::newChunk(bool shared) {
   return chunk;
 }
 
-Shadow::Chunk *Shadow::chunkOf(std::uintptr_t address, std::size_t &offset) {
+inline Shadow::Chunk *Shadow::chunkOf(std::uintptr_t address, std::size_t &offset) {
   for (auto [range, chunks] : {std::pair(&dynamic, &dynamicChunks), {&fixed, &fixedChunks}})
     if (range->holds(address, offset)) {
       Chunk *&chunk = (*chunks)[offset / kPage];
@@ -190,7 +190,7 @@ void Shadow::refine(Chunk &chunk, unsigned granule) {
   chunk.granule = granule;
 }
 
-Access Shadow::now(unsigned thread, unsigned flags, const void *place) const {
+inline Access Shadow::now(unsigned thread, unsigned flags, const void *place) const {
   Access access;
   access.block = block;
   access.epoch = epoch;
@@ -202,11 +202,11 @@ Access Shadow::now(unsigned thread, unsigned flags, const void *place) const {
 }
 
 /// Whether it was of a block whose shared memory this no longer is, or is none.
-bool Shadow::isPast(const Access &access, bool shared) const {
+inline bool Shadow::isPast(const Access &access, bool shared) const {
   return access.block < (shared ? block : firstBlock);
 }
 
-bool Shadow::isOrdered(const Access &before, unsigned thread) const {
+inline bool Shadow::isOrdered(const Access &before, unsigned thread) const {
   if (before.has(Access::InFlight))
     return false;
   const Thread &self = threads[thread];
@@ -219,21 +219,11 @@ bool Shadow::isOrdered(const Access &before, unsigned thread) const {
   return anyReleased && covers(self.known, before);
 }
 
-/// The access that conflicts with this one without an order, or null after this one is kept.
-const Access *Shadow::visit(Cell &cell, const Access &now, bool shared) {
-  for (const Access &before : cell)
-    if ((before.flags | now.flags) & Access::Write && !isPast(before, shared) &&
-        !(before.flags & now.flags & Access::Atomic) && !isOrdered(before, now.thread))
-      return &before;
-  keep(cell, now, shared);
-  return nullptr;
-}
-
 /// A write stands for all before it, as what conflicts with them conflicts with it, or is ordered.
 /// Of reads, and of atomic operations, three stay that differ as much as they can: in the block,
 /// then in the warp, then in the lane. With no fences, and with warps that synchronize as a whole,
 /// a later write that conflicts with any conflicts with one that stays.
-void Shadow::keep(Cell &cell, const Access &now, bool shared) {
+inline void Shadow::keep(Cell &cell, const Access &now, bool shared) {
   if (now.has(Access::Write) && !now.has(Access::Atomic)) {
     cell.fill(Access());
     cell[0] = now;
@@ -270,6 +260,16 @@ void Shadow::keep(Cell &cell, const Access &now, bool shared) {
   if (cell[1].has(Access::Atomic) != cell[2].has(Access::Atomic) ||
       cell[1].has(Access::Atomic) != now.has(Access::Atomic))
     cell[1 + turn++ % (kSlots - 1)] = now;
+}
+
+/// The access that conflicts with this one without an order, or null after this one is kept.
+inline const Access *Shadow::visit(Cell &cell, const Access &now, bool shared) {
+  for (const Access &before : cell)
+    if ((before.flags | now.flags) & Access::Write && !isPast(before, shared) &&
+        !(before.flags & now.flags & Access::Atomic) && !isOrdered(before, now.thread))
+      return &before;
+  keep(cell, now, shared);
+  return nullptr;
 }
 
 std::string Shadow::access(unsigned thread, const void *pointer, std::size_t bytes, unsigned flags,
