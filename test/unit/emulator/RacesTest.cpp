@@ -96,7 +96,8 @@ __global__ void writeOne(int *out, bool everybody) {
 TEST_F(Races, TwoThreadsMayNotWriteTheSame) {
   Buffer<int> out(32);
   EXPECT_THAT(failureOf(writeOne, 1, 32, out.data, false), IsEmpty());
-  EXPECT_THAT(failureOf(writeOne, 1, 32, out.data, true), AllOf(HasSubstr("writes"), HasSubstr("wrote")));
+  EXPECT_THAT(failureOf(writeOne, 1, 32, out.data, true),
+              AllOf(HasSubstr("writes"), HasSubstr("wrote")));
 }
 
 /// Neighbours of each size are not the same memory.
