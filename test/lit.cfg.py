@@ -8,6 +8,7 @@
 #   %{plain}                                                a filter that leaves out the structure of ops, for
 #                                                           tests of something else
 # Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
+# races (kernels are built with their accesses visible: clang, no sanitizer),
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
 # linear mlp gpt2 llama (the model stands in examples/).
 
@@ -74,6 +75,8 @@ if shutil.which("g++") and shutil.which("setarch"):
     said = subprocess.run(["g++", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=False)
     if os.path.isabs(said.stdout.strip()):
         config.available_features.add("tsan")
+if os.path.exists(os.path.join(config.fsdp_build, "test", "unit", "cuda-race-tests")):
+    config.available_features.add("races")
 # A Python with torch and transformers, which nothing else needs.
 if os.environ.get("TRANSFORMERS_PYTHON"):
     config.available_features.add("transformers")

@@ -15,13 +15,14 @@ def settings():
     return dict(line.split(": ", 1) for line in path.read_text().splitlines() if ": " in line)
 
 
-def build(sources, program):
-    """Compiles the folder that --emit=source wrote, kernels as C++, and links `program`."""
+def build(sources, program, races=False):
+    """Compiles the folder that --emit=source wrote, kernels as C++, and links `program`. `races`: its kernels, not
+    those of the runtime, tell their accesses, for the setting of that name."""
     words = {name: shlex.split(text) for name, text in settings().items()}
     objects = []
     for source in sorted(sources.glob("*.c[pu]*")):
         target = program.parent / f"{program.name}.{source.name}.o"
-        kernels = words["kernel-flags"] if source.suffix == ".cu" else []
+        kernels = words["kernel-flags"] + races * words["race-flags"] if source.suffix == ".cu" else []
         training.run([*words["compiler"], *words["flags"], *kernels, f"-I{ROOT}", f"-I{sources}", "-c", source,
                       "-o", target])
         objects.append(target)
@@ -31,13 +32,13 @@ def build(sources, program):
     return program
 
 
-def compile_model(model, folder, *options, ranks=1, mesh=None):
+def compile_model(model, folder, *options, ranks=1, mesh=None, races=False):
     """Path of the emulated CUDA program of `model` for a mesh of `ranks` shards, or `mesh`."""
     folder.mkdir(parents=True, exist_ok=True)
     sources = folder / f"cuda-{ranks}"
     training.run([training.tool(model), *options, f"--mesh={mesh or f'fsdp={ranks}'}", "--target=cuda",
                   "--emit=source", "-o", sources])
-    return build(sources, folder / f"train-cuda-{ranks}")
+    return build(sources, folder / f"train-cuda-{ranks}", races)
 
 
 def train(program, name, steps, init, data, *options, mode="inline", ranks=1):

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <math.h>
@@ -56,6 +57,20 @@ void meetWarp(Site site, unsigned mask, void *mine, void (*body)(void *const lan
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /// Index of the calling thread in its warp.
 unsigned lane();
+/// In the body of a function of the warp: what follows accesses memory for this lane.
+void actFor(unsigned lane);
+
+/// cp.async: copies into shared memory in the background. Bytes behind `sourceBytes` become zero.
+/// Both addresses are multiples of `bytes`.
+void copyInBackground(void *to, const void *from, std::size_t bytes, std::size_t sourceBytes);
+/// cp.async.commit_group, of the calling thread.
+void commitCopies();
+/// cp.async.wait_group: for all groups of the calling thread but the last `pendingGroups`.
+void waitForCopies(unsigned pendingGroups);
+
+/// What instrumentation does not see, see Shadow.h.
+void noteAtomic(const void *address, std::size_t bytes);
+void noteFence(bool device);
 
 struct Shuffle {
   std::uint64_t value, result;
@@ -127,42 +142,66 @@ inline int __all_sync(unsigned mask, int p, FSDP_SITE) {
 }
 #undef FSDP_SITE
 
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+#ifdef FSDP_EMULATOR_RACES
+#define FSDP_NOTE_ATOMIC(p) ::emulator::noteAtomic(p, sizeof(*p))
+#define FSDP_NOTE_FENCE(device) ::emulator::noteFence(device)
+#else
+#define FSDP_NOTE_ATOMIC(p) static_cast<void>(0)
+#define FSDP_NOTE_FENCE(device) static_cast<void>(0)
+#endif
+
+inline void __threadfence() {
+  FSDP_NOTE_FENCE(true);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+inline void __threadfence_block() {
+  FSDP_NOTE_FENCE(false);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 
 // Atomics whose result does not depend on the order: there are none of floats.
 template <class T> using FsdpInteger = std::enable_if_t<std::is_integral<T>::value, T>;
 template <class T> FsdpInteger<T> atomicAdd(T *p, std::common_type_t<T> v) {
+  FSDP_NOTE_ATOMIC(p);
   return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
 }
 template <class T> FsdpInteger<T> atomicOr(T *p, std::common_type_t<T> v) {
+  FSDP_NOTE_ATOMIC(p);
   return __atomic_fetch_or(p, v, __ATOMIC_RELAXED);
 }
 template <class T> FsdpInteger<T> atomicAnd(T *p, std::common_type_t<T> v) {
+  FSDP_NOTE_ATOMIC(p);
   return __atomic_fetch_and(p, v, __ATOMIC_RELAXED);
 }
 template <class T> FsdpInteger<T> atomicExch(T *p, std::common_type_t<T> v) {
+  FSDP_NOTE_ATOMIC(p);
   return __atomic_exchange_n(p, v, __ATOMIC_RELAXED);
 }
 template <class T>
 FsdpInteger<T> atomicCAS(T *p, std::common_type_t<T> expected, std::common_type_t<T> v) {
+  FSDP_NOTE_ATOMIC(p);
   __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return expected;
 }
 template <class T> FsdpInteger<T> atomicMax(T *p, std::common_type_t<T> v) {
-  T old = *p;
+  FSDP_NOTE_ATOMIC(p);
+  T old = __atomic_load_n(p, __ATOMIC_RELAXED);
   while (old < v &&
          !__atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
   return old;
 }
 template <class T> FsdpInteger<T> atomicMin(T *p, std::common_type_t<T> v) {
-  T old = *p;
+  FSDP_NOTE_ATOMIC(p);
+  T old = __atomic_load_n(p, __ATOMIC_RELAXED);
   while (v < old &&
          !__atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
   return old;
 }
+
+#undef FSDP_NOTE_ATOMIC
+#undef FSDP_NOTE_FENCE
 
 #define FSDP_MIN_MAX(T)                                                                            \
   inline T min(T a, T b) { return b < a ? b : a; }                                                 \

@@ -17,6 +17,7 @@ namespace emulator {
 struct Settings {
   bool deferred = false; ///< streams run late, in a random order that events allow
   bool shuffle = false;  ///< threads of a block run in a random order between barriers
+  bool races = false;    ///< accesses that nothing orders are failures, see Shadow.h
   bool guard = false;    ///< the host may not touch the device's memory
   std::uint64_t seed = 0;
   int devices = 1;                           ///< 0: as on a machine without a driver
@@ -39,6 +40,8 @@ struct Settings {
 };
 
 Settings &settings();
+/// Those of FSDP_EMULATOR. A word that is unknown ends the process.
+Settings settingsOfEnvironment();
 /// Applies words as FSDP_EMULATOR has them. Throws std::invalid_argument.
 void configure(const std::string &words);
 

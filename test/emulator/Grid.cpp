@@ -1,25 +1,27 @@
 //===- Grid.cpp - runs a kernel on the calling thread -----------------------------===//
 //
-// Blocks run one after another. A fiber takes the next thread of the block and runs it to its end,
-// then the next; only a thread that must wait for others keeps its fiber, and another one goes on.
-// So a block without meetings costs two switches.
+// Blocks run one after another, with `shuffle` in a random order. A fiber takes the next thread of
+// the block and runs it to its end, then the next; only a thread that must wait for others keeps
+// its fiber, and another one goes on. So a block without meetings costs two switches.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Grid.h"
 
+#include "AsyncCopies.h"
 #include "Emulator.h"
 #include "Failure.h"
 #include "Fiber.h"
+#include "Shadow.h"
 #include "Symbols.h"
 
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <cxxabi.h>
 #include <link.h>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -92,6 +94,13 @@ public:
   void meetWarp(Site site, unsigned mask, void *mine, void (*body)(void *const *));
   int counted() const { return countOfLastMeeting; }
   unsigned lane() const { return current % 32; }
+  void startCopy(const AsyncCopy &copy, const void *place);
+  void commitCopies() { copies[current].commit(); }
+  void waitForCopies(std::size_t pending);
+  void noteAccess(const void *address, std::size_t bytes, unsigned flags, const void *place);
+  void noteFence(bool device) { shadow->fence(current, device); }
+  /// What the body of a function of the warp accesses is an access of this lane.
+  void actFor(unsigned lane) { actor = current / 32 * 32 + lane; }
   void *dynamicShared() const { return dynamic; }
   bool active() const { return launch != nullptr; }
   const void *kernel() const { return launch ? launch->kernel : nullptr; }
@@ -104,6 +113,7 @@ public:
   }
 
 private:
+  std::vector<std::uint64_t> orderOfBlocks(std::uint64_t blocks);
   void runBlock();
   void shuffleThreads(std::vector<unsigned> &list);
   void work();
@@ -111,6 +121,7 @@ private:
   void park();
   void finish();
   void leave(Fiber &fiber);
+  [[noreturn]] void abandon(const std::string &what);
   bool releaseBlock();
   void completeWarp(unsigned first, unsigned mask, void (*body)(void *const *));
   void checkWarp(unsigned first);
@@ -133,6 +144,12 @@ private:
   std::unique_ptr<std::string> failed;
   std::vector<char> dynamicStorage;
   char *dynamic = nullptr;
+  Shadow::Range fixed;             ///< static shared memory
+  std::vector<AsyncCopies> copies; ///< of each thread
+  std::unique_ptr<Shadow> shadow;  ///< null without `races`
+  static constexpr unsigned kNobody = ~0u;
+  unsigned actor =
+      kNobody; ///< the thread whose accesses these are, where it is not the current one
   std::mt19937_64 random;
 };
 
@@ -156,34 +173,60 @@ std::string BlockRunner::describe(const std::string &what) const {
 
 void BlockRunner::run(const Launch &toRun) {
   static thread_local SharedSection section;
+  if (settings().races && !accessesAreVisible)
+    throw KernelFailure{"FSDP_EMULATOR has `races`, but the kernels of this program do not tell "
+                        "their accesses: compile them with clang and target_race_instrumentation"};
   launch = &toRun;
   struct Leave {
     BlockRunner &runner;
-    ~Leave() { runner.launch = nullptr; }
+    ~Leave() {
+      runner.launch = nullptr;
+      shadowIsActive = false;
+    }
   } leave{*this};
   size = toRun.block.x * toRun.block.y * toRun.block.z;
   random.seed(settings().seed * 0x9E3779B97F4A7C15u + toRun.number);
   dynamicStorage.resize(toRun.sharedBytes + 128);
   dynamic = dynamicStorage.data();
   dynamic += (128 - reinterpret_cast<std::uintptr_t>(dynamic) % 128) % 128;
+  fixed = {section.start, section.bytes};
   gridDim = toRun.grid;
   blockDim = toRun.block;
   order.resize(size);
   for (unsigned i = 0; i < size; ++i)
     order[i] = i;
-  for (unsigned z = 0; z < toRun.grid.z; ++z)
-    for (unsigned y = 0; y < toRun.grid.y; ++y)
-      for (unsigned x = 0; x < toRun.grid.x; ++x) {
-        blockIdx = {x, y, z};
-        if (section.bytes)
-          std::memset(section.start, 0xff, section.bytes);
-        if (toRun.sharedBytes)
-          std::memset(dynamic, 0xff, toRun.sharedBytes);
-        runBlock();
-      }
+  copies.resize(std::max<std::size_t>(copies.size(), size));
+  if (!settings().races)
+    shadow.reset();
+  else if (!shadow)
+    shadow = std::make_unique<Shadow>();
+  if (shadow)
+    shadow->beginLaunch(toRun.block, fixed, {dynamic, toRun.sharedBytes});
+  shadowIsActive = shadow != nullptr;
   const std::uint64_t blocks = std::uint64_t(toRun.grid.x) * toRun.grid.y * toRun.grid.z;
+  for (std::uint64_t number : orderOfBlocks(blocks)) {
+    blockIdx = {static_cast<unsigned>(number % toRun.grid.x),
+                static_cast<unsigned>(number / toRun.grid.x % toRun.grid.y),
+                static_cast<unsigned>(number / toRun.grid.x / toRun.grid.y)};
+    if (section.bytes)
+      std::memset(section.start, 0xff, section.bytes);
+    if (toRun.sharedBytes)
+      std::memset(dynamic, 0xff, toRun.sharedBytes);
+    if (shadow)
+      shadow->beginBlock(blockIdx);
+    runBlock();
+  }
   blockCount += blocks;
   threadCount += blocks * size;
+}
+
+/// From 0 on, or with `shuffle` at random.
+std::vector<std::uint64_t> BlockRunner::orderOfBlocks(std::uint64_t blocks) {
+  std::vector<std::uint64_t> numbers(blocks);
+  std::iota(numbers.begin(), numbers.end(), std::uint64_t(0));
+  if (settings().shuffle)
+    std::shuffle(numbers.begin(), numbers.end(), random);
+  return numbers;
 }
 
 void BlockRunner::runBlock() {
@@ -191,6 +234,9 @@ void BlockRunner::runBlock() {
   std::fill_n(waitingLanes, 32, 0u);
   ready.clear();
   nextReady = nextNew = done = atBlock = 0;
+  actor = kNobody;
+  for (unsigned i = 0; i < size; ++i)
+    copies[i].clear();
   ahead = settings().shuffle && random() % 2;
   shuffleThreads(order);
   // Last block's fibers may have been left in the middle of a kernel that failed.
@@ -285,6 +331,8 @@ void BlockRunner::park() {
 }
 
 void BlockRunner::finish() {
+  if (const std::size_t pending = copies[current].pending())
+    fail("returned while %zu of its copies in the background have not been waited for", pending);
   threads[current].state = State::Done;
   ++done;
   checkWarp(current / 32 * 32);
@@ -310,6 +358,8 @@ bool BlockRunner::releaseBlock() {
     countOfLastMeeting += thread.predicate;
   }
   atBlock = 0;
+  if (shadow)
+    shadow->barrier();
   ready = order;
   shuffleThreads(ready);
   nextReady = 0;
@@ -378,6 +428,52 @@ void BlockRunner::completeWarp(unsigned first, unsigned mask, void (*body)(void 
   }
   if (body)
     body(lanes);
+  else if (shadow)
+    shadow->syncWarp(first, mask);
+  actor = kNobody;
+}
+
+/// Ends the launch from where nothing may be thrown; this fiber is never entered again.
+void BlockRunner::abandon(const std::string &what) {
+  if (!failed)
+    failed = std::make_unique<std::string>(describe(what));
+  runningFiber->switchTo(scheduler);
+  std::abort();
+}
+
+void BlockRunner::noteAccess(const void *address, std::size_t bytes, unsigned flags,
+                             const void *place) {
+  const unsigned thread = actor == kNobody ? current : actor;
+  const std::string wrong = flags & Access::Atomic
+                                ? shadow->atomic(thread, address, bytes, place)
+                                : shadow->access(thread, address, bytes, flags, place);
+  if (!wrong.empty())
+    abandon(wrong);
+}
+
+void BlockRunner::startCopy(const AsyncCopy &copy, const void *place) {
+  std::size_t offset;
+  const auto target = reinterpret_cast<std::uintptr_t>(copy.to);
+  if (!Shadow::Range{dynamic, launch->sharedBytes}.holds(target, offset) &&
+      !fixed.holds(target, offset))
+    fail("a copy in the background to %p: expected an address in shared memory", copy.to);
+  for (const auto address : {target, reinterpret_cast<std::uintptr_t>(copy.from)})
+    if (address % copy.bytes)
+      fail("misaligned copy in the background: address %#zx, expected a multiple of %zu",
+           static_cast<std::size_t>(address), copy.bytes);
+  if (shadow) {
+    if (copy.sourceBytes)
+      noteAccess(copy.from, copy.sourceBytes, 0, place);
+    noteAccess(copy.to, copy.bytes, Access::Write | Access::InFlight, place);
+  }
+  copies[current].start(copy);
+}
+
+void BlockRunner::waitForCopies(std::size_t pending) {
+  copies[current].wait(pending, [&](const AsyncCopy &copy) {
+    if (shadow)
+      shadow->completeCopy(current, copy.to, copy.bytes);
+  });
 }
 
 /// After a thread has returned: no lane of its warp may wait for it. (CUDA lets lanes that have
@@ -432,6 +528,25 @@ void meetWarp(Site site, unsigned mask, void *mine, void (*body)(void *const *))
 }
 
 unsigned lane() { return runner.lane(); }
+void actFor(unsigned lane) { runner.actFor(lane); }
+
+void copyInBackground(void *to, const void *from, std::size_t bytes, std::size_t sourceBytes) {
+  runner.startCopy({to, from, bytes, sourceBytes}, __builtin_return_address(0));
+}
+void commitCopies() { runner.commitCopies(); }
+void waitForCopies(unsigned pendingGroups) { runner.waitForCopies(pendingGroups); }
+
+void noteAccess(const void *address, std::size_t bytes, bool write, const void *place) {
+  runner.noteAccess(address, bytes, write ? unsigned(Access::Write) : 0u, place);
+}
+void noteAtomic(const void *address, std::size_t bytes) {
+  if (shadowIsActive)
+    runner.noteAccess(address, bytes, Access::Write | Access::Atomic, __builtin_return_address(0));
+}
+void noteFence(bool device) {
+  if (shadowIsActive)
+    runner.noteFence(device);
+}
 void *dynamicShared() { return runner.dynamicShared(); }
 
 void fail(const char *format, ...) {
@@ -449,40 +564,6 @@ void fail(const char *format, ...) {
   throw KernelFailure{runner.describe(where + text)};
 }
 
-std::uint64_t shuffle(Site site, unsigned mask, std::uint64_t value, unsigned from) {
-  Shuffle mine{value, 0, from};
-  runner.meetWarp(site, mask, &mine, [](void *const *lanes) {
-    for (int i = 0; i < 32; ++i)
-      if (auto *to = static_cast<Shuffle *>(lanes[i])) {
-        const auto *source = static_cast<const Shuffle *>(lanes[to->from]);
-        to->result = source ? source->value : ~std::uint64_t(0);
-        if (!source)
-          to->from = 32;
-      }
-  });
-  if (mine.from == 32)
-    fail("%s at %s:%d reads the lane %u, which takes no part", site.what, site.file, site.line,
-         from);
-  return mine.result;
-}
-
-unsigned ballot(Site site, unsigned mask, bool predicate) {
-  struct Vote {
-    bool mine;
-    unsigned all;
-  } vote{predicate, 0};
-  runner.meetWarp(site, mask, &vote, [](void *const *lanes) {
-    unsigned all = 0;
-    for (int i = 0; i < 32; ++i)
-      if (lanes[i] && static_cast<Vote *>(lanes[i])->mine)
-        all |= 1u << i;
-    for (int i = 0; i < 32; ++i)
-      if (lanes[i])
-        static_cast<Vote *>(lanes[i])->all = all;
-  });
-  return vote.all;
-}
-
 std::string runGrid(const Launch &launch) {
   try {
     runner.run(launch);
@@ -490,21 +571,6 @@ std::string runGrid(const Launch &launch) {
     return failure.text;
   }
   return "";
-}
-
-std::string kernelName(const void *kernel) {
-  const std::string symbol = symbolOf(kernel).name;
-  if (symbol.empty())
-    return formatted("at %p", kernel);
-  int status = 0;
-  char *readable = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
-  std::string name = readable ? readable : symbol;
-  std::free(readable);
-  // "(anonymous namespace)" is part of a name, the parameters are not.
-  std::size_t end = name.find('(');
-  while (end != std::string::npos && name.compare(end, 21, "(anonymous namespace)") == 0)
-    end = name.find('(', end + 1);
-  return name.substr(0, end);
 }
 
 void describePlace(char *buffer, std::size_t size) {

@@ -28,6 +28,8 @@ void apply(Settings &settings, const std::string &words) {
       settings.deferred = true;
     else if (name == "shuffle" && value.empty())
       settings.shuffle = true;
+    else if (name == "races" && value.empty())
+      settings.races = true;
     else if (name == "guard" && value.empty())
       settings.guard = true;
     else if (name == "connections" && value.empty())
@@ -64,7 +66,7 @@ void apply(Settings &settings, const std::string &words) {
     else
       throw std::invalid_argument(
           "FSDP_EMULATOR: got '" + word +
-          "', expected inline, deferred, shuffle, guard, connections, seed=N, "
+          "', expected inline, deferred, shuffle, races, guard, connections, seed=N, "
           "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage, "
           "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, "
           "window=fail:RANK, communicator=BYTES or "
@@ -72,7 +74,9 @@ void apply(Settings &settings, const std::string &words) {
   }
 }
 
-Settings fromEnvironment() {
+} // namespace
+
+Settings settingsOfEnvironment() {
   Settings result;
   try {
     if (const char *words = std::getenv("FSDP_EMULATOR"))
@@ -83,15 +87,14 @@ Settings fromEnvironment() {
   }
   return result;
 }
-} // namespace
 
 Settings &settings() {
-  static Settings theirs = fromEnvironment();
+  static Settings theirs = settingsOfEnvironment();
   return theirs;
 }
 
 const std::string &launchesFile() {
-  static const auto *file = new std::string(fromEnvironment().launches);
+  static const auto *file = new std::string(settingsOfEnvironment().launches);
   return *file;
 }
 

@@ -7,11 +7,20 @@
 
 #include "Symbols.h"
 
+#include "Failure.h"
+#include "Grid.h"
+
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cxxabi.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
 #include <map>
+#include <mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -72,6 +81,34 @@ Table readOwn() {
   return table;
 }
 
+std::string symbolizedPlace(std::uintptr_t returnAddress) {
+  char program[4096];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+  const std::uintptr_t offset = returnAddress - loadAddress() - 1;
+  std::string places;
+  if (length > 0) {
+    program[length] = 0;
+    const std::string command =
+        formatted(FSDP_EMULATOR_SYMBOLIZER
+                  " --functions=none --relativenames --inlines --obj='%s' 0x%zx 2>/dev/null",
+                  program, static_cast<std::size_t>(offset));
+    if (FILE *output = popen(command.c_str(), "r")) {
+      // A line for the place, then one for each call that was inlined around it.
+      char line[1000];
+      for (int told = 0; told < 4 && fgets(line, sizeof(line), output);) {
+        std::string place(line, strcspn(line, "\n"));
+        place.erase(std::min(place.size(), place.rfind(':'))); // the column
+        place.erase(0, place.rfind('/') + 1);
+        if (place.empty() || place[0] == '?' || place.compare(0, 14, "vector_types.h") == 0)
+          continue;
+        places += (told++ ? ", called at " : "") + place;
+      }
+      pclose(output);
+    }
+  }
+  return places.empty() ? formatted("code at %#zx", static_cast<std::size_t>(offset)) : places;
+}
+
 } // namespace
 
 KernelSymbol symbolOf(const void *kernel) {
@@ -86,6 +123,31 @@ KernelSymbol symbolOf(const void *kernel) {
        it != table->variables.end() && it->first.compare(0, prefix.size(), prefix) == 0; ++it)
     symbol.sharedBytes += it->second;
   return symbol;
+}
+
+std::string kernelName(const void *kernel) {
+  const std::string symbol = symbolOf(kernel).name;
+  if (symbol.empty())
+    return formatted("at %p", kernel);
+  int status = 0;
+  char *readable = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  std::string name = readable ? readable : symbol;
+  std::free(readable);
+  // "(anonymous namespace)" is part of a name, the parameters are not.
+  std::size_t end = name.find('(');
+  while (end != std::string::npos && name.compare(end, 21, "(anonymous namespace)") == 0)
+    end = name.find('(', end + 1);
+  return name.substr(0, end);
+}
+
+std::string sourcePlace(std::uintptr_t returnAddress) {
+  static std::mutex mutex;
+  static auto *known = new std::map<std::uintptr_t, std::string>; // asking takes long
+  std::lock_guard<std::mutex> lock(mutex);
+  std::string &place = (*known)[returnAddress];
+  if (place.empty())
+    place = symbolizedPlace(returnAddress);
+  return place;
 }
 
 } // namespace emulator

@@ -3,6 +3,7 @@
 #define FSDP_EMULATOR_SYMBOLS_H
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace emulator {
@@ -14,6 +15,10 @@ struct KernelSymbol {
       0; ///< of its own shared variables; those of functions that it calls are not counted
 };
 KernelSymbol symbolOf(const void *kernel);
+
+/// "FILE:LINE" of the call that returns to this address, with those of the functions it is inlined
+/// into; or the address in the program, where there are no debugging symbols or no symbolizer.
+std::string sourcePlace(std::uintptr_t returnAddress);
 
 } // namespace emulator
 

@@ -274,9 +274,11 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
   for (int distance = 1; distance < kPerRow; distance *= 2)
     sum += __shfl_xor_sync(kAllLanes, sum, distance);
   __shared__ float alongs[R];
-  alongs[row] = sum;
-  if (threadIdx.x % kPerRow == 0 && query < static_cast<int>(s.queries))
-    at.along[head.sums + query] = sum;
+  if (threadIdx.x % kPerRow == 0) {
+    alongs[row] = sum;
+    if (query < static_cast<int>(s.queries))
+      at.along[head.sums + query] = sum;
+  }
   Result<D, R> acc = {};
   const int blocks = keyBlocks(s, first, R, R);
   for (int block = 0; block < blocks; ++block) {

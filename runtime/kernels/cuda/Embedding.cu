@@ -82,9 +82,10 @@ __global__ void __launch_bounds__(kThreads)
       next[v] = start += next[v];
   }
   __syncthreads();
-  // Now next[v] is where the places of the owned row v begin, and moves on as they are listed.
+  // Now next[v] is where the places of the owned row v begin, and moves on as they are listed. The
+  // start behind the last of them is the next block's to write, or nobody's row.
   for (unsigned v = thread; v <= kOwned; v += kThreads)
-    if (firstRow + v <= shape.vocabulary)
+    if (v < kOwned ? firstRow + v <= shape.vocabulary : firstRow + v == shape.vocabulary)
       list.starts[firstRow + v] = next[v];
   for (std::size_t first = 0; first < shape.ids; first += kThreads) {
     const std::size_t i = first + thread;

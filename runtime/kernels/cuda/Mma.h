@@ -91,7 +91,8 @@ template <bool kTransposed> __device__ void loadMatrices(std::uint32_t (&to)[4],
   } mine = {to, static_cast<const std::uint16_t *>(row)};
   ::emulator::meetWarp(
       {"ldmatrix", __FILE__, __LINE__}, 0xffffffffu, &mine, [](void *const lanes[32]) {
-        for (int l = 0; l < 32; ++l)
+        for (int l = 0; l < 32; ++l) {
+          ::emulator::actFor(l);
           for (int i = 0; i < 4; ++i) {
             std::uint32_t pair = 0;
             for (int half = 0; half < 2; ++half) {
@@ -102,6 +103,7 @@ template <bool kTransposed> __device__ void loadMatrices(std::uint32_t (&to)[4],
             }
             static_cast<const Lane *>(lanes[l])->to[i] = pair;
           }
+        }
       });
 #endif
 }
@@ -115,20 +117,24 @@ __device__ inline void copyInBackground(void *to, const void *from, bool there) 
                :
                : "r"(address), "l"(from), "r"(there ? 16 : 0)
                : "memory");
-#else
-  *static_cast<uint4 *>(to) = there ? *static_cast<const uint4 *>(from) : make_uint4(0, 0, 0, 0);
+#elif defined(FSDP_CUDA_EMULATOR)
+  ::emulator::copyInBackground(to, from, 16, there ? 16 : 0);
 #endif
 }
 /// Closes a group of copies.
 __device__ inline void closeCopies() {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__)
   asm volatile("cp.async.commit_group;" ::: "memory");
+#elif defined(FSDP_CUDA_EMULATOR)
+  ::emulator::commitCopies();
 #endif
 }
 /// Waits for this thread's copies, but for those of the latest kPending groups.
 template <int kPending> __device__ void waitForCopies() {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__)
   asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");
+#elif defined(FSDP_CUDA_EMULATOR)
+  ::emulator::waitForCopies(kPending);
 #endif
 }
 

@@ -125,7 +125,7 @@ class DeviceKernels : public ::testing::Test {
 protected:
   DeviceKernels() {
 #ifdef FSDP_CUDA_EMULATOR
-    emulator::settings() = emulator::Settings();
+    emulator::settings() = emulator::settingsOfEnvironment();
     emulator::settings().shuffle = emulator::settings().guard = true;
 #endif
     EXPECT_EQ(cudaStreamCreateWithFlags(&stream.handle, cudaStreamNonBlocking), cudaSuccess)
@@ -135,6 +135,7 @@ protected:
   ~DeviceKernels() override {
     EXPECT_EQ(cudaStreamDestroy(stream.handle), cudaSuccess) << deviceFailure();
 #ifdef FSDP_CUDA_EMULATOR
+    emulator::reset(); // what has failed fails no other test
     emulator::settings() = emulator::Settings();
 #endif
   }

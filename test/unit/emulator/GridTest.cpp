@@ -180,6 +180,79 @@ TEST_F(Grid, APlantedRaceChangesResults) {
   EXPECT_THAT(met[0][63], 0);
 }
 
+__global__ void takeTickets(unsigned *next, unsigned *out) {
+  if (threadIdx.x == 0)
+    out[blockIdx.x + gridDim.x * blockIdx.y] = atomicAdd(next, 1u);
+}
+
+TEST_F(Grid, BlocksRunInOrderOrShuffled) {
+  constexpr unsigned blocks = 5 * 4;
+  const auto orderFor = [](const char *words) {
+    emulator::configure(words);
+    Buffer<unsigned> next(1), out(blocks);
+    EXPECT_EQ(cudaMemset(next.data, 0, 4), cudaSuccess);
+    EXPECT_EQ(launch(takeTickets, dim3(5, 4), dim3(32), 0, nullptr, next.data, out.data),
+              cudaSuccess);
+    return out.values();
+  };
+  const std::vector<unsigned> plain = orderFor(""), first = orderFor("shuffle,seed=1"),
+                              second = orderFor("shuffle,seed=2");
+  std::vector<unsigned> ascending(blocks);
+  for (unsigned i = 0; i < blocks; ++i)
+    ascending[i] = i;
+  EXPECT_EQ(plain, ascending);
+  EXPECT_NE(first, ascending);
+  EXPECT_NE(first, second);
+  EXPECT_THAT(first, testing::UnorderedElementsAreArray(ascending));
+}
+
+/// Copies three times four numbers, in two groups, and reads the first of each before and after the
+/// wait for all groups but `pending`.
+__global__ void copyInGroups(const int *in, int *out, unsigned pending) {
+  FSDP_DYNAMIC_SHARED(int, tile);
+  for (int i = 0; i < 12; ++i)
+    tile[i] = 7;
+  ::emulator::copyInBackground(tile, in, 16, 16);
+  ::emulator::copyInBackground(tile + 4, in + 4, 16, 0);
+  ::emulator::commitCopies();
+  ::emulator::copyInBackground(tile + 8, in + 8, 16, 16);
+  ::emulator::commitCopies();
+  for (int i = 0; i < 3; ++i)
+    out[i] = tile[4 * i];
+  ::emulator::waitForCopies(pending);
+  for (int i = 0; i < 3; ++i)
+    out[3 + i] = tile[4 * i];
+  ::emulator::waitForCopies(0);
+}
+
+// What was there before is gone when a copy has begun; what is copied is there when it is waited
+// for.
+TEST_F(Grid, CopiesInTheBackgroundArriveAtTheirWait) {
+  const std::vector<int> sent{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21};
+  Buffer<int> in(12), out(6);
+  OK(cudaMemcpy(in.data, sent.data(), 48, cudaMemcpyHostToDevice));
+  const auto seen = [&](unsigned pending) {
+    EXPECT_EQ(launch(copyInGroups, dim3(1), dim3(1), 64, nullptr, static_cast<const int *>(in.data),
+                     out.data, pending),
+              cudaSuccess);
+    return out.values();
+  };
+  EXPECT_THAT(seen(2), testing::ElementsAre(-1, -1, -1, -1, -1, -1));
+  EXPECT_THAT(seen(1), testing::ElementsAre(-1, -1, -1, 10, 0, -1));
+  EXPECT_THAT(seen(0), testing::ElementsAre(-1, -1, -1, 10, 0, 18));
+}
+
+enum class Copy { Waited, NotWaited, NotCommitted, ToGlobal, Misaligned };
+__global__ void copyOnce(int *in, Copy how) {
+  FSDP_DYNAMIC_SHARED(int, tile);
+  ::emulator::copyInBackground(how == Copy::ToGlobal ? in + 4 : tile,
+                               in + (how == Copy::Misaligned), 16, 16);
+  if (how != Copy::NotCommitted)
+    ::emulator::commitCopies();
+  if (how != Copy::NotWaited)
+    ::emulator::waitForCopies(0);
+}
+
 __global__ void divergentBarrier(int) {
   if (threadIdx.x % 2)
     __syncthreads();
@@ -219,12 +292,31 @@ std::string failureOf(void (*kernel)(A...), unsigned threads, A... arguments) {
   return text;
 }
 
+TEST_F(Grid, WrongCopiesInTheBackgroundAreNamed) {
+  Buffer<int> in(8);
+  OK(launch(copyOnce, dim3(1), dim3(1), 64, nullptr, in.data, Copy::Waited));
+  const auto failureBy = [&](Copy how) {
+    EXPECT_EQ(launch(copyOnce, dim3(1), dim3(1), 64, nullptr, in.data, how),
+              cudaErrorLaunchFailure);
+    const std::string text = emulator::failure();
+    emulator::reset();
+    return text;
+  };
+  const auto notWaited = HasSubstr("thread (0, 0, 0): returned while 1 of its copies in the "
+                                   "background have not been waited for");
+  EXPECT_THAT(failureBy(Copy::NotWaited), notWaited);
+  EXPECT_THAT(failureBy(Copy::NotCommitted), notWaited);
+  EXPECT_THAT(failureBy(Copy::ToGlobal), HasSubstr("expected an address in shared memory"));
+  EXPECT_THAT(failureBy(Copy::Misaligned), HasSubstr("expected a multiple of 16"));
+  OK(launch(copyOnce, dim3(1), dim3(1), 64, nullptr, in.data, Copy::Waited));
+}
+
 TEST_F(Grid, DivergentMeetingsAreNamed) {
   for (const char *words : {"", "shuffle,seed=9"}) {
     emulator::configure(words);
     Buffer<int> out(1);
     EXPECT_THAT(failureOf(divergentBarrier, 64, 0),
-                testing::AllOf(HasSubstr("block (0, 0, 0): the threads of the block do not meet"),
+                testing::AllOf(HasSubstr(", 0, 0): the threads of the block do not meet"),
                                HasSubstr("thread (0, 0, 0) has returned"),
                                HasSubstr("thread (1, 0, 0) waits in __syncthreads at "),
                                HasSubstr("GridTest.cpp:")));
@@ -239,6 +331,14 @@ TEST_F(Grid, DivergentMeetingsAreNamed) {
 }
 
 __global__ void nothing(int) {}
+
+// The kernels of this program do not tell their accesses.
+TEST_F(Grid, RacesNeedKernelsThatTellTheirAccesses) {
+  emulator::configure("races");
+  EXPECT_EQ(launch(nothing, dim3(1), dim3(1), 0, nullptr, 0), cudaErrorLaunchFailure);
+  EXPECT_THAT(emulator::failure(), HasSubstr("FSDP_EMULATOR has `races`, but the kernels of this "
+                                             "program do not tell their accesses"));
+}
 
 TEST_F(Grid, LimitsOfALaunch) {
   const auto refused = [](dim3 grid, dim3 block, std::size_t shared) {
