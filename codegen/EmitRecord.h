@@ -13,8 +13,8 @@ class LaunchOp;
 struct ScheduledProgram;
 
 /// Prints, from the scheduled IR alone, the lines that the program of `module` prints when it is
-/// compiled with -DFSDP_RECORD (runtime/execution/Record.h): the enqueued actions, in order, with byte
-/// ranges.
+/// compiled with -DFSDP_RECORD (runtime/execution/Record.h): the enqueued actions, in order, with
+/// byte ranges.
 LogicalResult emitRecord(ModuleOp module, llvm::raw_ostream &out);
 
 /// Prints the line of `launch`. Its reads and writes are its operands and the accesses of its body

@@ -308,8 +308,9 @@ void Options::declare(CLI::App &app) {
         pipeline.drawSharding = text;
         return "";
       });
-  base::addText(app, "--explain-shardings", "PATTERN", pipeline.explainShardings,
-                "print the op, operand and priority that gave each axis to the values of these names");
+  base::addText(
+      app, "--explain-shardings", "PATTERN", pipeline.explainShardings,
+      "print the op, operand and priority that gave each axis to the values of these names");
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
   app.footer(
