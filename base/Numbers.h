@@ -26,7 +26,7 @@ inline std::string mismatch(std::string_view got, const std::string &expected) {
   return "got '" + std::string(got) + "', expected " + expected;
 }
 
-/// Which integers an option takes.
+/// The integers that an option accepts.
 template <typename Int = std::int64_t> struct IntegerRange {
   Int least = std::numeric_limits<Int>::min();
   Int most = std::numeric_limits<Int>::max();
@@ -36,7 +36,7 @@ template <typename Int = std::int64_t> struct IntegerRange {
   }
 };
 
-/// Which numbers an option takes: finite ones from `least` (or above it) to below `limit`.
+/// The numbers that an option accepts: finite, from `least` (or above it) to below `limit`.
 struct NumberRange {
   double least = 0;
   bool aboveLeast = false;
@@ -63,8 +63,8 @@ struct NumberRange {
 
 namespace detail {
 
-/// Whether `text` begins as a decimal number may: a digit, and a zero only as the whole of what
-/// stands before the point.
+/// Whether `text` begins like a decimal number: with a digit, and with a zero only directly before
+/// the point or the end.
 inline bool beginsAsDecimal(std::string_view text) {
   if (!text.empty() && text.front() == '-')
     text.remove_prefix(1);
@@ -83,7 +83,7 @@ template <typename Number> bool parseAll(std::string_view text, Number &value) {
 
 } // namespace detail
 
-/// Reads `text` into `value`. Returns nothing, or what is wrong: then `value` stays as it was.
+/// Reads `text` into `value`. Returns nothing, or the fault; `value` then does not change.
 template <typename Int>
 std::string parseInteger(std::string_view text, IntegerRange<Int> range, Int &value) {
   Int parsed{};

@@ -1,7 +1,6 @@
 //===- Options.h - options that are given once and checked ------*- C++ -*-===//
-//
-// What the command lines of the compiler and of generated programs share on top of CLI11, whose own
-// conversions take octal and hexadecimal numbers and blanks, and whose options may be empty.
+// Shared by the command lines of the compiler and of generated programs, on top of CLI11, whose
+// conversions accept octal and hexadecimal numbers, blanks, and empty values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +18,11 @@
 
 namespace base {
 
-/// Takes the text of a value. Returns nothing, or what is wrong with it.
+/// Takes the text of a value. Returns nothing, or its fault.
 using Take = std::function<std::string(const std::string &)>;
 
-/// Adds an option with one value, which `take` is given; `type` stands for the value in the help.
-/// Given several times it takes the last value, the others having been checked as well.
+/// Adds an option with one value, passed to `take`; `type` denotes the value in the help. If it is
+/// given several times, all values are checked and the last one counts.
 inline CLI::Option *addOption(CLI::App &app, const std::string &name, const std::string &type,
                               const std::string &description, Take take) {
   CLI::callback_t each = [name, take = std::move(take)](const CLI::results_t &given) {
@@ -38,7 +37,7 @@ inline CLI::Option *addOption(CLI::App &app, const std::string &name, const std:
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-/// An option that any text is good for; `Text` is a string or an optional one.
+/// An option that accepts any text; `Text` is a string or an optional one.
 template <typename Text>
 CLI::Option *addText(CLI::App &app, const std::string &name, const std::string &type, Text &value,
                      const std::string &description) {
@@ -48,8 +47,8 @@ CLI::Option *addText(CLI::App &app, const std::string &name, const std::string &
   });
 }
 
-/// A file of which there will be several, as the values of a list: a second one is refused, as it
-/// would have to add up.
+/// A file option that is meant to become a list: a second value is refused, because it would have
+/// to extend the list.
 inline CLI::Option *addFile(CLI::App &app, const std::string &name, const std::string &type,
                             std::string &value, const std::string &description) {
   CLI::callback_t once = [name, &value](const CLI::results_t &given) {

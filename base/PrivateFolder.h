@@ -1,7 +1,6 @@
-//===- PrivateFolder.h - folders that one user alone can change -*- C++ -*-===//
-//
-// The compiler executes what lies in its cache, and generated programs write records among
-// temporary files: both folders may be in a place that users share. Plain C++: a generated program
+//===- PrivateFolder.h - folders that only one user can change --*- C++ -*-===//
+// The compiler executes files of its cache, and generated programs write records among temporary
+// files: both folders may be in a shared place. Plain C++: a generated program
 // carries a copy of this folder.
 //
 //===----------------------------------------------------------------------===//
@@ -18,13 +17,13 @@
 
 namespace base {
 
-/// Why somebody else may have changed what lies at `path`, in words that follow its name; empty
-/// where only this user (and root) can. A link is somebody's word for another place; below a folder
-/// that passes, links are this user's own.
+/// Why another user may have changed `path`, as text that follows its name; empty if only this user
+/// (and root) can. A link may lead to a place of another user; links in a folder that passes belong
+/// to this user.
 inline std::string faultOfOwner(const std::string &path, bool linkAllowed) {
   struct stat status;
   if (lstat(path.c_str(), &status) != 0)
-    return std::string("cannot be looked at: ") + std::strerror(errno);
+    return std::string("cannot be examined: ") + std::strerror(errno);
   const bool link = S_ISLNK(status.st_mode);
   if (link && !linkAllowed)
     return "is a link";
@@ -38,22 +37,21 @@ inline std::string faultOfOwner(const std::string &path, bool linkAllowed) {
              : std::string();
 }
 
-/// The same of a folder, which has to be one.
+/// The same for a folder; anything else is a fault.
 inline std::string faultOfPrivateFolder(const std::string &path) {
   struct stat status;
   if (lstat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode) && !S_ISLNK(status.st_mode))
-    return "is no folder";
+    return "is not a folder";
   return faultOfOwner(path, /*linkAllowed=*/false);
 }
 
-/// Why somebody else may give another folder the name of one in `path`, which is no link, in words
-/// that follow its name; empty where only this user and root can. A sticky folder such as /tmp lets
-/// nobody else rename what is this user's, and the group that has the number of the user is the
-/// user's own.
+/// Why another user may replace a folder in `path`, which is not a link, as text that follows its
+/// name; empty if only this user and root can. In a sticky folder such as /tmp other users cannot
+/// rename this user's files, and the group with the number of the user is private.
 inline std::string faultOfPlace(const std::string &path) {
   struct stat status;
   if (lstat(path.c_str(), &status) != 0)
-    return std::string("cannot be looked at: ") + std::strerror(errno);
+    return std::string("cannot be examined: ") + std::strerror(errno);
   if (status.st_uid != geteuid() && status.st_uid != 0)
     return "belongs to user " + std::to_string(status.st_uid) + ", not to user " +
            std::to_string(geteuid());
@@ -61,7 +59,7 @@ inline std::string faultOfPlace(const std::string &path) {
   char mode[16];
   std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(status.st_mode & 07777));
   return !(status.st_mode & S_ISVTX) && (status.st_mode & others)
-             ? std::string("has mode ") + mode + ", so that others can rename what is in it"
+             ? std::string("has mode ") + mode + ", so that others can rename its files"
              : std::string();
 }
 

@@ -8,8 +8,7 @@
 
 namespace base {
 
-/// `word` so that a shell reads it as one: as it is where all its characters stand for themselves,
-/// else in quotes.
+/// `word` quoted for a shell: unchanged if no character is special, else in quotes.
 inline std::string shellWord(std::string_view word) {
   constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%";

@@ -17,9 +17,9 @@ public:
   /// Fails with a diagnostic where an element type has no counterpart in the runtime.
   LogicalResult create();
 
-  /// How the emitted code spells the slice: "arena::fc1_z".
+  /// The expression of the slice in emitted code: "arena::fc1_z".
   std::string spell(Value buffer) const { return spelling.find(buffer)->second; }
-  /// The same from outside of its segment: "train::arena::fc1_z".
+  /// The same outside its segment: "train::arena::fc1_z".
   std::string spellOutside(Value buffer) const { return outside.find(buffer)->second; }
   /// The type of its elements: "float".
   std::string typeOf(Value buffer) const { return types.find(buffer)->second; }

@@ -1,9 +1,8 @@
-//===- Calls.h - what a launch calls ----------------------------*- C++ -*-===//
-//
-// For each kind of launch the function of the runtime, its arguments, and what it reads and writes:
-// stated once for all targets, which differ in how they spell it (codegen/Target.h). The emitted
-// programs come from it. That they pass every operand of a launch, and that the runtime reads and
-// writes no other, is what comparing their record with that of the IR shows (codegen/EmitRecord.h).
+//===- Calls.h - the runtime calls of launches ------------------*- C++ -*-===//
+// For each kind of launch the function of the runtime, its arguments, and its reads and writes:
+// once for all targets, which print it differently (codegen/Target.h). The emitted programs use it.
+// Comparing their record with that of the IR (codegen/EmitRecord.h) checks that they pass every
+// operand of a launch, and that the runtime reads and writes no other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,16 +19,16 @@ struct CallArgument {
     constant, ///< `text`: a shape, a number, an enumerator
     read,     ///< `buffer`
     written,  ///< `buffer`
-    noted,    ///< what updates note, behind the state in `buffer`; `text` is the runtime's function
-              ///< that gives its place
-    storage,  ///< what the optimizer updates; `text` is the expression of its table
-    absent,   ///< no buffer where other calls have one; `text` is its name
+    noted, ///< the notes of updates, after the state in `buffer`; `text` is the runtime's function
+           ///< that returns their place
+    storage, ///< the storage that the optimizer updates; `text` is the expression of its table
+    absent,  ///< no buffer where other calls have one; `text` is its name
   } kind;
   Value buffer;
   std::string text;
 };
 
-/// How a collective cuts a dimension (runtime/program/ShardLayout.h), in elements.
+/// How a collective splits a dimension (runtime/program/ShardLayout.h), in elements.
 struct CallTile {
   int64_t outer, local, inner, total;
   /// "ShardLayout{/*outer=*/1, ...}"
@@ -39,8 +38,8 @@ struct CallTile {
 struct Call {
   /// The function's name, which all targets have in common; empty for a generated kernel.
   StringRef function;
-  /// In order. What is updated in place stands here as read and in `writes`; what is noted is read
-  /// and written.
+  /// In order. A buffer updated in place is here as read and in `writes`; notes are read and
+  /// written.
   std::vector<CallArgument> arguments;
   /// Buffers in the order in which the runtime's function takes them.
   SmallVector<Value> reads, writes;
@@ -49,8 +48,8 @@ struct Call {
   ArrayAttr over;
   std::optional<CallTile> tile; ///< also among the arguments
   bool maximum = false;         ///< of an all_reduce: not the sum
-  /// A product that a generated kernel goes on with: the sides are the first of `reads`, its place
-  /// is the first of `writes`, and the rest is the kernel's.
+  /// A product with a generated epilogue kernel: its operands are the first of `reads`, its result
+  /// is the first of `writes`, and the rest belongs to the kernel.
   bool continued = false;
 
   /// Whether the launch calls a generated kernel.
@@ -60,8 +59,7 @@ struct Call {
 /// The C++ expression of a rank's index over `over`, first axis major.
 std::string rankIndex(const ScheduledProgram &program, ArrayAttr over);
 
-/// The call for `launch`. Fails with a diagnostic where the runtime has none for what the body
-/// holds.
+/// The call for `launch`. Fails with a diagnostic if the runtime has no function for the body.
 FailureOr<Call> callFor(const ScheduledProgram &program, LaunchOp launch);
 
 } // namespace mlir::fsdp

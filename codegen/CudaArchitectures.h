@@ -10,19 +10,19 @@
 
 namespace mlir::fsdp {
 
-/// Compute capabilities as nvcc spells them behind "sm_": "80", "90a", "100f".
+/// Compute capabilities in nvcc's form after "sm_": "80", "90a", "100f".
 using CudaArchitectures = std::vector<std::string>;
 
-/// What programs are compiled for where nothing is said: those of
-/// runtime/program/CudaArchitectures.def, as in builds of the runtime.
+/// The default compute capabilities: those of runtime/program/CudaArchitectures.def, as in builds
+/// of the runtime.
 CudaArchitectures defaultCudaArchitectures();
 
-/// Parses `80,90a,100`; on an error says so in `message` and returns nothing. Which of them there
-/// are is for nvcc to say.
+/// Parses `80,90a,100`; on an error sets `message` and returns nothing. Whether they exist is
+/// checked by nvcc.
 CudaArchitectures parseCudaArchitectures(llvm::StringRef text, std::string &message);
 
 /// nvcc's options: machine code for each, and PTX for the newest, from which a driver compiles for
-/// devices that are newer still. As runtime/Cuda.cmake has them.
+/// devices that are newer still. Equal to those of runtime/Cuda.cmake.
 std::vector<std::string> codeOptions(llvm::ArrayRef<std::string> architectures);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- CudaKernelWriter.h - what CUDA kernels are written with --*- C++ -*-===//
+//===- CudaKernelWriter.h - writes one CUDA kernel --------------*- C++ -*-===//
 
 #ifndef CODEGEN_CUDAKERNELWRITER_H
 #define CODEGEN_CUDAKERNELWRITER_H
@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// Some of the loops as one index, and how threads walk over it.
+/// Some of the loops as one index, and how threads iterate over it.
 struct LoopGroup {
   SmallVector<int> loops; ///< outermost first
   int64_t size = 1;
@@ -37,9 +37,9 @@ private:
   std::string stored(int output, Type type, const std::string &value) const;
   bool vectorLoad(int node) const { return !vectors[node].empty(); }
 
-  // Which loops things vary with.
+  // The loops that an expression varies with.
   bool varies(int node, int loop) const { return variesWith[node][loop]; }
-  /// Whether the node belongs into the loop that a thread runs: over a vector or over terms.
+  /// Whether the node belongs in the loop that a thread runs: over a vector or over terms.
   bool inLoop(int node) const {
     if (kernel.reduction)
       return llvm::any_of(reduced.loops, [&](int loop) { return varies(node, loop); });
@@ -74,7 +74,7 @@ private:
   SmallVector<int> uses, results;
   LoopGroup kept, reduced;
   bool vectorized = false;
-  std::string lane; ///< the element of a vector that is worked on
+  std::string lane; ///< the current element of a vector
   std::string index = "int";
   SmallVector<std::string> arguments;
 };

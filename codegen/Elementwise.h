@@ -10,7 +10,7 @@
 
 namespace mlir::fsdp {
 
-/// The C++ type of an element in memory; "" for types that this target has none for (f16).
+/// The C++ type of an element in memory; "" for types without one on this target (f16).
 llvm::StringRef elementType(Type type);
 
 /// The element type that `type` is computed in: f32 for bf16, which only loads and stores have.

@@ -1,4 +1,4 @@
-//===- Functions.h - a segment cut into functions ---------------*- C++ -*-===//
+//===- Functions.h - a segment split into functions -------------*- C++ -*-===//
 
 #ifndef CODEGEN_FUNCTIONS_H
 #define CODEGEN_FUNCTIONS_H
@@ -13,8 +13,8 @@ struct FunctionRange {
   size_t begin = 0, end = 0;
 };
 
-/// Cuts the actions where compute passes from one unit or direction to another, and after at most
-/// `limit` actions: compilers take long over long functions. Order is kept.
+/// Splits the actions where the unit or direction of compute changes, and after at most `limit`
+/// actions: compilers are slow on long functions. Order is kept.
 std::vector<FunctionRange> cutIntoFunctions(const ScheduledProgram &program,
                                             const Timeline &timeline, size_t limit = 120);
 

@@ -19,20 +19,20 @@ struct HostFile {
   std::string elsewhere;            ///< source in other files that belongs to the program
 };
 
-/// Writes functions and tables of one scheduled module. Its kernels, and tables that other plans
-/// have too, may stand elsewhere.
+/// Writes functions and tables of one scheduled module. Its kernels, and tables shared with other
+/// plans, may be in other files.
 class HostEmitter {
 public:
   HostEmitter(const ScheduledProgram &program, const EmitOptions &options);
 
-  /// Takes the kernels of the program into `kernels`. Fails with a diagnostic for what the target
-  /// has no words for.
+  /// Adds the kernels of the program to `kernels`. Fails with a diagnostic for an op that the
+  /// target does not support.
   LogicalResult prepare(KernelTable &kernels);
-  /// After prepare: those of the model alone. One that stands elsewhere is given that place.
+  /// After prepare: the tables of the model. A table in another file gets its namespace.
   ModelTables &getModelTables() { return modelTables; }
   const Target &getTarget() const { return *target; }
-  /// What the program is called in C++: `program`, in a namespace without a name, which ends here.
-  /// The names of `kernels` have been assigned.
+  /// The C++ name of the program: `program`, in an anonymous namespace, which ends here. The names
+  /// of `kernels` must be assigned.
   LogicalResult emit(const KernelTable &kernels, const HostFile &file, Writer &writer);
 
 private:
@@ -53,7 +53,7 @@ private:
   llvm::DenseMap<Operation *, std::unique_ptr<const Call>> calls;
 };
 
-/// A line that begins a part of a file.
+/// The heading of a part of a file.
 void emitBanner(Writer &writer, StringRef title);
 
 } // namespace mlir::fsdp

@@ -2,7 +2,7 @@
 //
 // A kernel is one nest of loops over the factors of its ops (dialect/nn/ShardingRule.h) and a list
 // of nodes, each a scalar per iteration. Every address is affine in the loop variables. Broadcasts
-// and views are nothing but coefficients; a reduction, if there is one, ends the kernel.
+// and views are only coefficients; a reduction, if any, ends the kernel.
 //
 // The order of the loops is that of the indices, and a sum adds in that order: the result does not
 // depend on what else is fused into the kernel.
@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 
 struct ScheduledProgram;
 
-/// What a call of the kernel walks over. Of a kernel that begins with a product: `rows` for some of
+/// The range of a call of the kernel. For a kernel that begins with a product: `rows` for some of
 /// the product's rows at a time, `whole` for all. Other kernels are always called for the whole.
 enum class Traversal { whole, rows };
 
@@ -41,7 +41,7 @@ struct KernelNode {
     load,       ///< parameter[at]
     constant,   ///< `text`
     table,      ///< `values`[at]
-    expression, ///< `text`, $i standing for operands[i]
+    expression, ///< `text`, with $i for operands[i]
     masked,   ///< at < held[mask] ? operands[0] : operands[1]; with a third operand, the number of
               ///< samples that count: first[mask] + at < operands[2] * rows ? ...
     position, ///< at
@@ -50,7 +50,7 @@ struct KernelNode {
   SmallVector<int, 3> operands;
   std::string text;
   int input = -1;   ///< load: which input
-  int mask = -1;    ///< none where a dimension is masked that is not split
+  int mask = -1;    ///< none if the masked dimension is not split
   int64_t rows = 1; ///< elements of a sample along the masked dimension
   Affine at;
   DenseElementsAttr values;
@@ -60,8 +60,8 @@ struct KernelNode {
 };
 
 /// An argument of the kernel that the host computes from the rank's coordinate on a split
-/// dimension: how many elements from the first on are real on this rank (`held`), or where it
-/// begins in the whole dimension
+/// dimension: how many of its first elements are real on this rank (`held`), or where it begins in
+/// the whole dimension
 /// (`first`), for masks whose end is known at run time only.
 struct KernelMask {
   ArrayAttr over;
@@ -76,12 +76,12 @@ struct KernelMask {
   }
 };
 
-/// The C++ condition under which the element at `place` is no padding. `argument` is that of the
-/// mask, `count` the number of samples that count; empty where `node` has none.
+/// The C++ condition under which the element at `place` is not padding. `argument` is that of the
+/// mask, `count` the number of samples that count; empty if `node` has none.
 std::string maskCondition(const KernelNode &node, const std::string &place,
                           const std::string &argument, const std::string &count);
 
-/// Where a node goes: element `at` of result `output`.
+/// The destination of a node: element `at` of result `output`.
 struct KernelStore {
   int node;
   int output;
@@ -99,8 +99,8 @@ struct Kernel {
   SmallVector<RankedTensorType> inputs, outputs;
   SmallVector<std::string> inputNames, outputNames; ///< from the model
   SmallVector<LoopVar> loops;
-  /// So many outer loops walk over the rows that a call is for, at least one; 0: over all there is.
-  /// The last of `inputs` is then the product, which may stand in the place of the first output.
+  /// The number of outer loops over the rows of a call, at least one; 0: over everything. The last
+  /// of `inputs` is then the product, which may share the buffer of the first output.
   size_t rowLoops = 0;
   std::vector<KernelNode> nodes; ///< operands before users
   SmallVector<KernelMask> masks;
@@ -112,11 +112,11 @@ struct Kernel {
   /// it is `anonymous`, buffers have no names.
   static FailureOr<Kernel> create(LaunchOp launch, Traversal traversal, bool anonymous = false);
 
-  /// Drops loops of one iteration and joins neighbours that no address tells apart, rows and
-  /// columns for themselves.
+  /// Drops loops of one iteration and joins adjacent loops that all addresses treat as one, rows
+  /// and columns separately.
   void simplify();
 
-  /// For each node how many loops stand around it: up to the innermost that it varies with.
+  /// For each node the number of loops around it: up to the innermost that it varies with.
   SmallVector<int> depths() const;
 
   /// For each node how many nodes take it as operand, and how many results it goes into, the

@@ -11,15 +11,14 @@ namespace mlir::fsdp {
 
 /// A function `NAME(parameters) { body }` of the emitted program: first one `std::int64_t` for each
 /// mask (how many elements of the split dimension are real), then a pointer for each input and each
-/// output. On the CPU one that goes on with the rows of a product takes the range of rows before
-/// all of these.
+/// output. On the CPU an epilogue of a product takes the range of rows before all of these.
 struct KernelFunction {
   std::vector<std::string> parameters;
-  std::string device; ///< lines before the function that only it uses; `@` stands for its name
+  std::string device; ///< lines before the function that only it uses; `@` denotes its name
   std::string body;   ///< lines, not indented; `@` as above
-  SmallVector<KernelMask> masks; ///< what the launch gives for them
+  SmallVector<KernelMask> masks; ///< the arguments of the launch for them
 
-  /// That of `kernel`, without lines; the names are those of its masks, inputs and outputs.
+  /// The function of `kernel`, without lines; the names are those of its masks, inputs and outputs.
   static KernelFunction declare(const Kernel &kernel, ArrayRef<std::string> held,
                                 ArrayRef<std::string> inputs, ArrayRef<std::string> outputs);
 };
@@ -28,19 +27,19 @@ struct KernelFunction {
 /// the model, so that equal kernels have equal text.
 using KernelWriter = std::function<FailureOr<KernelFunction>(LaunchOp launch, bool anonymous)>;
 
-/// The kernels of a program, or of all plans of one, each once, whoever launches it.
+/// The kernels of a program, or of all plans of one, each once.
 class KernelTable {
 public:
-  /// Takes the kernel of `launch` in, as `write` has it. To be called in issue order, before names
-  /// are asked for.
+  /// Adds the kernel of `launch` as printed by `write`. Must be called in issue order, before names
+  /// are requested.
   LogicalResult insert(LaunchOp launch, const KernelWriter &write);
-  /// Names the kernels: after their launch, or after what their launches have in common.
+  /// Names the kernels after their launch, or after the common part of the names of their launches.
   void assignNames();
 
   struct Entry {
     std::string name;
     KernelFunction function;
-    SmallVector<std::string> launches; ///< distinct names of those who call it
+    SmallVector<std::string> launches; ///< distinct names of its launches
   };
   bool contains(LaunchOp launch) const { return entryOf.count(launch); }
   const Entry &operator[](LaunchOp launch) const { return entries[entryOf.lookup(launch)]; }

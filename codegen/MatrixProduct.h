@@ -18,9 +18,9 @@ struct MatrixProduct {
   std::array<int64_t, 3> batch = {1, 1, 1};
   Strides a, b, c;
 
-  /// The names of `op` as rows, columns, contraction and up to three batch dimensions. Fails where
-  /// names of one kind do not lie one inside the other in memory, where no stride is 1, where types
-  /// are not f32, and where nothing is contracted by a matrix (then loops do as well).
+  /// The names of `op` as rows, columns, contraction and up to three batch dimensions. Fails if
+  /// names of one kind are not nested in memory, no stride is 1, types are not f32, or nothing is
+  /// contracted by a matrix (then loops are as fast).
   static FailureOr<MatrixProduct> of(nn::EinsumOp op);
 };
 

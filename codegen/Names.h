@@ -18,29 +18,29 @@ std::string identifierFor(llvm::StringRef text);
 /// `k` and the words of `text` with capitals: "compute fsdp" gives `kComputeFsdp`.
 std::string enumeratorFor(llvm::StringRef text);
 
-/// The name that the model gave to the place `loc` ("fc1.relu.grad"), or "" where there is none.
+/// The model's name of the location `loc` ("fc1.relu.grad"), or "" if there is none.
 llvm::StringRef nameOf(Location loc);
 
-/// The end of a name that says what is done, without where: "fc1.relu.grad" gives "relu.grad".
+/// The operation part of a name, without the place: "fc1.relu.grad" gives "relu.grad".
 llvm::StringRef actionOf(llvm::StringRef name);
 
 /// `text` as the inside of a C++ string literal, in ASCII.
 std::string escaped(llvm::StringRef text);
 
-/// `text` for a comment, in ASCII: as it is where it is plain, else escaped and in quotes.
+/// `text` for a comment, in ASCII: unchanged if it is plain, else escaped and in quotes.
 std::string commentFor(llvm::StringRef text);
 
-/// The names of one scope. The order of the requests alone decides who gets which.
+/// The names of one scope. They depend only on the order of the requests.
 class Names {
 public:
-  /// Keywords, macros and the words of declarations are taken from the start; so are the words of
-  /// the runtime that emitted code uses, unless what is named here always stands behind `::`.
+  /// Keywords, macros and the words of declarations are reserved; so are the names of the runtime
+  /// that emitted code uses, unless all names of this scope are always qualified by `::`.
   explicit Names(bool qualified = false);
   /// An identifier for `text` that no earlier request got: the second `relu` is `relu_2`. One
-  /// without a small letter ends in `_`, as it might be a macro of some header. With `endings`,
-  /// nobody gets the identifier with one of them at its end either.
+  /// without a small letter ends in `_`, as it might be a macro of some header. With `endings`, the
+  /// identifier followed by one of them is also reserved.
   std::string unique(llvm::StringRef text, llvm::ArrayRef<std::string> endings = {});
-  /// Nobody gets what C++ `code` uses by its bare name.
+  /// Reserves the unqualified names in the C++ `code`.
   void reserveWordsOf(llvm::StringRef code);
 
 private:

@@ -12,9 +12,8 @@ namespace mlir::fsdp {
 
 struct ScheduledProgram;
 
-/// What emitted code calls streams, communicators, axes, storages, inputs, events, segments and
-/// outputs: for each an identifier of its own, however near the names of the model are to one
-/// another.
+/// The identifiers of streams, communicators, axes, storages, inputs, events, segments and outputs
+/// in emitted code: distinct even if names of the model are similar.
 class ProgramNames {
 public:
   /// Defined with the program, which it reads (ScheduledProgram.cpp).

@@ -1,4 +1,4 @@
-//===- Project.h - how an emitted program is built --------------*- C++ -*-===//
+//===- Project.h - the build of an emitted program --------------*- C++ -*-===//
 
 #ifndef CODEGEN_PROJECT_H
 #define CODEGEN_PROJECT_H
@@ -15,7 +15,7 @@ namespace mlir::fsdp {
 std::string projectFile(const EmittedProgram &program, llvm::StringRef name, TargetKind target,
                         llvm::ArrayRef<std::string> architectures);
 
-/// What a program of one target is compiled and linked with.
+/// The tools and flags of programs of one target.
 struct ProgramToolchain {
   std::string compiler;               ///< of C++
   std::vector<std::string> flags;     ///< of generated CPU code
@@ -26,7 +26,7 @@ struct ProgramToolchain {
   std::vector<std::string> includes; ///< folders of CUDA's and NCCL's headers
 };
 
-/// Where things lie when a program is compiled in place.
+/// The paths of a program that is compiled in place.
 struct BuildPlaces {
   std::string sources;     ///< the folder of the program's files
   std::string runtimeRoot; ///< the folder that holds runtime/, as the commands name it
@@ -34,8 +34,8 @@ struct BuildPlaces {
   bool record = false;     ///< the recording program, which links no library
   TargetKind target = TargetKind::Cpu;
   ProgramToolchain toolchain;
-  CudaArchitectures architectures; ///< what kernels are compiled for
-  /// Kernels of the runtime, as paths, where its library does not hold them for `architectures`.
+  CudaArchitectures architectures; ///< targets of the kernels
+  /// Kernels of the runtime, as paths, if its library lacks them for `architectures`.
   std::vector<std::string> runtimeKernels;
 };
 

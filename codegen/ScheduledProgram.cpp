@@ -258,8 +258,8 @@ static LogicalResult numberOutputs(ScheduledProgram &program, ProgramWalk &added
     if (!timeline.slots.empty() && timeline.slots != slots)
       return timeline.segment.emitOpError()
              << "'" << timeline.segment.getSymName()
-             << "' writes outputs in several walks, whose other segments write other ones; give "
-                "each walk a segment of its own";
+             << "' writes outputs in several walks, whose other segments write different ones; "
+                "give each walk its own segment";
     timeline.slots = slots;
     added.countsSamples |= timeline.countsSamples;
   }

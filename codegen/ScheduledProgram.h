@@ -1,7 +1,6 @@
-//===- ScheduledProgram.h - what all emitters read off the IR ---*- C++ -*-===//
-//
-// One pass over a scheduled module: who waits for whom, what lies where, which streams and
-// communicators there are. The emitters of all targets and the record of launches read this.
+//===- ScheduledProgram.h - the program that all emitters read --*- C++ -*-===//
+// One pass over a scheduled module: waits, addresses, streams and communicators. The emitters of
+// all targets and the record of launches read this.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// A launch and the events around it. An event stands for the completion of a launch that another
+/// A launch and the events around it. An event is the completion of a launch that another
 /// stream waits for; waits on the same stream are implied by order and left out.
 struct Action {
   mutable LaunchOp launch;  // its accessors are not const
@@ -32,7 +31,7 @@ struct Timeline {
   bool countsSamples = false;      ///< takes batches of which only some samples count
 };
 
-/// What the driver runs for one step.
+/// The segments that the driver runs for one step.
 struct ProgramWalk {
   StringAttr name;
   StepKind kind;
@@ -41,14 +40,14 @@ struct ProgramWalk {
   bool countsSamples = false;
 };
 
-/// A piece of the arena.
+/// A range of the arena.
 struct ArenaSpan {
   int64_t offset = 0; ///< bytes
   int64_t bytes = 0;
   RankedTensorType type;
 };
 
-/// An input of the data set: the same tensor of samples whichever segment loads it.
+/// An input of the data set: the same tensor of samples for all segments that load it.
 struct InputEntry {
   mutable InputOp op; ///< the first that names it
   int64_t limit = 0;  ///< labels lie in [0, limit); 0: any value
@@ -56,7 +55,7 @@ struct InputEntry {
 
 struct ScheduledProgram {
   /// Reads `module`. Fails with a diagnostic when the module is not in the scheduled phase, has no
-  /// offsets yet, or holds what has no place there.
+  /// offsets yet, or contains unexpected ops.
   static FailureOr<ScheduledProgram> create(ModuleOp module);
 
   // The accessors of ops are not const.
@@ -75,13 +74,13 @@ struct ScheduledProgram {
   llvm::MapVector<StringAttr, InputEntry> inputs;
   ProgramNames names;
 
-  /// How many events the program has, those of segments included.
+  /// The number of events of the program, those of segments included.
   int events() const;
-  /// Where the buffer `value` (a buffer or a subview of one) lies.
+  /// The address of `value` (a buffer or a subview of one).
   ArenaSpan spanOf(Value value) const;
   /// The persistent buffer that holds `what` of `storage`.
   BufferOp shardOf(StorageOp storage, StringRef what) const;
-  /// "fsdp_gather", of no other communicator
+  /// "fsdp_gather", unique among communicators
   std::string communicatorName(StringAttr stream, ArrayAttr over) const;
   /// A communicator over the axes of `storage`, whichever stream it serves.
   int communicatorOver(ArrayAttr axes) const;
@@ -91,8 +90,9 @@ struct ScheduledProgram {
 /// or none.
 Operation *onlyOp(LaunchOp launch);
 
-/// The name of a buffer or subview: that of the buffer, or of the place in the model that the
-/// subview stands for. Whoever asks for many gives the `symbols` of the module, which are indexed.
+/// The name of a buffer or subview: that of the buffer, or of the value in the model that the
+/// subview holds. Callers that query many names pass the `symbols` of the module, which are
+/// indexed.
 std::string bufferName(Value buffer, const SymbolTable *symbols = nullptr);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- ShapeArguments.h - the sizes that the runtime is told ----*- C++ -*-===//
+//===- ShapeArguments.h - size arguments of runtime calls -------*- C++ -*-===//
 
 #ifndef CODEGEN_SHAPEARGUMENTS_H
 #define CODEGEN_SHAPEARGUMENTS_H
@@ -11,8 +11,8 @@ namespace mlir::fsdp {
 /// `shape` as C++: "SoftmaxRows{/*rows=*/8, /*width=*/10}".
 std::string spell(const nn::ShapeArgument &shape, MLIRContext *context);
 
-/// What the runtime's dropout is told of `op`; `first` is the C++ expression of the index in the
-/// whole tensor of this rank's first element.
+/// The arguments of the runtime's dropout for `op`; `first` is the C++ expression of the index in
+/// the whole tensor of this rank's first element.
 std::string dropoutMask(DropoutOp op, std::string first);
 
 } // namespace mlir::fsdp

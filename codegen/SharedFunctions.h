@@ -1,7 +1,6 @@
-//===- SharedFunctions.h - what differs between layers ----------*- C++ -*-===//
-//
-// Layers that do the same are one function, called once for each with a table of what differs:
-// places in the arena, names of launches, numbers of events.
+//===- SharedFunctions.h - one function for equal layers --------*- C++ -*-===//
+// Equal layers share one function, called once for each with a table of the differences: places in
+// the arena, names of launches, numbers of events.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,19 +14,19 @@
 
 namespace mlir::fsdp {
 
-/// How a function spells what may differ between it and another that does the same.
+/// How a function prints the values that may differ between it and an equal one.
 class Spelling {
 public:
-  /// What a field of the table holds for one function.
+  /// The value of a field of the table for one function.
   struct Field {
     std::string type;  ///< "ArenaSpan<float>", "const char *", "int"
     std::string value; ///< "arena::h_0_query", "\"h.0.einsum\"", "3"
     std::string name;  ///< "query", "einsum_name", "event"
   };
 
-  /// As it is.
+  /// As a literal value.
   static Spelling literal() { return Spelling(false); }
-  /// As a numbered field: the texts of functions that do the same are the same.
+  /// As a numbered field: equal functions get equal text.
   static Spelling numbered() { return Spelling(true); }
   /// As `at.name`; `unit` is left out where names begin with it.
   Spelling named(llvm::StringRef unit) const;
@@ -56,7 +55,7 @@ void declareTable(Writer &writer, llvm::StringRef name, llvm::ArrayRef<Spelling:
 void defineTable(Writer &writer, llvm::StringRef type, llvm::StringRef name,
                  llvm::ArrayRef<Spelling::Field> fields);
 
-/// "h.forward" for "h.0.forward": what functions of all layers are called.
+/// "h.forward" for "h.0.forward": the name of the function of all layers.
 std::string sharedName(llvm::StringRef name);
 
 } // namespace mlir::fsdp

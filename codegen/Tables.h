@@ -11,10 +11,10 @@ namespace mlir::fsdp {
 
 /// `enum`s of streams, communicators, axes and storages.
 void emitEnumerators(const ScheduledProgram &program, Writer &writer);
-/// A table that says what the model is, and so may be the same for other meshes.
+/// A table that describes the model, and may be the same for other meshes.
 struct ModelTable {
   std::string text;  ///< its definition
-  std::string place; ///< the namespace where it stands instead: "plans::"; empty: in the host file
+  std::string place; ///< the namespace of its definition: "plans::"; empty: in the host file
   int64_t size = 0;  ///< of the members of a storage: elements
 };
 /// By name: members of each storage, and files of a checkpoint.
@@ -25,8 +25,7 @@ LogicalResult emitModelTables(const ScheduledProgram &program, ModelTables &tabl
 /// `storages[]` with their states and members (runtime/program/Program.h).
 void emitStorages(const ScheduledProgram &program, const Arena &arena, const ModelTables &tables,
                   Writer &writer);
-/// Every other table and `program` itself. `elsewhere` is source beside the writer's that belongs
-/// to the program.
+/// Every other table and `program` itself. `elsewhere` is source of the program in other files.
 void emitProgramTable(const ScheduledProgram &program, const Arena &arena,
                       const EmitOptions &options, const ModelTables &tables, StringRef elsewhere,
                       Writer &writer);

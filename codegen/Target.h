@@ -1,7 +1,6 @@
-//===- Target.h - the words of a target -------------------------*- C++ -*-===//
-//
-// Programs of all targets have the same functions, tables, places, streams, events and names; what
-// they call, and what their kernels look like, stands behind this interface.
+//===- Target.h - the interface of targets ----------------------*- C++ -*-===//
+// Programs of all targets have the same functions, tables, addresses, streams, events and names;
+// their calls and kernels are printed through this interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +14,7 @@
 
 namespace mlir::fsdp {
 
-/// A launch as an emitted function spells it.
+/// A launch in an emitted function.
 struct SpelledLaunch {
   LaunchOp op;
   const Call &call;
@@ -28,10 +27,10 @@ class Target {
 public:
   virtual ~Target() = default;
 
-  /// Refuses what the target's kernels do not compute.
+  /// Rejects ops that the target's kernels do not support.
   virtual LogicalResult check(LaunchOp) const { return success(); }
 
-  /// The function of a launch that calls none of the runtime.
+  /// The generated function of a launch that does not call the runtime.
   virtual FailureOr<KernelFunction> kernel(LaunchOp launch, bool anonymous) const = 0;
 
   // The lines of an action.
@@ -42,11 +41,11 @@ public:
   virtual void record(const SpelledLaunch &launch, const std::string &event,
                       Writer &writer) const = 0;
 
-  // The files. In a program of one file, kernels stand in it before what calls them.
+  // The files. In a program of one file, kernels precede their callers.
   /// The beginning of the host file `file`, which includes `headers` of the program.
   virtual void head(const EmitOptions &options, StringRef file, ArrayRef<std::string> headers,
                     Writer &writer) const = 0;
-  /// What every host file includes of the runtime.
+  /// The headers of the runtime that every host file includes.
   virtual StringRef runtimeHeader() const = 0;
   virtual void includesOfKernels(Writer &writer) const = 0;
   virtual void kernelsInside(const KernelTable &kernels, Writer &writer) const = 0;

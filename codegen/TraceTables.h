@@ -1,4 +1,4 @@
-//===- TraceTables.h - what a trace shows of the plan -----------*- C++ -*-===//
+//===- TraceTables.h - tables of the plan for traces ------------*- C++ -*-===//
 
 #ifndef CODEGEN_TRACETABLES_H
 #define CODEGEN_TRACETABLES_H

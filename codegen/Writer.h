@@ -15,11 +15,11 @@ public:
   /// One line at the present depth; an empty one has no blanks.
   void line(const llvm::Twine &text = "");
   /// `head` item, item, ... `tail`, broken after commas (also those inside an item that is too
-  /// long) where a line would be too long; further lines are indented by four.
+  /// long) where a line would be too long; continuation lines are indented by four.
   void list(llvm::StringRef head, llvm::ArrayRef<std::string> items, llvm::StringRef tail);
   /// A line that ends with an open brace, and what follows one level deeper.
   void open(const llvm::Twine &text);
-  /// The brace that ends it, and what stands behind that.
+  /// The brace that ends it, and the text after it.
   void close(const llvm::Twine &tail = "");
   /// Lines that are complete already, each at the present depth.
   void lines(llvm::StringRef text);

@@ -1,4 +1,4 @@
-//===- PrecompiledHeaders.h - what is precompiled ---------------*- C++ -*-===//
+//===- PrecompiledHeaders.h - precompiled headers ---------------*- C++ -*-===//
 //
 // The headers of MLIR and of the dialects that nearly every file of the compiler includes. They are
 // precompiled once and given to every library of the compiler (see CMakeLists.txt): without that,

@@ -10,9 +10,8 @@ namespace fsdp::dsl {
 
 void ModelBuilder::requireOutside(const std::string &what, Where where) {
   if (isInCheckpoint())
-    throw ModelError(where, what +
-                                " stands in a checkpoint, whose operations are computed twice; put "
-                                "it outside");
+    throw ModelError(
+        where, what + " is in a checkpoint, whose operations are computed twice; move it outside");
 }
 
 bool ModelBuilder::isVisible(const Tensor &tensor) {
@@ -45,7 +44,7 @@ std::vector<Tensor> ModelBuilder::checkpoint(llvm::function_ref<std::vector<Tens
     values.push_back(valueOf(tensor));
   }
   if (values.empty())
-    throw ModelError(where, "the checkpoint returns no tensor; return what is used outside");
+    throw ModelError(where, "the checkpoint returns no tensor; return the tensors used outside");
   ir::YieldOp::create(builder, open.getLoc(), values);
   builder.setInsertionPoint(open);
   auto checkpoint =

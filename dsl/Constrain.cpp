@@ -73,7 +73,7 @@ static SmallVector<Entry> parseEntries(Builder &builder, const std::string &shar
           return !llvm::isAlnum(c) && c != '_' && !llvm::is_contained("?:()", c);
         });
         fail("'" + sharding + "' has '" + part.str() +
-             "', expected '_', or axes joined by '+' and '?' behind them where more may follow" +
+             "', expected '_', or axes joined by '+' and followed by '?' if more may be added" +
              (other == axis.end()
                   ? std::string("; a part of an axis is written as tensor:(1)2")
                   : std::string("; names of axes are letters, digits and '_', and have no '") +

@@ -217,8 +217,8 @@ void Model::checkpointFile(const std::string &name, const std::string &text, Whe
   if (!ir::isCheckpointFileName(name))
     throw ModelError(where,
                      "got the file '" + ir::shownName(name) +
-                         "' for checkpoints, expected a name without '/' that begins with no '.', "
-                         "and none of a checkpoint's own: 'manifest.json' and '*.safetensors'");
+                         "' for checkpoints, expected a name without '/' that does not begin with "
+                         "'.' and is neither 'manifest.json' nor '*.safetensors'");
   NamedAttrList files((*b.module)->getAttrOfType<DictionaryAttr>(ir::checkpointFilesAttrName));
   if (files.set(name, b.builder.getStringAttr(text)))
     throw ModelError(where, "the file '" + name + "' for checkpoints is given twice");

@@ -58,23 +58,23 @@ struct Average {
   Tensor weight; ///< f64, rank 0
 };
 
-/// What a checkpoint keeps for backward besides what it takes and returns.
+/// The values that a checkpoint keeps for backward besides its inputs and results.
 enum class Keep {
   Nothing,
   Contractions, ///< the results of products and of attention
 };
 
-/// Where parameters are declared: a unit (what is gathered together), and a prefix of names
-/// inside it.
+/// A scope for parameters: a unit (the parameters that are gathered together), and a prefix of
+/// names inside it.
 class Scope {
 public:
   /// A parameter called `<prefix>.<name>` of the given shape. `fileShape` is its shape in weight
-  /// files when that joins factors that `shape` keeps apart.
+  /// files if that joins factors that `shape` separates.
   Parameter parameter(const std::string &name, const Shape &shape, Init init,
                       const Shape &fileShape = {}, Where where = Where::here()) const;
   /// The same unit with a longer prefix.
   Scope scope(const std::string &name) const;
-  /// The same, but its parameters stay as they are: they have no gradient and no optimizer state,
+  /// The same, but its parameters are not trained: they have no gradient and no optimizer state,
   /// and are initialized, loaded and exported like the others.
   Scope frozen() const;
 
@@ -97,42 +97,41 @@ public:
   Tensor input(const std::string &name, const Shape &shape,
                ElementType elementType = ElementType::f32, int64_t sampleDim = 0,
                Where where = Where::here());
-  /// A batch (samples, positions) of tokens, i32 below `vocab`, off one long row: sample i is the
+  /// A batch (samples, positions) of tokens, i32 below `vocab`, from one long row: sample i is the
   /// tokens from i * positions on.
   Tensor tokens(const std::string &name, const Shape &shape, int64_t vocab,
                 Where where = Where::here());
-  /// What follows each of these tokens.
+  /// The successor of each of these tokens.
   Tensor targets(const std::string &name, const Shape &shape, int64_t vocab,
                  Where where = Where::here());
 
   /// The unit called `name`, which is also the prefix of its parameters' names.
   Scope unit(const std::string &name) { return unit(name, name); }
-  /// The unit called `name`, its parameters' names beginning with `prefix`, or bare where that is
-  /// empty. What computes with them is named after the unit.
+  /// The unit called `name`, its parameters' names beginning with `prefix`, or without a prefix if
+  /// that is empty. Operations on them are named after the unit.
   Scope unit(const std::string &name, const std::string &prefix);
 
-  /// What `function` returns. Backward keeps little of what it computes, and computes the rest
-  /// again:
+  /// The result of `function`. Backward keeps few of its values and recomputes the rest:
   ///   x = model.checkpoint([&] { return block(x); });
-  /// Inside are operations only; inputs, losses, metrics and other checkpoints stand outside. A
-  /// tensor that is computed inside is used outside only if it is returned.
+  /// The function may contain operations only, not inputs, losses, metrics or other checkpoints. A
+  /// tensor that it computes can be used outside only if it is returned.
   Tensor checkpoint(const std::function<Tensor()> &function, Keep keep = Keep::Nothing,
                     Where where = Where::here());
   std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>()> &function,
                                  Keep keep = Keep::Nothing, Where where = Where::here());
 
-  /// What training minimizes. Once per model.
+  /// The loss that training minimizes. Once per model.
   void loss(const Average &average, Where where = Where::here());
   /// A further number to log under `name`.
   void metric(const std::string &name, const Average &average, Where where = Where::here());
   void optimizer(const Optimizer &optimizer, Where where = Where::here());
-  /// A file that stands beside the weights in every checkpoint, for programs that load them, such
+  /// A file written next to the weights in every checkpoint, for programs that load them, such
   /// as "config.json" for Hugging Face's. Once for each name.
   void checkpointFile(const std::string &name, const std::string &text,
                       Where where = Where::here());
 
-  /// The file that describes the model beside its weights: checkpoints hold it, and weights beside
-  /// which it says something else than the model computes are refused. Once per model.
+  /// The file that describes the model next to its weights: checkpoints contain it, and weights
+  /// whose file differs from the model are refused. Once per model.
   void config(const ModelConfig &config, Where where = Where::here());
 
   /// A constant of rank 0.

@@ -1,6 +1,6 @@
-//===- ModelBuilder.h - a model as IR, for operations and the compiler -------===//
-//
-// What stands behind Model.h, which knows nothing of MLIR. An operation of Operations.h is a call
+//===- ModelBuilder.h - builds the IR of a model ----------------*- C++ -*-===//
+// The implementation of Model.h, which does not include MLIR. An operation of Operations.h is a
+// call
 // of `create`.
 //
 //===----------------------------------------------------------------------===//
@@ -22,24 +22,24 @@ public:
   ModelBuilder(mlir::MLIRContext &context, Where where);
 
   /// Creates an op by `build` in the unit of its operands, names it after them and `what`, and
-  /// verifies it; throws ModelError with the operands' names and shapes and the verifier's words.
+  /// verifies it; throws ModelError with the operands' names and shapes and the verifier's message.
   Tensor create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
                 llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location)> build);
   Tensor read(const Parameter &parameter, Where where);
   /// A constant of rank 0.
   Tensor scalar(double value, ElementType elementType, Where where);
-  /// What `function` returns, computed in an `fsdp.checkpoint`.
+  /// The result of `function`, computed in an `fsdp.checkpoint`.
   std::vector<Tensor> checkpoint(llvm::function_ref<std::vector<Tensor>()> function,
                                  mlir::fsdp::CheckpointPolicy policy, Where where);
   /// Throws ModelError while the function of a checkpoint runs.
   void requireOutside(const std::string &what, Where where);
   /// Throws ModelError for a tensor of a checkpoint that has ended.
   void requireVisible(const std::string &what, const Tensor &tensor, Where where);
-  /// Throws ModelError saying `message` of operation `what` on `operands`.
+  /// Throws ModelError with `message` for operation `what` on `operands`.
   [[noreturn]] static void fail(const std::string &what, llvm::ArrayRef<Tensor> operands,
                                 Where where, const std::string &message);
 
-  /// Throws ModelError where `verify` of `what` fails, with its words.
+  /// Throws ModelError with the message of `verify` of `what` if it fails.
   void check(llvm::function_ref<llvm::LogicalResult()> verify, const std::string &what,
              Where where);
   mlir::Location location(const std::string &name, Where where);

@@ -1,13 +1,12 @@
-//===- ModelConfig.h - a model as files beside weights describe it -*- C++ -*-===//
+//===- ModelConfig.h - the configuration file of a model --------*- C++ -*-===//
 //
 //   ModelConfig config("config.json");
 //   config.add("rope_theta",
 //   theta).option("--rope-theta").implied(10000.0).alias("rope_parameters.rope_theta");
 //   config.note("torch_dtype", "float32");
 //   model.config(config);
-//
-// One description serves both ways: checkpoints hold a file of its entries, and a program refuses
-// weights beside which a file of this name says something else.
+// One description has two uses: checkpoints contain a file of its entries, and a program refuses
+// weights whose file of this name differs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,17 +53,17 @@ public:
     setBy = std::move(name);
     return *this;
   }
-  /// What a file without the entry, or with null, means; without it, a file must have the entry.
+  /// The value of a file without the entry, or with null; without it, a file must have the entry.
   ConfigEntry &implied(ConfigValue value) {
     otherwise = std::move(value);
     return *this;
   }
-  /// Where files have it as well; '.' leads into an object.
+  /// An alternative place of the entry in files; '.' leads into an object.
   ConfigEntry &alias(std::string name) {
     names.push_back(std::move(name));
     return *this;
   }
-  /// A value that means the same.
+  /// An equivalent value.
   ConfigEntry &same(ConfigValue value) {
     equal.push_back(std::move(value));
     return *this;
@@ -86,12 +85,12 @@ class ModelConfig {
 public:
   explicit ModelConfig(std::string file) : file(std::move(file)) {}
 
-  /// An entry that says what the model computes: written, and compared with the file beside the
-  /// weights. References are valid until the next entry.
+  /// An entry that affects what the model computes: written, and compared with the file of weights.
+  /// References are valid until the next entry.
   ConfigEntry &add(const std::string &name, ConfigValue value) {
     return entries.emplace_back(name, std::move(value));
   }
-  /// The same, but not written: what files may ask for and this model does not do.
+  /// The same, but not written: features of files that this model does not have.
   ConfigEntry &require(const std::string &name, ConfigValue value) {
     ConfigEntry &entry = add(name, value).implied(value);
     entry.written = false;

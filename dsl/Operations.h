@@ -1,4 +1,4 @@
-//===- Operations.h - what a model computes ---------------------*- C++ -*-===//
+//===- Operations.h - the operations of a model -----------------*- C++ -*-===//
 //
 // Operands of an operation have one element type; shapes are equal, or the shorter
 // is the trailing part of the longer and is repeated along its leading dimensions.
@@ -15,15 +15,16 @@
 
 namespace fsdp::dsl {
 
-/// Sizes of names that the shapes do not tell.
+/// Sizes of names that the shapes do not determine.
 using Sizes = std::map<std::string, int64_t>;
 
 // Structured operations, in the notation of einsum and einops.
 
-/// einsum("bsd,df->bsf", x, w): one letter per dimension, summed over what the result lacks.
+/// einsum("bsd,df->bsf", x, w): one letter per dimension, summed over the letters that the result
+/// lacks.
 Tensor einsum(const std::string &notation, Located lhs, Located rhs);
-/// rearrange("b s (h d) -> b h s d", x, {{"h", 12}}): reshape and transpose. `sizes` has all that
-/// do not follow from the shape of the input and one another.
+/// rearrange("b s (h d) -> b h s d", x, {{"h", 12}}): reshape and transpose. `sizes` has the sizes
+/// that do not follow from the shape of the input and one another.
 Tensor rearrange(const std::string &notation, Located input, const Sizes &sizes = {});
 /// repeat("d -> b s d", x, {{"b", 8}, {"s", 16}}): broadcast along new dimensions.
 Tensor repeat(const std::string &notation, Located input, const Sizes &sizes);
@@ -72,7 +73,7 @@ Tensor greater(Located lhs, Located rhs);
 /// `yes` where `condition` is not 0, else `no`.
 Tensor select(Located condition, Located yes, Located no);
 
-/// x * P(X <= x) of a standard normal X: by the approximation with a tanh, and exactly.
+/// x * P(X <= x) for a standard normal X: by the approximation with a tanh, and exactly.
 Tensor gelu(Located input);
 Tensor geluErf(Located input);
 /// x / (1 + exp(-x)).
@@ -107,15 +108,16 @@ Tensor embedding(Located table, Located ids);
 // Regularization.
 
 /// In training, `rate` of the elements become 0, drawn anew in each step, and the others grow by
-/// 1 / (1 - rate); in evaluation, and where `rate` is 0, the input itself. Draws go by `name`,
-/// which no other dropout of the model may have; by default it is that of the operation,
+/// 1 / (1 - rate); in evaluation, and where `rate` is 0, the input itself. Draws are a function of
+/// `name`, which must be unique among the dropouts of the model; by default it is that of the
+/// operation,
 /// `fc1.dropout`.
 Tensor dropout(Located input, double rate, const std::string &name = "");
 
 // Attention.
 
 struct AttentionOptions {
-  /// A query sees no key after its own position. The last query stands at the last key: with fewer
+  /// A query sees no key after its own position. The last query is at the last key: with fewer
   /// queries than keys, query t sees the keys 0 to t + keys - queries.
   bool causal = true;
   /// Of the products of queries and keys; 1 / sqrt(width) by default.
@@ -123,15 +125,15 @@ struct AttentionOptions {
 };
 
 /// Softmax attention of `q` (batch, heads, queries, width) to `k` and `v` (batch, groups, keys,
-/// width); each group of keys and values serves as many heads as there are heads for a group.
+/// width); each group of keys and values serves heads / groups heads.
 Tensor attention(Located q, Located k, Located v, const AttentionOptions &options = {});
-/// The same with the dimensions in another order, "b t h d" as a projection leaves them: batch,
+/// The same with the dimensions in another order, "b t h d" as a projection produces them: batch,
 /// positions, heads and, always last, width.
 Tensor attention(const std::string &order, Located q, Located k, Located v,
                  const AttentionOptions &options = {});
 /// The same where one tensor holds queries, keys and values, 0 to 2 along n: "b t n h d".
 Tensor attention(const std::string &order, Located qkv, const AttentionOptions &options = {});
-/// `input` (..., positions, width) with the pairs i and i + width/2 of each row turned by
+/// `input` (..., positions, width) with the pairs i and i + width/2 of each row rotated by
 /// position * theta^(-2 i / width).
 Tensor rope(Located input, double theta = 10000);
 /// The same where the positions are dimension t of the order, such as "b t h d".
@@ -139,13 +141,13 @@ Tensor rope(const std::string &order, Located input, double theta = 10000);
 
 // Shardings.
 
-/// `input` itself, asked to be split over axes of the mesh: an entry for each dimension, `_` for an
-/// unsharded one, axes joined by `+` major to minor, `+?` (or `?` alone) behind them where
-/// propagation may add more: constrain(h, "?,_,tensor"). A part of an axis may stand for an axis:
-/// `tensor:(2)4` is the 4 of its positions that follow the first 2. Axes that the mesh of a
-/// compilation lacks, or that have size 1 there, split nothing. Constraints of `priority` 0 reach
-/// the whole model before those of priority 1, and so on. Throws ModelError for an axis that is
-/// named twice, for parts that overlap and for another number of entries than dimensions.
+/// `input` itself, with a requested split over axes of the mesh: an entry for each dimension, `_`
+/// for an unsharded one, axes joined by `+` major to minor, `+?` (or `?` alone) at the end if
+/// propagation may add more: constrain(h, "?,_,tensor"). A part of an axis is also allowed:
+/// `tensor:(2)4` is the 4 positions after the first 2. Axes that the mesh of a compilation lacks,
+/// or that have size 1 there, split nothing. Constraints of `priority` 0 reach the whole model
+/// before those of priority 1, and so on. Throws ModelError for an axis that is named twice, for
+/// parts that overlap and for another number of entries than dimensions.
 Tensor constrain(Located input, const std::string &sharding, int64_t priority = 0);
 
 // Numbers of a step.

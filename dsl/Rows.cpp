@@ -24,7 +24,7 @@ static RankedTensorType resized(const std::string &what, const std::vector<Tenso
     ModelBuilder::fail(what, operands, where,
                        "expected a dimension below " + std::to_string(type.getRank()));
   if (size < 0)
-    ModelBuilder::fail(what, operands, where, "expected a size that is not negative");
+    ModelBuilder::fail(what, operands, where, "expected a non-negative size");
   Shape shape(type.getShape());
   shape[dim] = size;
   return type.clone(ArrayRef<int64_t>(shape));
@@ -63,7 +63,7 @@ Tensor concat(const std::vector<Tensor> &inputs, int64_t dim, Where where) {
 
 Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where) {
   if (inputs.empty())
-    throw ModelError(where, "concat got no tensors: expected at least one tensor to join");
+    throw ModelError(where, "concat got no tensors: expected at least one tensor");
   std::string what = "concat along dimension " + std::to_string(dim);
   std::vector<Tensor> operands;
   SmallVector<Value> values;

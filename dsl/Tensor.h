@@ -16,7 +16,7 @@ using Shape = std::vector<int64_t>;
 
 enum class ElementType { f32, f64, i32, i64 };
 
-/// The place in the model's source that an operation was written at.
+/// The source location of an operation in the model.
 struct Where {
   const char *file;
   int line;
@@ -26,8 +26,8 @@ struct Where {
   }
 };
 
-/// A mistake in a model: `FILE:LINE: error: ...` of the author's source, with the names
-/// of the operands, what was got and what was expected.
+/// An error in a model: `FILE:LINE: error: ...` of the author's source, with the names of the
+/// operands, the actual and the expected.
 class ModelError : public std::runtime_error {
 public:
   ModelError(Where where, const std::string &message)
@@ -35,14 +35,14 @@ public:
                            ": error: " + message) {}
 };
 
-/// Where a value comes from, and what operations on it belong to: a unit, and the scopes inside it.
+/// The origin of a value, and of operations on it: a unit, and the scopes inside it.
 /// Both are empty for inputs and numbers.
 struct Origin {
   std::string unit; ///< `h.0`
   std::string path; ///< prefix of the names of operations, the unit's name first: `h.0.attn`
 };
 
-/// A value of the model's step: a tensor that exists once, on one imaginary device. Cheap to
+/// A value of the model's step: a tensor that exists once, on a single imagined device. Cheap to
 /// copy.
 class Tensor {
 public:
@@ -51,8 +51,7 @@ public:
   Shape shape() const;
   int64_t size(int64_t dim) const { return shape().at(dim); }
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
-  /// What the value is called in messages: an input's or parameter's name, or the
-  /// operation that made it.
+  /// The name of the value in messages: an input's or parameter's name, or that of its operation.
   const std::string &name() const { return label; }
 
 private:
@@ -72,11 +71,11 @@ public:
   const std::string &name() const { return label; }
   const Shape &shape() const { return sizes; }
 
-  /// Asks for it to be split in compute: an entry for each dimension, `_` for a whole one, else
+  /// Requests a split in compute: an entry for each dimension, `_` for a whole one, else
   /// axes of the mesh joined by `+`, as in w.split("_,tensor"). Axes that the mesh of a compilation
   /// lacks split nothing, so one model serves all meshes. The splits of other parameters and of
   /// values follow (docs/sharding.md). Errors: ModelError for another number of entries, an axis
-  /// named twice, what is no name.
+  /// named twice, a malformed name.
   Parameter split(const std::string &sharding, Where where = Where::here()) const;
 
 private:
@@ -89,8 +88,8 @@ private:
   Origin origin;
 };
 
-/// An operand together with the place it was written at: what operations take, so that even
-/// `a + b` knows its source line.
+/// An operand together with its source location: operations take it, so that even `a + b` has a
+/// source line.
 struct Located {
   Located(const Tensor &tensor, Where where = Where::here());
   Located(const Parameter &parameter, Where where = Where::here());

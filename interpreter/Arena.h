@@ -8,9 +8,9 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// Byte-addressed memory that remembers what was written where. An element occupies its bytes but
-/// keeps its value in double, so that numerics stay exact; reading bytes that hold no whole element
-/// of the wanted size, or one that was written as part of another buffer, is noticed.
+/// Byte-addressed memory that tracks the elements written to it. An element occupies its bytes but
+/// keeps its value in double, so that numerics stay exact; it detects reads of bytes that hold no
+/// whole element of the requested size, or one that was written as part of another buffer.
 class Arena {
 public:
   explicit Arena(int64_t bytes = 0) : values(bytes), widths(bytes, 0), owners(bytes, 0) {}
@@ -27,7 +27,7 @@ public:
   /// The tensor at `offset`; on failure the first byte that holds no such element of `owner`.
   Tensor read(int64_t offset, RankedTensorType type, uint64_t owner,
               std::optional<int64_t> &unready) const;
-  /// Forgets what stands in [begin, end).
+  /// Erases the contents of [begin, end).
   void poison(int64_t begin, int64_t end);
 
 private:

@@ -15,8 +15,8 @@ LogicalResult DataSet::add(Location location, StringRef name, const Tensor &tens
                                << "must count them";
   if (!inputs.empty() && shape.front() != samples)
     return emitError(location) << "input '" << name << "' has " << shape.front()
-                               << " samples, expected " << samples << " as input '"
-                               << inputs.begin()->first << "' has";
+                               << " samples, expected " << samples << " as in input '"
+                               << inputs.begin()->first << "'";
   samples = shape.front();
   inputs[name.str()] = tensor;
   return success();

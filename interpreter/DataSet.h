@@ -1,4 +1,4 @@
-//===- DataSet.h - samples and the order in which steps take them *- C++ -*===//
+//===- DataSet.h - samples and their order in steps -------------*- C++ -*-===//
 
 #ifndef INTERPRETER_DATASET_H
 #define INTERPRETER_DATASET_H
@@ -10,8 +10,8 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// Which samples an input takes: those of the batch of step `step` (from 0); where a batch is cut
-/// in parts, part number `part` of it.
+/// The samples of an input: those of the batch of step `step` (from 0); if a batch is split in
+/// parts, part number `part` of it.
 struct BatchPosition {
   int64_t step = 0, part = 0;
 };
@@ -24,11 +24,11 @@ struct Shard {
 /// One tensor per input, whose first dimension counts the samples.
 class DataSet {
 public:
-  /// Adds an input; fails, emitting at `location`, where it has another number of samples than
-  /// those before.
+  /// Adds an input; fails, emitting at `location`, if its number of samples differs from those
+  /// before.
   LogicalResult add(Location location, StringRef name, const Tensor &samples);
 
-  /// The part of the batch of step s = `batch.step` that `input` stands for: samples [s*B,
+  /// The part of the batch of step s = `batch.step` that `input` denotes: samples [s*B,
   /// (s+1)*B) of the global batch size B, wrapping at the end; of these the rank at `shard.index`
   /// along the axes of the input takes [index*n, (index+1)*n), n = ceil(B / shard.count). An input
   /// with `microbatches` = K takes of them part m = `batch.part` modulo K, [m*p, (m+1)*p), p being

@@ -1,8 +1,8 @@
 //===- Draws.h - random numbers that are functions --------------*- C++ -*-===//
 //
 // Counter-based random numbers (Philox4x32-10; Salmon, Moraes, Dror, Shaw: "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011), drawn exactly as the runtime of generated programs draws
-// them, of which this is a copy: neither may include the other.
+// numbers: as easy as 1, 2, 3", SC 2011), equal to those of the runtime of generated programs, of
+// which this is a copy: neither may include the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ private:
   uint64_t key, step;
 };
 
-/// The result of `op` on `input` with these draws, on the rank whose index over some axes is what
-/// `rankIndex` says, in microbatch number `microbatch` of the step.
+/// The result of `op` on `input` with these draws, on the rank whose index over some axes is given
+/// by `rankIndex`, in microbatch number `microbatch` of the step.
 Tensor drop(DropoutOp op, Numerics numerics, const Draws &draws, const Tensor &input,
             int64_t microbatch, llvm::function_ref<int64_t(ArrayRef<StringAttr>)> rankIndex);
 

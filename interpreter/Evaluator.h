@@ -1,7 +1,6 @@
-//===- Evaluator.h - what pure ops compute, slowly and obviously *- C++ -*-===//
-//
-// The meaning of every op of `nn`, `arith`, `math` on tensors, and of the pure ops of `fsdp` that
-// need to know nothing of ranks. An op is compiled once into a kernel (indices worked out from its
+//===- Evaluator.h - reference implementations of pure ops ------*- C++ -*-===//
+// The semantics of every op of `nn`, `arith`, `math` on tensors, and of the pure ops of `fsdp` that
+// do not depend on ranks. An op is compiled once into a kernel (with indices computed from its
 // notation) that may run many times, once for each simulated rank and step.
 //
 //===----------------------------------------------------------------------===//
@@ -34,14 +33,14 @@ FailureOr<SmallVector<Tensor>> evaluate(Block &block, ArrayRef<Tensor> arguments
 
 namespace detail {
 /// The numerics of the op `op` in the body of an nn.fused that is computed with `numerics`: 16-bit
-/// floats are held in f32, but for a product, which is rounded as if it had been stored.
+/// floats are held in f32, except a product, which is rounded as if it were stored.
 Numerics numericsInside(Operation *op, Numerics numerics);
 /// Rounds the results of an nn.fused that is computed with `numerics`, as they are stored.
 void roundStored(MutableArrayRef<Tensor> results, Numerics numerics);
 
 /// The kernel of an op of `arith` or `math`; null where the op is unknown.
 Kernel compileElementwise(Operation *op, Numerics numerics);
-/// The kernel of an op of `nn` but nn.fused; null where the op is unknown.
+/// The kernel of an op of `nn` except nn.fused; null if the op is unknown.
 Kernel compileCompute(Operation *op, Numerics numerics);
 /// Parts of it: softmax and norms; attention and rotary positions; lookups, slices and joins.
 Kernel compileNorm(Operation *op, Numerics numerics);

@@ -150,8 +150,9 @@ LogicalResult LocalMachine::checkAllReceived() {
   for (auto &[ends, sent] : underWay)
     if (!sent.empty())
       return sent.front().op->emitError()
-             << "what rank " << std::get<1>(ends) << " sends here is not received by rank "
-             << std::get<2>(ends) << ": it ends the step without another 'fsdp.receive' for it";
+             << "rank " << std::get<2>(ends) << " does not receive the value that rank "
+             << std::get<1>(ends)
+             << " sends here: it ends the step without a matching 'fsdp.receive'";
   return success();
 }
 
@@ -205,7 +206,7 @@ LogicalResult LocalMachine::reportNoProgress(ArrayRef<Cursor> cursors) {
     Operation *op = cursor.waitsAt();
     Diagnostic &note = diagnostic.attachNote(op ? op->getLoc() : module.getLoc()) << reasons;
     if (op)
-      note << (isTransfer(op) ? ", for " : ", to meet ") << describeWait(op, rank);
+      note << (isTransfer(op) ? ", for " : ", with ") << describeWait(op, rank);
   }
   return diagnostic;
 }

@@ -1,8 +1,8 @@
 //===- Machine.h - run modules of any phase on simulated ranks --*- C++ -*-===//
 //
 // One interface, three machines: the global phase runs as one device, the local phase as N ranks
-// that meet at collectives, the scheduled phase as N ranks with streams and an arena. All three
-// must leave the same parameters and outputs behind.
+// with collectives, the scheduled phase as N ranks with streams and an arena. All three must
+// produce the same parameters and outputs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,20 +21,20 @@ namespace mlir::fsdp::interpreter {
 
 struct MachineOptions {
   Numerics numerics = Numerics::exact;
-  /// Of initial values, of draws, and of the order in which streams run.
+  /// The seed of initial values, of draws, and of the order in which streams run.
   uint64_t seed = 0;
-  /// Where falling learning rates end.
+  /// The step at which falling learning rates end.
   int64_t totalSteps = 1;
   /// Replaces the base rate of the optimizer.
   std::optional<double> learningRate;
-  /// How many samples of a batch count in a segment that evaluates, all where it holds fewer.
+  /// The number of samples of a batch that count in a segment that evaluates; all if it has fewer.
   int64_t samples = std::numeric_limits<int64_t>::max();
-  /// Fills what no result may depend on with NaN (padding of shards) or with another sample
-  /// (padding of batches).
+  /// Fills the data that no result may depend on with NaN (padding of shards) or with another
+  /// sample (padding of batches).
   bool poison = true;
 };
 
-/// What changes from step to step and is no tensor of the model.
+/// The state that changes from step to step and is not a tensor of the model.
 struct StepState {
   int64_t step = 0;       ///< steps finished
   int64_t updates = 0;    ///< steps whose update was applied
@@ -42,36 +42,36 @@ struct StepState {
   int64_t microbatch = 0; ///< of the step, the one being performed
 };
 
-/// What a step logs, by name.
+/// The log of a step, by name.
 using Outputs = std::map<std::string, Tensor>;
 
 class Machine {
 public:
   /// The machine for the phase of `module`, parameters initialized by seed. Fails, emitting
-  /// diagnostics, where an op has no meaning in that phase. The module must outlive the machine.
+  /// diagnostics, if an op has no semantics in that phase. The module must outlive the machine.
   static FailureOr<std::unique_ptr<Machine>> create(ModuleOp module, const MachineOptions &options);
   virtual ~Machine() = default;
 
-  /// Runs one step or walk on the batch of the current step, until its outputs are there. What does
-  /// not lead to them may go on behind the runs that follow, as segments allow: `data` must live
-  /// until `finish`. Fails, emitting diagnostics, where inputs do not fit, ranks do not meet,
-  /// launches race, or ranks log different outputs.
+  /// Runs one step or walk on the batch of the current step, until its outputs are available. Other
+  /// work may continue during the next runs, as segments allow: `data` must live until `finish`.
+  /// Fails, emitting diagnostics, if inputs do not fit, ranks issue different collectives, launches
+  /// race, or ranks log different outputs.
   virtual FailureOr<Outputs> run(StringRef walk, const DataSet &data) = 0;
-  /// Runs what is still under way to its end.
+  /// Completes all work in flight.
   virtual LogicalResult finish() { return success(); }
 
   /// The whole value of a parameter (`what` = "parameter") or of one of its optimizer states, once
-  /// all is finished. Fails where replicas on different ranks differ.
+  /// all work is finished. Fails if replicas on different ranks differ.
   virtual FailureOr<Tensor> get(StringRef parameter, StringRef what) = 0;
   /// Replaces it on every rank. `value` has the type of the parameter.
   virtual LogicalResult set(StringRef parameter, StringRef what, const Tensor &value) = 0;
 
-  /// The names of what can be run, in the order of the text: the steps of the global phase, else
+  /// The names that can be run, in the order of the text: the steps of the global phase, else
   /// the walks, or the segments of programs without walks.
   ArrayRef<std::string> getWalks() const { return walks; }
   /// The names of the optimizer states that are kept.
   ArrayRef<std::string> getStates() const { return states; }
-  /// As the last run left it, once it is finished.
+  /// The state after the last run, once it is finished.
   const StepState &getStepState() const { return stepState; }
 
 protected:

@@ -8,11 +8,11 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// The rate of the step after `state`, as `fsdp.learning_rate` documents it.
+/// The rate of the step after `state`, as documented at `fsdp.learning_rate`.
 double learningRate(OptimizerAttr optimizer, const StepState &state, const MachineOptions &options);
 
-/// What an update needs besides tensors. `decays(i)` says whether weight decay applies to element
-/// i.
+/// The inputs of an update besides tensors. `decays(i)`: whether weight decay applies to
+/// element i.
 struct Update {
   OptimizerAttr optimizer;
   double lr, scale;

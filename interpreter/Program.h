@@ -24,11 +24,11 @@ struct RankContext {
   BatchPosition batch;
   StepState stepState;
   Outputs outputs;
-  /// Tensors that stay from step to step, by name and "parameter" or state.
+  /// Tensors that persist from step to step, by name and "parameter" or state.
   std::map<std::pair<std::string, std::string>, Tensor> kept;
 };
 
-/// What one op does on one rank. Fails, emitting on the op, for bad input.
+/// Executes one op on one rank. Fails, emitting on the op, for bad input.
 using RankKernel =
     std::function<LogicalResult(RankContext &, ArrayRef<Tensor>, MutableArrayRef<Tensor>)>;
 
@@ -47,14 +47,14 @@ struct CompiledBlock {
   /// The operands of the terminator, if there is one.
   SmallVector<unsigned> yielded;
 
-  /// `numericsOf` says how each op is computed.
+  /// `numericsOf` gives the numerics of each op.
   static FailureOr<CompiledBlock> compile(Block &block,
                                           llvm::function_ref<Numerics(Operation *)> numericsOf);
   static FailureOr<CompiledBlock> compile(Block &block, Numerics numerics) {
     return compile(block, [=](Operation *) { return numerics; });
   }
 
-  /// Runs the instruction, which is no collective.
+  /// Runs the instruction, which must not be a collective.
   static LogicalResult run(const Instruction &instruction, RankContext &context,
                            MutableArrayRef<Tensor> values);
   /// Copies of the operands of the instruction.
@@ -65,7 +65,7 @@ struct CompiledBlock {
 void performCollective(Operation *op, ArrayRef<Tensor> operands, MutableArrayRef<Tensor> results,
                        Numerics numerics);
 
-/// A description of `op` that must be equal on all ranks that meet: what, types, axes.
+/// A description of `op` that must be equal on all ranks of a collective: op, types, axes.
 std::string signatureOf(Operation *op);
 
 namespace detail {

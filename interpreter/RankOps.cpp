@@ -291,7 +291,7 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
             found = context.kept.try_emplace(key, Tensor(type)).first;
           if (found == context.kept.end())
             return CarryLoadOp(load).emitOpError()
-                   << "loads '" << key.first << "', in which nothing has been stored";
+                   << "loads '" << key.first << "' before a value is stored in it";
           out[0] = found->second;
           return success();
         };

@@ -255,10 +255,10 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
       continue;
     LaunchOp op = launch.op;
     BufferOp buffer = in.buffer;
-    return op.emitOpError() << "'" << op.getName() << "' on rank " << rank << " reads byte "
-                            << *unready - in.begin << " of buffer '" << buffer.getName()
-                            << "', which holds no value then: it was not written yet, or has been "
-                               "overwritten";
+    return op.emitOpError()
+           << "'" << op.getName() << "' on rank " << rank << " reads byte " << *unready - in.begin
+           << " of buffer '" << buffer.getName()
+           << "', which holds no value at that point: it was not written, or was overwritten";
   }
   for (const BufferRange &out : launch.outs)
     arenas[rank].poison(out.begin, out.end);
@@ -400,7 +400,7 @@ LogicalResult ScheduledMachine::reportNoProgress() {
         continue;
       LaunchOp op = issued->launch->op;
       if (!diagnostic)
-        diagnostic.emplace(op.emitOpError() << "'" << op.getName() << "': no rank can go on");
+        diagnostic.emplace(op.emitOpError() << "'" << op.getName() << "': no rank can continue");
       Diagnostic &note = diagnostic->attachNote(op.getLoc());
       note << "rank " << rank << ", stream '" << streams[stream] << "': '" << op.getName() << "' ";
       if (issued->inFlight) {

@@ -219,7 +219,7 @@ std::string ShardedMachine::describeWait(Operation *op, int64_t rank) {
   if (isTransfer(op)) {
     bool sends = cast<CollectiveOpInterface>(op).getGiven() != nullptr;
     os << "rank " << *peerOf(op, rank)
-       << (sends ? ", which is to receive it" : ", which is to send it");
+       << (sends ? ", which must receive it" : ", which must send it");
     return text;
   }
   os << "ranks [";

@@ -1,4 +1,4 @@
-//===- ShardedMachine.h - what local and scheduled machines share *- C++ -*-==//
+//===- ShardedMachine.h - base of machines with ranks -----------*- C++ -*-===//
 
 #ifndef INTERPRETER_SHARDEDMACHINE_H
 #define INTERPRETER_SHARDEDMACHINE_H
@@ -23,18 +23,18 @@ protected:
   /// Finds the programs, which rank runs which, the segments, the walks, the storages and their
   /// states.
   LogicalResult collectPrograms();
-  /// Runs a walk of every rank's program until its outputs are there; `runs` are the numbers of its
-  /// segments, by program.
+  /// Runs a walk of every rank's program until its outputs are available; `runs` are the numbers of
+  /// its segments, by program.
   virtual LogicalResult runRanks(ArrayRef<SmallVector<size_t>> runs) = 0;
-  /// Runs what is still under way to its end.
+  /// Completes all work in flight.
   virtual LogicalResult drain() { return success(); }
-  /// What `rank` keeps of a storage; a null tensor before it is first set.
+  /// The tensor of `rank` of a storage; null before it is first set.
   virtual const Tensor &shard(int64_t rank, StringRef storage, StringRef what) = 0;
   virtual void setShard(int64_t rank, StringRef storage, StringRef what, const Tensor &value) = 0;
 
-  /// The ranks that `rank` meets at the collective `op`.
+  /// The group of `rank` at the collective `op`.
   ArrayRef<int64_t> groupOf(Operation *op, int64_t rank);
-  /// True if all ranks of a group may meet in these two: they run over the same axes, and neither
+  /// True if these two can be one collective of a group: they run over the same axes, and neither
   /// is a transfer.
   static bool mayMeet(Operation *op, Operation *other);
   static bool isTransfer(Operation *op) {
@@ -43,13 +43,13 @@ protected:
   /// The rank that `rank` sends to, or receives from, in the transfer `op`; none where there is no
   /// such rank.
   std::optional<int64_t> peerOf(Operation *op, int64_t rank);
-  /// Fails, naming both ops, unless `receiver` takes in `receive` what `sender` gives in `send`.
+  /// Fails, naming both ops, unless `receive` on `receiver` has the type of `send` on `sender`.
   LogicalResult checkTransfer(int64_t sender, Operation *send, int64_t receiver,
                               Operation *receive);
-  /// Whom `rank` waits for in `op`: "ranks [0, 1]", "rank 1, which is to receive".
+  /// The ranks that `rank` waits for in `op`: "ranks [0, 1]", "rank 1, which must receive it".
   std::string describeWait(Operation *op, int64_t rank);
 
-  /// Fails, naming both ops, unless two ranks that meet do the same.
+  /// Fails, naming both ops, unless two ranks of a collective issue the same one.
   LogicalResult checkSame(int64_t rank, Operation *op, int64_t otherRank, Operation *other);
 
   MeshAttr mesh;
@@ -61,10 +61,10 @@ protected:
   std::vector<StorageLayout> storages;
 
 private:
-  /// What is run under one name.
+  /// The walk of one name.
   struct WalkRuns {
     bool evaluates = false, drains = false;
-    std::vector<int64_t> advances;              ///< how many steps each program finishes
+    std::vector<int64_t> advances;              ///< number of steps that each program finishes
     std::vector<SmallVector<size_t>> ofProgram; ///< numbers of segments, each as often as it runs
   };
   WalkRuns &addWalk(StringRef name);
@@ -73,8 +73,8 @@ private:
   FailureOr<std::pair<const StorageLayout *, const StorageLayout::Member *>>
   find(StringRef parameter);
   FailureOr<Outputs> joinOutputs();
-  /// Performs the updates that the last step has left for the next one, as the driver does before
-  /// anything looks at parameters.
+  /// Performs the updates that the last step left to the next one, as the driver does before
+  /// parameters are read.
   LogicalResult performDeferred();
 
   std::vector<WalkRuns> walkRuns; ///< as `walks`

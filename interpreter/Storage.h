@@ -1,4 +1,4 @@
-//===- Storage.h - whole tensors and the shards that ranks keep -*- C++ -*-===//
+//===- Storage.h - whole tensors and the shards of ranks --------*- C++ -*-===//
 
 #ifndef INTERPRETER_STORAGE_H
 #define INTERPRETER_STORAGE_H
@@ -8,7 +8,7 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// How a storage is cut: which element of which member stands where in the shard of a rank.
+/// The partition of a storage: the element and member of each place in the shard of a rank.
 class StorageLayout {
 public:
   explicit StorageLayout(StorageOp storage);
@@ -26,11 +26,11 @@ public:
   using Visit = llvm::function_ref<void(int64_t, int64_t)>;
   using VisitPadding = llvm::function_ref<void(int64_t)>;
   /// Calls `fn(element of the shard, element of the member)` for each element of `member` that
-  /// `rank` of `mesh` holds, and `padding(element of the shard)` for what it holds of the padding
-  /// in the member.
+  /// `rank` of `mesh` holds, and `padding(element of the shard)` for its part of the padding in the
+  /// member.
   void forEach(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
                VisitPadding padding = nullptr) const;
-  /// The same for the copy of all that the rank computes with.
+  /// The same for the copy of everything that the rank computes with.
   void forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
                      VisitPadding padding = nullptr) const;
 

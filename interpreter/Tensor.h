@@ -10,9 +10,9 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// How floats are computed: `exact` in double whatever the types say; `typed` rounds each result
-/// to its element type and accumulates as the documentation of the op says; `kernel` is `typed`
-/// inside of a kernel, where 16-bit floats are held in f32.
+/// How floats are computed: `exact` in double for all types; `typed` rounds each result to its
+/// element type and accumulates as documented at the op; `kernel` is `typed` inside a kernel, where
+/// 16-bit floats are held in f32.
 enum class Numerics { exact, typed, kernel };
 
 /// One element: `f` of a float tensor, `i` of an integer tensor (sign-extended; i1 is 0 or 1).
@@ -29,7 +29,7 @@ public:
   explicit Tensor(RankedTensorType type);
   static Tensor splat(RankedTensorType type, double value);
   static Tensor fromAttribute(DenseElementsAttr attribute);
-  /// What stands where no value may be read: NaN, or an integer that no program uses.
+  /// The contents of places that must not be read: NaN, or an integer that no program uses.
   static Tensor poison(RankedTensorType type);
   static Element poisonElement(bool isFloat);
 
@@ -62,8 +62,8 @@ private:
 /// `value` rounded to the float type `type` (nearest, ties to even).
 double roundTo(double value, Type type);
 
-/// `value` without its fraction as a 64-bit integer: the nearest one where it is outside of their
-/// range, 0 where it is no number.
+/// `value` without its fraction as a 64-bit integer: the nearest one if it is outside their range,
+/// 0 if it is NaN.
 int64_t truncate(double value);
 
 /// The low bits of `value` as an integer of `type`: sign-extended, i1 as 0 or 1.

@@ -20,8 +20,9 @@ FailureOr<ArenaLayout> ArenaLayout::compute(ProgramOp program) {
     int64_t begin = layout.size;
     if (planned) {
       if (!buffer.getOffset())
-        return buffer.emitOpError() << "'" << buffer.getName() << "' has no offset, though others "
-                                    << "have; plan the memory of the whole program";
+        return buffer.emitOpError() << "'" << buffer.getName()
+                                    << "' has no offset, but other buffers have one; plan the "
+                                       "memory of the whole program";
       begin = *buffer.getOffset();
       if (program.getArena() && begin + bytes > static_cast<int64_t>(*program.getArena()))
         return buffer.emitOpError()

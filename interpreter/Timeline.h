@@ -1,4 +1,4 @@
-//===- Timeline.h - launches of a segment, ready to be simulated *- C++ -*-===//
+//===- Timeline.h - launches of a segment for simulation --------*- C++ -*-===//
 
 #ifndef INTERPRETER_TIMELINE_H
 #define INTERPRETER_TIMELINE_H
@@ -8,7 +8,7 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// Bytes [begin, end) of the arena, and the tensor that stands there.
+/// Bytes [begin, end) of the arena, and the tensor in them.
 struct BufferRange {
   int64_t begin = 0, end = 0;
   RankedTensorType type;
@@ -19,8 +19,8 @@ struct BufferRange {
   bool overlaps(const BufferRange &other) const { return begin < other.end && other.begin < end; }
 };
 
-/// Where every buffer and subview of a program lies. Buffers with offsets lie there; where memory
-/// is not planned yet, every buffer gets bytes of its own.
+/// The addresses of all buffers and subviews of a program: their offsets, or separate bytes for
+/// every buffer if memory is not planned yet.
 class ArenaLayout {
 public:
   /// Fails, emitting on the buffer, where only some buffers have offsets or one lies outside the
@@ -49,8 +49,8 @@ struct CompiledLaunch {
   SmallVector<unsigned> waits;           ///< numbers of launches of the same segment
   SmallVector<unsigned> awaits, records; ///< numbers of events
   SmallVector<BufferRange> ins, outs;
-  /// The buffer of the step state, if the body uses it, what it touches of it, and whether it
-  /// writes the state.
+  /// The buffer of the step state, if the body uses it, the accesses to it, and whether it writes
+  /// the state.
   std::optional<BufferRange> stepState;
   StepStateAccess stateAccess;
   bool writesStepState = false;
@@ -61,7 +61,7 @@ struct CompiledLaunch {
 
 /// A segment of a program in the scheduled phase.
 struct Timeline {
-  SegmentOp segment; ///< null where the program has none of the name
+  SegmentOp segment; ///< null if the program has none of the name
   std::vector<CompiledLaunch> launches;
   bool loadsInputs = false;
   /// All of its launches end before the next segment is issued.

@@ -1,7 +1,7 @@
 //===- CountOption.h - a pass option that counts something ------*- C++ -*-===//
 //
-// LLVM's own parser of integers takes 010 for 8 and 0x10 for 16; options of passes take numbers as
-// the command lines of the compiler and of its programs do.
+// LLVM's own parser of integers takes 010 for 8 and 0x10 for 16; options of passes parse numbers
+// like the command lines of the compiler and of its programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ template <int64_t least, int64_t most> struct BoundedCount {
 
 using Count = BoundedCount<0, INT64_MAX>;
 using PositiveCount = BoundedCount<1, INT64_MAX>;
-/// How many microbatches a step has.
+/// The number of microbatches of a step.
 using Microbatches = BoundedCount<1, kMostMicrobatches>;
 
 template <int64_t least, int64_t most>

@@ -8,12 +8,12 @@
 
 namespace mlir::fsdp {
 
-/// The name that `location` carries, empty where it has none; of several fused ones the last,
-/// which is where the value is complete.
+/// The name in `location`, empty if it has none; of several fused names the last, where the value
+/// is complete.
 std::string getLocationName(Location location);
 
-/// "fc1.relu" for elementwise work, "fc1.flat all_gather" for everything that has a kind of its
-/// own; the kind alone where the location has no name.
+/// "fc1.relu" for elementwise work, "fc1.flat all_gather" for other work with its kind; the kind
+/// alone if the location has no name.
 std::string getLaunchName(Operation *op);
 
 /// Makes names distinct: the second "fc1.flat all_gather" becomes "fc1.flat all_gather 2".

@@ -1,8 +1,7 @@
-//===- MeshAxes.h - what the axes of a mesh are for -------------*- C++ -*-===//
-//
-// Axes `data` and `fsdp` split the batch; another one means what uses it: the user's list of batch
-// axes, a constraint, how a parameter is split in compute or stored. Parts of an axis mean what it
-// means.
+//===- MeshAxes.h - roles of mesh axes --------------------------*- C++ -*-===//
+// Axes `data` and `fsdp` split the batch; the role of another axis is its use: in the user's list
+// of batch axes, in a constraint, in the split or the storage of a parameter. Parts of an axis have
+// its role.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +19,7 @@ namespace mlir::fsdp {
 SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others);
 
 /// An axis of the module's mesh that nothing uses; null where there is none. `stored`: axes that
-/// the placements to come will use.
+/// later placements will use.
 StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
                           ArrayRef<std::string> stored = {});
 
@@ -28,7 +27,8 @@ StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
 /// to `fsdp-partition`: no rank has a coordinate on it.
 constexpr llvm::StringLiteral kMicrobatchAxis = "microbatch";
 
-/// `mesh` with this axis, innermost; fails where it has one of that name, or too many parts.
+/// `mesh` with this axis, innermost; fails if it already has an axis of that name, or has too many
+/// parts.
 FailureOr<MeshAttr> withMicrobatches(MeshAttr mesh, int64_t microbatches);
 /// `mesh` without it.
 MeshAttr withoutMicrobatches(MeshAttr mesh);

@@ -203,15 +203,14 @@ LogicalResult mlir::fsdp::cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> 
         continue;
       if (positions % position != 0 || !cuts.fits(part->axis, position)) {
         InFlightDiagnostic diag = (op ? op->emitOpError() : module.emitError() << where)
-                                  << (op ? "names '" : " names '") << name << "', which cuts axis '"
-                                  << part->axis << "' of size " << positions << " behind "
-                                  << position << " positions, ";
+                                  << (op ? "names '" : " names '") << name
+                                  << "', which splits axis '" << part->axis << "' of size "
+                                  << positions << " after " << position << " positions, ";
         if (positions % position != 0)
           diag << "expected a divisor of the size";
         else
-          diag
-              << "and another part cuts it behind " << cuts.contradicting(part->axis, position)
-              << "; use parts of which one cut has all: each position a multiple of the one before";
+          diag << "and another part splits it after " << cuts.contradicting(part->axis, position)
+               << "; use parts whose positions divide one another";
         failed = true;
         return;
       }
@@ -225,7 +224,7 @@ LogicalResult mlir::fsdp::cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> 
     return failure();
   if (cuts.numAxes() > kMostMeshAxes)
     return meshOp.emitError() << "the mesh has " << cuts.numAxes()
-                              << " axes with the parts of axes that are named, expected at most "
+                              << " axes, counting the named parts, expected at most "
                               << kMostMeshAxes << "; name fewer parts";
   if (hasParts || cuts.numAxes() != mesh.getAxisNames().size())
     replaceMesh(module, cuts);

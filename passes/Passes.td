@@ -49,12 +49,12 @@ def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::ModuleOp"> {
 def RematerializePass : Pass<"fsdp-rematerialize", "::mlir::ModuleOp"> {
   let summary = "Decide which parts of forward backward computes again";
   let description = [{
-    After this pass the blocks of a step that trains stand in `fsdp.checkpoint` regions. A block reaches from the first use of a
-    run of reads of one unit (as gathers do) to that of the next run; the first and the last run, embedding and head, stand outside.
-    The option `policy` says what regions are: `none` adds none; `full` makes a region of each block, which keeps its
+    After this pass the blocks of a step that trains are in `fsdp.checkpoint` regions. A block reaches from the first use of a
+    run of reads of one unit (as gathers do) to that of the next run; the first and the last run, embedding and head, are outside.
+    The option `policy` chooses the regions: `none` adds none; `full` makes a region of each block, which keeps its
     inputs and results; `every:K` does so of K blocks in a row, the last region having what is left; `selective` is `full`
-    with the results of contractions and attention kept as well. Blocks that hold a checkpoint of the model stay as they
-    are. A step without any region is a warning. Runs before differentiation.
+    with the results of contractions and attention kept as well. Blocks with a checkpoint of the model do not change. A
+    step without any region is a warning. Runs before differentiation.
 
     Example: `fsdp-opt --fsdp-rematerialize=policy=every:2 --fsdp-differentiate model.mlir`
   }];
@@ -75,11 +75,11 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
     A value that depends on parameters only is not kept from forward to backward: every
     backward op that uses one has its own `fsdp.read` directly before it.
 
-    With `of-sum`, gradients are those of the sum alone, and `fsdp.gradient` names the weight that divides them later: what
-    gradient accumulation adds up.
+    With `of-sum`, gradients are those of the sum alone, and `fsdp.gradient` names the weight that divides them later:
+    gradient accumulation adds them up.
 
-    The bodies of `fsdp.checkpoint` regions stand in the step. What backward needs of one and it does not keep is computed
-    again, directly before the backward of the region, by ops that are backward.
+    The bodies of `fsdp.checkpoint` regions become part of the step. Values that backward needs and the region does not
+    keep are recomputed directly before the backward of the region, by ops that are backward.
 
     Example: `fsdp-opt --fsdp-differentiate model.mlir`
   }];
@@ -119,11 +119,11 @@ def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
     `hsdp` is `fsdp` on a mesh that has other axes. A strategy on a mesh that lacks its axes is an error; the default, `fsdp`, replicates
     everything there, with a remark. Parameters with fewer than `min-shard-size` elements are replicated.
 
-    SPEC is `flat`, `replicated` or the number of a dimension: how is stored what the strategy splits (and all of it with `ddp`), with
-    axes in parentheses other than `fsdp` where wanted, `flat(fsdp+node)`, major to minor. Or it is how the parameter is
-    split in compute, an entry for each dimension, `_` for whole: `_,tensor`; or both: `_,tensor@flat`. A part of an axis may stand for
-    the axis, `_,tensor:(1)2`: the mesh is then cut there (see `fsdp-propagate`). Several
-    `PATTERN:SPEC` are separated by `;`. A pattern that matches no parameter and two patterns that say different things of a parameter are errors.
+    SPEC is `flat`, `replicated` or the number of a dimension: how the tensors that the strategy splits are stored (all of them with
+    `ddp`), with axes in parentheses other than `fsdp` where wanted, `flat(fsdp+node)`, major to minor. Or it is how the parameter is
+    split in compute, an entry for each dimension, `_` for whole: `_,tensor`; or both: `_,tensor@flat`. A part of an axis is allowed in
+    place of the axis, `_,tensor:(1)2`: the axis is then split there (see `fsdp-propagate`). Several
+    `PATTERN:SPEC` are separated by `;`. A pattern that matches no parameter and two patterns that differ for a parameter are errors.
 
     Gathered units are freed after their use, unless `fsdp-reshard-after-forward` changes that.
 
@@ -180,18 +180,18 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
   let summary = "Assign a sharding to every value of every step";
   let description = [{
     After this pass every op with tensor results has the attribute `fsdp.shardings`, one sharding for
-    each result, and takes its operands in the shardings that they have: where that is not so, an `fsdp.reshard` stands between. Inputs are
+    each result, and takes its operands in the shardings that they have; an `fsdp.reshard` is inserted where they differ. Inputs are
     split along their sample dimension over the mesh axes `data` and `fsdp` and those of the option `batch-axes`; an unused axis is an error.
-    Parameters are split in compute as their placements say; where these say nothing, as propagation finds, but not over axes that split the batch or
-    that store the parameter, and the placement then says it. All other shardings follow from these and from `fsdp.constraint` by the sharding
+    Parameters are split in compute as in their placements; without one, propagation chooses, but not axes that split the batch or store the
+    parameter, and records the choice in the placement. All other shardings follow from these and from `fsdp.constraint` by the sharding
     rules of the ops, forwards and backwards, by iteration to a fixed point over all steps (docs/sharding.md): constraints by
     priority, and for each priority ops that pass dimensions through before contractions. `unreduced` marks results that are
     partial sums. With `accumulate` K above 1, steps are also split over the axis `microbatch` of size K, which the mesh has until
     `fsdp-partition`: its parts are not on different ranks but follow one another in time.
 
     Where a constraint, a `split` or a placement names a part of an axis, or propagation finds that a dimension takes no more than a part (of an axis that does not split the batch), the
-    axis is cut: the mesh has its parts as axes, major to minor (`"tensor:(1)2"=2, "tensor:(2)2"=2` for `"tensor"=4`), and what named
-    the axis names them. Ranks and the order of devices stay. `explain` prints a remark for each
+    axis is split: the mesh has its parts as axes, major to minor (`"tensor:(1)2"=2, "tensor:(2)2"=2` for `"tensor"=4`), and names of
+    the axis are replaced by them. Ranks and the order of devices stay. `explain` prints a remark for each
     axis of the values that it names: which op, operand and priority it comes from.
 
     Example: `fsdp-opt --fsdp-propagate=batch-axes=node model.mlir`
@@ -215,15 +215,15 @@ def PadVocabularyPass : Pass<"fsdp-pad-vocabulary", "::mlir::ModuleOp"> {
     do not change: the type of a parameter is its true size, and `fsdp-partition` pads, and masks where padding would count.
 
     A size is padded in all values that it runs through, or nowhere. Where an op needs all of it in one place and would see the padding
-    (`nn.softmax` of logits, an output), it is not padded, and a remark on that op says so.
+    (`nn.softmax` of logits, an output), it is not padded, and that op gets a remark.
 
     Example: `fsdp-opt --fsdp-propagate --fsdp-pad-vocabulary=multiple=64 model.mlir`
   }];
   let options = [
     Option<"multiple", "multiple", "::mlir::fsdp::PositiveCount", "::mlir::fsdp::PositiveCount{64}",
-           "what the part of a rank is a multiple of, at best; 1 pads nothing">,
+           "preferred divisor of the part of a rank; 1 pads nothing">,
     Option<"mostPadding", "most-padding", "::mlir::fsdp::Count", "::mlir::fsdp::Count{5}",
-           "padding of at most so many percent of a size">,
+           "maximum padding, in percent of a size">,
   ];
 }
 
@@ -266,12 +266,12 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
     of the sharding of a value is reported as a remark, with the collective and its bytes.
 
     A parameter that is replicated while its optimizer state is split is read from a copy; its gradients are reduce-scattered, and after
-    the update the new shards are gathered into the copy. With `buckets=parameter` each parameter is a storage of its own, gathered and
+    the update the new shards are gathered into the copy. With `buckets=parameter` each parameter is a separate storage, gathered and
     reduced by itself.
 
     A step that is split over the axis `microbatch` becomes the segments `first`, `middle`, `last` and `update` of one `fsdp.walk`:
     the first three compute one microbatch each and add up gradients and sums in `fsdp.carried` tensors; `last` completes
-    the gradients and `update` does what follows once. `accumulate-reduce` says when gradients are reduced over ranks: in `each` microbatch, shards are
+    the gradients and `update` runs the rest once. `accumulate-reduce` says when gradients are reduced over ranks: in `each` microbatch, shards are
     added up; with `last`, gradients are added up before they are reduced. `auto` is `each` where the placement splits the gradient, `last` where it
     replicates it. A value that depends on the samples of more than one microbatch and that forward needs (batch statistics) is an error.
 
@@ -298,7 +298,7 @@ def ChunkLossPass : Pass<"fsdp-chunk-loss", "::mlir::ModuleOp"> {
     After this pass no tensor has all rows of logits from which a loss is computed (operands of ops that read
     logits, by their kernel interface): the ops that compute such tensors, and those that use them, are
     repeated once per chunk of the first dimension of rows that allows it, preferably one that the
-    number of chunks divides. A chunk's forward and backward stand together, so its logits are dead before the next chunk's exist. Results with
+    number of chunks divides. A chunk's forward and backward are adjacent, so its logits are dead before the next chunk's are computed. Results with
     rows are concatenated; sums over rows, such as the gradient of the weight, are added up, so they agree with those of one
     chunk to rounding; the loss is the same sum of the same values.
     It is an error if rows depend on each other (a loss that is not a sum over rows), if another op needs all
@@ -315,13 +315,13 @@ def ChunkLossPass : Pass<"fsdp-chunk-loss", "::mlir::ModuleOp"> {
 def DeferUpdatesPass : Pass<"fsdp-defer-updates", "::mlir::ModuleOp"> {
   let summary = "Move updates into the next step, before the parameters are used there";
   let description = [{
-    After this pass an update of a training step stands in the next step, directly before the first load of its storage's parameter, if
-    the step has computed with parameters of another storage before: with that computation the update can overlap. It runs on a
-    stream of its own. The update of the storage that is used first would delay the step wherever it stood, and stays at the end of its step, as does that of a
+    After this pass an update of a training step is in the next step, directly before the first load of its storage's parameter, if
+    the step has computed with parameters of another storage before: the update can overlap with that computation. It runs on a separate stream. The update of
+    the storage that is used first would delay the step anywhere, and stays at the end of its step, as does that of a
     parameter that the first segment does not load.
 
-    What a deferred update needs of its own step is carried: the gradient, which a microbatch's sum carries anyway, learning rate, scale and
-    `ok`. These are zero at the start (`fsdp.zeroed`), so the updates in the first step, for which there is no step before, do nothing. A segment with `fsdp.drain` performs
+    The inputs of a deferred update from its step are carried: the gradient (with microbatches their sum is carried already), learning rate, scale and `ok`. These are zero
+    at the start (`fsdp.zeroed`), so the updates in the first step do nothing. A segment with `fsdp.drain` performs
     the same updates and makes `ok` false. It comes between training and evaluation, and at the end of a run. A module in
     which no update is deferred does not change.
 

@@ -134,7 +134,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
       llvm::cl::desc("reductions of gradients of parameters with several uses: each or once"),
       llvm::cl::init("each")};
   Option<DeferUpdates> deferUpdates{
-      *this, "defer-updates", llvm::cl::desc("where updates stand"),
+      *this, "defer-updates", llvm::cl::desc("where updates run"),
       llvm::cl::init(DeferUpdates::off),
       llvm::cl::values(clEnumValN(DeferUpdates::off, "off", "at the end of their step"),
                        clEnumValN(DeferUpdates::on, "on", "before the gathers of the next step"))};
@@ -148,10 +148,10 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                                    llvm::cl::init(PositiveCount{1})};
   Option<PositiveCount> vocabularyMultiple{
       *this, "vocabulary-multiple",
-      llvm::cl::desc("what a rank's part of a vocabulary is padded to"),
+      llvm::cl::desc("preferred divisor of a rank's part of a vocabulary"),
       llvm::cl::init(PositiveCount{64})};
   Option<Count> mostVocabularyPadding{*this, "most-vocabulary-padding",
-                                      llvm::cl::desc("of a vocabulary, in percent"),
+                                      llvm::cl::desc("maximum padding of a vocabulary, in percent"),
                                       llvm::cl::init(Count{5})};
   Option<std::string> reducePrecision{*this, "reduce-precision", llvm::cl::desc("f32 or bf16"),
                                       llvm::cl::init("f32")};

@@ -1,7 +1,6 @@
 //===- Pipelines.h - the three stages as C++ functions ----------*- C++ -*-===//
-//
-// What `fsdpc` calls. Each function appends one stage; the phase that a stage ends in is
-// checked at its end. Pipelines.cpp says in which order the passes run, and why.
+// The pipelines of `fsdpc`. Each function appends one stage and checks its final phase.
+// Pipelines.cpp gives the order of the passes and the reasons.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,43 +14,43 @@
 
 namespace mlir::fsdp {
 
-/// Whether updates of a step may stand in the next one.
+/// Whether updates of a step may run in the next one.
 enum class DeferUpdates { off, on };
 
-/// What the user chooses about distribution. Names and meanings are those of the command line.
+/// The user's choices of distribution. Names and meanings are those of the command line.
 struct PipelineOptions {
   /// `ddp`, `zero1`, `zero2`, `fsdp` or `hsdp`.
   std::string strategy = "fsdp";
   /// Axes that split the batch besides `data` and `fsdp`.
   std::vector<std::string> batchAxes;
-  /// `PATTERN:SPEC` each, no two at odds over a parameter: PATTERN is a glob over parameter names,
-  /// SPEC as in passes/ShardSpec.h.
+  /// `PATTERN:SPEC` each, without contradictions for a parameter: PATTERN is a glob over parameter
+  /// names, SPEC as in passes/ShardSpec.h.
   std::vector<std::string> shardPatterns;
   /// Parameters with fewer elements stay whole on every rank.
   int64_t minShardSize = 0;
-  /// When a gathered unit is given up between forward and backward: `always`, `never` or
+  /// When a gathered unit is freed between forward and backward: `always`, `never` or
   /// `axes:A+B`.
   std::string reshard = "always";
-  /// `f32` or `bf16`: of gathers and of compute, and of gradients until they are reduced. What is
-  /// stored is f32.
+  /// `f32` or `bf16`: of gathers and of compute, and of gradients until they are reduced.
+  /// Parameters are stored in f32.
   std::string precision = "f32", reducePrecision = "f32";
   /// Microbatches of a step, and which of them reduce gradients over ranks: `each`, `last` or
   /// `auto`.
   int64_t accumulate = 1;
   std::string accumulateReduce = "auto";
-  /// How often the unit of a parameter with several uses far apart is reduced: for `each` use, or
+  /// How often the unit of a parameter with several distant uses is reduced: for `each` use, or
   /// `once`.
   std::string tiedGradients = "each";
-  /// Whether updates stand before the gathers of the next step.
+  /// Whether updates run before the gathers of the next step.
   DeferUpdates deferUpdates = DeferUpdates::off;
-  /// What backward computes again: `none`, `full`, `selective` or `every:K`.
+  /// The activations that backward recomputes: `none`, `full`, `selective` or `every:K`.
   std::string remat = "none";
   /// In how many chunks of rows logits, their loss and their cotangent are computed.
   int64_t lossChunks = 1;
-  /// What a rank's part of a vocabulary is padded to a multiple of, at best, and how much padding a
-  /// vocabulary gets at most, in percent (fsdp-pad-vocabulary).
+  /// Preferred divisor of a rank's part of a vocabulary, and maximum padding of a vocabulary in
+  /// percent (fsdp-pad-vocabulary).
   int64_t vocabularyMultiple = 64, mostVocabularyPadding = 5;
-  /// What is gathered and reduced at once: each `unit` or each `parameter`.
+  /// The unit of gathers and reductions: each `unit` or each `parameter`.
   std::string buckets = "unit";
   /// Print the table of shardings to standard error; a remark for each axis of the values that a
   /// pattern names.
@@ -65,7 +64,7 @@ struct PipelineOptions {
 
 /// A model, with placements, gradients, updates and a sharding on every value.
 void buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options);
-/// What one rank computes on what it holds, every collective explicit, kernels fused.
+/// The program of one rank, with explicit collectives and fused kernels.
 void buildLocalPipeline(OpPassManager &manager, const PipelineOptions &options);
 /// Launches on streams, buffers at fixed offsets; verified.
 void buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options);

@@ -21,7 +21,7 @@ namespace mlir::fsdp {
 ///   COMPUTE = ENTRY {"," ENTRY}          one for each dimension
 ///   ENTRY   = "_" | AXES                 "_" is whole
 ///   AXES    = PART {"+" PART}            major to minor
-///   PART    = AXIS [":(" BEFORE ")" SIZE]  the SIZE positions of an axis behind the first BEFORE
+///   PART    = AXIS [":(" BEFORE ")" SIZE]  the SIZE positions of an axis after the first BEFORE
 struct ShardSpec {
   struct Storage {
     StorageKind kind = StorageKind::replicated;
@@ -43,23 +43,23 @@ struct ShardSpec {
   std::vector<std::string> getAxes() const;
 };
 
-/// True for a name of an axis that options may use: a letter, then letters, digits and `_`, and no
-/// word of the options themselves.
+/// True for a name of an axis that options may use: a letter, then letters, digits and `_`, and not
+/// a keyword of the options.
 bool isAxisName(StringRef name);
-/// `PATTERN` and `SPEC` of `PATTERN:SPEC`; SPEC is empty where no colon parts them.
+/// `PATTERN` and `SPEC` of `PATTERN:SPEC`; SPEC is empty if there is no colon.
 std::pair<StringRef, StringRef> splitShardPattern(StringRef text);
-/// Parses `A+B`; nothing where that is not names of distinct axes, or of parts of axes that do not
+/// Parses `A+B`; nothing unless these are names of distinct axes, or of parts of axes that do not
 /// overlap.
 std::optional<std::vector<std::string>> parseAxisList(StringRef text);
-/// Parses a SPEC; nothing where it is malformed. Dimensions and axes are compared with no parameter
-/// or mesh.
+/// Parses a SPEC; nothing where it is malformed. Dimensions and axes are not checked against a
+/// parameter or a mesh.
 std::optional<ShardSpec> parseShardSpec(StringRef text);
 /// `PATTERN:SPEC` without the axes, and parts of axes, for which `keeps` is false: as on a mesh
 /// where their size is 1.
 std::string keepAxes(StringRef shard, llvm::function_ref<bool(StringRef)> keeps);
 /// The STORAGE for which a parameter is stored as `layout`: "flat(fsdp+node)".
 std::string spellStorage(LayoutAttr layout);
-/// What a SPEC looks like, for messages.
+/// The form of a SPEC, for messages.
 inline constexpr llvm::StringLiteral shardSpecForm =
     "flat, replicated or a dimension, each with axes as in flat(fsdp+node) if wanted, or an axis "
     "or _ for each "

@@ -22,7 +22,7 @@ ParseResult parseShardTypes(OpAsmParser &parser, Type &parameter, Type &gradient
 void printShardTypes(OpAsmPrinter &printer, Operation *op, Type parameter, Type gradient,
                      TypeRange states, Type newParameter, TypeRange newStates);
 
-/// What `#fsdp.structure` says, without brackets: `"h.0" backward`.
+/// The contents of `#fsdp.structure`, without brackets: `"h.0" backward`.
 ParseResult parseStructure(AsmParser &parser, StructureAttr &structure);
 void printStructure(AsmPrinter &printer, StructureAttr structure);
 inline void printStructure(OpAsmPrinter &printer, Operation *, StructureAttr structure) {

@@ -1,10 +1,10 @@
 //===- AxisParts.h - parts of mesh axes, by their names ---------*- C++ -*-===//
 //
-// `tensor:(2)4` is the part of axis `tensor` that has 4 positions behind the first 2 (the notation
-// of Shardy): an axis of n = before * size * after positions is cut into three, of which a part is
-// the middle. Shardings that are asked for may name parts of an axis of the mesh. Passes then
-// replace the axis by its parts, each an axis of its own (passes/MeshParts.h), so that in what a
-// pass leaves behind every name is one of the mesh.
+// `tensor:(2)4` is the part of axis `tensor` that has 4 positions after the first 2 (the notation
+// of Shardy): an axis of n = before * size * after positions is split into three, and the part is
+// the middle. User-specified shardings may name parts of an axis of the mesh. Passes then replace
+// the axis by its parts (passes/MeshParts.h), so that in the output of a pass every name is an axis
+// of the mesh.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,13 @@ namespace mlir::fsdp {
 
 using limits::kMostMeshAxes;
 
-/// What the name of an axis stands for. Refers to the name, which must outlive it.
+/// The axis, or the part of an axis, that a name denotes. Refers to the name, which must outlive
+/// it.
 struct AxisPart {
   StringRef axis;
   /// Positions before the part, 1 for none: those of the parts that are major to it, multiplied.
   int64_t before = 1;
-  /// 0 for the axis as a whole.
+  /// 0 for a whole axis.
   int64_t size = 0;
 
   /// Nothing where `name` is neither a letter followed by letters, digits and `_`, nor that and
@@ -47,19 +48,19 @@ StringRef axisOf(StringRef name);
 /// True where two names have positions of one axis in common.
 bool overlap(StringRef first, StringRef second);
 
-/// The positions of `axis` (no part) in `mesh`, be it there as a whole or in parts; 0 where the
-/// mesh lacks it.
+/// The positions of `axis` (not a part) in `mesh`, listed whole or in parts; 0 if the mesh lacks
+/// it.
 int64_t positionsOf(MeshAttr mesh, StringRef axis);
 inline bool hasAxis(MeshAttr mesh, StringRef axis) { return positionsOf(mesh, axis) != 0; }
 
-/// The axes of `mesh` that `name`, an axis or a part of one, stands for, major to minor. None for a
+/// The axes of `mesh` that `name`, an axis or a part of one, denotes, major to minor. None for a
 /// part of an axis of size 1 or of one that the mesh lacks. Nothing where the mesh has the axis in
 /// other parts.
 std::optional<SmallVector<StringAttr>> findAxes(MeshAttr mesh, StringRef name);
 
-/// True where a parameter of `size` along `dim` that is stored as `placement` says may be split
-/// into `parts` along `dim` in compute: parts of parts are parts, where it is stored along that
-/// dimension too.
+/// True where a parameter of `size` along `dim` that is stored as in `placement` may be split into
+/// `parts` along `dim` in compute: the parts must divide, if it is also stored along that
+/// dimension.
 bool admitsParts(PlacementAttr placement, int64_t size, int64_t dim, int64_t parts, MeshAttr mesh);
 
 /// Fails where a parameter is stored along a dimension that it is split along in compute, and its
@@ -67,13 +68,12 @@ bool admitsParts(PlacementAttr placement, int64_t size, int64_t dim, int64_t par
 LogicalResult verifyStoredParts(ParamOp param);
 
 namespace detail {
-/// Fails unless each of `axes`, which `op` asks for, is an axis of the mesh or a part of one that
+/// Fails unless each of `axes`, which `op` names, is an axis of the mesh or a part of one that
 /// divides it, and none overlaps another; `verb` begins the message, as "names" does.
 LogicalResult verifyParts(Operation *op, ArrayRef<StringAttr> axes, StringRef verb);
 } // namespace detail
 
-/// `axes` of `mesh` for people: parts that follow one another are one, a whole axis has its own
-/// name.
+/// `axes` of `mesh` as text: consecutive parts are joined, a whole axis has its name.
 SmallVector<std::string> spellAxes(MeshAttr mesh, ArrayRef<StringAttr> axes);
 /// The mesh as it was given: "data=2,fsdp=4".
 std::string spellMesh(MeshAttr mesh);

@@ -18,16 +18,16 @@ LogicalResult mlir::fsdp::detail::verifyCheckpointFiles(Operation *op, Attribute
   auto named = dyn_cast<DictionaryAttr>(files);
   if (!isa<ModuleOp>(op) || !named)
     return op->emitOpError() << "has '" << checkpointFilesAttrName << "' " << files
-                             << ", expected a dictionary of names and texts on a module";
+                             << ", expected a dictionary from names to strings on a module";
   for (NamedAttribute file : named) {
     if (!isCheckpointFileName(file.getName()))
-      return op->emitOpError()
-             << "has a file '" << file.getName().getValue() << "' for checkpoints, expected "
-             << "a name without '/' that begins with no '.', and none of a checkpoint's own: "
-             << "'manifest.json' and '*.safetensors'";
+      return op->emitOpError() << "has checkpoint file '" << file.getName().getValue()
+                               << "', expected "
+                               << "a name without '/' that does not begin with '.' and is neither "
+                               << "'manifest.json' nor '*.safetensors'";
     if (!isa<StringAttr>(file.getValue()))
-      return op->emitOpError() << "has the file '" << file.getName().getValue()
-                               << "' for checkpoints as " << file.getValue() << ", expected a text";
+      return op->emitOpError() << "has checkpoint file '" << file.getName().getValue()
+                               << "' with content " << file.getValue() << ", expected a string";
   }
   return success();
 }

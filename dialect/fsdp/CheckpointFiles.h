@@ -1,10 +1,9 @@
-//===- CheckpointFiles.h - what a model puts beside its weights -*- C++ -*-===//
+//===- CheckpointFiles.h - additional files of checkpoints ------*- C++ -*-===//
 //
 //   module attributes {fsdp.checkpoint_files = {config.json = "{\"layers\": 12}\n"}} {}
-//
-// Files, by name, that a training program writes into every checkpoint as they are, for programs
-// that load its weights. What stands in them is the model's own business: no pass reads it. The
-// verifier of the dialect sees to the names: no path, and none that a checkpoint uses itself.
+// Files, by name, that a training program writes unchanged into every checkpoint, for programs that
+// load its weights. No pass reads their contents. The verifier of the dialect checks the names: not
+// a path, and not a name of the checkpoint format.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +16,7 @@ namespace mlir::fsdp {
 
 inline constexpr llvm::StringLiteral checkpointFilesAttrName = "fsdp.checkpoint_files";
 
-/// Whether a checkpoint may hold a file called `name` beside its own.
+/// Whether `name` is allowed as an additional file of a checkpoint.
 bool isCheckpointFileName(llvm::StringRef name);
 
 namespace detail {

@@ -30,11 +30,10 @@ Value mlir::fsdp::findReducedInPlace(Value result) {
 LogicalResult mlir::fsdp::detail::verifyCollective(Operation *op) {
   SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(op).getAxes();
   if (axes.empty())
-    return op->emitOpError()
-           << "runs over no axes, expected at least one; use its operand as it is";
+    return op->emitOpError() << "runs over no axes, expected at least one; use its operand instead";
   if (isMeeting(op) && isa<nn::FusedOp>(op->getParentOp()))
-    return op->emitOpError() << "needs other ranks and cannot be in 'nn.fused', which is one "
-                                "kernel; place it before or behind";
+    return op->emitOpError() << "communicates between ranks and cannot be in 'nn.fused', which is "
+                                "one kernel; move it before or after";
   return verifyAxes(op, axes, "runs over");
 }
 
@@ -198,13 +197,13 @@ LogicalResult AllToAllOp::verify() {
       shape[split] = llvm::divideCeil(from.getDimSize(split), ranks);
       if (int64_t part = llvm::divideCeil(shape[concat], ranks); from.getDimSize(concat) != part)
         return emitOpError() << "has " << from.getDimSize(concat) << " elements along dimension "
-                             << concat << ", which are to be " << shape[concat] << " over " << ranks
-                             << " ranks, expected " << part;
+                             << concat << ", expected " << part << " (" << shape[concat] << " over "
+                             << ranks << " ranks)";
     }
   }
   if (RankedTensorType expected = RankedTensorType::get(shape, from.getElementType());
       to != expected)
-    return emitOpError() << "makes " << to << " of " << from << ", expected " << expected;
+    return emitOpError() << "produces " << to << " from " << from << ", expected " << expected;
   return success();
 }
 
@@ -218,15 +217,15 @@ LogicalResult CollectivePermuteOp::verify() {
   int64_t ranks = getMesh(*this).getSize(getAxes());
   if (static_cast<int64_t>(getFrom().size()) != ranks)
     return emitOpError() << "has " << getFrom().size() << " sources, expected one for each of "
-                         << ranks << " ranks; -1 stands for none";
+                         << ranks << " ranks; -1 means none";
   llvm::SmallDenseSet<int64_t> seen;
   for (int64_t source : getFrom()) {
     if (source < -1 || source >= ranks)
-      return emitOpError() << "takes from rank " << source << ", expected -1 or a rank below "
+      return emitOpError() << "receives from rank " << source << ", expected -1 or a rank below "
                            << ranks;
     if (source >= 0 && !seen.insert(source).second)
-      return emitOpError() << "takes from rank " << source
-                           << " twice, expected each rank once at most; use 'fsdp.broadcast'";
+      return emitOpError() << "receives from rank " << source
+                           << " twice, expected each rank at most once; use 'fsdp.broadcast'";
   }
   return success();
 }
@@ -235,7 +234,7 @@ int64_t BroadcastOp::getReceivedBytes() { return bytesOf(getResult()); }
 LogicalResult BroadcastOp::verify() {
   int64_t ranks = getMesh(*this).getSize(getAxes());
   if (getFrom() >= static_cast<uint64_t>(ranks))
-    return emitOpError() << "takes from rank " << static_cast<int64_t>(getFrom())
+    return emitOpError() << "receives from rank " << static_cast<int64_t>(getFrom())
                          << ", expected a rank below " << ranks;
   return success();
 }
@@ -268,13 +267,13 @@ static LogicalResult verifyTransfer(Operation *op) {
   auto collective = cast<CollectiveOpInterface>(op);
   int64_t offset = collective.getPeerOffset(), ranks = collective.getGroupSize();
   if (offset == 0)
-    return op->emitOpError() << "has offset 0, which is the rank itself; use the value as it is";
+    return op->emitOpError() << "has offset 0, which is the rank itself; use the value directly";
   if (ranks == 1)
-    return op->emitOpError()
-           << "has offset " << offset
-           << " over 1 rank, which has nobody to meet, expected axes with at least 2 ranks; "
-           << (collective.getGiven() ? "remove the op"
-                                     : "use zeros, which is what it would receive");
+    return op->emitOpError() << "has offset " << offset
+                             << " over 1 rank, but a transfer over a single rank has no peer, "
+                                "expected axes with at least 2 ranks; "
+                             << (collective.getGiven() ? "remove the op"
+                                                       : "use zeros, the value it would receive");
   if (offset <= -ranks || offset >= ranks)
     return op->emitOpError() << "has offset " << offset << " over " << ranks << " ranks, expected "
                              << 1 - ranks << " to " << ranks - 1;
@@ -288,8 +287,8 @@ static LogicalResult verifyTransfer(Operation *op) {
       return success();
   return op->emitOpError()
          << "has offset " << offset << ", but no rank of program '" << program.getSymName()
-         << "' has a rank there among the " << ranks
-         << " of its group; remove the op, or give the offset of a rank that exists";
+         << "' has a peer at that offset among the " << ranks
+         << " ranks of its group; remove the op, or use the offset of a rank that exists";
 }
 
 int64_t SendOp::getPeerOffset() { return static_cast<int64_t>(getOffset()); }

@@ -20,7 +20,7 @@ static StringRef whyNotZeroed(BufferOp buffer) {
     return "it is not persistent; let a launch write it";
   bool filled = buffer.getStorage() && buffer.getWhat() != BufferOp::accumulator;
   if (filled || buffer.getType().getTensor() == getStepStateType(buffer.getContext()))
-    return "the driver fills it with what it holds";
+    return "the driver fills it";
   return "";
 }
 
@@ -40,7 +40,7 @@ LogicalResult mlir::fsdp::detail::verifyDeferred(Operation *op, NamedAttribute a
   }
   if (!fits || !isa<UnitAttr>(attribute.getValue()))
     return op->emitOpError() << "has '" << name << "' " << attribute.getValue()
-                             << ", expected it without a value on " << expected;
+                             << ", expected a unit attribute on " << expected;
   auto buffer = dyn_cast<BufferOp>(op);
   if (StringRef why = buffer ? whyNotZeroed(buffer) : ""; !why.empty())
     return op->emitOpError() << "'" << buffer.getName() << "' has '" << name << "', but " << why;

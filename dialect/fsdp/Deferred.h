@@ -1,18 +1,15 @@
 //===- Deferred.h - updates that the next step performs ---------*- C++ -*-===//
-//
-// How IR says where updates stand that `fsdp-defer-updates` has moved, in discardable unit
-// attributes:
+// Discardable unit attributes that mark the updates moved by `fsdp-defer-updates`:
 //
 // - `fsdp.deferred` on a `fsdp.optimizer_step`: it is performed after its own step has been
 // advanced, in the
 //   next step or in a drain. Its own update is among those that the step state has counted, so bias
-//   correction uses the count less one. Gradient, rate, scale and `ok` are those of its own step.
+//   correction uses the count less one. Gradient, rate, scale and `ok` are those of its step.
 // - `fsdp.zeroed` on a `fsdp.carried` or on a persistent `fsdp.buffer`: it holds zeros before the
 // first
-//   segment, and not nothing.
-// - `fsdp.drain` on a segment that trains: it performs the updates that a step has left for the
-// next one. It
-//   stands between training and whatever looks at parameters, and is a walk of its own.
+//   segment instead of being unwritten.
+// - `fsdp.drain` on a segment that trains: it performs the updates that a step left to the next
+// one. It runs between training and any use of the parameters, as a separate walk.
 //
 //===----------------------------------------------------------------------===//
 

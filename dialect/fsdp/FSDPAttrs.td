@@ -19,15 +19,15 @@ def FSDP_MeshAttr : FSDP_Attr<"Mesh", "mesh"> {
     Rank r has the row-major coordinates of r in the axes, last axis fastest, unless
     `devices` gives another order: `devices[p]` is the rank at row-major position p.
 
-    An axis may stand there in parts: `"tensor:(2)4"` has the 4 positions of axis `tensor` behind the first 2, that is, of
-    an axis of 2 * 4 * n positions those in the middle. Its parts are listed major to minor. Passes put them in the place of an
-    axis of which a sharding needs a part; ranks keep their numbers. The meaning that an axis has by its name is that of its parts.
+    An axis may be listed in parts: `"tensor:(2)4"` is the 4 positions of axis `tensor` after the first 2, that is, of
+    an axis of 2 * 4 * n positions those in the middle. Parts are listed major to minor. Passes replace an
+    axis by its parts where a sharding needs one of them; ranks keep their numbers. Parts have the role of their axis.
 
     Constraints: (C1) axis names are distinct, a letter and then letters, digits and `_`, sizes positive, at most
     2^20 ranks and 8 axes;
     (C2) `devices` is absent (and never the identity) or a permutation of all ranks;
-    (C3) an axis is there as a whole or in parts that follow one another, from the first on, without a gap; a part has the
-    size that its name says.
+    (C3) an axis is listed whole or in consecutive parts, from the first, without a gap; a part has the
+    size in its name.
 
     Example: `#fsdp.mesh<["data"=2, "fsdp"=4]>` and `#fsdp.mesh<["data"=2, "tensor:(1)2"=2, "tensor:(2)4"=4]>`
   }];
@@ -70,7 +70,7 @@ def FSDP_ShardingAttr : FSDP_Attr<"Sharding", "sharding"> {
     which the value is still a partial sum. Rank i along a split into n parts of a
     dimension of size s holds elements [i*c, (i+1)*c) with c = ceil(s/n); those past s
     are padding. Axes not mentioned replicate. Until `fsdp-propagate`, a sharding may name parts of an axis of the mesh:
-    `"tensor:(1)2"` are the first 2 of its positions, `"tensor:(2)4"` the 4 behind these.
+    `"tensor:(1)2"` are the first 2 of its positions, `"tensor:(2)4"` the 4 after these.
 
     Constraints: (C1) no axis appears twice, nor do parts overlap; (C2) `unreduced` is in the order of the names
     and absent when empty.
@@ -126,7 +126,7 @@ def FSDP_CheckpointPolicy : I32EnumAttr<"CheckpointPolicy", "what a region of fo
 }
 
 def FSDP_LayoutAttr : FSDP_Attr<"Layout", "layout"> {
-  let summary = "How ranks store a tensor that a parameter has";
+  let summary = "How ranks store a tensor of a parameter";
   let description = [{
     `flat` joins the tensor with those of the other parameters of its unit into one vector that is split over `axes`, major to
     minor; `dimension` splits dimension `dim` over `axes`; `replicated` keeps a copy on every rank.
@@ -148,7 +148,7 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
   let summary = "How a parameter, its gradient and its optimizer state are stored, and how it is split in compute";
   let description = [{
     What ranks *store*: `parameter`, `gradient` and `state` are the layouts of the parameter that forward reads, of the gradient
-    that is accumulated over microbatches, and of the optimizer state. A placement in which they are the same says it once. Updates are computed
+    that is accumulated over microbatches, and of the optimizer state. Equal layouts are given once. Updates are computed
     where the state is stored. If the parameter is replicated and the state is split, every rank
     has a copy of the parameter in the type `gather`, which is gathered after each update.
 
@@ -160,7 +160,7 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
     it is kept (`never`); or only its part over `axes` is kept (`axes [...]`), the first axes of the parameter's layout: forward
     gathers over the other axes first, and backward over these only.
 
-    `compute` is how the parameter is split in *compute*; what ranks store is their part of that. Absent, it is
+    `compute` is how the parameter is split in *compute*; ranks store their part of that. Absent, it is
     chosen by sharding propagation. Axes of layouts do not take part in propagation.
 
     Constraints: (C1) parameter and gradient are each replicated or stored as the state is; (C2) equal layouts are given once; (C3) types are
@@ -200,7 +200,7 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
     PlacementAttr withPrecision(::mlir::Type gather, ::mlir::Type reduce) const;
     PlacementAttr withReshard(Reshard reshard, ::llvm::ArrayRef<::mlir::StringAttr> axes = {}) const;
     PlacementAttr withCompute(ShardingAttr compute) const;
-    /// True where a parameter of this shape may be split in compute over `axes` along `dim`: parts of parts are parts, where
+    /// True where a parameter of this shape may be split in compute over `axes` along `dim`: the parts must divide, where
     /// it is stored along that dimension too.
     bool admitsCompute(::llvm::ArrayRef<int64_t> shape, int64_t dim, ::llvm::ArrayRef<::mlir::StringAttr> axes,
                        MeshAttr mesh) const;
@@ -255,8 +255,8 @@ def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
   let summary = "Which part of a step an op belongs to";
   let description = [{
     `unit` is the unit of the model that the op computes for, `direction` whether it is part of forward,
-    backward or the update, `stage` is the stage of a pipeline. `recomputed` marks what backward computes again instead of
-    keeping it from forward. Ops of steps and segments carry it as the
+    backward or the update, `stage` is the stage of a pipeline. `recomputed` marks ops that backward computes again instead of
+    keeping their results from forward. Ops of steps and segments carry it as the
     discardable attribute `fsdp.structure`, launches as `of`. An op without it belongs to the module
     itself, forward, stage 0; constants have none and belong to their users. Passes preserve it: an op that is created
     for another op gets the structure of that op.
@@ -265,7 +265,7 @@ def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
     - (C1) the name of the unit is printable and has at most 1024 bytes.
     - (C2) stages are 0 to 2^20.
     - (C3) it is not the default (no unit, forward, stage 0).
-    - (C4) what is recomputed is part of backward.
+    - (C4) recomputed ops are part of backward.
 
     Example: `#fsdp.structure<"h.0" backward>`, `#fsdp.structure<update>`,
     `#fsdp.structure<"h.0" backward recomputed>` and `#fsdp.structure<"h.0" stage 1>`

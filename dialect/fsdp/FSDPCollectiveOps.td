@@ -7,13 +7,13 @@ include "dialect/fsdp/FSDPModuleOps.td"
 
 def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let description = [{
-    What all collectives have in common. A collective runs over the ranks that differ only along `over`: its
+    The interface of all collectives. A collective runs over the ranks that differ only along `over`: its
     group, in which a rank's index is row-major over these axes, the first one major. Its shared rules (known
     axes, at least one, none twice) are verified once, here. Passes, checkers, interpreter and code generation
-    ask collectives through this interface and know none by name, except where they create one.
+    query collectives through this interface and name an op only where they create one.
 
-    All ranks of the group meet in a collective, but for a transfer (`fsdp.send`, `fsdp.receive`), in which a rank
-    meets one other rank of it.
+    All ranks of the group take part in a collective. In a transfer (`fsdp.send`, `fsdp.receive`) a rank has one
+    peer.
   }];
   let cppNamespace = "::mlir::fsdp";
   let methods = [
@@ -23,25 +23,24 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     InterfaceMethod<"The number of ranks that a collective of this op runs over.",
                     "int64_t", "getGroupSize", (ins), "",
                     [{ return ::mlir::fsdp::detail::getGroupSize($_op); }]>,
-    InterfaceMethod<"Whether ranks meet: false for one that moves nothing between them.",
+    InterfaceMethod<"False for a collective that moves nothing between ranks.",
                     "bool", "meets", (ins), "", [{ return true; }]>,
-    InterfaceMethod<"Of a transfer: how far behind this rank in the group the rank stands that it meets, negative "
-                    "before it. Such a rank need not exist. 0 of all other collectives.",
+    InterfaceMethod<"Of a transfer: the index of the peer in the group minus that of this rank. "
+                    "Such a rank need not exist. 0 for all other collectives.",
                     "int64_t", "getPeerOffset", (ins), "", [{ return 0; }]>,
-    InterfaceMethod<"The tensor that a rank gives; null where it only receives.",
+    InterfaceMethod<"The tensor that a rank sends; null where it only receives.",
                     "::mlir::Value", "getGiven", (ins), "",
                     [{ return $_op->getNumOperands() ? $_op->getOperand(0) : ::mlir::Value(); }]>,
-    InterfaceMethod<"The tensor that a rank ends up with; null where it only sends.",
+    InterfaceMethod<"The tensor that a rank receives; null where it only sends.",
                     "::mlir::Value", "getReceived", (ins), "",
                     [{ return $_op->getNumResults() ? $_op->getResult(0) : ::mlir::Value(); }]>,
     InterfaceMethod<"Bytes of the value of one call: the larger of operand and result, which for a gather or a "
-                    "scatter is the unsharded one; 0 where ranks do not meet.",
+                    "scatter is the unsharded one; 0 where nothing moves between ranks.",
                     "int64_t", "getBytes", (ins), "",
                     [{ return ::mlir::fsdp::detail::getCollectiveBytes($_op); }]>,
     InterfaceMethod<"Bytes that a rank receives in one call, at most, by the algorithm that moves least.",
                     "int64_t", "getReceivedBytes">,
-    InterfaceMethod<"Everything besides axes and types that must be the same on all ranks, as the op is "
-                    "written: 'dim 0', 'from [1, 0]'.",
+    InterfaceMethod<"Everything besides axes and types that must be the same on all ranks, in the op's syntax: 'dim 0', 'from [1, 0]'.",
                     "std::string", "getArguments", (ins), "",
                     [{ return ::mlir::fsdp::detail::getCollectiveArguments($_op); }]>,
   ];
@@ -197,10 +196,10 @@ def FSDP_AllToAllOp : FSDP_CollectiveOp<"all_to_all", [Pure]> {
 
     Where `split` and `concat` are one dimension, the op changes the size of the parts: rank i holds elements
     [i*c, (i+1)*c) and gets [i*d, (i+1)*d), c and d being the sizes of operand and result there; elements that no rank
-    holds are zero. Only what lies on another rank is moved.
+    holds are zero. Only elements of other ranks are moved.
 
         before:  rank 0 [a0 a1 a2]   rank 1 [a3 a4 --]
-        after:   rank 0 [a0 a1]      rank 1 [a2 a3]         (d = 2: the element behind is dropped)
+        after:   rank 0 [a0 a1]      rank 1 [a2 a3]         (d = 2: the last element is dropped)
 
     Constraints:
     - (C1) axes are distinct axes of the mesh, at least one.
@@ -231,10 +230,10 @@ def FSDP_AllToAllOp : FSDP_CollectiveOp<"all_to_all", [Pure]> {
 
 def FSDP_CollectivePermuteOp
     : FSDP_CollectiveOp<"collective_permute", [Pure, SameOperandsAndResultType]> {
-  let summary = "Give every rank the value of another one";
+  let summary = "Send every rank the value of another one";
   let description = [{
-    Rank i of the group receives the operand of rank `from`[i], or zeros where that is -1. No rank sends to two: it is
-    a permutation of the group, or a part of one, as a shift along a pipeline is.
+    Rank i of the group receives the operand of rank `from`[i], or zeros where that is -1. No rank sends to two:
+    `from` is a permutation of the group or part of one, such as a shift along a pipeline.
 
         from [2, 0, -1]
         before:  rank 0 [a]   rank 1 [b]   rank 2 [c]
@@ -243,7 +242,7 @@ def FSDP_CollectivePermuteOp
     Constraints:
     - (C1) axes are distinct axes of the mesh, at least one.
     - (C2) `from` has an entry for each rank of the group: a rank, or -1.
-    - (C3) no rank stands in `from` twice.
+    - (C3) no rank is in `from` twice.
 
     Example:
     ```mlir
@@ -264,7 +263,7 @@ def FSDP_CollectivePermuteOp
 }
 
 def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [Pure, SameOperandsAndResultType]> {
-  let summary = "Give every rank the value of one of them";
+  let summary = "Send every rank the value of one of them";
   let description = [{
     Every rank receives the operand of rank `from` of the group.
 
@@ -299,7 +298,7 @@ class FSDP_TransferOp<string mnemonic, list<Trait> traits>
 }
 
 def FSDP_SendOp : FSDP_TransferOp<"send", [MemoryEffects<[MemWrite<FSDP_TransferResource>]>]> {
-  let summary = "Give a value to another rank, which receives it";
+  let summary = "Send a value to another rank";
   let description = [{
     Rank i of the group sends the operand to rank i + `offset`, which takes it with a `fsdp.receive` of the negative offset
     over the same axes. A rank that has no such rank in its group sends nothing. Ranks may run one program, as below, or
@@ -309,11 +308,11 @@ def FSDP_SendOp : FSDP_TransferOp<"send", [MemoryEffects<[MemWrite<FSDP_Transfer
         before:  rank 0 [a]          rank 1 [b]          rank 2 [c]
         sent:    rank 0 [a] -> rank 1     rank 1 [b] -> rank 2     rank 2 nothing
 
-    Between two ranks, in one direction, values are received in the order in which they are sent: the n-th send meets the
-    n-th receive, with the same type. In the scheduled phase this is so on each stream, sender and
+    Between two ranks, in one direction, values are received in the order in which they are sent: the n-th send matches
+    the n-th receive, with the same type. In the scheduled phase this holds for each stream, sender and
     receiver being on streams of the same name, and the two launches run together: neither completes before the
     other one has begun, as in NCCL. `fsdp-verify-schedule` checks that every send has its receive and that no launches wait for one
-    another in a circle. In the local phase, which says what is computed and not when, a send never waits.
+    another in a cycle. In the local phase, which does not order execution, a send never waits.
 
     Constraints:
     - (C1) axes are distinct axes of the mesh, at least one.
@@ -342,14 +341,14 @@ def FSDP_SendOp : FSDP_TransferOp<"send", [MemoryEffects<[MemWrite<FSDP_Transfer
 
 def FSDP_ReceiveOp : FSDP_TransferOp<"receive",
     [MemoryEffects<[MemRead<FSDP_TransferResource>, MemWrite<FSDP_TransferResource>]>]> {
-  let summary = "Take a value that another rank sends";
+  let summary = "Receive a value that another rank sends";
   let description = [{
-    Rank i of the group receives what rank i + `offset` sends with a `fsdp.send` of the negative offset. A rank that has no
-    such rank in its group receives zeros, and meets nobody. See `fsdp.send` for the order of values and for
-    what is checked. A receive is never removed, even if its result is unused: what is sent to it has to be taken.
+    Rank i of the group receives the value that rank i + `offset` sends with a `fsdp.send` of the negative offset. A rank that has no
+    such rank in its group receives zeros without communicating. See `fsdp.send` for the order of values and the
+    checks. A receive is never removed, even if its result is unused: the value sent to it must be received.
 
         offset -1
-        before:  rank 0 sends [a]    rank 1 sends [b]    rank 2 has nobody to send to
+        before:  rank 0 sends [a]    rank 1 sends [b]    rank 2 sends nothing
         after:   rank 0 [0]          rank 1 [a]          rank 2 [b]
 
     Constraints:
@@ -363,7 +362,7 @@ def FSDP_ReceiveOp : FSDP_TransferOp<"receive",
     fsdp.program @all role {} {
       fsdp.segment @train train next [@train] {
         %x = arith.constant dense<1.0> : tensor<3xf32>
-        // Every rank gives its last rows to the next one.
+        // Every rank sends its last rows to the next one.
         fsdp.send %x offset 1 over ["context"] : tensor<3xf32>
         %y = fsdp.receive offset -1 over ["context"] : tensor<3xf32>
       }

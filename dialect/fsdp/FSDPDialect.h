@@ -22,7 +22,7 @@ std::optional<Phase> symbolizePhase(StringRef name);
 Phase getPhase(ModuleOp module);
 void setPhase(ModuleOp module, Phase phase);
 
-/// How often a walk runs a segment, and into how many microbatches a step is cut, at most.
+/// Maximum number of runs of a segment in a walk, and of microbatches of a step.
 constexpr int64_t kMostMicrobatches = 1 << 20;
 /// The last priority of a constraint's dimension.
 constexpr int64_t kLastPriority = 1000;
@@ -31,8 +31,9 @@ constexpr int64_t kLastPriority = 1000;
 LogicalResult verifyPhase(ModuleOp module, Phase phase);
 
 namespace detail {
-/// Fails where `op`, which has a phase, stands in no container of it: global ops in steps, local
-/// ones in segments, those of launches in launches. Other containers than ours hold what they like.
+/// Fails unless `op`, which has a phase, is in a container of that phase: global ops in steps,
+/// local ops in segments, ops of launches in launches. Containers of other dialects are not
+/// checked.
 LogicalResult verifyContainer(Operation *op);
 } // namespace detail
 
@@ -49,7 +50,7 @@ struct InScheduledPhase : OpTrait::TraitBase<ConcreteType, InScheduledPhase> {
   static LogicalResult verifyTrait(Operation *op) { return detail::verifyContainer(op); }
 };
 
-/// What `fsdp.read`, `load`, `store` and `update` touch.
+/// Accessed by `fsdp.read`, `load`, `store` and `update`.
 struct ParameterResource : SideEffects::Resource::Base<ParameterResource> {
   StringRef getName() final { return "parameters"; }
 };
@@ -57,16 +58,16 @@ struct ParameterResource : SideEffects::Resource::Base<ParameterResource> {
 struct StepStateResource : SideEffects::Resource::Base<StepStateResource> {
   StringRef getName() final { return "step state"; }
 };
-/// Which gradients are not finite, which updates note when they are skipped; see
+/// The parameters with gradients that are not finite, noted by skipped updates; see
 /// `fsdp.optimizer_step`.
 struct BadGradientResource : SideEffects::Resource::Base<BadGradientResource> {
   StringRef getName() final { return "bad gradients"; }
 };
-/// What the host reads after a step.
+/// Values that the host reads after a step.
 struct OutputResource : SideEffects::Resource::Base<OutputResource> {
   StringRef getName() final { return "outputs"; }
 };
-/// What is on its way between ranks; see `fsdp.send`.
+/// Values in transfer between ranks; see `fsdp.send`.
 struct TransferResource : SideEffects::Resource::Base<TransferResource> {
   StringRef getName() final { return "transfers"; }
 };
@@ -88,7 +89,7 @@ SmallVector<StringAttr> getAxisNames(ArrayAttr axes);
 namespace detail {
 /// The rules that all collectives share (CollectiveOpInterface).
 LogicalResult verifyCollective(Operation *op);
-/// What CollectiveOpInterface says of an op unless the op says otherwise.
+/// Default implementations of CollectiveOpInterface.
 int64_t getGroupSize(Operation *op);
 int64_t getCollectiveBytes(Operation *op);
 std::string getCollectiveArguments(Operation *op);
@@ -123,16 +124,16 @@ MeshOp getMeshOp(Operation *op);
 /// The mesh of the module that holds `op`; one rank without axes where there is none.
 MeshAttr getMesh(Operation *op);
 
-/// The tensor that stands for the runtime's step state and what updates note behind it.
+/// The tensor of the runtime's step state, followed by the notes of updates.
 RankedTensorType getStepStateType(MLIRContext *context);
 
 /// The string-array attribute of `axes`.
 ArrayAttr getAxisArray(MLIRContext *context, ArrayRef<StringAttr> axes);
 
-/// Whether `op` is a collective in which ranks meet.
+/// Whether `op` is a collective that moves data between ranks.
 bool isMeeting(Operation *op);
-/// The index in its group of the rank that the rank at `index` meets in `transfer` (an op with
-/// `getPeerOffset`); none where the group has no such rank.
+/// The index in its group of the peer of the rank at `index` in `transfer` (an op with
+/// `getPeerOffset`); none if the group has no such rank.
 std::optional<int64_t> getPeer(Operation *transfer, int64_t index);
 
 } // namespace mlir::fsdp

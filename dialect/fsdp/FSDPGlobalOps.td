@@ -203,7 +203,7 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
   let description = [{
     The identity; propagation gives its result the sharding `sharding`: the axes of a closed dimension as they are,
     those of an open one (`?`) first, to be extended. `priorities` has a number for each dimension: axes of priority 0
-    (the default) reach the whole program before axes of priority 1 are looked at, and so on; in the meantime no other
+    (the default) reach the whole program before axes of priority 1 are propagated, and so on; until then no other
     value's sharding takes their place. Its cotangent has the same constraint.
 
     Constraints:
@@ -231,7 +231,7 @@ def FSDP_ReshardOp : FSDP_Op<"reshard", [Pure, InGlobalPhase, SameOperandsAndRes
     DeclareOpInterfaceMethods<ShardingRuleOpInterface>]> {
   let summary = "Move a value to another sharding";
   let description = [{
-    The identity on whole tensors; the result has the sharding `sharding`, whatever the operand has. `fsdp-propagate`
+    The identity on whole tensors; the result has the sharding `sharding`, independent of the operand's. `fsdp-propagate`
     inserts it in front of an op that cannot take an operand as it is split, so that the move is visible before
     anything is partitioned; `fsdp-partition` makes it collectives. Partial sums of the operand are completed.
 
@@ -258,20 +258,20 @@ def FSDP_CheckpointPolicyAttr : EnumAttr<FSDP_Dialect, FSDP_CheckpointPolicy, "c
 
 def FSDP_CheckpointOp : FSDP_Op<"checkpoint", [InGlobalPhase, RecursiveMemoryEffects,
                                               SingleBlockImplicitTerminator<"YieldOp">]> {
-  let summary = "A part of forward of which backward keeps little and computes the rest again";
+  let summary = "A part of forward that backward computes again instead of keeping its values";
   let description = [{
-    Computes what its body computes, and yields the values that are used outside. The body uses values from outside
-    as they are. `policy` says what is kept for backward: with `full` the values that the body takes from
+    Computes what its body computes, and yields the values that are used outside. The body may use values from
+    outside. `policy` says which values are kept for backward: with `full` the values that the body takes from
     outside and the results; with `selective` the results of the contractions in the body, attention among
-    them, as well (`isContraction` of the Kernel interface). `fsdp-differentiate` puts the body in the place of the
-    op, and computes what else backward needs of it again, directly before its backward. The values are those of
+    them, as well (`isContraction` of the Kernel interface). `fsdp-differentiate` replaces the op by its body, and
+    recomputes the other values that backward needs, directly before its backward. The values are those of
     the first time, draws of `fsdp.dropout` included.
 
     The DSL's `checkpoint` and `fsdp-rematerialize` build it.
 
     Constraints:
-    - (C1) it stands in a step of kind `train`, in no other checkpoint.
-    - (C2) its body reads parameters and computes; inputs, losses, metrics and whatever writes stand outside.
+    - (C1) it is in a step of kind `train` and not in another checkpoint.
+    - (C2) its body reads parameters and computes; inputs, losses, metrics and ops that write are outside.
     - (C3) results have the types of the yielded values; the body has no arguments.
 
     Example:

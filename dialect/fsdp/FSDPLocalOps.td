@@ -8,7 +8,7 @@ include "dialect/nn/NNInterfaces.td"
 
 def FSDP_LoadOp : FSDP_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     InLocalPhase, MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
-  let summary = "What a rank keeps of a storage: the shard, a state or the copy";
+  let summary = "Read a rank's tensor of a storage: the shard, a state or the copy";
   let description = [{
     `what` is "parameter", "copy" or the name of a state.
 
@@ -33,7 +33,7 @@ def FSDP_LoadOp : FSDP_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 
 def FSDP_StoreOp : FSDP_Op<"store", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     InLocalPhase, MemoryEffects<[MemWrite<FSDP_ParameterResource>]>]> {
-  let summary = "Replace what a rank keeps of a storage: the shard, a state or the copy";
+  let summary = "Replace a rank's tensor of a storage: the shard, a state or the copy";
   let description = [{
     `what` is "parameter", "copy" or the name of a state.
 
@@ -48,9 +48,9 @@ def FSDP_StoreOp : FSDP_Op<"store", [DeclareOpInterfaceMethods<SymbolUserOpInter
 
 def FSDP_CarryLoadOp : FSDP_Op<"carry_load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     InLocalPhase, MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
-  let summary = "What was stored last in a carried tensor";
+  let summary = "Read the contents of a carried tensor";
   let description = [{
-    The contents that an earlier segment, or this one before, has stored.
+    The contents stored last, by an earlier segment or earlier in this one.
 
     Constraints:
     - (C1) the symbol names a `fsdp.carried` of the result's type.
@@ -66,8 +66,8 @@ def FSDP_CarryStoreOp : FSDP_Op<"carry_store", [DeclareOpInterfaceMethods<Symbol
     InLocalPhase, MemoryEffects<[MemWrite<FSDP_ParameterResource>]>]> {
   let summary = "Replace the contents of a carried tensor";
   let description = [{
-    The op that makes the value computes it where the carried tensor lies, so that nothing is copied. It may read what was
-    there before, element by element; nothing else reads that later.
+    The op that produces the value writes it directly into the carried tensor, without a copy. It may read the old
+    contents element by element; nothing else reads them later.
 
     Constraints:
     - (C1) the symbol names a `fsdp.carried` of the value's type.
@@ -181,12 +181,12 @@ def FSDP_IndexTensor : NN_SizedTensorOf<[I32, I64]>;
 def FSDP_ShardIndicesOp : FSDP_Op<"shard_indices", [Pure, InLocalPhase, InScheduledPhase,
     SameOperandsAndResultType, DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["getIndexBound"]>]> {
-  let summary = "Number the elements of a split dimension as this rank does";
+  let summary = "Convert global indices of a split dimension to those of this rank";
   let description = [{
     The integers are indices into a dimension of `size` elements (rows of a table, classes), of which each rank has
     c = ceil(`size` / ranks over `over`) consecutive ones, or `part` where the dimension is padded. On the rank with index r, i becomes i - c*r if this is 0 to c - 1,
-    and -1, which is no element here, if i is an element of another rank. An index that is no element of the whole
-    dimension becomes c, which is none of any rank, in the interpreter, and ends a generated program with an error.
+    and -1 if i is an element of another rank. An index outside the whole dimension becomes c, which is invalid on
+    every rank, in the interpreter, and ends a generated program with an error.
 
     Constraints:
     - (C1) `size` is 1 to 2^48; axes are distinct axes of the mesh.
@@ -247,7 +247,7 @@ def FSDP_ShardOffsetOp : FSDP_Op<"shard_offset", [Pure, InLocalPhase, InSchedule
   let summary = "Where this rank's part of a split dimension begins";
   let description = [{
     Of a dimension of `size` elements over R ranks, the rank with index r has the c = ceil(`size` / R) elements, or `part`, from
-    r*c on. Where it has none (`fsdp.shard_size` is 0), r*c may lie behind the last element.
+    r*c on. Where it has none (`fsdp.shard_size` is 0), r*c may be past the last element.
 
     Constraints:
     - (C1) `size` is 1 to 2^48; axes are distinct axes of the mesh.

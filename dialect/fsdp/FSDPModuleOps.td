@@ -9,7 +9,7 @@ include "dialect/fsdp/FSDPTypes.td"
 def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let summary = "Declare the mesh of ranks that the module runs on";
   let description = [{
-    A module has one mesh; its axes are what shardings, placements and collectives name.
+    A module has one mesh; shardings, placements and collectives name its axes.
 
     Constraints:
     - (C1) a module has one mesh at most.
@@ -32,20 +32,20 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     gathered together. A `frozen` parameter has no gradient. The placement is absent before
     `fsdp-shard-parameters`. `split` is how the model asks for the parameter to be split in compute: for each dimension
     axes or parts of axes (`"tensor:(1)2"`), major to minor; those that the mesh lacks split nothing, so one model serves all meshes. `padded` is the shape that
-    ranks compute with where it is more than the type, and that they store and split: what lies behind the elements of the type is zero,
-    stays zero, and is in no file (see `fsdp-pad-vocabulary`). Steps have the type; `fsdp-partition` pads.
+    ranks compute with, store and split where it is larger than the type: elements past those of the type are zero, stay zero, and are in no file (see
+    `fsdp-pad-vocabulary`). Steps have the type; `fsdp-partition` pads.
 
     Constraints:
     - (C1) the element type is a float type.
     - (C2) `file_shape` has as many elements as the type.
     - (C3) a `dimension` placement names a dimension of the type; its axes are axes of the mesh.
     - (C4) the flat placements of one unit are equal, but for `compute`; (C5) they gather and reduce in the element type or a narrower one,
-      and accumulate in one narrower than the element type and not narrower than `reduce`, or do not say.
+      and accumulate in one narrower than the element type and not narrower than `reduce`, or give none.
     - (C6) the name is not `__metadata__`.
     - (C7) `compute` is a sharding over the mesh of the module, of the rank of the type.
     - (C9) a parameter that is split in compute along the dimension along which it is stored divides there.
-    - (C8) `split` has an entry for each dimension, no axis twice, no parts of axes that overlap, and only such that divide their axis
-      if the mesh has it.
+    - (C8) `split` has an entry for each dimension, no axis twice, no parts of axes that overlap, and only parts that divide their
+      axis if the mesh has it.
     - (C10) `padded` is for a parameter with a placement, has a size for each dimension, none less than the type's and one more, and at
       most 2^48 bytes.
 
@@ -77,7 +77,7 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     ::llvm::ArrayRef<int64_t> getSplitShape() {
       return getPadded() ? *getPadded() : getTensorType().getShape();
     }
-    /// What a rank computes with, and what is stored: its part of `padded`, or of the type, in the sharding `compute` of the placement.
+    /// The shape that a rank computes with and stores: its part of `padded`, or of the type, in the sharding `compute` of the placement.
     ::mlir::RankedTensorType getComputeType();
     /// The axes over which `compute` splits the type, in the order of the mesh.
     ::llvm::SmallVector<::mlir::StringAttr> getComputeAxes();
@@ -97,7 +97,7 @@ def FSDP_StepKindAttr : EnumAttr<FSDP_Dialect, FSDP_StepKind, "step_kind">;
 
 def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">,
                                    IsolatedFromAbove, InGlobalPhase]> {
-  let summary = "The program of one imaginary device for one batch";
+  let summary = "The program of a single device for one batch";
   let description = [{
     The body computes on whole tensors. `train` differentiates and updates,
     `evaluate` only computes loss and metrics. `optimizer` is present for `train`.
@@ -133,14 +133,14 @@ def FSDP_StorageKindAttr : EnumAttr<FSDP_Dialect, FSDP_StorageKind, "storage_kin
 
 def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     Symbol, HasParent<"::mlir::ModuleOp">]> {
-  let summary = "Declare what one rank keeps of a unit (or of one parameter) from step to step";
+  let summary = "Declare the tensors of a unit (or of one parameter) that a rank keeps from step to step";
   let description = [{
     `shard` is what one rank holds; `states` are the names of further tensors of that type
     (the optimizer's). For `flat`, the unsplit storage is the members one after the other, padded at the end to
     (number of ranks over the axes) x (shard size). For `dimension` there is one member,
     and the shard is its ceil-divided part. For `replicated` the shard is whole.
-    Where members are split in compute (`compute` of their placements), they stand here as a rank's part of them; the ranks that
-    share a storage are those that have the same parts.
+    Where members are split in compute (`compute` of their placements), they are stored here as a rank's part of them; the ranks
+    that share a storage are those with the same parts.
     With `copy` every rank also keeps all members unsplit, in a tensor of that type: forward reads it, and it is gathered after each
     update. The parameter is then stored as a shard only if its element type is not that of the copy.
     Decay applies to the members whose file rank is two or more.
@@ -173,7 +173,7 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     $sym_name `:` $shard `` $kind (`dim` $dim^)? `over` $axes (`copy` $copy^)? `states` $states `members` $members attr-dict
   }];
   let extraClassDeclaration = [{
-    /// What a rank keeps besides states: its shard of the parameter, and the copy of all of it.
+    /// The tensors that a rank keeps besides states: its shard of the parameter, and the copy of all of it.
     static constexpr ::llvm::StringLiteral parameter = "parameter", copy = "copy";
     ::mlir::RankedTensorType getShardType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getShard());
@@ -188,7 +188,7 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     bool keepsShard() {
       return !getCopy() || getCopyType().getElementType() != getShardType().getElementType();
     }
-    /// The names of all that a rank keeps: the shard, the copy, the states.
+    /// The names of all tensors that a rank keeps: the shard, the copy, the states.
     ::llvm::SmallVector<::llvm::StringRef> getKept();
     /// The type of `what` of these; null for other names.
     ::mlir::RankedTensorType getKeptType(::llvm::StringRef what);
@@ -200,7 +200,7 @@ def FSDP_CarriedOp : FSDP_Op<"carried", [DeclareOpInterfaceMethods<SymbolUserOpI
   let summary = "Declare a tensor that a rank carries from segment to segment";
   let description = [{
     Written and read by `fsdp.carry_store` and `fsdp.carry_load`, in segments that follow one another: sums over microbatches, and
-    what a segment leaves for the next one. Holds nothing before it is first stored. In the scheduled phase it is a persistent
+    values that a segment passes to the next one. Unwritten before it is first stored. In the scheduled phase it is a persistent
     `fsdp.buffer`. `of` names the storage whose gradients it sums up.
 
     Constraints:
@@ -256,11 +256,11 @@ def FSDP_SegmentOp : FSDP_Op<"segment", [Symbol, SingleBlock, NoTerminator, HasP
                                          InLocalPhase, InScheduledPhase]> {
   let summary = "A straight line of a program; `next` names the segments that may follow";
   let description = [{
-    Time is cyclic: a program runs its segments one after another for ever. At the end of a
+    A program runs its segments one after another in an endless cycle. At the end of a
     segment every stream is idle and no transient buffer is live, so every edge of `next` holds the same state. At the end
-    of an `async` segment launches may still be running: those of the segments that follow are issued behind them on the same streams, and
-    wait for `fsdp.event`s where they need more order than that. What it leaves running, and what it leaves in persistent buffers, is what
-    it carries into the segments of `next`. Buffers of a segment are unwritten each time it starts.
+    of an `async` segment launches may still be running: those of the next segments are issued after them on the same streams, and
+    wait for `fsdp.event`s where they need more order than that. Running launches and the contents of persistent buffers carry over into
+    the segments of `next`. Buffers of a segment are unwritten each time it starts.
 
     Constraints:
     - (C1) `next` is not empty and names segments of the same program.
@@ -287,8 +287,8 @@ def FSDP_WalkOp : FSDP_Op<"walk", [Symbol, HasParent<"ProgramOp">, InLocalPhase,
   let summary = "The segments that the driver runs for one step, and how often";
   let description = [{
     The driver knows walks, not segments: to train one step or to evaluate one batch it runs the segments of a walk in order,
-    each as many `times` as given. The outputs of a walk are those of its segments. In a program without walks each segment is a walk of
-    its own, with the segment's name and kind.
+    each as many `times` as given. The outputs of a walk are those of its segments. In a program without walks each segment is also a
+    walk, with the segment's name and kind.
 
     Constraints:
     - (C1) a walk has segments of the same program, one number for each, from 1 to 2^20.

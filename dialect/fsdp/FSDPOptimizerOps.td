@@ -68,7 +68,7 @@ def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InSchedule
   let summary = "Advance the step state";
   let description = [{
     Increments the step; when `ok` increments the optimizer's update count and clears the count of bad steps and what
-    updates have noted, otherwise increments the count of bad steps. The last action of a training step: ops after it
+    noted by updates, otherwise increments the count of bad steps. The last action of a training step: ops after it
     would read the state of the next step.
 
     Constraints:
@@ -114,7 +114,7 @@ def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [DeclareOpInterfaceMethods<
   let summary = "Apply the optimizer's rule to one shard";
   let description = [{
     Takes parameter shard, gradient shard and state shards and yields the new parameter and states;
-    with `ok` false they are the old ones, and the update notes, behind the step state, the first parameter whose
+    with `ok` false they are the old ones, and the update notes, after the step state, the first parameter whose
     gradient is not finite. It is elementwise, so results may be written to the
     buffers of the operands. Bias correction uses the count of updates in the step state. Weight
     decay applies to the elements of the members of `storage` whose file rank is two or more.

@@ -38,7 +38,7 @@ def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InSc
     MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
   let summary = "How many samples of this rank's part of this microbatch count";
   let description = [{
-    Of a batch of `of` samples, a rank takes c = ceil(of / ranks over `over`), as `fsdp.input` says, in `microbatches` K consecutive
+    Of a batch of `of` samples, a rank takes c = ceil(of / ranks over `over`), as in `fsdp.input`, in `microbatches` K consecutive
     parts of p = ceil(c / K). Part m, which the step state holds, has max(0, min(p, min(c, n - r*c) - m*p)) samples of the
     batch on the rank with index r, n being `of`, or with `counted` the number of samples that count (`fsdp.sample_count`) if that is less; they come
     first, and those after them have weight 0.
@@ -68,7 +68,7 @@ def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InSc
 
 def FSDP_NextMicrobatchOp : FSDP_Op<"next_microbatch", [InLocalPhase, InScheduledPhase,
     MemoryEffects<[MemRead<FSDP_StepStateResource>, MemWrite<FSDP_StepStateResource>]>]> {
-  let summary = "Go on to the next microbatch of the step";
+  let summary = "Advance to the next microbatch of the step";
   let description = [{
     Increments the index of the microbatch in the step state; after the last of `of` microbatches it is that of the first one again.
 

@@ -7,13 +7,13 @@ include "dialect/fsdp/FSDPModuleOps.td"
 
 def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "A place in the arena";
+  let summary = "A tensor in the arena";
   let description = [{
-    A `persistent` buffer stands in the program before its segments and keeps its contents from segment to segment. The driver fills
+    A `persistent` buffer is declared in the program before its segments and keeps its contents from segment to segment. The driver fills
     parameter and state shards, copies and the step state before the first segment; others (accumulators) are unwritten until a launch writes them; a buffer of a segment lives from its first write to its last use there. `offset` is in bytes
     from the start of the arena and is set by `fsdp-plan-memory`. `storage` and `what` say what a persistent buffer
-    holds: "parameter", "copy" or a state; in a buffer of a segment stand all members of the storage, "gathered", or their "gradient" before
-    it is reduced.
+    holds: "parameter", "copy" or a state; a buffer of a segment holds all members of the storage, "gathered", or their "gradient" before it
+    is reduced.
 
     Constraints:
     - (C1) offsets are multiples of 64, not negative.
@@ -72,14 +72,14 @@ def FSDP_SubviewOp : FSDP_Op<"subview", [Pure, InScheduledPhase]> {
 }
 
 def FSDP_EventOp : FSDP_Op<"event", [InScheduledPhase, HasParent<"::mlir::fsdp::ProgramOp">]> {
-  let summary = "A completion for which launches of later segments can wait";
+  let summary = "A completion that launches of later segments can wait for";
   let description = [{
     The timepoint at which the launch that recorded the event last, in issue order, is complete; reached from the start
     while nothing has recorded it. Timepoints of launches end with their segment. An event carries one into the segments
-    that follow, on every path that leads to them: it is what a segment without a join at its end hands over. Same as an event of CUDA.
+    that follow, on every path that leads to them: segments without a join at their end need it. Same as an event of CUDA.
 
     Constraints:
-    - (C1) stands directly in a program.
+    - (C1) it is directly in a program.
     - (C2) its name can be printed.
 
     Example:
@@ -107,12 +107,12 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
   let summary = "Run one kernel or collective on a stream";
   let description = [{
     Launches on one stream run in program order. This one starts when it is its turn and every timepoint of `wait` is
-    reached; the result is the timepoint of its completion, which the events in `records` stand for from then on: a wait
+    reached; the result is the timepoint of its completion, which the events in `records` denote from then on: a wait
     for an event means the launch that recorded it last before the waiting one was issued. The block holds local IR on tensors: its
     arguments are the contents of `ins`, what `fsdp.yield` yields becomes the contents of
-    `outs`. A buffer may stand in both where the kernel works in place. Launches
-    whose body reads or writes the step state name its buffer as `step_state`; it is no block argument. `of` is the
-    `#fsdp.structure` of what the body computes.
+    `outs`. A buffer may be in both where the kernel works in place. Launches
+    whose body reads or writes the step state name its buffer as `step_state`; it is not a block argument. `of` is
+    the `#fsdp.structure` of the body.
 
     Constraints:
     - (C1) block arguments have the tensor types of `ins`, yielded values those of `outs`.
@@ -155,9 +155,9 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
 
 def FSDP_YieldOp : FSDP_Op<"yield", [Pure, Terminator, InGlobalPhase, InScheduledPhase,
                                      ParentOneOf<["LaunchOp", "CheckpointOp"]>]> {
-  let summary = "End the body of a launch or a checkpoint with what it leaves";
+  let summary = "End the body of a launch or a checkpoint with its results";
   let description = [{
-    Names, in order, the tensors that a launch leaves in its `outs`, or the results of a checkpoint.
+    Names, in order, the tensors that a launch writes to its `outs`, or the results of a checkpoint.
 
     Example: see `fsdp.launch` and `fsdp.checkpoint`.
   }];

@@ -1,4 +1,4 @@
-//===- Fill.h - what masks put in the place of elements ---------*- C++ -*-===//
+//===- Fill.h - the values that masks write ---------------------*- C++ -*-===//
 
 #ifndef DIALECT_FSDP_FILL_H
 #define DIALECT_FSDP_FILL_H
@@ -8,7 +8,7 @@
 
 namespace mlir::fsdp {
 
-/// The value of type `element` that a mask's `fill` stands for. An infinity is the greatest or
+/// The value of type `element` that a mask's `fill` denotes. An infinity is the greatest or
 /// least value of an integer type, where `i1` holds 0 and 1.
 TypedAttr getFill(const APFloat &fill, Type element);
 

@@ -71,7 +71,7 @@ LogicalResult InputOp::verify() {
   int64_t microbatches = static_cast<int64_t>(getMicrobatches().value_or(1));
   if (microbatches < 1 || (getMicrobatches() && !getOver()))
     return emitOpError() << "is one of " << microbatches
-                         << " microbatches, expected at least 1 and 'shard_of' beside them";
+                         << " microbatches, expected at least 1, with 'shard_of'";
   if (!getOver())
     return success();
   SmallVector<StringAttr> axes = getAxisNames(*getOver());
@@ -180,7 +180,7 @@ LogicalResult ConstraintOp::verify() {
                            << ", expected 0 to " << kLastPriority;
     if (priority > 0 && !getSharding().getDimOpen()[dim] && getSharding().getAxes(dim).empty())
       return emitOpError() << "has priority " << priority << " for dimension " << dim
-                           << ", which is closed without axes; leave it 0";
+                           << ", a closed dimension without axes; use 0";
   }
   if (llvm::all_of(*priorities, [](int64_t priority) { return priority == 0; }))
     return emitOpError() << "has priorities that are all 0; leave 'priorities' out";
@@ -191,7 +191,7 @@ nn::ShardingRule ReshardOp::getShardingRule() { return nn::ShardingRule::element
 
 LogicalResult ReshardOp::verify() {
   if (llvm::is_contained(getSharding().getDimOpen(), true))
-    return emitOpError() << "has an open dimension; close it, by leaving '?' out";
+    return emitOpError() << "has an open dimension; leave '?' out to close it";
   return verifyRequested(*this, getSharding());
 }
 
@@ -214,15 +214,15 @@ LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> 
 static LogicalResult verifyComputedAgain(Operation *op) {
   auto fail = [&](StringRef why) {
     return op->emitOpError() << why << " inside 'fsdp.checkpoint', whose body is computed twice; "
-                             << "put it outside";
+                             << "move it outside";
   };
   if (isa<CheckpointOp>(op))
-    return fail("stands");
+    return fail("is nested");
   if (isa<InputOp>(op))
-    return fail("takes a batch");
+    return fail("reads a batch");
   std::optional<SmallVector<MemoryEffects::EffectInstance>> effects = getEffectsRecursively(op);
   if (!effects)
-    return fail("has effects that are not known");
+    return fail("has unknown effects");
   bool writes = llvm::any_of(*effects, [](const MemoryEffects::EffectInstance &effect) {
     return isa<MemoryEffects::Write, MemoryEffects::Free>(effect.getEffect());
   });
@@ -232,8 +232,8 @@ static LogicalResult verifyComputedAgain(Operation *op) {
 LogicalResult CheckpointOp::verify() {
   auto step = dyn_cast<StepOp>((*this)->getParentOp());
   if (step && step.getKind() != StepKind::train)
-    return emitOpError() << "stands in a step of kind '" << stringifyStepKind(step.getKind())
-                         << "', which has no backward, expected 'train'; put its body in its place";
+    return emitOpError() << "is in a step of kind '" << stringifyStepKind(step.getKind())
+                         << "', which has no backward, expected 'train'; replace it by its body";
   Block &body = getBody().front();
   if (unsigned count = body.getNumArguments())
     return emitOpError() << "has a body with " << count << " arguments, expected none";
@@ -243,6 +243,6 @@ LogicalResult CheckpointOp::verify() {
   auto yield = cast<YieldOp>(body.getTerminator());
   if (yield.getValues().getTypes() != getResultTypes())
     return emitOpError() << "has results " << getResultTypes() << ", expected "
-                         << yield.getValues().getTypes() << ", which it yields";
+                         << yield.getValues().getTypes() << ", the types it yields";
   return success();
 }

@@ -59,7 +59,7 @@ static LogicalResult verifyCarried(SymbolTableCollection &symbols, Operation *op
   auto module = op->getParentOfType<ModuleOp>();
   auto carried = module ? symbols.lookupSymbolIn<CarriedOp>(module, symbol) : CarriedOp();
   if (!carried)
-    return op->emitOpError() << "names '" << symbol.getValue() << "', which is no 'fsdp.carried'";
+    return op->emitOpError() << "names '" << symbol.getValue() << "', expected an 'fsdp.carried'";
   if (carried.getTensorType() != type)
     return op->emitOpError() << "has type " << type << ", expected " << carried.getTensorType()
                              << ", the type of '" << symbol.getValue() << "'";
@@ -181,7 +181,8 @@ LogicalResult OptimizerStepOp::verifySymbolUses(SymbolTableCollection &symbols) 
   auto sameType = [&](Value value) { return value.getType() == type; };
   if (!sameType(getGradient()) || !sameType(getNewParameter()) ||
       !llvm::all_of(getStates(), sameType) || !llvm::all_of(getNewStates(), sameType))
-    return emitOpError() << "needs gradient, states and results of the parameter's type " << type;
+    return emitOpError() << "requires gradient, states and results of the parameter's type "
+                         << type;
   FailureOr<StorageOp> storage = fsdp::detail::findStorage(symbols, *this, getStorageAttr());
   if (failed(storage))
     return failure();

@@ -37,7 +37,7 @@ LogicalResult mlir::fsdp::detail::verifyParts(Operation *op, ArrayRef<StringAttr
       return op->emitOpError() << verb << " axis '" << axis.getValue() << "', which the mesh lacks";
     if (!part->isWhole() && positions != 1 && positions % part->next() != 0)
       return op->emitOpError() << verb << " '" << axis.getValue() << "', " << part->size
-                               << " positions behind the first " << part->before << " of axis '"
+                               << " positions after the first " << part->before << " of axis '"
                                << part->axis << "' of size " << positions
                                << "; expected numbers whose product divides that size";
     for (StringAttr other : axes.take_front(index)) {
@@ -113,17 +113,17 @@ static LogicalResult verifyPartsOfAxes(function_ref<InFlightDiagnostic()> emitEr
     const bool follows = part.axis == last.axis;
     if (!follows && !seen.insert(part.axis).second)
       return emitError() << "mesh axis '" << name.getValue()
-                         << "' is apart from the other parts of '" << part.axis
+                         << "' is separated from the other parts of '" << part.axis
                          << "'; list the parts of an axis one after the other, major to minor";
     if (follows && (part.isWhole() || last.isWhole()))
       return emitError() << "mesh has axis '" << part.axis
-                         << "' as a whole and in parts; give it one of both";
+                         << "' both whole and in parts; use one of them";
     if (!part.isWhole() && part.size != size)
       return emitError() << "mesh axis '" << name.getValue() << "' has size " << size
-                         << ", expected " << part.size << " as its name says";
+                         << ", expected " << part.size << " as in its name";
     const int64_t expected = follows ? last.next() : 1;
     if (!part.isWhole() && part.before != expected)
-      return emitError() << "mesh axis '" << name.getValue() << "' begins behind " << part.before
+      return emitError() << "mesh axis '" << name.getValue() << "' begins after " << part.before
                          << " positions, expected " << expected
                          << ": the parts of an axis are listed major to minor, without a gap";
     last = part;

@@ -16,7 +16,7 @@ static std::string faultOf(DictionaryAttr entry) {
     auto text = dyn_cast<StringAttr>(field.getValue());
     StringRef name = field.getName();
     if (!text)
-      return "expected a text as '" + name.str() + "'";
+      return "expected a string for '" + name.str() + "'";
     if (name == configNamesKey || name == configOptionKey)
       continue;
     if (name != configValueKey && name != configImpliedKey && name != configSameKey)

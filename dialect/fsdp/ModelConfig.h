@@ -1,14 +1,13 @@
-//===- ModelConfig.h - what weights have to be of, as their file says -*- C++ -*-===//
+//===- ModelConfig.h - the configuration file of weights --------*- C++ -*-===//
 //
 //   module attributes {fsdp.model_config = {file = "config.json", entries = [
 //     {names = "rope_theta|rope_parameters.rope_theta", value = "10000.0", implied = "10000.0",
 //     option = "--rope-theta"}]}} {}
-//
-// Entries of a JSON file that stands beside weights, with the values (JSON) that the model computes
-// with. A generated program refuses weights beside which the file says something else. `names`:
-// where files have the entry, '.' leading into an object. `implied`: what a file without it means.
-// `same`: a list of values that mean the same. `option`: of the model's program, what sets the
-// value. What the entries are is the model's own business: no pass reads them.
+// Entries of the JSON file of weights, with the values (JSON) that the model computes with. A
+// generated program refuses weights whose file has other values. `names`:
+// where files have the entry, '.' leading into an object. `implied`: the value of a file without
+// the entry. `same`: a list of values that mean the same. `option`: the option of the model's
+// program that sets the value. No pass reads the entries.
 //
 //===----------------------------------------------------------------------===//
 

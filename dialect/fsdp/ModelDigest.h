@@ -1,8 +1,7 @@
 //===- ModelDigest.h - the digest of a model, on its module -----*- C++ -*-===//
 //
 //   module attributes {fsdp.model_digest = "v1:9d2f0c1e8a7b6543"} {}
-//
-// What the forward pass of the model computes, as the model was described
+// A digest of the forward pass, as the model was described
 // (passes/global/ModelDigest.h): a version and 64 bits. The compiler sets it before the first pass,
 // no pass reads or changes it, and the generated program compares it with that of a checkpoint.
 //

@@ -1,8 +1,8 @@
-//===- ModelWords.h - diagnostics in the words of a model's author *- C++ -*-===//
+//===- ModelWords.h - diagnostics with the names of the model ---*- C++ -*-===//
 //
 // A model that is described in C++ becomes ops whose names and types its author has never seen.
-// Verifiers and passes name them; what reaches the author names what the model calls the op, after
-// its location: `fc1.relu`.
+// Verifiers and passes name them; messages for the author use the name that the model gives the op,
+// from its location: `fc1.relu`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,12 +14,12 @@
 
 namespace mlir::fsdp {
 
-/// `message`, which is about an op at `location`: an op's name at its beginning goes where another
-/// subject follows, and is else what the location calls the op; other names of ops are those of
-/// functions; types are `8x6xf32`.
+/// `message`, which is about an op at `location`: an op's name at its beginning is dropped if
+/// another subject follows, and otherwise replaced by the name in the location; other names of ops
+/// become those of functions; types become `8x6xf32`.
 std::string inWordsOfModel(StringRef message, Location location);
 
-/// The same for an operation whose message begins with what the model calls it.
+/// The same for a message that begins with the model's name of the operation.
 std::string inWordsOfModel(StringRef message, MLIRContext *context);
 
 } // namespace mlir::fsdp

@@ -71,11 +71,12 @@ static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
     return success();
   if (MeshOp mesh = getMeshOp(param); mesh && compute.getMesh().getAttr() != mesh.getSymNameAttr())
     return param.emitOpError() << "placement computes on mesh '" << compute.getMesh().getValue()
-                               << "', expected '" << mesh.getSymName() << "', the module's";
+                               << "', expected '" << mesh.getSymName()
+                               << "', the mesh of the module";
   if (compute.getRank() != type.getRank())
     return param.emitOpError() << "placement splits " << compute.getRank()
                                << " dimensions in compute, expected " << type.getRank()
-                               << " as the type has";
+                               << " as in the type";
   SmallVector<StringAttr> axes;
   for (int64_t dim = 0; dim < compute.getRank(); ++dim)
     llvm::append_range(axes, compute.getAxes(dim));
@@ -147,7 +148,7 @@ static LogicalResult verifySplit(ParamOp param, ArrayAttr split) {
       if (!part)
         return param.emitOpError()
                << "'split' names " << axis
-               << ", expected axes as \"tensor\" or parts of axes as \"tensor:(1)2\"";
+               << ", expected axes such as \"tensor\" or parts such as \"tensor:(1)2\"";
       // The mesh of a model need not have the axis.
       if (hasAxis(getMesh(param), part->axis) && failed(verifyParts(param, axis, "'split' names")))
         return failure();
@@ -167,14 +168,13 @@ static LogicalResult verifySplit(ParamOp param, ArrayAttr split) {
 static LogicalResult verifyPadded(ParamOp param, ArrayRef<int64_t> padded) {
   RankedTensorType type = param.getTensorType();
   if (!param.getPlacement())
-    return param.emitOpError() << "has 'padded' but no placement, which it is a part of";
+    return param.emitOpError() << "has 'padded' but no placement; 'padded' requires one";
   bool fits = padded.size() == type.getShape().size() && padded != type.getShape() &&
               llvm::all_of(llvm::zip_equal(padded, type.getShape()),
                            [](auto sizes) { return std::get<0>(sizes) >= std::get<1>(sizes); });
   if (!fits)
-    return param.emitOpError() << "has 'padded' [" << padded
-                               << "], expected sizes of at least those of " << type
-                               << " and one that is more";
+    return param.emitOpError() << "has 'padded' [" << padded << "], expected at least the sizes of "
+                               << type << ", one of them larger";
   if (std::optional<int64_t> elements = nn::countElements(padded);
       !elements || !nn::countBytes(type.clone({*elements})))
     return param.emitOpError() << "padded to [" << padded << "] " << nn::tooLargeMessage;
@@ -203,7 +203,7 @@ LogicalResult ParamOp::verify() {
              << "] is not a valid shape, expected sizes of at most 2^48 elements together";
     if (*elements != type.getNumElements())
       return emitOpError() << "'file_shape' has " << *elements << " elements, expected "
-                           << type.getNumElements() << " as the type has";
+                           << type.getNumElements() << " as in the type";
   }
   if (ArrayAttr split = getSplitAttr(); split && failed(verifySplit(*this, split)))
     return failure();
@@ -261,18 +261,17 @@ static LogicalResult verifyCopy(StorageOp storage, ArrayRef<int64_t> members) {
   if (!copy)
     return success();
   if (storage.getKind() == StorageKind::replicated)
-    return storage.emitOpError() << "that is replicated has a copy, expected none";
+    return storage.emitOpError() << "is replicated but has a copy, expected none";
   Type element = copy.getElementType();
   if (copy.getShape() != members ||
       (element != shard.getElementType() &&
        element.getIntOrFloatBitWidth() >= shard.getElementType().getIntOrFloatBitWidth()))
     return storage.emitOpError() << "has copy " << copy << ", expected "
                                  << RankedTensorType::get(members, shard.getElementType())
-                                 << " or the same of a narrower float type";
+                                 << " or that shape in a narrower float type";
   for (StringRef state : storage.getStates().getAsValueRange<StringAttr>())
     if (state == StorageOp::copy)
-      return storage.emitOpError()
-             << "has a state called '" << state << "' beside its copy; rename the state";
+      return storage.emitOpError() << "has a copy and a state '" << state << "'; rename the state";
   return success();
 }
 
@@ -306,20 +305,20 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
              << "', which are split over different axes in compute; give them different storages";
     for (StringAttr axis : param.getComputeAxes())
       if (llvm::is_contained(axes, axis))
-        return emitOpError() << "is over axis " << axis << ", over which its member '"
-                             << param.getSymName() << "' is split in compute";
+        return emitOpError() << "is stored over axis " << axis << ", which splits its member '"
+                             << param.getSymName() << "' in compute";
     if (member.getOffset() < 0 || member.getOffset() > nn::kMostTensorBytes)
       return emitOpError() << "has member '" << param.getSymName() << "' at " << member.getOffset()
                            << ", expected 0 to 2^48";
   }
   if (getKind() == StorageKind::dimension) {
     if (getMembers().size() != 1)
-      return emitOpError() << "split along a dimension has " << getMembers().size()
+      return emitOpError() << "is split along a dimension and has " << getMembers().size()
                            << " members, expected 1";
     ParamOp param = lookup(cast<MemberAttr>(getMembers()[0]));
     SmallVector<int64_t> expected(param.getComputeType().getShape());
     if (int64_t offset = cast<MemberAttr>(getMembers()[0]).getOffset())
-      return emitOpError() << "split along a dimension has its member at " << offset
+      return emitOpError() << "is split along a dimension and has its member at " << offset
                            << ", expected 0";
     int64_t dim = getDim();
     if (dim < 0 || dim >= static_cast<int64_t>(expected.size()))
@@ -334,17 +333,17 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return success();
   }
   if (shard.getRank() != 1)
-    return emitOpError() << "that is '" << stringifyStorageKind(getKind())
+    return emitOpError() << "of kind '" << stringifyStorageKind(getKind())
                          << "' has a shard of rank " << shard.getRank() << ", expected 1";
   if (getKind() == StorageKind::replicated && ranks != 1)
-    return emitOpError() << "that is replicated is split over " << ranks << " ranks, expected none";
+    return emitOpError() << "is replicated but split over " << ranks << " ranks, expected none";
   int64_t end = 0;
   for (Attribute attribute : getMembers()) {
     auto member = cast<MemberAttr>(attribute);
     if (member.getOffset() < end)
       return emitOpError() << "has member '" << member.getParam().getValue() << "' at "
                            << member.getOffset() << ", expected at least " << end
-                           << " (the end of the member before)";
+                           << " (the end of the previous member)";
     end = member.getOffset() + lookup(member).getComputeType().getNumElements();
   }
   int64_t capacity = shard.getNumElements() * ranks; // both are bounded, see mostRanks
@@ -401,7 +400,7 @@ LogicalResult ProgramOp::verify() {
     }
   }
   if (covered != mesh.getNumRanks())
-    return emitOpError() << "and its siblings cover " << covered << " ranks, expected "
+    return emitOpError() << "and the other programs cover " << covered << " ranks, expected "
                          << mesh.getNumRanks();
   return success();
 }
@@ -410,8 +409,8 @@ LogicalResult WalkOp::verify() {
   if (getSegments().empty())
     return emitOpError() << "has no segment to run";
   if (getSegments().size() != getTimes().size())
-    return emitOpError() << "has " << getTimes().size() << " numbers of times, expected "
-                         << getSegments().size() << " as it has segments";
+    return emitOpError() << "has " << getTimes().size() << " repetition counts, expected "
+                         << getSegments().size() << ", one for each segment";
   auto program = cast<ProgramOp>((*this)->getParentOp());
   SmallVector<SegmentOp> segments;
   for (auto [attribute, times] : llvm::zip_equal(getSegments(), getTimes())) {
@@ -426,7 +425,7 @@ LogicalResult WalkOp::verify() {
     if (segment.getKind() != getKind())
       return emitOpError() << "runs segment '" << symbol.getValue() << "' of kind '"
                            << stringifyStepKind(segment.getKind()) << "', expected kind '"
-                           << stringifyStepKind(getKind()) << "' as the walk's";
+                           << stringifyStepKind(getKind()) << "' as in the walk";
     if (times < 1 || times > kMostMicrobatches)
       return emitOpError() << "runs segment '" << symbol.getValue() << "' " << times
                            << " times, expected 1 to " << kMostMicrobatches;
@@ -450,7 +449,7 @@ LogicalResult SegmentOp::verify() {
   if (failed(verifyNoArguments(*this)))
     return failure();
   if (getNext().empty())
-    return emitOpError() << "has no next segment; name itself to repeat";
+    return emitOpError() << "has no next segment; name the segment itself to repeat it";
   auto program = cast<ProgramOp>((*this)->getParentOp());
   for (Attribute next : getNext()) {
     StringAttr name = cast<FlatSymbolRefAttr>(next).getAttr();

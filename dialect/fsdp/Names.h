@@ -1,6 +1,5 @@
-//===- Names.h - which names can be printed ---------------------*- C++ -*-===//
-//
-// The rules stand in FSDPDialect.td, "Names".
+//===- Names.h - rules of printable names -----------------------*- C++ -*-===//
+// The rules are in FSDPDialect.td, "Names".
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,30 +11,30 @@
 
 namespace mlir::fsdp {
 
-/// What is wrong with a name of a model, "" for one that can be printed: "'a\0Ab' cannot be
+/// The fault of a name of a model, "" if it can be printed: "'a\0Ab' cannot be
 /// printed, expected ...".
 std::string faultOfName(llvm::StringRef name);
 
-/// The same for a name that a model gives, which has a limit.
+/// The same for a name in a model, whose length is limited.
 std::string faultOfGivenName(llvm::StringRef name);
 
-/// `name` for a message: what cannot be printed is escaped, the end of a long one left out.
+/// `name` for a message: unprintable characters are escaped, long names are truncated.
 std::string shownName(llvm::StringRef name);
 
 /// Fails unless all names in the attributes of `op` can be printed.
 llvm::LogicalResult verifyNames(Operation *op);
 /// The same for `container` and every op of the dialect inside it.
 llvm::LogicalResult verifyNamesInside(Operation *container);
-/// Fails unless the names that locations give to ops can be printed.
+/// Fails unless the names in the locations of ops can be printed.
 llvm::LogicalResult verifyLocationsInside(Operation *container);
 /// Fails unless the log can write `metric` under its name.
 llvm::LogicalResult verifyMetric(MetricOp metric);
 
-/// Fails where two outputs in `container`, a segment, have one name, or one that the training log
-/// writes itself.
+/// Fails if two outputs in `container`, a segment, have the same name, or a key that is reserved in
+/// the training log.
 LogicalResult verifyOutputs(Operation *container);
 
-/// What a safetensors file keeps for itself.
+/// The name that is reserved in safetensors files.
 constexpr llvm::StringLiteral reservedTensorName = "__metadata__";
 
 } // namespace mlir::fsdp

@@ -128,7 +128,7 @@ LogicalResult OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError
                                         : "a finite f32 number of at least 0");
     if (succeeded(result) && value != 0 && used == 0)
       result = emitError() << "optimizer constant '" << name << "' is " << value
-                           << ", which is 0 in f32; expected 0 or a number that f32 has";
+                           << ", which is 0 in f32; expected 0 or a number that f32 can represent";
     // A constant that the rule does not read would be lost without a word.
     bool ofSgd = name == "momentum", ofAdam = name.starts_with("beta") || name == "eps";
     if (succeeded(result) && value != unset && (isSgd ? ofAdam : ofSgd))

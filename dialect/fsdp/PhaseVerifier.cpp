@@ -82,7 +82,7 @@ LogicalResult mlir::fsdp::verifyPhase(ModuleOp module, Phase phase) {
     bool computes =
         !isa<BufferOp, SubviewOp, LaunchOp>(op) && isa_and_nonnull<SegmentOp>(op->getParentOp());
     if (phase == Phase::scheduled && computes) {
-      op->emitOpError() << "is computed outside of a launch in the scheduled phase";
+      op->emitOpError() << "is outside 'fsdp.launch' in the scheduled phase; put it into a launch";
       return WalkResult::interrupt();
     }
     return WalkResult::advance();

@@ -38,7 +38,7 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, Ini
     return emitError() << "initial value is " << number << ", expected a finite f32 number";
   if (number != 0 && used == 0)
     return emitError() << "initial value is " << number
-                       << ", which is 0 in f32; expected 0 or a number that f32 has";
+                       << ", which is 0 in f32; expected 0 or a number that f32 can represent";
   if (kind != InitKind::constant && number < 0)
     return emitError() << "'" << stringifyInitKind(kind) << "' initializer has a spread of "
                        << number << ", expected at least 0";
@@ -119,7 +119,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
     return emitError() << "a replicated placement has no axes";
   if (kind != StorageKind::replicated && axes.empty())
     return emitError() << "a '" << stringifyStorageKind(kind)
-                       << "' placement needs at least one axis; say replicated for none";
+                       << "' placement needs at least one axis; use replicated for none";
   if ((kind == StorageKind::dimension) != (dim >= 0))
     return emitError() << "a '" << stringifyStorageKind(kind) << "' placement got dimension " << dim
                        << (kind == StorageKind::dimension ? ", expected 0 or more"
@@ -248,7 +248,7 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError
   for (auto [what, layout] : {std::pair("parameter", parameter), std::pair("gradient", gradient)})
     if (layout != state && layout.getKind() != StorageKind::replicated)
       return emitError() << "the " << what << " is stored as " << layout
-                         << ", expected replicated or " << state << " as the state";
+                         << ", expected replicated or " << state << " as for the state";
   for (Type type : {gather, reduce, accumulate})
     if (type && !type.isF32() && !type.isF64() && !type.isBF16() && !type.isF16())
       return emitError() << "gather, reduce and accumulate types must be float types: got " << type
@@ -256,8 +256,8 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError
   if ((reshard == Reshard::axes) == reshardAxes.empty())
     return emitError() << "reshard = " << stringifyReshard(reshard) << " has " << reshardAxes.size()
                        << " axes, expected "
-                       << (reshardAxes.empty() ? "at least one; say never for none"
-                                               : "none; say reshard = axes [...]");
+                       << (reshardAxes.empty() ? "at least one; use never for none"
+                                               : "none; use reshard = axes [...]");
   if (reshard == Reshard::axes) {
     ArrayRef<StringAttr> stored = parameter.getAxes();
     if (parameter.getKind() != StorageKind::flat || reshardAxes.size() >= stored.size() ||
@@ -265,19 +265,19 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError
       InFlightDiagnostic diag = emitError() << "reshard keeps the part over [";
       llvm::interleaveComma(reshardAxes, diag);
       return diag << "] of a parameter that is " << parameter
-                  << ", expected some, not all, of the first axes of a flat one";
+                  << ", expected some but not all of the leading axes of a flat one";
     }
   }
   if (!compute)
     return success();
   if (!compute.getUnreduced().empty())
-    return emitError() << "a parameter is no partial sum: got compute = " << compute
+    return emitError() << "a parameter cannot be a partial sum: got compute = " << compute
                        << ", expected a sharding without 'unreduced'";
   for (ArrayAttr axes : compute.getDimAxes())
     for (auto axis : axes.getAsRange<StringAttr>())
       if (llvm::any_of(state.getAxes(), [&](StringAttr stored) { return overlap(stored, axis); }))
-        return emitError() << "axis " << axis
-                           << " splits the parameter in compute and where it is stored; use it for "
-                              "one of them";
+        return emitError()
+               << "axis " << axis
+               << " splits the parameter both in compute and in storage; use it for one of them";
   return success();
 }

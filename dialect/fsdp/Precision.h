@@ -7,9 +7,9 @@
 
 namespace mlir::fsdp {
 
-/// What compute reads of `param`: in the gather type of its placement, where it has one.
+/// The type in which compute reads `param`: the gather type of its placement, if it has one.
 RankedTensorType getReadType(ParamOp param);
-/// What a gradient of `param` is: in the reduce type of its placement, where it has one.
+/// The type of a gradient of `param`: the reduce type of its placement, if it has one.
 RankedTensorType getGradientType(ParamOp param);
 
 } // namespace mlir::fsdp

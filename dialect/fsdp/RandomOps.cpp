@@ -57,7 +57,7 @@ LogicalResult DropoutOp::verify() {
                              << "', which the mesh lacks";
       if (!seen.insert(axis).second)
         return emitOpError() << "is split over axis '" << axis.getValue()
-                             << "' twice; name it for one dimension";
+                             << "' twice; use it for one dimension";
     }
     // (C5)
     bool isCut = getAlong() && *getAlong() == dim;

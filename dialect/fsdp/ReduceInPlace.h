@@ -7,8 +7,8 @@
 
 namespace mlir::fsdp {
 
-/// The operand of the collective that leaves `result` whose bytes that may take (KernelOpInterface
-/// says which), and which nothing else uses; null where there is none.
+/// The operand whose bytes the collective that produces `result` may overwrite (see
+/// KernelOpInterface) and that nothing else uses; null if there is none.
 Value findReducedInPlace(Value result);
 
 } // namespace mlir::fsdp

@@ -54,8 +54,8 @@ LogicalResult MaskSamplesOp::verify() {
     return failure();
   // (C1)
   if (rows < 1 || whole % rows != 0)
-    return emitOpError() << "has " << rows << " elements a sample along a dimension of " << whole
-                         << ", expected a divisor of it";
+    return emitOpError() << "has " << rows << " elements per sample along a dimension of " << whole
+                         << ", expected a divisor of its size";
   return success();
 }
 

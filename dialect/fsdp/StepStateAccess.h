@@ -1,9 +1,9 @@
-//===- StepStateAccess.h - what ops touch of the step state -----*- C++ -*-===//
+//===- StepStateAccess.h - accesses of ops to the step state ----*- C++ -*-===//
 //
 // The buffer of the step state holds the state itself, which launches read and the end of a step
-// writes, and behind it what updates note when they are skipped (runtime/program/StepState.h).
-// Updates of the step's own and deferred ones have an entry each, since they run on streams of
-// their own: no update waits for the note of another stream, and those of one stream are in order
+// writes, followed by the notes of skipped updates (runtime/program/StepState.h).
+// Normal and deferred updates have an entry each, because they run on different streams: no update
+// waits for the note of another stream, and those of one stream are in order
 // anyway. The checker sees each part.
 //
 //===----------------------------------------------------------------------===//
@@ -27,8 +27,8 @@ struct StepStateBytes {
   }
 };
 
-/// The parts of the step state's buffer that ops read and write, each once. What is written in
-/// place is read too.
+/// The parts of the step state's buffer that ops read and write, each once. Parts written in place
+/// are also read.
 struct StepStateAccess {
   SmallVector<StepStateBytes, 2> reads, writes;
 

@@ -75,7 +75,7 @@ LogicalResult StructureAttr::verify(function_ref<InFlightDiagnostic()> emitError
   if (stage < 0 || stage > mostStages)
     return emitError() << "stage is " << stage << ", expected 0 to " << mostStages;
   if (recomputed && direction != Direction::backward)
-    return emitError() << "what is recomputed is part of " << stringifyDirection(direction)
+    return emitError() << "a recomputed op is part of " << stringifyDirection(direction)
                        << ", expected backward";
   if (Structure{unit, direction, stage, recomputed} == Structure())
     return emitError()

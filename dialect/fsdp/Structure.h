@@ -1,8 +1,8 @@
-//===- Structure.h - which part of a step an op belongs to ------*- C++ -*-===//
+//===- Structure.h - the part of a step that an op belongs to ---*- C++ -*-===//
 //
 // The structure of a step (see `#fsdp.structure`) is carried by its ops from the model to the
-// emitted text. Passes do not set it op by op: a StructureScope gives it to whatever a builder
-// makes.
+// emitted text. Passes do not set it op by op: a StructureScope sets it on every op that a builder
+// creates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@
 
 namespace mlir::fsdp {
 
-/// The unit, direction and stage of an op, and whether it computes again what forward has computed.
-/// The default is that of an op which says nothing: of the module itself, forward.
+/// The unit, direction and stage of an op, and whether it recomputes a value of forward. The
+/// default is that of an op without the attribute: the module itself, forward.
 struct Structure {
   StringAttr unit; ///< null: of the module itself
   Direction direction = Direction::forward;
@@ -25,7 +25,7 @@ struct Structure {
   static Structure get(StructureAttr attribute);
   Structure in(StringAttr unit) const { return {unit, direction, stage, recomputed}; }
   Structure in(Direction direction) const { return {unit, direction, stage}; }
-  /// That of a copy in backward of an op of forward which has this one.
+  /// The structure of a copy in backward of an op of forward with this structure.
   Structure again() const { return {unit, Direction::backward, stage, /*recomputed=*/true}; }
   bool operator==(const Structure &other) const {
     return unit == other.unit && direction == other.direction && stage == other.stage &&
@@ -35,16 +35,16 @@ struct Structure {
   StructureAttr getAttr(MLIRContext *context) const;
 };
 
-/// That of an op of a step or a segment, a launch among them.
+/// The structure of an op of a step or a segment, launches included.
 Structure getStructure(Operation *op);
-/// Sets that of an op of a step or a segment which is no launch.
+/// Sets the structure of an op of a step or a segment, except launches.
 void setStructure(Operation *op, Structure structure);
 
-/// Removes what is said of `op`, which becomes part of a kernel or launch that says it.
+/// Removes the structure of `op`, which becomes part of a kernel or launch that has it.
 void removeStructure(Operation *op);
 
-/// While it lives, the ops that `builder` makes have `structure`, but for those that have one
-/// already (clones) and constants. The innermost scope of a builder counts.
+/// During its lifetime, the ops that `builder` creates have `structure`, except those that already
+/// have one (clones) and constants. The innermost scope of a builder counts.
 class StructureScope : OpBuilder::Listener {
 public:
   StructureScope(OpBuilder &builder, Structure structure)
@@ -55,7 +55,7 @@ public:
   StructureScope(const StructureScope &) = delete;
   StructureScope &operator=(const StructureScope &) = delete;
 
-  /// Ops have the attribute `name` as well, which is not for constants either.
+  /// Ops also have the attribute `name`, except constants.
   void add(StringRef name, Attribute value) { also.emplace_back(name, value); }
 
 private:
@@ -64,7 +64,7 @@ private:
   OpBuilder &builder;
   OpBuilder::Listener *outer;
   Structure structure;
-  StructureAttr attribute; ///< of `structure`, once it is needed
+  StructureAttr attribute; ///< of `structure`, created on first use
   SmallVector<std::pair<StringRef, Attribute>, 1> also;
 };
 

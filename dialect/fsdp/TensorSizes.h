@@ -1,4 +1,4 @@
-//===- TensorSizes.h - no size wraps around ---------------------*- C++ -*-===//
+//===- TensorSizes.h - sizes of tensors fit 64 bits -------------*- C++ -*-===//
 
 #ifndef DIALECT_FSDP_TENSORSIZES_H
 #define DIALECT_FSDP_TENSORSIZES_H

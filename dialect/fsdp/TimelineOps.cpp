@@ -60,7 +60,7 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult SubviewOp::verify() {
   if (!getBuffer().getDefiningOp<BufferOp>() && !getBuffer().getDefiningOp<SubviewOp>())
-    return emitOpError() << "is part of what is no 'fsdp.buffer' and no 'fsdp.subview'";
+    return emitOpError() << "operand must be an 'fsdp.buffer' or an 'fsdp.subview'";
   RankedTensorType whole = getBuffer().getType().getTensor();
   RankedTensorType part = getType().getTensor();
   if (whole.getElementType() != part.getElementType())
@@ -77,13 +77,13 @@ LogicalResult SubviewOp::verify() {
 static LogicalResult verifyContents(LaunchOp launch, ValueRange tensors, ValueRange buffers,
                                     StringRef inside, StringRef outside) {
   if (tensors.size() != buffers.size())
-    return launch.emitOpError() << "has " << tensors.size() << " " << inside << ", expected "
-                                << buffers.size() << " as it has " << outside;
+    return launch.emitOpError() << "has " << tensors.size() << " " << inside << "s, expected "
+                                << buffers.size() << ", one for each of its '" << outside << "'";
   for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(tensors, buffers))) {
     Type got = std::get<0>(pair).getType();
     Type expected = cast<BufferType>(std::get<1>(pair).getType()).getTensor();
     if (got != expected)
-      return launch.emitOpError() << "has " << got << " as number " << index << " of its " << inside
+      return launch.emitOpError() << "has " << got << " as " << inside << " #" << index
                                   << ", expected " << expected;
   }
   return success();
@@ -98,12 +98,12 @@ RankedTensorType mlir::fsdp::getStepStateType(MLIRContext *context) {
 static LogicalResult verifyOperands(LaunchOp launch) {
   for (Value wait : launch.getWait())
     if (!wait.getDefiningOp<LaunchOp>() && !wait.getDefiningOp<EventOp>())
-      return launch.emitOpError() << "waits for what is no 'fsdp.launch' and no 'fsdp.event'";
+      return launch.emitOpError() << "'wait' operand must be an 'fsdp.launch' or an 'fsdp.event'";
   llvm::SmallPtrSet<Operation *, 4> recorded;
   for (Value record : launch.getRecords()) {
     auto event = record.getDefiningOp<EventOp>();
     if (!event)
-      return launch.emitOpError() << "records what is no 'fsdp.event'";
+      return launch.emitOpError() << "'records' operand must be an 'fsdp.event'";
     if (!recorded.insert(event).second)
       return launch.emitOpError() << "records event '" << event.getName() << "' twice";
   }
@@ -117,7 +117,7 @@ static LogicalResult verifyOperands(LaunchOp launch) {
   }
   for (Value buffer : buffers)
     if (!buffer.getDefiningOp<BufferOp>() && !buffer.getDefiningOp<SubviewOp>())
-      return launch.emitOpError() << "uses what is no 'fsdp.buffer' and no 'fsdp.subview'";
+      return launch.emitOpError() << "buffer operand must be an 'fsdp.buffer' or an 'fsdp.subview'";
   return success();
 }
 
@@ -126,8 +126,8 @@ LogicalResult LaunchOp::verify() {
     return failure();
   Block &body = getBody().front();
   auto yield = cast<YieldOp>(body.getTerminator());
-  if (failed(verifyContents(*this, body.getArguments(), getIns(), "block arguments", "ins")) ||
-      failed(verifyContents(*this, yield.getValues(), getOuts(), "yielded values", "outs")))
+  if (failed(verifyContents(*this, body.getArguments(), getIns(), "block argument", "ins")) ||
+      failed(verifyContents(*this, yield.getValues(), getOuts(), "yielded value", "outs")))
     return failure();
   bool collective =
       llvm::any_of(body, [](Operation &op) { return isa<CollectiveOpInterface>(op); });

@@ -1,4 +1,4 @@
-//===- AttentionLayout.h - where an attention's operands lie ----*- C++ -*-===//
+//===- AttentionLayout.h - layout of an attention's operands ----*- C++ -*-===//
 
 #ifndef DIALECT_NN_ATTENTIONLAYOUT_H
 #define DIALECT_NN_ATTENTIONLAYOUT_H
@@ -18,7 +18,7 @@ struct AttentionStrides {
 };
 
 /// Sizes of a verified attention, and where the rows of its operands begin in row-major tensors.
-/// Gradients lie like what they are gradients of.
+/// Gradients have the layout of their values.
 struct AttentionLayout {
   int64_t batch, heads, groups, queries, keys, width;
   AttentionStrides q;
@@ -36,10 +36,10 @@ struct AttentionLayout {
 /// between each two.
 bool isAttentionOrder(StringRef order);
 
-/// The dimension that `letter` stands for in `order`, or -1.
+/// The dimension of `letter` in `order`, or -1.
 int64_t attentionDim(StringRef order, char letter);
 
-/// The order of what an attention gives: without n.
+/// The order of an attention's result: without n.
 std::string attentionOutOrder(StringRef order);
 
 } // namespace mlir::nn

@@ -64,7 +64,7 @@ static LogicalResult verifyAttention(Operation *op, StringRef order, TypeRange i
     if (k.getShape() !=
         ArrayRef(inOrder(order, sizes.batch, sizes.groups, sizes.keys, sizes.width, int64_t(3))))
       return op->emitOpError("'k' has type ") << k << ", expected batch " << sizes.batch
-                                              << " and width " << sizes.width << " as 'q' has";
+                                              << " and width " << sizes.width << " as in 'q'";
     if (v.getShape() != k.getShape())
       return op->emitOpError("'v' has type ") << v << ", expected the shape of 'k', " << k;
     // (C4)
@@ -93,11 +93,11 @@ static LogicalResult verifyAttention(Operation *op, StringRef order, TypeRange i
     if (getElementTypeOrSelf(type) != q.getElementType())
       return op->emitOpError("has an operand or result of type ")
              << type << ", expected element type " << q.getElementType()
-             << " as the first operand has";
+             << " as in the first operand";
   if (Type sum = getSumType(q.getElementType()); logSumExp.getElementType() != sum)
     return op->emitOpError("'log_sum_exp' has type ")
-           << logSumExp << ", expected element type " << sum << " as sums of " << q.getElementType()
-           << " have";
+           << logSumExp << ", expected element type " << sum << " for sums of "
+           << q.getElementType();
   return success();
 }
 
@@ -129,8 +129,8 @@ LogicalResult RopeOp::verify() {
   // (C1)
   int64_t dim = getDim();
   if (dim < 0 || dim >= type.getRank() - 1)
-    return emitOpError("has no positions in dimension ")
-           << dim << " of " << type << ", expected a dimension before its last";
+    return emitOpError("takes positions from dimension ")
+           << dim << " of " << type << ", expected a dimension before the last";
   if (type.getShape().back() % 2 != 0)
     return emitOpError("has width ")
            << type.getShape().back()

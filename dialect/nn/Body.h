@@ -8,8 +8,8 @@
 namespace mlir::nn {
 
 /// Directive for the one block of an op, used instead of a plain `$body`: the parser that TableGen
-/// makes of that frees a body of which only the first block parses, though ops in front of this one
-/// may use its values by then, and those uses lead to freed memory.
+/// generates frees a body if only its first block parses, but earlier ops may already use its
+/// values, and those uses then point to freed memory.
 ParseResult parseBody(OpAsmParser &parser, Region &body);
 void printBody(OpAsmPrinter &printer, Operation *op, Region &body);
 

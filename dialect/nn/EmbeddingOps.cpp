@@ -33,7 +33,7 @@ LogicalResult EmbeddingOp::verify() {
   // (C3)
   if (Type element = getTable().getType().getElementType(); getType().getElementType() != element)
     return emitOpError("'result' has element type ")
-           << getType().getElementType() << ", expected " << element << " as the table has";
+           << getType().getElementType() << ", expected " << element << " as in the table";
   return success();
 }
 
@@ -45,7 +45,7 @@ LogicalResult EmbeddingGradOp::verify() {
   Type sum = getSumType(getDOut().getType().getElementType());
   if (getType().getElementType() != sum)
     return emitOpError("'result' has element type ")
-           << getType().getElementType() << ", expected " << sum << " as sums of 'd_out' have";
+           << getType().getElementType() << ", expected " << sum << " for sums of 'd_out'";
   return success();
 }
 

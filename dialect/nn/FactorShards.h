@@ -9,31 +9,31 @@ namespace mlir::nn {
 
 enum class Reduction : uint32_t;
 
-/// What an op that is split along a factor (SplitOpInterface) can use of the ranks that share the
-/// factor, without knowing meshes. Every rank has the same number of consecutive instances of the
-/// factor; those behind the last are padding.
+/// The ranks that share a factor, for an op that is split along it (SplitOpInterface) and does not
+/// know meshes. Every rank has the same number of consecutive instances of the
+/// factor; those after the last are padding.
 class FactorShards {
 public:
   virtual ~FactorShards() = default;
 
-  /// `indices`, which number instances of the whole factor, as they number those of this rank: -1
-  /// for instances of other ranks.
+  /// `indices` into the whole factor, converted to indices into this rank's part: -1 for instances
+  /// of other ranks.
   virtual Value renumber(Value indices) = 0;
-  /// How many instances this rank has, padding not counted: a tensor<i64>.
+  /// The number of instances of this rank without padding: a tensor<i64>.
   virtual Value count() = 0;
   /// The number in the whole factor of this rank's first instance: a tensor<i64>.
   virtual Value offset() = 0;
-  /// How many instances the whole factor has.
+  /// The number of instances of the whole factor.
   virtual int64_t getSize() const = 0;
   /// `value`, of which dimension `dim` is the factor, with `fill` in the padding along it, if there
   /// is any.
   virtual Value masked(Value value, int64_t dim, double fill) = 0;
-  /// False where one rank has all instances, and padding behind them.
+  /// False if one rank has all instances, followed by padding.
   virtual bool isShared() const = 0;
   /// The elementwise sum or maximum of `value` over the ranks.
   virtual Value allReduce(Value value, Reduction kind) = 0;
   /// The elementwise sum of `value` over the ranks that have instances before those of this one, or
-  /// behind them; 0 where there is no such rank.
+  /// after them; 0 if there is no such rank.
   virtual Value sumOfOthers(Value value, bool behind) = 0;
 };
 

@@ -1,7 +1,6 @@
-//===- KernelCall.h - how an op runs ----------------------------*- C++ -*-===//
-//
-// What `KernelOpInterface` (NNInterfaces.td) says in: the function of the runtime that an op calls
-// and what it is told, and which float types the op takes.
+//===- KernelCall.h - the runtime call of an op -----------------*- C++ -*-===//
+// The types of `KernelOpInterface` (NNInterfaces.td): the function of the runtime that an op calls,
+// its arguments, and the float types of the op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,13 +20,13 @@ enum class PrecisionClass {
   fixed,       ///< those of the model: operands that were narrowed are widened again
   any,         ///< operands may be narrowed; results keep their types
   narrow,      ///< 16 bits: products, whose sums are formed in f32
-  first,       ///< that of operand 0, which all others are cast to
+  first,       ///< the type of operand 0, to which all others are cast
   common,      ///< 16 bits where all operands have them
   elementwise, ///< the widest of the operands; a constant has any type that it is exact in
 };
 
-/// Operands and results, by their numbers, that may share bytes if their types are equal: the
-/// kernel is done with an element before it writes it.
+/// Operands and results, by index, that may share bytes if their types are equal: the kernel reads
+/// an element before it writes it.
 using InPlacePairs = SmallVector<std::pair<unsigned, unsigned>, 2>;
 
 /// A struct of runtime/program/KernelArguments.h: its name, and its fields in order.
@@ -76,11 +75,10 @@ struct KernelCall {
   /// Empty where the runtime has no function: code generation then writes loops.
   StringRef callee;
   ShapeArgument shape;
-  bool anyElement = false;   ///< for elements of every type, not for f32 and bf16 alone
-  bool resultsFirst = false; ///< before the operands, of which there may be any number
-  unsigned optionalResults =
-      0;                 ///< so many of the last results are left out where nothing uses them
-  bool hasLoops = false; ///< loops can take the place of the call, with constants as operands
+  bool anyElement = false;      ///< for elements of every type, not for f32 and bf16 alone
+  bool resultsFirst = false;    ///< before the operands, of which there may be any number
+  unsigned optionalResults = 0; ///< number of trailing results that are left out if unused
+  bool hasLoops = false;        ///< loops can replace the call, with constants as operands
 
   KernelCall() = default;
   /// The function has the name of the op.

@@ -31,7 +31,7 @@
 namespace mlir::nn {
 
 /// Attaches the interfaces of NNInterfaces.td to the ops of `arith` and `math`
-/// that may stand on tensors.
+/// that work on tensors.
 void registerElementwiseModels(DialectRegistry &registry);
 
 /// True for an op of `arith` or `math` that works element by element on tensors

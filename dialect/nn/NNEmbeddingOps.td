@@ -13,7 +13,7 @@ def NN_EmbeddingOp : NN_ComputeOp<"embedding",
     Row `ids[...]` of `table` at every position of `ids`. An id outside of the table gives NaN in the
     interpreter and ends a generated program with an error that names the sample and the id.
 
-    With `partial` the table is one rank's part of the rows, and an id of -1, that of a row of another rank
+    With `partial` the table is one rank's part of the rows, and an id of -1, a row of another rank
     (`fsdp.shard_indices`), gives zeros: the result is a partial sum over the ranks.
 
     Constraints:

@@ -37,8 +37,8 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
 
 def SplitOpInterface : OpInterface<"SplitOpInterface"> {
   let description = [{
-    What takes the place of an op on each rank when its factor that is `indexed` or `combined` is split. It has at most one.
-    Other factors need no such method: there the op does on its part what it does on the whole.
+    The ops that replace an op on each rank when its `indexed` or `combined` factor is split. It has at most one.
+    Other factors need no such method: the op itself is applied to each part.
   }];
   let cppNamespace = "::mlir::nn";
   let methods = [

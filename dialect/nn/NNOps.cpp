@@ -161,7 +161,7 @@ LogicalResult RearrangeOp::verify() {
       auto size = dyn_cast<IntegerAttr>(entry.getValue());
       if (!size || !size.getType().isInteger(64) || size.getInt() < 0)
         return emitOpError("size of '") << entry.getName().getValue() << "' is " << entry.getValue()
-                                        << ", expected an i64 that is not negative";
+                                        << ", expected a non-negative i64";
       if (!names.contains(entry.getName()))
         return emitOpError("'sizes' has '")
                << entry.getName().getValue() << "', which the notation does not name";
@@ -262,13 +262,13 @@ static LogicalResult verifyElement(Operation *op, RankedTensorType whole, Ranked
   if (tensor.getElementType() == sum)
     return success();
   return op->emitOpError() << what << " has element type " << tensor.getElementType()
-                           << ", expected " << sum << " as sums of logits have";
+                           << ", expected " << sum << " for sums of logits";
 }
 
 static LogicalResult verifyHasRows(Operation *op, RankedTensorType whole, StringRef what) {
   if (whole.getRank() > 0)
     return success();
-  return op->emitOpError() << what << " has rank 0, expected a last dimension to work along";
+  return op->emitOpError() << what << " has rank 0, expected at least 1";
 }
 
 /// What the ops on rows of logits have in common: labels and `numbers`, each with its name, one for

@@ -37,16 +37,16 @@ def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
 
 def NN_PartialCrossEntropyOp : NN_ComputeOp<"partial_cross_entropy", [],
     ["getKernelCall", "getPrecisionClass", "readsLogits"]> {
-  let summary = "What a part of the classes contributes to a cross-entropy";
+  let summary = "The contribution of a part of the classes to a cross-entropy";
   let description = [{
     The logits are one rank's part of the classes; of the last dimension the first `count` are classes, those after them
     padding. For each row: `max`, the largest logit, -inf where there is none; `sum`, that of `exp(logits - max)`, 0 where
-    `max` is -inf; and `picked`, the logit with the number in `labels`, 0 for a label of -1, which is that of a class of
+    `max` is -inf; and `picked`, the logit with the number in `labels`, 0 for a label of -1, the label of a class of
     another rank (`fsdp.shard_indices`).
 
     With M the maximum of all `max`, the log-sum-exp over all classes is `log(S) + M`, where S is the sum over ranks of
-    `sum * exp(max - M)`, and the loss is this without the sum of all `picked`. `fsdp-partition` writes a split
-    `nn.cross_entropy` so: three all-reduces of one number per row, and no logits are sent.
+    `sum * exp(max - M)`, and the loss is this without the sum of all `picked`. `fsdp-partition` expands a
+    split `nn.cross_entropy` this way: three all-reduces of one number per row, and no logits are sent.
 
     Constraints:
     - (C1) `labels` and the results have the shape of the rows.
@@ -77,7 +77,7 @@ def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad",
     `(exp(logits - log_sum_exp) - one_hot(labels)) * d_loss`, row by row.
 
     With `count` the logits are one rank's part of the classes, of which the first `count` are classes: the cotangents of
-    those after them are 0. A label of -1, which is that of a class of another rank, has no one.
+    those after them are 0. For a label of -1, a class of another rank, `one_hot` is 0.
 
     Constraints:
     - (C1) `labels`, `log_sum_exp` and `d_loss` have the shape of the rows.

@@ -13,7 +13,7 @@ class NN_ShapeOp<string mnemonic, list<Trait> traits = []>
 def NN_SliceOp : NN_ShapeOp<"slice", [AllElementTypesMatch<["input", "result"]>]> {
   let summary = "Extract a range of one dimension";
   let description = [{
-    The elements whose index along `dim` is at least `start`, as many as the result has there.
+    The elements whose index along `dim` is at least `start`, as many as in the result there.
     That dimension is not sharded.
 
     Constraints:

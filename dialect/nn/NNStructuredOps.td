@@ -153,7 +153,7 @@ def NN_ScanSumOp : NN_ComputeOp<"scan_sum", [
     position along `along`; with `exclusive` the element itself is left out, so that the first is 0. With
     `reverse` sums begin at the last element. They are computed in f32 (f64 for f64), in that
     order, and each is rounded once to the element type. Ranks with parts of that
-    dimension add what those before them (after them with `reverse`) sum up to. The cotangent is the cumulative sum of the result's cotangent in the other direction.
+    dimension add the sums of the ranks before them (after them with `reverse`). The cotangent is the cumulative sum of the result's cotangent in the other direction.
 
     Constraints:
     - (C1) the notation has a name for each dimension, with single spaces between them.

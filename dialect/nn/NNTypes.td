@@ -5,7 +5,7 @@
 
 include "mlir/IR/CommonTypeConstraints.td"
 
-// Ranked tensors of which the size is known and so small that sums of sizes cannot overflow.
+// Ranked tensors of known size, small enough that sums of sizes cannot overflow.
 class NN_SizedTensorOf<list<Type> elements> : RankedTensorOf<
     elements, [HasStaticShapePred, CPred<"::mlir::nn::isSized($_self)">],
     "statically shaped tensor (at most 2^48 bytes)">;

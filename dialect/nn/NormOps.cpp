@@ -15,7 +15,7 @@ static LogicalResult verifyNorm(Operation *op, RankedTensorType x, RankedTensorT
                                 RankedTensorType statistic, StringRef statisticName) {
   // (C1)
   if (x.getRank() == 0)
-    return op->emitOpError("'x' has rank 0, expected a last dimension to work along");
+    return op->emitOpError("'x' has rank 0, expected at least 1");
   // (C2)
   if (scale.getShape() != x.getShape().take_back())
     return op->emitOpError("'scale' has type ")
@@ -27,11 +27,11 @@ static LogicalResult verifyNorm(Operation *op, RankedTensorType x, RankedTensorT
   // (C4)
   if (scale.getElementType() != x.getElementType())
     return op->emitOpError("has an operand or result of type ")
-           << scale << ", expected element type " << x.getElementType() << " as 'x' has";
+           << scale << ", expected element type " << x.getElementType() << " as in 'x'";
   if (statistic.getElementType() != getSumType(x.getElementType()))
     return op->emitOpError() << statisticName << " has type " << statistic
                              << ", expected element type " << getSumType(x.getElementType())
-                             << " as sums of " << x.getElementType() << " have";
+                             << " for sums of " << x.getElementType();
   return success();
 }
 
@@ -45,7 +45,7 @@ static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
 
 LogicalResult SoftmaxOp::verify() {
   if (getX().getType().getRank() == 0)
-    return emitOpError("'x' has rank 0, expected a last dimension to work along");
+    return emitOpError("'x' has rank 0, expected at least 1");
   return success();
 }
 

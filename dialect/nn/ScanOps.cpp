@@ -37,7 +37,7 @@ LogicalResult ScanSumOp::verify() {
   llvm::StringSet<> seen;
   for (StringRef name : names)
     if (!seen.insert(name).second)
-      return emitOpError("names two dimensions '") << name << "', expected a name for each";
+      return emitOpError("names two dimensions '") << name << "', expected distinct names";
   // (C3)
   if (!seen.contains(getAlong()))
     return emitOpError("sums along '")

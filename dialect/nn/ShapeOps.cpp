@@ -19,8 +19,8 @@ static LogicalResult verifyAlong(Operation *op, int64_t dim, RankedTensorType ty
   for (int64_t i = 0; fits && i < type.getRank(); ++i)
     fits = i == dim || other.getDimSize(i) == type.getDimSize(i);
   if (!fits)
-    return op->emitOpError("relates ")
-           << type << " to " << other << ", expected the same shape but for dimension " << dim;
+    return op->emitOpError("maps ")
+           << type << " to " << other << ", expected the same shape except in dimension " << dim;
   return success();
 }
 
@@ -29,8 +29,8 @@ static LogicalResult verifyRange(Operation *op, int64_t start, int64_t size, int
   if (start >= 0 && size <= within && start <= within - size)
     return success();
   return op->emitOpError("has a range of ")
-         << size << " elements from " << start << " on in a dimension of " << within
-         << ", expected a range inside of the dimension";
+         << size << " elements from " << start << " in a dimension of " << within
+         << ", expected a range inside the dimension";
 }
 
 LogicalResult SliceOp::verify() {
@@ -57,21 +57,21 @@ LogicalResult ConcatOp::verify() {
   int64_t dim = getDim(), sum = 0;
   // (C1)
   if (getInputs().empty())
-    return emitOpError("has no inputs, expected at least one tensor to join");
+    return emitOpError("has no inputs, expected at least one tensor");
   for (Value input : getInputs()) {
     auto type = cast<RankedTensorType>(input.getType());
     // (C1), (C2)
     if (failed(verifyAlong(*this, dim, getType(), type)))
       return failure();
     if (type.getElementType() != getType().getElementType())
-      return emitOpError("joins ") << type << ", expected element type "
-                                   << getType().getElementType() << " as the result has";
+      return emitOpError("concatenates ") << type << ", expected element type "
+                                          << getType().getElementType() << " as in the result";
     sum += type.getDimSize(dim);
   }
   // (C3)
   if (sum != getType().getDimSize(dim))
-    return emitOpError("joins ") << sum << " elements along dimension " << dim
-                                 << ", expected the result's " << getType().getDimSize(dim);
+    return emitOpError("concatenates ") << sum << " elements along dimension " << dim
+                                        << ", expected the result's " << getType().getDimSize(dim);
   return success();
 }
 

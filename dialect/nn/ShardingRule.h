@@ -10,23 +10,23 @@
 
 namespace mlir::nn {
 
-/// What becomes of the instances of an op along one factor.
+/// How an op combines its instances along one factor.
 enum class FactorKind {
   parallel,     ///< independent; appears in every result
   sumReduction, ///< summed away for the results that lack it: a split leaves partial sums there
   maxReduction, ///< maximized away likewise: a split leaves partial maxima
-  combined, ///< read as a whole, but an op that is split combines the parts over ranks by itself
-            ///< (SplitOpInterface): the results that lack it are complete
-  whole,    ///< the op needs all of it in one place
+  combined,     ///< read as a whole, but a split op combines the parts over ranks itself
+                ///< (SplitOpInterface): the results that lack it are complete
+  whole,        ///< the op needs all of it in one place
 };
 
-/// What an op does with operands that are scaled or are sums. With `a`, `b` of the types of the
+/// How an op acts on operands that are scaled or are sums. With `a`, `b` of the types of the
 /// operands and a number c:
 enum class Linearity {
   none,        ///< nothing is known
   additive,    ///< f(a + b) = f(a) + f(b), and no element of a is repeated: sums may be completed
-               ///< behind it
-  rounding,    ///< the same but for rounding: casts between floats
+               ///< after it
+  rounding,    ///< the same up to rounding: casts between floats
   linearMap,   ///< f(a + b) = f(a) + f(b), elements of a may be repeated
   homogeneous, ///< f(c a) = c f(a)
   choice,      ///< f(s, a + b, c + d) = f(s, a, c) + f(s, b, d): the first operand chooses
@@ -57,8 +57,8 @@ struct ShardingRule {
   SmallVector<Factor, 6> factors;
   SmallVector<TensorFactors, 3> operands;
   SmallVector<TensorFactors, 1> results;
-  /// The operand whose zeros make every term of the sums zero that it stands in, as long as the
-  /// other operands are finite; -1 where any operand does (a product).
+  /// The operand whose zeros make every term of its sums zero, if the other operands are finite; -1
+  /// if any operand does (a product).
   int64_t annihilator = -1;
 
   /// The rule of an elementwise op: dimension i of every operand and result of

@@ -1,4 +1,4 @@
-//===- TensorSize.h - how large a tensor may be -----------------*- C++ -*-===//
+//===- TensorSize.h - the maximum size of a tensor --------------*- C++ -*-===//
 
 #ifndef DIALECT_NN_TENSORSIZE_H
 #define DIALECT_NN_TENSORSIZE_H
@@ -8,8 +8,8 @@
 
 namespace mlir::nn {
 
-/// Bytes that no tensor, and no offset into one, exceeds. Larger than any machine's memory, and so
-/// small that the sizes of thousands of tensors, times the ranks of a mesh, can be added up in 64
+/// Bytes that no tensor, and no offset into one, exceeds. Larger than any machine's memory, but
+/// small enough that the sizes of thousands of tensors, times the ranks of a mesh, add up in 64
 /// bits.
 constexpr int64_t kMostTensorBytes = int64_t(1) << 48;
 
@@ -20,12 +20,11 @@ std::optional<int64_t> countElements(ArrayRef<int64_t> sizes);
 /// True for a tensor of static shape of at most `kMostTensorBytes` bytes.
 bool isSized(Type type);
 
-/// The bytes of a tensor of static shape, elements of less than a byte taking one; nothing where it
-/// is no shape or they exceed `kMostTensorBytes`.
+/// The bytes of a tensor of static shape, elements of less than a byte taking one; nothing if it is
+/// not a shape or they exceed `kMostTensorBytes`.
 std::optional<int64_t> countBytes(RankedTensorType type);
 
-/// What a diagnostic says after the name and the shape of a tensor for which `countBytes` has no
-/// answer.
+/// The text of a diagnostic after the name and the shape of a tensor that `countBytes` rejects.
 extern const char *const tooLargeMessage;
 
 } // namespace mlir::nn

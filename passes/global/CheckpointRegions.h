@@ -1,4 +1,4 @@
-//===- CheckpointRegions.h - what backward computes again ------*- C++ -*-===//
+//===- CheckpointRegions.h - recomputation of checkpoints -------*- C++ -*-===//
 
 #ifndef PASSES_GLOBAL_CHECKPOINTREGIONS_H
 #define PASSES_GLOBAL_CHECKPOINTREGIONS_H
@@ -10,27 +10,28 @@
 
 namespace mlir::fsdp {
 
-/// Puts the body of `checkpoint` in its place and erases it.
+/// Replaces `checkpoint` by its body.
 void inlineCheckpoint(CheckpointOp checkpoint);
 
-/// The checkpoints of one step, once their bodies stand in the step itself: which values are kept
-/// for backward, and which are computed again.
+/// The checkpoints of one step, after their bodies have replaced them: which values are kept for
+/// backward, and which are recomputed.
 class CheckpointRegions {
 public:
-  /// Puts the body of every checkpoint of `step` in its place.
+  /// Replaces every checkpoint of `step` by its body.
   explicit CheckpointRegions(StepOp step);
 
-  /// What regions take from outside and what they leave, and what their policy keeps of the rest.
+  /// The inputs and results of regions, and the other values that their policy keeps.
   const DenseSet<Value> &getKept() const { return kept; }
 
   /// Notes where backward of the region of `op` begins, if it has one: at `builder`, which reaches
   /// the ops of a region from the last to the first.
   void beginBackward(Operation *op, OpBuilder &builder);
 
-  /// Replaces what backward, all from `firstBackward` to the end of the block, uses of regions and
-  /// is not kept. It is computed again where backward of its region begins, before any read of it:
-  /// clones in program order, each handed to `renewReads`, which gives it new ones of the values in
-  /// `parameterOnly`. Nothing is computed again that backward does not need. Clones are backward,
+  /// Replaces the values of regions that backward, from `firstBackward` to the end of the block,
+  /// uses and that are not kept. They are recomputed where backward of their region begins, before
+  /// any read of it: clones in program order, each passed to `renewReads`, which gives it new
+  /// values for those in `parameterOnly`. Only values that backward needs are recomputed. Clones
+  /// are backward,
   /// in the unit of their op, so that no CSE joins them with forward.
   void recompute(Operation *firstBackward, const DenseSet<Value> &parameterOnly,
                  llvm::function_ref<void(Operation *)> renewReads);
@@ -38,7 +39,7 @@ public:
 private:
   struct Region {
     SmallVector<Operation *> ops;  ///< in program order, without constants
-    Operation *begin = nullptr;    ///< a constant that stands where backward of the region begins
+    Operation *begin = nullptr;    ///< a constant that marks where backward of the region begins
     SmallVector<OpOperand *> uses; ///< in backward, of what is not kept
   };
   void recompute(const Region &region, const DenseSet<Value> &parameterOnly,

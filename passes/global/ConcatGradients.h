@@ -1,4 +1,4 @@
-//===- ConcatGradients.h - gradients of slices -----------------------*- C++ -*-===//
+//===- ConcatGradients.h - gradients of slices ------------------*- C++ -*-===//
 
 #ifndef PASSES_GLOBAL_CONCATGRADIENTS_H
 #define PASSES_GLOBAL_CONCATGRADIENTS_H
@@ -7,10 +7,10 @@
 
 namespace mlir::fsdp {
 
-/// The gradient of a value that is cut into slices is a sum of padded pieces. Where the pieces fill
-/// it without a gap, such a sum from `first` on to the end of its block becomes an `nn.concat` of
-/// them: each piece is written once and nothing is added. (The same numbers, but for the sign of a
-/// zero.)
+/// The gradient of a value that is split into slices is a sum of padded pieces. If the pieces fill
+/// it without a gap, such a sum, from `first` to the end of its block, becomes an `nn.concat` of
+/// them: each piece is written once and nothing is added. (The same numbers, except for the sign of
+/// a zero.)
 void concatenateGradients(Operation *first);
 
 } // namespace mlir::fsdp

@@ -142,8 +142,8 @@ void ReverseMode::collectPath() {
 LogicalResult ReverseMode::verifyInfluence() {
   if (StringAttr origin = active.lookup(loss.getWeight()))
     return loss.emitOpError("weight depends on the parameter '")
-           << origin.getValue() << "'; the weight of a loss counts what the sum runs over and may "
-           << "depend on inputs only";
+           << origin.getValue() << "'; the weight of a loss counts the elements of its sum and may "
+           << "depend only on inputs";
   for (ParamOp param : step->getParentOfType<ModuleOp>().getOps<ParamOp>()) {
     if (param.getFrozen() || firstUse.contains(param.getSymNameAttr()))
       continue;
@@ -229,9 +229,9 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
   }
   auto differentiable = dyn_cast<nn::DifferentiableOpInterface>(op);
   if (!differentiable)
-    return op->emitOpError("stands between the parameter '")
+    return op->emitOpError("is between the parameter '")
            << origin.getValue()
-           << "' and the loss but has no derivative; write it with other ops or mark the "
+           << "' and the loss but has no derivative; use other ops or mark the "
            << "parameter 'frozen'";
 
   Block &body = step.getBody().front();
@@ -266,7 +266,7 @@ LogicalResult ReverseMode::completeAt(Operation *op) {
       InFlightDiagnostic diagnostic =
           declared.emitOpError("parameter '")
           << param.getValue() << "' does not influence the loss; mark it 'frozen' or use it";
-      diagnostic.attachNote(op->getLoc()) << "nothing flows back through this op";
+      diagnostic.attachNote(op->getLoc()) << "this op propagates no gradient";
       return diagnostic;
     }
     GradientOp::create(builder, gradient.getLoc(), FlatSymbolRefAttr::get(param), gradient,

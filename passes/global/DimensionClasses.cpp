@@ -205,8 +205,8 @@ FailureOr<PaddedShapes> PaddedShapes::read(ModuleOp module) {
         InFlightDiagnostic diag =
             param.emitOpError()
             << "dimension " << dim << " of '" << param.getSymName() << "' is padded to " << size
-            << ", expected " << known->second << " like a dimension of '" << first.getSymName()
-            << "', with which steps use it; run --fsdp-pad-vocabulary or mend 'padded'";
+            << ", expected " << known->second << " to match a dimension of '" << first.getSymName()
+            << "', which steps combine with it; run --fsdp-pad-vocabulary or correct 'padded'";
         diag.attachNote(first.getLoc()) << "the other parameter is here";
         return failure();
       }

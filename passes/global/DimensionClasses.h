@@ -1,4 +1,4 @@
-//===- DimensionClasses.h - dimensions that are as long as one another -*- C++ -*-===//
+//===- DimensionClasses.h - dimensions of equal size ------------*- C++ -*-===//
 
 #ifndef PASSES_GLOBAL_DIMENSIONCLASSES_H
 #define PASSES_GLOBAL_DIMENSIONCLASSES_H
@@ -11,11 +11,11 @@ namespace mlir::fsdp {
 
 /// The dimensions of the parameters of a module and of the values of its steps, in classes: an op
 /// that runs over dimensions of several tensors with one factor puts these into one class, all
-/// reads and gradients of a parameter are one tensor. So where one dimension is padded, exactly
-/// those of its class are.
+/// reads and gradients of a parameter are one tensor. So if one dimension is padded, exactly those
+/// of its class are.
 class DimensionClasses {
 public:
-  /// One class. The whole of it may be padded unless there is an obstacle.
+  /// One class. It may be padded unless there is an obstacle.
   struct Class {
     int64_t size = 0;
     /// Integers number its elements: rows of a table, classes of a loss.
@@ -53,11 +53,11 @@ private:
 
   DenseMap<Value, unsigned> values;
   DenseMap<StringAttr, unsigned> params;
-  /// Of each dimension: the one that stands for it, and what is known of it alone.
+  /// For each dimension: its representative, and the facts about it alone.
   std::vector<unsigned> parents;
   std::vector<Class> dims;
   std::vector<Class> classes;
-  /// Of a dimension that stands for its class: the class.
+  /// For the representative of a class: the class.
   std::vector<unsigned> numbers;
 };
 

@@ -49,10 +49,9 @@ struct DrawSharding : fsdp::impl::DrawShardingPassBase<DrawSharding> {
             return markAllAnalysesPreserved();
           }
     }
-    getOperation().emitError()
-        << "--draw-sharding got '" << value
-        << "', which no value of a step and no parameter that it reads is called; names "
-           "stand in the table of --print-shardings";
+    getOperation().emitError() << "--draw-sharding got '" << value
+                               << "', expected the name of a value of a step or of a parameter "
+                                  "that it reads; see the table of --print-shardings";
     signalPassFailure();
   }
 

@@ -236,22 +236,20 @@ void MixedPrecision::runOnOperation() {
   for (StepOp step : module.getOps<StepOp>())
     for (Operation &op : step.getBody().front())
       if (isa<GradientOp, UpdateOp>(op)) {
-        op.emitOpError("is in a step whose precision is not chosen yet; run "
-                       "--fsdp-mixed-precision before --fsdp-differentiate");
+        op.emitOpError("has no precision; run --fsdp-mixed-precision before --fsdp-differentiate");
         return signalPassFailure();
       }
   for (ParamOp param : module.getOps<ParamOp>()) {
     PlacementAttr placement = param.getPlacementAttr();
     if (!placement) {
       param.emitOpError(
-          "has no placement, which its precision is part of; run --fsdp-shard-parameters "
-          "first");
+          "has no placement to hold its precision; run --fsdp-shard-parameters first");
       return signalPassFailure();
     }
     if (!param.getTensorType().getElementType().isF32()) {
-      param.emitOpError() << "of type " << param.getType()
-                          << " is trained in another precision than it is stored in, expected it "
-                             "to be stored in f32";
+      param.emitOpError()
+          << "of type " << param.getType()
+          << " is trained in another precision than its own, expected element type f32";
       return signalPassFailure();
     }
     param.setPlacementAttr(placement.withPrecision(gather, wire));

@@ -1,4 +1,4 @@
-//===- ModelSizes.h - which sizes of a model follow from its data -*- C++ -*-===//
+//===- ModelSizes.h - sizes of a model that depend on data ------*- C++ -*-===//
 
 #ifndef PASSES_GLOBAL_MODELSIZES_H
 #define PASSES_GLOBAL_MODELSIZES_H
@@ -11,8 +11,8 @@ namespace mlir::fsdp {
 
 /// The sizes that ops run over, each a size of the model or one of the data: how many samples a
 /// batch has, how long a sequence is. A size of the data comes from a dimension of an input, and no
-/// parameter has it. What comes from where is found through the sharding rules: a factor is one
-/// size in every operand and result that it stands in, and a dimension of several factors is their
+/// parameter has it. The sharding rules give the origin: a factor is one size in each of its
+/// operands and results, and a dimension of several factors is their
 /// product. Where an op splits a size of the data that was not merged before, the most major part
 /// is the data's and the others are the model's: windows of a sequence.
 class ModelSizes {
@@ -35,13 +35,11 @@ private:
   using List = SmallVector<unsigned, 2>;
   struct Size {
     int64_t value = 1;
-    mutable unsigned same; ///< one that is known to be equal, on the way to the one that stands for
-                           ///< all; itself where none is
-    SmallVector<unsigned, 2>
-        parts; ///< whose product it is, once that is known; only of one that stands for all
+    mutable unsigned same;          ///< an equal size, towards the representative; itself if none
+    SmallVector<unsigned, 2> parts; ///< its factors, if known; only of a representative
     bool fromInput = false, fromParameter = false;
   };
-  /// The sizes on the right follow from those on the left in a way of the op's own.
+  /// The op derives the sizes on the right from those on the left.
   struct Dependence {
     SmallVector<unsigned> from, to;
   };

@@ -13,8 +13,8 @@ using AxisList = SmallVector<StringAttr>;
 using DimAxes = SmallVector<AxisList>;
 
 /// How one op is split over a mesh: the axes of each factor of its sharding rule. An axis splits
-/// at most one factor. A factor is split only where every tensor it runs over can follow: it is
-/// not `whole`, what is major to it in a dimension is split completely, and where it shares a
+/// at most one factor. A factor is split only where every tensor it runs over can follow: it is not
+/// `whole`, the factors major to it in a dimension are split completely, and where it shares a
 /// dimension with others it divides evenly.
 ///
 /// This is the one place that relates shardings across an op: propagation carries them
@@ -36,14 +36,14 @@ public:
     SmallVector<int64_t> sizes;
     /// One of them is that of microbatches.
     bool overMicrobatches = false;
-    /// They may be cut, so that factors of the dimension get parts of one.
+    /// They may be split, so that factors of the dimension get parts of one.
     bool mayCut = false;
   };
-  /// True where a tensor whose dimensions have the factors `tensor` may be split so in all of them
-  /// at once: what is major to a factor may stand in another dimension.
+  /// True if a tensor whose dimensions have the factors `tensor` may be split this way in all of
+  /// them at once: the factors major to one may be in another dimension.
   static bool admits(const nn::ShardingRule &rule, const nn::TensorFactors &tensor,
                      ArrayRef<DimSplit> dims);
-  /// The dimensions of such a tensor that may be split as `dims` says, each at least beside those
+  /// The dimensions of such a tensor that may be split as in `dims`, each together with the others
   /// that may.
   static SmallVector<bool> findAdmitted(const nn::ShardingRule &rule,
                                         const nn::TensorFactors &tensor, ArrayRef<DimSplit> dims);
@@ -54,8 +54,8 @@ public:
   /// The axes of factor `factor`.
   ArrayRef<StringAttr> getAxes(int64_t factor) const { return factorAxes[factor]; }
 
-  /// The axes of all reduced factors that `result` (one of the rule's) lacks: what it is partial
-  /// over.
+  /// The axes of all reduced factors that `result` (one of the rule's) lacks: it is partial over
+  /// these.
   AxisList getReducedAxes(const nn::TensorFactors &result) const;
 
 private:

@@ -35,7 +35,7 @@ struct PrintShardings : fsdp::impl::PrintShardingsPassBase<PrintShardings> {
     if (!pattern) {
       std::string why = llvm::toString(pattern.takeError());
       getOperation().emitError() << "option 'only' is '" << only
-                                 << "', which is no pattern: " << why;
+                                 << "', expected a pattern: " << why;
       return signalPassFailure();
     }
     FailureOr<PaddedShapes> padded = PaddedShapes::read(getOperation());

@@ -105,10 +105,8 @@ private:
     MeshOp mesh = *meshes.begin();
     FailureOr<MeshAttr> extended = withMicrobatches(mesh.getMesh(), accumulate.value);
     if (failed(extended))
-      return mesh.emitError()
-             << "the mesh has an axis '" << kMicrobatchAxis
-             << "', which names the parts of a batch where gradients are accumulated; "
-                "give it another name";
+      return mesh.emitError() << "the mesh has an axis '" << kMicrobatchAxis
+                              << "', which is reserved for microbatches; rename it";
     mesh.setMeshAttr(*extended);
     return success();
   }
@@ -155,7 +153,7 @@ private:
     if (!pattern) {
       std::string why = llvm::toString(pattern.takeError());
       return getOperation().emitError()
-             << "--explain-shardings got '" << explain << "', which is no pattern: " << why;
+             << "--explain-shardings got '" << explain << "', expected a pattern: " << why;
     }
     bool matched = false;
     llvm::StringSet<> said; // of training, where evaluation computes the same
@@ -176,9 +174,9 @@ private:
       matched |= !values.empty();
     }
     if (!matched)
-      return getOperation().emitError() << "--explain-shardings got '" << explain
-                                        << "', which no value of a step is called; names stand in "
-                                           "the table of --print-shardings";
+      return getOperation().emitError()
+             << "--explain-shardings got '" << explain
+             << "', expected the name of a value of a step; see the table of --print-shardings";
     return success();
   }
 

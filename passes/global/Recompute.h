@@ -1,4 +1,4 @@
-//===- Recompute.h - what backward computes again -------------*- C++ -*-===//
+//===- Recompute.h - recomputation of elementwise ops -----------*- C++ -*-===//
 
 #ifndef PASSES_GLOBAL_RECOMPUTE_H
 #define PASSES_GLOBAL_RECOMPUTE_H
@@ -11,13 +11,12 @@ namespace mlir::fsdp {
 /// True for ops that cost no more than the traffic of their operands.
 bool isCheap(Operation *op);
 
-/// Lets the elementwise ops of backward, all from `firstBackward` to the end of its block, take
-/// what they need of forward from few stored values. An elementwise chain (an activation function)
-/// whose derivative uses many of its intermediates is computed again right before, from values that
-/// are kept anyway, or from fewer bytes. Nothing but elementwise ops and broadcasts is computed
-/// again, none for an op that is no elementwise one itself, and none that needs a value of
-/// `parameterOnly`, which would gather a parameter once more. What is in `kept` is stored in any
-/// case, and not computed again.
+/// Reduces the values that elementwise ops of backward, from `firstBackward` to the end of its
+/// block, keep from forward. An elementwise chain (an activation function) whose derivative uses
+/// many of its intermediates is recomputed directly before, from values that are kept anyway, or
+/// from fewer bytes. Only elementwise ops and broadcasts are recomputed, only for elementwise ops,
+/// and none that needs a value of `parameterOnly`, which would gather a parameter once more. Values
+/// in `kept` are stored in any case and not recomputed.
 void recomputeInBackward(Operation *firstBackward, const DenseSet<Value> &parameterOnly,
                          const DenseSet<Value> &kept);
 

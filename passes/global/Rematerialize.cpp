@@ -181,7 +181,7 @@ void Rematerialize::runOnOperation() {
       continue;
     if (rematerialize(step, *chosen, symbols) == 0)
       step.emitWarning() << "nothing is rematerialized: the step '" << step.getSymName()
-                         << "' has no unit between the first one and the last one, which stand "
-                            "outside; write regions of your own with 'fsdp.checkpoint'";
+                         << "' has no unit between the first and the last, which are kept; mark "
+                            "regions with 'fsdp.checkpoint'";
   }
 }

@@ -37,10 +37,10 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
     if (layout.getKind() != StorageKind::flat || axes.size() >= stored.size() ||
         stored.take_front(axes.size()) != axes)
       return param.emitOpError() << "'" << param.getSymName() << "' is stored as "
-                                 << spellStorage(layout)
-                                 << ", of which --reshard-after-forward got '" << when
-                                 << "', expected some, not all, of the first axes of a flat "
-                                    "storage, as axes:fsdp of flat(fsdp+node)";
+                                 << spellStorage(layout) << ", but --reshard-after-forward got '"
+                                 << when
+                                 << "', expected some but not all of the leading axes of a flat "
+                                    "storage, such as axes:fsdp of flat(fsdp+node)";
   }
   param.setPlacementAttr(placement.withReshard(reshard, axes));
   return success();

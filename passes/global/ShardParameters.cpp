@@ -243,7 +243,8 @@ void ShardParameters::runOnOperation() {
       InFlightDiagnostic diag = module.emitError() << "--shard got '" << rule.text
                                                    << "', whose pattern matches no parameter";
       for (ParamOp param : params)
-        diag.attachNote(param.getLoc()) << "there is '" << param.getSymName() << "'";
+        diag.attachNote(param.getLoc())
+            << "the module has parameter '" << param.getSymName() << "'";
       return signalPassFailure();
     }
 }

@@ -96,9 +96,10 @@ propagation::Sharding ShardingProblem::shardingOf(ParamOp param) const {
 
 LogicalResult ShardingProblem::addValues(Operation *op) {
   if (isa<CheckpointOp>(op))
-    return op->emitOpError() << "is still there; run --fsdp-differentiate before --fsdp-propagate";
+    return op->emitOpError()
+           << "must be lowered before --fsdp-propagate; run --fsdp-differentiate first";
   if (op->getNumRegions() != 0)
-    return op->emitOpError() << "has a region, which propagation does not enter; run "
+    return op->emitOpError() << "has a region, which propagation does not support; run "
                                 "--fsdp-propagate before --fsdp-fuse";
   auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
   if (ruled)
@@ -140,8 +141,8 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
       for (int64_t dim = 0; dim < rank; ++dim)
         node.sharding.dims[dim].axes = toAxes(reshard.getSharding().getAxes(dim));
     } else if (!ruled && rank != 0) {
-      return op->emitOpError() << "has no sharding rule, so its tensors cannot be split; write it "
-                                  "with ops that have one";
+      return op->emitOpError()
+             << "has no sharding rule, so its tensors cannot be split; use ops that have one";
     }
   }
   return success();

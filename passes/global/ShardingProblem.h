@@ -30,24 +30,25 @@ struct ShardingOrigin {
 class ShardingProblem {
 public:
   /// Inputs are split along their sample dimension over `batchAxes`; constraints and the compute
-  /// shardings of placements are as they say. Everything else is open: a parameter too, but for the
-  /// axes that split the batch and those that store it. All reads of a parameter are one value.
+  /// shardings of placements are fixed. Everything else is open, parameters included, except for
+  /// the axes that split the batch and those that store the parameter. All reads of a parameter are
+  /// one value.
   /// Emits an error and fails for an op without a rule.
   static FailureOr<ShardingProblem> build(ArrayRef<StepOp> steps, ArrayRef<StringAttr> batchAxes);
 
-  /// With `subAxes`, dimensions may be split over parts of axes; getCuts says which. The functions
-  /// below expect that it is none.
-  ///
-  /// A constraint speaks of ranks: where one would keep the axis of microbatches from samples, that
-  /// axis is propagated by itself, as if there were no constraint, and is then the last one of the
+  /// With `subAxes`, dimensions may be split over parts of axes; see getCuts. The functions
+  /// below require that it returns none.
+  /// Constraints apply to ranks: where one would keep the axis of microbatches from samples, that
+  /// axis is propagated separately, without constraints, and becomes the last axis of the
   /// dimensions that it reaches.
   void solve(bool subAxes);
-  /// Where the solution cuts axes of the mesh, each cut once, in the order of the ops.
+  /// The positions at which the solution splits axes of the mesh, each once, in the order of the
+  /// ops.
   SmallVector<AxisCut> getCuts() const;
 
   /// The axes of each dimension of `value`, once solved.
   DimAxes axesOf(Value value) const;
-  /// Those of the parameter in compute; none for one that no step reads.
+  /// The axes of the parameter in compute; none for one that no step reads.
   DimAxes axesOf(ParamOp param) const;
   /// In the order in which propagation found them.
   SmallVector<ShardingOrigin> originsOf(Value value) const;
@@ -64,22 +65,21 @@ private:
   using Admits = decltype(propagation::Problem::admits);
   /// Propagates `asked`, a form of `problem`.
   propagation::Solution propagate(propagation::Problem asked, const Admits &admits) const;
-  /// The problem with the axis of microbatches alone: no constraint, no reshard and no placement
-  /// says anything of it.
+  /// The problem with the axis of microbatches alone: without constraints, reshards and placements.
   propagation::Problem ofMicrobatches() const;
   /// The problem without that axis, where it splits values as in `samples`.
   propagation::Problem ofRanks(const propagation::Solution &samples) const;
   void solveSeparately(const propagation::Solution &samples);
-  /// What is known of a parameter.
+  /// The data of a parameter.
   propagation::Sharding shardingOf(ParamOp param) const;
   void addOp(Operation *op);
   /// A gradient is split as its parameter is.
   void tie(StringAttr param, Value gradient);
-  /// True where the op that makes `value` can leave dimension `dim` split over `axes`, beside its
-  /// other dimensions as in `current`.
+  /// True if the op that produces `value` can split dimension `dim` over `axes`, with its other
+  /// dimensions as in `current`.
   bool admits(int value, int dim, const propagation::AxisList &axes,
               const propagation::Sharding &current) const;
-  /// `axes` as an op sees them; nothing where they are parts that are not to be.
+  /// `axes` as an op sees them; nothing if they are parts and parts are not allowed.
   std::optional<OpSplit::DimSplit> toSplit(const propagation::AxisList &axes) const;
   SmallVector<StringAttr> splittingAxes(ArrayRef<StringAttr> names) const;
   propagation::AxisList toAxes(ArrayRef<StringAttr> names) const;
@@ -93,7 +93,7 @@ private:
   DenseMap<Value, int> numbers;
   DenseMap<StringAttr, int> parameters;
   std::vector<Value> values;
-  /// Those of `problem`, then those of `moves`.
+  /// The values of `problem`, then those of `moves`.
   std::vector<Operation *> ops;
   /// The reshards of the steps, through which microbatches pass and nothing else.
   std::vector<propagation::Op> moves;

@@ -42,9 +42,9 @@ void mlir::fsdp::warnOfContradictions(StepOp step) {
         continue;
       InFlightDiagnostic diag =
           constraint.emitWarning()
-          << "asks for dimension " << dim << " of '" << nameOf(constraint.getInput()) << "' over "
-          << listAxes(mesh, axes) << ", another constraint for the same over "
-          << listAxes(mesh, others) << ": it is moved from one to the other; ask for one of them";
+          << "splits dimension " << dim << " of '" << nameOf(constraint.getInput()) << "' over "
+          << listAxes(mesh, axes) << ", but another constraint splits it over "
+          << listAxes(mesh, others) << ": the value is resharded between them; use one of them";
       diag.attachNote(first.getLoc()) << "the other constraint is here";
       break;
     }
@@ -100,11 +100,10 @@ static std::string suggestConstraint(Value value, StringRef spec) {
   Operation *made = value.getDefiningOp();
   const bool isGradient = made && getStructure(made).direction == Direction::backward;
   const std::string name = isNamed && !isGradient ? nameOf(value) : "x";
-  return "constrain(" + name + ", \"" + spec.str() + "\") " +
-         (isGradient ? "of the value x whose gradient it is"
-          : isNamed  ? "where it is made"
-                     : "of this result x, where it is made,") +
-         " says that it is to be so";
+  return "if intended, write constrain(" + name + ", \"" + spec.str() + "\") " +
+         (isGradient ? "on the value x of this gradient"
+          : isNamed  ? "at its definition"
+                     : "on this result x");
 }
 
 /// The parameter that `value` is, or whose gradient it is, in another type or sharding;
@@ -139,7 +138,7 @@ static StringAttr findParameter(Value value, MeshAttr mesh, bool &isConstrained)
 /// What to do about a split of parameter `param` that the user chose and that `user` cannot keep.
 static std::string suggestSplit(StringAttr param, Operation *user, const std::string &axes) {
   return "parameter '" + param.str() +
-         "' is split so by the model, a constraint or --shard: keep " + axes +
+         "' has this split from the model, a constraint or --shard: keep " + axes +
          " off the other operands and the results of '" + user->getName().getStringRef().str() +
          "', or split the parameter along another dimension";
 }
@@ -224,7 +223,7 @@ void mlir::fsdp::warnOfPadding(ModuleOp module) {
                             << "dimension " << splitDim << " of '" << first.getSymName()
                             << "' has size " << size << " and is split in compute into " << parts
                             << " parts of " << llvm::divideCeil(size, parts)
-                            << ", some of it padding that is computed with";
+                            << ", partly padding that is computed too";
   if (others > 0)
     diag << " (so are dimensions of " << others << " other parameters)";
   diag << "; a multiple of " << parts << " has none";

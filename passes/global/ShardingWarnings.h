@@ -1,4 +1,4 @@
-//===- ShardingWarnings.h - shardings that cost more than they seem -------===//
+//===- ShardingWarnings.h - warnings about costly shardings -----*- C++ -*-===//
 
 #ifndef PASSES_GLOBAL_SHARDINGWARNINGS_H
 #define PASSES_GLOBAL_SHARDINGWARNINGS_H
@@ -12,7 +12,7 @@ void warnOfContradictions(StepOp step);
 
 /// Warns of each of `moves` that gathers all of a value on every rank, or all of a rank's samples
 /// over axes that split no batch, with the bytes that a rank receives. `placed`: the names of
-/// parameters that the user splits; that these are gathered is no remedy.
+/// parameters that the user splits; gathering these is not suggested.
 void warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves,
                        ArrayRef<StringAttr> batchAxes, const DenseSet<StringAttr> &placed);
 

@@ -10,9 +10,8 @@
 namespace mlir::fsdp {
 
 /// The sharding of every tensor value of one global step.
-///
-/// `unreduced` of a value says that the op that makes it leaves partial sums (or maxima);
-/// whoever needs the value itself gets it reduced. Sums of partial sums over the same axes stay
+/// `unreduced` of a value means that its op leaves partial sums (or maxima); users that need the
+/// value itself get it reduced. Sums of partial sums over the same axes stay
 /// partial, so that a gradient with several contributions is reduced once.
 class StepShardings {
 public:
@@ -21,7 +20,7 @@ public:
   static StepShardings take(StepOp step, const ShardingProblem &solved);
 
   /// Reads the shardings that `fsdp-propagate` wrote; emits an error and fails where one is missing
-  /// or is none that its op can produce.
+  /// or one that its op cannot produce.
   static FailureOr<StepShardings> read(StepOp step);
 
   /// Writes the attribute `fsdp.shardings` of every op with tensor results.
@@ -36,8 +35,8 @@ public:
   /// The split of `op`, an op with a sharding rule.
   OpSplit split(Operation *op, const nn::ShardingRule &rule) const;
 
-  /// The axes of ranks over which the step loads its samples, where all inputs that are split over
-  /// microbatches are so along the same; else nothing.
+  /// The axes of ranks over which the step loads its samples, if all inputs that are split over
+  /// microbatches have the same; else nothing.
   std::optional<AxisList> getLoadAxes() const;
   /// True where microbatches are of whole samples wherever values are split over them: a rank's
   /// part in one of them is the same samples for all values with the same axes, in one order. Where
@@ -46,29 +45,28 @@ public:
 
   /// For each operand of `op` the axes over which it is taken as a partial sum, which the result
   /// then is: the op only adds, negates or rearranges, and all operands are partial over the same
-  /// axes; or it multiplies one partial sum by what all ranks have, and the product is to be added
-  /// up over ranks in any case.
+  /// axes; or it multiplies one partial sum by a replicated value, and the product is summed over
+  /// ranks in any case.
   SmallVector<AxisList> getCarried(Operation *op) const;
 
 private:
   explicit StepShardings(StepOp step) : step(step) {}
   DimAxes axesOf(Value value) const;
   SmallVector<DimAxes> axesOf(ValueRange values) const;
-  /// Sets the sharding of each result of `op`, of which `axes` are the axes, with what it leaves
-  /// partial.
+  /// Sets the sharding of each result of `op`, whose axes are `axes`, and its partial axes.
   void assign(Operation *op, ArrayRef<DimAxes> axes);
-  /// Gives `op` its operands in the shardings in which it takes them.
+  /// Reshards the operands of `op` to the shardings that it takes.
   void insertReshards(Operation *op);
   bool addsPartialSums(Operation *op) const;
   bool multipliesPartialSums(Operation *op, unsigned index, ArrayRef<StringAttr> partial) const;
   LogicalResult verifyResults(Operation *op) const;
-  /// What `value` is partial over, in the order of the names.
+  /// The axes over which `value` is partial, in the order of the names.
   AxisList unreducedOf(OpResult value) const;
 
   // Accessors of ops are not const.
   mutable StepOp step;
   DenseMap<Value, ShardingAttr> shardings;
-  /// A value in a sharding that is not its own.
+  /// A value in another sharding.
   DenseMap<std::pair<Value, Attribute>, Value> resharded;
 };
 
@@ -77,7 +75,7 @@ bool reducesByMaximum(Operation *op);
 /// The identity of the sum or maximum that `op` takes, in the element type of `value`.
 double getReductionIdentity(Operation *op, Value value);
 
-/// The name of `value` for a diagnostic: the name its location carries, else its op's.
+/// The name of `value` for a diagnostic: the name in its location, else its op's.
 std::string nameOf(Value value);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- Strategies.h - what a strategy places where --------------*- C++ -*-===//
+//===- Strategies.h - placements of strategies ------------------*- C++ -*-===//
 
 #ifndef PASSES_GLOBAL_STRATEGIES_H
 #define PASSES_GLOBAL_STRATEGIES_H
@@ -10,9 +10,8 @@ namespace mlir::fsdp {
 /// The mesh axis that strategies store over.
 inline constexpr llvm::StringLiteral storageAxis = "fsdp";
 
-/// One row of the table of strategies: which of its tensors are split over the storage axis. Those
-/// that are not are replicated. Nothing else in the compiler knows the names of strategies: passes
-/// read placements.
+/// One row of the table of strategies: which of its tensors are split over the storage axis. The
+/// others are replicated. Only this table contains the names of strategies: passes read placements.
 struct Strategy {
   StringRef name;
   bool splitsParameter, splitsGradient, splitsState;
@@ -30,8 +29,8 @@ struct Strategy {
 const Strategy *findStrategy(StringRef name);
 /// "ddp, zero1, zero2, fsdp or hsdp"
 std::string listStrategies();
-/// What `mesh` lacks for `strategy`, as the rest of a sentence that names the strategy, and what to
-/// do; "" where it lacks nothing.
+/// Why `mesh` does not fit `strategy`, and the remedy, as the rest of a sentence that names the
+/// strategy; "" if it fits.
 std::string explainMismatch(const Strategy &strategy, MeshAttr mesh);
 
 } // namespace mlir::fsdp

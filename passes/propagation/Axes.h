@@ -16,8 +16,8 @@ struct Mesh {
   std::vector<int64_t> sizes;
 };
 
-/// A mesh axis or a part of one. An axis of n = pre * size * post positions is cut into
-/// [pre, size, post], of which a part is the middle: `"a":(pre)size`. The whole axis has pre 1 and
+/// A mesh axis or a part of one. An axis of n = pre * size * post positions is split into [pre,
+/// size, post], and the part is the middle: `"a":(pre)size`. The whole axis has pre 1 and
 /// size n.
 struct Axis {
   int index = 0; ///< in the mesh
@@ -27,19 +27,19 @@ struct Axis {
     return index == other.index && pre == other.pre && size == other.size;
   }
   bool operator!=(const Axis &other) const { return !(*this == other); }
-  /// The position behind this part: the `pre` of a part that follows it directly.
+  /// The position after this part: the `pre` of a part that follows it directly.
   int64_t next() const { return pre * size; }
-  /// True where `this` begins as `other` does and ends no later.
+  /// True if `this` is a prefix of `other`.
   bool isPrefixOf(const Axis &other) const;
   /// True where every position of `other` is one of `this`.
   bool contains(const Axis &other) const;
   bool overlaps(const Axis &other) const;
-  /// The longest part that begins as `this` does and overlaps no part of `other`; none where that
-  /// is empty or the two cannot be parts of one cut of the axis.
+  /// The longest prefix of `this` that overlaps no part of `other`; none if that is empty or the
+  /// two cannot be parts of one split of the axis.
   std::optional<Axis> withoutOverlap(const Axis &other) const;
 };
 
-/// Axes that split something, major to minor. Neighbours that could be one part are one.
+/// Axes that split something, major to minor. Adjacent parts are joined.
 using AxisList = std::vector<Axis>;
 
 /// The axis `index` of `mesh` as a whole.
@@ -51,7 +51,7 @@ void append(AxisList &axes, const Axis &axis);
 /// The product of the sizes.
 int64_t sizeOf(const AxisList &axes);
 bool overlaps(const AxisList &axes, const Axis &axis);
-/// True where `first` is a proper beginning of `second`, be it by a part of its last axis.
+/// True if `first` is a proper prefix of `second`, possibly by a part of its last axis.
 bool isStrictPrefix(const AxisList &first, const AxisList &second);
 bool isPrefix(const AxisList &first, const AxisList &second);
 

@@ -36,8 +36,8 @@ public:
     for (const DimSharding &dim : sharding.dims) {
       for (size_t i = 0; i + 1 < dim.axes.size(); ++i)
         if (dim.axes[i].index == dim.axes[i + 1].index && dim.axes[i].next() == dim.axes[i + 1].pre)
-          return where + " has neighbouring parts of axis '" +
-                 problem.mesh.names[dim.axes[i].index] + "', which are one part";
+          return where + " has adjacent parts of axis '" + problem.mesh.names[dim.axes[i].index] +
+                 "', expected them as one part";
       used.insert(used.end(), dim.axes.begin(), dim.axes.end());
     }
     used.insert(used.end(), sharding.replicated.begin(), sharding.replicated.end());
@@ -46,7 +46,7 @@ public:
       const Axis &axis = used[i];
       if (axis.index < 0 || axis.index >= static_cast<int>(problem.mesh.sizes.size()) ||
           axis.pre < 1 || axis.size < 1 || problem.mesh.sizes[axis.index] % axis.next() != 0)
-        return where + " names an axis or a part that the mesh lacks";
+        return where + " names an axis or a part that the mesh does not have";
       for (size_t j = 0; j < i; ++j)
         if (used[j].overlaps(axis))
           return where + " uses axis '" + problem.mesh.names[axis.index] + "' twice";
@@ -58,16 +58,16 @@ public:
     const Op &op = problem.ops[index];
     std::string where = "op " + std::to_string(index);
     if (op.operands.size() != op.operandDims.size() || op.results.size() != op.resultDims.size())
-      return where + " has as many rules as tensors expected";
+      return where + " needs one rule for each tensor";
     auto tensor = [&](int value, const Mapping &dims) -> std::string {
       if (value < 0 || value >= static_cast<int>(problem.values.size()))
-        return where + " names a value that is not there";
+        return where + " names a value that does not exist";
       const std::vector<int64_t> &sizes = problem.values[value].sizes;
       // An operand beside the tensors of the rule, such as a scalar, has none.
       if (dims.empty())
         return "";
       if (dims.size() != sizes.size())
-        return where + " has a rule of another rank than value " + std::to_string(value);
+        return where + " has a rule whose rank differs from value " + std::to_string(value);
       for (size_t dim = 0; dim < dims.size(); ++dim) {
         int64_t size = 1;
         for (int factor : dims[dim])
@@ -96,9 +96,9 @@ public:
       const AxisList &before = given.dims[dim].axes, &after = solved.dims[dim].axes;
       std::string where = "dimension " + std::to_string(dim) + " of value " + std::to_string(index);
       if (!isPrefix(before, after))
-        return where + " has lost axes that were given";
+        return where + " has lost user-specified axes";
       if (!given.dims[dim].open && before != after)
-        return where + " is closed and has more axes than were given";
+        return where + " is closed but has more axes than specified";
     }
     return "";
   }

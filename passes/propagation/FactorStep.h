@@ -7,7 +7,7 @@
 
 namespace mlir::fsdp::propagation {
 
-/// Where axes may go along a factor.
+/// The directions in which axes may propagate along a factor.
 enum class Direction { none, forward, backward, both };
 inline Direction join(Direction a, Direction b) {
   return static_cast<Direction>(static_cast<int>(a) | static_cast<int>(b));
@@ -22,27 +22,27 @@ public:
   /// Extends each tensor along each factor by the axes that all tensors agree on. Returns the
   /// tensors that changed.
   std::vector<bool> carryCompatible(const std::vector<Direction> &directions);
-  /// Extends each tensor by what it alone does not contradict; between factors that want one axis
-  /// the one of the larger tensor wins.
+  /// Extends each tensor by all axes that it does not contradict; between factors that need the
+  /// same axis the one of the larger tensor wins.
   std::vector<bool> carryAggressively(const std::vector<Direction> &directions);
 
   const TensorProjection &tensor(size_t index) const { return tensors[index]; }
 
 private:
   size_t numOperands() const { return op.operandDims.size(); }
-  /// The longest list that begins as every tensor's does; those on the side that `direction` comes
-  /// from may make it longer.
+  /// The longest list that is compatible with every tensor's; tensors on the source side of
+  /// `direction` may extend it.
   AxisList commonAxes(int factor, Direction direction) const;
-  /// The longest beginning of `axis` that overlaps no axis of another factor of `tensor`.
+  /// The longest prefix of `axis` that overlaps no axis of another factor of `tensor`.
   std::optional<Axis> withoutOtherFactors(Axis axis, const TensorProjection &tensor,
                                           int factor) const;
-  /// The longest beginning of `axis` for which `factor` of `tensor` has room behind axes of size
+  /// The longest prefix of `axis` that `factor` of `tensor` has room for after axes of size
   /// `before`.
   std::optional<Axis> withinFactor(Axis axis, const TensorProjection &tensor, int factor,
                                    int64_t before) const;
   template <typename Fit> void truncate(AxisList &axes, Fit fit) const;
   bool extend(TensorProjection &tensor, int factor, const AxisList &axes);
-  /// What `tensor` takes of `axes` along `factor`; empty where that is nothing new.
+  /// The part of `axes` that `tensor` takes along `factor`; empty if that is nothing new.
   AxisList fitting(const TensorProjection &tensor, int factor, AxisList axes) const;
 
   const Op &op;

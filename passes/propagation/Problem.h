@@ -1,7 +1,6 @@
 //===- Problem.h - a program whose values want shardings --------*- C++ -*-===//
-//
-// What propagation works on: values with sizes and the shardings that are known of them, and ops
-// as rules over factors. No IR, so that it can be fuzzed; passes/global/ShardingProblem.cpp
+// The problem of propagation: values with sizes and their known shardings, and ops as rules over
+// factors. No IR, so that it can be fuzzed; passes/global/ShardingProblem.cpp
 // translates. docs/sharding.md states the rules of propagation.
 //
 //===----------------------------------------------------------------------===//
@@ -17,9 +16,9 @@ namespace mlir::fsdp::propagation {
 /// How one dimension is split.
 struct DimSharding {
   AxisList axes;
-  /// Propagation may add axes behind those.
+  /// Propagation may append axes.
   bool open = true;
-  /// When `axes` (and with them the dimension) take part: after everything of a lower number.
+  /// The round in which `axes` (and with them the dimension) take part: lower numbers first.
   int64_t priority = 0;
 };
 
@@ -32,18 +31,18 @@ struct Sharding {
   AxisList unreduced = {};
 };
 
-/// A value. An empty `sharding.dims` means that nothing is known: as many open dimensions.
+/// A value. An empty `sharding.dims` means that all dimensions are open.
 struct Value {
   std::vector<int64_t> sizes;
   Sharding sharding = {};
-  /// Uses by what is no op of the problem.
+  /// The number of uses outside the ops of the problem.
   int otherUses = 0;
 };
 
 /// One dimension of the iteration space of an op.
 struct Factor {
   int64_t size = 1;
-  /// Each instance reads and writes its own elements: not summed away, not needed as a whole.
+  /// Each instance reads and writes separate elements: neither reduced nor needed as a whole.
   bool passThrough = true;
   /// Nothing is carried along it.
   bool blocked = false;
@@ -52,9 +51,9 @@ struct Factor {
 /// For each dimension of a tensor its factors, major to minor.
 using Mapping = std::vector<std::vector<int>>;
 
-/// When an op takes part, and in which direction.
+/// The round in which an op takes part, and its direction.
 enum class OpKind {
-  elementwise, ///< early; sideways to an operand only what the result has too
+  elementwise, ///< early; to another operand only axes that the result also has
   passThrough, ///< early: reorders or regroups dimensions
   broadcast,   ///< backward before forward
   contraction, ///< everything else: after those above
@@ -69,14 +68,14 @@ struct Op {
   std::vector<int> operands, results; ///< indices of values
 };
 
-/// A program; ops stand in its order.
+/// A program; ops are in its order.
 struct Problem {
   Mesh mesh;
   std::vector<Value> values;
   std::vector<Op> ops;
   /// True where dimension `dim` of `value` may be split over `axes` while its other dimensions are
-  /// as in `current`; all may where it is not set. What is refused is cut from the end until it is
-  /// not.
+  /// as in `current`; all may if it is not set. Refused axes are shortened from the end until they
+  /// are accepted.
   std::function<bool(int value, int dim, const AxisList &axes, const Sharding &current)> admits =
       {};
 };
@@ -92,11 +91,11 @@ struct Options {
   Strategy strategy = Strategy::basicThenAggressive;
   bool opPriorities = true;
   bool userPriorities = true;
-  /// Split axes into parts where a factor has room for no more than a part.
+  /// Split axes into parts where a factor has room for only a part.
   bool subAxes = true;
 };
 
-/// Where axes of a value come from.
+/// The origin of the axes of a value.
 struct Origin {
   int value = 0, dim = 0;
   Axis axis;
@@ -111,26 +110,27 @@ struct Solution {
   /// For each value its sharding: dims of the value's rank, priorities as given.
   std::vector<Sharding> shardings;
   std::vector<Origin> origins;
-  /// How often an op was looked at.
+  /// The number of visits of ops.
   int64_t visits = 0;
 };
 
-/// Gives each value that nothing is known of, and that one constraint asks to be split so and no
-/// other asks otherwise, the sharding of the constraint, where that is closed in all dimensions: it
-/// is made so, instead of being moved.
+/// Gives each value of unknown sharding with exactly one requested sharding by constraints that
+/// requested sharding, if it is closed in all dimensions: the value is produced in it instead of
+/// being resharded.
 void applyConstraints(Problem &problem);
 
-/// Propagates to the fixed point. The given axes of each value stay the first of their dimension,
-/// closed dimensions stay as they are. The result depends on the order of ops only where ops
+/// Propagates to the fixed point. User-specified shardings are fixed: the given axes of each value
+/// stay the first of their dimension, and closed dimensions do not change. The result depends on
+/// the order of ops only where ops
 /// contradict each other.
 Solution propagate(const Problem &problem, const Options &options = {});
 
 /// The first defect of `problem` or, with `solution`, of that: axes outside the mesh or used twice,
-/// ranks, rules that do not multiply to sizes, given axes that are gone, a closed dimension that
-/// grew. Empty if there is none.
+/// ranks, rules that do not multiply to sizes, lost given axes, an extended closed dimension. Empty
+/// if there is none.
 std::string check(const Problem &problem, const Solution *solution = nullptr);
 
-/// `[a+b:(1)2, ?, _]`: for each dimension its axes, `?` behind those of an open dimension.
+/// `[a+b:(1)2, ?, _]`: for each dimension its axes, `?` at the end of an open dimension.
 std::string print(const Mesh &mesh, const Sharding &sharding);
 
 } // namespace mlir::fsdp::propagation

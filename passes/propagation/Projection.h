@@ -14,7 +14,7 @@ struct FactorSharding {
   bool closed = false;
   /// The last factor of its dimension, the only one that need not divide by its axes.
   bool minorMost = false;
-  /// Axes that the dimension has beyond what the factor can be cut into: they cannot be carried.
+  /// Axes of the dimension that exceed the size of the factor: they cannot be propagated.
   AxisList overflow;
 };
 
@@ -27,11 +27,11 @@ struct TensorProjection {
   bool has(int factor) const { return factors[factor].present; }
 };
 
-/// The axes of each dimension handed out to its factors, major to minor: a factor takes what
-/// divides its size, cutting an axis where need be.
+/// Distributes the axes of each dimension to its factors, major to minor: a factor takes axes that
+/// divide its size, splitting an axis where necessary.
 TensorProjection project(const Op &op, const Mapping &dims, const Sharding &sharding);
 
-/// The axes of each dimension from those of its factors. Axes behind a factor that is not split
+/// The axes of each dimension from those of its factors. Axes after a factor that is not split
 /// completely are left out: their shards would be strided.
 std::vector<AxisList> unproject(const Op &op, const Mapping &dims, const TensorProjection &tensor);
 

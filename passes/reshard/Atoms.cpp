@@ -111,19 +111,19 @@ std::string mlir::fsdp::reshard::validate(const Problem &problem) {
   for (const std::vector<int> *order : {&problem.fromOrder, &problem.toOrder})
     if (!problem.fromOrder.empty() + !problem.toOrder.empty() == 1 ||
         (!order->empty() && !isOrder(*order, devices)))
-      return "the orders of devices are no two orders of " + std::to_string(devices) + " devices";
+      return "expected two permutations of " + std::to_string(devices) + " devices";
   if (findParts(problem).size() < problem.mesh.size())
-    return "the shardings cut an axis in parts that do not fit together; give sizes that divide "
-           "one another";
+    return "the shardings split an axis at positions that do not nest; use sizes that divide one "
+           "another";
   Atoms atoms(problem);
   if (atoms.atoms.size() > static_cast<size_t>(Atoms::kMost))
     return "the shardings name " + std::to_string(atoms.atoms.size()) +
-           " parts of axes that move apart, expected " + std::to_string(Atoms::kMost) + " at most";
+           " independent parts of axes, expected " + std::to_string(Atoms::kMost) + " at most";
   for (int atom : atoms.to.partial)
     if (std::find(atoms.from.partial.begin(), atoms.from.partial.end(), atom) ==
         atoms.from.partial.end())
-      return "the sharding after is a partial sum over " + quoted(atoms.atoms[atom].parts.front()) +
-             ", over which the one before is none";
+      return "the target sharding is a partial sum over " +
+             quoted(atoms.atoms[atom].parts.front()) + ", but the source sharding is not";
   return "";
 }
 

@@ -1,4 +1,4 @@
-//===- Atoms.h - the finest parts of axes that two shardings name -*- C++ -*-===//
+//===- Atoms.h - the finest parts of axes in two shardings ------*- C++ -*-===//
 
 #ifndef PASSES_RESHARD_ATOMS_H
 #define PASSES_RESHARD_ATOMS_H
@@ -9,15 +9,15 @@
 
 namespace mlir::fsdp::reshard {
 
-/// Parts of axes that no sharding of the problem cuts further. Where there are many, neighbours
-/// that stay together in both shardings are one atom: the search is over how atoms stand.
+/// Parts of axes that no sharding of the problem splits further. If there are many, adjacent parts
+/// that stay together in both shardings are one atom: the search is over the positions of atoms.
 struct Atom {
   std::vector<AxisPart> parts; ///< major to minor
   int64_t size = 1;
   Link link;
 };
 
-/// Where atoms stand.
+/// The positions of atoms.
 struct AtomSharding {
   std::vector<std::vector<int>> dims;
   std::vector<int> partial;
@@ -29,11 +29,11 @@ struct Atoms {
   std::vector<Atom> atoms;
   AtomSharding from, to;
 
-  /// How many atoms a problem may have.
+  /// Maximum number of atoms of a problem.
   static constexpr int kMost = 6;
-  /// Up to how many every move is tried. With more of them, slices, scattered sums and permutes
-  /// only make what the last sharding begins with; a gather of everything and a slice is among what
-  /// remains.
+  /// Maximum number of atoms for the exhaustive search. With more, slices, scattered sums and
+  /// permutes only build a prefix of the target sharding; a full gather with a slice remains
+  /// possible.
   static constexpr int kExhaustive = 3;
   int64_t sizeOf(const std::vector<int> &list) const {
     int64_t size = 1;
@@ -43,8 +43,7 @@ struct Atoms {
   }
 };
 
-/// The finest parts of each axis, without joining any; empty where two parts of an axis do not fit
-/// together.
+/// The finest parts of each axis, without joining any; empty if two parts of an axis do not nest.
 std::vector<std::vector<AxisPart>> findParts(const Problem &problem);
 
 } // namespace mlir::fsdp::reshard

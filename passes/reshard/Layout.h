@@ -1,4 +1,4 @@
-//===- Layout.h - a state of the search, and what leads out of it -*- C++ -*-===//
+//===- Layout.h - states and moves of the search ----------------*- C++ -*-===//
 
 #ifndef PASSES_RESHARD_LAYOUT_H
 #define PASSES_RESHARD_LAYOUT_H
@@ -22,17 +22,16 @@ struct AtomList {
   }
 };
 
-/// How many dimensions the search looks at: those that are split, and one more where there are
-/// sums.
+/// The number of dimensions in the search: those that are split, and one more if there are sums.
 constexpr int kMostDims = Atoms::kMost + 1;
 
-/// What ranks hold: for each dimension its atoms and the size of its parts (see [Note: uneven
-/// parts]).
+/// The layout of a value on ranks: for each dimension its atoms and the size of its parts (see
+/// [Note: uneven parts]).
 struct Layout {
   std::array<AtomList, kMostDims> dims{};
   std::array<int64_t, kMostDims> block{};
   uint8_t partial = 0; ///< a bit for each atom
-  bool moved = true;   ///< the devices are in their last order
+  bool moved = true;   ///< the devices are in their target order
 
   bool operator==(const Layout &other) const {
     return partial == other.partial && moved == other.moved && block == other.block &&
@@ -44,24 +43,24 @@ struct LayoutHash {
   size_t operator()(const Layout &layout) const;
 };
 
-/// A step as the search has it.
+/// A step of the search.
 struct Move {
   Kind kind = Kind::slice;
-  int8_t dim = -1, split = -1; ///< of the dimensions that the search looks at
+  int8_t dim = -1, split = -1; ///< among the dimensions of the search
   AtomList atoms{};
   int64_t bytes = 0;
   double seconds = 0;
 };
 
-/// The dimensions that the search looks at, and every move out of a layout.
+/// The dimensions of the search, and every move out of a layout.
 class Moves {
 public:
   Moves(const Problem &problem, const Atoms &atoms);
 
   Layout first() const;
-  /// Whether `layout` is the last one.
+  /// Whether `layout` is the target.
   bool isLast(const Layout &layout) const;
-  /// The dimensions of the tensor that the search looks at.
+  /// The dimensions of the tensor that are in the search.
   const std::vector<int> &dims() const { return active; }
   /// Calls `visit(move, result)` for each move out of `layout`.
   template <class Visit> void forEach(const Layout &layout, Visit visit) const;
@@ -79,14 +78,13 @@ private:
 
   int64_t sizeOf(const AtomList &list) const;
   int64_t localBytes(const Layout &layout) const;
-  /// Adds the atoms of `list` to dimension `dim` of `layout`; false where parts do not come out
-  /// evenly.
+  /// Adds the atoms of `list` to dimension `dim` of `layout`; false if parts are uneven.
   bool split(Layout &layout, int dim, const AtomList &list) const;
   /// Every list of some of `mask`'s atoms, in every order.
   void forEachList(int mask, const std::function<void(const AtomList &)> &visit) const;
   void cost(Move &move, int64_t bytes, int messages, int mask) const;
-  /// Whether a search that is not exhaustive goes on with `list` for dimension `dim`: the first
-  /// atoms of the last sharding's.
+  /// Whether a search that is not exhaustive continues with `list` for dimension `dim`: a prefix of
+  /// the target's atoms.
   bool leadsOn(const AtomList &list, int dim) const {
     const std::vector<int> &last = atoms.to.dims[active[dim]];
     return list.count <= static_cast<int>(last.size()) &&

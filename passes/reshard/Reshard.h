@@ -1,12 +1,11 @@
-//===- Reshard.h - the cheapest way from one sharding to another -*- C++ -*-===//
+//===- Reshard.h - the cheapest plan between two shardings ------*- C++ -*-===//
 //
 // Plain data: a mesh, a tensor, two shardings of it, and the sequence of collectives between them.
-// Nothing here knows of IR; the steps are those of `fsdp.all_slice`, `all_gather`,
-// `reduce_scatter`, `all_reduce`, `all_to_all` and `collective_permute`, and mean what these ops
-// say.
+// Independent of IR; the steps have the semantics of `fsdp.all_slice`, `all_gather`,
+// `reduce_scatter`, `all_reduce`, `all_to_all` and `collective_permute`.
 //
-// [Note: uneven parts] A dimension of size s split into n parts has parts of ceil(s/n). Where sizes
-// do not divide, the parts by {a} are no unions of the parts by {a, b}: 10 elements by a=2 are
+// [Note: uneven parts] A dimension of size s split into n parts has parts of ceil(s/n). If sizes do
+// not divide, the parts by {a} are not unions of the parts by {a, b}: 10 elements by a=2 are
 // [0,5) [5,10), by a=2, b=2 they are [0,3) [3,6) [6,9) [9,10). A gather of b gives parts of 6;
 // `recut` makes parts of 5 of them, which moves one element. So the state of a dimension is its
 // axes and the size of its parts.
@@ -23,7 +22,7 @@
 
 namespace mlir::fsdp::reshard {
 
-/// What ranks along an axis send through.
+/// The link between ranks along an axis.
 struct Link {
   double latency = 0;        ///< seconds of one message
   double bytesPerSecond = 1; ///< of one rank, in one direction
@@ -46,8 +45,8 @@ struct AxisPart {
 };
 
 struct Sharding {
-  std::vector<std::vector<AxisPart>> dims; ///< what splits each dimension, major to minor
-  std::vector<AxisPart> partial;           ///< over which the value is a sum yet to be formed
+  std::vector<std::vector<AxisPart>> dims; ///< the axes of each dimension, major to minor
+  std::vector<AxisPart> partial;           ///< over which the value is a partial sum
 };
 
 struct Problem {
@@ -66,9 +65,9 @@ struct Step {
   Kind kind = Kind::slice;
   std::vector<AxisPart> axes; ///< none of a permute, which is over all
   int dim =
-      -1; ///< that is gathered, sliced, scattered, cut; of an all-to-all the one that is joined
+      -1; ///< gathered, sliced, scattered or repartitioned; of an all-to-all the concatenated one
   int split = -1;                     ///< of an all-to-all: the one that is split
-  std::vector<int64_t> before, after; ///< what a rank holds
+  std::vector<int64_t> before, after; ///< shape on a rank
   std::vector<int> sources;           ///< of a permute: the device from which each device receives
   int64_t bytes = 0;                  ///< that a rank receives, at most
   double seconds = 0;
@@ -80,18 +79,19 @@ struct Plan {
   double seconds = 0;
 };
 
-/// What is wrong with a problem, as a diagnostic says it; empty where nothing is. `to` may be
-/// partial only where `from` is: no reshard makes a sum out of a value.
+/// The fault of a problem as a diagnostic; empty if it is valid. `to` may be partial only where
+/// `from` is: a reshard cannot create a partial sum.
 std::string validate(const Problem &problem);
 
-/// The plan that takes the fewest seconds; among these, the one of fewest steps: of all plans where
-/// at most three parts of axes move apart, else of those that Atoms::kExhaustive says. Seconds are
+/// The plan that takes the fewest seconds; among these, the one of fewest steps: of all plans if at
+/// most three parts of axes move independently, else of those described at Atoms::kExhaustive.
+/// Seconds are
 /// latency plus bytes received by bandwidth, of rings: (n-1) messages in a group of n, twice as
 /// many in an all-reduce; the slowest link of a group counts. With links of equal bandwidth without
 /// latency that is the fewest bytes. The problem is valid.
 Plan solve(const Problem &problem);
 
-/// Remembers its plans.
+/// Caches its plans.
 class Solver {
 public:
   const Plan &solve(const Problem &problem);

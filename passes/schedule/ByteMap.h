@@ -1,4 +1,4 @@
-//===- ByteMap.h - what stands in memory, and who touched it ----*- C++ -*-===//
+//===- ByteMap.h - contents and accesses of memory --------------*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULE_BYTEMAP_H
 #define PASSES_SCHEDULE_BYTEMAP_H
@@ -17,12 +17,12 @@ using NumberSet = llvm::SmallVector<int, 2>;
 /// Adds `number` to `set`, which is in order.
 void insertNumber(NumberSet &set, int number);
 
-/// What is known of some bytes, over all paths that lead there.
+/// The state of some bytes, merged over all paths.
 struct Cell {
-  /// Stands in `owners` for bytes that nothing has written.
+  /// Denotes unwritten bytes in `owners`.
   static constexpr int unwritten = -1;
 
-  NumberSet owners;  ///< the buffers of which the contents may stand there
+  NumberSet owners;  ///< the buffers whose contents may be there
   NumberSet writers; ///< the launches that may have written last
   NumberSet readers; ///< the launches that may have read since
 
@@ -43,7 +43,7 @@ public:
   const Cell &at(int64_t byte) const { return std::prev(cells.upper_bound(byte))->second; }
   /// Changes all cells, and joins equal neighbours.
   void transform(llvm::function_ref<void(Cell &)> change);
-  /// Adds what `other`, of the same size, knows; true iff that is more.
+  /// Merges the state of `other`, of the same size; true iff that adds anything.
   bool merge(const ByteMap &other);
 
 private:

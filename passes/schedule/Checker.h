@@ -1,7 +1,5 @@
-//===- Checker.h - what is wrong with a schedule ----------------*- C++ -*-===//
-//
-// Shares Problem.h with the planner and the wait elision, and nothing else: it sees only their
-// results.
+//===- Checker.h - checks schedules -----------------------------*- C++ -*-===//
+// Shares only Problem.h with the planner and the wait elision, and checks their results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,14 +11,14 @@
 
 namespace mlir::fsdp::schedule {
 
-/// Everything that is wrong, on any path through the segments, for ever. Independent of what makes
-/// schedules. Each role is run in issue order on what may be in flight, which bytes hold what and
-/// who touched them last, to a fixed point over its segment graph: races; reads of bytes that were
+/// All faults on any path through the segments. Independent of the scheduler. Each role is run in
+/// issue order on the launches in flight, the contents of bytes and their last accesses, to a fixed
+/// point over its segment graph: races; reads of bytes that were
 /// never written, or were overwritten through another buffer; collectives in no fixed order; uses
 /// of the step's number after it was advanced, and storages updated twice in a step; and, where the
 /// role has an arena, buffers outside it or on what the driver fills. Then the segment graphs of
 /// all roles are run together: the same segments, the same requests on each communicator in one
-/// order, no waits in a circle. Empty: the schedule is right.
+/// order, no cycle of waits. Empty: the schedule is correct.
 std::vector<Finding> checkSchedule(const Problem &problem);
 
 } // namespace mlir::fsdp::schedule

@@ -1,4 +1,4 @@
-//===- HappensBefore.h - which launch is complete when another starts -*- C++ -*-===//
+//===- HappensBefore.h - the order of launches ------------------*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULE_HAPPENSBEFORE_H
 #define PASSES_SCHEDULE_HAPPENSBEFORE_H
@@ -12,8 +12,8 @@
 namespace mlir::fsdp::schedule {
 
 /// The partial order that streams and waits put on the launches of a segment: `before(a, b)` is
-/// true iff a is complete whenever b starts. What is complete when a launch starts is, on each
-/// stream, all up to some launch; so a clock, one count for each stream, says it all.
+/// true iff a is complete whenever b starts. The launches complete when a launch starts are a
+/// prefix of each stream; so a clock, one count for each stream, represents them.
 class HappensBefore {
 public:
   explicit HappensBefore(const std::vector<Launch> &launches);
@@ -21,18 +21,18 @@ public:
   int size() const { return static_cast<int>(stream.size()); }
   int getNumStreams() const { return numStreams; }
   bool before(int a, int b) const { return clockOf(b)[stream[a]] > position[a]; }
-  /// How many launches of each stream are complete when `launch` starts.
+  /// The number of launches of each stream that are complete when `launch` starts.
   llvm::ArrayRef<int> clockOf(int launch) const {
     return llvm::ArrayRef(clocks).slice(static_cast<size_t>(launch) * numStreams, numStreams);
   }
   /// Number of the stream of `launch`, dense from 0 in the order of first launches.
   int streamOf(int launch) const { return stream[launch]; }
-  /// How many launches of its stream are issued before `launch`.
+  /// The number of launches of its stream that are issued before `launch`.
   int positionOf(int launch) const { return position[launch]; }
   /// The launch that precedes `launch` on its stream, or -1.
   int previousOnStream(int launch) const { return previous[launch]; }
-  /// Launches that wait for one another in a circle, each for the next one; empty where there is
-  /// none. The order is meaningless for them and what follows them.
+  /// Launches that wait for one another in a cycle, each for the next one; empty if there is none.
+  /// The order is meaningless for them and their successors.
   const std::vector<int> &cycle() const { return circle; }
 
 private:
@@ -42,7 +42,7 @@ private:
   std::vector<int> circle;
 };
 
-/// From when to when something is in use, given the launches that touch it.
+/// The lifetime of an object, given the launches that touch it.
 class LiveRange {
 public:
   LiveRange() = default;
@@ -58,7 +58,7 @@ public:
     first = first < 0 ? launch : std::min(first, launch);
   }
   bool isTouched() const { return first >= 0; }
-  /// The first launch in issue order; -1 where nothing touches.
+  /// The first launch in issue order; -1 if there is none.
   int firstLaunch() const { return first; }
   /// True iff every touch of this is complete whenever any touch of `other` starts.
   bool before(const LiveRange &other) const {
@@ -88,7 +88,7 @@ private:
   int first = -1;
 };
 
-/// Nodes that depend on one another in a circle, each on the next one, in the graph where node i
+/// Nodes that depend on one another in a cycle, each on the next one, in the graph where node i
 /// depends on `dependencies[i]`; empty where there is none. Otherwise `order` lists all nodes,
 /// dependencies first.
 std::vector<int> findCycle(const std::vector<std::vector<int>> &dependencies,

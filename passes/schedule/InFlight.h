@@ -1,4 +1,4 @@
-//===- InFlight.h - what may still run when a segment starts ----*- C++ -*-===//
+//===- InFlight.h - launches in flight at a segment's start -----*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULE_INFLIGHT_H
 #define PASSES_SCHEDULE_INFLIGHT_H
@@ -12,10 +12,10 @@ namespace mlir::fsdp::schedule {
 /// Bits of tokens.
 using TokenSet = std::vector<uint64_t>;
 
-/// By which tokens a launch is known to be complete: one set for each way on which it may have come
-/// to be in flight, as what one path implies another may not. A launch that has reached some token
-/// of each set knows that it is complete. Only sets that contain no other are kept. Combinations
-/// are numbered; number 0 is no set at all: complete.
+/// The tokens that imply that a launch is complete: one set for each path on which it may be in
+/// flight, because paths imply different tokens. It is complete for a launch that has reached a
+/// token of each set. Only minimal sets are kept. Combinations are numbered; number 0 has no set:
+/// complete.
 class Completions {
 public:
   explicit Completions(int numStreams) : numStreams(numStreams) { intern({}); }
@@ -38,9 +38,9 @@ using InFlight = std::vector<int>;
 /// `launch` starts.
 bool isComplete(const Completions &completions, int number, const Reachability &order, int launch);
 
-/// What is in flight at the end of a segment that starts with `entry` and whose launches, `size` of
-/// them, are numbered from `first` on. Each of them takes the place of its run before, which, on
-/// the same stream, it follows.
+/// The launches in flight at the end of a segment that starts with `entry` and whose `size`
+/// launches are numbered from `first` on. Each replaces its previous run, which it follows on the
+/// same stream.
 InFlight leave(const InFlight &entry, Completions &completions, const Tokens &tokens,
                const Reachability &order, int first, int size);
 

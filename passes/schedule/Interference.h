@@ -1,4 +1,4 @@
-//===- Interference.h - which buffers may share bytes -----------*- C++ -*-===//
+//===- Interference.h - buffers that may share bytes ------------*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULE_INTERFERENCE_H
 #define PASSES_SCHEDULE_INTERFERENCE_H
@@ -7,16 +7,15 @@
 
 namespace mlir::fsdp::schedule {
 
-/// Buffers that stand at one offset because each takes the place of the one before in a launch
-/// that works in place.
+/// Buffers at one offset, because each replaces the previous one in a launch that works in place.
 struct Block {
-  std::vector<int> buffers; ///< indices in the role, in the order of their lives
+  std::vector<int> buffers; ///< indices in the role, in the order of their lifetimes
   int64_t bytes = 0;        ///< of each of them
   int64_t size = 0;         ///< bytes, rounded up to the alignment
 };
 
-/// The transient buffers of one segment as blocks, and the order of their lives. Block x is before
-/// block y iff every access of x is complete when the first of y starts; blocks of which
+/// The transient buffers of one segment as blocks, and the order of their lifetimes. Block x is
+/// before block y iff every access of x is complete when the first of y starts; blocks of which
 /// neither is before the other interfere and must not share bytes.
 class Interference {
 public:
@@ -27,13 +26,13 @@ public:
 
   const std::vector<Block> &getBlocks() const { return blocks; }
   bool before(int x, int y) const {
-    // Blocks that nothing touches hold nothing: they come before all others, one after another.
+    // Blocks without accesses hold nothing: they come before all others, one after another.
     if (!lives[x].isTouched())
       return lives[y].isTouched() || x < y;
     return lives[y].isTouched() && lives[x].before(lives[y]);
   }
   bool interfere(int x, int y) const {
-    // Most pairs are far apart in issue order, or one stands in the midst of the other.
+    // Most pairs are far apart in issue order, or one lies within the other.
     int firstX = lives[x].firstLaunch(), firstY = lives[y].firstLaunch();
     if (firstX >= 0 && firstY >= 0) {
       if (firstY >= mustFollow[x] || firstX >= mustFollow[y])
@@ -45,13 +44,13 @@ public:
   }
 
   /// Blocks of which each two interfere, with the largest sum of `weights` (one for each block):
-  /// they need that much together. (By Dilworth's theorem for weights: the sum of all minus a
-  /// maximum flow from earlier blocks to later ones; the cut says which.)
+  /// they need that much memory together. (By Dilworth's theorem for weights: the sum of all minus
+  /// a maximum flow from earlier blocks to later ones; the cut says which.)
   std::vector<int> heaviestTogether(const std::vector<int64_t> &weights) const;
 
   /// Those with the largest sum of sizes.
   std::vector<int> heaviestTogether() const;
-  /// Bytes of the blocks `together`, of which each two interfere. Only the one on top need not be
+  /// Bytes of the blocks `together`, of which each two interfere. Only the last one need not be
   /// rounded up.
   int64_t bytesTogether(const std::vector<int> &together) const;
 
@@ -66,7 +65,7 @@ private:
   std::vector<Block> blocks;
   std::vector<LiveRange> lives; ///< of each block
   /// For each block, the first launch in issue order that it is before, and the first from which on
-  /// it is before all. All launches between are to be asked one by one.
+  /// it is before all. Launches between must be tested one by one.
   std::vector<int> mayFollow, mustFollow;
 };
 

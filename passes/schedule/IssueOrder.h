@@ -1,4 +1,4 @@
-//===- IssueOrder.h - when gathers are issued, and how many are whole -*- C++ -*-===//
+//===- IssueOrder.h - issue order and the budget of gathers -----*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULE_ISSUEORDER_H
 #define PASSES_SCHEDULE_ISSUEORDER_H
@@ -7,15 +7,15 @@
 
 namespace mlir::fsdp::schedule {
 
-/// What issue order treats apart.
+/// Launches that issue order treats specially.
 struct IssueGroups {
   std::vector<int> early; ///< launches that come first: inputs
-  /// Launches of which a gather reads what they write, and which are issued directly before it:
-  /// deferred updates.
+  /// Launches whose results a gather reads, issued directly before it: deferred updates.
   std::vector<int> updates;
   /// The gathers of one unit each, each list in the order of the computation.
   std::vector<std::vector<int>> gathers;
-  /// Those of `gathers` that leave only a part of a unit, which is kept and gathered on by others.
+  /// The launches of `gathers` whose result is only a part of a unit, which is kept and gathered
+  /// further by others.
   std::vector<int> parts;
   /// The buffers that hold the gradient of one unit each before it is reduced.
   std::vector<std::vector<int>> gradients;
@@ -24,15 +24,15 @@ struct IssueGroups {
 /// Brings the launches of `segment` from the order of the computation into issue order:
 /// - those of `early` first;
 /// - gathers in the order in which their units are needed, as early as the budget allows: of the
-/// units that are done with before a unit is
-///   needed, all but the last `prefetch` have been used to the end when its gathers start. So at
-///   most `prefetch` + 1 units are whole at once, where the computation itself needs only one; a
-///   part takes no place in the budget, and is gathered when the unit before it is;
+/// units whose last use precedes a unit's first use, all but the last `prefetch` have been used to
+/// the end when its gathers start. So at most `prefetch` + 1 units are unsharded at once, if the
+/// computation needs only one; a part does not count in the budget, and is gathered when the unit
+/// before it is;
 /// - each of `updates` directly before the first gather that reads what it writes;
-/// - everything else stays in order, but the launches that write a gradient wait, by the same
+/// - everything else stays in order, except that launches that write a gradient wait, by the same
 ///   rule, until earlier ones are reduced.
-/// Adds the waits that keep the budgets. Requires launches without waits. Returns where each launch
-/// of the result stood before.
+/// Adds the waits that keep the budgets. Requires launches without waits. Returns the old index of
+/// each launch of the result.
 std::vector<int> orderIssue(Segment &segment, const IssueGroups &groups, int64_t prefetch);
 
 } // namespace mlir::fsdp::schedule

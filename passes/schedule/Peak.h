@@ -1,4 +1,4 @@
-//===- Peak.h - where the arena is fullest ----------------------*- C++ -*-===//
+//===- Peak.h - the peak of the arena ---------------------------*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULE_PEAK_H
 #define PASSES_SCHEDULE_PEAK_H
@@ -7,17 +7,16 @@
 
 namespace mlir::fsdp::schedule {
 
-/// The buffers that make the arena as large as it has to be.
+/// The buffers that determine the minimum size of the arena.
 struct Peak {
-  /// Bytes that no plan can do without: `buffers`, each in whole kAlignment but for one that stands
-  /// on top.
+  /// Bytes that every plan needs: `buffers`, each rounded up to kAlignment except the last.
   int64_t bytes = 0;
   int segment = -1; ///< index in the role; -1 where only persistent buffers exist
-  /// The last launch of the segment, in issue order, with which one of `buffers` comes alive: when
-  /// it starts, none of them need be free yet. -1 where there is no segment.
+  /// The last launch of the segment, in issue order, with which the lifetime of one of `buffers`
+  /// begins: when it starts, none of them is free yet. -1 where there is no segment.
   int launch = -1;
   /// Indices in the role, rising: the persistent ones, and transient ones that may all be alive
-  /// together. Of buffers that take each other's place, the one that stands there at `launch`.
+  /// together. Of buffers that replace each other, the current one at `launch`.
   std::vector<int> buffers;
 };
 

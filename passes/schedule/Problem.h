@@ -1,6 +1,5 @@
 //===- Problem.h - a schedule as plain data ---------------------*- C++ -*-===//
-//
-// What the planner, the wait elision and the checker work on: launches on streams that read and
+// The problem of the planner, the wait elision and the checker: launches on streams that read and
 // write byte ranges of buffers. No IR, so that all three can be fuzzed; ScheduleProblem.h
 // translates.
 //
@@ -28,7 +27,7 @@ struct Buffer {
   int segment = -1;    ///< index in the role, or -1: persistent
   int64_t offset = -1; ///< bytes from the start of the arena, or -1: not planned yet
   /// The byte ranges [begin, end) of the members of a flat storage, in order; empty for other
-  /// buffers. What lies between them is padding.
+  /// buffers. Bytes between them are padding.
   std::vector<std::pair<int64_t, int64_t>> members = {};
   /// Persistent buffers only: written before the first segment starts (parameters, optimizer
   /// states, the step state). Others (accumulators) are unwritten until a launch writes them.
@@ -50,19 +49,17 @@ struct Access {
   }
 };
 
-/// What the ranks of a communicator must agree on when they meet.
+/// The properties of a collective that must be equal on all ranks of a communicator.
 struct Collective {
   int communicator = 0; ///< index in the problem
   std::string kind;     ///< mnemonic
   int64_t bytes = 0;    ///< of the whole value
   std::string arguments =
-      {};                ///< all else that ranks must agree on, as the op says it: "sum", "dim 0"
-  std::string type = {}; ///< of the elements
-  std::string given =
-      {}; ///< shape of what one rank gives: "4x8", "scalar"; empty where it gives nothing
-  std::string received = {}; ///< shape of what one rank ends up with
-  bool transfer = false; ///< a send or a receive, which meet one another: their communicator has
-                         ///< these two roles
+      {}; ///< other properties that must be equal, in the op's syntax: "sum", "dim 0"
+  std::string type = {};  ///< of the elements
+  std::string given = {}; ///< shape that one rank sends: "4x8", "scalar"; empty if it sends nothing
+  std::string received = {}; ///< shape that one rank receives
+  bool transfer = false;     ///< a send or a receive: their communicator has two roles
 
   bool operator==(const Collective &other) const {
     return communicator == other.communicator &&
@@ -72,8 +69,8 @@ struct Collective {
   }
 };
 
-/// What one run of a launch costs a rank, for models of time. Bytes are those of the arena: each
-/// operand is read once, each result written once; what a collective moves is `Collective::bytes`.
+/// The cost of one run of a launch on a rank, for models of time. Bytes are those of the arena:
+/// each operand is read once, each result written once; a collective moves `Collective::bytes`.
 struct LaunchCost {
   int64_t flops = 0; ///< a multiplication with an addition counts two
   int64_t bytesRead = 0, bytesWritten = 0;
@@ -95,7 +92,7 @@ struct Launch {
   std::optional<Collective> collective;
   StepUse step = StepUse::none;
   /// Indices of events of the role. A launch that both awaits and records an event awaits the
-  /// launch that recorded it before. What nothing has recorded is complete.
+  /// launch that recorded it before. An event without a recording is complete.
   std::vector<int> awaits = {}, records = {};
   /// The buffers' storage whose parameter the launch updates; empty for other launches. A storage
   /// is updated at most once between two launches that advance the step.
@@ -105,7 +102,7 @@ struct Launch {
   /// Indices in `writes` of flags that the launch sets to false. An update on condition of a flag
   /// that is false does not count.
   std::vector<int> clears = {};
-  std::string unit = {};      ///< of the model; empty for what belongs to none
+  std::string unit = {};      ///< of the model; empty if it belongs to none
   std::string direction = {}; ///< "forward", "backward" or "update"
   std::string kind = {};      ///< the op that it runs: "nn.einsum"; empty for constants
   LaunchCost cost = {};
@@ -117,10 +114,10 @@ struct Segment {
   std::vector<Launch> launches;
   std::vector<int> next; ///< the segments that may follow, indices in the role
   bool joined = true;    ///< every stream is idle before the next segment starts
-  std::string kind = {}; ///< what the segment is for
+  std::string kind = {}; ///< the purpose of the segment
 };
 
-/// What the driver runs for one step: segments of the role in order, each `times` times.
+/// The runs of one step: segments of the role in order, each `times` times.
 struct Walk {
   std::string name;
   std::vector<int> segments;
@@ -136,19 +133,19 @@ struct Role {
   int64_t arena = -1;                   ///< bytes, or -1: memory is not planned yet
   std::vector<std::string> events = {}; ///< names
   std::vector<Walk> walks = {};
-  /// An earlier role that does the same but for the ranks that it meets, or -1: what is wrong
-  /// inside a rank is said of that one.
+  /// An earlier role that is equal except for its peers, or -1: faults within a rank are reported
+  /// for that role.
   int sameInside = -1;
 };
 
-/// Ranks that meet in collectives: a stream and a set of mesh axes; or one that sends and one that
-/// receives.
+/// Ranks that take part in collectives: a stream and a set of mesh axes; or a sender and a
+/// receiver.
 struct Communicator {
   std::string name;
   std::vector<int> roles; ///< whose ranks belong to it, indices in the problem
 };
 
-/// All roles, and where they meet.
+/// All roles and their communicators.
 struct Problem {
   std::vector<Communicator> communicators;
   std::vector<Role> roles;

@@ -1,6 +1,5 @@
 //===- Reachability.h - the checker's own order of launches -----*- C++ -*-===//
-//
-// For the checker only, which must not share what it uses with the planner and the wait elision.
+// For the checker only, which must share no code with the planner and the wait elision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +10,8 @@
 
 namespace mlir::fsdp::schedule {
 
-/// What a launch can depend on without naming another launch: where a stream stands, or what an
-/// event stands for. Streams of the role come first, then its events.
+/// A dependency of a launch on something other than a launch: the position of a stream, or an
+/// event. Streams of the role come first, then its events.
 class Tokens {
 public:
   explicit Tokens(const Role &role)
@@ -29,7 +28,7 @@ private:
   int streams, count;
 };
 
-/// The launches that `node` depends on directly, or that are part of a circle: nodes of which each
+/// The launches that `node` depends on directly, or that are part of a cycle: nodes of which each
 /// depends on the next one, and the last on the first. Empty where node i of `dependencies` never
 /// depends on itself.
 std::vector<int> findCircle(const std::vector<std::vector<int>> &dependencies);
@@ -42,11 +41,11 @@ public:
   /// Indices in `segment` are in range.
   Reachability(const Role &role, const Segment &segment);
 
-  /// Launches that wait for one another; the order says nothing then.
+  /// Launches that wait for one another; the order is then meaningless.
   const std::vector<int> &getCircle() const { return circle; }
   /// True iff `first` is complete whenever `second` starts.
   bool before(int first, int second) const { return test(row(second), tokenWords * 64 + first); }
-  /// True iff what `token` stood for at the segment's start is complete whenever `launch` starts.
+  /// True iff the launch of `token` at the segment's start is complete whenever `launch` starts.
   bool reaches(int launch, int token) const { return test(row(launch), token); }
   /// The tokens that `launch` reaches, as bits.
   const uint64_t *tokensOf(int launch) const { return row(launch); }
@@ -54,7 +53,7 @@ public:
   /// The launches, and the tokens of the start, on which `launch` depends directly.
   const std::vector<int> &getDependencies(int launch) const { return dependencies[launch]; }
   const std::vector<int> &getEntryTokens(int launch) const { return entryTokens[launch]; }
-  /// The launch for which `token` stands at the end of the segment; -1: the same as at its start.
+  /// The launch of `token` at the end of the segment; -1: the same as at its start.
   int getDefiner(int token) const { return definers[token]; }
 
 private:

@@ -71,7 +71,7 @@ bool RoleAutomata::meet(const std::string &name, int role, int launch, Skew &ske
                 " in segment " + quote(name) + ", " + describeEnd(other.issuer) + ", but "
           : "on communicator " + communicatorName + ", " + describeEnd(other.issuer) +
                 " as number " + std::to_string(other.number) + " of segment " + quote(theirs) +
-                ", but what meets it is number " + std::to_string(number) + " of segment " +
+                ", but it is matched with number " + std::to_string(number) + " of segment " +
                 quote(name) + ": ";
   add(Fault::collectives, text + describeEnd(here), other.issuer, here);
   return false;
@@ -258,7 +258,7 @@ bool RoleAutomata::checkEdge(const std::string &from, const std::string &to, con
     add(Fault::collectives,
         "segment " + quote(to) + " begins on communicator " + quote(problem.communicators[c].name) +
             " with " + side(one, origin) + ", but with " + side(two, from) +
-            "; let all roles issue equally many on every path",
+            "; let all roles issue the same number on every path",
         end(two, from), end(one, origin));
     return false;
   }

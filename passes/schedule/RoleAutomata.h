@@ -11,8 +11,8 @@
 namespace mlir::fsdp::schedule {
 
 /// Runs the segment graphs of all roles together. All go through segments of the same names; on a
-/// communicator the n-th collective of each member meets the n-th of the others, which may be in a
-/// later segment: a role may be ahead by collectives that are pending at a segment's end.
+/// communicator the n-th collective of each member matches the n-th of the others, which may be in
+/// a later segment: a role may be ahead by collectives that are pending at a segment's end.
 class RoleAutomata {
 public:
   /// `orders`: of each segment of each role.
@@ -27,7 +27,7 @@ public:
   void compareCollectives();
 
 private:
-  /// What some member of a communicator has issued and another one has not.
+  /// Collectives that one member of a communicator has issued and another has not.
   struct Pending {
     Collective request;
     End issuer;
@@ -42,13 +42,12 @@ private:
   using Needs = std::vector<bool>;
   /// At the start of a segment.
   struct Skew {
-    std::vector<Queue> queues; ///< of each communicator
-    std::vector<std::vector<Needs>>
-        tokens;                 ///< by role and token: what must meet before it is reached
-    std::vector<Needs> pending; ///< what must meet before a pending one can begin
+    std::vector<Queue> queues;              ///< of each communicator
+    std::vector<std::vector<Needs>> tokens; ///< by role and token: the collectives it requires
+    std::vector<Needs> pending;             ///< the collectives that a pending one requires
   };
-  /// The launches of all roles in one segment; collectives that meet are one node, which depends on
-  /// what any of them depends on.
+  /// The launches of all roles in one segment; matching collectives are one node, with the
+  /// dependencies of all of them.
   struct Graph {
     std::vector<std::vector<int>> nodeOf; ///< by role and launch
     std::vector<std::vector<int>> dependencies;
@@ -85,7 +84,8 @@ private:
   const std::vector<std::vector<Reachability>> &orders;
   std::vector<Finding> &findings;
   std::vector<std::map<std::string, int>> segments; ///< by name, of each role
-  /// With which queues each segment begins, and where from: "" where the program starts with it.
+  /// The queues at the start of each segment, and the preceding segment: "" if the program starts
+  /// with it.
   std::map<std::string, std::pair<std::vector<Queue>, std::string>> begins;
 };
 

@@ -64,8 +64,7 @@ void RoleChecker::checkAccesses(const std::vector<Reachability> &orders) {
       End at{roleIndex, s, -1, -1};
       add(Fault::segments,
           "segment " + name + " of role " + quote(role.name) +
-              " is never reached: no walk begins with it and no segment that is reached goes on "
-              "with it",
+              " is never reached: no walk begins with it and no reached segment has it as 'next'",
           at, at);
       continue;
     }

@@ -14,15 +14,15 @@ public:
   RoleChecker(const Problem &problem, int role, std::vector<Finding> &findings)
       : problem(problem), role(problem.roles[role]), roleIndex(role), findings(findings) {}
 
-  /// False where indices or ranges do not exist: then nothing else may be asked.
+  /// False if indices or ranges do not exist: then no other check may run.
   bool checkForm();
-  /// Waits in a circle, or for what is not issued yet; false where there are any: then the order of
-  /// launches says nothing.
+  /// Cyclic waits, or waits for launches that are not issued yet; false if there are any: then the
+  /// order of launches is meaningless.
   bool checkWaits(const std::vector<Reachability> &orders);
   /// Accesses over the whole segment graph: the state at the start of each segment, merged over all
   /// edges, is followed until it changes no more; then each segment is checked once.
   void checkAccesses(const std::vector<Reachability> &orders);
-  /// Which bytes of flat storages launches touch.
+  /// The bytes of flat storages that launches access.
   void checkMembers();
   /// Uses of the step's number after it was advanced, and storages updated twice.
   void checkSteps();
@@ -30,7 +30,7 @@ public:
 private:
   void checkLaunchForm(int segment, int launch);
   void checkWalkForm();
-  /// False where buffers do not stand in the arena, or on what the driver has filled.
+  /// False if buffers are outside the arena, or overlap buffers that the driver has filled.
   bool checkArena();
   void checkAdvances();
   void checkUpdates();

@@ -144,7 +144,7 @@ bool RoleChecker::checkArena() {
           quote(buffer.name) + " has no offset in the arena of role " + quote(role.name), at, at);
     else if (buffer.offset % kAlignment != 0)
       add(Fault::outside,
-          quote(buffer.name) + " stands at " + std::to_string(buffer.offset) +
+          quote(buffer.name) + " is at " + std::to_string(buffer.offset) +
               " in the arena of role " + quote(role.name) + ", expected a multiple of " +
               std::to_string(kAlignment),
           at, at);

@@ -116,9 +116,8 @@ void SegmentChecker::meet(int communicator) {
       if (!isDone(other))
         add(Fault::collectives,
             quote(launchOf(other).name) + " and " + quote(launchOf(own).name) +
-                " meet other ranks on communicator " +
-                quote(problem.communicators[communicator].name) + " in no fixed order; " +
-                remedy(other),
+                " communicate on communicator " + quote(problem.communicators[communicator].name) +
+                " in no fixed order; " + remedy(other),
             endOf(other, -1), endOf(own, -1));
   state.bytes.assign(at, at + 1, {{}, {own}, {}});
 }
@@ -258,22 +257,22 @@ void SegmentChecker::reportContents(const Access &access, int64_t begin, int64_t
           begin >= from + other.end - other.begin)
         continue;
       add(Fault::overlap,
-          text + "over which " + quote(launchOf(writer).name) + " has written " +
-              quote(role.buffers[other.buffer].name) + "; move one buffer, or read before",
+          text + "but " + quote(launchOf(writer).name) + " has overwritten them with " +
+              quote(role.buffers[other.buffer].name) + "; move one buffer, or read earlier",
           own, endOf(writer, other.buffer));
       return;
     }
   if (buffer.isPersistent()) {
-    add(Fault::unwritten, text + "which nothing has written " + whereUnwritten(begin), own,
+    add(Fault::unwritten, text + "which no launch has written " + whereUnwritten(begin), own,
         {roleIndex, -1, -1, access.buffer});
     return;
   }
   auto late = std::find_if(now, launches.end(), writesIt);
   if (late == launches.end())
-    add(Fault::unwritten, text + "which nothing has written", own,
+    add(Fault::unwritten, text + "which no launch has written", own,
         {roleIndex, buffer.segment, -1, access.buffer});
   else
-    add(Fault::unwritten, text + "which " + quote(late->name) + " writes only later", own,
+    add(Fault::unwritten, text + "which " + quote(late->name) + " writes later", own,
         {roleIndex, segment, static_cast<int>(late - launches.begin()), access.buffer});
 }
 
@@ -298,7 +297,7 @@ void SegmentChecker::checkItself() {
     else
       text += quote(x) + " and writes " + quote(y) + ", which share " + bytes + " of the arena";
     if (!write)
-      text += ", but cannot work in place there";
+      text += ", but the op cannot work in place";
     add(same ? Fault::race : Fault::overlap, text, {roleIndex, segment, launch, one.buffer},
         {roleIndex, segment, launch, two.buffer});
   };

@@ -1,4 +1,4 @@
-//===- SegmentChecker.h - one segment, run on what is known before it -*- C++ -*-===//
+//===- SegmentChecker.h - checks one segment on its start state -*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULE_SEGMENTCHECKER_H
 #define PASSES_SCHEDULE_SEGMENTCHECKER_H
@@ -9,19 +9,19 @@
 
 namespace mlir::fsdp::schedule {
 
-/// What holds at the start of a segment, over all paths that lead there.
+/// The state at the start of a segment, merged over all paths.
 struct State {
-  bool reached = false; ///< some path leads there
+  bool reached = false; ///< by some path
   InFlight inFlight;
   ByteMap bytes;
 };
 
-/// What is known of a role before it runs: numbers of launches, and where in memory all stands.
-/// Every communicator takes one byte behind the arena, which collectives on it write: so their
-/// order is checked as that of writes.
+/// The static data of a role: numbers of launches, and addresses of buffers. Every communicator has
+/// one byte after the arena, which collectives on it write: so their order is checked like that of
+/// writes.
 class RoleMemory {
 public:
-  /// `planned`: buffers stand at their offsets; else each has bytes of its own.
+  /// `planned`: buffers are at their offsets; else each has separate bytes.
   RoleMemory(const Problem &problem, const Role &role, bool planned);
 
   int launchNumber(int segment, int launch) const { return firstLaunch[segment] + launch; }
@@ -48,8 +48,8 @@ public:
       : problem(problem), role(problem.roles[role]), roleIndex(role), segment(segment),
         memory(memory), order(order), completions(completions) {}
 
-  /// From the state at the start, the state at the end. With `findings`, also says what is wrong;
-  /// `whereUnwritten(byte)` says how the segment is entered when nothing has written that byte.
+  /// From the state at the start, the state at the end. With `findings`, also reports faults;
+  /// `whereUnwritten(byte)` describes the entry of the segment at which that byte is unwritten.
   State run(const State &start, std::vector<Finding> *findings,
             llvm::function_ref<std::string(int64_t)> whereUnwritten);
 

@@ -7,8 +7,8 @@
 
 namespace mlir::fsdp::schedule {
 
-/// Removes the joins at the ends of the segments that `async` holds, and lets launches of the
-/// segments that follow await what they conflict with: accesses to the same bytes of the arena, of
+/// Removes the joins at the ends of the segments that `async` holds, and makes launches of later
+/// segments await the launches that they conflict with: accesses to the same bytes of the arena, of
 /// which one writes, and collectives on one communicator. Memory must be planned.
 ///
 /// Launches of different segments with one name and stream record one event. Its latest recording

@@ -1,4 +1,4 @@
-//===- Wording.h - how findings name things ---------------------*- C++ -*-===//
+//===- Wording.h - text of findings -----------------------------*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULE_WORDING_H
 #define PASSES_SCHEDULE_WORDING_H
@@ -24,7 +24,7 @@ inline std::string describeBytes(int64_t begin, int64_t end) {
 /// "all_reduce sum of 4 f32, 16 bytes".
 std::string describe(const Collective &collective);
 
-/// "'a' waits for 'b', which waits for 'a': none of them ever starts", of the names in a circle.
+/// "'a' waits for 'b', which waits for 'a': none of them ever starts", for the names in a cycle.
 std::string describeCircle(const std::vector<std::string> &names);
 
 } // namespace mlir::fsdp::schedule

@@ -1,8 +1,6 @@
-//===- BufferKinds.h - what the buffers of a rank are for -------*- C++ -*-===//
-//
-// Memory is reported by what it is spent on. Each buffer has exactly one kind, which follows from
-// the structure that ops carry, from the storage that it holds, and from what its launches do:
-// never from names.
+//===- BufferKinds.h - purposes of buffers ----------------------*- C++ -*-===//
+// Memory is reported by purpose. Each buffer has exactly one kind, which follows from the structure
+// of its ops, from the storage that it holds, and from its launches: never from names.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// What a buffer is for. Where several are true, the first in this order counts.
+/// The purpose of a buffer. If several apply, the first in this order counts.
 enum class BufferKind {
   parameters,   ///< shards of parameters
   optimizer,    ///< shards of the optimizer's states
@@ -22,7 +20,7 @@ enum class BufferKind {
   gathered,     ///< unsharded parameters
   gradients,    ///< of parameters: whole before their reduction, shards after it
   inputs,       ///< samples of the data set
-  logits,       ///< what the loss is computed from, and its cotangent
+  logits,       ///< the input of the loss, and its cotangent
   recomputed,   ///< computed again in backward
   saved,        ///< computed in forward and used in backward
   temporaries,  ///< all others

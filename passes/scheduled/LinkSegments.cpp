@@ -27,7 +27,7 @@ struct LinkSegments : fsdp::impl::LinkSegmentsPassBase<LinkSegments> {
       if (!program.getArena() || !program.getOps<EventOp>().empty()) {
         program.emitError() << (!program.getArena()
                                     ? "has no memory plan; run 'fsdp-plan-memory' first"
-                                    : "has events already; link its segments once");
+                                    : "already has events; link its segments once");
         return signalPassFailure();
       }
     }

@@ -1,4 +1,4 @@
-//===- MemoryReport.h - where the bytes of a rank go ------------*- C++ -*-===//
+//===- MemoryReport.h - memory and collectives of a rank --------*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULED_MEMORYREPORT_H
 #define PASSES_SCHEDULED_MEMORYREPORT_H
@@ -17,7 +17,7 @@ struct CollectiveCount {
   std::string kind; ///< mnemonic of the op
   std::vector<std::string> axes;
   int64_t bytes = 0;    ///< of the whole value, per call
-  int64_t received = 0; ///< bytes that come to a rank from others, at most, per call
+  int64_t received = 0; ///< maximum bytes that a rank receives, per call
   int64_t count = 0;
 
   bool isLike(const CollectiveCount &other) const {
@@ -40,15 +40,15 @@ struct LiveBuffer {
   int64_t bytes;
 };
 
-/// What is alive when the arena is fullest (passes/schedule/Peak.h). All bytes of `kinds` and
-/// `alignment` together are `bytes`, the lower bound of the arena.
+/// The buffers that are live at the peak of the arena (passes/schedule/Peak.h). All bytes of
+/// `kinds` and `alignment` together are `bytes`, the lower bound of the arena.
 struct MemoryPeak {
   int64_t bytes = 0;
   std::array<int64_t, kBufferKinds> kinds = {}; ///< bytes of the buffers of each kind
   int64_t alignment = 0;                        ///< bytes between them
-  std::string segment, launch, stream;          ///< where that is; empty where nothing is launched
-  std::string unit, direction;                  ///< of the launch
-  std::vector<LiveBuffer> buffers;              ///< the largest first
+  std::string segment, launch, stream; ///< the place of the peak; empty if nothing is launched
+  std::string unit, direction;         ///< of the launch
+  std::vector<LiveBuffer> buffers;     ///< the largest first
 };
 
 /// A storage whose gradients are reduced for each of several uses of a parameter
@@ -57,9 +57,9 @@ struct TiedGradient {
   std::string unit;
   int64_t reductions = 0; ///< of the storage in a run of the segment that has most of them
   int64_t doubled =
-      0; ///< bytes that come to a rank in a training step by all of these but the first
+      0; ///< bytes that a rank receives in a training step in all of these but the first
   int64_t memory =
-      0; ///< the gradients as a whole: what `once` keeps from the first use to the last
+      0; ///< the unsharded gradients, which `once` keeps from the first use to the last
 };
 
 /// Memory in bytes per rank, the maximum over roles, read off a scheduled module.
@@ -71,12 +71,13 @@ struct MemoryReport {
   int64_t optimizer = 0;   ///< shards of the optimizer's states
   int64_t gathered = 0;    ///< the most gathered parameters that are live together
   int64_t activations = 0; ///< the most of all other transient buffers that are live together
-  int64_t persistent = 0;  ///< what keeps its contents from step to step, in whole 64 bytes
-  int64_t transient = 0;   ///< the rest of the arena; its parts peak at different times
-  int64_t arena = 0;       ///< what a rank allocates
-  int64_t lowerBound = 0;  ///< what no plan can do without
-  MemoryPeak peak;         ///< of the role that needs most
-  /// What each rank would hold without sharding.
+  int64_t persistent =
+      0;                 ///< buffers that keep their contents from step to step, in multiples of 64
+  int64_t transient = 0; ///< the rest of the arena; its parts peak at different times
+  int64_t arena = 0;     ///< the allocation of a rank
+  int64_t lowerBound = 0; ///< lower bound of every plan
+  MemoryPeak peak;        ///< of the role that needs most
+  /// The memory of each rank without sharding.
   int64_t replicatedParameters = 0, replicatedGradients = 0, replicatedOptimizer = 0;
   std::vector<CollectiveCount> collectives;         ///< of a training step
   std::vector<CollectiveCount> evaluateCollectives; ///< of an evaluation step
@@ -85,13 +86,13 @@ struct MemoryReport {
       work; ///< of a training step, in the order of the first launch; of the first role
 
   llvm::json::Value toJSON() const;
-  /// Tables for people, at most 100 columns wide: replicated against sharded, what is alive at the
+  /// Text tables, at most 100 columns wide: replicated against sharded, the live buffers at the
   /// peak, the collectives.
   void print(llvm::raw_ostream &os) const;
 };
 
-/// The report of `module`, which is in the scheduled phase. Plans memory for the numbers of the
-/// arena where that was not done yet.
+/// The report of `module`, which is in the scheduled phase. Plans memory first if that was not
+/// done.
 MemoryReport computeMemoryReport(ModuleOp module);
 
 } // namespace mlir::fsdp

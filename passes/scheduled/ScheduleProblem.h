@@ -8,7 +8,7 @@
 
 namespace mlir::fsdp {
 
-/// The bytes [begin, end) of the place that `op` declares.
+/// The bytes [begin, end) that `op` declares.
 struct BufferRange {
   BufferOp op;
   int64_t begin, end;
@@ -20,13 +20,13 @@ BufferRange resolveBuffer(Value buffer);
 /// Bytes of one element of `type` in the arena.
 int64_t getElementBytes(RankedTensorType type);
 
-/// A module in the scheduled phase, and the ops that its launches and buffers stand for. The only
+/// A module in the scheduled phase, and the ops of its launches and buffers. The only
 /// translation from IR to the problem: passes, report and tests use this one.
 struct ScheduleProblem {
   /// One role for each program.
   explicit ScheduleProblem(ModuleOp module);
-  /// As above, but where programs send and receive, a role for each place of their ranks along the
-  /// axes of these transfers: who meets whom depends on it.
+  /// As above, but if programs send and receive, a role for each position of their ranks along
+  /// the axes of these transfers, because the peers depend on it.
   static ScheduleProblem ofPlaces(ModuleOp module);
 
   schedule::Problem problem;

@@ -112,8 +112,7 @@ private:
     for (StringRef attribute : {FSDPDialect::gathersAttrName, FSDPDialect::reducesAttrName})
       if (StringRef name = storageOf(op, attribute);
           !name.empty() && !symbols.lookup<StorageOp>(name))
-        return op->emitOpError() << "has '" << attribute << "' @" << name
-                                 << ", which is no storage";
+        return op->emitOpError() << "has '" << attribute << "' @" << name << ", expected a storage";
     return success();
   }
 
@@ -311,9 +310,9 @@ private:
       BufferView expected{findPersistent(store.getStorage(), store.getWhat()), 0,
                           cast<RankedTensorType>(store.getValue().getType())};
       if (!(getPlace(store.getValue(), store) == expected))
-        return store.emitOpError()
-               << "stores into storage '" << store.getStorage()
-               << "' what no 'fsdp.optimizer_step' or 'fsdp.all_gather' left in its place";
+        return store.emitOpError() << "stores another value into storage '" << store.getStorage()
+                                   << "', expected the result of an 'fsdp.optimizer_step' or "
+                                      "'fsdp.all_gather' of that storage";
       return success();
     }
     if (auto load = dyn_cast<CarryLoadOp>(op)) {
@@ -396,8 +395,8 @@ private:
         if (isa<ViewOp>(user))
           aliases.push_back(user->getResult(0));
         else if (!isa<CarryStoreOp>(user) && update->isBeforeInBlock(user))
-          return user->emitOpError() << "reads what storage '" << name
-                                     << "' held before its update; load it after the update";
+          return user->emitOpError() << "reads the value of storage '" << name
+                                     << "' from before its update; load it after the update";
       }
     return success();
   }

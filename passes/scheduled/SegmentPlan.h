@@ -19,18 +19,18 @@ namespace mlir::fsdp {
 namespace streams {
 constexpr llvm::StringLiteral compute = "compute", gather = "gather", reduce = "reduce",
                               input = "input", update = "update", activation = "activation";
-/// Values that go to a rank behind in the group, and to one before: both ends of a transfer are on
-/// one of them.
+/// Transfers to a later rank of the group, and to an earlier one: both ends of a transfer use the
+/// same stream.
 constexpr llvm::StringLiteral transferUp = "transfer_up", transferDown = "transfer_down";
 constexpr llvm::StringLiteral all[] = {compute, gather,     reduce,     input,
                                        update,  activation, transferUp, transferDown};
 } // namespace streams
 
-/// True where `op` changes the shape alone and leaves the elements in their order: it then moves
-/// nothing, its result is another view of its operand.
+/// True if `op` changes only the shape and keeps the order of elements: it moves nothing, and its
+/// result is a view of its operand.
 bool isReshape(nn::RearrangeOp op);
 
-/// Where a tensor stands: the elements from `offset` of a buffer.
+/// The location of a tensor: the elements from `offset` of a buffer.
 struct BufferView {
   int buffer = -1;    ///< index in the plan
   int64_t offset = 0; ///< elements
@@ -45,7 +45,7 @@ struct PlannedBuffer {
   std::string name;
   RankedTensorType type;
   Location location;
-  /// What `fsdp.buffer` says that it holds: a storage and which of its tensors. Empty for others.
+  /// The attribute `holds` of `fsdp.buffer`: a storage and one of its tensors. Empty for others.
   std::string storage, what;
   bool zeroed = false; ///< holds zeros before the first segment
   /// The input whose next batch is staged here; null for others.
@@ -58,14 +58,14 @@ struct PlannedLaunch {
   Location location;
   Structure structure;
   SmallVector<Operation *> body; ///< constants, then at most one other op; to be cloned
-  SmallVector<Value> values;     ///< what the body takes from outside, one for each of `ins`
-  SmallVector<Value> results;    ///< what it leaves, one for each of `outs`
+  SmallVector<Value> values;     ///< the inputs of the body, one for each of `ins`
+  SmallVector<Value> results;    ///< its results, one for each of `outs`
   SmallVector<BufferView> ins, outs;
-  StepStateAccess state; ///< what the body touches of the step state's buffer
+  StepStateAccess state; ///< the accesses of the body to the step state's buffer
 };
 
 /// The persistent buffers of a program: the step state first, then every storage of the module,
-/// what is carried, and a place for the next batch of each input that a walk loads several times.
+/// carried tensors, and a buffer for the next batch of each input that a walk loads several times.
 std::vector<PlannedBuffer> planPersistent(ProgramOp program);
 /// True where the next batch of `input` is loaded while the segment still uses the one before.
 bool isStaged(InputOp input);
@@ -77,7 +77,7 @@ struct SegmentPlan {
   std::vector<PlannedLaunch> launches;
 };
 
-/// Plans one segment; fails with a diagnostic where a storage is not updated in place or not known.
+/// Plans one segment; fails with a diagnostic if a storage is unknown or not updated in place.
 /// `symbols` are those of the module.
 FailureOr<SegmentPlan> planSegment(SegmentOp segment, ArrayRef<PlannedBuffer> persistent,
                                    const SymbolTable &symbols);

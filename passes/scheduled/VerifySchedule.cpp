@@ -33,8 +33,8 @@ static LogicalResult verifyInputs(SegmentOp segment) {
       return WalkResult::advance();
     InFlightDiagnostic diag = input.emitOpError()
                               << "'" << input.getName() << "' has a batch of " << samplesOf(input)
-                              << " samples, expected " << samplesOf(first) << " as '"
-                              << first.getName() << "' has";
+                              << " samples, expected " << samplesOf(first) << " as in '"
+                              << first.getName() << "'";
     diag.attachNote(first.getLoc()) << "the first input is here";
     return WalkResult::interrupt();
   });
@@ -64,16 +64,16 @@ static LogicalResult verifyOneUpdate(LaunchOp launch) {
       first = op;
       return WalkResult::advance();
     }
-    InFlightDiagnostic diagnostic = op->emitOpError()
-                                    << "stands in a launch with '" << first->getName()
-                                    << "'; launch each update, and the advance, by itself";
+    InFlightDiagnostic diagnostic =
+        op->emitOpError() << "shares a launch with '" << first->getName()
+                          << "'; use a separate launch for each update and for the advance";
     diagnostic.attachNote(first->getLoc()) << "the first one is here";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
 }
 
-/// Fails where a walk loads an input, or goes on to the next microbatch, more or less often than
+/// Fails where a walk loads an input, or advances to the next microbatch, more or less often than
 /// what it runs is for.
 static LogicalResult verifyWalk(WalkOp walk) {
   llvm::MapVector<StringAttr, int64_t> loads; // of inputs in microbatches
@@ -97,7 +97,7 @@ static LogicalResult verifyWalk(WalkOp walk) {
       return op->emitOpError() << "is for " << parts.getInt() << " microbatches, but walk '"
                                << walk.getSymName() << "' "
                                << (input ? "loads '" + input.getName().str() + "' "
-                                         : std::string("goes on to the next microbatch "))
+                                         : std::string("advances to the next microbatch "))
                                << got << " times";
   }
   return success();

@@ -1,6 +1,6 @@
 // A carried tensor contains nothing before something is stored in it.
 // RUN: not fsdp-run %s 2>&1 | FileCheck %s
-// CHECK: error: 'fsdp.carry_load' op loads 'sum', in which nothing has been stored
+// CHECK: error: 'fsdp.carry_load' op loads 'sum' before a value is stored in it
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["fsdp"=1]>
   fsdp.carried @sum : tensor<f32>

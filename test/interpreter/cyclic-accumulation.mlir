@@ -33,7 +33,7 @@
 // The segment that writes the accumulators first is left out.
 // RUN: sed 's/\[@first, @middle, @last, @update\] times \[1, 2, 1, 1\]/[@middle, @last, @update] times [3, 1, 1]/; s/next \[@first, @whole\] {/next [@middle, @whole] {/' %t/cyclic.mlir | %{seeds} some 2 fsdp-run - %{data} | FileCheck %s --check-prefix=UNWRITTEN
 // UNWRITTEN: refused with 2 of 2 seeds
-// UNWRITTEN: error: 'fsdp.launch' op 'gradient more' on rank {{[01]}} reads byte 0 of buffer 'w.accumulator', which holds no value then: it was not written yet, or has been overwritten
+// UNWRITTEN: error: 'fsdp.launch' op 'gradient more' on rank {{[01]}} reads byte 0 of buffer 'w.accumulator', which holds no value at that point: it was not written, or was overwritten
 
 //--- cyclic.mlir
 module attributes {fsdp.phase = "scheduled"} {

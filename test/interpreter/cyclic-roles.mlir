@@ -12,12 +12,12 @@
 // RUN: sed '/@warmup,/s/times \[1, 3, 1\]/times [1, 2, 1]/' %s > %t.lacking.mlir
 // RUN: %{seeds} some 4 fsdp-run %t.lacking.mlir | FileCheck %s --check-prefix=LACKING
 // LACKING: refused with 4 of 4 seeds
-// LACKING: error: 'fsdp.launch' op 'send': no rank can go on
+// LACKING: error: 'fsdp.launch' op 'send': no rank can continue
 // LACKING: note: rank 0, stream 'pipeline': 'send' waits in 'fsdp.all_reduce sum over ["pipeline"] : tensor<f32> -> tensor<f32>' for ranks [0, 1]
 // RUN: sed '/segment @forward/s/async //' %t.lacking.mlir > %t.joined.mlir
 // RUN: %{seeds} some 4 fsdp-run %t.joined.mlir | FileCheck %s --check-prefix=JOINED
 // JOINED: refused with 4 of 4 seeds
-// JOINED: error: 'fsdp.launch' op 'send': no rank can go on
+// JOINED: error: 'fsdp.launch' op 'send': no rank can continue
 // JOINED: note: rank 0: segment 'cooldown' is issued once all of segment 'forward' is done
 
 // What is sent is overwritten while it is on its way.

@@ -9,7 +9,7 @@
 //--- absent.mlir
 // One role has a collective that the other lacks.
 // ABSENT: error: deadlock: no rank can continue: rank 0 waits for a collective that other ranks do not join
-// ABSENT: note: rank 0 waits at 'fsdp.all_reduce sum over ["pipeline"] : tensor<f64> -> tensor<f64>', to meet ranks [0, 1]
+// ABSENT: note: rank 0 waits at 'fsdp.all_reduce sum over ["pipeline"] : tensor<f64> -> tensor<f64>', with ranks [0, 1]
 // ABSENT: note: rank 1 is done
 fsdp.mesh @mesh <["pipeline"=2]>
 fsdp.program @first role {pipeline = 0 : i64} {
@@ -27,9 +27,9 @@ fsdp.program @second role {pipeline = 1 : i64} {
 // Two axes in opposite orders: each rank waits for another group.
 // CROSSED: error: deadlock: no rank can continue
 // CROSSED: note: rank 0 waits at 'fsdp.all_reduce sum over ["data"]
-// CROSSED-SAME: to meet ranks [0, 2]
+// CROSSED-SAME: with ranks [0, 2]
 // CROSSED: note: rank 2 waits at 'fsdp.all_reduce sum over ["fsdp"]
-// CROSSED-SAME: to meet ranks [2, 3]
+// CROSSED-SAME: with ranks [2, 3]
 fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
 fsdp.program @first role {data = 0 : i64, fsdp = 0 : i64} {
   fsdp.segment @step train next [@step] {

@@ -89,7 +89,7 @@ fsdp.program @all role {} {
 }
 
 //--- unready.mlir
-// UNREADY: error: 'fsdp.launch' op 'reads' on rank 0 reads byte 16 of buffer 'a', which holds no value then: it was not written yet, or has been overwritten
+// UNREADY: error: 'fsdp.launch' op 'reads' on rank 0 reads byte 16 of buffer 'a', which holds no value at that point: it was not written, or was overwritten
 fsdp.program @all role {} {
   fsdp.segment @step evaluate next [@step] {
     %a = fsdp.buffer "a" : !fsdp.buffer<tensor<8xf32>>
@@ -107,7 +107,7 @@ fsdp.program @all role {} {
 
 //--- reused.mlir
 // Two buffers at one place; the second is written while the first is still needed.
-// REUSED: error: 'fsdp.launch' op 'reads' on rank 0 reads byte 0 of buffer 'a', which holds no value then
+// REUSED: error: 'fsdp.launch' op 'reads' on rank 0 reads byte 0 of buffer 'a', which holds no value at that point
 fsdp.program @all role {} {
   fsdp.segment @step evaluate next [@step] {
     %a = fsdp.buffer "a" offset 0 : !fsdp.buffer<tensor<4xf32>>
@@ -129,7 +129,7 @@ fsdp.program @all role {} {
 
 //--- stuck.mlir
 // One role never comes to the collective; the stream behind it waits too.
-// STUCK: error: 'fsdp.launch' op 'meet': no rank can go on
+// STUCK: error: 'fsdp.launch' op 'meet': no rank can continue
 // STUCK: note: rank 0, stream 'reduce': 'meet' waits in 'fsdp.all_reduce sum over ["pipeline"] : tensor<f64> -> tensor<f64>' for ranks [0, 1]
 // STUCK: note: rank 0, stream 'compute': 'after' waits for 'meet'
 fsdp.mesh @mesh <["pipeline"=2]>
@@ -163,7 +163,7 @@ fsdp.program @second role {pipeline = 1 : i64} {
 }
 
 //--- partly.mlir
-// PARTLY: error: 'fsdp.buffer' op 'b' has no offset, though others have; plan the memory of the whole program
+// PARTLY: error: 'fsdp.buffer' op 'b' has no offset, but other buffers have one; plan the memory of the whole program
 fsdp.program @all role {} {
   fsdp.segment @step evaluate next [@step] {
     %a = fsdp.buffer "a" offset 0 : !fsdp.buffer<tensor<4xf32>>

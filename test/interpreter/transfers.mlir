@@ -25,9 +25,9 @@
 // Both ranks send first, on one stream: neither send completes before the other rank receives.
 // RUN: %{seeds} some 4 fsdp-run %t/crossing.mlir | FileCheck %s --check-prefix=CROSSING
 // CROSSING: refused with 4 of 4 seeds
-// CROSSING: error: 'fsdp.launch' op 'send': no rank can go on
-// CROSSING: note: rank 0, stream 'line': 'send' waits in 'fsdp.send offset 1 over ["pipeline"] : tensor<f32>' for rank 1, which is to receive it
-// CROSSING: note: rank 1, stream 'line': 'send' waits in 'fsdp.send offset -1 over ["pipeline"] : tensor<f32>' for rank 0, which is to receive it
+// CROSSING: error: 'fsdp.launch' op 'send': no rank can continue
+// CROSSING: note: rank 0, stream 'line': 'send' waits in 'fsdp.send offset 1 over ["pipeline"] : tensor<f32>' for rank 1, which must receive it
+// CROSSING: note: rank 1, stream 'line': 'send' waits in 'fsdp.send offset -1 over ["pipeline"] : tensor<f32>' for rank 0, which must receive it
 
 // The types differ, found when both are there.
 // RUN: sed '/"receive"/,/yield/s/tensor<f32>/tensor<2xf32>/g;s/%%y = fsdp.buffer "y" : !fsdp.buffer<tensor<f32>>/%%y = fsdp.buffer "y" : !fsdp.buffer<tensor<2xf32>>/;/"log"/,$d' %t/launches.mlir > %t/types.mlir
@@ -78,7 +78,7 @@ module attributes {fsdp.phase = "local"} {
 //--- lacking.mlir
 // LACKING: error: deadlock: no rank can continue: rank 1 waits for a collective that other ranks do not join
 // LACKING: note: rank 0 is done
-// LACKING: note: rank 1 waits at 'fsdp.receive offset -1 over ["pipeline"] : tensor<f64>', for rank 0, which is to send it
+// LACKING: note: rank 1 waits at 'fsdp.receive offset -1 over ["pipeline"] : tensor<f64>', for rank 0, which must send it
 fsdp.mesh @mesh <["pipeline"=2]>
 fsdp.program @first role {pipeline = 0 : i64} {
   fsdp.segment @step train next [@step] {
@@ -91,7 +91,7 @@ fsdp.program @second role {pipeline = 1 : i64} {
 }
 
 //--- unreceived.mlir
-// UNRECEIVED: error: what rank 0 sends here is not received by rank 1: it ends the step without another 'fsdp.receive' for it
+// UNRECEIVED: error: rank 1 does not receive the value that rank 0 sends here: it ends the step without a matching 'fsdp.receive'
 // UNRECEIVED-NEXT: fsdp.send
 fsdp.mesh @mesh <["pipeline"=2]>
 fsdp.program @first role {pipeline = 0 : i64} {
@@ -124,8 +124,8 @@ fsdp.program @second role {pipeline = 1 : i64} {
 //--- circle.mlir
 // Each rank receives before it sends.
 // CIRCLE: error: deadlock: no rank can continue
-// CIRCLE: note: rank 0 waits at 'fsdp.receive offset 1 over ["pipeline"] : tensor<f64>', for rank 1, which is to send it
-// CIRCLE: note: rank 1 waits at 'fsdp.receive offset -1 over ["pipeline"] : tensor<f64>', for rank 0, which is to send it
+// CIRCLE: note: rank 0 waits at 'fsdp.receive offset 1 over ["pipeline"] : tensor<f64>', for rank 1, which must send it
+// CIRCLE: note: rank 1 waits at 'fsdp.receive offset -1 over ["pipeline"] : tensor<f64>', for rank 0, which must send it
 fsdp.mesh @mesh <["pipeline"=2]>
 fsdp.program @first role {pipeline = 0 : i64} {
   fsdp.segment @step train next [@step] {

@@ -4,7 +4,7 @@ fsdp.param @w : tensor<f64> unit "w" init <constant, 0.0>
 fsdp.step @weight_depends train optimizer <sgd, lr = 0.1> {
   %w = fsdp.read @w : tensor<f64>
   %e = math.exp %w : tensor<f64>
-  // expected-error @below {{weight depends on the parameter 'w'; the weight of a loss counts what the sum runs over and may depend on inputs only}}
+  // expected-error @below {{weight depends on the parameter 'w'; the weight of a loss counts the elements of its sum and may depend only on inputs}}
   fsdp.loss %w over %e
 }
 
@@ -39,7 +39,7 @@ fsdp.step @through_index train optimizer <sgd, lr = 0.1> {
 fsdp.param @w : tensor<f64> unit "w" init <constant, 0.0>
 fsdp.step @no_derivative train optimizer <sgd, lr = 0.1> {
   %w = fsdp.read @w : tensor<f64>
-  // expected-error @below {{stands between the parameter 'w' and the loss but has no derivative; write it with other ops or mark the parameter 'frozen'}}
+  // expected-error @below {{is between the parameter 'w' and the loss but has no derivative; use other ops or mark the parameter 'frozen'}}
   %r = math.round %w : tensor<f64>
   %one = arith.constant dense<1.0> : tensor<f64>
   fsdp.loss %r over %one

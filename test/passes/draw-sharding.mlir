@@ -26,7 +26,7 @@
 // SVG: >h : tensor&lt;7x5x8xf32&gt;, fsdp,_,tensor</text>
 // SVG-COUNT-4: <rect x=
 // SVG: </svg>
-// NOTHING: error: --draw-sharding got 'nothing', which no value of a step and no parameter that it reads is called; names stand in the table of --print-shardings
+// NOTHING: error: --draw-sharding got 'nothing', expected the name of a value of a step or of a parameter that it reads; see the table of --print-shardings
 // NOWHERE: error: cannot write '/nowhere/x.svg': No such file or directory
 // TOOL: h : tensor<7x5x8xf32>, fsdp,_,tensor; ranks:
 // TOOL-NEXT: [0, 3) [3, 6) [6, 8)

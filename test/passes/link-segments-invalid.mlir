@@ -20,7 +20,7 @@ module attributes {fsdp.phase = "scheduled"} {
 
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=1]>
-  // expected-error @below {{has events already; link its segments once}}
+  // expected-error @below {{already has events; link its segments once}}
   fsdp.program @all role {} arena 64 {
     %e = fsdp.event "e"
     fsdp.segment @train train next [@train] {

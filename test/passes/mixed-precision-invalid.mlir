@@ -10,17 +10,17 @@
 // WIRE: error: option 'reduce' got 'f64', expected f32 or bf16
 
 //--- placement.mlir
-// PLACEMENT: error: 'fsdp.param' op has no placement, which its precision is part of; run --fsdp-shard-parameters first
+// PLACEMENT: error: 'fsdp.param' op has no placement to hold its precision; run --fsdp-shard-parameters first
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
 
 //--- stored.mlir
-// STORED: error: 'fsdp.param' op of type 'tensor<8xf64>' is trained in another precision than it is stored in, expected it to be stored in f32
+// STORED: error: 'fsdp.param' op of type 'tensor<8xf64>' is trained in another precision than its own, expected element type f32
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<8xf64> unit "u" init <constant, 0.0> placement <replicated, gather = f64, reduce = f64, reshard = always>
 
 //--- late.mlir
-// LATE: error: 'fsdp.gradient' op is in a step whose precision is not chosen yet; run --fsdp-mixed-precision before --fsdp-differentiate
+// LATE: error: 'fsdp.gradient' op has no precision; run --fsdp-mixed-precision before --fsdp-differentiate
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<3xf32> unit "u" init <constant, 0.0> placement <replicated, gather = f32, reduce = f32, reshard = always>
 fsdp.step @train train optimizer <sgd, lr = 0.1> {

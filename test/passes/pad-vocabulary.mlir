@@ -154,7 +154,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 
 //--- sizes.mlir
 // What is said by hand must agree: the bias is added to the logits.
-// SIZES: error: 'fsdp.param' op dimension 0 of 'bias' is padded to 16, expected 24 like a dimension of 'head', with which steps use it; run --fsdp-pad-vocabulary or mend 'padded'
+// SIZES: error: 'fsdp.param' op dimension 0 of 'bias' is padded to 16, expected 24 to match a dimension of 'head', which steps combine with it; run --fsdp-pad-vocabulary or correct 'padded'
 // SIZES: note: the other parameter is here
 fsdp.mesh @mesh <["fsdp"=1]>
 fsdp.param @head : tensor<13x8xf32> unit "head" init <normal, 1.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always> padded [24, 8]

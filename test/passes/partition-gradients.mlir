@@ -5,7 +5,7 @@
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.ddp strategy=ddp
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.dimension "shard=*:0"
 
-// CHECK: remark: the gradients of unit 'penalized' are not all partial sums over its axes: each is reduced whole, then cut
+// CHECK: remark: the gradients of unit 'penalized' are not all partial sums over its axes: each is reduced whole, then split
 // CHECK: fsdp.storage @tied.flat : tensor<16xf32> flat over ["fsdp"] states ["momentum"] members [#fsdp.member<@tied at 0>]
 // CHECK: fsdp.storage @tied.frozen.flat : tensor<16xf32> flat over ["fsdp"] states [] members [#fsdp.member<@shift at 0>]
 // CHECK: fsdp.storage @penalized.flat

@@ -44,7 +44,7 @@ fsdp.step @evaluate evaluate {
 }
 
 //--- loss.mlir
-// LOSS: error: 'fsdp.loss' op is still there; run --fsdp-differentiate before --fsdp-partition
+// LOSS: error: 'fsdp.loss' op must be lowered before --fsdp-partition; run --fsdp-differentiate first
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @evaluate evaluate {
   %one = arith.constant dense<1.0> : tensor<f64>
@@ -52,7 +52,7 @@ fsdp.step @evaluate evaluate {
 }
 
 //--- checkpoint.mlir
-// CHECKPOINT: error: 'fsdp.checkpoint' op is still there; run --fsdp-differentiate before --fsdp-partition
+// CHECKPOINT: error: 'fsdp.checkpoint' op must be lowered before --fsdp-partition; run --fsdp-differentiate first
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   fsdp.checkpoint full {
@@ -60,7 +60,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 }
 
 //--- gradient.mlir
-// GRADIENT: error: 'fsdp.gradient' op is still there; run --fsdp-apply-optimizer before --fsdp-partition
+// GRADIENT: error: 'fsdp.gradient' op must be lowered before --fsdp-partition; run --fsdp-apply-optimizer first
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
@@ -89,7 +89,7 @@ fsdp.step @second train optimizer <sgd, lr = 0.1> {
 }
 
 //--- differs.mlir
-// DIFFERS: error: 'fsdp.update' op updates 'v' by another rule, rate, scale or condition than 'w', which shares unit 'u'; put them into different units
+// DIFFERS: error: 'fsdp.update' op updates 'v' with another rule, rate, scale or condition than 'w', which shares unit 'u'; put them into different units
 // DIFFERS: note: the other update is here
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
@@ -129,7 +129,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 }
 
 //--- states.mlir
-// STATES: error: 'fsdp.update' op keeps other optimizer states of 'w' than another update; use optimizers with the same states
+// STATES: error: 'fsdp.update' op has different optimizer states for 'w' than another update; use optimizers with the same states
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
 fsdp.step @first train optimizer <sgd, lr = 0.1> {

@@ -22,7 +22,7 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
 
 // -----
 
-// expected-error @below {{the mesh has an axis 'microbatch', which names the parts of a batch where gradients are accumulated; give it another name}}
+// expected-error @below {{the mesh has an axis 'microbatch', which is reserved for microbatches; rename it}}
 fsdp.mesh @mesh <["fsdp"=1, "microbatch"=2]>
 fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0> placement <flat over ["microbatch"], gather = f32, reduce = f32, reshard = always>
 fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {

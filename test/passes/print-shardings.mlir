@@ -25,9 +25,9 @@
 // EXPLAIN: remark: 'nn.reduce' dimension 0 is split over 'tensor': from 'fsdp.constraint' across 'nn.reduce', priority 0, round 'factors that pass through'
 // EXPLAIN: remark: 'arith.constant' is not split: no axis reached it
 
-// NONE: error: --explain-shardings got 'h.7', which no value of a step is called; names stand in the table of --print-shardings
-// PATTERN: error: --explain-shardings got '[', which is no pattern: {{.+}}
-// ONLY-PATTERN: error: option 'only' is '[', which is no pattern: {{.+}}
+// NONE: error: --explain-shardings got 'h.7', expected the name of a value of a step; see the table of --print-shardings
+// PATTERN: error: --explain-shardings got '[', expected a pattern: {{.+}}
+// ONLY-PATTERN: error: option 'only' is '[', expected a pattern: {{.+}}
 // BEFORE: has no sharding for each of its 1 results; run --fsdp-propagate first
 fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
 fsdp.step @evaluate evaluate {

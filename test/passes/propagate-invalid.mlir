@@ -8,7 +8,7 @@
 // RUN: not fsdp-opt %t/dynamic.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=DYNAMIC
 
 //--- rule.mlir
-// RULE: error: 'math.cbrt' op has no sharding rule, so its tensors cannot be split; write it with ops that have one
+// RULE: error: 'math.cbrt' op has no sharding rule, so its tensors cannot be split; use ops that have one
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
@@ -16,7 +16,7 @@ fsdp.step @evaluate evaluate {
 }
 
 //--- checkpoint.mlir
-// CHECKPOINT: error: 'fsdp.checkpoint' op is still there; run --fsdp-differentiate before --fsdp-propagate
+// CHECKPOINT: error: 'fsdp.checkpoint' op must be lowered before --fsdp-propagate; run --fsdp-differentiate first
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   fsdp.checkpoint full {
@@ -24,7 +24,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 }
 
 //--- region.mlir
-// REGION: error: 'nn.fused' op has a region, which propagation does not enter; run --fsdp-propagate before --fsdp-fuse
+// REGION: error: 'nn.fused' op has a region, which propagation does not support; run --fsdp-propagate before --fsdp-fuse
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>

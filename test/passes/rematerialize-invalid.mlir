@@ -7,7 +7,7 @@
 // A model of two units has nothing between the first and the last.
 fsdp.param @a : tensor<4x4xf32> unit "a" init <normal, 2.0e-02>
 fsdp.param @b : tensor<4x4xf32> unit "b" init <normal, 2.0e-02>
-// expected-warning @below {{nothing is rematerialized: the step 'train' has no unit between the first one and the last one, which stand outside; write regions of your own with 'fsdp.checkpoint'}}
+// expected-warning @below {{nothing is rematerialized: the step 'train' has no unit between the first and the last, which are kept; mark regions with 'fsdp.checkpoint'}}
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
   %a = fsdp.read @a : tensor<4x4xf32>

@@ -15,7 +15,7 @@
 // WORD: error: --reshard-after-forward got 'sometimes', expected always, never or axes:A+B with names of mesh axes
 // PART: @given {{.*}}placement <flat over ["fsdp", "node"], gather = f32, reduce = f32, reshard = axes ["fsdp"]>
 // PART: @free {{.*}}placement <flat over ["fsdp", "node"], {{.*}}reshard = axes ["fsdp"]>
-// ALL: error: 'fsdp.param' op 'given' is stored as flat(fsdp+node), of which --reshard-after-forward got 'axes:node', expected some, not all, of the first axes of a flat storage, as axes:fsdp of flat(fsdp+node)
+// ALL: error: 'fsdp.param' op 'given' is stored as flat(fsdp+node), but --reshard-after-forward got 'axes:node', expected some but not all of the leading axes of a flat storage, such as axes:fsdp of flat(fsdp+node)
 // ZERO: @free {{.*}}placement <parameter replicated, {{.*}}reshard = always>
 fsdp.mesh @mesh <["node"=2, "fsdp"=4]>
 fsdp.param @given : tensor<8xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>

@@ -21,7 +21,7 @@ module attributes {fsdp.phase = "local"} {
     fsdp.segment @train train next [@train] {
       %p = fsdp.load @w.replicated "parameter" : tensor<8xf32>
       %n = arith.negf %p : tensor<8xf32>
-      // expected-error@below {{stores into storage 'w.replicated' what no 'fsdp.optimizer_step' or 'fsdp.all_gather' left in its place}}
+      // expected-error@below {{stores another value into storage 'w.replicated', expected the result of an 'fsdp.optimizer_step' or 'fsdp.all_gather' of that storage}}
       fsdp.store %n, @w.replicated "parameter" : tensor<8xf32>
     }
   }
@@ -43,7 +43,7 @@ module attributes {fsdp.phase = "local"} {
       %lr = fsdp.learning_rate <sgd, lr = 0.1>
       %p1 = fsdp.optimizer_step <sgd, lr = 0.1> @w.replicated %p, %g states() lr %lr scale %one if %ok : tensor<8xf32> states 0
       fsdp.store %p1, @w.replicated "parameter" : tensor<8xf32>
-      // expected-error@below {{reads what storage 'w.replicated' held before its update; load it after the update}}
+      // expected-error@below {{reads the value of storage 'w.replicated' from before its update; load it after the update}}
       %s = nn.reduce sum "a b ->" %v : tensor<2x4xf32> -> tensor<f64>
     }
   }
@@ -57,7 +57,7 @@ module attributes {fsdp.phase = "local"} {
   fsdp.program @all role {} {
     fsdp.segment @train train next [@train] {
       %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
-      // expected-error@below {{has 'fsdp.gathers' @w.flat, which is no storage}}
+      // expected-error@below {{has 'fsdp.gathers' @w.flat, expected a storage}}
       %g = fsdp.all_gather %x dim 0 over ["fsdp"] {fsdp.gathers = @w.flat, fsdp.structure = #fsdp.structure<"w">} : tensor<8xf32> -> tensor<16xf32>
     }
   }
@@ -75,7 +75,7 @@ module attributes {fsdp.phase = "local"} {
       fsdp.carry_store %a, @sum : tensor<8xf32>
       %b = math.exp %a : tensor<8xf32>
       fsdp.carry_store %b, @sum : tensor<8xf32>
-      // expected-error@below {{reads what storage 'sum' held before its update; load it after the update}}
+      // expected-error@below {{reads the value of storage 'sum' from before its update; load it after the update}}
       %s = nn.reduce sum "a ->" %a : tensor<8xf32> -> tensor<f64>
     }
   }

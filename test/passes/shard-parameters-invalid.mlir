@@ -34,14 +34,14 @@
 // SIZE: got '0x10', expected an integer from 0 to 9223372036854775807
 // HSDP: error: strategy 'hsdp' shards over axis 'fsdp' and replicates the shards over another axis, got mesh fsdp=4; give it both, as in data=2,fsdp=4, or use fsdp
 // NOTHING: error: --shard got 'nothing*:flat', whose pattern matches no parameter
-// NOTHING: note: there is 'w'
+// NOTHING: note: the module has parameter 'w'
 // FORM: error: --shard got 'weight', expected PATTERN:SPEC
 // SPEC: error: --shard got '*:flat+rows', expected flat, replicated or a dimension, each with axes as in flat(fsdp+node) if wanted, or an axis or _ for each dimension as in _,tensor or _,tensor@flat after ':'
 // TWICE: error: --shard got '*:flat(fsdp+fsdp)', expected flat
 // STORED: error: 'fsdp.param' op is to be sharded by '*:flat(node)', but the mesh has no axis 'node'
 // TENSOR: error: 'fsdp.param' op is to be split by '*:tensor', but the mesh has no axis 'tensor'
 // ENTRIES: error: 'fsdp.param' op of type 'tensor<8xf32>' is to be split by '*:_,_@flat', which has 2 entries, expected 1, one for each dimension
-// BOTH: error: 'fsdp.param' op is to be split by '*:fsdp': axis "fsdp" splits the parameter in compute and where it is stored; use it for one of them
+// BOTH: error: 'fsdp.param' op is to be split by '*:fsdp': axis "fsdp" splits the parameter both in compute and in storage; use it for one of them
 // GLOB: error: --shard got '[:flat', whose pattern is malformed
 // DIM: error: 'fsdp.param' op of type 'tensor<8xf32>' is to be split along dimension 1 by '*:1', expected a dimension below 1
 fsdp.mesh @mesh <["fsdp"=4]>
@@ -62,17 +62,17 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.param @w : tensor<8x2xf32> unit "u" init <constant, 0.0>
 
 //--- parts.mlir
-// PART: error: --shard got '*:tensor:(1)4', which names 'tensor:(1)4', which cuts axis 'tensor' of size 6 behind 4 positions, expected a divisor of the size
-// CUTS: error: --shard got 'v:tensor:(1)3', which names 'tensor:(1)3', which cuts axis 'tensor' of size 6 behind 3 positions, and another part cuts it behind 2; use parts of which one cut has all: each position a multiple of the one before
+// PART: error: --shard got '*:tensor:(1)4', which names 'tensor:(1)4', which splits axis 'tensor' of size 6 after 4 positions, expected a divisor of the size
+// CUTS: error: --shard got 'v:tensor:(1)3', which names 'tensor:(1)3', which splits axis 'tensor' of size 6 after 3 positions, and another part splits it after 2; use parts whose positions divide one another
 // ABSENT: error: 'fsdp.param' op is to be split by '*:node:(1)2', but the mesh has no axis 'node'
 // OVERLAP: error: --shard got '*:tensor:(1)4+tensor:(2)2', expected flat
-// KEPT: error: --reshard-after-forward got 'axes:fsdp:(1)3', which names 'fsdp:(1)3', which cuts axis 'fsdp' of size 4 behind 3 positions, expected a divisor of the size
+// KEPT: error: --reshard-after-forward got 'axes:fsdp:(1)3', which names 'fsdp:(1)3', which splits axis 'fsdp' of size 4 after 3 positions, expected a divisor of the size
 fsdp.mesh @mesh <["fsdp"=4, "tensor"=6]>
 fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0>
 fsdp.param @v : tensor<12xf32> unit "v" init <constant, 0.0>
 
 //--- named.mlir
-// NAMED: error: 'fsdp.param' op names 'tensor:(1)2', which cuts axis 'tensor' of size 6 behind 2 positions, and another part cuts it behind 3
+// NAMED: error: 'fsdp.param' op names 'tensor:(1)2', which splits axis 'tensor' of size 6 after 2 positions, and another part splits it after 3
 fsdp.mesh @mesh <["fsdp"=4, "tensor"=6]>
 fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0> split [["tensor:(1)3"]]
 fsdp.param @v : tensor<12xf32> unit "v" init <constant, 0.0> split [["tensor:(1)2"]]

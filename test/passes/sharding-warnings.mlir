@@ -10,7 +10,7 @@
 // RUN: fsdp-opt %t/weights.mlir --fsdp-to-global=precision=bf16 -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=CASTS
 
 //--- contradiction.mlir
-// CONTRADICTION: contradiction.mlir:8:8: warning: asks for dimension 1 of 'x' over 'a', another constraint for the same over 'b': it is moved from one to the other; ask for one of them
+// CONTRADICTION: contradiction.mlir:8:8: warning: splits dimension 1 of 'x' over 'a', but another constraint splits it over 'b': the value is resharded between them; use one of them
 // CONTRADICTION: contradiction.mlir:7:8: note: the other constraint is here
 // CONTRADICTION-NOT: warning:
 fsdp.mesh @mesh <["a"=2, "b"=2]>
@@ -24,7 +24,7 @@ fsdp.step @evaluate evaluate {
 
 //--- replication.mlir
 // A cut dimension must be whole.
-// REPLICATION: warning: 'nn.slice' needs all of 'sums' on every rank, which gathers 96 bytes over 'a'; constrain(sums, "_") where it is made says that it is to be so
+// REPLICATION: warning: 'nn.slice' needs all of 'sums' on every rank, which gathers 96 bytes over 'a'; if intended, write constrain(sums, "_") at its definition
 // REPLICATION-NOT: warning:
 fsdp.mesh @mesh <["a"=4]>
 fsdp.step @evaluate evaluate {
@@ -39,9 +39,9 @@ fsdp.step @evaluate evaluate {
 
 //--- samples.mlir
 // Samples stay on their ranks; what another axis splits is gathered. A constraint asks for it.
-// SAMPLES: warning: 'nn.slice' needs all of 'hidden' of a rank's samples, which gathers 96 bytes over 'tensor'; constrain(hidden, "data+fsdp,_") where it is made says that it is to be so
+// SAMPLES: warning: 'nn.slice' needs all of 'hidden' of a rank's samples, which gathers 96 bytes over 'tensor'; if intended, write constrain(hidden, "data+fsdp,_") at its definition
 // SAMPLES-NOT: warning:
-// MICROBATCHES: warning: 'nn.slice' needs all of 'hidden' of a rank's samples, which gathers 48 bytes over 'tensor'; constrain(hidden, "data+fsdp,_") where it is made says that it is to be so
+// MICROBATCHES: warning: 'nn.slice' needs all of 'hidden' of a rank's samples, which gathers 48 bytes over 'tensor'; if intended, write constrain(hidden, "data+fsdp,_") at its definition
 // MICROBATCHES-NOT: warning:
 fsdp.mesh @mesh <["data"=2, "fsdp"=2, "tensor"=4]>
 fsdp.step @evaluate evaluate {
@@ -54,8 +54,8 @@ fsdp.step @evaluate evaluate {
 
 //--- gradient.mlir
 // Of a gradient, the value that it is the gradient of is named; of a result without a name, the result; one element that other ranks pad is not worth a word.
-// GRADIENT: gradient.mlir:10:8: warning: 'nn.slice' needs all of 'x.grad' on every rank, which gathers 96 bytes over 'a'; constrain(x, "_") of the value x whose gradient it is says that it is to be so
-// GRADIENT: gradient.mlir:13:8: warning: 'nn.slice' needs all of 'nn.reduce' on every rank, which gathers 96 bytes over 'a'; constrain(x, "_") of this result x, where it is made, says that it is to be so
+// GRADIENT: gradient.mlir:10:8: warning: 'nn.slice' needs all of 'x.grad' on every rank, which gathers 96 bytes over 'a'; if intended, write constrain(x, "_") on the value x of this gradient
+// GRADIENT: gradient.mlir:13:8: warning: 'nn.slice' needs all of 'nn.reduce' on every rank, which gathers 96 bytes over 'a'; if intended, write constrain(x, "_") on this result x
 // GRADIENT-NOT: warning:
 fsdp.mesh @mesh <["a"=4]>
 fsdp.step @evaluate evaluate {
@@ -72,7 +72,7 @@ fsdp.step @evaluate evaluate {
 }
 
 //--- padding.mlir
-// PADDING: warning: dimension 0 of 'w' has size 5 and is split in compute into 2 parts of 3, some of it padding that is computed with (so are dimensions of 1 other parameters); a multiple of 2 has none
+// PADDING: warning: dimension 0 of 'w' has size 5 and is split in compute into 2 parts of 3, partly padding that is computed too (so are dimensions of 1 other parameters); a multiple of 2 has none
 // PADDING-NOT: warning:
 fsdp.mesh @mesh <["fsdp"=1, "tensor"=2]>
 fsdp.param @w : tensor<5x3xf32> unit "u" init <normal, 0.5> split [["tensor"], []]
@@ -83,16 +83,16 @@ fsdp.step @evaluate evaluate {
 }
 
 //--- weights.mlir
-// That weights which the user splits are gathered is no remedy, be they split by the model or by a constraint; of others it is one.
+// Gathering weights that the user splits, by the model or a constraint, is not suggested; gathering others is.
 // WEIGHTS-NOT: constrain(
-// WEIGHTS: weights.mlir:18:11: warning: 'nn.slice' needs all of 'w' on every rank, which gathers 48 bytes over 'tensor'; parameter 'w' is split so by the model, a constraint or --shard: keep 'tensor' off the other operands and the results of 'nn.slice', or split the parameter along another dimension
+// WEIGHTS: weights.mlir:18:11: warning: 'nn.slice' needs all of 'w' on every rank, which gathers 48 bytes over 'tensor'; parameter 'w' has this split from the model, a constraint or --shard: keep 'tensor' off the other operands and the results of 'nn.slice', or split the parameter along another dimension
 // WEIGHTS-NOT: constrain(
-// WEIGHTS: weights.mlir:21:12: warning: 'nn.slice' needs all of 'v' on every rank, which gathers 48 bytes over 'tensor'; parameter 'v' is split so by the model
+// WEIGHTS: weights.mlir:21:12: warning: 'nn.slice' needs all of 'v' on every rank, which gathers 48 bytes over 'tensor'; parameter 'v' has this split from the model
 // WEIGHTS-NOT: constrain(
 // Behind casts too.
 // CASTS-NOT: constrain(
-// CASTS: parameter 'w' is split so by the model
-// CASTS: parameter 'v' is split so by the model
+// CASTS: parameter 'w' has this split from the model
+// CASTS: parameter 'v' has this split from the model
 // CASTS-NOT: constrain(
 fsdp.mesh @mesh <["fsdp"=1, "tensor"=2]>
 fsdp.param @w : tensor<3x8xf32> unit "u" init <normal, 0.5> split [[], ["tensor"]]

@@ -23,7 +23,7 @@ module attributes {fsdp.phase = "scheduled"} {
 }
 
 //--- loose.mlir
-// LOOSE: error: 'arith.constant' op is computed outside of a launch in the scheduled phase
+// LOOSE: error: 'arith.constant' op is outside 'fsdp.launch' in the scheduled phase; put it into a launch
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} {
     fsdp.segment @train train next [@train] {

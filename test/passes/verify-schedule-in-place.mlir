@@ -65,7 +65,7 @@ module attributes {fsdp.phase = "scheduled"} {
         %0 = arith.constant dense<1.0> : tensor<8xf32>
         fsdp.yield %0 : tensor<8xf32>
       }
-      // expected-error@below {{'reduce' reads and writes bytes [0, 32) of 'g', but cannot work in place there}}
+      // expected-error@below {{'reduce' reads and writes bytes [0, 32) of 'g', but the op cannot work in place}}
       %t1 = fsdp.launch "reduce" on "reduce" wait(%t0) ins(%g : !fsdp.buffer<tensor<8xf32>>) outs(%g : !fsdp.buffer<tensor<8xf32>>) {
       ^bb0(%a: tensor<8xf32>):
         %0 = fsdp.reduce_scatter %a dim 0 over ["fsdp"] : tensor<8xf32> -> tensor<8xf32>

@@ -56,7 +56,7 @@ module attributes {fsdp.phase = "scheduled"} {
         %0 = fsdp.all_gather %a dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
         fsdp.yield %0 : tensor<8xf32>
       }
-      // expected-error@below {{'use' reads bytes [0, 32) of 'w', over which 'gather 2' has written 'v'; move one buffer, or read before}}
+      // expected-error@below {{'use' reads bytes [0, 32) of 'w', but 'gather 2' has overwritten them with 'v'; move one buffer, or read earlier}}
       %t2 = fsdp.launch "use" on "compute" wait(%t0) ins(%w : !fsdp.buffer<tensor<8xf32>>) outs(%n : !fsdp.buffer<tensor<8xf32>>) {
       ^bb0(%a: tensor<8xf32>):
         %0 = arith.negf %a : tensor<8xf32>
@@ -166,7 +166,7 @@ module attributes {fsdp.phase = "scheduled"} {
       }
       %y = fsdp.buffer "y" : !fsdp.buffer<tensor<8xf32>>
       %ty = fsdp.launch "input y" on "i" outs(%y : !fsdp.buffer<tensor<8xf32>>) {
-        // expected-error@below {{'y' has a batch of 8 samples, expected 4 as 'x' has}}
+        // expected-error@below {{'y' has a batch of 8 samples, expected 4 as in 'x'}}
         %v = fsdp.input "y" sample_dim 0 : tensor<8xf32>
         fsdp.yield %v : tensor<8xf32>
       }
@@ -330,7 +330,7 @@ module attributes {fsdp.phase = "scheduled"} {
       ^bb0(%p: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>):
         // expected-note@below {{the first one is here}}
         %m = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
-        // expected-error@below {{stands in a launch with 'fsdp.optimizer_step'; launch each update, and the advance, by itself}}
+        // expected-error@below {{shares a launch with 'fsdp.optimizer_step'; use a separate launch for each update and for the advance}}
         %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %m, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
         fsdp.yield %n : tensor<16xf32>
       }

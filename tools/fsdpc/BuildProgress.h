@@ -1,4 +1,4 @@
-//===- BuildProgress.h - how far a build is ---------------------*- C++ -*-===//
+//===- BuildProgress.h - progress of a build --------------------*- C++ -*-===//
 
 #ifndef TOOLS_FSDPC_BUILDPROGRESS_H
 #define TOOLS_FSDPC_BUILDPROGRESS_H
@@ -10,20 +10,20 @@
 
 namespace fsdpc {
 
-/// The percentage that a build which has printed `log` has done: its last line that begins with
+/// The percentage of a build with output `log`: its last line that begins with
 /// "[12/80]", as ninja's do with NINJA_STATUS="[%f/%t] ", or with "[ 15%]", as make's do. Nothing
 /// before the first of them.
 std::optional<unsigned> percentageOf(llvm::StringRef log);
 
-/// Shows on standard error how far a build is and an estimate of what is left: on a terminal in one
-/// line that is replaced, else a line at each quarter.
+/// Shows the progress of a build and an estimate of the remaining time on standard error: on a
+/// terminal in one line that is replaced, else a line at each quarter.
 class BuildProgress {
 public:
   /// `what` is being built: "the runtime library". `log` is the file that the build prints to.
   BuildProgress(std::string what, std::string log);
-  /// Looks into the log. To be called several times a second.
+  /// Reads the log. Must be called several times a second.
   void update();
-  /// The build has ended well: says how long it took.
+  /// The build has succeeded: prints its duration.
   void finish();
   /// Ends the line of a terminal, before something else is printed.
   void clear();
@@ -32,7 +32,7 @@ private:
   std::string what, log;
   bool terminal;
   std::chrono::steady_clock::time_point begin;
-  unsigned shown = 0; ///< the last quarter that has a line
+  unsigned shown = 0; ///< the last quarter printed
 };
 
 } // namespace fsdpc

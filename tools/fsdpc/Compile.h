@@ -1,4 +1,4 @@
-//===- Compile.h - from a model to the phase that was asked for -*- C++ -*-===//
+//===- Compile.h - compile a model to a phase -------------------*- C++ -*-===//
 
 #ifndef TOOLS_FSDPC_COMPILE_H
 #define TOOLS_FSDPC_COMPILE_H
@@ -12,15 +12,15 @@
 
 namespace fsdpc {
 
-/// A context with every dialect loaded, whose diagnostics go to standard error with the line of
-/// the source that they are about: of the `.mlir` file, or of the C++ that described the model.
+/// A context with every dialect loaded, whose diagnostics go to standard error with their source
+/// line: of the `.mlir` file, or of the C++ that described the model.
 class Context {
 public:
   Context();
   ~Context();
   mlir::MLIRContext &get() { return *context; }
   llvm::SourceMgr &sources() { return sourceManager; }
-  /// The model is described by a program: diagnostics are in the words of its author.
+  /// The model is described by a program: diagnostics use the names of its author.
   void describesProgram() { printer->describesProgram(); }
 
 private:
@@ -29,23 +29,23 @@ private:
   std::unique_ptr<DiagnosticPrinter> printer;
 };
 
-/// Reads and verifies the global IR in `path`. Throws Failure; what is wrong inside the file has
-/// been printed by then.
+/// Reads and verifies the global IR in `path`. Throws Failure after printing errors inside the
+/// file.
 mlir::OwningOpRef<mlir::ModuleOp> readModel(Context &context, const std::string &path);
 
-/// Gives `module` `mesh`, unless that is empty, and the optimizer of `options`, and `name` where it
-/// has none: what the generated program calls itself. Throws Failure for a module without a step
+/// Sets the mesh of `module` to `mesh`, unless that is empty, its optimizer to that of `options`,
+/// and the name of the generated program to `name` if it has none. Throws Failure for a module
+/// without a step
 /// that trains, or one that is past the global phase.
 void configure(mlir::ModuleOp module, const std::string &name, const MeshAxes &mesh,
                const Options &options);
 
 /// Brings `module` from the end of the phase `done` (Model: before any pass) to the end of `phase`;
-/// Source and Binary need no more than Scheduled. Throws Failure; the reason has been printed by
-/// then.
+/// Source and Binary need only Scheduled. Throws Failure after printing the reason.
 void lower(mlir::ModuleOp module, const Options &options, Emit done, Emit phase);
 
-/// The text of `module`, values named after the model. With `locations` it says all that the module
-/// holds: the names that the model gave to what it computes stand in locations.
+/// The text of `module`, values named after the model. With `locations` it is complete: the model's
+/// names of values are in locations.
 std::string print(mlir::ModuleOp module, bool locations);
 
 } // namespace fsdpc

@@ -1,4 +1,4 @@
-//===- Driver.h - a model as a compiler of its own --------------*- C++ -*-===//
+//===- Driver.h - the compiler as a library for model programs --*- C++ -*-===//
 //
 //   int main(int argc, char **argv) {
 //     fsdpc::Driver driver("regression", "one layer");
@@ -7,8 +7,7 @@
 //     driver.option("--batch", batch, "samples of a step, on all ranks together");
 //     return driver.run(argc, argv, [&](fsdp::dsl::Model &model) { ... model.loss(...); });
 //   }
-//
-// The program takes these options and then all of fsdpc's: mesh, strategy, what to emit and where.
+// The program takes these options and all of fsdpc's: mesh, strategy, kind and path of the output.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +24,12 @@ namespace fsdpc {
 
 class Driver {
 public:
-  /// `name` is what the generated program is called; `description` is one line for `--help`.
+  /// `name` is the name of the generated program; `description` is one line for `--help`.
   Driver(std::string name, std::string description);
   ~Driver();
 
   /// An option of the model: an integer. `value` holds the default, and must live until `run`
-  /// returns; so below. What the command line gives is refused where it is outside of `range`.
+  /// returns; so below. Values outside `range` are refused.
   void option(const std::string &name, int64_t &value, const std::string &description,
               base::IntegerRange<int64_t> range = {1, INT64_MAX});
   /// A number, by default finite and at least 0.
@@ -40,9 +39,9 @@ public:
   void flag(const std::string &name, bool &value, const std::string &description);
 
   using Describe = std::function<void(::fsdp::dsl::Model &)>;
-  /// Reads the command line, lets `describe` describe the model, compiles it and writes what was
-  /// asked for. Returns the exit status: 0 done, 1 bad input or failure, 2 bad command line.
-  /// `where` is the line that messages about the model as a whole name.
+  /// Reads the command line, lets `describe` describe the model, compiles it and writes the
+  /// outputs. Returns the exit status: 0 done, 1 bad input or failure, 2 bad command line.
+  /// `where` is the source line of messages about the whole model.
   int run(int argc, char **argv, const Describe &describe,
           ::fsdp::dsl::Where where = ::fsdp::dsl::Where::here());
   /// The same for a model in the file that the command line names (the `fsdpc` tool).

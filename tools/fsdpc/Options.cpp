@@ -250,8 +250,7 @@ static void declareDistribution(CLI::App &app, Options &o) {
                     return std::string();
                   })
       ->default_str("1");
-  choice("--buckets", o.pipeline.buckets, "what is gathered and reduced at once",
-         {"unit", "parameter"});
+  choice("--buckets", o.pipeline.buckets, "unit of gathers and reductions", {"unit", "parameter"});
   choice("--communicator", o.communicator,
          "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
          {"auto", "shm", "tcp", "mpi", "nccl", "loopback"});
@@ -309,8 +308,9 @@ void Options::declare(CLI::App &app) {
         pipeline.drawSharding = text;
         return "";
       });
-  base::addText(app, "--explain-shardings", "PATTERN", pipeline.explainShardings,
-                "say which op, operand and priority gave each axis to the values of these names");
+  base::addText(
+      app, "--explain-shardings", "PATTERN", pipeline.explainShardings,
+      "print the op, operand and priority that gave each axis to the values of these names");
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
   app.footer(
@@ -369,7 +369,8 @@ void Options::check() const {
       lost = "--explain-shardings";
     if (!lost.empty())
       throw UsageError(
-          lost + " is no part of a model, got --emit=model; give it when the model is compiled");
+          lost +
+          " cannot be stored in a model, got --emit=model; give it when the model is compiled");
   }
   if (pipeline.accumulateReduce != "auto" && pipeline.accumulate == 1)
     throw UsageError("--accumulate-reduce=" + pipeline.accumulateReduce +

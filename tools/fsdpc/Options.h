@@ -26,31 +26,31 @@ class App;
 
 namespace fsdpc {
 
-/// What the compiler writes, in the order in which it comes into being.
+/// The outputs of the compiler, in the order of compilation.
 enum class Emit { Model, Global, Local, Scheduled, Source, Binary };
 
 /// Names and sizes, in the mesh's order.
 using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
 
-/// A command line that makes no sense: exit status 2.
+/// An invalid command line: exit status 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Bad input, or a failure on the way: exit status 1.
+/// Bad input, or a failure: exit status 1.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What replaces the optimizer of the model; absent values leave it as it is.
+/// Overrides of the optimizer of the model; absent values do not change it.
 struct OptimizerOptions {
   std::optional<std::string> kind, schedule;
   std::optional<double> lr, momentum, beta1, beta2, eps, weightDecay, clip;
   std::optional<int64_t> warmup;
 
   /// `optimizer` with the options that were given; throws UsageError for one that its rule does not
-  /// read. A rule other than the model's starts from that
-  /// rule's own defaults (weight decay 0.01 for adamw, else 0); rate, clipping and schedule stay.
+  /// use. A rule other than the model's starts from its defaults (weight decay 0.01 for adamw, else
+  /// 0); rate, clipping and schedule stay.
   mlir::fsdp::OptimizerAttr apply(mlir::fsdp::OptimizerAttr optimizer) const;
 };
 
@@ -61,22 +61,19 @@ struct Options {
   std::string target = "cpu";
   std::string cudaArch;
   std::string mesh;
-  /// What the passes are told, with the defaults that stand there; `prefetch` is `automatic` for
-  /// auto.
+  /// The options of the passes, with their defaults; `prefetch` is `automatic` for auto.
   mlir::fsdp::PipelineOptions pipeline;
   static constexpr int64_t automatic = -1;
   bool strategyGiven = false;
   std::string memoryLimit;
   std::string communicator = "auto";
-  /// What was given of the options of distribution, but for the mesh: "--strategy=hsdp
-  /// --prefetch=2".
+  /// The given options of distribution, except the mesh: "--strategy=hsdp --prefetch=2".
   std::string distribution;
-  /// What was given of all that the program follows from, those of the model among them, as a shell
-  /// reads it.
+  /// The given options that determine the program, those of the model included, quoted for a shell.
   std::string given;
   bool record = false;
   bool emitLocations = false;
-  /// Where the JSON of the report goes; empty for none, "-" for the table only.
+  /// The destination of the JSON report; empty for none, "-" for the table only.
   std::string report;
   OptimizerOptions optimizer;
 
@@ -84,25 +81,26 @@ struct Options {
   void declare(CLI::App &app);
   /// Sets `given`, once `app` has parsed the command line.
   void noteGiven(const CLI::App &app);
-  /// Throws UsageError where options exclude each other, Failure for what this release cannot do.
+  /// Throws UsageError where options exclude each other, Failure for features that this release
+  /// lacks.
   void check() const;
 
   /// The same for options that do not fit the mesh of `module`.
   void checkMesh(mlir::ModuleOp module) const;
 
   Emit getEmit() const;
-  /// Whether a binary was only implied, by `--report` without `-o`: then there is only the report.
+  /// Whether `--report` without `-o` requests only the report and no binary.
   bool onlyReport() const;
   /// The axes of each mesh of `--mesh`: one plan of the program each. A single empty one where it
   /// was not given.
   std::vector<MeshAxes> getMeshes() const;
-  /// What kernels are compiled for: `--cuda-arch`, or the default.
+  /// The compute capabilities of kernels: `--cuda-arch`, or the default.
   mlir::fsdp::CudaArchitectures getCudaArchitectures() const;
 };
 
-/// Parses `data=2,fsdp=4`; on an error says so in `message` and returns nothing.
+/// Parses `data=2,fsdp=4`; on an error sets `message` and returns nothing.
 MeshAxes parseMesh(const std::string &text, std::string &message);
-/// The same for several, separated by `|`; none may stand there twice.
+/// The same for several, separated by `|`; duplicates are errors.
 std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message);
 
 /// CLI11 would take the word after `--report` for its value; makes it `--report=-`.

@@ -1,4 +1,4 @@
-//===- Output.h - results that appear whole or not at all -------*- C++ -*-===//
+//===- Output.h - atomic outputs of the compiler ----------------*- C++ -*-===//
 
 #ifndef TOOLS_FSDPC_OUTPUT_H
 #define TOOLS_FSDPC_OUTPUT_H
@@ -12,19 +12,19 @@ namespace fsdpc {
 /// Relative path -> content.
 using Files = std::map<std::string, std::string>;
 
-/// The file that says that this tool wrote the folder it stands in.
+/// The file that marks a folder as written by this tool.
 extern const char *const markerName;
 
-/// All of the file at `path`. Throws Failure.
+/// The contents of the file at `path`. Throws Failure.
 std::string readFile(const std::string &path);
 
-/// The destination at `path` ("-" is standard output). Throws Failure where nothing can be written.
+/// The destination at `path` ("-" is standard output). Throws Failure if it cannot be written.
 OutputFile openOutput(const std::string &path);
-/// Writes all of it. Throws Failure.
+/// Writes the whole file. Throws Failure.
 void writeOutput(OutputFile &file, llvm::StringRef content, bool executable = false);
 
-/// Fails early, before the work, where a folder could not be written to `path`, which must be free
-/// or a folder that this tool wrote.
+/// Fails early if a folder cannot be written to `path`, which must be free or a folder that this
+/// tool wrote.
 void checkFolderOutput(const std::string &path);
 
 /// Replaces the folder at `path` by one with `files` and the marker, in one move.

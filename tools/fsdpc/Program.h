@@ -10,13 +10,13 @@
 
 namespace fsdpc {
 
-/// What compiles a model: the program of the DSL, or fsdpc with the model's file.
+/// The command that compiles a model: the program of the DSL, or fsdpc with the model's file.
 struct Compiler {
   std::string name, input;
 };
 
-/// The C++ files of a program called `name` that has these plans. Throws Failure; the reason has
-/// been printed by then.
+/// The C++ files of a program called `name` that has these plans. Throws Failure after printing the
+/// reason.
 mlir::fsdp::EmittedProgram emitProgram(llvm::ArrayRef<mlir::fsdp::PlanSource> plans,
                                        const Options &options, const std::string &name,
                                        const Compiler &compiler);
@@ -26,8 +26,8 @@ mlir::fsdp::EmittedProgram emitProgram(llvm::ArrayRef<mlir::fsdp::PlanSource> pl
 void writeSource(const mlir::fsdp::EmittedProgram &program, const Options &options,
                  const std::string &name);
 
-/// Compiles `program`, and writes it to `output`. Throws Failure without a compiler, and with its
-/// words when it fails. The environment variable CXX names another compiler.
+/// Compiles `program`, and writes it to `output`. Throws Failure if there is no compiler, or with
+/// its output if it fails. The environment variable CXX names another compiler.
 void writeBinary(const mlir::fsdp::EmittedProgram &program, const Options &options,
                  OutputFile &output);
 

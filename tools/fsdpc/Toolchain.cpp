@@ -130,8 +130,9 @@ static files::path cacheFolder() {
 /// Throws Failure for a `fault` of `path`, which is or will be executed.
 static void requireNoFault(const files::path &path, const std::string &fault) {
   if (!fault.empty())
-    throw Failure("the cache of the runtime library is not of this user alone: '" + path.string() +
-                  "' " + fault + "; mend that, or set XDG_CACHE_HOME to a folder of your own");
+    throw Failure("the cache of the runtime library must belong to this user alone: '" +
+                  path.string() + "' " + fault +
+                  "; correct that, or set XDG_CACHE_HOME to another folder");
 }
 
 /// Throws Failure where others may have changed anything in the folder `built`.

@@ -1,8 +1,7 @@
-//===- Toolchain.h - what programs are compiled and linked with -*- C++ -*-===//
-//
-// Beside the folder of this compiler's library is share/fsdpc, with the sources of the runtime. In
-// a build tree a toolchain.json there names the library that was built of them; installed, one is
-// built for the processor at hand when the first program needs it, into $XDG_CACHE_HOME/fsdpc
+//===- Toolchain.h - compilers and libraries of programs --------*- C++ -*-===//
+// Next to the folder of this compiler's library is share/fsdpc, with the sources of the runtime. In
+// a build tree a toolchain.json there names the library built from them; an installed compiler
+// builds one for the local processor when the first program needs it, into $XDG_CACHE_HOME/fsdpc
 // (~/.cache/fsdpc): a package serves processors that differ.
 //
 //===----------------------------------------------------------------------===//
@@ -16,22 +15,22 @@
 
 namespace fsdpc {
 
-/// The folder that holds runtime/ and base/, found from the place of this library. Throws Failure
-/// where it is not.
+/// The folder that contains runtime/ and base/, found relative to this library. Throws Failure if
+/// it is missing.
 const std::string &findRuntimeSources();
 
 /// "0.1.0", with the commit in parentheses if it was built from a clone. Throws Failure as above.
 std::string readVersion();
 
-/// What `toolchain.json` says for one target.
+/// The entry of `toolchain.json` for one target.
 struct Toolchain {
   mlir::fsdp::ProgramToolchain program;
   std::string launcher;                   ///< a compiler cache, or empty
-  std::vector<std::string> architectures; ///< what the runtime's kernels are compiled for
+  std::vector<std::string> architectures; ///< targets of the runtime's kernels
 };
 
-/// For programs of `target` that talk by `communicator` ("shm", "auto", ...). Throws Failure where
-/// something that they need is missing, or the runtime does not build.
+/// For programs of `target` with `communicator` ("shm", "auto", ...). Throws Failure if a
+/// dependency is missing, or the runtime does not build.
 Toolchain findToolchain(mlir::fsdp::TargetKind target, const std::string &communicator);
 
 /// As `findToolchain`, for a program that only records its actions: it links nothing.

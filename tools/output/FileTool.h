@@ -12,18 +12,18 @@
 
 namespace fsdpc {
 
-/// What a tool does with its input ("-" is standard input): false where it failed and said why.
+/// The work of a tool on its input ("-" is standard input): false after it failed and printed the
+/// reason.
 using FileWork =
     llvm::function_ref<bool(std::unique_ptr<llvm::MemoryBuffer> input, llvm::raw_ostream &output)>;
 
-/// Has `work` make what is then written to `output` by the rules of docs/files.md, "-" being
-/// standard output; nothing is written where it fails. Errors are said in the name of `tool`.
+/// Runs `work` and writes its result to `output` by the rules of docs/files.md, "-" being standard
+/// output; writes nothing if it fails. Error messages begin with `tool`.
 /// Returns the exit status: 0, 1, or 2 for a command line that names one file twice.
 int runFileTool(llvm::StringRef tool, const std::string &input, const std::string &output,
                 FileWork work);
 
-/// As the rules ask of every tool: writing past a limit of the file size is an error like a full
-/// disk.
+/// As the rules require: writing past a limit of the file size is an error like a full disk.
 void ignoreFileSizeSignal();
 
 } // namespace fsdpc

@@ -1,7 +1,6 @@
 //===- Messages.h - messages on standard error ------------------*- C++ -*-===//
-//
-// Messages quote what users give: options, names of files, names and lines of models. None of it
-// reaches a terminal as a command, and none of it fills a screen.
+// Messages quote user input: options, names of files, names and lines of models. Control sequences
+// are escaped and long texts are truncated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,15 +21,14 @@ std::string printableMessage(llvm::StringRef message);
 /// diagnostic shows lines of it.
 bool isText(llvm::StringRef content);
 
-/// Prints the diagnostics of a context, with the line of the source that they are about where it is
-/// short enough to read. Remarks have one line each.
+/// Prints the diagnostics of a context, with their source line if it is short enough to read.
+/// Remarks have one line each.
 class DiagnosticPrinter : public mlir::SourceMgrDiagnosticHandler {
 public:
   DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext *context);
 
-  /// From now on the model is one that a program describes, in C++: messages are `FILE:LINE: error:
-  /// ...`, in the words of its author. What concerns none of its lines is said of its program
-  /// alone.
+  /// From now on the model is described by a C++ program: messages are `FILE:LINE: error: ...`,
+  /// with the names of its author. Messages without a source line name only the program.
   void describesProgram() { inWordsOfModel = true; }
 
 private:

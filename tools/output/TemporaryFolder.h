@@ -1,4 +1,4 @@
-//===- TemporaryFolder.h - a folder that ends with its owner ----*- C++ -*-===//
+//===- TemporaryFolder.h - folders removed at exit --------------*- C++ -*-===//
 
 #ifndef TOOLS_OUTPUT_TEMPORARYFOLDER_H
 #define TOOLS_OUTPUT_TEMPORARYFOLDER_H
@@ -10,31 +10,31 @@
 
 namespace fsdpc {
 
-/// A folder that is removed with all it holds, by its destructor or when SIGHUP, SIGINT or SIGTERM
+/// A folder that is removed with its contents, by its destructor or when SIGHUP, SIGINT or SIGTERM
 /// ends this process. Processes that work in it are ended first.
 ///
-/// [Note: folders of killed processes] A killed process removes nothing; whoever makes a folder of
-/// the same name later does. A folder holds a file `.fsdpc-temporary` on which its owner, and all
-/// that it has started, keep a lock (flock): one whose lock nobody holds belongs to nobody. Its age
-/// says nothing, and folders without the file are others'.
+/// [Note: folders of killed processes] A killed process removes nothing; the next process that
+/// creates a folder of the same name does. A folder contains a file `.fsdpc-temporary` on which its
+/// owner, and its child processes, hold a lock (flock): a folder without a held lock is abandoned.
+/// Its age is not considered, and folders without the file are not touched.
 class TemporaryFolder {
 public:
   /// In the system's place for temporary files.
   TemporaryFolder();
-  /// Beside `path`, for what becomes `path` later.
+  /// Next to `path`, for a folder that becomes `path` later.
   explicit TemporaryFolder(const std::string &path);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder &) = delete;
   TemporaryFolder &operator=(const TemporaryFolder &) = delete;
 
   const std::string &path() const { return folder; }
-  /// The folder is about to get another name, and is no temporary one there.
+  /// The folder is about to be renamed, and is then not temporary.
   void unmark();
-  /// Has `start` start a process that works here and leads a process group of its own.
+  /// Lets `start` start a process that works here and leads a new process group.
   void addProcess(llvm::function_ref<pid_t()> start);
   /// That process has been waited for.
   void removeProcess(pid_t process);
-  /// What the destructor does, for whoever ends the process.
+  /// The work of the destructor, for code that ends the process.
   void clear();
 
 private:

@@ -1,4 +1,4 @@
-//===- GatherPlan.h - which reads share a gather ----------------*- C++ -*-===//
+//===- GatherPlan.h - groups of reads that share a gather -------*- C++ -*-===//
 
 #ifndef PASSES_LOCAL_PARTITION_GATHERPLAN_H
 #define PASSES_LOCAL_PARTITION_GATHERPLAN_H
@@ -7,11 +7,11 @@
 
 namespace mlir::fsdp {
 
-/// Which reads of a step are served by one gather. Reads count where they are first used. A maximal
+/// Groups the reads of a step that share one gather. A read counts at its first use. A maximal
 /// run of reads of one unit, with no read of another sharded unit in between, is one group: so a
 /// unit is gathered once for all its parameters, again in backward, and the last unit of
-/// forward is kept across the turn. Units whose placement never reshards are one group. A cast of
-/// replicated parameters takes the place of a gather.
+/// forward is kept across the turn. Units whose placement never reshards are one group. For
+/// replicated parameters a cast replaces the gather.
 class GatherPlan {
 public:
   GatherPlan(StepOp step, const StorageLayout &layout);

@@ -1,4 +1,4 @@
-//===- LocalValues.h - what one rank holds of each global value -*- C++ -*-===//
+//===- LocalValues.h - one rank's part of each global value -----*- C++ -*-===//
 
 #ifndef PASSES_LOCAL_PARTITION_LOCALVALUES_H
 #define PASSES_LOCAL_PARTITION_LOCALVALUES_H
@@ -11,13 +11,12 @@
 
 namespace mlir::fsdp {
 
-/// What stands in the padding along one dimension of a value, where there is any: behind the last
+/// The contents of the padding along one dimension of a value, if it has any: after the last
 /// element of a dimension that is split unevenly or padded, at every position along the others.
 enum class Padding {
-  repeats, ///< what stands at true elements, as in the rows past the end of a batch: as finite as
-           ///< that
+  repeats, ///< copies of true elements, as in the rows past the end of a batch: finite if these are
   zeros,
-  unknown, ///< whatever was computed from zeros: may be NaN
+  unknown, ///< computed from zeros: may be NaN
 };
 
 /// One rank's part of a global value.
@@ -32,18 +31,18 @@ struct LocalValue {
   }
 };
 
-/// The local values of one step while it is partitioned, each in every sharding it was asked for.
-/// New ops go where `builder` stands, which only moves forward.
+/// The local values of one step while it is partitioned, each in every requested sharding. New ops
+/// are created at `builder`, which only moves forward.
 class LocalValues {
 public:
   LocalValues(OpBuilder &builder, MeshAttr mesh, FlatSymbolRefAttr meshName,
               const PaddedShapes &padded)
       : builder(builder), mesh(mesh), meshName(meshName), padded(padded) {}
 
-  /// Sets what the op that makes `global` leaves on each rank.
+  /// Sets the local result of the op that produces `global`.
   void define(Value global, LocalValue local);
 
-  /// `global` as its op left it.
+  /// `global` in the sharding that its op produces.
   LocalValue produced(Value global) const { return defined.lookup(global); }
   bool isDefined(Value global) const { return defined.contains(global); }
 
@@ -69,16 +68,16 @@ public:
   /// `local`, a partial sum over `partial`, with the sum over microbatches taken, if that is among
   /// them: an all_reduce over the axis of microbatches, which Microbatches.h replaces.
   Value overMicrobatches(Value local, ReduceKind kind, SmallVectorImpl<StringAttr> &partial);
-  /// How many samples of a batch of `batch`, split over `axes`, the microbatch at hand has; with
-  /// `counted`, of those that count in an evaluation.
+  /// The number of samples of a batch of `batch`, split over `axes`, in the current microbatch;
+  /// with `counted`, only those that count in an evaluation.
   Value samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, bool counted, Location loc);
   /// `indices` into a dimension of `size` elements, padded to `padded`, that is split over `axes`,
-  /// as this rank numbers its part.
+  /// converted to this rank's part.
   Value shardIndices(Value indices, int64_t size, int64_t padded, ArrayRef<StringAttr> axes,
                      Location loc);
-  /// How many elements of such a dimension this rank has.
+  /// The number of elements of such a dimension on this rank.
   Value shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
-  /// Which is the first of them.
+  /// The index of the first of them.
   Value shardOffset(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
   /// Microbatches are of whole samples (StepShardings::hasWholeSamples): ranks may exchange those
   /// of one microbatch.
@@ -86,7 +85,7 @@ public:
   /// Partial sums are scattered over ranks in each microbatch, and the parts added up; else the
   /// other way round.
   bool scatterEach = false;
-  /// Refuses `global`, which would have to move between microbatches.
+  /// Rejects `global`, which would have to move between microbatches.
   void refuseMicrobatches(Value global, Operation *consumer);
   /// False after a diagnostic: an op needs a value of several microbatches at once.
   bool succeeded() const { return !failed; }
@@ -131,7 +130,7 @@ private:
   std::map<std::pair<int64_t, int64_t>, DenseMap<Attribute, Value>> shardSizes, shardOffsets;
   DenseMap<Value, LocalValue> defined;
   DenseMap<std::pair<Value, Attribute>, LocalValue> resharded;
-  /// What a value was made of besides that which its op left.
+  /// Values derived from the one that the op produced.
   DenseMap<Value, SmallVector<LocalValue, 1>> known;
   reshard::Solver solver;
   /// Local value and dimension -> the mask with the fill 0, and with another.

@@ -12,13 +12,12 @@ namespace mlir::fsdp {
 std::string getMicrobatchSegment(StringRef step, StringRef part = "first");
 
 /// Replaces `whole`, a segment that computes one of `count` (at least 2) microbatches and in which
-/// all_reduces over `kMicrobatchAxis` stand for sums over all of them, by
+/// all_reduces over `kMicrobatchAxis` denote sums over all of them, by
 ///
 ///   first  -> middle* -> last -> update (of an evaluation: end) -> `next`
-///
-/// and a walk through these. What depends on samples is computed in each of the first three; what
-/// reduces sums of gradients in `last` alone, where the sums are complete; everything else in
-/// `update`. Sums are `fsdp.carried` tensors, declared at the module's beginning. Fails, with a
+/// and a walk of these. Ops that depend on samples run in each of the first three; reductions of
+/// sums of gradients only in `last`, where the sums are complete; everything else in `update`. Sums
+/// are `fsdp.carried` tensors, declared at the module's beginning. Fails, with a
 /// diagnostic, where a microbatch needs a sum over all of them.
 LogicalResult cutIntoMicrobatches(SegmentOp whole, int64_t count, ArrayAttr next,
                                   SymbolTable &symbols);

@@ -25,7 +25,7 @@ LogicalResult StepPartitioner::verifyUpdates() {
       continue;
     InFlightDiagnostic diag = update.emitOpError()
                               << "updates '" << update.getParam()
-                              << "' by another rule, rate, scale or condition than '"
+                              << "' with another rule, rate, scale or condition than '"
                               << first.getParam() << "', which shares unit '" << storage->unit
                               << "'; put them into different units";
     diag.attachNote(first.getLoc()) << "the other update is here";

@@ -54,11 +54,11 @@ LogicalResult StepPartitioner::convert(Operation *op) {
       .Case<LossOp, MetricOp, CheckpointOp>(
           [&](auto op) {
             return op.emitOpError()
-                   << "is still there; run --fsdp-differentiate before --fsdp-partition";
+                   << "must be lowered before --fsdp-partition; run --fsdp-differentiate first";
           })
       .Case([&](GradientOp gradient) {
         return gradient.emitOpError()
-               << "is still there; run --fsdp-apply-optimizer before --fsdp-partition";
+               << "must be lowered before --fsdp-partition; run --fsdp-apply-optimizer first";
       })
       .Case<nn::ShardingRuleOpInterface>([&](auto) {
         convertCompute(op);

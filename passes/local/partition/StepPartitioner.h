@@ -14,16 +14,17 @@ namespace mlir::fsdp {
 /// The microbatches in which gradients are reduced over ranks; `automatic`: each for storages that
 /// are split, the last one for replicated ones.
 enum class AccumulateReduce { automatic, each, last };
-/// How often the unit of a parameter that is used several times, far apart, is reduced: for each
+/// How often the unit of a parameter with several distant uses is reduced: for each
 /// use, or once, when all terms of the gradient are added up.
 enum class TiedGradients { each, once };
 
-/// Builds the segment of one step. The ops of the step are taken in order; what an op needs (a
-/// gathered parameter, a value in another sharding) is made right before it, and gradients are
+/// Builds the segment of one step. The ops of the step are taken in order; the inputs of an op (a
+/// gathered parameter, a value in another sharding) are created directly before it, and gradients
+/// are
 /// reduced right after the op that completes them.
 class StepPartitioner {
 public:
-  /// Ops are built at `builder`, which stands in the segment.
+  /// Ops are built at `builder`, which is in the segment.
   StepPartitioner(StepOp step, const StepShardings &shardings, const PaddedShapes &padded,
                   const StorageLayout &layout, AccumulateReduce accumulateReduce,
                   TiedGradients tiedGradients, OpBuilder &builder);
@@ -36,13 +37,13 @@ private:
     Storage *storage;
     /// One value per member; null for a member that the user leaves out.
     SmallVector<Value> gradients;
-    /// What is reduced at once: all gradients, or, of parameters that are used far apart, the terms
-    /// of each use. One value per member; null where a member has no term.
+    /// The values of one reduction: all gradients, or, for parameters that are used far apart, the
+    /// terms of each use. One value per member; null where a member has no term.
     SmallVector<SmallVector<Value>> parts;
     /// This rank's sum of the parts so far.
     Value shard;
   };
-  /// A part that is complete, and the op that wants it.
+  /// A complete part, and its user.
   struct Complete {
     Reduction *reduction;
     unsigned part;
@@ -54,14 +55,13 @@ private:
   // LocalOps.cpp: compute.
   IntegerAttr takeMicrobatches(SmallVectorImpl<StringAttr> &axes) const;
   void convertInput(InputOp input);
-  /// Refuses `op`, for which it matters which samples a rank has in a microbatch, where these, over
-  /// `axes` of ranks, are not those that the rank loads.
+  /// Rejects `op`, which depends on the samples of a rank in a microbatch, if these, over `axes` of
+  /// ranks, are not the samples that the rank loads.
   void verifyLoaded(Operation *op, ArrayRef<StringAttr> axes);
   void localizeSamples(MaskSamplesOp global, MaskSamplesOp op, int64_t size, ShardingAttr sharding);
   void localizeDraws(DropoutOp global, DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
   void convertCompute(Operation *op);
-  /// Replaces `op`, split along its factor `factor`, by what it says that a rank computes
-  /// (SplitOpInterface).
+  /// Replaces `op`, split along its factor `factor`, by its ops for one rank (SplitOpInterface).
   void convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor,
                     const OpSplit &split, ArrayRef<LocalValue> operands);
   /// An op on scalars without a sharding rule: the same on every rank.
@@ -71,7 +71,7 @@ private:
   /// True where factor `factor` of `op` is padded, or does not divide over its axes.
   bool isUneven(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
                 int64_t factor) const;
-  /// What stands in the padding of a result of `op` with the factors `result`.
+  /// The contents of the padding of a result of `op` with the factors `result`.
   SmallVector<Padding, 4> paddingOf(Operation *op, const nn::ShardingRule &rule,
                                     ArrayRef<LocalValue> operands,
                                     const nn::TensorFactors &result) const;
@@ -84,9 +84,9 @@ private:
   Value gather(Storage *storage, ReadOp read);
 
   // Gradients.cpp
-  /// Finds what is to be reduced, and after which op each of it is complete.
+  /// Finds the values to reduce, and the op after which each is complete.
   LogicalResult collectReductions();
-  /// Notes that `user` (an update or a norm) wants the gradients of `params` reduced; returns one
+  /// Notes that `user` (an update or a norm) needs the reduced gradients of `params`; returns one
   /// reduction per storage. With `complete` every member of a storage must be among them.
   FailureOr<SmallVector<Reduction *>> addReductions(Operation *user, ArrayRef<Attribute> params,
                                                     ValueRange gradients, bool complete);
@@ -113,7 +113,7 @@ private:
   void storeCopy(Storage *storage, Value shard, Location loc);
 
   Location nameLoc(Storage *storage, StringRef suffix, Location loc) const;
-  /// That of `op`, in the unit of `storage`.
+  /// The structure of `op`, in the unit of `storage`.
   Structure structureOf(Storage *storage, Operation *op) const;
 
   StepOp step;
@@ -127,12 +127,12 @@ private:
   LocalValues values;
   GatherPlan plan;
   DenseMap<std::pair<Storage *, unsigned>, Value> gathers;
-  /// What is gathered over some of the axes only, and kept from forward to backward.
+  /// Values gathered over some of the axes only, and kept from forward to backward.
   DenseMap<Storage *, Value> keptParts;
   SmallVector<std::unique_ptr<Reduction>> reductions;
-  /// What is complete after an op, with the op that wants it.
+  /// The parts that are complete after an op, with their users.
   DenseMap<Operation *, SmallVector<Complete>> completedBy;
-  /// Sums of terms that are reduced apart: no op of the segment.
+  /// Sums of terms that are reduced separately: not an op of the segment.
   DenseSet<Operation *> elided;
   DenseMap<Operation *, SmallVector<Reduction *>> normReductions;
   DenseMap<Storage *, Reduction *> updateReductions;

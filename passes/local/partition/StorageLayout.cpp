@@ -18,7 +18,7 @@ static FailureOr<DenseMap<StringAttr, OptimizerAttr>> findOptimizers(ModuleOp mo
   WalkResult result = module.walk([&](UpdateOp update) {
     OptimizerAttr &optimizer = optimizers[update.getParamAttr().getAttr()];
     if (optimizer && optimizer.getStateNames() != update.getOptimizer().getStateNames()) {
-      update.emitOpError() << "keeps other optimizer states of '" << update.getParam()
+      update.emitOpError() << "has different optimizer states for '" << update.getParam()
                            << "' than another update; use optimizers with the same states";
       return WalkResult::interrupt();
     }

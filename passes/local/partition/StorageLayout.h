@@ -1,4 +1,4 @@
-//===- StorageLayout.h - what one rank keeps of the parameters --*- C++ -*-===//
+//===- StorageLayout.h - storages of the parameters on a rank ---*- C++ -*-===//
 
 #ifndef PASSES_LOCAL_PARTITION_STORAGELAYOUT_H
 #define PASSES_LOCAL_PARTITION_STORAGELAYOUT_H
@@ -16,14 +16,14 @@ struct Storage {
     int64_t offset;
   };
   std::string unit;
-  /// Equal for all members, but for how they are split in compute.
+  /// Equal for all members, except for their split in compute.
   PlacementAttr placement;
   /// The axes over which all members are split in compute.
   SmallVector<StringAttr> split;
   SmallVector<Member> members;
   /// The update rule; null where no step updates the members.
   OptimizerAttr optimizer;
-  /// What one rank holds.
+  /// The tensor of one rank.
   RankedTensorType shard;
   /// The members as a rank computes with them, without padding: their sum of elements, or the one
   /// member's type.
@@ -31,7 +31,7 @@ struct Storage {
   /// The op, once declared.
   StorageOp op;
 
-  /// What one rank holds, and the members without padding, in the types of the wire.
+  /// The tensor of one rank, and the members without padding, in the types of communication.
   RankedTensorType getGatheredShard() { return shard.clone(placement.getGather()); }
   RankedTensorType getGathered() { return whole.clone(placement.getGather()); }
   RankedTensorType getReducedShard() { return shard.clone(placement.getReduce()); }
@@ -41,7 +41,7 @@ struct Storage {
     Type sum = placement.getAccumulate();
     return sum ? sum : shard.getElementType();
   }
-  /// True where what compute reads is made anew for it, in a step: cast or gathered.
+  /// True if a step creates the value that compute reads, by a cast or a gather.
   bool isMade() const {
     bool gathers = placement.getParameter().getKind() != StorageKind::replicated;
     return gathers || (!placement.hasCopy() && placement.getGather() != shard.getElementType());
@@ -50,12 +50,12 @@ struct Storage {
   ArrayRef<StringAttr> getAxes() const { return placement.getAxes(); }
 };
 
-/// What is gathered and reduced at once: a unit, or each parameter by itself.
+/// The unit of gathers and reductions: a unit, or each parameter separately.
 enum class Buckets { unit, parameter };
 
 /// The storages of a module: flat and replicated ones per unit (or per parameter) and set of axes
 /// that split their members in compute, one for each parameter that is stored along a dimension.
-/// Parameters that no step updates stand apart from those that are updated.
+/// Parameters that no step updates have separate storages.
 class StorageLayout {
 public:
   /// Reads placements and updates off `module`. Emits an error and fails for a placement that is
@@ -76,7 +76,7 @@ private:
   Buckets buckets;
   // Storages keep their address.
   std::unique_ptr<std::deque<Storage>> storages = std::make_unique<std::deque<Storage>>();
-  /// In the order of `storages`: true for what no step updates although steps update others.
+  /// In the order of `storages`: true if no step updates it although steps update others.
   std::deque<bool> standApart;
   DenseMap<StringAttr, std::pair<Storage *, unsigned>> places;
 };

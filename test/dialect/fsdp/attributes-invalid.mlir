@@ -46,32 +46,32 @@ fsdp.mesh @mesh <["a"=1, "b"=1, "c"=1, "d"=1, "e"=1, "f"=1, "g"=1, "h"=1, "i"=1]
 
 // Mesh C3: an axis is there as a whole or in all of its parts.
 
-// expected-error @below {{mesh axis 'a:(1)2' has size 4, expected 2 as its name says}}
+// expected-error @below {{mesh axis 'a:(1)2' has size 4, expected 2 as in its name}}
 fsdp.mesh @mesh <["a:(1)2"=4]>
 
 // -----
 
-// expected-error @below {{mesh axis 'a:(2)2' begins behind 2 positions, expected 1: the parts of an axis are listed major to minor, without a gap}}
+// expected-error @below {{mesh axis 'a:(2)2' begins after 2 positions, expected 1: the parts of an axis are listed major to minor, without a gap}}
 fsdp.mesh @mesh <["a:(2)2"=2]>
 
 // -----
 
-// expected-error @below {{mesh axis 'a:(4)2' begins behind 4 positions, expected 2}}
+// expected-error @below {{mesh axis 'a:(4)2' begins after 4 positions, expected 2}}
 fsdp.mesh @mesh <["a:(1)2"=2, "a:(4)2"=2]>
 
 // -----
 
-// expected-error @below {{mesh axis 'a:(2)2' begins behind 2 positions, expected 4}}
+// expected-error @below {{mesh axis 'a:(2)2' begins after 2 positions, expected 4}}
 fsdp.mesh @mesh <["a:(1)4"=4, "a:(2)2"=2]>
 
 // -----
 
-// expected-error @below {{mesh axis 'a:(2)2' is apart from the other parts of 'a'; list the parts of an axis one after the other, major to minor}}
+// expected-error @below {{mesh axis 'a:(2)2' is separated from the other parts of 'a'; list the parts of an axis one after the other, major to minor}}
 fsdp.mesh @mesh <["a:(1)2"=2, "b"=2, "a:(2)2"=2]>
 
 // -----
 
-// expected-error @below {{mesh has axis 'a' as a whole and in parts; give it one of both}}
+// expected-error @below {{mesh has axis 'a' both whole and in parts; use one of them}}
 fsdp.mesh @mesh <["a"=4, "a:(1)2"=2]>
 
 // -----
@@ -140,7 +140,7 @@ fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicate
 
 // -----
 
-// expected-error @below {{a 'flat' placement needs at least one axis; say replicated for none}}
+// expected-error @below {{a 'flat' placement needs at least one axis; use replicated for none}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over [], gather = f32, reduce = f32, reshard = always>
 
 // -----
@@ -167,12 +167,12 @@ fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicate
 
 // Placement C1: parameter and gradient are replicated or stored as the state is.
 
-// expected-error @below {{the gradient is stored as #fsdp.layout<flat over ["data"]>, expected replicated or #fsdp.layout<flat over ["fsdp"]> as the state}}
+// expected-error @below {{the gradient is stored as #fsdp.layout<flat over ["data"]>, expected replicated or #fsdp.layout<flat over ["fsdp"]> as for the state}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <parameter replicated, gradient flat over ["data"], state flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
 
 // -----
 
-// expected-error @below {{the parameter is stored as #fsdp.layout<flat over ["fsdp"]>, expected replicated or #fsdp.layout<replicated> as the state}}
+// expected-error @below {{the parameter is stored as #fsdp.layout<flat over ["fsdp"]>, expected replicated or #fsdp.layout<replicated> as for the state}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <parameter flat over ["fsdp"], gradient replicated, state replicated, gather = f32, reduce = f32, reshard = always>
 
 // -----
@@ -186,7 +186,7 @@ fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <parameter
 
 // Placement C4: some, not all, of the first axes.
 
-// expected-error @below {{reshard keeps the part over ["fsdp"] of a parameter that is #fsdp.layout<flat over ["node", "fsdp"]>, expected some, not all, of the first axes of a flat one}}
+// expected-error @below {{reshard keeps the part over ["fsdp"] of a parameter that is #fsdp.layout<flat over ["node", "fsdp"]>, expected some but not all of the leading axes of a flat one}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["node", "fsdp"], gather = f32, reduce = f32, reshard = axes ["fsdp"]>
 
 // -----
@@ -201,19 +201,19 @@ fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <dimension
 
 // -----
 
-// expected-error @below {{reshard = axes has 0 axes, expected at least one; say never for none}}
+// expected-error @below {{reshard = axes has 0 axes, expected at least one; use never for none}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = axes []>
 
 // -----
 
 // Placement C5: compute is no partial sum, and no axis is used twice.
 
-// expected-error @below {{a parameter is no partial sum: got compute = #fsdp.sharding<@mesh, [{}], unreduced = {"data"}>, expected a sharding without 'unreduced'}}
+// expected-error @below {{a parameter cannot be a partial sum: got compute = #fsdp.sharding<@mesh, [{}], unreduced = {"data"}>, expected a sharding without 'unreduced'}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicated, gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{}], unreduced = {"data"}>>
 
 // -----
 
-// expected-error @below {{axis "fsdp" splits the parameter in compute and where it is stored; use it for one of them}}
+// expected-error @below {{axis "fsdp" splits the parameter both in compute and in storage; use it for one of them}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"fsdp"}]>>
 
 // -----
@@ -280,7 +280,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1, beta2 = 0.9> {
 
 // -----
 
-// expected-error @below {{optimizer constant 'lr' is 1.000000e-46, which is 0 in f32; expected 0 or a number that f32 has}}
+// expected-error @below {{optimizer constant 'lr' is 1.000000e-46, which is 0 in f32; expected 0 or a number that f32 can represent}}
 fsdp.step @train train optimizer <sgd, lr = 1.0e-46> {
 }
 
@@ -291,5 +291,5 @@ fsdp.param @w : tensor<3xf32> unit "w" init <constant, 1.0e39>
 
 // -----
 
-// expected-error @below {{initial value is 1.000000e-46, which is 0 in f32; expected 0 or a number that f32 has}}
+// expected-error @below {{initial value is 1.000000e-46, which is 0 in f32; expected 0 or a number that f32 can represent}}
 fsdp.param @w : tensor<3xf32> unit "w" init <normal, 1.0e-46>

@@ -4,7 +4,7 @@
 
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
-  // expected-error @below {{stands in a step of kind 'evaluate', which has no backward, expected 'train'; put its body in its place}}
+  // expected-error @below {{is in a step of kind 'evaluate', which has no backward, expected 'train'; replace it by its body}}
   %y = fsdp.checkpoint full : tensor<8xf32> {
     %t = math.tanh %x : tensor<8xf32>
     fsdp.yield %t : tensor<8xf32>
@@ -15,7 +15,7 @@ fsdp.step @evaluate evaluate {
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   fsdp.checkpoint full {
-    // expected-error @below {{stands inside 'fsdp.checkpoint', whose body is computed twice; put it outside}}
+    // expected-error @below {{is nested inside 'fsdp.checkpoint', whose body is computed twice; move it outside}}
     fsdp.checkpoint selective {
     }
   }
@@ -37,7 +37,7 @@ fsdp.program @all role {} {
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %x = fsdp.checkpoint full : tensor<8xf32> {
-    // expected-error @below {{takes a batch inside 'fsdp.checkpoint', whose body is computed twice; put it outside}}
+    // expected-error @below {{reads a batch inside 'fsdp.checkpoint', whose body is computed twice; move it outside}}
     %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
     fsdp.yield %x : tensor<8xf32>
   }
@@ -48,7 +48,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %sum = arith.constant dense<1.0> : tensor<f64>
   fsdp.checkpoint full {
-    // expected-error @below {{'fsdp.metric' op writes inside 'fsdp.checkpoint', whose body is computed twice; put it outside}}
+    // expected-error @below {{'fsdp.metric' op writes inside 'fsdp.checkpoint', whose body is computed twice; move it outside}}
     fsdp.metric "m" %sum over %sum
   }
 }
@@ -57,7 +57,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   fsdp.checkpoint full {
-    // expected-error @below {{has effects that are not known inside 'fsdp.checkpoint', whose body is computed twice; put it outside}}
+    // expected-error @below {{has unknown effects inside 'fsdp.checkpoint', whose body is computed twice; move it outside}}
     "other.op"() : () -> ()
   }
 }
@@ -68,7 +68,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
-  // expected-error @below {{has results 'tensor<4xf32>', expected 'tensor<8xf32>', which it yields}}
+  // expected-error @below {{has results 'tensor<4xf32>', expected 'tensor<8xf32>', the types it yields}}
   %y = fsdp.checkpoint full : tensor<4xf32> {
     fsdp.yield %x : tensor<8xf32>
   }

@@ -94,7 +94,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3x6x5xf32>
-    // expected-error @below {{makes 'tensor<10x2x4xf32>' of 'tensor<3x6x5xf32>', expected 'tensor<10x2x5xf32>'}}
+    // expected-error @below {{produces 'tensor<10x2x4xf32>' from 'tensor<3x6x5xf32>', expected 'tensor<10x2x5xf32>'}}
     %m = fsdp.all_to_all %c split 1 concat 0 over ["fsdp"] : tensor<3x6x5xf32> -> tensor<10x2x4xf32>
   }
 }
@@ -107,7 +107,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3x6xf32>
-    // expected-error @below {{makes 'tensor<10x3xf32>' of 'tensor<3x6xf32>', expected 'tensor<10x2xf32>'}}
+    // expected-error @below {{produces 'tensor<10x3xf32>' from 'tensor<3x6xf32>', expected 'tensor<10x2xf32>'}}
     %m = fsdp.all_to_all %c split 1 concat 0 over ["fsdp"] : tensor<3x6xf32> -> tensor<10x3xf32>
   }
 }
@@ -120,7 +120,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<4x6xf32>
-    // expected-error @below {{has 4 elements along dimension 0, which are to be 10 over 4 ranks, expected 3}}
+    // expected-error @below {{has 4 elements along dimension 0, expected 3 (10 over 4 ranks)}}
     %m = fsdp.all_to_all %c split 1 concat 0 over ["fsdp"] : tensor<4x6xf32> -> tensor<10x2xf32>
   }
 }
@@ -133,7 +133,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<4x6xf32>
-    // expected-error @below {{makes 'tensor<3x2xf32>' of 'tensor<4x6xf32>', expected 'tensor<3x6xf32>'}}
+    // expected-error @below {{produces 'tensor<3x2xf32>' from 'tensor<4x6xf32>', expected 'tensor<3x6xf32>'}}
     %m = fsdp.all_to_all %c split 0 concat 0 over ["fsdp"] : tensor<4x6xf32> -> tensor<3x2xf32>
   }
 }
@@ -146,7 +146,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3xf32>
-    // expected-error @below {{has 2 sources, expected one for each of 4 ranks; -1 stands for none}}
+    // expected-error @below {{has 2 sources, expected one for each of 4 ranks; -1 means none}}
     %m = fsdp.collective_permute %c from [1, 0] over ["fsdp"] : tensor<3xf32>
   }
 }
@@ -159,7 +159,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3xf32>
-    // expected-error @below {{takes from rank 4, expected -1 or a rank below 4}}
+    // expected-error @below {{receives from rank 4, expected -1 or a rank below 4}}
     %m = fsdp.collective_permute %c from [1, 0, 4, 2] over ["fsdp"] : tensor<3xf32>
   }
 }
@@ -172,7 +172,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3xf32>
-    // expected-error @below {{takes from rank 1 twice, expected each rank once at most; use 'fsdp.broadcast'}}
+    // expected-error @below {{receives from rank 1 twice, expected each rank at most once; use 'fsdp.broadcast'}}
     %m = fsdp.collective_permute %c from [1, -1, -1, 1] over ["fsdp"] : tensor<3xf32>
   }
 }
@@ -185,7 +185,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3xf32>
-    // expected-error @below {{takes from rank 4, expected a rank below 4}}
+    // expected-error @below {{receives from rank 4, expected a rank below 4}}
     %m = fsdp.broadcast %c from 4 over ["fsdp"] : tensor<3xf32>
   }
 }

@@ -87,7 +87,7 @@ module attributes {fsdp.phase = "lokal"} {
 fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
     %b = builtin.unrealized_conversion_cast to !fsdp.buffer<tensor<4xf32>>
-    // expected-error @below {{uses what is no 'fsdp.buffer' and no 'fsdp.subview'}}
+    // expected-error @below {{buffer operand must be an 'fsdp.buffer' or an 'fsdp.subview'}}
     %t = fsdp.launch "l" on "compute" ins(%b : !fsdp.buffer<tensor<4xf32>>) {
     ^bb0(%x: tensor<4xf32>):
       fsdp.yield
@@ -100,7 +100,7 @@ fsdp.program @all role {} {
 fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
     %b = builtin.unrealized_conversion_cast to !fsdp.buffer<tensor<4xf32>>
-    // expected-error @below {{is part of what is no 'fsdp.buffer' and no 'fsdp.subview'}}
+    // expected-error @below {{operand must be an 'fsdp.buffer' or an 'fsdp.subview'}}
     %v = fsdp.subview %b at 0 : !fsdp.buffer<tensor<4xf32>> -> !fsdp.buffer<tensor<2xf32>>
   }
 }
@@ -110,7 +110,7 @@ fsdp.program @all role {} {
 fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
     %d = builtin.unrealized_conversion_cast to !fsdp.timepoint
-    // expected-error @below {{waits for what is no 'fsdp.launch'}}
+    // expected-error @below {{'wait' operand must be an 'fsdp.launch' or an 'fsdp.event'}}
     %t = fsdp.launch "l" on "compute" wait(%d) {
     }
   }

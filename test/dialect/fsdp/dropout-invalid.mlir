@@ -69,7 +69,7 @@ func.func @unknown(%x: tensor<2xf32>) {
 
 fsdp.mesh @mesh <["fsdp"=4]>
 func.func @twice(%x: tensor<2x2xf32>) {
-  // expected-error @below {{is split over axis 'fsdp' twice; name it for one dimension}}
+  // expected-error @below {{is split over axis 'fsdp' twice; use it for one dimension}}
   %0 = fsdp.dropout %x rate 0.1 name "d" part_of [8, 8] over [["fsdp"], ["fsdp"]] : tensor<2x2xf32>
   return
 }

@@ -40,6 +40,27 @@ fsdp.step @eval evaluate {
 
 // -----
 
+// input C4: microbatches are at least 1 and given with shard_of.
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @all role {} {
+  fsdp.segment @train train next [@train] {
+    // expected-error @below {{is one of 2 microbatches, expected at least 1, with 'shard_of'}}
+    %x = fsdp.input "x" sample_dim 0 microbatches 2 : tensor<3x64xf32>
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @all role {} {
+  fsdp.segment @train train next [@train] {
+    // expected-error @below {{is one of 0 microbatches, expected at least 1, with 'shard_of'}}
+    %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] microbatches 0 : tensor<3x64xf32>
+  }
+}
+
+// -----
+
 // input C2: the sample dimension exists.
 
 fsdp.step @eval evaluate {
@@ -173,7 +194,7 @@ fsdp.step @eval evaluate {
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.step @eval evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
-  // expected-error @below {{has priority 1 for dimension 1, which is closed without axes; leave it 0}}
+  // expected-error @below {{has priority 1 for dimension 1, a closed dimension without axes; use 0}}
   %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {}]> priorities [0, 1] : tensor<8x4xf32>
 }
 
@@ -220,7 +241,7 @@ fsdp.step @eval evaluate {
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.step @eval evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
-  // expected-error @below {{has an open dimension; close it, by leaving '?' out}}
+  // expected-error @below {{has an open dimension; leave '?' out to close it}}
   %y = fsdp.reshard %x <@mesh, [{"fsdp"}, {?}]> : tensor<8x4xf32>
 }
 
@@ -258,7 +279,7 @@ fsdp.step @eval evaluate {
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.step @eval evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
-  // expected-error @below {{names 'fsdp:(1)3', 3 positions behind the first 1 of axis 'fsdp' of size 4; expected numbers whose product divides that size}}
+  // expected-error @below {{names 'fsdp:(1)3', 3 positions after the first 1 of axis 'fsdp' of size 4; expected numbers whose product divides that size}}
   %y = fsdp.constraint %x <@mesh, [{"fsdp:(1)3"}, {}]> : tensor<8x4xf32>
 }
 
@@ -267,7 +288,7 @@ fsdp.step @eval evaluate {
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.step @eval evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
-  // expected-error @below {{names 'fsdp:(2)4', 4 positions behind the first 2 of axis 'fsdp' of size 4}}
+  // expected-error @below {{names 'fsdp:(2)4', 4 positions after the first 2 of axis 'fsdp' of size 4}}
   %y = fsdp.constraint %x <@mesh, [{"fsdp:(2)4"}, {}]> : tensor<8x4xf32>
 }
 

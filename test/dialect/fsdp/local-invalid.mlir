@@ -269,7 +269,7 @@ fsdp.program @p role {} {
     %g = arith.constant dense<1.0> : tensor<4xf32>
     %r = arith.constant dense<1.0> : tensor<f32>
     %ok = arith.constant dense<true> : tensor<i1>
-    // expected-error @below {{needs gradient, states and results of the parameter's type 'tensor<8xf32>'}}
+    // expected-error @below {{requires gradient, states and results of the parameter's type 'tensor<8xf32>'}}
     %n = "fsdp.optimizer_step"(%p, %g, %r, %r, %ok) {optimizer = #fsdp.optimizer<sgd, lr = 0.1>, storage = @u} : (tensor<8xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> tensor<8xf32>
   }
 }
@@ -294,7 +294,7 @@ fsdp.program @p role {} {
 
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{names 'sum', which is no 'fsdp.carried'}}
+    // expected-error @below {{names 'sum', expected an 'fsdp.carried'}}
     %sum = fsdp.carry_load @sum : tensor<8xf32>
   }
 }

@@ -48,6 +48,6 @@ module attributes {fsdp.model_config = {file = "config.json", entries = [{names 
 
 // -----
 
-// expected-error@below {{of 'config.json': expected a text as 'names'}}
+// expected-error@below {{of 'config.json': expected a string for 'names'}}
 module attributes {fsdp.model_config = {file = "config.json", entries = [{names = 1, value = "1"}]}} {
 }

@@ -2,7 +2,7 @@
 
 // param C2: the file shape is a view of the type.
 
-// expected-error @below {{'file_shape' has 12 elements, expected 24 as the type has}}
+// expected-error @below {{'file_shape' has 12 elements, expected 24 as in the type}}
 fsdp.param @w : tensor<2x3x4xf32> unit "u" init <constant, 0.0> file_shape [2, 6]
 
 // -----
@@ -56,13 +56,13 @@ fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over
 // param C7: compute is a sharding of the type, over the mesh.
 
 fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
-// expected-error @below {{placement computes on mesh 'other', expected 'mesh', the module's}}
+// expected-error @below {{placement computes on mesh 'other', expected 'mesh', the mesh of the module}}
 fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@other, [{}]>>
 
 // -----
 
 fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
-// expected-error @below {{placement splits 2 dimensions in compute, expected 1 as the type has}}
+// expected-error @below {{placement splits 2 dimensions in compute, expected 1 as in the type}}
 fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{}, {}]>>
 
 // -----
@@ -90,7 +90,7 @@ fsdp.step @eval evaluate optimizer <sgd, lr = 0.1> {
 // What marks deferred updates.
 
 fsdp.program @p role {} {
-  // expected-error @below {{has 'fsdp.drain' unit, expected it without a value on an 'fsdp.segment' of kind 'train'}}
+  // expected-error @below {{has 'fsdp.drain' unit, expected a unit attribute on an 'fsdp.segment' of kind 'train'}}
   fsdp.segment @s evaluate next [@s] attributes {fsdp.drain} {
   }
 }
@@ -99,14 +99,14 @@ fsdp.program @p role {} {
 
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{has 'fsdp.deferred' unit, expected it without a value on an 'fsdp.optimizer_step'}}
+    // expected-error @below {{has 'fsdp.deferred' unit, expected a unit attribute on an 'fsdp.optimizer_step'}}
     %b = fsdp.buffer "b" {fsdp.deferred} : !fsdp.buffer<tensor<8xf32>>
   }
 }
 
 // -----
 
-// expected-error @below {{has 'fsdp.zeroed' 1 : i64, expected it without a value on an 'fsdp.carried' or a persistent 'fsdp.buffer'}}
+// expected-error @below {{has 'fsdp.zeroed' 1 : i64, expected a unit attribute on an 'fsdp.carried' or a persistent 'fsdp.buffer'}}
 fsdp.carried @c : tensor<f32> {fsdp.zeroed = 1}
 
 // -----
@@ -116,7 +116,7 @@ fsdp.carried @c : tensor<f32> {fsdp.zeroed = 1}
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<4x3xf32> unit "u" init <constant, 0.0>
 fsdp.param @b : tensor<3xf32> unit "u" init <constant, 0.0>
-// expected-error @below {{has member 'b' at 11, expected at least 12 (the end of the member before)}}
+// expected-error @below {{has member 'b' at 11, expected at least 12 (the end of the previous member)}}
 fsdp.storage @u : tensor<8xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>, #fsdp.member<@b at 11>]
 
 // -----
@@ -130,7 +130,7 @@ fsdp.storage @u : tensor<5xf32> flat over ["fsdp"] states [] members [#fsdp.memb
 
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<4x3xf32> unit "u" init <constant, 0.0>
-// expected-error @below {{that is 'flat' has a shard of rank 2, expected 1}}
+// expected-error @below {{of kind 'flat' has a shard of rank 2, expected 1}}
 fsdp.storage @u : tensor<2x3xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
 
 // -----
@@ -160,19 +160,19 @@ fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [#fsdp.memb
 // param C10: the padded shape is part of the placement, holds the type and more, and fits a tensor.
 
 fsdp.mesh @mesh <["fsdp"=2]>
-// expected-error @below {{has 'padded' but no placement, which it is a part of}}
+// expected-error @below {{has 'padded' but no placement; 'padded' requires one}}
 fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0> padded [8, 3]
 
 // -----
 
 fsdp.mesh @mesh <["fsdp"=2]>
-// expected-error @below {{has 'padded' [8, 2], expected sizes of at least those of 'tensor<5x3xf32>' and one that is more}}
+// expected-error @below {{has 'padded' [8, 2], expected at least the sizes of 'tensor<5x3xf32>', one of them larger}}
 fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always> padded [8, 2]
 
 // -----
 
 fsdp.mesh @mesh <["fsdp"=2]>
-// expected-error @below {{has 'padded' [5, 3], expected sizes of at least those of 'tensor<5x3xf32>' and one that is more}}
+// expected-error @below {{has 'padded' [5, 3], expected at least the sizes of 'tensor<5x3xf32>', one of them larger}}
 fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always> padded [5, 3]
 
 // -----
@@ -186,7 +186,7 @@ fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0> placement <flat ov
 // storage C2: a split along a dimension has one member and its ceil-divided shape.
 
 fsdp.mesh @mesh <["fsdp"=2]>
-// expected-error @below {{split along a dimension has 0 members, expected 1}}
+// expected-error @below {{is split along a dimension and has 0 members, expected 1}}
 fsdp.storage @u : tensor<8xf32> dimension dim 0 over ["fsdp"] states [] members []
 
 // -----
@@ -209,27 +209,27 @@ fsdp.storage @u : tensor<2x3xf32> dimension dim 0 over ["fsdp"] states [] member
 
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<4x3xf32> unit "u" init <constant, 0.0>
-// expected-error @below {{has copy 'tensor<16xf32>', expected 'tensor<12xf32>' or the same of a narrower float type}}
+// expected-error @below {{has copy 'tensor<16xf32>', expected 'tensor<12xf32>' or that shape in a narrower float type}}
 fsdp.storage @s : tensor<8xf32> flat over ["fsdp"] copy tensor<16xf32> states [] members [#fsdp.member<@w at 0>]
 
 // -----
 
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<4x3xf32> unit "u" init <constant, 0.0>
-// expected-error @below {{has copy 'tensor<4x3xf64>', expected 'tensor<4x3xf32>' or the same of a narrower float type}}
+// expected-error @below {{has copy 'tensor<4x3xf64>', expected 'tensor<4x3xf32>' or that shape in a narrower float type}}
 fsdp.storage @s : tensor<2x3xf32> dimension dim 0 over ["fsdp"] copy tensor<4x3xf64> states [] members [#fsdp.member<@w at 0>]
 
 // -----
 
 fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0>
-// expected-error @below {{that is replicated has a copy, expected none}}
+// expected-error @below {{is replicated but has a copy, expected none}}
 fsdp.storage @s : tensor<12xf32> replicated over [] copy tensor<12xf32> states [] members [#fsdp.member<@w at 0>]
 
 // -----
 
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0>
-// expected-error @below {{has a state called 'copy' beside its copy; rename the state}}
+// expected-error @below {{has a copy and a state 'copy'; rename the state}}
 fsdp.storage @s : tensor<8xf32> flat over ["fsdp"] copy tensor<12xf32> states ["copy"] members [#fsdp.member<@w at 0>]
 
 // -----
@@ -238,7 +238,7 @@ fsdp.storage @s : tensor<8xf32> flat over ["fsdp"] copy tensor<12xf32> states ["
 
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
-// expected-error @below {{that is replicated is split over 2 ranks, expected none}}
+// expected-error @below {{is replicated but split over 2 ranks, expected none}}
 fsdp.storage @u : tensor<8xf32> replicated over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
 
 // -----
@@ -262,7 +262,7 @@ fsdp.program @p role {pipeline = 2 : i64} {
 // program C2: each rank has one role.
 
 fsdp.mesh @mesh <["pipeline"=2]>
-// expected-error @below {{and its siblings cover 1 ranks, expected 2}}
+// expected-error @below {{and the other programs cover 1 ranks, expected 2}}
 fsdp.program @p role {pipeline = 0 : i64} {
 }
 
@@ -281,7 +281,7 @@ fsdp.program @q role {} {
 // segment C1: `next` names segments of the program.
 
 fsdp.program @p role {} {
-  // expected-error @below {{has no next segment; name itself to repeat}}
+  // expected-error @below {{has no next segment; name the segment itself to repeat it}}
   fsdp.segment @s train next [] {
   }
 }
@@ -330,7 +330,7 @@ fsdp.storage @u : tensor<16xf32> flat over ["fsdp"] states [] members [#fsdp.mem
 
 fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
 fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"tensor"}]>>
-// expected-error @below {{is over axis "tensor", over which its member 'a' is split in compute}}
+// expected-error @below {{is stored over axis "tensor", which splits its member 'a' in compute}}
 fsdp.storage @u : tensor<16xf32> flat over ["tensor"] states [] members [#fsdp.member<@a at 0>]
 
 // -----
@@ -344,13 +344,13 @@ fsdp.param @w : tensor<4x4xf32> unit "u" init <constant, 0.0> split [["tensor:(1
 // -----
 
 fsdp.mesh @mesh <["fsdp"=2, "tensor"=4]>
-// expected-error @below {{'split' names 'tensor:(1)8', 8 positions behind the first 1 of axis 'tensor' of size 4}}
+// expected-error @below {{'split' names 'tensor:(1)8', 8 positions after the first 1 of axis 'tensor' of size 4}}
 fsdp.param @w : tensor<4x4xf32> unit "u" init <constant, 0.0> split [["tensor:(1)8"], []]
 
 // -----
 
 fsdp.mesh @mesh <["fsdp"=2, "tensor"=4]>
-// expected-error @below {{'split' names "tensor(1)2", expected axes as "tensor" or parts of axes as "tensor:(1)2"}}
+// expected-error @below {{'split' names "tensor(1)2", expected axes such as "tensor" or parts such as "tensor:(1)2"}}
 fsdp.param @w : tensor<4x4xf32> unit "u" init <constant, 0.0> split [["tensor(1)2"], []]
 
 // -----
@@ -364,5 +364,5 @@ fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0> placement <flat over
 // -----
 
 fsdp.mesh @mesh <["fsdp"=4]>
-// expected-error @below {{axis "fsdp:(1)2" splits the parameter in compute and where it is stored; use it for one of them}}
+// expected-error @below {{axis "fsdp:(1)2" splits the parameter both in compute and in storage; use it for one of them}}
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"fsdp:(1)2"}]>>

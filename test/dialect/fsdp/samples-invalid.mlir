@@ -57,7 +57,7 @@ fsdp.step @evaluate evaluate {
 fsdp.step @evaluate evaluate {
   %n = fsdp.sample_count of 8
   %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
-  // expected-error @below {{has 3 elements a sample along a dimension of 8, expected a divisor of it}}
+  // expected-error @below {{has 3 elements per sample along a dimension of 8, expected a divisor of its size}}
   %m = fsdp.mask_samples %x, %n dim 0 rows 3 fill 0.0 : tensor<8xf32>
 }
 

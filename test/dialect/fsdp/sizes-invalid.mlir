@@ -79,7 +79,7 @@ fsdp.storage @u : tensor<4xf32> replicated over [] states [] members [#fsdp.memb
 
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0>
-// expected-error @below {{split along a dimension has its member at 1, expected 0}}
+// expected-error @below {{is split along a dimension and has its member at 1, expected 0}}
 fsdp.storage @u : tensor<2xf32> dimension dim 0 over ["fsdp"] states [] members [#fsdp.member<@w at 1>]
 
 // -----
@@ -151,7 +151,7 @@ fsdp.program @all role {} {
     %c = arith.constant dense<1.0> : tensor<8xf32>
     %f = nn.fused %c : (tensor<8xf32>) -> tensor<8xf32> {
     ^bb0(%x: tensor<8xf32>):
-      // expected-error @below {{needs other ranks and cannot be in 'nn.fused', which is one kernel; place it before or behind}}
+      // expected-error @below {{communicates between ranks and cannot be in 'nn.fused', which is one kernel; move it before or after}}
       %s = fsdp.all_reduce sum %x over ["fsdp"] : tensor<8xf32>
       nn.yield %s : tensor<8xf32>
     }
@@ -166,7 +166,7 @@ fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
     %c = arith.constant dense<1.0> : tensor<8xf32>
-    // expected-error @below {{runs over no axes, expected at least one; use its operand as it is}}
+    // expected-error @below {{runs over no axes, expected at least one; use its operand instead}}
     %s = fsdp.all_reduce sum %c over [] : tensor<8xf32>
   }
 }

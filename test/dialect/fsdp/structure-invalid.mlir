@@ -38,12 +38,12 @@ module attributes {test.structure = #fsdp.structure<forward stage 0>} {}
 
 // structure C4: what is recomputed.
 
-// expected-error @below {{what is recomputed is part of forward, expected backward}}
+// expected-error @below {{a recomputed op is part of forward, expected backward}}
 module attributes {test.structure = #fsdp.structure<"h.0" recomputed>} {}
 
 // -----
 
-// expected-error @below {{what is recomputed is part of update, expected backward}}
+// expected-error @below {{a recomputed op is part of update, expected backward}}
 module attributes {test.structure = #fsdp.structure<"h.0" update recomputed>} {}
 
 // -----

@@ -41,14 +41,14 @@ fsdp.program @p role {} {
 // -----
 
 fsdp.program @p role {} {
-  // expected-error @below {{'b' has 'fsdp.zeroed', but the driver fills it with what it holds}}
+  // expected-error @below {{'b' has 'fsdp.zeroed', but the driver fills it}}
   %b = fsdp.buffer "b" persistent holds @u "parameter" {fsdp.zeroed} : !fsdp.buffer<tensor<8xf32>>
 }
 
 // -----
 
 fsdp.program @p role {} {
-  // expected-error @below {{'b' has 'fsdp.zeroed', but the driver fills it with what it holds}}
+  // expected-error @below {{'b' has 'fsdp.zeroed', but the driver fills it}}
   %b = fsdp.buffer "b" persistent {fsdp.zeroed} : !fsdp.buffer<tensor<16xi64>>
 }
 
@@ -111,7 +111,7 @@ fsdp.program @p role {} {
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
-    // expected-error @below {{has 0 block arguments, expected 1 as it has ins}}
+    // expected-error @below {{has 0 block arguments, expected 1, one for each of its 'ins'}}
     %t = fsdp.launch "l" on "compute" ins(%b : !fsdp.buffer<tensor<8xf32>>) {
       fsdp.yield
     }
@@ -123,7 +123,7 @@ fsdp.program @p role {} {
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
-    // expected-error @below {{has 'tensor<4xf32>' as number 0 of its yielded values, expected 'tensor<8xf32>'}}
+    // expected-error @below {{has 'tensor<4xf32>' as yielded value #0, expected 'tensor<8xf32>'}}
     %t = fsdp.launch "l" on "compute" outs(%b : !fsdp.buffer<tensor<8xf32>>) {
       %c = arith.constant dense<1.0> : tensor<4xf32>
       fsdp.yield %c : tensor<4xf32>
@@ -160,7 +160,7 @@ fsdp.program @p role {} {
       %x = arith.constant dense<1.0> : tensor<8xf32>
       fsdp.yield %x : tensor<8xf32>
     }
-    // expected-error @below {{records what is no 'fsdp.event'}}
+    // expected-error @below {{'records' operand must be an 'fsdp.event'}}
     fsdp.launch "c" on "compute" records(%t) outs(%b : !fsdp.buffer<tensor<8xf32>>) {
       %x = arith.constant dense<1.0> : tensor<8xf32>
       fsdp.yield %x : tensor<8xf32>
@@ -216,7 +216,7 @@ fsdp.program @p role {} {
 // -----
 
 fsdp.program @p role {} {
-  // expected-error @below {{has 2 numbers of times, expected 1 as it has segments}}
+  // expected-error @below {{has 2 repetition counts, expected 1, one for each segment}}
   fsdp.walk @w train [@s] times [1, 2]
   fsdp.segment @s train next [@s] {
   }
@@ -269,7 +269,7 @@ fsdp.program @p role {} {
 // walk C3: kinds.
 
 fsdp.program @p role {} {
-  // expected-error @below {{runs segment 's' of kind 'evaluate', expected kind 'train' as the walk's}}
+  // expected-error @below {{runs segment 's' of kind 'evaluate', expected kind 'train' as in the walk}}
   fsdp.walk @w train [@s] times [1]
   fsdp.segment @s evaluate next [@s] {
   }

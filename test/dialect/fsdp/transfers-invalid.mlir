@@ -16,7 +16,7 @@ fsdp.program @p role {} {
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{runs over no axes, expected at least one; use its operand as it is}}
+    // expected-error @below {{runs over no axes, expected at least one; use its operand instead}}
     %y = fsdp.receive offset 1 over [] : tensor<3xf32>
   }
 }
@@ -29,7 +29,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3xf32>
-    // expected-error @below {{has offset 0, which is the rank itself; use the value as it is}}
+    // expected-error @below {{has offset 0, which is the rank itself; use the value directly}}
     fsdp.send %c offset 0 over ["fsdp"] : tensor<3xf32>
   }
 }
@@ -52,7 +52,7 @@ fsdp.mesh @mesh <["context"=1]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3xf32>
-    // expected-error @below {{has offset 1 over 1 rank, which has nobody to meet, expected axes with at least 2 ranks; remove the op}}
+    // expected-error @below {{has offset 1 over 1 rank, but a transfer over a single rank has no peer, expected axes with at least 2 ranks; remove the op}}
     fsdp.send %c offset 1 over ["context"] : tensor<3xf32>
   }
 }
@@ -62,7 +62,7 @@ fsdp.program @p role {} {
 fsdp.mesh @mesh <["context"=1]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{has offset -1 over 1 rank, which has nobody to meet, expected axes with at least 2 ranks; use zeros, which is what it would receive}}
+    // expected-error @below {{has offset -1 over 1 rank, but a transfer over a single rank has no peer, expected axes with at least 2 ranks; use zeros, the value it would receive}}
     %y = fsdp.receive offset -1 over ["context"] : tensor<3xf32>
   }
 }
@@ -74,7 +74,7 @@ fsdp.program @p role {} {
 fsdp.mesh @mesh <["pipeline"=3, "fsdp"=2]>
 fsdp.program @first role {pipeline = 0 : i64} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{has offset -1, but no rank of program 'first' has a rank there among the 3 of its group; remove the op, or give the offset of a rank that exists}}
+    // expected-error @below {{has offset -1, but no rank of program 'first' has a peer at that offset among the 3 ranks of its group; remove the op, or use the offset of a rank that exists}}
     %y = fsdp.receive offset -1 over ["pipeline"] : tensor<3xf32>
   }
 }
@@ -99,7 +99,7 @@ fsdp.program @first role {pipeline = 0 : i64} {
 fsdp.program @second role {pipeline = 1 : i64} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3xf32>
-    // expected-error @below {{has offset 2, but no rank of program 'second' has a rank there among the 4 of its group}}
+    // expected-error @below {{has offset 2, but no rank of program 'second' has a peer at that offset among the 4 ranks of its group}}
     fsdp.send %c offset 2 over ["pipeline", "fsdp"] : tensor<3xf32>
   }
 }

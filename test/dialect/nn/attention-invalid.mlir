@@ -89,7 +89,7 @@ func.func @attention_c3_k(%q: tensor<2x4x16x8xf32>, %k: tensor<4x16x8xf32>) {
 // -----
 
 func.func @attention_c3_batch(%q: tensor<2x4x16x8xf32>, %k: tensor<3x4x16x8xf32>) {
-  // expected-error @below {{'k' has type 'tensor<3x4x16x8xf32>', expected batch 2 and width 8 as 'q' has}}
+  // expected-error @below {{'k' has type 'tensor<3x4x16x8xf32>', expected batch 2 and width 8 as in 'q'}}
   %0:2 = nn.attention %q, %k, %k scale 0.125 : (tensor<2x4x16x8xf32>, tensor<3x4x16x8xf32>, tensor<3x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
@@ -169,7 +169,7 @@ func.func @attention_c6_none(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x0x8xf32>) 
 // -----
 
 func.func @attention_c7_sums(%q: tensor<2x4x16x8xf32>) {
-  // expected-error @below {{'log_sum_exp' has type 'tensor<2x4x16xf64>', expected element type 'f32' as sums of 'f32' have}}
+  // expected-error @below {{'log_sum_exp' has type 'tensor<2x4x16xf64>', expected element type 'f32' for sums of 'f32'}}
   %0:2 = nn.attention %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf64>)
   return
 }
@@ -177,7 +177,7 @@ func.func @attention_c7_sums(%q: tensor<2x4x16x8xf32>) {
 // -----
 
 func.func @attention_c7_operands(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x16x8xf64>) {
-  // expected-error @below {{has an operand or result of type 'tensor<2x4x16x8xf64>', expected element type 'f32' as the first operand has}}
+  // expected-error @below {{has an operand or result of type 'tensor<2x4x16x8xf64>', expected element type 'f32' as in the first operand}}
   %0:2 = nn.attention %q, %k, %k scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf64>, tensor<2x4x16x8xf64>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
@@ -185,7 +185,7 @@ func.func @attention_c7_operands(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x16x8xf
 // -----
 
 func.func @attention_c7_out(%q: tensor<2x4x16x8xf32>) {
-  // expected-error @below {{has an operand or result of type 'tensor<2x4x16x8xf64>', expected element type 'f32' as the first operand has}}
+  // expected-error @below {{has an operand or result of type 'tensor<2x4x16x8xf64>', expected element type 'f32' as in the first operand}}
   %0:2 = nn.attention %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf64>, tensor<2x4x16xf32>)
   return
 }
@@ -217,7 +217,7 @@ func.func @attention_grad_c8_type(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf3
 // -----
 
 func.func @rope_c1_rank(%x: tensor<8xf32>) {
-  // expected-error @below {{has no positions in dimension 0 of 'tensor<8xf32>', expected a dimension before its last}}
+  // expected-error @below {{takes positions from dimension 0 of 'tensor<8xf32>', expected a dimension before the last}}
   %0 = nn.rope %x dim 0 theta 1.0e+04 : tensor<8xf32>
   return
 }
@@ -225,7 +225,7 @@ func.func @rope_c1_rank(%x: tensor<8xf32>) {
 // -----
 
 func.func @rope_c1_last(%x: tensor<8x6xf32>) {
-  // expected-error @below {{has no positions in dimension 1 of 'tensor<8x6xf32>', expected a dimension before its last}}
+  // expected-error @below {{takes positions from dimension 1 of 'tensor<8x6xf32>', expected a dimension before the last}}
   %0 = nn.rope %x dim 1 theta 1.0e+04 : tensor<8x6xf32>
   return
 }

@@ -17,7 +17,7 @@ func.func @embedding_c2(%table: tensor<256x64xf32>, %ids: tensor<8xi32>) {
 // -----
 
 func.func @embedding_c3(%table: tensor<256x64xf32>, %ids: tensor<8xi32>) {
-  // expected-error @below {{'result' has element type 'bf16', expected 'f32' as the table has}}
+  // expected-error @below {{'result' has element type 'bf16', expected 'f32' as in the table}}
   %0 = nn.embedding %table, %ids : tensor<256x64xf32>, tensor<8xi32> -> tensor<8x64xbf16>
   return
 }
@@ -41,7 +41,7 @@ func.func @embedding_grad_c2(%ids: tensor<9xi32>, %d: tensor<8x64xf32>) {
 // -----
 
 func.func @embedding_grad_c3(%ids: tensor<8xi32>, %d: tensor<8x64xf64>) {
-  // expected-error @below {{'result' has element type 'f32', expected 'f64' as sums of 'd_out' have}}
+  // expected-error @below {{'result' has element type 'f32', expected 'f64' for sums of 'd_out'}}
   %0 = nn.embedding_grad %ids, %d : tensor<8xi32>, tensor<8x64xf64> -> tensor<256x64xf32>
   return
 }

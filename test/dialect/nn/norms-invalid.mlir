@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics
 
 func.func @softmax_c1(%x: tensor<f32>) {
-  // expected-error @below {{'x' has rank 0, expected a last dimension to work along}}
+  // expected-error @below {{'x' has rank 0, expected at least 1}}
   %0 = nn.softmax %x : tensor<f32>
   return
 }
@@ -9,7 +9,7 @@ func.func @softmax_c1(%x: tensor<f32>) {
 // -----
 
 func.func @layer_norm_c1(%x: tensor<f32>, %s: tensor<1xf32>) {
-  // expected-error @below {{'x' has rank 0, expected a last dimension to work along}}
+  // expected-error @below {{'x' has rank 0, expected at least 1}}
   %0:3 = nn.layer_norm %x, %s, %s eps 1.0e-05 : tensor<f32>, tensor<1xf32> -> tensor<f32>
   return
 }
@@ -33,7 +33,7 @@ func.func @layer_norm_c3(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
 // -----
 
 func.func @layer_norm_c4(%x: tensor<8x32xf32>, %s: tensor<32xf64>) {
-  // expected-error @below {{has an operand or result of type 'tensor<32xf64>', expected element type 'f32' as 'x' has}}
+  // expected-error @below {{has an operand or result of type 'tensor<32xf64>', expected element type 'f32' as in 'x'}}
   %0:3 = nn.layer_norm %x, %s, %s eps 1.0e-05 : tensor<8x32xf32>, tensor<32xf64> -> tensor<8xf32>
   return
 }
@@ -73,7 +73,7 @@ func.func @rms_norm_c3(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
 // -----
 
 func.func @rms_norm_c4(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
-  // expected-error @below {{'rstd' has type 'tensor<8xf64>', expected element type 'f32' as sums of 'f32' have}}
+  // expected-error @below {{'rstd' has type 'tensor<8xf64>', expected element type 'f32' for sums of 'f32'}}
   %0:2 = nn.rms_norm %x, %s eps 1.0e-06 : tensor<8x32xf32>, tensor<32xf32> -> tensor<8xf64>
   return
 }
@@ -98,7 +98,7 @@ func.func @rms_norm_grad_c2(%x: tensor<8x32xf32>, %s: tensor<8xf32>) {
 
 // The statistic of 16-bit rows is f32.
 func.func @rms_norm_c4_wide(%x: tensor<8x32xbf16>, %s: tensor<32xbf16>) {
-  // expected-error @below {{'rstd' has type 'tensor<8xbf16>', expected element type 'f32' as sums of 'bf16' have}}
+  // expected-error @below {{'rstd' has type 'tensor<8xbf16>', expected element type 'f32' for sums of 'bf16'}}
   %0:2 = nn.rms_norm %x, %s eps 1.0e-06 : tensor<8x32xbf16>, tensor<32xbf16> -> tensor<8xbf16>
   return
 }

@@ -97,7 +97,7 @@ func.func @rearrange_c3_stranger(%x: tensor<6xf32>) {
 // -----
 
 func.func @rearrange_c3_no_size(%x: tensor<6xf32>) {
-  // expected-error @below {{size of 'a' is "two", expected an i64 that is not negative}}
+  // expected-error @below {{size of 'a' is "two", expected a non-negative i64}}
   %0 = nn.rearrange "(a b) -> (b a)" %x sizes {a = "two"} : tensor<6xf32> -> tensor<6xf32>
   return
 }

@@ -25,7 +25,7 @@ func.func @cross_entropy_c1_lse(%x: tensor<8x10xf32>, %l: tensor<8xi32>) {
 // -----
 
 func.func @cross_entropy_c2(%x: tensor<8x10xf32>, %l: tensor<8xi32>) {
-  // expected-error @below {{'loss' has element type 'f64', expected 'f32' as sums of logits have}}
+  // expected-error @below {{'loss' has element type 'f64', expected 'f32' for sums of logits}}
   %0:2 = nn.cross_entropy %x, %l : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf64>, tensor<8xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @cross_entropy_c2(%x: tensor<8x10xf32>, %l: tensor<8xi32>) {
 // -----
 
 func.func @cross_entropy_c3(%x: tensor<f32>, %l: tensor<i32>) {
-  // expected-error @below {{'logits' has rank 0, expected a last dimension to work along}}
+  // expected-error @below {{'logits' has rank 0, expected at least 1}}
   %0:2 = nn.cross_entropy %x, %l : tensor<f32>, tensor<i32> -> tensor<f32>, tensor<f32>
   return
 }
@@ -49,7 +49,7 @@ func.func @cross_entropy_grad_c1(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %lse: 
 // -----
 
 func.func @cross_entropy_grad_c2(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %lse: tensor<8xf32>, %d: tensor<8xf64>) {
-  // expected-error @below {{'d_loss' has element type 'f64', expected 'f32' as sums of logits have}}
+  // expected-error @below {{'d_loss' has element type 'f64', expected 'f32' for sums of logits}}
   %0 = nn.cross_entropy_grad %x, %l, %lse, %d : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>, tensor<8xf64>
   return
 }
@@ -105,7 +105,7 @@ func.func @partial_cross_entropy_c1_max(%x: tensor<8x10xf32>, %l: tensor<8xi32>,
 // -----
 
 func.func @partial_cross_entropy_c2_max(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>) {
-  // expected-error @below {{'max' has element type 'f64', expected 'f32' as sums of logits have}}
+  // expected-error @below {{'max' has element type 'f64', expected 'f32' for sums of logits}}
   %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf64>, tensor<8xf32>, tensor<8xf32>
   return
 }
@@ -121,7 +121,7 @@ func.func @partial_cross_entropy_c1_sum(%x: tensor<8x10xf32>, %l: tensor<8xi32>,
 // -----
 
 func.func @partial_cross_entropy_c2_sum(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>) {
-  // expected-error @below {{'sum' has element type 'f64', expected 'f32' as sums of logits have}}
+  // expected-error @below {{'sum' has element type 'f64', expected 'f32' for sums of logits}}
   %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf64>, tensor<8xf32>
   return
 }
@@ -137,7 +137,7 @@ func.func @partial_cross_entropy_c1_picked(%x: tensor<8x10xf32>, %l: tensor<8xi3
 // -----
 
 func.func @partial_cross_entropy_c2_picked(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>) {
-  // expected-error @below {{'picked' has element type 'f64', expected 'f32' as sums of logits have}}
+  // expected-error @below {{'picked' has element type 'f64', expected 'f32' for sums of logits}}
   %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>, tensor<8xf64>
   return
 }
@@ -145,7 +145,7 @@ func.func @partial_cross_entropy_c2_picked(%x: tensor<8x10xf32>, %l: tensor<8xi3
 // -----
 
 func.func @partial_cross_entropy_c3(%x: tensor<f32>, %l: tensor<i32>, %n: tensor<i64>) {
-  // expected-error @below {{'logits' has rank 0, expected a last dimension to work along}}
+  // expected-error @below {{'logits' has rank 0, expected at least 1}}
   %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<f32>, tensor<i32> -> tensor<f32>, tensor<f32>, tensor<f32>
   return
 }

@@ -25,7 +25,7 @@ func.func @scan_sum_c1_name(%x: tensor<8x16xf32>) {
 // -----
 
 func.func @scan_sum_c2(%x: tensor<8x16xf32>) {
-  // expected-error @below {{names two dimensions 'b', expected a name for each}}
+  // expected-error @below {{names two dimensions 'b', expected distinct names}}
   %0 = nn.scan_sum "b b" along "b" %x : tensor<8x16xf32>
   return
 }

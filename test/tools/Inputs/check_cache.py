@@ -29,8 +29,8 @@ def refused(change, fault):
     shutil.copytree(FOLDER / "own", cache)
     at = change(cache / "fsdpc")
     status, said = compile_with(cache)
-    expected = (f"fsdpc: error: the cache of the runtime library is not of this user alone: '{at}' {fault}; mend that, or set "
-                f"XDG_CACHE_HOME to a folder of your own\n")
+    expected = (f"fsdpc: error: the cache of the runtime library must belong to this user alone: '{at}' {fault}; correct that, or set "
+                f"XDG_CACHE_HOME to another folder\n")
     assert (status, said) == (1, expected), f"{status}\n{said}\nexpected\n{expected}"
 
 
@@ -70,8 +70,8 @@ for level in (lambda cache: cache, built):
     refused(linked(level), "is a link")
 refused(writable(lambda cache: built(cache) / "toolchain.json", 0o660), "has mode 0660, so that others can write to it")
 # Whoever can rename the folder can put another one in its place, once it has been looked at.
-refused(writable(lambda cache: cache.parent, 0o777), "has mode 0777, so that others can rename what is in it")
-refused(writable(lambda cache: cache.parent, 0o702), "has mode 0702, so that others can rename what is in it")
+refused(writable(lambda cache: cache.parent, 0o777), "has mode 0777, so that others can rename its files")
+refused(writable(lambda cache: cache.parent, 0o702), "has mode 0702, so that others can rename its files")
 (FOLDER / "changed").chmod(0o1777)
 status, said = compile_with(FOLDER / "changed")
 assert "the planted compiler runs" in said, said

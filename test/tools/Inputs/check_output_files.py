@@ -202,7 +202,7 @@ def one_file_is_not_two(compiler):
     for words in (["-o", model], ["-o", compiler.at("hard")], ["-o", compiler.at("soft")],
                   [f"--report={model}"], ["-o", new, f"--report={new}"],
                   ["-o", new, f"--report={compiler.at('soft-folder/new')}"]):
-        compiler.run("--emit=global", *words, model=model, status=2, says=["got one file for", "expected a file of its own"])
+        compiler.run("--emit=global", *words, model=model, status=2, says=["got one file for", "expected a separate file"])
     expect(model.read_bytes() == pathlib.Path(compiler.model).read_bytes(), "the model changed")
     expect(not new.exists(), "an output was written")
     # A folder that is replaced whole takes what stands in it along.

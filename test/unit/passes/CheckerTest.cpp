@@ -77,7 +77,7 @@ TEST(CheckerTest, RefusesToWorkInPlaceWhereTheKernelCannot) {
   launches(problem)[3].inPlace.clear();
   expectFinding(
       problem, Fault::race,
-      "'update' reads and writes bytes [0, 64) of 'shard', but cannot work in place there");
+      "'update' reads and writes bytes [0, 64) of 'shard', but the op cannot work in place");
 }
 
 TEST(CheckerTest, RefusesToWriteTwice) {
@@ -90,10 +90,10 @@ TEST(CheckerTest, RefusesReadsOfWhatNothingWrote) {
   Problem problem = makeRight();
   launches(problem)[1].writes[0].end = 100;
   expectFinding(problem, Fault::unwritten,
-                "'reduce' reads bytes [100, 128) of 'gradient', which nothing has written");
+                "'reduce' reads bytes [100, 128) of 'gradient', which no launch has written");
   launches(problem)[3].writes.push_back({2, 100, 128});
   expectFinding(problem, Fault::unwritten,
-                "'reduce' reads bytes [100, 128) of 'gradient', which 'update' writes only later");
+                "'reduce' reads bytes [100, 128) of 'gradient', which 'update' writes later");
 }
 
 TEST(CheckerTest, RefusesWaitsInACircle) {
@@ -119,7 +119,7 @@ TEST(CheckerTest, RefusesLiveBuffersThatOverlap) {
   expectFinding(problem, Fault::overlap,
                 "'use' reads 'whole' and writes 'gradient', which share bytes [" +
                     std::to_string(at) + ", " + std::to_string(at + 128) +
-                    ") of the arena, but cannot work in place there");
+                    ") of the arena, but the op cannot work in place");
 }
 
 /// Two results on two streams, and a use of the first.
@@ -150,8 +150,8 @@ TEST(CheckerTest, RefusesToReadWhatAnotherBufferHasTakenThePlaceOf) {
   EXPECT_EQ(checkSchedule(problem).size(), 0u);
   problem.roles[0].buffers[1].offset = 0;
   expectFinding(problem, Fault::overlap,
-                "'use' reads bytes [0, 64) of 'a', over which 'second' has written 'b'; move one "
-                "buffer, or read before");
+                "'use' reads bytes [0, 64) of 'a', but 'second' has overwritten them with 'b'; "
+                "move one buffer, or read earlier");
 }
 
 TEST(CheckerTest, RefusesToWriteTwoBuffersInOnePlace) {
@@ -188,7 +188,7 @@ TEST(CheckerTest, RefusesPlacesOutsideTheArena) {
                     std::to_string(problem.roles[0].arena));
   problem.roles[0].buffers[3].offset = 68;
   expectFinding(problem, Fault::outside,
-                "'part' stands at 68 in the arena of role 'all', expected a multiple of 64");
+                "'part' is at 68 in the arena of role 'all', expected a multiple of 64");
   problem.roles[0].buffers[3].offset = -1;
   expectFinding(problem, Fault::outside, "'part' has no offset in the arena of role 'all'");
 }
@@ -201,7 +201,7 @@ TEST(CheckerTest, RefusesCollectivesInNoOrder) {
     for (int &wait : launch.waits)
       wait += wait >= 1;
   expectFinding(problem, Fault::collectives,
-                "'gather' and 'other' meet other ranks on communicator 'gather over [fsdp]' in no "
+                "'gather' and 'other' communicate on communicator 'gather over [fsdp]' in no "
                 "fixed order; let the second wait for the first");
 }
 
@@ -320,7 +320,7 @@ TEST(CheckerTest, RefusesCollectivesInNoOrderOnAnEdge) {
   Problem problem{{{"c", {0}}}, {role}};
   expectFinding(
       problem, Fault::collectives,
-      "'on s' and 'on t' meet other ranks on communicator 'c' in no fixed order; let the "
+      "'on s' and 'on t' communicate on communicator 'c' in no fixed order; let the "
       "second wait for an event that the first, of the run of segment 'a' before, records");
   problem.roles[0].segments[0].joined = true;
   EXPECT_EQ(checkSchedule(problem).size(), 0u);

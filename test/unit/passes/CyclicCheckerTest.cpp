@@ -66,19 +66,18 @@ TEST(CyclicCheckerTest, Accumulation) {
           launchOf(p, "first", "add").reads[0].buffer = 5;
         },
         Fault::unwritten,
-        "'add' reads bytes [0, 64) of 'sum', which nothing has written where the program starts "
+        "'add' reads bytes [0, 64) of 'sum', which no launch has written where the program starts "
         "with "
         "segment 'first'"},
        {"an edge from evaluation to the middle of a step",
         [](Problem &p) { segmentOf(p, "evaluate").next.push_back(1); }, Fault::unwritten,
-        "'add' reads bytes [0, 64) of 'sum', which nothing has written where segment 'middle' "
+        "'add' reads bytes [0, 64) of 'sum', which no launch has written where segment 'middle' "
         "follows "
         "'evaluate'"},
        {"an accumulator on the gathered parameters",
         [](Problem &p) { bufferOf(p, "sum").offset = 192; }, Fault::overlap,
-        "'add' reads bytes [0, 64) of 'sum', over which 'gather' has written 'whole of middle'; "
-        "move "
-        "one buffer, or read before"},
+        "'add' reads bytes [0, 64) of 'sum', but 'gather' has overwritten them with 'whole of "
+        "middle'; move one buffer, or read earlier"},
        {"an update in each microbatch",
         [](Problem &p) { launchOf(p, "middle", "add").updates = "s"; }, Fault::updated,
         "'update' updates storage 's' in the step in which 'add' has updated it; update it once "
@@ -95,7 +94,7 @@ TEST(CyclicCheckerTest, Accumulation) {
        {"a reduction on the communicator of the gathers: the order of the two is open",
         [](Problem &p) { launchOf(p, "middle", "reduce").collective->communicator = 0; },
         Fault::collectives,
-        "'reduce' and 'gather' meet other ranks on communicator 'gather over [fsdp]' in no fixed "
+        "'reduce' and 'gather' communicate on communicator 'gather over [fsdp]' in no fixed "
         "order; "
         "let the second wait for an event that the first, of the run of segment 'middle' before, "
         "records"},
@@ -105,9 +104,8 @@ TEST(CyclicCheckerTest, Accumulation) {
           segmentOf(p, "last").next = {0};
         },
         Fault::segments,
-        "segment 'evaluate' of role 'all' is never reached: no walk begins with it and no segment "
-        "that "
-        "is reached goes on with it"}});
+        "segment 'evaluate' of role 'all' is never reached: no walk begins with it and no reached "
+        "segment has it as 'next'"}});
 }
 
 TEST(CyclicCheckerTest, DeferredUpdate) {
@@ -147,7 +145,7 @@ TEST(CyclicCheckerTest, DeferredUpdate) {
         "'fsdp.advance'"},
        {"the program starts with a gradient that nothing has computed",
         [](Problem &p) { bufferOf(p, "kept").filled = false; }, Fault::unwritten,
-        "'update' reads bytes [0, 64) of 'kept', which nothing has written where the program "
+        "'update' reads bytes [0, 64) of 'kept', which no launch has written where the program "
         "starts "
         "with segment 'step'"}});
 }
@@ -159,7 +157,7 @@ TEST(CyclicCheckerTest, Pipeline) {
         [](Problem &p) { launchOf(p, "steady", "forward", 1).collective->type = "bf16"; },
         Fault::collectives,
         "on communicator 'forward', role 'first' issues 'forward' (permute of 16 f32, 64 bytes) as "
-        "number 0 of segment 'fill', but what meets it is number 0 of segment 'steady': role "
+        "number 0 of segment 'fill', but it is matched with number 0 of segment 'steady': role "
         "'second' "
         "issues 'forward' (permute of 16 bf16, 64 bytes)"},
        {"the second stage does not receive the last one",
@@ -175,7 +173,8 @@ TEST(CyclicCheckerTest, Pipeline) {
         "follows "
         "'fill', but with 2 collectives pending, of which role 'first' issues 'forward' (permute "
         "of 16 "
-        "f32, 64 bytes) where it follows 'steady'; let all roles issue equally many on every path"},
+        "f32, 64 bytes) where it follows 'steady'; let all roles issue the same number on every "
+        "path"},
        {"a join before the second stage has received",
         [](Problem &p) {
           for (int role : {0, 1})

@@ -494,19 +494,19 @@ TEST(Reshard, RefusesWhatIsNoProblem) {
       {[](Problem &p) { p.from.partial = {part(0, 2, 2)}; },
        "the sharding before names axis 0 twice, expected each part of an axis once"},
       {[](Problem &p) { p.to.partial = {part(1, 1, 2)}; },
-       "the sharding after is a partial sum over axis 1, over which the one before is none"},
+       "the target sharding is a partial sum over axis 1, but the source sharding is not"},
       {[](Problem &p) { p.toOrder = {0, 1, 2, 3, 4, 5, 6, 7}; },
-       "the orders of devices are no two orders of 8 devices"},
+       "expected two permutations of 8 devices"},
       {[](Problem &p) {
          p.fromOrder = {0, 1, 2, 3, 4, 5, 6, 7}, p.toOrder = {0, 1, 2, 3, 4, 5, 6, 6};
        },
-       "the orders of devices are no two orders of 8 devices"},
+       "expected two permutations of 8 devices"},
       {[](Problem &p) {
          p.mesh[0].size = 6;
          p.from.dims[0] = {part(0, 1, 2)};
          p.to.dims[0] = {part(0, 1, 3)};
        },
-       "the shardings cut an axis in parts that do not fit together; give sizes that divide one "
+       "the shardings split an axis at positions that do not nest; use sizes that divide one "
        "another"},
       {[](Problem &p) {
          p.mesh = std::vector<Axis>(7, {2});
@@ -516,7 +516,7 @@ TEST(Reshard, RefusesWhatIsNoProblem) {
            p.to.dims[0].insert(p.to.dims[0].begin(), part(axis, 1, 2));
          }
        },
-       "the shardings name 7 parts of axes that move apart, expected 6 at most"},
+       "the shardings name 7 independent parts of axes, expected 6 at most"},
   };
   EXPECT_EQ(validate(right), "");
   for (const auto &wrong : cases) {

@@ -180,24 +180,24 @@ TEST_F(Product, CheckRefuses) {
   EXPECT_EQ(defect([&](Problem &p) { p.values[0].sharding.dims = {{{a}}}; }),
             "value 0 has a sharding of 1 dimensions, expected 2");
   EXPECT_EQ(defect([&](Problem &p) { p.values[0].sharding.dims = {{{{7, 1, 2}}}, {}}; }),
-            "value 0 names an axis or a part that the mesh lacks");
+            "value 0 names an axis or a part that the mesh does not have");
   EXPECT_EQ(defect([&](Problem &p) { p.values[0].sharding.dims = {{{{2, 1, 2}, {2, 2, 2}}}, {}}; }),
-            "value 0 has neighbouring parts of axis 'c', which are one part");
+            "value 0 has adjacent parts of axis 'c', expected them as one part");
   EXPECT_EQ(defect([&](Problem &p) { p.ops[0].factors[0].size = 2; }),
             "op 0 gives dimension 0 of value 0 the size 2, expected 8");
   EXPECT_EQ(defect([&](Problem &p) { p.ops[0].results = {9}; }),
-            "op 0 names a value that is not there");
+            "op 0 names a value that does not exist");
   EXPECT_EQ(defect([&](Problem &p) { p.ops[0].operandDims[0].pop_back(); }),
-            "op 0 has a rule of another rank than value 0");
+            "op 0 has a rule whose rank differs from value 0");
   EXPECT_EQ(defect([&](Problem &p) { p.ops[0].results.clear(); }),
-            "op 0 has as many rules as tensors expected");
+            "op 0 needs one rule for each tensor");
   problem.values[0].sharding.dims = {{{a}, false}, {}};
   Solution solution = propagate(problem);
   solution.shardings[0].dims[0].axes = {};
-  EXPECT_EQ(check(problem, &solution), "dimension 0 of value 0 has lost axes that were given");
+  EXPECT_EQ(check(problem, &solution), "dimension 0 of value 0 has lost user-specified axes");
   solution.shardings[0].dims[0].axes = {a, b};
   EXPECT_EQ(check(problem, &solution),
-            "dimension 0 of value 0 is closed and has more axes than were given");
+            "dimension 0 of value 0 is closed but has more axes than specified");
   solution.shardings.pop_back();
   EXPECT_EQ(check(problem, &solution),
             "the solution has another number of values than the problem");
