@@ -120,7 +120,7 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
   if (target.size() > kMost)
     cannot("create", path,
            "its path has " + std::to_string(target.size()) + " bytes, expected at most " +
-               std::to_string(kMost) + ", as it is written beside its place first");
+               std::to_string(kMost) + ", because a temporary file is written beside it first");
 }
 
 void OutputPath::openStream(const std::string &at, bool fifo) {
@@ -187,7 +187,7 @@ void requireDistinct(const std::vector<NamedFile> &files) {
           files[i].identity == files[j].identity)
         throw Error("got one file for " + files[j].option + " '" + files[j].path + "' and " +
                         files[i].option + " '" + files[i].path +
-                        "', expected a file of its own for each output",
+                        "', expected a separate file for each output",
                     kExitBadCommandLine);
 }
 
@@ -200,7 +200,7 @@ void checkDistinct(const std::vector<NamedFile> &files) {
           S_ISREG(status.st_mode) && identityOf(status) == file.identity)
         throw Error("got " + file.option + " '" + file.path + "', the file that standard " +
                         (number == STDOUT_FILENO ? "output" : "error") +
-                        " goes to, expected a file of its own for each output",
+                        " goes to, expected a separate file for each output",
                     kExitBadCommandLine);
   }
 }

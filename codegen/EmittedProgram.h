@@ -9,27 +9,26 @@
 
 namespace mlir::fsdp {
 
-/// What a program runs on.
+/// The device of a program.
 enum class TargetKind {
   Cpu,  ///< threads and vector loops; train.cpp, kernels.h, kernels.cpp
-  Cuda, ///< one GPU a rank; train.cpp, kernels.h, kernels.cu
+  Cuda, ///< one GPU per rank; train.cpp, kernels.h, kernels.cu
 };
 
 struct EmitOptions {
   TargetKind target = TargetKind::Cpu;
-  /// What the program calls itself in its messages.
+  /// The name of the program in its messages.
   std::string name = "program";
   /// The compiler's memory report, a table that the program prints for `--report`.
   std::string report;
-  /// How its ranks talk unless its command line says otherwise: auto, shm, tcp or mpi on
+  /// The default communicator of its ranks: auto, shm, tcp or mpi on
   /// CPUs; auto, nccl or loopback with CUDA.
   std::string communicator = "auto";
   /// Options of the compiler, for the program to show: "--precision=bf16 --prefetch=2".
   std::string options;
-  /// By what and how the program is compiled, for the records of its runs: a JSON object, or
-  /// nothing.
+  /// The compiler and flags of the program, for the records of its runs: a JSON object, or nothing.
   std::string compilation;
-  /// One file, with the kernels in it; otherwise they stand in files of their own.
+  /// One file, with the kernels in it; otherwise they are in separate files.
   bool singleFile = false;
 };
 

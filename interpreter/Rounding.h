@@ -10,7 +10,7 @@ namespace mlir::fsdp::interpreter {
 /// `value` as a result of float type `type` in `numerics`.
 double roundTo(double value, Type type, Numerics numerics);
 
-/// Rounds results of the float type `type` as the numerics say; leaves other types alone.
+/// Rounds results of the float type `type` as the numerics require; other types do not change.
 struct Rounding {
   Type type;
   Numerics numerics;

@@ -16,10 +16,10 @@ constexpr StringLiteral kDeferredAttrName = "fsdp.deferred", kZeroedAttrName = "
                         kDrainAttrName = "fsdp.drain";
 
 namespace detail {
-/// Structure.cpp: fails unless `attribute`, which is a structure, or names the storage that an op
-/// gathers or reduces, may stand on `op`.
+/// Structure.cpp: fails unless `attribute`, a structure or the name of the storage that an op
+/// gathers or reduces, is allowed on `op`.
 LogicalResult verifyStructure(Operation *op, NamedAttribute attribute);
-/// Deferred.cpp: fails unless `attribute`, one of those above, may stand on `op`.
+/// Deferred.cpp: fails unless `attribute`, one of those above, is allowed on `op`.
 LogicalResult verifyDeferred(Operation *op, NamedAttribute attribute);
 } // namespace detail
 

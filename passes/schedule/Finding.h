@@ -7,7 +7,7 @@
 
 namespace mlir::fsdp::schedule {
 
-/// One of the two things that do not fit together; indices, -1 where there is none.
+/// One end of a conflict; indices, -1 if there is none.
 struct End {
   int role = -1, segment = -1, launch = -1, buffer = -1;
 };

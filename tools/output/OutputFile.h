@@ -23,7 +23,7 @@ public:
   /// Errors: a folder, a socket or a block device; a FIFO that no process reads; a folder around it
   /// that is missing or not writable; a file without permission to write.
   static llvm::Expected<OutputFile> open(const std::string &path);
-  /// As the user wrote it.
+  /// The path as given by the user.
   const std::string &name() const { return path.name(); }
   base::FileIdentity identity() const { return path.identity(); }
 
@@ -33,8 +33,8 @@ public:
   }
 
   /// Writes all of the file. One that is replaced keeps its mode and, where permitted, its owner.
-  /// Where this fails, or SIGHUP, SIGINT or SIGTERM ends the process, a file that was there before
-  /// is as it was and nothing is left beside it. `executable`: who may read it may execute it.
+  /// If this fails, or SIGHUP, SIGINT or SIGTERM ends the process, an existing file is unchanged
+  /// and no temporary file remains. `executable`: who may read it may execute it.
   llvm::Error write(llvm::StringRef content, bool executable = false);
 
 private:

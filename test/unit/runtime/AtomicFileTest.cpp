@@ -272,7 +272,7 @@ TEST_F(AtomicFileTest, TwoNamesOfOneFileAreOneFile) {
     checkDistinct({NamedFile::input("--init", at("hard")), NamedFile::output("--export", output)});
   });
   EXPECT_EQ(message, "got one file for --init '" + at("hard") + "' and --export '" +
-                         at("here/out") + "', expected a file of its own for each output");
+                         at("here/out") + "', expected a separate file for each output");
   EXPECT_EQ(messageOf([&] {
               checkDistinct({NamedFile::input("--data", at("hard")),
                              NamedFile::input("--val-data", at("out"))});
