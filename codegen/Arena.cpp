@@ -21,12 +21,12 @@ LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
     return buffer.getDefiningOp()->emitOpError()
            << "has element type " << span.type.getElementType()
            << ", which the runtime of this target does not support; use f32";
-  std::string name = isState ? "step_state" : names.unique(bufferName(buffer, &symbols));
+  std::string name = isState ? "step_state" : names.unique(bufferName(buffer, &program.symbols));
   std::string shape;
   for (int64_t size : span.type.getShape())
     shape += (shape.empty() ? "" : " x ") + std::to_string(size);
   if (auto subview = buffer.getDefiningOp<SubviewOp>())
-    shape += " of " + commentFor(bufferName(subview.getBuffer(), &symbols));
+    shape += " of " + commentFor(bufferName(subview.getBuffer(), &program.symbols));
   spelling[buffer] = (segment.empty() ? "persistent::" : "arena::") + name;
   types[buffer] = isState ? "StepState" : type;
   outside[buffer] = (segment.empty() ? "" : segment.str() + "::") + spelling[buffer];

@@ -34,7 +34,6 @@ private:
                     std::vector<Declaration> &slices);
 
   const ScheduledProgram &program;
-  SymbolTable symbols{program.module};
   llvm::DenseMap<Value, std::string> spelling, outside, types;
   std::vector<Declaration> persistent;
   std::vector<std::vector<Declaration>> segments;

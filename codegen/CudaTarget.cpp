@@ -173,7 +173,7 @@ std::string CudaTarget::ncclCall(const SpelledLaunch &launch) const {
 std::string CudaTarget::storage(const SpelledLaunch &launch) const {
   LaunchOp op = launch.op;
   auto step = cast<OptimizerStepOp>(onlyOp(op));
-  auto storage = cast<StorageOp>(SymbolTable(program.module).lookup(step.getStorage()));
+  auto storage = program.symbols.lookup<StorageOp>(step.getStorage());
   std::string coordinate = "0";
   if (storage.getKind() != StorageKind::replicated) {
     int index = program.communicatorOver(storage.getAxes());

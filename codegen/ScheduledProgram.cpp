@@ -79,14 +79,6 @@ ArenaSpan ScheduledProgram::spanOf(Value value) const {
   return {static_cast<int64_t>(*buffer.getOffset()), type.getSizeInBytes(), type.getTensor()};
 }
 
-BufferOp ScheduledProgram::shardOf(StorageOp storage, StringRef what) const {
-  for (auto buffer : program.getBody().front().getOps<BufferOp>())
-    if (buffer.getStorageAttr() && buffer.getStorageAttr().getAttr() == storage.getSymNameAttr() &&
-        buffer.getWhat() == what)
-      return buffer;
-  return nullptr;
-}
-
 std::string ScheduledProgram::communicatorName(StringAttr stream, ArrayAttr over) const {
   auto joined = [&](const std::pair<StringAttr, ArrayAttr> &key) {
     std::string name;
@@ -330,16 +322,16 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
     return module.emitError() << "got " << programs.size()
                               << " programs, expected 1; this target runs the same program on "
                                  "every rank";
-  ScheduledProgram result;
-  result.module = module;
+  ScheduledProgram result(module);
   result.program = programs.front();
-  result.mesh = getMesh(module);
   result.storages = llvm::to_vector(module.getOps<StorageOp>());
   if (failed(checkOffsets(result.program)))
     return failure();
   for (auto buffer : result.program.getBody().front().getOps<BufferOp>())
     if (!buffer.getStorage() && buffer.getName() == "step_state")
       result.stepState = buffer;
+    else if (buffer.getStorageAttr() && buffer.getWhat())
+      result.shards.try_emplace({buffer.getStorageAttr().getAttr(), *buffer.getWhat()}, buffer);
   if (!result.stepState)
     return result.program.emitOpError()
            << "has no persistent buffer 'step_state'; run fsdp-schedule";

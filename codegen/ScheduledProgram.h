@@ -54,12 +54,16 @@ struct InputEntry {
 };
 
 struct ScheduledProgram {
+  explicit ScheduledProgram(ModuleOp module)
+      : module(module), symbols(module), mesh(getMesh(module)) {}
+
   /// Reads `module`. Fails with a diagnostic when the module is not in the scheduled phase, has no
   /// offsets yet, or contains unexpected ops.
   static FailureOr<ScheduledProgram> create(ModuleOp module);
 
   // The accessors of ops are not const.
   mutable ModuleOp module;
+  SymbolTable symbols; ///< of the module
   mutable ProgramOp program;
   MeshAttr mesh;
   mutable BufferOp stepState;
@@ -79,11 +83,17 @@ struct ScheduledProgram {
   /// The address of `value` (a buffer or a subview of one).
   ArenaSpan spanOf(Value value) const;
   /// The persistent buffer that holds `what` of `storage`.
-  BufferOp shardOf(StorageOp storage, StringRef what) const;
+  BufferOp shardOf(StorageOp storage, StringRef what) const {
+    return shards.lookup({storage.getSymNameAttr(), what});
+  }
   /// "fsdp_gather", unique among communicators
   std::string communicatorName(StringAttr stream, ArrayAttr over) const;
   /// A communicator over the axes of `storage`, whichever stream it serves.
   int communicatorOver(ArrayAttr axes) const;
+
+private:
+  /// The persistent buffers of storages, by the name of the storage and what they hold of it.
+  llvm::DenseMap<std::pair<StringAttr, StringRef>, BufferOp> shards;
 };
 
 /// The only op of the body of `launch` besides constants and the yield; null if there are several

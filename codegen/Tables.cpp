@@ -107,17 +107,16 @@ static std::string emitSplits(const ScheduledProgram &program, ParamOp param,
 }
 
 static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp storage,
-                                 const SymbolTable &symbols,
                                  const llvm::DenseMap<Operation *, int> &positions, StringRef name,
                                  int64_t &size, Writer &writer) {
   // A table of each member that is split, before the members.
   std::vector<std::string> splits;
   for (auto [index, member] : llvm::enumerate(storage.getMembers().getAsRange<MemberAttr>()))
-    if (auto param = symbols.lookup<ParamOp>(member.getParam().getValue()))
+    if (auto param = program.symbols.lookup<ParamOp>(member.getParam().getValue()))
       splits.push_back(emitSplits(program, param, (name + std::to_string(index)).str(), writer));
   writer.open("constexpr Parameter " + name + "[] =");
   for (auto [index, member] : llvm::enumerate(storage.getMembers().getAsRange<MemberAttr>())) {
-    auto param = symbols.lookup<ParamOp>(member.getParam().getValue());
+    auto param = program.symbols.lookup<ParamOp>(member.getParam().getValue());
     if (!param)
       return storage.emitOpError() << "has the member '" << member.getParam().getValue()
                                    << "', which is not a parameter of the module";
@@ -183,7 +182,6 @@ static void emitConfigEntries(ArrayAttr entries, Writer &writer) {
 static constexpr llvm::StringLiteral extraFiles = "extra_files", configEntries = "config_entries";
 
 LogicalResult mlir::fsdp::emitModelTables(const ScheduledProgram &program, ModelTables &tables) {
-  SymbolTable symbols(program.module);
   llvm::DenseMap<Operation *, int> positions;
   for (ParamOp param : program.module.getOps<ParamOp>())
     positions.try_emplace(param, static_cast<int>(positions.size()));
@@ -191,7 +189,7 @@ LogicalResult mlir::fsdp::emitModelTables(const ScheduledProgram &program, Model
     const std::string &name = program.names.members(storage.getSymNameAttr());
     ModelTable &table = tables[name];
     Writer writer;
-    if (failed(emitMembers(program, storage, symbols, positions, name, table.size, writer)))
+    if (failed(emitMembers(program, storage, positions, name, table.size, writer)))
       return failure();
     table.text = writer.text();
   }

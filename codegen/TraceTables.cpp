@@ -4,6 +4,8 @@
 
 #include "llvm/ADT/MapVector.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mlir::fsdp;
 
@@ -40,7 +42,8 @@ static std::vector<Life> livesOf(const ScheduledProgram &program, const Timeline
             .first->second.last = launch;
       }
   std::vector<Life> lives;
-  llvm::DenseMap<int64_t, size_t> latest; ///< life at each offset
+  // Not a DenseMap: its hashes of multiples of the alignment collide.
+  std::map<int64_t, size_t> latest; ///< life at each offset
   for (const auto &[buffer, life] : touched) {
     auto [at, isNew] = latest.try_emplace(life.offset, lives.size());
     Life *before = isNew ? nullptr : &lives[at->second];

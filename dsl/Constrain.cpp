@@ -42,7 +42,9 @@ static ir::MeshOp meshWith(ModelBuilder &model, ArrayRef<StringAttr> axes) {
     return mesh;
   }
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  return ir::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", attr);
+  mesh = ir::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", attr);
+  model.symbols.insert(mesh);
+  return mesh;
 }
 
 /// The entries of `sharding` for a value of this rank; calls `fail`, which throws, with what is
@@ -138,8 +140,7 @@ Parameter Parameter::split(const std::string &sharding, Where where) const {
       fail("'" + sharding + "' has '?', expected '_' or axes joined by '+'");
     dims.push_back(ir::getAxisArray(&model->context, entry.axes));
   }
-  cast<ir::ParamOp>(model->module->lookupSymbol(label))
-      .setSplitAttr(model->builder.getArrayAttr(dims));
+  cast<ir::ParamOp>(model->symbols.lookup(label)).setSplitAttr(model->builder.getArrayAttr(dims));
   return *this;
 }
 

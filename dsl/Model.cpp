@@ -116,7 +116,7 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
   Builder builder(&model->context);
   RankedTensorType type =
       ModelBuilder::checkedType("parameter '" + label + "'", shape, builder.getF32Type(), where);
-  if (model->module->lookupSymbol(label))
+  if (model->symbols.lookup(label))
     throw ModelError(where, "parameter '" + label + "' is declared twice; give each its own name");
   Parameter parameter;
   parameter.sizes = shape;
@@ -131,6 +131,7 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
       fileShape.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(fileShape),
       ArrayAttr(), ir::PlacementAttr(), isFrozen ? builder.getUnitAttr() : UnitAttr(),
       DenseI64ArrayAttr());
+  model->symbols.insert(op);
   model->check([&] { return mlir::verify(op); }, "parameter '" + ir::shownName(label) + "'", where);
   return parameter;
 }

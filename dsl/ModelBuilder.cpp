@@ -21,10 +21,12 @@ void registerDialects(DialectRegistry &registry) {
 }
 
 ModelBuilder::ModelBuilder(MLIRContext &context, Where where)
-    : context(context), module(ModuleOp::create(UnknownLoc::get(&context))), builder(&context) {
+    : context(context), module(ModuleOp::create(UnknownLoc::get(&context))), symbols(*module),
+      builder(&context) {
   builder.setInsertionPointToEnd(module->getBody());
   step = ir::StepOp::create(builder, location("train", where), "train", ir::StepKind::train,
                             ir::OptimizerAttr());
+  symbols.insert(step);
   step.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(&step.getBody().front());
 }

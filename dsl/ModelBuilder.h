@@ -11,6 +11,7 @@
 #include "dialect/fsdp/Structure.h"
 #include "dsl/Tensor.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace fsdp::dsl {
@@ -58,6 +59,7 @@ public:
 
   mlir::MLIRContext &context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::SymbolTable symbols; ///< of the module
   mlir::fsdp::StepOp step;
   mlir::OpBuilder builder; ///< at the end of the step
 

@@ -132,10 +132,13 @@ LogicalResult GlobalNormOp::verify() {
   if (getParams().size() != getGradients().size())
     return emitOpError() << "has " << getGradients().size() << " gradients, expected "
                          << getParams().size() << " (one for each parameter)";
-  auto module = (*this)->getParentOfType<ModuleOp>();
+  DenseMap<StringAttr, ParamOp> declared;
+  if (auto module = (*this)->getParentOfType<ModuleOp>())
+    for (ParamOp param : module.getOps<ParamOp>())
+      declared[param.getSymNameAttr()] = param;
   for (auto [symbol, gradient] :
        llvm::zip_equal(getParams().getAsRange<FlatSymbolRefAttr>(), getGradients())) {
-    auto param = module ? module.lookupSymbol<ParamOp>(symbol) : ParamOp();
+    ParamOp param = declared.lookup(symbol.getAttr());
     if (!param)
       return emitOpError() << "names '" << symbol.getValue() << "', which is not a parameter";
     auto type = cast<RankedTensorType>(gradient.getType());

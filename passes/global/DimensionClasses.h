@@ -54,7 +54,7 @@ private:
   DenseMap<Value, unsigned> values;
   DenseMap<StringAttr, unsigned> params;
   /// For each dimension: its representative, and the facts about it alone.
-  std::vector<unsigned> parents;
+  mutable std::vector<unsigned> parents; ///< find() shortens paths
   std::vector<Class> dims;
   std::vector<Class> classes;
   /// For the representative of a class: the class.

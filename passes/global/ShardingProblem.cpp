@@ -128,8 +128,7 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
       closed();
       node.sharding.dims[input.getSampleDim()].axes = toAxes(batchAxes);
     } else if (read) {
-      node.sharding =
-          shardingOf(SymbolTable::lookupNearestSymbolFrom<ParamOp>(op, read.getParamAttr()));
+      node.sharding = shardingOf(symbols.lookup<ParamOp>(read.getParam()));
     } else if (auto constraint = dyn_cast<ConstraintOp>(op)) {
       for (int64_t dim = 0; dim < rank; ++dim)
         node.sharding.dims.push_back(
@@ -225,7 +224,7 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
   if (!split)
     return false;
   if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
-    auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(read, read.getParamAttr());
+    auto param = symbols.lookup<ParamOp>(read.getParam());
     // What is given holds, and may not divide before --fsdp-pad-vocabulary, which asks for it.
     if (param.getPlacementAttr().getCompute())
       return true;
@@ -243,7 +242,8 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
 
 FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
                                                   ArrayRef<StringAttr> batchAxes) {
-  ShardingProblem built(getMesh(steps.front()), batchAxes);
+  ShardingProblem built(steps.front()->getParentOfType<ModuleOp>(), getMesh(steps.front()),
+                        batchAxes);
   for (StepOp step : steps)
     for (Operation &op : step.getBody().front())
       if (failed(built.addValues(&op)))

@@ -54,8 +54,8 @@ public:
   SmallVector<ShardingOrigin> originsOf(Value value) const;
 
 private:
-  ShardingProblem(MeshAttr mesh, ArrayRef<StringAttr> batchAxes)
-      : mesh(mesh), batchAxes(batchAxes) {
+  ShardingProblem(ModuleOp module, MeshAttr mesh, ArrayRef<StringAttr> batchAxes)
+      : symbols(module), mesh(mesh), batchAxes(batchAxes) {
     for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes())) {
       problem.mesh.names.push_back(name.str());
       problem.mesh.sizes.push_back(size);
@@ -85,6 +85,7 @@ private:
   propagation::AxisList toAxes(ArrayRef<StringAttr> names) const;
   AxisList toNames(const propagation::AxisList &axes) const;
 
+  SymbolTable symbols; ///< of the module
   MeshAttr mesh;
   bool mayCut = false;
   SmallVector<StringAttr> batchAxes;

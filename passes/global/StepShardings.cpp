@@ -281,14 +281,15 @@ void StepShardings::write() const {
 }
 
 /// The axes over which the parameter is split along `dim` in compute.
-static SmallVector<StringAttr> getComputeAxes(ReadOp read, int64_t dim) {
-  auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(read, read.getParamAttr());
+static SmallVector<StringAttr> getComputeAxes(ReadOp read, int64_t dim,
+                                              const SymbolTable &symbols) {
+  auto param = symbols.lookup<ParamOp>(read.getParam());
   PlacementAttr placement = param.getPlacementAttr();
   return placement && placement.getCompute() ? placement.getCompute().getAxes(dim)
                                              : SmallVector<StringAttr>();
 }
 
-LogicalResult StepShardings::verifyResults(Operation *op) const {
+LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &symbols) const {
   MeshAttr mesh = getMesh(step);
   auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
   nn::ShardingRule rule;
@@ -315,7 +316,7 @@ LogicalResult StepShardings::verifyResults(Operation *op) const {
       if (auto input = dyn_cast<InputOp>(op))
         admitted |= dim == static_cast<int64_t>(input.getSampleDim());
       else if (auto read = dyn_cast<ReadOp>(op))
-        admitted |= axes == getComputeAxes(read, dim);
+        admitted |= axes == getComputeAxes(read, dim, symbols);
       else if (isa<ConstraintOp, ReshardOp>(op))
         admitted = true;
       else if (interface)
@@ -329,10 +330,11 @@ LogicalResult StepShardings::verifyResults(Operation *op) const {
 }
 
 LogicalResult StepShardings::verify() const {
+  SymbolTable symbols(step->getParentOfType<ModuleOp>());
   for (Operation &op : step.getBody().front()) {
     if (op.getNumResults() == 0)
       continue;
-    if (failed(verifyResults(&op)))
+    if (failed(verifyResults(&op, symbols)))
       return failure();
     for (OpResult value : op.getResults()) {
       AxisList expected = unreducedOf(value);

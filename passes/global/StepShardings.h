@@ -59,7 +59,8 @@ private:
   void insertReshards(Operation *op);
   bool addsPartialSums(Operation *op) const;
   bool multipliesPartialSums(Operation *op, unsigned index, ArrayRef<StringAttr> partial) const;
-  LogicalResult verifyResults(Operation *op) const;
+  /// `symbols`: of the module.
+  LogicalResult verifyResults(Operation *op, const SymbolTable &symbols) const;
   /// The axes over which `value` is partial, in the order of the names.
   AxisList unreducedOf(OpResult value) const;
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <queue>
 
 using namespace mlir::fsdp::schedule;
@@ -187,14 +188,61 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
       if (follows != launches.begin())
         mustFollow[x] = std::max(mustFollow[x], *std::prev(follows) + 1);
     }
+  numLaunches = order.size();
+  findInterferingApart();
 }
 
-std::vector<std::vector<int>> Interference::directSuccessors() const {
-  // By first launch, which no block that is before another has later than that one.
+std::vector<std::pair<int, int>> Interference::sortByFirstLaunch() const {
   std::vector<std::pair<int, int>> byFirst;
   for (size_t y = 0; y < blocks.size(); ++y)
     byFirst.push_back({lives[y].firstLaunch(), static_cast<int>(y)});
   std::sort(byFirst.begin(), byFirst.end());
+  return byFirst;
+}
+
+void Interference::findInterferingApart() {
+  std::vector<std::pair<int, int>> byFirst = sortByFirstLaunch();
+  apart.assign(blocks.size(), {});
+  for (size_t x = 0; x < blocks.size(); ++x) {
+    if (!lives[x].isTouched())
+      continue;
+    // The later one of two starts after the span of the earlier one, which it may not follow yet.
+    for (auto at =
+             std::lower_bound(byFirst.begin(), byFirst.end(), std::make_pair(mayFollow[x], -1));
+         at != byFirst.end() && at->first < mustFollow[x]; ++at)
+      if (int number = static_cast<int>(x); interfere(number, at->second)) {
+        apart[x].push_back(at->second);
+        apart[at->second].push_back(number);
+      }
+  }
+  for (std::vector<int> &others : apart)
+    llvm::sort(others);
+}
+
+std::vector<int64_t> Interference::sumInterfering() const {
+  // Spans overlap unless one ends before the other starts: those are counted off the sum of all.
+  std::vector<int64_t> starting(numLaunches + 1), ended(numLaunches + 1); // at each launch
+  for (size_t x = 0; x < blocks.size(); ++x)
+    if (auto [from, until] = spanOf(static_cast<int>(x)); from < until) {
+      starting[from] += blocks[x].size;
+      ended[until] += blocks[x].size;
+    }
+  std::partial_sum(starting.begin(), starting.end(), starting.begin());
+  std::partial_sum(ended.begin(), ended.end(), ended.begin());
+  std::vector<int64_t> sums;
+  for (size_t x = 0; x < blocks.size(); ++x) {
+    auto [from, until] = spanOf(static_cast<int>(x));
+    int64_t &sum =
+        sums.emplace_back(from == until ? blocks[x].size : starting[until - 1] - ended[from]);
+    for (int other : apart[x])
+      sum += blocks[other].size;
+  }
+  return sums;
+}
+
+std::vector<std::vector<int>> Interference::directSuccessors() const {
+  // No block that is before another has a later first launch than that one.
+  std::vector<std::pair<int, int>> byFirst = sortByFirstLaunch();
   std::vector<std::vector<int>> successors(blocks.size());
   for (size_t x = 0; x < blocks.size(); ++x) {
     int number = static_cast<int>(x);

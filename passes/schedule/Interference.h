@@ -43,6 +43,20 @@ public:
     return x != y && !before(x, y) && !before(y, x);
   }
 
+  /// How many launches the segment has.
+  int getNumLaunches() const { return numLaunches; }
+  /// The launches, as a half-open range in issue order, at whose times `x` certainly is live:
+  /// blocks of which these overlap interfere. Empty for a block that nothing touches.
+  std::pair<int, int> spanOf(int x) const {
+    return lives[x].isTouched() ? std::make_pair(lives[x].firstLaunch(), mayFollow[x])
+                                : std::make_pair(0, 0);
+  }
+  /// The blocks that interfere with `x` although their spans do not overlap, as concurrent streams
+  /// touch them, upwards.
+  const std::vector<int> &interferingApart(int x) const { return apart[x]; }
+  /// For each block, its size and that of all that interfere with it, in bytes.
+  std::vector<int64_t> sumInterfering() const;
+
   /// Blocks of which each two interfere, with the largest sum of `weights` (one for each block):
   /// they need that much memory together. (By Dilworth's theorem for weights: the sum of all minus
   /// a maximum flow from earlier blocks to later ones; the cut says which.)
@@ -61,12 +75,18 @@ public:
 private:
   /// The blocks that `x` is before with no other between, for each x.
   std::vector<std::vector<int>> directSuccessors() const;
+  /// The blocks by first launch, each with its number.
+  std::vector<std::pair<int, int>> sortByFirstLaunch() const;
+  /// Fills `apart`.
+  void findInterferingApart();
 
   std::vector<Block> blocks;
   std::vector<LiveRange> lives; ///< of each block
   /// For each block, the first launch in issue order that it is before, and the first from which on
   /// it is before all. Launches between must be tested one by one.
   std::vector<int> mayFollow, mustFollow;
+  std::vector<std::vector<int>> apart; ///< for each block, see interferingApart
+  int numLaunches = 0;
 };
 
 } // namespace mlir::fsdp::schedule

@@ -2,6 +2,7 @@
 
 #include "passes/schedule/MemoryPlanner.h"
 #include "passes/schedule/Interference.h"
+#include "passes/schedule/OccupiedBytes.h"
 
 #include <algorithm>
 #include <limits>
@@ -21,34 +22,54 @@ struct Placement {
 
 enum class Fit { lowest, tightest };
 
+/// Where a block of `size` bytes stands beside `occupied` bytes: in the lowest or the tightest gap
+/// that has room, or above all.
+int64_t findOffset(const std::vector<ByteRange> &occupied, int64_t size, Fit fit) {
+  int64_t end = 0, best = -1, tightest = std::numeric_limits<int64_t>::max();
+  for (const ByteRange &range : occupied) {
+    int64_t gap = range.begin - end;
+    if (gap >= size && gap < tightest) {
+      best = end;
+      tightest = gap;
+      if (fit == Fit::lowest)
+        break;
+    }
+    end = range.end;
+  }
+  return best >= 0 ? best : end;
+}
+
 /// Places blocks one at a time in `order`, each in the lowest or the tightest gap between the
-/// blocks placed before that it interferes with.
-Placement place(const Interference &interference, const std::vector<int> &order, Fit fit) {
+/// blocks placed before that it interferes with. Stops early once the height is at least `limit`
+/// bytes.
+Placement place(const Interference &interference, const std::vector<int> &order, Fit fit,
+                int64_t limit = std::numeric_limits<int64_t>::max()) {
   const std::vector<Block> &blocks = interference.getBlocks();
   Placement result{std::vector<int64_t>(blocks.size(), -1), 0};
-  std::vector<std::pair<int64_t, int>> placed; // offset and block, upwards
-  placed.reserve(blocks.size());
+  OccupiedBytes occupied(interference.getNumLaunches());
+  std::vector<ByteRange> beside;
+  ByteRangeUnion ranges;
   for (int block : order) {
-    int64_t size = blocks[block].size, end = 0, best = -1;
-    int64_t tightest = std::numeric_limits<int64_t>::max();
-    for (auto [from, other] : placed) {
-      int64_t to = from + blocks[other].size;
-      // Below `end` nothing is free any more.
-      if (to <= end || !interference.interfere(block, other))
-        continue;
-      if (from - end >= size && from - end < tightest) {
-        best = end;
-        tightest = from - end;
-        if (fit == Fit::lowest)
-          break;
-      }
-      end = std::max(end, to);
+    int64_t &offset = result.offsets[block], size = blocks[block].size;
+    if (size == 0) { // has no bytes to share
+      offset = 0;
+      continue;
     }
-    int64_t offset = best >= 0 ? best : end;
-    result.offsets[block] = offset;
+    auto [from, until] = interference.spanOf(block);
+    beside.clear();
+    for (int other : interference.interferingApart(block))
+      if (int64_t begin = result.offsets[other]; begin >= 0)
+        beside.push_back({begin, begin + blocks[other].size});
+    std::sort(beside.begin(), beside.end(),
+              [](const ByteRange &a, const ByteRange &b) { return a.begin < b.begin; });
+    ranges.clear();
+    ranges.add(beside);
+    occupied.collect(from, until, ranges);
+    offset = findOffset(ranges.take(), size, fit);
+    occupied.occupy(from, until, {offset, offset + size});
     result.height = std::max(result.height, offset + blocks[block].bytes);
-    auto at = std::upper_bound(placed.begin(), placed.end(), std::make_pair(offset, block));
-    placed.insert(at, {offset, block});
+    if (result.height >= limit)
+      break;
   }
   return result;
 }
@@ -90,7 +111,8 @@ public:
         int to = draw(top);
         std::rotate(candidate.begin() + to, candidate.begin() + top, candidate.begin() + top + 1);
       }
-      Placement placement = place(interference, candidate, start.fit);
+      // A placement that is higher than the current one is not taken.
+      Placement placement = place(interference, candidate, start.fit, current.height + 1);
       if (placement.height > current.height)
         continue;
       order = std::move(candidate);
@@ -118,13 +140,7 @@ private:
 Placement placeWell(const Interference &interference, int64_t lowerBound) {
   const std::vector<Block> &blocks = interference.getBlocks();
   int count = static_cast<int>(blocks.size());
-  std::vector<int64_t> pressure(count);
-  for (int x = 0; x < count; ++x) {
-    pressure[x] = blocks[x].size;
-    for (int y = 0; y < count; ++y)
-      if (interference.interfere(x, y))
-        pressure[x] += blocks[y].size;
-  }
+  std::vector<int64_t> pressure = interference.sumInterfering();
   std::vector<int> byTime(count);
   std::iota(byTime.begin(), byTime.end(), 0);
   auto decreasing = [&](auto &&weight) {
@@ -139,20 +155,26 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
 
   // Which block is on top, and so how much of it is padding, is not worth a search.
   const int64_t good = roundUp(lowerBound);
+  int64_t rounds = count < 2 ? 0 : kEffort / (static_cast<int64_t>(count) * count);
+  rounds = std::min<int64_t>(rounds, 2000);
+  // Without a search only the lowest counts.
+  int64_t limit = std::numeric_limits<int64_t>::max();
   std::vector<Start> starts;
   for (const std::vector<int> &order : {bySize, byPressure, byTime})
     for (Fit fit : {Fit::tightest, Fit::lowest}) {
-      Placement placement = place(interference, order, fit);
+      Placement placement = place(interference, order, fit, limit);
       if (placement.height <= good)
         return placement;
+      if (placement.height >= limit)
+        continue;
+      if (rounds == 0)
+        limit = placement.height;
       starts.push_back({order, fit, std::move(placement)});
     }
   for (size_t i = 0; i < starts.size(); ++i) // the first of equals first
     for (size_t j = i; j > 0 && starts[j].placement.height < starts[j - 1].placement.height; --j)
       std::swap(starts[j], starts[j - 1]);
 
-  int64_t rounds = count < 2 ? 0 : kEffort / (static_cast<int64_t>(count) * count);
-  rounds = std::min<int64_t>(rounds, 2000);
   Improvement improvement(interference, good);
   Placement best = improvement.run(starts.front(), rounds);
   // Where little is won, another start may win more: most schedules never come here.

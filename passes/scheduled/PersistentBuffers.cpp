@@ -6,28 +6,27 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// How often a walk that runs `segment` loads the input `name`, at most.
-static int64_t countLoads(SegmentOp segment, StringAttr name) {
-  auto program = cast<ProgramOp>(segment->getParentOp());
-  int64_t most = 0;
-  for (auto walk : program.getOps<WalkOp>()) {
-    int64_t loads = 0;
-    bool runsSegment = false;
-    for (auto [symbol, times] : llvm::zip_equal(walk.getSegments(), walk.getTimes())) {
-      auto other = program.lookupSymbol<SegmentOp>(cast<FlatSymbolRefAttr>(symbol).getAttr());
-      runsSegment |= other == segment;
-      // In launches, where the segment is scheduled already.
-      other.walk(
-          [&, times = times](InputOp input) { loads += input.getNameAttr() == name ? times : 0; });
-    }
-    if (runsSegment)
-      most = std::max(most, loads);
+StagedInputs mlir::fsdp::findStagedInputs(ProgramOp program) {
+  llvm::StringMap<llvm::MapVector<StringAttr, int64_t>>
+      loaded; ///< by segment: how often each input
+  llvm::StringMap<SegmentOp> segments;
+  for (auto segment : program.getOps<SegmentOp>()) {
+    segments[segment.getSymName()] = segment;
+    for (auto input : segment.getOps<InputOp>())
+      ++loaded[segment.getSymName()][input.getNameAttr()];
   }
-  return most;
-}
-
-bool mlir::fsdp::isStaged(InputOp input) {
-  return countLoads(cast<SegmentOp>(input->getParentOp()), input.getNameAttr()) > 1;
+  StagedInputs staged;
+  for (auto walk : program.getOps<WalkOp>()) {
+    llvm::MapVector<StringAttr, int64_t> loads;
+    for (auto [symbol, times] : llvm::zip_equal(walk.getSegments(), walk.getTimes()))
+      for (auto [name, count] : loaded[cast<FlatSymbolRefAttr>(symbol).getValue()])
+        loads[name] += count * times;
+    for (auto symbol : walk.getSegments().getAsRange<FlatSymbolRefAttr>())
+      for (auto [name, count] : loads)
+        if (count > 1)
+          staged.insert({segments.lookup(symbol.getValue()), name});
+  }
+  return staged;
 }
 
 int mlir::fsdp::findStaged(ArrayRef<PlannedBuffer> buffers, InputOp input) {
@@ -37,7 +36,8 @@ int mlir::fsdp::findStaged(ArrayRef<PlannedBuffer> buffers, InputOp input) {
   return found == buffers.end() ? -1 : static_cast<int>(found - buffers.begin());
 }
 
-std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
+std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program,
+                                                      const StagedInputs &staged) {
   std::vector<PlannedBuffer> buffers;
   buffers.push_back(
       {"step_state", getStepStateType(program.getContext()), program.getLoc(), "", ""});
@@ -55,7 +55,7 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
   }
   for (auto segment : program.getOps<SegmentOp>())
     for (auto input : segment.getOps<InputOp>())
-      if (isStaged(input) && findStaged(buffers, input) < 0)
+      if (staged.contains({segment, input.getNameAttr()}) && findStaged(buffers, input) < 0)
         buffers.push_back({("input." + input.getName() + ".staged").str(),
                            cast<RankedTensorType>(input.getType()), input.getLoc(), "", "",
                            /*zeroed=*/false, input.getNameAttr()});

@@ -210,13 +210,14 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
   using SchedulePassBase::SchedulePassBase;
 
   LogicalResult runOnProgram(ProgramOp program, const SymbolTable &symbols) {
-    std::vector<PlannedBuffer> planned = planPersistent(program);
+    const StagedInputs staged = findStagedInputs(program);
+    std::vector<PlannedBuffer> planned = planPersistent(program, staged);
     SmallVector<Value> persistent;
     OpBuilder builder = OpBuilder::atBlockBegin(&program.getBody().front());
     for (const PlannedBuffer &buffer : planned)
       persistent.push_back(create(builder, buffer, builder.getUnitAttr()));
     for (auto segment : program.getOps<SegmentOp>()) {
-      FailureOr<SegmentPlan> plan = planSegment(segment, planned, symbols);
+      FailureOr<SegmentPlan> plan = planSegment(segment, planned, staged, symbols);
       if (failed(plan))
         return failure();
       schedule::Segment problem = getProblem(*plan);

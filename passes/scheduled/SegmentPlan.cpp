@@ -55,8 +55,10 @@ namespace {
 
 class Planner {
 public:
-  Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent, const SymbolTable &symbols)
-      : segment(segment), symbols(symbols), persistentCount(static_cast<int>(persistent.size())) {
+  Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent, const StagedInputs &staged,
+          const SymbolTable &symbols)
+      : segment(segment), staged(staged), symbols(symbols),
+        persistentCount(static_cast<int>(persistent.size())) {
     plan.buffers.assign(persistent.begin(), persistent.end());
     for (auto [index, buffer] : llvm::enumerate(persistent)) {
       bufferNames.get(buffer.name);
@@ -66,6 +68,10 @@ public:
     }
     for (auto store : segment.getOps<StoreOp>())
       stores[(store.getStorage() + "." + store.getWhat()).str()].push_back(store);
+    for (auto load : segment.getOps<CarryLoadOp>())
+      carriedLoaded.insert(load.getCarried());
+    for (auto store : segment.getOps<CarryStoreOp>())
+      carryStores[store.getCarried()].push_back(store);
   }
 
   FailureOr<SegmentPlan> run() {
@@ -168,9 +174,7 @@ private:
   /// Lets what is stored be computed where it is carried, and before it what is reduced in place
   /// there.
   void placeCarried(CarryStoreOp store) {
-    bool isLoaded = llvm::any_of(segment.getOps<CarryLoadOp>(), [&](CarryLoadOp load) {
-      return load.getCarried() == store.getCarried();
-    });
+    bool isLoaded = carriedLoaded.contains(store.getCarried());
     for (Value value = store.getValue(); value;
          value = isLoaded ? Value() : findReducedInPlace(value)) {
       bool flattens = value.getDefiningOp<FlattenOp>() != nullptr;
@@ -317,16 +321,16 @@ private:
     }
     if (auto load = dyn_cast<CarryLoadOp>(op)) {
       places[load.getResult()] = carriedPlace(load.getCarried());
-      for (auto store : segment.getOps<CarryStoreOp>())
-        if (store.getCarried() == load.getCarried() && load->isBeforeInBlock(store))
+      for (CarryStoreOp store : carryStores.lookup(load.getCarried()))
+        if (load->isBeforeInBlock(store))
           return checkNotReadAfter(load.getResult(), store.getValue().getDefiningOp(),
                                    store.getCarried());
       return success();
     }
     if (auto store = dyn_cast<CarryStoreOp>(op)) {
       copyCarried(store);
-      for (auto later : segment.getOps<CarryStoreOp>())
-        if (later.getCarried() == store.getCarried() && store->isBeforeInBlock(later))
+      for (CarryStoreOp later : carryStores.lookup(store.getCarried()))
+        if (store->isBeforeInBlock(later))
           return checkNotReadAfter(store.getValue(), later.getValue().getDefiningOp(),
                                    store.getCarried());
       return success();
@@ -348,7 +352,8 @@ private:
     if (placeView(op))
       return success();
     addLaunch(op);
-    if (auto input = dyn_cast<InputOp>(op); input && isStaged(input))
+    if (auto input = dyn_cast<InputOp>(op);
+        input && staged.contains({segment, input.getNameAttr()}))
       addCopyOfStaged(input);
     return success();
   }
@@ -358,9 +363,9 @@ private:
   void addCopyOfStaged(InputOp input) {
     PlannedLaunch &load = plan.launches.back();
     auto type = cast<RankedTensorType>(input.getType());
-    const int staged = findStaged(plan.buffers, input);
+    const int buffer = findStaged(plan.buffers, input);
     const BufferView target = places.lookup(input.getResult());
-    load.outs.front() = {staged, 0, type};
+    load.outs.front() = {buffer, 0, type};
     OpBuilder builder(input);
     auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
     Operation *copy =
@@ -539,11 +544,14 @@ private:
   }
 
   SegmentOp segment;
+  const StagedInputs &staged;
   const SymbolTable &symbols;
   int persistentCount;
   llvm::StringMap<int> persistentIndex; ///< by storage and what, with a dot
   llvm::StringMap<int> persistentByName;
   llvm::StringMap<SmallVector<StoreOp, 1>> stores; ///< likewise
+  llvm::StringSet<> carriedLoaded;                 ///< what the segment loads of what is carried
+  llvm::StringMap<SmallVector<CarryStoreOp, 1>> carryStores; ///< by what is carried, in order
   SegmentPlan plan;
   DenseMap<Value, BufferView> places;
   DenseSet<Operation *> joined; ///< concatenations whose parts are computed in their places
@@ -554,6 +562,7 @@ private:
 
 FailureOr<SegmentPlan> mlir::fsdp::planSegment(SegmentOp segment,
                                                ArrayRef<PlannedBuffer> persistent,
+                                               const StagedInputs &staged,
                                                const SymbolTable &symbols) {
-  return Planner(segment, persistent, symbols).run();
+  return Planner(segment, persistent, staged, symbols).run();
 }

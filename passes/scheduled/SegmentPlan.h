@@ -64,11 +64,15 @@ struct PlannedLaunch {
   StepStateAccess state; ///< the accesses of the body to the step state's buffer
 };
 
+/// The inputs of which a segment still uses one batch while the next one is loaded, as a walk loads
+/// them several times: segment and name.
+using StagedInputs = DenseSet<std::pair<Operation *, StringAttr>>;
+/// Those of a program of which no segment is scheduled yet.
+StagedInputs findStagedInputs(ProgramOp program);
+
 /// The persistent buffers of a program: the step state first, then every storage of the module,
-/// carried tensors, and a buffer for the next batch of each input that a walk loads several times.
-std::vector<PlannedBuffer> planPersistent(ProgramOp program);
-/// True where the next batch of `input` is loaded while the segment still uses the one before.
-bool isStaged(InputOp input);
+/// carried tensors, and a buffer for the next batch of each of the `staged` inputs.
+std::vector<PlannedBuffer> planPersistent(ProgramOp program, const StagedInputs &staged);
 /// The index in `buffers` of the one in which `input` is staged, or -1.
 int findStaged(ArrayRef<PlannedBuffer> buffers, InputOp input);
 
@@ -80,7 +84,7 @@ struct SegmentPlan {
 /// Plans one segment; fails with a diagnostic if a storage is unknown or not updated in place.
 /// `symbols` are those of the module.
 FailureOr<SegmentPlan> planSegment(SegmentOp segment, ArrayRef<PlannedBuffer> persistent,
-                                   const SymbolTable &symbols);
+                                   const StagedInputs &staged, const SymbolTable &symbols);
 
 } // namespace mlir::fsdp
 
