@@ -495,16 +495,6 @@ LogicalResult CallFinder::allFinite(AllFiniteOp op) {
   return success();
 }
 
-static std::string updateConstants(OptimizerAttr optimizer, bool deferred) {
-  Type f32 = Builder(optimizer.getContext()).getF32Type();
-  std::string decay = "/*weightDecay=*/" + literal(optimizer.getWeightDecay(), f32);
-  if (optimizer.getKind() == OptimizerKind::sgd)
-    return "Sgd{/*momentum=*/" + literal(optimizer.getMomentum(), f32) + ", " + decay + "}";
-  return "Adam{/*beta1=*/" + literal(optimizer.getBeta1(), f32) + ", /*beta2=*/" +
-         literal(optimizer.getBeta2(), f32) + ", /*epsilon=*/" + literal(optimizer.getEps(), f32) +
-         ", " + decay + (deferred ? ", /*deferred=*/true}" : "}");
-}
-
 /// True where `value` is the constant 1: then a gradient is not scaled.
 static bool isOne(Value value) {
   auto constant = value.getDefiningOp<arith::ConstantOp>();
@@ -513,7 +503,8 @@ static bool isOne(Value value) {
 }
 
 LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
-  call.function = stringifyOptimizerKind(op.getOptimizer().getKind());
+  call.function = "optimizer_step";
+  call.takesKernel = true;
   if (failed(needF32(op, op.getParameter().getType())))
     return failure();
   SmallVector<Value> before = {op.getParameter()}, after = {op.getNewParameter()};
@@ -531,7 +522,8 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
       {CallArgument::storage,
        {},
        "storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]"});
-  pass(updateConstants(op.getOptimizer(), isDeferred(op)));
+  pass(std::string("/*deferred=*/") + (isDeferred(op) ? "true" : "false"));
+  call.arguments.push_back({CallArgument::kernel, {}, {}});
   read(source(op.getParameter()));
   read(source(op.getGradient()));
   for (Value state : op.getStates())

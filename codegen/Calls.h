@@ -22,7 +22,8 @@ struct CallArgument {
     noted, ///< the notes of updates, after the state in `buffer`; `text` is the runtime's function
            ///< that returns their place
     storage, ///< the storage that the optimizer updates; `text` is the expression of its table
-    absent,  ///< no buffer where other calls have one; `text` is its name
+    kernel,  ///< the generated kernel of the launch
+    absent,  ///< no buffer of f32 where other calls have one; `text` is its name
   } kind;
   Value buffer;
   std::string text;
@@ -52,8 +53,11 @@ struct Call {
   /// is the first of `writes`, and the rest belongs to the kernel.
   bool continued = false;
 
-  /// Whether the launch calls a generated kernel.
-  bool callsKernel() const { return function.empty() || continued; }
+  /// The runtime's function takes the launch's kernel as an argument: an update and its rule.
+  bool takesKernel = false;
+
+  /// Whether the launch has a generated kernel.
+  bool hasKernel() const { return function.empty() || continued || takesKernel; }
 };
 
 /// The C++ expression of a rank's index over `over`, first axis major.

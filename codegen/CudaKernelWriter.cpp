@@ -7,17 +7,15 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static std::string typeName(Type type) { return elementType(type).str(); }
-
 CudaKernelWriter::CudaKernelWriter(const Kernel &kernel, ArrayRef<int64_t> alignments,
                                    bool anonymous)
     : kernel(kernel), alignments(alignments), anonymous(anonymous) {
   for (StringRef word :
-       {"stream", "threadIdx",    "blockIdx", "blockDim", "gridDim", "warpSize", "load",  "store",
-        "Vector", "launchKernel", "lane",     "Plus",     "Maximum", "exp",      "log",   "log1p",
-        "sqrt",   "rsqrt",        "tanh",     "erf",      "fabs",    "sin",      "cos",   "pow",
-        "fma",    "expf",         "logf",     "log1pf",   "sqrtf",   "rsqrtf",   "tanhf", "erff",
-        "fabsf",  "sinf",         "cosf",     "powf",     "fmaf",    "min",      "max"})
+       {"stream", "decays", "threadIdx",    "blockIdx", "blockDim", "gridDim", "warpSize", "load",
+        "store",  "Vector", "launchKernel", "lane",     "Plus",     "Maximum", "exp",      "log",
+        "log1p",  "sqrt",   "rsqrt",        "tanh",     "erf",      "fabs",    "sin",      "cos",
+        "pow",    "fma",    "expf",         "logf",     "log1pf",   "sqrtf",   "rsqrtf",   "tanhf",
+        "erff",   "fabsf",  "sinf",         "cosf",     "powf",     "fmaf",    "min",      "max"})
     names.unique(word);
   for (const LoopVar &loop : kernel.loops)
     loops.push_back(named(loop.name));

@@ -221,6 +221,8 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
     case CallArgument::storage:
       constants.push_back(storage(launch));
       break;
+    case CallArgument::kernel:
+      break; // it is what is called
     case CallArgument::read:
       buffers.push_back(in(launch, argument.buffer));
       break;
@@ -247,7 +249,9 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
     constants.push_back("/*count=*/" + std::to_string(elements(call.reads.front())));
   if (call.tile) // before this rank's index
     std::swap(constants.front(), constants.back());
-  std::string text = call.function == "gemm" ? "matmul(c.blas(), " : (call.function + "(").str();
+  std::string text = call.function == "gemm" ? "matmul(c.blas(), "
+                     : call.takesKernel      ? "fused::" + kernels[launch.op].name + "("
+                                             : (call.function + "(").str();
   for (const std::string &argument : llvm::concat<const std::string>(constants, buffers))
     text += argument + ", ";
   return text + "c.stream(" + launch.stream + "))";
@@ -386,8 +390,10 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
         "#include \"runtime/device/cuda/Context.h\"", ""})
     header.line(line);
   record(kernels, header);
-  for (StringRef line : {"", "#else", "", "#include \"runtime/program/ArenaSpan.h\"", "",
-                         "#include <cstdint>", "#include <cuda_runtime.h>", ""})
+  for (StringRef line :
+       {"", "#else", "", "#include \"runtime/program/ArenaSpan.h\"",
+        "#include \"runtime/program/StepState.h\"", "#include \"runtime/program/Storage.h\"", "",
+        "#include <cstdint>", "#include <cuda_runtime.h>", ""})
     header.line(line);
   if (kernels.nameBf16())
     for (StringRef line : {"using fsdp::rt::bf16;", ""})
