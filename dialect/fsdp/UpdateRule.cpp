@@ -71,6 +71,25 @@ static void adamReference(UpdateReference &u, bool decoupled) {
 }
 
 //===----------------------------------------------------------------------===//
+// lion
+//===----------------------------------------------------------------------===//
+
+static void lion(UpdateBody &b) {
+  Number beta1 = b.constant("beta1"), beta2 = b.constant("beta2"), average = b.states[0];
+  Number direction = sign(beta1 * average + (1 - beta1) * b.gradient);
+  b.newParameter = b.parameter * b.shrink() - b.lr * direction;
+  b.newStates[0] = beta2 * average + (1 - beta2) * b.gradient;
+}
+
+static void lionReference(UpdateReference &u) {
+  double &average = u.states[0], beta1 = u.constant("beta1"), beta2 = u.constant("beta2");
+  double blend = beta1 * average + (1 - beta1) * u.gradient;
+  double direction = blend > 0 ? 1 : blend < 0 ? -1 : 0;
+  u.parameter = u.round(u.parameter - u.lr * (direction + u.decay * u.parameter));
+  average = u.round(beta2 * average + (1 - beta2) * u.gradient);
+}
+
+//===----------------------------------------------------------------------===//
 // The table
 //===----------------------------------------------------------------------===//
 
@@ -111,6 +130,15 @@ ArrayRef<UpdateRule> UpdateRule::all() {
        /*chosenDecay=*/0.01,
        [](UpdateBody &b) { adam(b, /*decoupled=*/true); },
        [](UpdateReference &u) { adamReference(u, /*decoupled=*/true); }},
+      {"lion",
+       "Chen et al.: steps of the size of the learning rate, with decoupled weight decay",
+       {{"beta1", 0.9, /*fraction=*/true, "share of exp_avg in the direction"},
+        {"beta2", 0.99, /*fraction=*/true, "decay of exp_avg"},
+        weightDecay},
+       {{"exp_avg", ""}},
+       /*chosenDecay=*/0,
+       lion,
+       lionReference},
   };
   return rules;
 }

@@ -24,6 +24,23 @@ def decayed(parameters, decay):
     ]
 
 
+class Lion(torch.optim.Optimizer):
+    """Chen et al., Symbolic Discovery of Optimization Algorithms (2023), algorithm 2."""
+
+    def __init__(self, groups, lr, betas=(0.9, 0.99)):
+        super().__init__(groups, {"lr": lr, "betas": betas, "weight_decay": 0.0})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            lr, (beta1, beta2) = group["lr"], group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                update = torch.sign(beta1 * m + (1 - beta1) * p.grad)
+                p.sub_(lr * (update + group["weight_decay"] * p))
+                m.copy_(beta2 * m + (1 - beta2) * p.grad)
+
+
 # name: our options, the norm to clip to, the optimizer, its states in a checkpoint
 VARIANTS = {
     "sgd": (["--optimizer=sgd", "--lr=0.1"], None,
@@ -36,6 +53,8 @@ VARIANTS = {
               lambda p: torch.optim.AdamW(decayed(p, 0.01), **ADAM), ["exp_avg", "exp_avg_sq"]),
     "clip": (["--optimizer=adamw", "--lr=0.01", "--clip=0.5"], 0.5,
              lambda p: torch.optim.AdamW(decayed(p, 0.01), **ADAM), ["exp_avg", "exp_avg_sq"]),
+    "lion": (["--optimizer=lion", "--lr=0.002", "--weight-decay=0.1"], None,
+             lambda p: Lion(decayed(p, 0.1), lr=0.002), ["exp_avg"]),
 }
 
 
