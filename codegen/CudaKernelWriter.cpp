@@ -99,29 +99,6 @@ std::string CudaKernelWriter::operand(int number) const {
   return compound ? "(" + text + ")" : text;
 }
 
-/// Expressions name the functions of the CPU's runtime; these are the device's.
-static std::string deviceMath(StringRef text, Type type) {
-  static constexpr std::pair<StringLiteral, StringLiteral> words[] = {
-      {"float(1) / std::sqrt(", "rsqrt"},
-      {"vectorExp(", "exp"},
-      {"vectorLog1p(", "log1p"},
-      {"vectorLog(", "log"},
-      {"vectorTanh(", "tanh"},
-      {"vectorErf(", "erf"},
-      {"std::sqrt(", "sqrt"},
-      {"std::fabs(", "fabs"},
-      {"std::sin(", "sin"},
-      {"std::cos(", "cos"},
-      {"std::pow(", "pow"},
-      {"std::fma(", "fma"}};
-  std::string result = text.str();
-  for (auto [from, to] : words)
-    if (size_t at = result.find(from.str()); at != std::string::npos)
-      return result.replace(at, from.size(),
-                            type.isF64() ? "std::" + to.str() + "(" : to.str() + "f(");
-  return result;
-}
-
 std::string CudaKernelWriter::value(int number) const {
   const KernelNode &node = kernel.nodes[number];
   switch (node.kind) {
@@ -143,14 +120,8 @@ std::string CudaKernelWriter::value(int number) const {
   case KernelNode::expression:
     break;
   }
-  std::string text = deviceMath(node.text, node.type), result;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '$')
-      result += operand(node.operands[text[++i] - '0']);
-    else
-      result += text[i];
-  }
-  return result;
+  return spellExpression(node.text, node.type, deviceFunction,
+                         [&](int number) { return operand(node.operands[number]); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -137,14 +137,8 @@ std::string Printer::value(int index) const {
   case KernelNode::expression:
     break;
   }
-  std::string text;
-  for (size_t i = 0; i < node.text.size(); ++i) {
-    if (node.text[i] == '$')
-      text += operand(node.operands[node.text[++i] - '0']);
-    else
-      text += node.text[i];
-  }
-  return text;
+  return spellExpression(node.text, node.type, hostFunction,
+                         [&](int number) { return operand(node.operands[number]); });
 }
 
 int Printer::depthOf(const Affine &at) const {

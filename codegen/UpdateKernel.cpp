@@ -34,7 +34,7 @@ private:
     node.kind = KernelNode::load;
     node.input = input;
     node.at = {1};
-    node.name = kernel.inputNames[input];
+    node.name = "old_" + kernel.inputNames[input];
   }
 
   void describe(unsigned argument, KernelNode &node) {

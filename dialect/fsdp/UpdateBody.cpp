@@ -87,7 +87,7 @@ UpdateBody::UpdateBody(OptimizerAttr optimizer, Type element)
   }
   newStates = states;
   newParameter = parameter;
-  gradient = unscaled * scale;
+  gradient = (unscaled * scale).named("scaled");
   decay = optimizer.getConstant("weight_decay") == 0
               ? literal(0)
               : select(decays, constant("weight_decay"), 0).named("decay");

@@ -45,9 +45,9 @@ static void adam(UpdateBody &b, bool decoupled) {
       b.toElement(1 / sqrt(1 - pow(b.toDouble(beta2), b.count))).named("root_factor");
   Number decay = decoupled ? b.literal(0) : b.decay;
   Number gradient = b.gradient + decay * b.parameter;
-  Number first = beta1 * b.states[0] + (1 - beta1) * gradient;
-  Number second = beta2 * b.states[1] + (1 - beta2) * (gradient * gradient);
-  Number root = sqrt(second) * rootFactor + b.constant("eps");
+  Number first = (beta1 * b.states[0] + (1 - beta1) * gradient).named("first");
+  Number second = (beta2 * b.states[1] + (1 - beta2) * (gradient * gradient)).named("second");
+  Number root = (sqrt(second) * rootFactor + b.constant("eps")).named("root");
   // With eps 0 an element that never had a gradient would get 0 / 0.
   Number step = select(isZero(root), 0, first / root);
   Number shrunk = decoupled ? b.parameter * b.shrink() : b.parameter;
@@ -76,7 +76,7 @@ static void adamReference(UpdateReference &u, bool decoupled) {
 
 static void lion(UpdateBody &b) {
   Number beta1 = b.constant("beta1"), beta2 = b.constant("beta2"), average = b.states[0];
-  Number direction = sign(beta1 * average + (1 - beta1) * b.gradient);
+  Number direction = sign(beta1 * average + (1 - beta1) * b.gradient).named("direction");
   b.newParameter = b.parameter * b.shrink() - b.lr * direction;
   b.newStates[0] = beta2 * average + (1 - beta2) * b.gradient;
 }
