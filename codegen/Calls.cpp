@@ -142,6 +142,7 @@ LogicalResult CallFinder::needSingle(Operation *op) const {
 
 LogicalResult CallFinder::input(InputOp op) {
   call.function = "load_input";
+  call.onDevice = DeviceCall::copyIn;
   pass(program.names.input(op.getNameAttr()));
   if (failed(needBuffers(op)))
     return failure();
@@ -151,6 +152,7 @@ LogicalResult CallFinder::input(InputOp op) {
 
 LogicalResult CallFinder::output(OutputOp op) {
   call.function = "output";
+  call.onDevice = DeviceCall::copyOut;
   if (failed(needBuffers(op)))
     return failure();
   pass(program.names.output(op->getParentOfType<SegmentOp>(), op.getNameAttr()));
@@ -160,6 +162,7 @@ LogicalResult CallFinder::output(OutputOp op) {
 
 LogicalResult CallFinder::outputSum(OutputSumOp op) {
   call.function = "output";
+  call.onDevice = DeviceCall::copyOut;
   if (failed(needBuffers(op)))
     return failure();
   pass(program.names.output(op->getParentOfType<SegmentOp>(), op.getNameAttr()));
@@ -383,6 +386,7 @@ LogicalResult CallFinder::einsum(nn::EinsumOp op) {
   if (failed(product) || !allFromBuffers(op))
     return success();
   call.function = "gemm";
+  call.onDevice = DeviceCall::product;
   pass(shapeOf(*product));
   read(source(op.getLhs()));
   read(source(op.getRhs()));
@@ -399,6 +403,7 @@ LogicalResult CallFinder::fused(nn::FusedOp op) {
   if (failed(product))
     return success();
   call.function = "gemm";
+  call.onDevice = DeviceCall::product;
   call.continued = true;
   pass(shapeOf(*product));
   read(fused->lhs);
@@ -458,6 +463,7 @@ LogicalResult CallFinder::dropout(DropoutOp op) {
 
 LogicalResult CallFinder::squareSum(SquareSumOp op) {
   call.function = "square_sum";
+  call.onDevice = DeviceCall::counted;
   if (failed(needF32(op, op.getInput().getType())) || failed(needBuffers(op)))
     return failure();
   read(source(op.getInput()));

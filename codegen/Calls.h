@@ -36,11 +36,21 @@ struct CallTile {
   std::string spell() const;
 };
 
+/// What the CUDA target calls in the place of a function of the CPU's.
+enum class DeviceCall {
+  sameName,
+  copyIn,  ///< a copy from pinned memory
+  copyOut, ///< copies to what the host reads
+  product, ///< a product of the library for matrices
+  counted, ///< the same name, with the number of elements of the first buffer that it reads
+};
+
 struct Call {
   /// The function's name, which all targets have in common; empty for a generated kernel.
   StringRef function;
-  /// In order. A buffer updated in place is here as read and in `writes`; notes are read and
-  /// written.
+  DeviceCall onDevice = DeviceCall::sameName;
+  /// In order. What is updated in place stands here as read and in `writes`; what is noted is read
+  /// and written.
   std::vector<CallArgument> arguments;
   /// Buffers in the order in which the runtime's function takes them.
   SmallVector<Value> reads, writes;
