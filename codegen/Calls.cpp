@@ -142,6 +142,7 @@ LogicalResult CallFinder::needSingle(Operation *op) const {
 
 LogicalResult CallFinder::input(InputOp op) {
   call.function = "load_input";
+  call.onDevice = DeviceCall::copyIn;
   pass(program.names.input(op.getNameAttr()));
   if (failed(needBuffers(op)))
     return failure();
@@ -151,6 +152,7 @@ LogicalResult CallFinder::input(InputOp op) {
 
 LogicalResult CallFinder::output(OutputOp op) {
   call.function = "output";
+  call.onDevice = DeviceCall::copyOut;
   if (failed(needBuffers(op)))
     return failure();
   pass(program.names.output(op->getParentOfType<SegmentOp>(), op.getNameAttr()));
@@ -160,6 +162,7 @@ LogicalResult CallFinder::output(OutputOp op) {
 
 LogicalResult CallFinder::outputSum(OutputSumOp op) {
   call.function = "output";
+  call.onDevice = DeviceCall::copyOut;
   if (failed(needBuffers(op)))
     return failure();
   pass(program.names.output(op->getParentOfType<SegmentOp>(), op.getNameAttr()));
@@ -383,6 +386,7 @@ LogicalResult CallFinder::einsum(nn::EinsumOp op) {
   if (failed(product) || !allFromBuffers(op))
     return success();
   call.function = "gemm";
+  call.onDevice = DeviceCall::product;
   pass(shapeOf(*product));
   read(source(op.getLhs()));
   read(source(op.getRhs()));
@@ -399,6 +403,7 @@ LogicalResult CallFinder::fused(nn::FusedOp op) {
   if (failed(product))
     return success();
   call.function = "gemm";
+  call.onDevice = DeviceCall::product;
   call.continued = true;
   pass(shapeOf(*product));
   read(fused->lhs);
@@ -458,6 +463,7 @@ LogicalResult CallFinder::dropout(DropoutOp op) {
 
 LogicalResult CallFinder::squareSum(SquareSumOp op) {
   call.function = "square_sum";
+  call.onDevice = DeviceCall::counted;
   if (failed(needF32(op, op.getInput().getType())) || failed(needBuffers(op)))
     return failure();
   read(source(op.getInput()));
@@ -495,16 +501,6 @@ LogicalResult CallFinder::allFinite(AllFiniteOp op) {
   return success();
 }
 
-static std::string updateConstants(OptimizerAttr optimizer, bool deferred) {
-  Type f32 = Builder(optimizer.getContext()).getF32Type();
-  std::string decay = "/*weightDecay=*/" + literal(optimizer.getWeightDecay(), f32);
-  if (optimizer.getKind() == OptimizerKind::sgd)
-    return "Sgd{/*momentum=*/" + literal(optimizer.getMomentum(), f32) + ", " + decay + "}";
-  return "Adam{/*beta1=*/" + literal(optimizer.getBeta1(), f32) + ", /*beta2=*/" +
-         literal(optimizer.getBeta2(), f32) + ", /*epsilon=*/" + literal(optimizer.getEps(), f32) +
-         ", " + decay + (deferred ? ", /*deferred=*/true}" : "}");
-}
-
 /// True where `value` is the constant 1: then a gradient is not scaled.
 static bool isOne(Value value) {
   auto constant = value.getDefiningOp<arith::ConstantOp>();
@@ -513,7 +509,8 @@ static bool isOne(Value value) {
 }
 
 LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
-  call.function = stringifyOptimizerKind(op.getOptimizer().getKind());
+  call.function = "optimizer_step";
+  call.takesKernel = true;
   if (failed(needF32(op, op.getParameter().getType())))
     return failure();
   SmallVector<Value> before = {op.getParameter()}, after = {op.getNewParameter()};
@@ -531,7 +528,8 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
       {CallArgument::storage,
        {},
        "storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]"});
-  pass(updateConstants(op.getOptimizer(), isDeferred(op)));
+  pass(std::string("/*deferred=*/") + (isDeferred(op) ? "true" : "false"));
+  call.arguments.push_back({CallArgument::kernel, {}, {}});
   read(source(op.getParameter()));
   read(source(op.getGradient()));
   for (Value state : op.getStates())

@@ -22,7 +22,8 @@ struct CallArgument {
     noted, ///< the notes of updates, after the state in `buffer`; `text` is the runtime's function
            ///< that returns their place
     storage, ///< the storage that the optimizer updates; `text` is the expression of its table
-    absent,  ///< no buffer where other calls have one; `text` is its name
+    kernel,  ///< the generated kernel of the launch
+    absent,  ///< no buffer of f32 where other calls have one; `text` is its name
   } kind;
   Value buffer;
   std::string text;
@@ -35,11 +36,21 @@ struct CallTile {
   std::string spell() const;
 };
 
+/// What the CUDA target calls in the place of a function of the CPU's.
+enum class DeviceCall {
+  sameName,
+  copyIn,  ///< a copy from pinned memory
+  copyOut, ///< copies to what the host reads
+  product, ///< a product of the library for matrices
+  counted, ///< the same name, with the number of elements of the first buffer that it reads
+};
+
 struct Call {
   /// The function's name, which all targets have in common; empty for a generated kernel.
   StringRef function;
-  /// In order. A buffer updated in place is here as read and in `writes`; notes are read and
-  /// written.
+  DeviceCall onDevice = DeviceCall::sameName;
+  /// In order. What is updated in place stands here as read and in `writes`; what is noted is read
+  /// and written.
   std::vector<CallArgument> arguments;
   /// Buffers in the order in which the runtime's function takes them.
   SmallVector<Value> reads, writes;
@@ -52,8 +63,11 @@ struct Call {
   /// is the first of `writes`, and the rest belongs to the kernel.
   bool continued = false;
 
-  /// Whether the launch calls a generated kernel.
-  bool callsKernel() const { return function.empty() || continued; }
+  /// The runtime's function takes the launch's kernel as an argument: an update and its rule.
+  bool takesKernel = false;
+
+  /// Whether the launch has a generated kernel.
+  bool hasKernel() const { return function.empty() || continued || takesKernel; }
 };
 
 /// The C++ expression of a rank's index over `over`, first axis major.

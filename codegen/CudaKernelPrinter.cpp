@@ -4,6 +4,7 @@
 
 #include "codegen/CudaKernelWriter.h"
 #include "codegen/FusedProduct.h"
+#include "codegen/UpdateKernel.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -17,8 +18,6 @@ static constexpr int64_t manyBlocks = 264;
 static constexpr int64_t threadsOfBlock = 256;
 /// So few that one thread adds them up.
 static constexpr int64_t fewTerms = 16;
-
-static std::string typeName(Type type) { return elementType(type).str(); }
 
 static int64_t bytesOf(Type type) { return std::max<int64_t>(type.getIntOrFloatBitWidth() / 8, 1); }
 
@@ -359,6 +358,12 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
     return printArgmax(argmax);
   if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
     return printFlatten(flatten, launch);
+  if (auto step = dyn_cast_or_null<OptimizerStepOp>(op)) {
+    Kernel kernel = createUpdateKernel(step, "decays", /*decaysVary=*/true);
+    KernelFunction function = CudaKernelWriter(kernel, {}, anonymous).printUpdate();
+    function.name = step.getOptimizer().getRule().str();
+    return function;
+  }
   FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::whole, anonymous);
   if (failed(kernel))
     return failure();

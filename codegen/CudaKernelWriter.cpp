@@ -7,17 +7,15 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static std::string typeName(Type type) { return elementType(type).str(); }
-
 CudaKernelWriter::CudaKernelWriter(const Kernel &kernel, ArrayRef<int64_t> alignments,
                                    bool anonymous)
     : kernel(kernel), alignments(alignments), anonymous(anonymous) {
   for (StringRef word :
-       {"stream", "threadIdx",    "blockIdx", "blockDim", "gridDim", "warpSize", "load",  "store",
-        "Vector", "launchKernel", "lane",     "Plus",     "Maximum", "exp",      "log",   "log1p",
-        "sqrt",   "rsqrt",        "tanh",     "erf",      "fabs",    "sin",      "cos",   "pow",
-        "fma",    "expf",         "logf",     "log1pf",   "sqrtf",   "rsqrtf",   "tanhf", "erff",
-        "fabsf",  "sinf",         "cosf",     "powf",     "fmaf",    "min",      "max"})
+       {"stream", "decays", "threadIdx",    "blockIdx", "blockDim", "gridDim", "warpSize", "load",
+        "store",  "Vector", "launchKernel", "lane",     "Plus",     "Maximum", "exp",      "log",
+        "log1p",  "sqrt",   "rsqrt",        "tanh",     "erf",      "fabs",    "sin",      "cos",
+        "pow",    "fma",    "expf",         "logf",     "log1pf",   "sqrtf",   "rsqrtf",   "tanhf",
+        "erff",   "fabsf",  "sinf",         "cosf",     "powf",     "fmaf",    "min",      "max"})
     names.unique(word);
   for (const LoopVar &loop : kernel.loops)
     loops.push_back(named(loop.name));
@@ -101,29 +99,6 @@ std::string CudaKernelWriter::operand(int number) const {
   return compound ? "(" + text + ")" : text;
 }
 
-/// Expressions name the functions of the CPU's runtime; these are the device's.
-static std::string deviceMath(StringRef text, Type type) {
-  static constexpr std::pair<StringLiteral, StringLiteral> words[] = {
-      {"float(1) / std::sqrt(", "rsqrt"},
-      {"vectorExp(", "exp"},
-      {"vectorLog1p(", "log1p"},
-      {"vectorLog(", "log"},
-      {"vectorTanh(", "tanh"},
-      {"vectorErf(", "erf"},
-      {"std::sqrt(", "sqrt"},
-      {"std::fabs(", "fabs"},
-      {"std::sin(", "sin"},
-      {"std::cos(", "cos"},
-      {"std::pow(", "pow"},
-      {"std::fma(", "fma"}};
-  std::string result = text.str();
-  for (auto [from, to] : words)
-    if (size_t at = result.find(from.str()); at != std::string::npos)
-      return result.replace(at, from.size(),
-                            type.isF64() ? "std::" + to.str() + "(" : to.str() + "f(");
-  return result;
-}
-
 std::string CudaKernelWriter::value(int number) const {
   const KernelNode &node = kernel.nodes[number];
   switch (node.kind) {
@@ -145,14 +120,8 @@ std::string CudaKernelWriter::value(int number) const {
   case KernelNode::expression:
     break;
   }
-  std::string text = deviceMath(node.text, node.type), result;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '$')
-      result += operand(node.operands[text[++i] - '0']);
-    else
-      result += text[i];
-  }
-  return result;
+  return spellExpression(node.text, node.type, deviceFunction,
+                         [&](int number) { return operand(node.operands[number]); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -11,6 +11,8 @@
 
 namespace mlir::fsdp {
 
+inline std::string typeName(Type type) { return elementType(type).str(); }
+
 /// Some of the loops as one index, and how threads iterate over it.
 struct LoopGroup {
   SmallVector<int> loops; ///< outermost first
@@ -22,6 +24,8 @@ class CudaKernelWriter {
 public:
   CudaKernelWriter(const Kernel &kernel, ArrayRef<int64_t> alignments, bool anonymous);
   KernelFunction print();
+  /// The same of an update rule (codegen/CudaUpdatePrinter.cpp).
+  KernelFunction printUpdate();
 
 private:
   // Names and expressions.

@@ -203,9 +203,9 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
   const Call &call = launch.call;
   if (!call.collective.empty())
     return ncclCall(launch);
-  if (call.function == "load_input")
+  if (call.onDevice == DeviceCall::copyIn)
     return copyIn(launch);
-  if (call.function == "output")
+  if (call.onDevice == DeviceCall::copyOut)
     return copyOut(launch);
   if (call.function.empty())
     return kernelCall(launch, kernels);
@@ -221,6 +221,8 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
     case CallArgument::storage:
       constants.push_back(storage(launch));
       break;
+    case CallArgument::kernel:
+      break; // it is what is called
     case CallArgument::read:
       buffers.push_back(in(launch, argument.buffer));
       break;
@@ -242,12 +244,13 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
   for (Value buffer : inPlace)
     buffers.push_back(out(launch, buffer));
   llvm::append_range(buffers, notes);
-  // A pointer does not say how many elements it leads to.
-  if (call.function == "square_sum")
+  if (call.onDevice == DeviceCall::counted)
     constants.push_back("/*count=*/" + std::to_string(elements(call.reads.front())));
   if (call.tile) // before this rank's index
     std::swap(constants.front(), constants.back());
-  std::string text = call.function == "gemm" ? "matmul(c.blas(), " : (call.function + "(").str();
+  std::string text = call.onDevice == DeviceCall::product ? "matmul(c.blas(), "
+                     : call.takesKernel ? "fused::" + kernels[launch.op].name + "("
+                                        : (call.function + "(").str();
   for (const std::string &argument : llvm::concat<const std::string>(constants, buffers))
     text += argument + ", ";
   return text + "c.stream(" + launch.stream + "))";
@@ -386,8 +389,10 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
         "#include \"runtime/execution/cuda/Context.h\"", ""})
     header.line(line);
   record(kernels, header);
-  for (StringRef line : {"", "#else", "", "#include \"runtime/program/ArenaSpan.h\"", "",
-                         "#include <cstdint>", "#include <cuda_runtime.h>", ""})
+  for (StringRef line :
+       {"", "#else", "", "#include \"runtime/program/ArenaSpan.h\"",
+        "#include \"runtime/program/StepState.h\"", "#include \"runtime/program/Storage.h\"", "",
+        "#include <cstdint>", "#include <cuda_runtime.h>", ""})
     header.line(line);
   if (kernels.nameBf16())
     for (StringRef line : {"using fsdp::rt::bf16;", ""})

@@ -199,17 +199,53 @@ std::string mlir::fsdp::elementwiseExpression(Operation *op) {
       .Case<arith::ExtFOp, arith::TruncFOp>([&](auto) { return type + "($0)"; })
       .Case<arith::TruncIOp>(
           [&](auto) { return result.isInteger(1) ? "($0 & 1) != 0" : type + "($0)"; })
-      .Case<math::ExpOp>([](auto) { return "vectorExp($0)"; })
-      .Case<math::LogOp>([](auto) { return "vectorLog($0)"; })
-      .Case<math::Log1pOp>([](auto) { return "vectorLog1p($0)"; })
-      .Case<math::SqrtOp>([](auto) { return "std::sqrt($0)"; })
-      .Case<math::RsqrtOp>([&](auto) { return type + "(1) / std::sqrt($0)"; })
-      .Case<math::TanhOp>([](auto) { return "vectorTanh($0)"; })
-      .Case<math::ErfOp>([](auto) { return "vectorErf($0)"; })
-      .Case<math::AbsFOp>([](auto) { return "std::fabs($0)"; })
-      .Case<math::SinOp>([](auto) { return "std::sin($0)"; })
-      .Case<math::CosOp>([](auto) { return "std::cos($0)"; })
-      .Case<math::PowFOp>([](auto) { return "std::pow($0, $1)"; })
-      .Case<math::FmaOp>([](auto) { return "std::fma($0, $1, $2)"; })
+      .Case<math::ExpOp>([](auto) { return "#exp($0)"; })
+      .Case<math::LogOp>([](auto) { return "#log($0)"; })
+      .Case<math::Log1pOp>([](auto) { return "#log1p($0)"; })
+      .Case<math::SqrtOp>([](auto) { return "#sqrt($0)"; })
+      .Case<math::RsqrtOp>([](auto) { return "#rsqrt($0)"; })
+      .Case<math::TanhOp>([](auto) { return "#tanh($0)"; })
+      .Case<math::ErfOp>([](auto) { return "#erf($0)"; })
+      .Case<math::AbsFOp>([](auto) { return "#fabs($0)"; })
+      .Case<math::SinOp>([](auto) { return "#sin($0)"; })
+      .Case<math::CosOp>([](auto) { return "#cos($0)"; })
+      .Case<math::PowFOp>([](auto) { return "#pow($0, $1)"; })
+      .Case<math::FmaOp>([](auto) { return "#fma($0, $1, $2)"; })
       .Default([](Operation *) { return ""; });
+}
+
+std::string mlir::fsdp::hostFunction(StringRef name, Type type) {
+  // These vectorize; where they take f64 they are the library's.
+  static constexpr std::pair<StringLiteral, StringLiteral> vectorized[] = {{"exp", "vectorExp"},
+                                                                           {"log", "vectorLog"},
+                                                                           {"log1p", "vectorLog1p"},
+                                                                           {"tanh", "vectorTanh"},
+                                                                           {"erf", "vectorErf"}};
+  for (auto [function, spelled] : vectorized)
+    if (name == function)
+      return spelled.str();
+  return name == "rsqrt" ? (elementType(type) + "(1) / std::sqrt").str() : "std::" + name.str();
+}
+
+std::string mlir::fsdp::deviceFunction(StringRef name, Type type) {
+  if (!type.isF64())
+    return name.str() + "f";
+  return name == "rsqrt" ? "double(1) / std::sqrt" : "std::" + name.str();
+}
+
+std::string mlir::fsdp::spellExpression(StringRef text, Type type, FunctionName functionName,
+                                        llvm::function_ref<std::string(int)> operand) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '$') {
+      result += operand(text[++i] - '0');
+    } else if (text[i] == '#') {
+      StringRef name = text.substr(i + 1).take_until([](char c) { return c == '('; });
+      result += functionName(name, type);
+      i += name.size();
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
 }

@@ -33,7 +33,7 @@ LogicalResult HostEmitter::prepare(KernelTable &kernels) {
       if (failed(target->check(action.launch)))
         return failure();
       FailureOr<Call> call = callFor(program, action.launch);
-      if (failed(call) || (call->callsKernel() && failed(kernels.insert(action.launch, write))))
+      if (failed(call) || (call->hasKernel() && failed(kernels.insert(action.launch, write))))
         return failure();
       calls[action.launch] = std::make_unique<const Call>(std::move(*call));
     }

@@ -488,7 +488,7 @@ FailureOr<int> KernelBuilder::buildCrossEntropyGrad(nn::CrossEntropyGradOp op,
   KernelNode column(KernelNode::position, IntegerType::get(op.getContext(), 64));
   column.at = position(indices.back());
   int j = add(std::move(column), nullptr);
-  int probability = expression(type, "vectorExp($0 - $1)", {*logit, *logSumExp}, op);
+  int probability = expression(type, "#exp($0 - $1)", {*logit, *logSumExp}, op);
   std::string text = "($0 - ($1 == $2 ? " + literal(1, type) + " : " + literal(0, type) + ")) * $3";
   if (!op.getCount())
     return expression(type, text, {probability, j, *label, *upstream}, op);

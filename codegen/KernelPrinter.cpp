@@ -5,6 +5,7 @@
 #include "codegen/Elementwise.h"
 #include "codegen/Names.h"
 #include "codegen/ScheduledProgram.h"
+#include "codegen/UpdateKernel.h"
 #include "codegen/Writer.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -136,14 +137,8 @@ std::string Printer::value(int index) const {
   case KernelNode::expression:
     break;
   }
-  std::string text;
-  for (size_t i = 0; i < node.text.size(); ++i) {
-    if (node.text[i] == '$')
-      text += operand(node.operands[node.text[++i] - '0']);
-    else
-      text += node.text[i];
-  }
-  return text;
+  return spellExpression(node.text, node.type, hostFunction,
+                         [&](int number) { return operand(node.operands[number]); });
 }
 
 int Printer::depthOf(const Affine &at) const {
@@ -185,6 +180,8 @@ int64_t Printer::rows() const {
 void Printer::openRows() {
   bool one = kernel.rowLoops == 1;
   std::string row = one ? loops.front() : named("row");
+  if (kernel.updates)
+    writer.line("#pragma omp simd");
   writer.open("for (std::int64_t " + row + " = " + begin + "; " + row + " < " + end + "; ++" + row +
               ")");
   if (one)
@@ -265,6 +262,8 @@ KernelFunction Printer::print() {
   if (kernel.rowLoops)
     for (const std::string &parameter : {end, begin})
       function.parameters.insert(function.parameters.begin(), "std::int64_t " + parameter);
+  if (kernel.updates)
+    function.parameters.insert(function.parameters.begin() + 2, "fsdp::rt::UpdateStep step");
 
   int count = kernel.loops.size();
   for (auto [index, node] : llvm::enumerate(kernel.nodes)) {
@@ -409,6 +408,12 @@ FailureOr<KernelFunction> mlir::fsdp::printKernel(LaunchOp launch, bool anonymou
     return printArgmax(argmax);
   if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
     return printFlatten(flatten, launch);
+  if (auto step = dyn_cast_or_null<OptimizerStepOp>(op)) {
+    Kernel kernel = createUpdateKernel(step, "step.decays", /*decaysVary=*/false);
+    KernelFunction function = Printer(kernel, anonymous).print();
+    function.name = step.getOptimizer().getRule().str();
+    return function;
+  }
   FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::rows, anonymous);
   if (failed(kernel))
     return failure();

@@ -64,10 +64,12 @@ void KernelTable::assignNames() {
   Names names;
   for (const auto &text : byText)
     names.reserveWordsOf(text.first());
-  for (Entry &entry : entries)
-    entry.name = names.unique(entry.launches.size() == 1 ? StringRef(entry.launches.front())
-                                                         : actionOf(entry.launches.front()),
-                              endingsIn(entry.function.device));
+  for (Entry &entry : entries) {
+    StringRef wanted = entry.function.name, first = entry.launches.front();
+    if (wanted.empty())
+      wanted = entry.launches.size() == 1 ? first : actionOf(first);
+    entry.name = names.unique(wanted, endingsIn(entry.function.device));
+  }
 }
 
 bool KernelTable::nameBf16() const {

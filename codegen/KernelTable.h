@@ -17,6 +17,7 @@ struct KernelFunction {
   std::string device; ///< lines before the function that only it uses; `@` denotes its name
   std::string body;   ///< lines, not indented; `@` as above
   SmallVector<KernelMask> masks; ///< the arguments of the launch for them
+  std::string name;              ///< wanted; empty: after the launches
 
   /// The function of `kernel`, without lines; the names are those of its masks, inputs and outputs.
   static KernelFunction declare(const Kernel &kernel, ArrayRef<std::string> held,

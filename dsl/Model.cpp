@@ -6,6 +6,7 @@
 #include "dialect/fsdp/ModelConfig.h"
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/TokenSource.h"
+#include "dialect/fsdp/UpdateRule.h"
 #include "dsl/ModelBuilder.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -171,18 +172,6 @@ void Model::metric(const std::string &name, const Average &average, Where where)
   b.check([&] { return ir::verifyMetric(op); }, "metric '" + ir::shownName(name) + "'", where);
 }
 
-static ir::OptimizerKind optimizerKind(Optimizer::Kind kind) {
-  switch (kind) {
-  case Optimizer::Sgd:
-    return ir::OptimizerKind::sgd;
-  case Optimizer::Adam:
-    return ir::OptimizerKind::adam;
-  case Optimizer::AdamW:
-    return ir::OptimizerKind::adamw;
-  }
-  llvm_unreachable("unknown update rule");
-}
-
 static ir::ScheduleKind scheduleKind(Optimizer::Schedule schedule) {
   switch (schedule) {
   case Optimizer::Constant:
@@ -202,12 +191,16 @@ void Model::optimizer(const Optimizer &optimizer, Where where) {
     message = diagnostic.str();
     return success();
   });
-  const ir::OptimizerConstants constants = {
-      optimizer.lr,  optimizer.momentum,    optimizer.beta1, optimizer.beta2,
-      optimizer.eps, optimizer.weightDecay, optimizer.clip};
-  auto checked = ir::OptimizerAttr::getChecked(
-      [&] { return mlir::emitError(b.location("optimizer", where)); }, &b.context,
-      optimizerKind(optimizer.kind), constants, scheduleKind(optimizer.schedule), optimizer.warmup);
+  std::vector<ir::OptimizerAttr::Constant> constants = {{"lr", optimizer.lr},
+                                                        {"clip", optimizer.clip}};
+  if (const ir::UpdateRule *rule = ir::UpdateRule::find(optimizer.rule);
+      rule && rule->reads("weight_decay"))
+    constants.push_back({"weight_decay", rule->chosenDecay});
+  for (const auto &[name, value] : optimizer.constants)
+    constants.push_back({name, value});
+  auto checked = ir::OptimizerAttr::create(
+      [&] { return mlir::emitError(b.location("optimizer", where)); }, &b.context, optimizer.rule,
+      constants, scheduleKind(optimizer.schedule), optimizer.warmup);
   if (!checked)
     throw ModelError(where, message);
   b.step.setOptimizerAttr(checked);

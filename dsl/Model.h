@@ -15,8 +15,10 @@
 #include "dsl/ModelConfig.h"
 #include "dsl/Tensor.h"
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace mlir {
 class MLIRContext;
@@ -38,15 +40,15 @@ inline Init normal(double deviation) { return {Init::Normal, deviation}; }
 /// Between -bound and bound.
 inline Init uniform(double bound) { return {Init::Uniform, bound}; }
 
-/// Update rule and schedule of the step; see `#fsdp.optimizer` for the formulas. Zero means off for
-/// momentum, weight decay and clip.
+/// Update rule and schedule of the step; docs/optimizers.md has the rules.
 struct Optimizer {
-  enum Kind { Sgd, Adam, AdamW };
   enum Schedule { Constant, Linear, Cosine };
 
-  Kind kind = AdamW;
-  double lr = 3e-4, momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0.01,
-         clip = 0;
+  std::string rule = "adamw";
+  double lr = 3e-4;
+  double clip = 0; ///< largest global norm of the gradients; 0 for no clipping
+  /// Constants of the rule by name, such as {"beta1", 0.9}; others have the rule's defaults.
+  std::map<std::string, double> constants;
   Schedule schedule = Constant;
   int64_t warmup = 0; ///< steps
 };

@@ -283,12 +283,6 @@ def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
 // Optimizer
 //===----------------------------------------------------------------------===//
 
-def FSDP_OptimizerKind : I32EnumAttr<"OptimizerKind", "update rule", [
-    I32EnumAttrCase<"sgd", 0>, I32EnumAttrCase<"adam", 1>, I32EnumAttrCase<"adamw", 2>]> {
-  let cppNamespace = "::mlir::fsdp";
-  let genSpecializedAttr = 0;
-}
-
 def FSDP_ScheduleKind : I32EnumAttr<"ScheduleKind", "learning rate over the steps", [
     I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"linear", 1>, I32EnumAttrCase<"cosine", 2>]> {
   let cppNamespace = "::mlir::fsdp";
@@ -298,9 +292,8 @@ def FSDP_ScheduleKind : I32EnumAttr<"ScheduleKind", "learning rate over the step
 def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
   let summary = "Update rule, its constants and its schedule";
   let description = [{
-    `sgd`: v = momentum*v + g; p -= lr*v, with g including weight_decay*p (PyTorch's SGD); without
-    momentum there is no state. `adam`: Kingma & Ba, weight decay added to the gradient.
-    `adamw`: Loshchilov & Hutter, decoupled decay. Moments are bias-corrected. Decay applies
+    The rule is a row of the table in `dialect/fsdp/UpdateRule.cpp`, which names its constants, states and formula; docs/optimizers.md
+    lists them. A rule takes the constants that its row names, besides `lr` and `clip`. Weight decay applies
     to parameters of rank two and more. `clip` > 0 scales gradients by
     min(1, clip/(norm + 1e-6)), norm being the global L2 norm. The learning rate rises linearly
     over `warmup` steps to `lr`, then stays (`constant`) or falls to 0 at the last step of the run
@@ -309,26 +302,32 @@ def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
     Constraints: (C1) rates, eps, decay, clip and warmup are finite and not negative, momentum and betas in [0, 1).
 
     Example: `#fsdp.optimizer<adamw, lr = 3.000000e-04, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-08, weight_decay = 0.01>`;
-    omitted values have the defaults momentum 0, beta1 0.9, beta2 0.999, eps 1e-8,
-    weight_decay 0, clip 0, constant, warmup 0.
+    omitted constants have the values of the rule's row; lr, clip and warmup are 0, the schedule is constant.
   }];
   let parameters = (ins
-    EnumParameter<FSDP_OptimizerKind>:$kind,
-    "::mlir::fsdp::OptimizerConstants":$constants,
+    StringRefParameter<"name of the update rule">:$rule,
+    "::mlir::DenseF64ArrayAttr":$constants,
     EnumParameter<FSDP_ScheduleKind>:$schedule, "int64_t":$warmup);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The names of the state tensors of one parameter, each of its shape: empty for plain sgd,
-    /// `momentum` for sgd with momentum, `exp_avg` and `exp_avg_sq` for adam and adamw.
+    /// A constant by its name.
+    using Constant = std::pair<::llvm::StringRef, double>;
+    /// The attribute with the `given` constants and the defaults of the others. Emits an error where a constant
+    /// is given that the rule does not read, and where the verifier does.
+    static OptimizerAttr create(::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError,
+                                ::mlir::MLIRContext *context, ::llvm::StringRef rule,
+                                ::llvm::ArrayRef<Constant> given, ScheduleKind schedule, int64_t warmup);
+    /// The row of the table.
+    const UpdateRule &getUpdateRule() const;
+    /// The names of the state tensors of one parameter, each of its shape, such as `exp_avg` and `exp_avg_sq` of adam.
     ::llvm::SmallVector<::llvm::StringRef> getStateNames() const;
-    double getLr() const { return getConstants().lr; }
-    double getMomentum() const { return getConstants().momentum; }
-    double getBeta1() const { return getConstants().beta1; }
-    double getBeta2() const { return getConstants().beta2; }
-    double getEps() const { return getConstants().eps; }
-    double getWeightDecay() const { return getConstants().weightDecay; }
-    double getClip() const { return getConstants().clip; }
+    /// The value of a constant of the rule, of `lr` or of `clip`; 0 where the rule has none of this name.
+    double getConstant(::llvm::StringRef name) const;
+    /// All constants in the order of printing: `lr`, those of the rule's row, `clip`.
+    ::llvm::SmallVector<Constant> getNamedConstants() const;
+    double getLr() const { return getConstants()[0]; }
+    double getClip() const { return getConstants().asArrayRef().back(); }
   }];
 }
 

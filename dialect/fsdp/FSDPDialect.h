@@ -72,15 +72,7 @@ struct TransferResource : SideEffects::Resource::Base<TransferResource> {
   StringRef getName() final { return "transfers"; }
 };
 
-/// The constants of an update rule; see `#fsdp.optimizer`. Zero means off for momentum, weight
-/// decay and clip.
-struct OptimizerConstants {
-  double lr = 0, momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0, clip = 0;
-
-  bool operator==(const OptimizerConstants &other) const;
-};
-llvm::hash_code hash_value(const OptimizerConstants &constants);
-
+struct UpdateRule;
 class StorageOp;
 
 /// The names in a string-array attribute.

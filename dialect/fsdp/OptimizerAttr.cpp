@@ -1,57 +1,66 @@
 //===- OptimizerAttr.cpp - update rule, constants, schedule ---------------===//
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/UpdateRule.h"
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/bit.h"
-#include <array>
 #include <cmath>
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Calls `fn(name, value, default)` for each constant, in the order of printing.
-template <typename Fn> static void forEachConstant(OptimizerConstants &constants, Fn fn) {
-  const OptimizerConstants defaults;
-  fn("lr", constants.lr, defaults.lr);
-  fn("momentum", constants.momentum, defaults.momentum);
-  fn("beta1", constants.beta1, defaults.beta1);
-  fn("beta2", constants.beta2, defaults.beta2);
-  fn("eps", constants.eps, defaults.eps);
-  fn("weight_decay", constants.weightDecay, defaults.weightDecay);
-  fn("clip", constants.clip, defaults.clip);
+/// The constants in the order of printing, with their defaults.
+static SmallVector<UpdateRule::Constant> constantsOf(const UpdateRule &rule) {
+  SmallVector<UpdateRule::Constant> constants = {{"lr", 0, /*fraction=*/false, ""}};
+  llvm::append_range(constants, rule.constants);
+  constants.push_back({"clip", 0, /*fraction=*/false, ""});
+  return constants;
 }
 
-/// The bits of the constants: equal attributes print and behave alike, -0 and NaN included.
-static std::array<uint64_t, 7> bits(OptimizerConstants constants) {
-  std::array<uint64_t, 7> result;
-  size_t next = 0;
-  forEachConstant(constants, [&](StringRef, double &value, double) {
-    result[next++] = llvm::bit_cast<uint64_t>(value);
-  });
-  return result;
-}
-
-bool OptimizerConstants::operator==(const OptimizerConstants &other) const {
-  return bits(*this) == bits(other);
-}
-
-llvm::hash_code mlir::fsdp::hash_value(const OptimizerConstants &constants) {
-  auto words = bits(constants);
-  return llvm::hash_combine_range(words.begin(), words.end());
+OptimizerAttr OptimizerAttr::create(function_ref<InFlightDiagnostic()> emitError,
+                                    MLIRContext *context, StringRef name, ArrayRef<Constant> given,
+                                    ScheduleKind schedule, int64_t warmup) {
+  const UpdateRule *rule = UpdateRule::find(name);
+  if (!rule) {
+    emitError() << "unknown optimizer '" << name << "', expected " << UpdateRule::list("or");
+    return {};
+  }
+  SmallVector<UpdateRule::Constant> constants = constantsOf(*rule);
+  for (auto [constant, value] : given) {
+    auto *place = llvm::find_if(constants, [&, word = constant](const UpdateRule::Constant &each) {
+      return each.name == word;
+    });
+    if (place != constants.end()) {
+      place->value = value;
+      continue;
+    }
+    // A constant that the rule does not read would be lost without a word.
+    std::string readers = UpdateRule::readersOf(constant);
+    if (readers.empty())
+      emitError() << "unknown optimizer constant '" << constant << "'";
+    else
+      emitError() << "optimizer constant '" << constant << "' applies to " << readers
+                  << " only, got optimizer " << name << "; leave it out";
+    return {};
+  }
+  SmallVector<double> values;
+  for (const UpdateRule::Constant &constant : constants)
+    values.push_back(constant.value);
+  return getChecked(emitError, context, rule->name, DenseF64ArrayAttr::get(context, values),
+                    schedule, warmup);
 }
 
 Attribute OptimizerAttr::parse(AsmParser &parser, Type) {
-  StringRef keyword;
+  StringRef rule, keyword;
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseKeyword(&keyword))
+  if (parser.parseLess() || parser.parseKeyword(&rule))
     return {};
-  std::optional<OptimizerKind> kind = symbolizeOptimizerKind(keyword);
-  if (!kind) {
-    parser.emitError(loc) << "unknown optimizer '" << keyword << "', expected sgd, adam or adamw";
+  if (!UpdateRule::find(rule)) {
+    parser.emitError(loc) << "unknown optimizer '" << rule << "', expected "
+                          << UpdateRule::list("or");
     return {};
   }
-  OptimizerConstants constants;
+  SmallVector<Constant> constants;
   ScheduleKind schedule = ScheduleKind::constant;
   int64_t warmup = 0;
   while (succeeded(parser.parseOptionalComma())) {
@@ -70,43 +79,28 @@ Attribute OptimizerAttr::parse(AsmParser &parser, Type) {
         return {};
       }
       schedule = *parsed;
-      continue;
-    }
-    if (keyword == "warmup") {
+    } else if (keyword == "warmup") {
       if (parser.parseInteger(warmup))
         return {};
-      continue;
-    }
-    bool known = false, parsed = true;
-    forEachConstant(constants, [&](StringRef name, double &value, double) {
-      if (name == keyword) {
-        known = true;
-        parsed = succeeded(parser.parseFloat(value));
-      }
-    });
-    if (!known) {
-      parser.emitError(loc) << "unknown optimizer constant '" << keyword << "'";
+    } else if (parser.parseFloat(constants.emplace_back(keyword, 0).second)) {
       return {};
     }
-    if (!parsed)
-      return {};
   }
   if (parser.parseGreater())
     return {};
-  auto emitError = [&] { return parser.emitError(loc); };
-  return OptimizerAttr::getChecked(function_ref<InFlightDiagnostic()>(emitError),
-                                   parser.getContext(), *kind, constants, schedule, warmup);
+  return create([&] { return parser.emitError(loc); }, parser.getContext(), rule, constants,
+                schedule, warmup);
 }
 
 void OptimizerAttr::print(AsmPrinter &printer) const {
-  printer << "<" << stringifyOptimizerKind(getKind());
-  OptimizerConstants constants = getConstants();
-  forEachConstant(constants, [&](StringRef name, double &value, double unset) {
-    if (value == unset)
-      return;
-    printer << ", " << name << " = ";
+  printer << "<" << getRule();
+  for (auto [constant, value] :
+       llvm::zip_equal(constantsOf(getUpdateRule()), getConstants().asArrayRef())) {
+    if (value == constant.value)
+      continue;
+    printer << ", " << constant.name << " = ";
     printer.printFloat(APFloat(value));
-  });
+  }
   if (getSchedule() != ScheduleKind::constant)
     printer << ", schedule = " << stringifyScheduleKind(getSchedule());
   if (getWarmup() != 0)
@@ -114,39 +108,47 @@ void OptimizerAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                    OptimizerKind kind, OptimizerConstants constants, ScheduleKind,
-                                    int64_t warmup) {
-  LogicalResult result = success();
-  const bool isSgd = kind == OptimizerKind::sgd;
-  forEachConstant(constants, [&](StringRef name, double &value, double unset) {
-    bool fraction = name == "momentum" || name.starts_with("beta");
+LogicalResult OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef name,
+                                    DenseF64ArrayAttr values, ScheduleKind, int64_t warmup) {
+  const UpdateRule *rule = UpdateRule::find(name);
+  assert(rule && "OptimizerAttr::create looks the rule up");
+  for (auto [constant, value] : llvm::zip_equal(constantsOf(*rule), values.asArrayRef())) {
     float used = static_cast<float>(value); // updates compute in f32
-    if (succeeded(result) && !(std::isfinite(used) && value >= 0 && !(fraction && used >= 1)))
-      result = emitError() << "optimizer constant '" << name << "' is " << value << ", expected "
-                           << (fraction ? "an f32 number in [0, 1)"
-                                        : "a finite f32 number of at least 0");
-    if (succeeded(result) && value != 0 && used == 0)
-      result = emitError() << "optimizer constant '" << name << "' is " << value
-                           << ", which is 0 in f32; expected 0 or a number that f32 can represent";
-    // A constant that the rule does not read would be lost without a word.
-    bool ofSgd = name == "momentum", ofAdam = name.starts_with("beta") || name == "eps";
-    if (succeeded(result) && value != unset && (isSgd ? ofAdam : ofSgd))
-      result = emitError() << "optimizer constant '" << name << "' applies to "
-                           << (ofSgd ? "sgd" : "adam and adamw") << " only, got optimizer "
-                           << stringifyOptimizerKind(kind) << "; leave it out";
-  });
-  if (failed(result))
-    return failure();
+    if (!(std::isfinite(used) && value >= 0 && !(constant.fraction && used >= 1)))
+      return emitError() << "optimizer constant '" << constant.name << "' is " << value
+                         << ", expected "
+                         << (constant.fraction ? "an f32 number in [0, 1)"
+                                               : "a finite f32 number of at least 0");
+    if (value != 0 && used == 0)
+      return emitError() << "optimizer constant '" << constant.name << "' is " << value
+                         << ", which is 0 in f32; expected 0 or a number that f32 can represent";
+  }
   if (warmup < 0)
     return emitError() << "optimizer constant 'warmup' is " << warmup << ", expected at least 0";
   return success();
 }
 
+const UpdateRule &OptimizerAttr::getUpdateRule() const { return *UpdateRule::find(getRule()); }
+
 SmallVector<StringRef> OptimizerAttr::getStateNames() const {
-  if (getKind() != OptimizerKind::sgd)
-    return {"exp_avg", "exp_avg_sq"};
-  if (getMomentum() != 0)
-    return {"momentum"};
-  return {};
+  SmallVector<StringRef> names;
+  for (const UpdateRule::State &state : getUpdateRule().states)
+    if (state.with.empty() || getConstant(state.with) != 0)
+      names.push_back(state.name);
+  return names;
+}
+
+SmallVector<OptimizerAttr::Constant> OptimizerAttr::getNamedConstants() const {
+  SmallVector<Constant> constants;
+  for (auto [constant, value] :
+       llvm::zip_equal(constantsOf(getUpdateRule()), getConstants().asArrayRef()))
+    constants.push_back({constant.name, value});
+  return constants;
+}
+
+double OptimizerAttr::getConstant(StringRef name) const {
+  for (auto [constant, value] : getNamedConstants())
+    if (constant == name)
+      return value;
+  return 0;
 }

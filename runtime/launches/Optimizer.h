@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <utility>
 
 namespace fsdp::rt {
 
@@ -20,100 +21,72 @@ inline ShardOf shardOf(Context &c, const Storage &storage) {
 
 namespace detail {
 
-/// Enqueues `update(parameter, gradient, first state, second state, lr, scale, number)`, with null
-/// for what is not there. `Scaled`: a scale is read.
-template <bool Scaled, typename... R, typename... W, typename Update>
-void launchUpdate(Context &c, int stream, const char *name, const char *kind, ShardOf shard,
-                  Reads<R...> read, Writes<W...> written, Update update) {
-  const auto kernel = [shard, update](auto... addresses) {
-    constexpr std::size_t states = sizeof...(W) - 2, reads = sizeof...(R);
-    const auto all = std::make_tuple(addresses...);
-    const float *gradient = std::get<1>(all), *lr = std::get<2 + states>(all), *scale = nullptr;
-    if constexpr (Scaled)
-      scale = std::get<3 + states>(all);
-    const bool *ok = std::get<reads - 3>(all);
-    const StepState *state = std::get<reads - 2>(all);
-    float *parameter = std::get<reads>(all), *first = nullptr, *second = nullptr;
-    if constexpr (states > 0)
-      first = std::get<reads + 1>(all);
-    if constexpr (states > 1)
-      second = std::get<reads + 2>(all);
-    if (*ok)
-      update(shard, parameter, gradient, first, second, *lr, scale, state->updates + 1);
-    else
-      kernels::noteBadGradient(shard, gradient, *std::get<reads + 1 + states>(all));
-  };
-  launch(c, stream, name, read, written, kernel, Work{kind});
+/// What a launch of `optimizer_step` runs: `all` are the addresses that it reads and writes, in
+/// order.
+template <bool Scaled, typename Kernel, typename Addresses, std::size_t... I>
+void runUpdate(ShardOf shard, bool deferred, Kernel kernel, const Addresses &all,
+               std::index_sequence<I...>) {
+  constexpr std::size_t states = sizeof...(I), lr = 2 + states, ok = lr + 1 + Scaled,
+                        written = ok + 3;
+  const float *gradient = std::get<1>(all);
+  if (!*std::get<ok>(all))
+    return kernels::noteBadGradient(shard, gradient, *std::get<written + 1 + states>(all));
+  const std::int64_t count = std::get<ok + 1>(all)->updates + !deferred;
+  UpdateStep step{*std::get<lr>(all), 1.0f, static_cast<double>(count), false};
+  if constexpr (Scaled)
+    step.scale = *std::get<lr + 1>(all);
+  float *parameter = std::get<written>(all);
+  kernels::forEachDecayPart(shard, [&](std::size_t begin, std::size_t end, bool decays) {
+    step.decays = decays;
+    kernel(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end), step, parameter,
+           gradient, std::get<written + 1 + I>(all)..., parameter,
+           std::get<written + 1 + I>(all)...);
+  });
 }
 
-template <typename Update, typename... State>
-void launchUpdate(Context &c, int stream, const char *name, const char *kind,
-                  const Storage &storage, ArenaSpan<float> parameter, ArenaSpan<float> gradient,
-                  ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok,
-                  ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad, Update update,
-                  State... states) {
+template <typename Kernel, typename Slices, std::size_t... I>
+void launchUpdate(Context &c, int stream, const char *name, const Storage &storage, bool deferred,
+                  Kernel kernel, ArenaSpan<float> parameter, ArenaSpan<float> gradient,
+                  const Slices &slices, std::index_sequence<I...> states) {
+  constexpr std::size_t count = sizeof...(I);
+  const ArenaSpan<float> lr = std::get<count>(slices), scale = std::get<count + 1>(slices);
+  const ArenaSpan<bool> ok = std::get<count + 2>(slices);
+  const ArenaSpan<StepState> state = std::get<count + 3>(slices);
+  const ArenaSpan<std::int32_t> firstBad = std::get<count + 4>(slices);
   const ShardOf shard = shardOf(c, storage);
+  const auto written = writes(parameter, std::get<I>(slices)..., firstBad);
   if (scale.count == 0)
-    launchUpdate<false>(c, stream, name, kind, shard,
-                        reads(parameter, gradient, states..., lr, ok, state, firstBad),
-                        writes(parameter, states..., firstBad), update);
+    launch(
+        c, stream, name,
+        reads(parameter, gradient, std::get<I>(slices)..., lr, ok, state, firstBad), written,
+        [=](auto... addresses) {
+          runUpdate<false>(shard, deferred, kernel, std::make_tuple(addresses...), states);
+        },
+        Work{"optimizer_step"});
   else
-    launchUpdate<true>(c, stream, name, kind, shard,
-                       reads(parameter, gradient, states..., lr, scale, ok, state, firstBad),
-                       writes(parameter, states..., firstBad), update);
+    launch(
+        c, stream, name,
+        reads(parameter, gradient, std::get<I>(slices)..., lr, scale, ok, state, firstBad), written,
+        [=](auto... addresses) {
+          runUpdate<true>(shard, deferred, kernel, std::make_tuple(addresses...), states);
+        },
+        Work{"optimizer_step"});
 }
 
 } // namespace detail
 
-/// Plain gradient descent. Like all updates it reads parameter, gradient, states, lr, [scale], ok,
-/// step state, first bad gradient, in this order, and writes parameter, states and first bad
-/// gradient.
-inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
-                ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> lr,
-                ArenaSpan<float> scale, ArenaSpan<bool> ok, ArenaSpan<StepState> state,
-                ArenaSpan<std::int32_t> firstBad) {
-  detail::launchUpdate(c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state,
-                       firstBad,
-                       [options](ShardOf shard, float *p, const float *g, float *, float *,
-                                 float lr, const float *scale, std::int64_t) {
-                         kernels::sgd(shard, options, p, g, nullptr, lr, scale);
-                       });
-}
-
-/// Gradient descent with momentum.
-inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
-                ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> buffer,
-                ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok,
-                ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
-  detail::launchUpdate(
-      c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state, firstBad,
-      [options](ShardOf shard, float *p, const float *g, float *buffer, float *, float lr,
-                const float *scale,
-                std::int64_t) { kernels::sgd(shard, options, p, g, buffer, lr, scale); },
-      buffer);
-}
-
-/// Adam.
-inline void adam(Context &c, int stream, const char *name, const Storage &storage, Adam options,
-                 ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> first,
-                 ArenaSpan<float> second, ArenaSpan<float> lr, ArenaSpan<float> scale,
-                 ArenaSpan<bool> ok, ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
-  detail::launchUpdate(
-      c, stream, name, "adam", storage, parameter, gradient, lr, scale, ok, state, firstBad,
-      [options](ShardOf shard, auto... rest) { kernels::adam(shard, options, rest...); }, first,
-      second);
-}
-
-/// AdamW.
-inline void adamw(Context &c, int stream, const char *name, const Storage &storage, Adam options,
-                  ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> first,
-                  ArenaSpan<float> second, ArenaSpan<float> lr, ArenaSpan<float> scale,
-                  ArenaSpan<bool> ok, ArenaSpan<StepState> state,
-                  ArenaSpan<std::int32_t> firstBad) {
-  detail::launchUpdate(
-      c, stream, name, "adamw", storage, parameter, gradient, lr, scale, ok, state, firstBad,
-      [options](ShardOf shard, auto... rest) { kernels::adamw(shard, options, rest...); }, first,
-      second);
+/// Applies a rule to the shard of `storage`: `kernel(begin, end, step, parameter, gradient,
+/// states..., newParameter, newStates...)` updates its elements [begin, end) in place. `deferred`:
+/// the step state has counted the update already. `slices` are the states, then lr, scale, ok, step
+/// state and first bad gradient. An update reads parameter, gradient, states, lr, [scale], ok, step
+/// state, first bad gradient, in this order, and writes parameter, states and first bad gradient.
+template <typename Kernel, typename... Slices>
+void optimizer_step(Context &c, int stream, const char *name, const Storage &storage, bool deferred,
+                    Kernel kernel, ArenaSpan<float> parameter, ArenaSpan<float> gradient,
+                    Slices... slices) {
+  detail::launchUpdate(c, stream, name, storage, deferred, kernel, parameter, gradient,
+                       std::make_tuple(slices...),
+                       std::make_index_sequence<sizeof...(Slices) - 5>());
 }
 
 /// out = sum of the squares of `values`, in double.

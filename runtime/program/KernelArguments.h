@@ -171,22 +171,13 @@ template <std::size_t N> struct Join {
   KERNEL(scan_sum, ScanShape)                                                                      \
   KERNEL(softmax, SoftmaxRows)
 
-/// buffer = momentum * buffer + g;  p -= lr * buffer, where g includes
-/// weightDecay * p. Without momentum there is no buffer.
-struct Sgd {
-  float momentum = 0;
-  float weightDecay = 0;
-};
-
-/// Kingma & Ba, bias-corrected. `adam` adds weightDecay * p to the gradient;
-/// `adamw` (Loshchilov & Hutter) shrinks p by 1 - lr * weightDecay instead.
-struct Adam {
-  float beta1 = 0.9f;
-  float beta2 = 0.999f;
-  float epsilon = 1e-8f;
-  float weightDecay = 0;
-  /// The step state has counted the update already.
-  bool deferred = false;
+/// What an update rule is told besides parameter, gradient and states. Plain, so that it may lie in
+/// shared memory.
+struct UpdateStep {
+  float lr;
+  float scale;  ///< factor of the gradient
+  double count; ///< number of this update, from 1
+  bool decays;  ///< whether weight decay applies to the elements of a call
 };
 
 } // namespace fsdp::rt

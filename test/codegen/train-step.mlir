@@ -37,6 +37,14 @@
 // CHECK-NEXT:    for (std::int64_t o = 0; o < 3; ++o) {
 // CHECK-NEXT:      bias_grad[o] = bias_grad[o] + error_grad[b * 3 + o];
 
+// The update rule, over some of a shard's elements.
+// CHECK-LABEL: void sgd(std::int64_t begin, std::int64_t end, fsdp::rt::UpdateStep step, const float *parameter,
+// CHECK-NEXT:      const float *gradient, const float *momentum, float *new_parameter, float *new_momentum) {
+// CHECK-NEXT:    #pragma omp simd
+// CHECK-NEXT:    for (std::int64_t i = begin; i < end; ++i) {
+// CHECK:           const float mulf = 0.9f * momentum[i];
+// CHECK:           new_momentum[i] = addf_2;
+
 // CHECK: enum : int { kInput, kGather, kCompute, kReduce };
 // CHECK: enum : int { kOverFsdpGather, kOverFsdpReduce };
 // CHECK: constexpr ArenaSpan<StepState> step_state{0, 1};
@@ -63,10 +71,10 @@
 
 // CHECK-LABEL: void fc_backward(Context &c) {
 // CHECK-LABEL: void update(Context &c) {
-// CHECK:       sgd(c, kCompute, "fc.update", storages[kStorageFcFlat],
-// CHECK-NEXT:      Sgd{/*momentum=*/0.9f, /*weightDecay=*/0.0f}, persistent::fc_flat_parameter,
-// CHECK-NEXT:      arena::fc_grad_shard, persistent::fc_flat_momentum, arena::lr, /*scale=*/{}, arena::ok,
-// CHECK-NEXT:      persistent::step_state, badGradient(persistent::step_state));
+// CHECK:       optimizer_step(c, kCompute, "fc.update", storages[kStorageFcFlat], /*deferred=*/false, fused::sgd,
+// CHECK-NEXT:      persistent::fc_flat_parameter, arena::fc_grad_shard, persistent::fc_flat_momentum, arena::lr,
+// CHECK-NEXT:      /*scale=*/ArenaSpan<float>{}, arena::ok, persistent::step_state,
+// CHECK-NEXT:      badGradient(persistent::step_state));
 // CHECK-NEXT:  advance(c, kCompute, "advance", persistent::step_state, arena::ok,
 // CHECK-NEXT:      badGradients(persistent::step_state));
 

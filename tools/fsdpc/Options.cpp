@@ -5,8 +5,10 @@
 #include "base/Options.h"
 #include "base/ShellWords.h"
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/UpdateRule.h"
 #include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
+#include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 #include <set>
 
@@ -131,19 +133,50 @@ std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message)
 // The options
 //===----------------------------------------------------------------------===//
 
+/// "--weight-decay" for the constant `weight_decay`.
+static std::string optionOf(std::string constant) {
+  std::replace(constant.begin(), constant.end(), '_', '-');
+  return "--" + constant;
+}
+
+/// "decay of the first moment of adam and adamw; ...": what the rules say of it, each of which
+/// once.
+static std::string describeConstant(llvm::StringRef name) {
+  std::vector<std::string> texts;
+  for (const ir::UpdateRule &rule : ir::UpdateRule::all())
+    for (const ir::UpdateRule::Constant &constant : rule.constants) {
+      if (constant.name != name)
+        continue;
+      auto says = [&](const ir::UpdateRule &other) {
+        return llvm::any_of(other.constants, [&](const ir::UpdateRule::Constant &its) {
+          return its.name == name && its.description == constant.description;
+        });
+      };
+      std::string text = constant.description.str();
+      if (!llvm::all_of(ir::UpdateRule::all(), says))
+        text += " of " + ir::UpdateRule::list("and", says);
+      if (!llvm::is_contained(texts, text))
+        texts.push_back(text);
+    }
+  return llvm::join(texts, "; ");
+}
+
 static void declareOptimizer(CLI::App &app, OptimizerOptions &o) {
   CLI::App &group = *app.add_option_group("Training", "overrides the model's own settings");
-  auto number = [&](const char *name, std::optional<double> &value, const char *description,
-                    base::NumberRange range) {
+  auto number = [&](const std::string &name, std::optional<double> &value,
+                    const std::string &description, base::NumberRange range) {
     base::addNumber(group, name, "X", value, description, range);
   };
-  base::addChoice(group, "--optimizer", o.kind, "update rule", {"sgd", "adam", "adamw"});
+  std::vector<std::string> rules;
+  for (const ir::UpdateRule &rule : ir::UpdateRule::all())
+    rules.push_back(rule.name.str());
+  base::addChoice(group, "--optimizer", o.rule, "update rule", rules);
   number("--lr", o.lr, "learning rate", anyAmount);
-  number("--momentum", o.momentum, "momentum of sgd", share);
-  number("--beta1", o.beta1, "decay of the first moment of adam and adamw", share);
-  number("--beta2", o.beta2, "decay of the second moment of adam and adamw", share);
-  number("--eps", o.eps, "added to the root of the second moment of adam and adamw", anyAmount);
-  number("--weight-decay", o.weightDecay, "decay of parameters of rank two and more", anyAmount);
+  for (const ir::UpdateRule &rule : ir::UpdateRule::all())
+    for (const ir::UpdateRule::Constant &constant : rule.constants)
+      if (auto [entry, isNew] = o.constants.try_emplace(constant.name.str()); isNew)
+        number(optionOf(entry->first), entry->second, describeConstant(constant.name),
+               constant.fraction ? share : anyAmount);
   number("--clip", o.clip, "largest global norm of the gradients; 0 for no clipping", anyAmount);
   base::addInteger(group, "--warmup", "N", o.warmup,
                    "steps over which the learning rate rises to --lr", fromZero);
@@ -457,43 +490,34 @@ ir::CudaArchitectures Options::getCudaArchitectures() const {
 }
 
 ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
-  ir::OptimizerKind rule = optimizer.getKind();
-  ir::OptimizerConstants constants = optimizer.getConstants();
-  if (kind && *ir::symbolizeOptimizerKind(*kind) != rule) {
-    rule = *ir::symbolizeOptimizerKind(*kind);
-    ir::OptimizerConstants fresh;
-    fresh.lr = constants.lr;
-    fresh.clip = constants.clip;
-    fresh.weightDecay = rule == ir::OptimizerKind::adamw ? 0.01 : 0;
-    constants = fresh;
-  }
-  // An option that the rule does not read would be lost without a word.
-  auto requireOf = [&](bool given, const char *option, bool reads, const char *rules) {
-    if (given && !reads)
-      throw UsageError(std::string(option) + " applies to " + rules + " only, got optimizer " +
-                       ir::stringifyOptimizerKind(rule).str() +
+  const ir::UpdateRule &rule =
+      this->rule ? *ir::UpdateRule::find(*this->rule) : optimizer.getUpdateRule();
+  std::map<std::string, double> values = {{"lr", optimizer.getLr()}, {"clip", optimizer.getClip()}};
+  if (rule.name == optimizer.getRule())
+    for (auto [name, value] : optimizer.getNamedConstants())
+      values[name.str()] = value;
+  else if (rule.reads("weight_decay"))
+    values["weight_decay"] = rule.chosenDecay;
+  for (const auto &[name, value] : constants) {
+    if (!value)
+      continue;
+    // An option that the rule does not read would be lost without a word.
+    if (!rule.reads(name))
+      throw UsageError(optionOf(name) + " applies to " + ir::UpdateRule::readersOf(name) +
+                       " only, got optimizer " + rule.name.str() +
                        "; leave it out or change --optimizer");
-  };
-  const bool isSgd = rule == ir::OptimizerKind::sgd;
-  requireOf(momentum.has_value(), "--momentum", isSgd, "sgd");
-  requireOf(beta1.has_value(), "--beta1", !isSgd, "adam and adamw");
-  requireOf(beta2.has_value(), "--beta2", !isSgd, "adam and adamw");
-  requireOf(eps.has_value(), "--eps", !isSgd, "adam and adamw");
-  auto replace = [](const std::optional<double> &given, double &value) {
-    if (given)
-      value = *given;
-  };
-  replace(lr, constants.lr);
-  replace(momentum, constants.momentum);
-  replace(beta1, constants.beta1);
-  replace(beta2, constants.beta2);
-  replace(eps, constants.eps);
-  replace(weightDecay, constants.weightDecay);
-  replace(clip, constants.clip);
-  return ir::OptimizerAttr::get(optimizer.getContext(), rule, constants,
-                                schedule ? *ir::symbolizeScheduleKind(*schedule)
-                                         : optimizer.getSchedule(),
-                                warmup ? *warmup : optimizer.getWarmup());
+    values[name] = *value;
+  }
+  if (lr)
+    values["lr"] = *lr;
+  if (clip)
+    values["clip"] = *clip;
+  std::vector<ir::OptimizerAttr::Constant> given(values.begin(), values.end());
+  mlir::MLIRContext *context = optimizer.getContext();
+  return ir::OptimizerAttr::create(
+      [&] { return mlir::emitError(mlir::UnknownLoc::get(context)); }, context, rule.name, given,
+      schedule ? *ir::symbolizeScheduleKind(*schedule) : optimizer.getSchedule(),
+      warmup ? *warmup : optimizer.getWarmup());
 }
 
 std::vector<std::string> normalizeArguments(int argc, char **argv) {

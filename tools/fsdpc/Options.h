@@ -14,6 +14,7 @@
 #include "passes/MeshAxes.h"
 #include "passes/Pipelines.h"
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -44,13 +45,14 @@ struct Failure : std::runtime_error {
 
 /// Overrides of the optimizer of the model; absent values do not change it.
 struct OptimizerOptions {
-  std::optional<std::string> kind, schedule;
-  std::optional<double> lr, momentum, beta1, beta2, eps, weightDecay, clip;
+  std::optional<std::string> rule, schedule;
+  std::optional<double> lr, clip;
+  std::map<std::string, std::optional<double>> constants; ///< of rules, by name
   std::optional<int64_t> warmup;
 
   /// `optimizer` with the options that were given; throws UsageError for one that its rule does not
-  /// use. A rule other than the model's starts from its defaults (weight decay 0.01 for adamw, else
-  /// 0); rate, clipping and schedule stay.
+  /// read. A rule other than the model's starts from that rule's own defaults; rate, clipping and
+  /// schedule stay.
   mlir::fsdp::OptimizerAttr apply(mlir::fsdp::OptimizerAttr optimizer) const;
 };
 

@@ -231,8 +231,6 @@ FSDP_RECORDED_KERNEL(cudaMemsetAsync)
 // Kernels
 //===----------------------------------------------------------------------===//
 
-FSDP_RECORDED_KERNEL(adam)
-FSDP_RECORDED_KERNEL(adamw)
 FSDP_RECORDED_KERNEL(advance)
 FSDP_RECORDED_KERNEL(all_finite)
 FSDP_RECORDED_KERNEL(all_slice)
@@ -255,7 +253,6 @@ FSDP_RECORDED_KERNEL(rms_norm_grad)
 FSDP_RECORDED_KERNEL(microbatch_samples)
 FSDP_RECORDED_KERNEL(next_microbatch)
 FSDP_RECORDED_KERNEL(sample_count)
-FSDP_RECORDED_KERNEL(sgd)
 FSDP_RECORDED_KERNEL(shard_indices)
 FSDP_RECORDED_KERNEL(shard_offset)
 FSDP_RECORDED_KERNEL(shard_size)

@@ -6,6 +6,7 @@
 #include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/kernels/cuda/Element.h"
+#include "runtime/kernels/cuda/Update.h"
 #include "runtime/program/ArenaSpan.h"
 
 #include <cmath>

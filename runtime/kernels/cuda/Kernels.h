@@ -119,27 +119,6 @@ cudaError_t shard_offset(std::int64_t first, std::int64_t *offset, cudaStream_t 
 // The end of a step
 //===----------------------------------------------------------------------===//
 
-/// Updates of a shard. What is updated is given as it is read and as it is written: the same
-/// address twice. A null `scale` stands for 1. Where `ok` is false nothing is updated, and
-/// `firstBad` gets the first parameter whose gradient is not finite (see BadGradients).
-cudaError_t sgd(ShardOf shard, Sgd options, const float *parameter, const float *gradient,
-                const float *lr, const float *scale, const bool *ok, const StepState *state,
-                const std::int32_t *firstBad, float *newParameter, std::int32_t *newFirstBad,
-                cudaStream_t stream);
-cudaError_t sgd(ShardOf shard, Sgd options, const float *parameter, const float *gradient,
-                const float *buffer, const float *lr, const float *scale, const bool *ok,
-                const StepState *state, const std::int32_t *firstBad, float *newParameter,
-                float *newBuffer, std::int32_t *newFirstBad, cudaStream_t stream);
-cudaError_t adam(ShardOf shard, Adam options, const float *parameter, const float *gradient,
-                 const float *first, const float *second, const float *lr, const float *scale,
-                 const bool *ok, const StepState *state, const std::int32_t *firstBad,
-                 float *newParameter, float *newFirst, float *newSecond, std::int32_t *newFirstBad,
-                 cudaStream_t stream);
-cudaError_t adamw(ShardOf shard, Adam options, const float *parameter, const float *gradient,
-                  const float *first, const float *second, const float *lr, const float *scale,
-                  const bool *ok, const StepState *state, const std::int32_t *firstBad,
-                  float *newParameter, float *newFirst, float *newSecond, std::int32_t *newFirstBad,
-                  cudaStream_t stream);
 /// `count` values.
 cudaError_t square_sum(std::size_t count, const float *values, double *out, WorkStream stream);
 

@@ -244,14 +244,32 @@ fsdp.step @train train optimizer <adam, lr = 0.1, beta1 = 1.0> {
 
 // -----
 
+// expected-error @below {{optimizer constant 'beta2' is 1.000000e+00, expected an f32 number in [0, 1)}}
+fsdp.step @train train optimizer <adamw, lr = 0.1, beta2 = 1.0> {
+}
+
+// -----
+
+// expected-error @below {{optimizer constant 'momentum' is 1.000000e+00, expected an f32 number in [0, 1)}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, momentum = 1.0> {
+}
+
+// -----
+
+// expected-error @below {{optimizer constant 'eps' is -1.000000e+00, expected a finite f32 number of at least 0}}
+fsdp.step @train train optimizer <adam, lr = 0.1, eps = -1.0> {
+}
+
+// -----
+
 // expected-error @below {{optimizer constant 'warmup' is -3, expected at least 0}}
 fsdp.step @train train optimizer <sgd, lr = 0.1, warmup = -3> {
 }
 
 // -----
 
-// expected-error @below {{unknown optimizer 'lion', expected sgd, adam or adamw}}
-fsdp.step @train train optimizer <lion, lr = 0.1> {
+// expected-error @below {{unknown optimizer 'nadam', expected sgd, adam}}
+fsdp.step @train train optimizer <nadam, lr = 0.1> {
 }
 
 // -----
@@ -274,8 +292,8 @@ fsdp.step @train train optimizer <adam, lr = 0.1, momentum = 0.9> {
 
 // -----
 
-// expected-error @below {{optimizer constant 'beta2' applies to adam and adamw only, got optimizer sgd; leave it out}}
-fsdp.step @train train optimizer <sgd, lr = 0.1, beta2 = 0.9> {
+// expected-error @below {{optimizer constant 'eps' applies to adam and adamw only, got optimizer sgd; leave it out}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, eps = 0.1> {
 }
 
 // -----

@@ -123,6 +123,13 @@ void evaluate(Context &c) {
   output(c, kCompute, "output loss", kLoss, arena::loss_sum, arena::weight);
 }
 
+/// Gradient descent.
+void descend(std::int64_t begin, std::int64_t end, UpdateStep step, const float *parameter,
+             const float *gradient, float *newParameter) {
+  for (std::int64_t i = begin; i < end; ++i)
+    newParameter[i] = parameter[i] - step.lr * (gradient[i] * step.scale);
+}
+
 void train(Context &c) {
   forward(c);
   launch(c, kCompute, "loss", reads(arena::loss_sum), writes(arena::loss), mean);
@@ -147,9 +154,10 @@ void train(Context &c) {
                 arena::step_state, arena::learning_rate);
   output(c, kCompute, "output lr", kLr, arena::learning_rate);
   all_finite(c, kCompute, "all_finite", arena::ok, arena::loss, arena::grad_norm);
-  sgd(c, kCompute, "sgd table", storages[0], Sgd{/*momentum=*/0, /*weightDecay=*/0},
-      arena::table_parameter, arena::table_grad_shard, arena::learning_rate, /*scale=*/{},
-      arena::ok, arena::step_state, badGradient(arena::step_state));
+  optimizer_step(c, kCompute, "sgd table", storages[0], /*deferred=*/false, descend,
+                 arena::table_parameter, arena::table_grad_shard, arena::learning_rate,
+                 /*scale=*/ArenaSpan<float>{}, arena::ok, arena::step_state,
+                 badGradient(arena::step_state));
   advance(c, kCompute, "advance", arena::step_state, arena::ok, badGradients(arena::step_state));
 }
 

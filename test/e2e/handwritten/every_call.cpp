@@ -27,6 +27,9 @@ constexpr Parameter members[] = {{"p", nullptr, {4}, {4}, 0, Initializer::zeros(
 constexpr Storage storages[] = {{"unit", Layout::Flat, {0}, 0, 0, 4, 0, p, {}, members}};
 constexpr const char *outputs[] = {"loss"};
 
+/// Stands for an update rule with any number of states.
+constexpr auto rule = [](std::int64_t, std::int64_t, UpdateStep, auto *...) {};
+
 void step(Context &c) {
   const Storage &unit = storages[0];
   load_input(c, 0, "load_input", 0, p);
@@ -75,14 +78,18 @@ void step(Context &c) {
   square_sum(c, 0, "square_sum", g, sum);
   learning_rate(c, 0, "learning_rate", Schedule{Schedule::Cosine, 3}, state, lr);
   all_finite(c, 0, "all_finite", ok, lr, sum, scale);
-  sgd(c, 0, "sgd", unit, Sgd{}, p, g, lr, {}, ok, state, badGradient(state));
-  sgd(c, 0, "sgd scaled", unit, Sgd{}, p, g, lr, scale, ok, state, badGradient(state));
-  sgd(c, 0, "sgd momentum", unit, Sgd{0.9f, 0}, p, g, m, lr, {}, ok, state, badGradient(state));
-  sgd(c, 0, "sgd momentum scaled", unit, Sgd{0.9f, 0}, p, g, m, lr, scale, ok, state,
-      badGradient(state));
-  adam(c, 0, "adam", unit, Adam{}, p, g, m, v, lr, {}, ok, state, badGradient(state));
-  adamw(c, 0, "adamw scaled", unit, Adam{}, p, g, m, v, lr, scale, ok, state,
-        deferredBadGradient(state));
+  const ArenaSpan<float> noScale{};
+  optimizer_step(c, 0, "sgd", unit, false, rule, p, g, lr, noScale, ok, state, badGradient(state));
+  optimizer_step(c, 0, "sgd scaled", unit, false, rule, p, g, lr, scale, ok, state,
+                 badGradient(state));
+  optimizer_step(c, 0, "sgd momentum", unit, false, rule, p, g, m, lr, noScale, ok, state,
+                 badGradient(state));
+  optimizer_step(c, 0, "sgd momentum scaled", unit, false, rule, p, g, m, lr, scale, ok, state,
+                 badGradient(state));
+  optimizer_step(c, 0, "adam", unit, false, rule, p, g, m, v, lr, noScale, ok, state,
+                 badGradient(state));
+  optimizer_step(c, 0, "adamw scaled", unit, true, rule, p, g, m, v, lr, scale, ok, state,
+                 deferredBadGradient(state));
   output(c, 0, "output", 0, lr);
   output(c, 0, "output sum", 0, sum, sum);
   sample_count(c, 0, "sample_count", state, wide_label);

@@ -182,6 +182,17 @@ void layer_backward(Context &c) {
   record(c, kReduce, 3);
 }
 
+/// Gradient descent with momentum 0.9.
+void momentum(std::int64_t begin, std::int64_t end, UpdateStep step, const float *parameter,
+              const float *gradient, const float *velocity, float *newParameter,
+              float *newVelocity) {
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float faster = 0.9f * velocity[i] + gradient[i] * step.scale;
+    newParameter[i] = parameter[i] - step.lr * faster;
+    newVelocity[i] = faster;
+  }
+}
+
 void update(Context &c) {
   wait(c, kCompute, 3);
   square_sum(c, kCompute, "square_sum layer", arena::layer_grad_shard, arena::square_sum);
@@ -193,9 +204,10 @@ void update(Context &c) {
                 arena::step_state, arena::learning_rate);
   output(c, kCompute, "output lr", kLr, arena::learning_rate);
   all_finite(c, kCompute, "all_finite", arena::ok, arena::loss, arena::grad_norm);
-  sgd(c, kCompute, "sgd layer", storages[kLayer], Sgd{/*momentum=*/0.9f, /*weightDecay=*/0},
-      arena::layer_parameter, arena::layer_grad_shard, arena::layer_momentum, arena::learning_rate,
-      /*scale=*/{}, arena::ok, arena::step_state, badGradient(arena::step_state));
+  optimizer_step(c, kCompute, "sgd layer", storages[kLayer], /*deferred=*/false, momentum,
+                 arena::layer_parameter, arena::layer_grad_shard, arena::layer_momentum,
+                 arena::learning_rate, /*scale=*/ArenaSpan<float>{}, arena::ok, arena::step_state,
+                 badGradient(arena::step_state));
   advance(c, kCompute, "advance", arena::step_state, arena::ok, badGradients(arena::step_state));
 }
 

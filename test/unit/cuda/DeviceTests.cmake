@@ -26,6 +26,7 @@ function(fsdp_add_device_tests target folder googletest)
   endforeach()
   list(TRANSFORM sources PREPEND ${folder}/test/)
   fsdp_add_device_program(${target} ${folder} ${sources})
+  fsdp_add_kernels(${target} ${folder}/test/unit/cuda/TestRules.cu)
   target_link_libraries(${target} PRIVATE ${target}-reference ${googletest})
 endfunction()
 

@@ -1,6 +1,7 @@
 #include "runtime/kernels/Optimizer.h"
 #include "runtime/kernels/StepControl.h"
 #include "test/unit/cuda/DeviceKernels.h"
+#include "test/unit/cuda/TestRules.h"
 
 #include <algorithm>
 #include <cstring>
@@ -43,12 +44,33 @@ struct Operands {
   }
 };
 
-TEST_F(UpdateKernels, AdamAndAdamwAreTheCpus) {
-  const Adam options{0.9f, 0.95f, 1e-8f, 0.1f};
+/// The rules of TestRules.h on the host; `scale` null stands for 1.
+void descendOnHost(ShardOf shard, Operands &o, float lr, const float *scale) {
+  const auto part = [&](std::size_t begin, std::size_t end, bool decays) {
+    const float decay = decays ? kTestDecay : 0.0f;
+    for (std::size_t i = begin; i < end; ++i)
+      o.p[i] -= lr * (o.g[i] * (scale ? *scale : 1.0f) + decay * o.p[i]);
+  };
+  kernels::forEachDecayPart(shard, part);
+}
+
+void averageOnHost(ShardOf shard, Operands &o, float lr, const float *scale, std::int64_t count) {
+  const float factor = static_cast<float>(1 / double(count));
+  const auto part = [&](std::size_t begin, std::size_t end, bool decays) {
+    for (std::size_t i = begin; i < end; ++i) {
+      o.m[i] = (o.m[i] + o.g[i] * (scale ? *scale : 1.0f)) * factor;
+      o.v[i] = o.m[i] * o.v[i];
+      o.p[i] -= lr * o.v[i] + (decays ? kTestDecay : 0.0f) * o.p[i];
+    }
+  };
+  kernels::forEachDecayPart(shard, part);
+}
+
+TEST_F(UpdateKernels, ARuleWithStatesIsAppliedToEachElement) {
   for (Layout layout : kLayouts)
     for (std::size_t count : {3040, 9104, 1})
       for (int coordinate : {0, 2})
-        for (bool decoupled : {false, true})
+        for (bool deferred : {false, true})
           for (std::size_t offset : {0, 1}) {
             const Unit unit(layout, count);
             const ShardOf shard{&unit.storage, coordinate};
@@ -61,63 +83,14 @@ TEST_F(UpdateKernels, AdamAndAdamwAreTheCpus) {
             Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
             // Once with a scale, once without.
             for (const float *by : {static_cast<const float *>(scale_), (const float *)nullptr})
-              OK(decoupled ? adamw(shard, options, p, g, m, v, lr_, by, ok, state, bad, p, m, v,
-                                   bad, stream)
-                           : adam(shard, options, p, g, m, v, lr_, by, ok, state, bad, p, m, v, bad,
-                                  stream));
-            const auto reference = decoupled ? kernels::adamw : kernels::adam;
+              OK(average(shard, deferred, g, lr_, by, ok, state, p, m, v, bad, stream));
             for (const float *by : {&scale, (const float *)nullptr})
-              reference(shard, options, o.p.data(), o.g.data(), o.m.data(), o.v.data(), lr, by, 4);
-            expectClose<float>(p.floats(), o.p, "parameter");
-            expectClose<float>(m.floats(), o.m, "first");
-            expectClose<float>(v.floats(), o.v, "second");
+              averageOnHost(shard, o, lr, by, deferred ? 3 : 4);
+            EXPECT_EQ(p.floats(), o.p);
+            EXPECT_EQ(m.floats(), o.m);
+            EXPECT_EQ(v.floats(), o.v);
+            EXPECT_EQ(bad.values()[0], -1);
           }
-}
-
-TEST_F(UpdateKernels, EpsilonZeroLeavesAnElementWithoutMomentsAsItIs) {
-  const std::size_t count = 40;
-  const Unit unit(Layout::Flat, count);
-  for (bool decoupled : {false, true}) {
-    Operands o(count, random);
-    for (std::size_t i = 0; i < count; i += 3)
-      o.g[i] = o.m[i] = o.v[i] = 0;
-    const Adam options{0.9f, 0.95f, 0.0f, 0.0f};
-    Device<float> p(o.p), g(o.g), m(o.m), v(o.v), lr(Floats{0.01f});
-    Device<bool> ok(std::vector<int>{1});
-    Device<StepState> state(std::vector<StepState>{o.state});
-    Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
-    const ShardOf shard{&unit.storage, 0};
-    const float *unscaled = nullptr;
-    OK(decoupled
-           ? adamw(shard, options, p, g, m, v, lr, unscaled, ok, state, bad, p, m, v, bad, stream)
-           : adam(shard, options, p, g, m, v, lr, unscaled, ok, state, bad, p, m, v, bad, stream));
-    const Floats after = p.floats();
-    for (std::size_t i = 0; i < count; ++i)
-      EXPECT_TRUE(std::isfinite(after[i]) && (after[i] == o.p[i]) == (i % 3 == 0)) << i;
-  }
-}
-
-TEST_F(UpdateKernels, SgdIsTheCpus) {
-  for (float momentum : {0.0f, 0.9f}) {
-    const Sgd options{momentum, 0.1f};
-    const std::size_t count = 4555;
-    const Unit unit(Layout::Flat, count);
-    const ShardOf shard{&unit.storage, 1};
-    Operands o(count, random);
-    const float lr = 0.1f, scale = 0.25f;
-    Device<float> p(o.p), g(o.g), b(o.m), lr_(Floats{lr}), scale_(Floats{scale});
-    Device<bool> ok(std::vector<int>{1});
-    Device<StepState> state(std::vector<StepState>{o.state});
-    Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
-    if (momentum == 0)
-      OK(sgd(shard, options, p, g, lr_, scale_, ok, state, bad, p, bad, stream));
-    else
-      OK(sgd(shard, options, p, g, b, lr_, scale_, ok, state, bad, p, b, bad, stream));
-    kernels::sgd(shard, options, o.p.data(), o.g.data(), momentum == 0 ? nullptr : o.m.data(), lr,
-                 &scale);
-    expectClose<float>(p.floats(), o.p, "parameter");
-    expectClose<float>(b.floats(), o.m, "buffer");
-  }
 }
 
 TEST_F(UpdateKernels, ManyMembersTakeSeveralLaunches) {
@@ -134,14 +107,14 @@ TEST_F(UpdateKernels, ManyMembersTakeSeveralLaunches) {
     Device<bool> ok(std::vector<int>{1});
     Device<StepState> state(std::vector<StepState>{o.state});
     Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
-    OK(sgd(shard, {0, 0.5f}, p, g, lr, nullptr, ok, state, bad, p, bad, stream));
-    kernels::sgd(shard, {0, 0.5f}, o.p.data(), o.g.data(), nullptr, 0.5f, nullptr);
+    OK(descend(shard, false, g, lr, nullptr, ok, state, p, bad, stream));
+    descendOnHost(shard, o, 0.5f, nullptr);
     EXPECT_EQ(p.floats(), o.p);
     // The same launches find the parameter of a bad gradient.
     for (std::size_t element : {500, 303}) {
       g.set(element, std::nanf(""));
       ok.set(0, false);
-      OK(sgd(shard, {0, 0.5f}, p, g, lr, nullptr, ok, state, bad, p, bad, stream));
+      OK(descend(shard, false, g, lr, nullptr, ok, state, p, bad, stream));
       EXPECT_EQ(bad.values()[0], int((528 * coordinate + element) / 7));
     }
     EXPECT_EQ(p.floats(), o.p) << "nothing is updated";
@@ -157,15 +130,15 @@ TEST_F(UpdateKernels, TheFirstBadGradientIsNoted) {
   Device<bool> ok(std::vector<int>{0});
   Device<StepState> state(std::vector<StepState>{o.state});
   Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
-  OK(adamw({&unit.storage, 1}, {}, p, g, m, v, lr, nullptr, ok, state, bad, p, m, v, bad, stream));
+  OK(average({&unit.storage, 1}, false, g, lr, nullptr, ok, state, p, m, v, bad, stream));
   std::int32_t noted = -1;
   kernels::noteBadGradient({&unit.storage, 1}, o.g.data(), noted);
   EXPECT_EQ(noted, 105) << "element 5160 of the unit";
   EXPECT_EQ(bad.values()[0], noted);
   // A smaller number stays.
-  OK(adamw({&unit.storage, 0}, {}, p, g, m, v, lr, nullptr, ok, state, bad, p, m, v, bad, stream));
+  OK(average({&unit.storage, 0}, false, g, lr, nullptr, ok, state, p, m, v, bad, stream));
   EXPECT_EQ(bad.values()[0], 103);
-  OK(adamw({&unit.storage, 1}, {}, p, g, m, v, lr, nullptr, ok, state, bad, p, m, v, bad, stream));
+  OK(average({&unit.storage, 1}, false, g, lr, nullptr, ok, state, p, m, v, bad, stream));
   EXPECT_EQ(bad.values()[0], 103);
   EXPECT_EQ(p.floats(), o.p);
   EXPECT_EQ(m.floats(), o.m);

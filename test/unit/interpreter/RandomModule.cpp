@@ -1,6 +1,7 @@
 //===- RandomModule.cpp - random modules, meshes and placements -----------===//
 
 #include "RandomModule.h"
+#include "dialect/fsdp/UpdateRule.h"
 #include "passes/MeshAxes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -53,20 +54,23 @@ static MeshAttr makeMesh(MLIRContext &context, Draw draw, int64_t mostRanks, boo
 }
 
 static OptimizerAttr makeOptimizer(MLIRContext &context, Draw draw) {
-  OptimizerConstants constants;
-  constants.lr = 0.05;
-  auto kind = static_cast<OptimizerKind>(draw.between(0, 2));
-  if (kind == OptimizerKind::sgd && draw.chance(50))
-    constants.momentum = 0.9;
+  // Rules under which noise in a gradient that is zero stays small.
+  static constexpr StringLiteral continuous[] = {"sgd", "adam", "adamw"};
+  const UpdateRule &rule = *UpdateRule::find(continuous[draw.between(0, 2)]);
+  SmallVector<OptimizerAttr::Constant> constants = {{"lr", 0.05}};
+  if (rule.reads("momentum") && draw.chance(50))
+    constants.push_back({"momentum", 0.9});
   // A large epsilon keeps the rounding of tiny gradients from growing into differences.
-  if (kind != OptimizerKind::sgd)
-    constants.eps = 1e-3;
+  if (rule.reads("eps"))
+    constants.push_back({"eps", 1e-3});
   if (draw.chance(50))
-    constants.weightDecay = 0.1;
+    constants.push_back({"weight_decay", 0.1});
   if (draw.chance(50))
-    constants.clip = draw.chance(50) ? 0.1 : 10;
+    constants.push_back({"clip", draw.chance(50) ? 0.1 : 10});
   auto schedule = static_cast<ScheduleKind>(draw.between(0, 2));
-  return OptimizerAttr::get(&context, kind, constants, schedule, draw.between(0, 2));
+  auto emitError = [&] { return mlir::emitError(UnknownLoc::get(&context)); };
+  return OptimizerAttr::create(emitError, &context, rule.name, constants, schedule,
+                               draw.between(0, 2));
 }
 
 /// A strategy that the mesh of `module` can have.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -26,119 +27,43 @@ constexpr Storage kUnit{"unit", Layout::Flat, {0}, 0, 0, kTotal, 5, ArenaSpan<fl
 
 bool decays(std::size_t global) { return global < 30 || global >= 41; }
 
-struct Values {
-  std::vector<float> parameter, first, second, gradient;
-};
-
-Values randomValues(unsigned seed, int coordinate) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  Values v;
-  for (std::size_t i = 0; i < kLocal; ++i) {
-    const bool padding = std::size_t(coordinate) * kLocal + i >= kTotal;
-    v.parameter.push_back(padding ? 0 : normal(random));
-    v.first.push_back(padding ? 0 : normal(random));
-    v.second.push_back(padding ? 0 : std::abs(normal(random)));
-    v.gradient.push_back(padding ? 0 : normal(random));
-  }
-  return v;
-}
-
-/// Compares a kernel with `update(p, m, v, g, decay)` in double on every shard.
-template <typename Kernel, typename Update>
-void compareUpdate(Kernel kernel, Update update, double weightDecay) {
+TEST(KernelsTest, PartsOfAShardHaveTheDecayOfTheirParameters) {
   for (int coordinate = 0; coordinate < 4; ++coordinate) {
-    const Values before = randomValues(unsigned(coordinate), coordinate);
-    Values after = before;
-    kernel(ShardOf{&kUnit, coordinate}, after);
-    for (std::size_t i = 0; i < kLocal; ++i) {
-      const std::size_t global = std::size_t(coordinate) * kLocal + i;
-      double p = before.parameter[i], m = before.first[i], v = before.second[i];
-      update(p, m, v, double(before.gradient[i]), decays(global) ? weightDecay : 0.0);
-      EXPECT_NEAR(after.parameter[i], p, 2e-6) << coordinate << ' ' << i;
-      EXPECT_NEAR(after.first[i], m, 1e-6);
-      EXPECT_NEAR(after.second[i], v, 1e-6);
-      if (global >= kTotal) {
-        EXPECT_EQ(after.parameter[i], 0) << "padding moved";
-      }
-    }
+    std::size_t next = 0;
+    kernels::forEachDecayPart(ShardOf{&kUnit, coordinate}, [&](std::size_t begin, std::size_t end,
+                                                               bool decay) {
+      EXPECT_EQ(begin, next) << coordinate;
+      EXPECT_LT(begin, end) << coordinate;
+      next = end;
+      for (std::size_t i = begin; i < end; ++i)
+        EXPECT_EQ(decay, decays(std::size_t(coordinate) * kLocal + i)) << coordinate << ' ' << i;
+    });
+    EXPECT_EQ(next, kLocal) << coordinate;
   }
 }
 
-TEST(KernelsTest, SgdFollowsItsFormula) {
-  for (const float scale : {1.0f, 0.25f})
-    compareUpdate(
-        [&](ShardOf shard, Values &v) {
-          kernels::sgd(shard, Sgd{0.9f, 0.1f}, v.parameter.data(), v.gradient.data(),
-                       v.first.data(), 0.05f, scale == 1 ? nullptr : &scale);
-        },
-        [&](double &p, double &m, double &, double g, double decay) {
-          m = 0.9 * m + (g * scale + decay * p);
-          p -= 0.05 * m;
-        },
-        0.1);
+TEST(KernelsTest, NeighboursOfOneDecayAreOnePart) {
+  const Parameter members[] = {{"a", nullptr, {5}, {5}, 0, Initializer::zeros(), true},
+                               {"b", nullptr, {3}, {3}, 5, Initializer::zeros(), true},
+                               {"c", nullptr, {8}, {8}, 8, Initializer::zeros(), false}};
+  const Storage unit{"unit", Layout::Flat, {0}, 0, 0, 16, 0, ArenaSpan<float>{0, 16}, {}, members};
+  std::vector<std::array<std::size_t, 3>> parts;
+  kernels::forEachDecayPart({&unit, 0}, [&](std::size_t begin, std::size_t end, bool decay) {
+    parts.push_back({begin, end, decay});
+  });
+  EXPECT_EQ(parts, (std::vector<std::array<std::size_t, 3>>{{0, 8, 1}, {8, 16, 0}}));
 }
 
-TEST(KernelsTest, SgdWithoutMomentumNeedsNoBuffer) {
-  compareUpdate(
-      [&](ShardOf shard, Values &v) {
-        kernels::sgd(shard, Sgd{}, v.parameter.data(), v.gradient.data(), nullptr, 0.05f, nullptr);
-      },
-      [&](double &p, double &, double &, double g, double) { p -= 0.05 * g; }, 0);
-}
-
-/// Adam's update in double; `decoupled` as AdamW has it.
-auto adamReference(double scale, double lr, double t, bool decoupled) {
-  return [=](double &p, double &m, double &v, double g, double decay) {
-    g *= scale;
-    if (decoupled)
-      p -= lr * decay * p;
-    else
-      g += decay * p;
-    m = 0.9 * m + 0.1 * g;
-    v = 0.99 * v + 0.01 * g * g;
-    const double fixedM = m / (1 - std::pow(0.9, t)), fixedV = v / (1 - std::pow(0.99, t));
-    p -= lr * fixedM / (std::sqrt(fixedV) + 1e-8);
-  };
-}
-
-TEST(KernelsTest, AdamAndAdamWFollowTheirFormulas) {
-  const Adam options{0.9f, 0.99f, 1e-8f, 0.1f};
-  for (const float scale : {1.0f, 0.25f})
-    for (const int t : {1, 2, 1000}) {
-      const float *factor = scale == 1 ? nullptr : &scale;
-      compareUpdate(
-          [&](ShardOf shard, Values &v) {
-            kernels::adamw(shard, options, v.parameter.data(), v.gradient.data(), v.first.data(),
-                           v.second.data(), 0.05f, factor, t);
-          },
-          adamReference(scale, 0.05, t, true), 0.1);
-      compareUpdate(
-          [&](ShardOf shard, Values &v) {
-            kernels::adam(shard, options, v.parameter.data(), v.gradient.data(), v.first.data(),
-                          v.second.data(), 0.05f, factor, t);
-          },
-          adamReference(scale, 0.05, t, false), 0.1);
-    }
-}
-
-TEST(KernelsTest, EpsilonZeroLeavesAnElementWithoutMomentsAsItIs) {
-  const std::size_t count = 3;
-  for (const bool decoupled : {false, true}) {
-    Values v = randomValues(0, 0);
-    const Values before = v;
-    std::fill_n(v.first.begin(), count, 0.0f);
-    std::fill_n(v.second.begin(), count, 0.0f);
-    std::fill_n(v.gradient.begin(), count, 0.0f);
-    const auto update = decoupled ? kernels::adamw : kernels::adam;
-    update({&kUnit, 0}, Adam{0.9f, 0.99f, 0.0f, 0.0f}, v.parameter.data(), v.gradient.data(),
-           v.first.data(), v.second.data(), 0.05f, nullptr, 1);
-    for (std::size_t i = 0; i < kLocal; ++i)
-      if (i < count)
-        EXPECT_EQ(v.parameter[i], before.parameter[i]) << i;
-      else
-        EXPECT_TRUE(std::isfinite(v.parameter[i]) && v.parameter[i] != before.parameter[i]) << i;
-  }
+TEST(KernelsTest, AShardAlongADimensionIsOnePart) {
+  Storage unit = kUnit;
+  unit.layout = Layout::Dimension;
+  unit.members = {kMembers + 1, 1};
+  int parts = 0;
+  kernels::forEachDecayPart({&unit, 3}, [&](std::size_t begin, std::size_t end, bool decay) {
+    EXPECT_TRUE(begin == 0 && end == kLocal && !decay);
+    ++parts;
+  });
+  EXPECT_EQ(parts, 1);
 }
 
 TEST(KernelsTest, SquareSumIsTakenInDouble) {

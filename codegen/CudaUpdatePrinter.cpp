@@ -1,0 +1,90 @@
+//===- CudaUpdatePrinter.cpp - an update rule for runtime/kernels/cuda/Update.h ----===//
+
+#include "codegen/CudaKernelWriter.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// A type that computes once a block what depends on the step alone, and applies the rule to the
+/// elements of a thread; the runtime has the loop.
+KernelFunction CudaKernelWriter::printUpdate() {
+  vectorized = true; // `i` is an element of a thread
+  SmallVector<int> outside, inside;
+  llvm::BitVector kept(kernel.nodes.size()); // outside, and used inside
+  for (int number = 0, end = kernel.nodes.size(); number < end; ++number) {
+    (inLoop(number) ? inside : outside).push_back(number);
+    if (inLoop(number))
+      for (int operand : kernel.nodes[number].operands)
+        kept[operand] = !inLoop(operand) && !inlined(operand);
+  }
+
+  Writer members;
+  for (int number : outside) {
+    if (inlined(number))
+      continue;
+    const KernelNode &node = kernel.nodes[number];
+    const std::string type = typeName(node.type);
+    nodes[number] = named(node.name);
+    if (kept[number])
+      members.line(type + " " + nodes[number] + ";");
+    writer.line((kept[number] ? "" : "const " + type + " ") + nodes[number] + " = " +
+                value(number) + ";");
+  }
+  head.line("struct @_rule {");
+  Writer body = head.nested();
+  body.line("UpdateStep step;");
+  body.lines(members.text());
+  body.line();
+  body.open("__device__ void prepare()");
+  body.lines(writer.text());
+  body.close();
+  std::vector<std::string> parameters = {"int " + loops.front(), "bool decays"};
+  for (const std::string &input : inputs)
+    parameters.push_back("const float *" + input);
+  for (const std::string &output : outputs)
+    parameters.push_back("float *" + output);
+  body.list("__device__ void apply(", parameters, ") const {");
+  writer = Writer();
+  define(inside);
+  for (const KernelStore &each : kernel.stores)
+    store(each);
+  Writer statements = body.nested();
+  statements.lines(writer.text());
+  body.append(statements);
+  body.line("}");
+  head.append(body);
+  head.line("};");
+
+  KernelFunction function;
+  function.device = head.text();
+  auto parameter = [&](const std::string &type, StringRef name) {
+    std::string spelled = named(name);
+    function.parameters.push_back(type + spelled);
+    return spelled;
+  };
+  const std::string shard = parameter("fsdp::rt::ShardOf ", "shard"),
+                    deferred = parameter("bool ", "deferred");
+  for (const std::string &input : inputs)
+    function.parameters.push_back("const float *" + input);
+  const std::string lr = parameter("const float *", "lr"),
+                    scale = parameter("const float *", "scale"),
+                    ok = parameter("const bool *", "ok"),
+                    state = parameter("const fsdp::rt::StepState *", "state");
+  parameter("const std::int32_t *", "first_bad");
+  for (const std::string &output : outputs)
+    function.parameters.push_back("float *" + output);
+  const std::string firstBad = parameter("std::int32_t *", "new_first_bad");
+  function.parameters.push_back("cudaStream_t stream");
+  const std::string operands = llvm::join(
+      std::vector<std::string>{inputs[1], lr, scale, ok, state, firstBad, deferred}, ", ");
+  host.list("return device::update<@_rule>(",
+            {shard, "{" + operands + "}",
+             "device::Updated<" + std::to_string(outputs.size()) + ">{{" +
+                 llvm::join(outputs, ", ") + "}}",
+             "stream"},
+            ");");
+  function.body = host.text();
+  return function;
+}

@@ -1,0 +1,18 @@
+//===- UpdateKernel.h - update rules as kernels -----------------*- C++ -*-===//
+
+#ifndef CODEGEN_UPDATEKERNEL_H
+#define CODEGEN_UPDATEKERNEL_H
+
+#include "codegen/Kernel.h"
+
+namespace mlir::fsdp {
+
+/// One loop over elements of a shard, which reads parameter, gradient and states, and writes the
+/// new parameter and states. Beside them it is told `step`, an UpdateStep of the runtime. `decays`
+/// is the C++ expression of whether weight decay applies; it may depend on the element where
+/// `decaysVary`.
+Kernel createUpdateKernel(OptimizerStepOp op, StringRef decays, bool decaysVary);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_UPDATEKERNEL_H
