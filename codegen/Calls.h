@@ -49,8 +49,8 @@ struct Call {
   /// The function's name, which all targets have in common; empty for a generated kernel.
   StringRef function;
   DeviceCall onDevice = DeviceCall::sameName;
-  /// In order. What is updated in place stands here as read and in `writes`; what is noted is read
-  /// and written.
+  /// In order. A buffer updated in place is here as read and in `writes`; notes are read and
+  /// written.
   std::vector<CallArgument> arguments;
   /// Buffers in the order in which the runtime's function takes them.
   SmallVector<Value> reads, writes;
