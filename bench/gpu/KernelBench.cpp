@@ -8,6 +8,7 @@
 
 #include "DeviceBench.h"
 #include "runtime/device/Work.h"
+#include "test/unit/cuda/TestRules.h"
 
 namespace fsdp::rt {
 
@@ -224,20 +225,11 @@ template <class T> struct Kernels {
     const auto one = [&](const char *name, double perElement, auto call) {
       bench.measure(name, type, by(n), perElement * double(n), 0, call);
     };
-    const Adam adamOptions{};
-    one("adamw", 28, [&] {
-      return adamw(shard, adamOptions, p, g, m, v, lr, nullptr, ok, state, bad, p, m, v, bad,
-                   stream);
-    });
-    one("adam", 28, [&] {
-      return adam(shard, adamOptions, p, g, m, v, lr, nullptr, ok, state, bad, p, m, v, bad,
-                  stream);
-    });
-    one("sgd", 12,
-        [&] { return sgd(shard, Sgd{}, p, g, lr, nullptr, ok, state, bad, p, bad, stream); });
-    one("sgd with momentum", 20, [&] {
-      return sgd(shard, Sgd{0.9f, 0}, p, g, m, lr, nullptr, ok, state, bad, p, m, bad, stream);
-    });
+    // The loop around a program's update rule, with rules as short as those of tests are.
+    one("update, two states", 28,
+        [&] { return average(shard, false, g, lr, nullptr, ok, state, p, m, v, bad, stream); });
+    one("update, no state", 12,
+        [&] { return descend(shard, false, g, lr, nullptr, ok, state, p, bad, stream); });
     one("square_sum", 4, [&] { return square_sum(n, g, sum, stream); });
     bench.release();
   }

@@ -10,6 +10,7 @@
 #define FSDP_RUNTIME_KERNELS_CUDA_UPDATE_H
 
 #include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/device/cuda/LaunchWork.h"
 #include "runtime/kernels/cuda/Element.h"
 #include "runtime/kernels/cuda/ShardParts.h"
 #include "runtime/program/KernelArguments.h"
@@ -109,6 +110,7 @@ cudaError_t update(ShardOf shard, const UpdateOperands &u, const Updated<N> &upd
   bool vectors = aligned16(u.gradient);
   for (float *address : updated.address)
     vectors = vectors && aligned16(address);
+  noteVectors(vectors);
   ShardParts parts;
   for (std::size_t begin = 0; begin < count;) {
     const std::size_t end = parts.fill(shard, begin);

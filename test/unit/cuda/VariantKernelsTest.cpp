@@ -2,6 +2,7 @@
 // that launches note.
 
 #include "test/unit/cuda/DeviceKernels.h"
+#include "test/unit/cuda/TestRules.h"
 
 #include <algorithm>
 #include <string>
@@ -115,9 +116,9 @@ TYPED_TEST(VariantKernels, SumsAndUpdatesAreOfFloats) {
     Device<bool> ok(std::vector<int>{1});
     Device<StepState> state(std::vector<StepState>{StepState{}});
     Device<std::int32_t> bad(std::vector<int>{-1});
-    OK(sgd(ShardOf{&storage, 0}, Sgd{}, values, gradient, rate, nullptr, ok, state, bad, values,
-           bad, this->stream));
-    EXPECT_EQ(this->latest(), "sgd" + variant);
+    OK(descend(ShardOf{&storage, 0}, false, gradient, rate, nullptr, ok, state, values, bad,
+               this->stream));
+    EXPECT_EQ(this->latest(), "descend" + variant);
   }
 }
 
