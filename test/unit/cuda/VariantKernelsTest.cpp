@@ -118,7 +118,7 @@ TYPED_TEST(VariantKernels, SumsAndUpdatesAreOfFloats) {
     Device<std::int32_t> bad(std::vector<int>{-1});
     OK(descend(ShardOf{&storage, 0}, false, gradient, rate, nullptr, ok, state, values, bad,
                this->stream));
-    EXPECT_EQ(this->latest(), "descend" + variant);
+    EXPECT_EQ(this->latest(), "optimizer_step" + variant);
   }
 }
 
