@@ -2,7 +2,7 @@
 //
 // Two processes on one machine exchange messages both ways: nonblocking sockets and poll, as
 // TcpCommunicator moves them, and gloo's TCP transport, in turns; medians of five rounds.
-// docs/design.md has the decision that rests on it. Needs Debian's libgloo-dev:
+// docs/design/runtime.md has the decision that rests on it. Needs Debian's libgloo-dev:
 //   g++ -O2 -std=c++17 bench/transports.cpp -lgloo -lpthread -o transports && ./transports
 //
 //===----------------------------------------------------------------------===//

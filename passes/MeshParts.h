@@ -1,8 +1,8 @@
 //===- MeshParts.h - replace axes of the mesh by their parts ----*- C++ -*-===//
 // If a sharding needs a part of an axis, the axis is split for the whole module: `"tensor"=4`
 // becomes `"tensor:(1)2"=2, "tensor:(2)2"=2`, and names of `tensor` become both. Row-major
-// positions, ranks and device orders do not change, and later passes see only axes. docs/design.md
-// explains why.
+// positions, ranks and device orders do not change, and later passes see only axes. See
+// docs/design/sharding.md for the reasons.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_emitted.py FOLDER BUILD PRECISION [--cases=N] [--seed=S] [--targets=cpu,cuda] [--optimize=0]: random models,
-emitted for the CPU and for CUDA, beside the scheduled interpreter (test/emitted; docs/design.md says within what).
+emitted for the CPU and for CUDA, beside the scheduled interpreter (test/emitted; docs/design/tests.md says within what).
 
 Many models stand in one source file and run from one binary. A case that differs is tried against many more runs of
 the interpreter with noise before it counts. --optimize is the level of the compiler; 3 is fsdpc's own.

@@ -73,7 +73,7 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     programs = {name: training.compile_model(name, folder / name, *OPTIONS, *options, ranks=2) for name, options in MODELS.items()}
     text = folder / "text.txt"
-    text.write_bytes((training.HERE.parent.parent / "docs" / "design.md").read_bytes())
+    text.write_bytes((training.HERE.parent.parent / "docs" / "design" / "runtime.md").read_bytes())
     run_cases((from_pretrained_and_back,), Runs(folder / "runs", text), programs)
 
 

@@ -1,7 +1,7 @@
 //===- Options.h - the command line of the compiler -------------*- C++ -*-===//
 //
 // Shared by `fsdpc` and by every program that describes a model. Names, meanings and defaults are
-// a contract (docs/design.md, "Contracts").
+// a contract with users.
 //
 //===----------------------------------------------------------------------===//
 
