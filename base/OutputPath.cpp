@@ -20,7 +20,7 @@ namespace base {
 
 namespace {
 
-constexpr int kMostLinks = 40; // as the system
+constexpr int kMaxLinks = 40; // as the system
 
 [[noreturn]] void cannot(const char *doing, const std::string &path, const std::string &why) {
   throw Error(std::string("cannot ") + doing + " '" + path + "': " + why);
@@ -43,7 +43,7 @@ int descriptorOf(const std::string &path) {
 /// `path` with the links in the place of its last name followed, as far as they name a place: those
 /// of /proc to pipes and the like name none. Nothing for links that lead to themselves.
 std::optional<std::string> followLinks(std::string path) {
-  for (int links = 0; links < kMostLinks; ++links) {
+  for (int links = 0; links < kMaxLinks; ++links) {
     struct stat status, behind;
     char text[PATH_MAX];
     ssize_t length;
@@ -116,11 +116,11 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
     cannot("create", path, "there is no folder '" + folder + "'; create it first");
   if (!isThere || access(folder.c_str(), W_OK | X_OK) != 0)
     cannot("create", path, "folder '" + folder + "': " + std::strerror(errno));
-  constexpr std::size_t kMost = PATH_MAX - 1 - 32; // room for what AtomicFile puts behind it
-  if (target.size() > kMost)
+  constexpr std::size_t kMax = PATH_MAX - 1 - 32; // room for what AtomicFile puts behind it
+  if (target.size() > kMax)
     cannot("create", path,
            "its path has " + std::to_string(target.size()) + " bytes, expected at most " +
-               std::to_string(kMost) + ", because a temporary file is written beside it first");
+               std::to_string(kMax) + ", because a temporary file is written beside it first");
 }
 
 void OutputPath::openStream(const std::string &at, bool fifo) {

@@ -7,7 +7,7 @@ namespace base {
 
 namespace {
 
-constexpr std::size_t kMostOfHost = 63;
+constexpr std::size_t kMaxOfHost = 63;
 
 } // namespace
 
@@ -31,8 +31,8 @@ std::string printable(std::string_view text) {
 }
 
 std::string printableMessage(std::string_view message) {
-  constexpr std::size_t kMost = 4000, kKept = 1000; // as the compiler
-  if (message.size() <= kMost)
+  constexpr std::size_t kMax = 4000, kKept = 1000; // as the compiler
+  if (message.size() <= kMax)
     return printable(message);
   const auto isInside = [&](std::size_t at) {
     return (message[at] & 0xC0) == 0x80;
@@ -52,7 +52,7 @@ void NameList::add(std::string_view name) {
 }
 
 std::string printableHost(std::string_view text) {
-  std::string result = printable(text, kMostOfHost);
+  std::string result = printable(text, kMaxOfHost);
   for (char &c : result)
     if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._-:", c))
       c = '?';

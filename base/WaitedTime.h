@@ -15,12 +15,12 @@ namespace base {
 class WaitedTime {
 public:
   /// At most that much counts between two looks.
-  static constexpr double kMostSeconds = 0.5;
+  static constexpr double kMaxSeconds = 0.5;
 
   /// Seconds until now.
   double look() {
     const double time = now();
-    seconds_ += std::min(time - last_, kMostSeconds);
+    seconds_ += std::min(time - last_, kMaxSeconds);
     last_ = time;
     return seconds_;
   }

@@ -289,7 +289,7 @@ LogicalResult CallFinder::collective(CollectiveOpInterface op) {
     return failure();
   call.function = call.collective = op->getName().stripDialect();
   call.over = getAxisArray(op.getContext(), op.getAxes());
-  Value from = op.getGiven(), to = op.getReceived();
+  Value from = op.getSendValue(), to = op.getRecvValue();
   if (from)
     read(source(from));
   if (to)
@@ -404,7 +404,7 @@ LogicalResult CallFinder::fused(nn::FusedOp op) {
     return success();
   call.function = "gemm";
   call.onDevice = DeviceCall::product;
-  call.continued = true;
+  call.hasEpilogue = true;
   pass(shapeOf(*product));
   read(fused->lhs);
   read(fused->rhs);

@@ -61,13 +61,13 @@ struct Call {
   bool maximum = false;         ///< of an all_reduce: not the sum
   /// A product with a generated epilogue kernel: its operands are the first of `reads`, its result
   /// is the first of `writes`, and the rest belongs to the kernel.
-  bool continued = false;
+  bool hasEpilogue = false;
 
   /// The runtime's function takes the launch's kernel as an argument: an update and its rule.
   bool takesKernel = false;
 
   /// Whether the launch has a generated kernel.
-  bool hasKernel() const { return function.empty() || continued || takesKernel; }
+  bool hasKernel() const { return function.empty() || hasEpilogue || takesKernel; }
 };
 
 /// The C++ expression of a rank's index over `over`, first axis major.

@@ -59,7 +59,7 @@ void CpuTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
                        Writer &writer) const {
   const Call &call = launch.call;
   std::vector<std::string> items = {"c", launch.stream, launch.name};
-  if (call.function.empty() || call.continued)
+  if (call.function.empty() || call.hasEpilogue)
     return launchKernel(launch, kernels, items, writer);
   if (!call.collective.empty()) {
     LaunchOp op = launch.op;
@@ -85,9 +85,9 @@ void CpuTarget::launchKernel(const SpelledLaunch &launch, const KernelTable &ker
       text += (text.empty() ? "" : ", ") + launch.slice(buffer);
     return text;
   };
-  if (call.continued)
+  if (call.hasEpilogue)
     items.push_back(call.arguments.front().text);
-  std::string word = call.continued ? "gemm(" : "launch(";
+  std::string word = call.hasEpilogue ? "gemm(" : "launch(";
   items.push_back("reads(" + slices(call.reads) + ")");
   items.push_back("writes(" + slices(call.writes) + ")");
   const KernelTable::Entry &kernel = kernels[launch.op];
@@ -105,7 +105,7 @@ void CpuTarget::launchKernel(const SpelledLaunch &launch, const KernelTable &ker
     arguments += (i ? ", " : "") + ("std::int64_t(" + name + ")");
   }
   SmallVector<Value> given(call.reads);
-  if (call.continued) { // the product stands in its place instead of its sides
+  if (call.hasEpilogue) { // the product stands in its place instead of its sides
     given.erase(given.begin(), given.begin() + 2);
     given.push_back(call.writes.front());
     parameters = "std::int64_t begin, std::int64_t end, ";

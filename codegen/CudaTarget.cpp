@@ -190,9 +190,9 @@ std::string CudaTarget::kernelCall(const SpelledLaunch &launch, const KernelTabl
   std::string text = "fused::" + kernels[launch.op].name + "(";
   for (const KernelMask &mask : kernels.masksOf(launch.op))
     text += mask.spell(program) + ", ";
-  for (Value buffer : ArrayRef(call.reads).drop_front(call.continued ? 2 : 0))
+  for (Value buffer : ArrayRef(call.reads).drop_front(call.hasEpilogue ? 2 : 0))
     text += in(launch, buffer) + ", ";
-  if (call.continued)
+  if (call.hasEpilogue)
     text += in(launch, call.writes.front()) + ", ";
   for (Value buffer : call.writes)
     text += out(launch, buffer) + ", ";
@@ -211,7 +211,7 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
     return kernelCall(launch, kernels);
   std::vector<std::string> constants, buffers, notes;
   SmallVector<Value> inPlace(call.writes);
-  if (call.continued)
+  if (call.hasEpilogue)
     inPlace.clear(); // written by the kernel
   for (const CallArgument &argument : call.arguments) {
     switch (argument.kind) {
@@ -259,7 +259,7 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
 void CudaTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
                         Writer &writer) const {
   std::string call = callOf(launch, kernels);
-  if (launch.call.continued)
+  if (launch.call.hasEpilogue)
     call = "InOrder{" + call + ", [&] { return " + kernelCall(launch, kernels) + "; }}";
   check(launch, call, writer);
 }

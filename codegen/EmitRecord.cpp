@@ -76,7 +76,7 @@ void mlir::fsdp::printLaunch(const ScheduledProgram &program, LaunchOp launch, c
   print(inOrderOf(rangesOf(program, launch.getOuts(), state, access.writes), called(call.writes)),
         "writes", out);
   if (auto collective = dyn_cast_or_null<CollectiveOpInterface>(onlyOp(launch));
-      collective && collective.meets())
+      collective && collective.involvesPeers())
     out << " over="
         << program.communicatorName(launch.getStreamAttr(),
                                     getAxisArray(launch.getContext(), collective.getAxes()))

@@ -40,7 +40,7 @@ LogicalResult HostEmitter::prepare(KernelTable &kernels) {
   return success();
 }
 
-LogicalResult HostEmitter::emitAction(const Action &action, Spelling &spelling,
+LogicalResult HostEmitter::emitAction(const Action &action, NameTable &spelling,
                                       Writer &writer) const {
   LaunchOp launch = action.launch;
   const Call &call = *calls.find(launch)->second;
@@ -62,7 +62,7 @@ LogicalResult HostEmitter::emitAction(const Action &action, Spelling &spelling,
 }
 
 LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &range,
-                                       Spelling &spelling, Writer &writer) const {
+                                       NameTable &spelling, Writer &writer) const {
   for (size_t i = range.begin; i < range.end; ++i)
     if (failed(emitAction(timeline.actions[i], spelling, writer)))
       return failure();
@@ -78,15 +78,15 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
     std::string function, table; ///< empty until they are written
   };
   std::vector<FunctionRange> ranges = cutIntoFunctions(program, timeline);
-  std::vector<Spelling> spellings;
+  std::vector<NameTable> spellings;
   std::vector<std::string> bodies;
   llvm::StringMap<Group> groups;
   for (const FunctionRange &range : ranges) {
     Writer body;
-    spellings.push_back(Spelling::numbered());
+    spellings.push_back(NameTable::numbered());
     if (failed(emitActions(timeline, range, spellings.back(), body)))
       return failure();
-    for (const Spelling::Field &field : spellings.back().getFields())
+    for (const NameTable::Field &field : spellings.back().getFields())
       body.line(field.type);
     ++groups[body.text()].size;
     bodies.push_back(body.text());
@@ -102,7 +102,7 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
     writer.line();
     if (group.size == 1) {
       writer.open("void " + name + "(Context &c)");
-      Spelling literal = Spelling::literal();
+      NameTable literal = NameTable::literal();
       if (failed(emitActions(timeline, range, literal, writer)))
         return failure();
       writer.close();
@@ -113,7 +113,7 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
       group.function = names.unique(sharedName(range.name));
       group.table = names.unique(StringRef(enumeratorFor(group.function)).drop_front());
       StringRef unit = StringRef(range.name).rsplit('.').first;
-      Spelling named = spellings[i].named(unit);
+      NameTable named = spellings[i].named(unit);
       writer.line("// What differs between the " + std::to_string(group.size) + " calls of " +
                   group.function + ".");
       declareTable(writer, group.table, named.getFields());

@@ -10,7 +10,7 @@
 namespace mlir::fsdp {
 
 struct FunctionRange;
-class Spelling;
+class NameTable;
 
 /// The file that a host program goes into.
 struct HostFile {
@@ -40,8 +40,8 @@ private:
   LogicalResult emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
                               Writer &writer) const;
   LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range,
-                            Spelling &spelling, Writer &writer) const;
-  LogicalResult emitAction(const Action &action, Spelling &spelling, Writer &writer) const;
+                            NameTable &spelling, Writer &writer) const;
+  LogicalResult emitAction(const Action &action, NameTable &spelling, Writer &writer) const;
 
   const ScheduledProgram &program;
   const EmitOptions &options;

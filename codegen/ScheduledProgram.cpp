@@ -206,7 +206,8 @@ static LogicalResult readInput(ScheduledProgram &program, LaunchOp launch, Input
 static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, LaunchOp launch) {
   program.streams.insert({launch.getStreamAttr(), static_cast<int>(program.streams.size())});
   for (Operation &op : launch.getBody().front()) {
-    if (auto collective = dyn_cast<CollectiveOpInterface>(op); collective && collective.meets())
+    if (auto collective = dyn_cast<CollectiveOpInterface>(op);
+        collective && collective.involvesPeers())
       program.communicators.insert(
           {{launch.getStreamAttr(), getAxisArray(op.getContext(), collective.getAxes())},
            static_cast<int>(program.communicators.size())});

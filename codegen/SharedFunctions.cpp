@@ -6,7 +6,7 @@
 
 using namespace mlir::fsdp;
 
-std::string Spelling::spell(const std::string &type, const std::string &value) {
+std::string NameTable::spell(const std::string &type, const std::string &value) {
   if (!collects)
     return value;
   auto [entry, isNew] = indices.try_emplace(type + " " + value, fields.size());
@@ -35,8 +35,8 @@ static std::string withoutUnit(const std::string &name, llvm::StringRef unit) {
   return name;
 }
 
-Spelling Spelling::named(llvm::StringRef unit) const {
-  Spelling result = *this;
+NameTable NameTable::named(llvm::StringRef unit) const {
+  NameTable result = *this;
   Names names(/*qualified=*/true);
   std::string own = identifierFor(unit);
   for (Field &field : result.fields) {
@@ -55,7 +55,7 @@ Spelling Spelling::named(llvm::StringRef unit) const {
 }
 
 void mlir::fsdp::declareTable(Writer &writer, llvm::StringRef name,
-                              llvm::ArrayRef<Spelling::Field> fields) {
+                              llvm::ArrayRef<NameTable::Field> fields) {
   writer.open("struct " + name);
   // In the order of the values, so neighbours of one type only.
   for (size_t begin = 0, end = 0; begin < fields.size(); begin = end) {
@@ -70,9 +70,9 @@ void mlir::fsdp::declareTable(Writer &writer, llvm::StringRef name,
 }
 
 void mlir::fsdp::defineTable(Writer &writer, llvm::StringRef type, llvm::StringRef name,
-                             llvm::ArrayRef<Spelling::Field> fields) {
+                             llvm::ArrayRef<NameTable::Field> fields) {
   std::vector<std::string> values;
-  for (const Spelling::Field &field : fields)
+  for (const NameTable::Field &field : fields)
     values.push_back(field.value);
   writer.list(("constexpr " + type + " " + name + "{").str(), values, "};");
 }

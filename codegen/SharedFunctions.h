@@ -15,7 +15,7 @@
 namespace mlir::fsdp {
 
 /// How a function prints the values that may differ between it and an equal one.
-class Spelling {
+class NameTable {
 public:
   /// The value of a field of the table for one function.
   struct Field {
@@ -25,11 +25,11 @@ public:
   };
 
   /// As a literal value.
-  static Spelling literal() { return Spelling(false); }
+  static NameTable literal() { return NameTable(false); }
   /// As a numbered field: equal functions get equal text.
-  static Spelling numbered() { return Spelling(true); }
+  static NameTable numbered() { return NameTable(true); }
   /// As `at.name`; `unit` is left out where names begin with it.
-  Spelling named(llvm::StringRef unit) const;
+  NameTable named(llvm::StringRef unit) const;
 
   std::string slice(const std::string &value, const std::string &type) {
     return spell("ArenaSpan<" + type + ">", value);
@@ -40,7 +40,7 @@ public:
   const std::vector<Field> &getFields() const { return fields; }
 
 private:
-  explicit Spelling(bool collects) : collects(collects) {}
+  explicit NameTable(bool collects) : collects(collects) {}
   std::string spell(const std::string &type, const std::string &value);
 
   bool collects;
@@ -49,11 +49,11 @@ private:
 };
 
 /// Writes the struct `name` with `fields`, those of one type in one declaration.
-void declareTable(Writer &writer, llvm::StringRef name, llvm::ArrayRef<Spelling::Field> fields);
+void declareTable(Writer &writer, llvm::StringRef name, llvm::ArrayRef<NameTable::Field> fields);
 
 /// Writes the constant `name` of type `type` with the values of `fields`.
 void defineTable(Writer &writer, llvm::StringRef type, llvm::StringRef name,
-                 llvm::ArrayRef<Spelling::Field> fields);
+                 llvm::ArrayRef<NameTable::Field> fields);
 
 /// "h.forward" for "h.0.forward": the name of the function of all layers.
 std::string sharedName(llvm::StringRef name);

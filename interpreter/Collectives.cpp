@@ -140,11 +140,11 @@ std::string interpreter::signatureOf(Operation *op) {
   os << " over [";
   llvm::interleaveComma(collective.getAxes(), os);
   os << "] : ";
-  if (Value given = collective.getGiven())
+  if (Value given = collective.getSendValue())
     os << given.getType();
-  if (collective.getGiven() && collective.getReceived())
+  if (collective.getSendValue() && collective.getRecvValue())
     os << " -> ";
-  if (Value received = collective.getReceived())
+  if (Value received = collective.getRecvValue())
     os << received.getType();
   return text;
 }

@@ -126,12 +126,12 @@ FailureOr<bool> LocalMachine::transfer(int64_t rank, Cursor &cursor) {
   std::optional<int64_t> peer = peerOf(op, rank);
   const void *axes = getAxisArray(op.getContext(), op.getAxes()).getAsOpaquePointer();
   Tensor result;
-  if (op.getGiven()) {
+  if (op.getSendValue()) {
     if (peer)
       underWay[{axes, rank, *peer}].push_back(
           {op, cursor.values[cursor.instruction().operands[0]]});
   } else if (!peer) {
-    result = Tensor(cast<RankedTensorType>(op.getReceived().getType()));
+    result = Tensor(cast<RankedTensorType>(op.getRecvValue().getType()));
   } else {
     std::deque<Sent> &sent = underWay[{axes, *peer, rank}];
     if (sent.empty())

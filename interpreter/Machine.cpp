@@ -11,14 +11,14 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::interpreter;
 
 /// Groups of ranks are kept for each rank and collective: more would be slow beyond use.
-static constexpr int64_t kMostRanks = 1024;
+static constexpr int64_t kMaxRanks = 1024;
 
 /// Fails where one tensor or one arena, on as many ranks as there are, is larger than this machine.
 static LogicalResult checkSize(ModuleOp module, Phase phase) {
   int64_t ranks = phase == Phase::global ? 1 : getMesh(module).getNumRanks();
-  if (ranks > kMostRanks)
+  if (ranks > kMaxRanks)
     return module.emitError() << "has a mesh of " << ranks << " ranks, expected at most "
-                              << kMostRanks << " to simulate";
+                              << kMaxRanks << " to simulate";
   int64_t needed = 0;
   auto need = [&](Type type, int64_t bytesOfOne) {
     auto tensor = dyn_cast<RankedTensorType>(type);

@@ -272,7 +272,7 @@ FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, size_t stream, Is
   std::optional<int64_t> peer = peerOf(op, rank);
   if (!peer) {
     issued.met = true;
-    if (Value received = op.getReceived())
+    if (Value received = op.getRecvValue())
       issued.result = Tensor(cast<RankedTensorType>(received.getType()));
     return true;
   }
@@ -281,9 +281,9 @@ FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, size_t stream, Is
       !isTransfer(other->launch->collective))
     return false;
   auto theirs = cast<CollectiveOpInterface>(other->launch->collective);
-  bool sends = op.getGiven() != nullptr;
+  bool sends = op.getSendValue() != nullptr;
   if (theirs.getAxes() != op.getAxes() || theirs.getPeerOffset() != -op.getPeerOffset() ||
-      sends == (theirs.getGiven() != nullptr))
+      sends == (theirs.getSendValue() != nullptr))
     return false;
   if (failed(sends ? checkTransfer(rank, op, *peer, theirs)
                    : checkTransfer(*peer, theirs, rank, op)))

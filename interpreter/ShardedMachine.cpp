@@ -202,8 +202,8 @@ std::optional<int64_t> ShardedMachine::peerOf(Operation *op, int64_t rank) {
 
 LogicalResult ShardedMachine::checkTransfer(int64_t sender, Operation *send, int64_t receiver,
                                             Operation *receive) {
-  Type given = cast<CollectiveOpInterface>(send).getGiven().getType();
-  Type expected = cast<CollectiveOpInterface>(receive).getReceived().getType();
+  Type given = cast<CollectiveOpInterface>(send).getSendValue().getType();
+  Type expected = cast<CollectiveOpInterface>(receive).getRecvValue().getType();
   if (given == expected)
     return success();
   InFlightDiagnostic diagnostic = receive->emitError()
@@ -217,7 +217,7 @@ std::string ShardedMachine::describeWait(Operation *op, int64_t rank) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (isTransfer(op)) {
-    bool sends = cast<CollectiveOpInterface>(op).getGiven() != nullptr;
+    bool sends = cast<CollectiveOpInterface>(op).getSendValue() != nullptr;
     os << "rank " << *peerOf(op, rank)
        << (sends ? ", which must receive it" : ", which must send it");
     return text;

@@ -22,7 +22,7 @@ template <int64_t least, int64_t most> struct BoundedCount {
 using Count = BoundedCount<0, INT64_MAX>;
 using PositiveCount = BoundedCount<1, INT64_MAX>;
 /// The number of microbatches of a step.
-using Microbatches = BoundedCount<1, kMostMicrobatches>;
+using Microbatches = BoundedCount<1, kMaxMicrobatches>;
 
 template <int64_t least, int64_t most>
 llvm::raw_ostream &operator<<(llvm::raw_ostream &out, BoundedCount<least, most> count) {

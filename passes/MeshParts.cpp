@@ -222,20 +222,20 @@ LogicalResult mlir::fsdp::cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> 
     add(name, nullptr);
   if (failed)
     return failure();
-  if (cuts.numAxes() > kMostMeshAxes)
+  if (cuts.numAxes() > kMaxMeshAxes)
     return meshOp.emitError() << "the mesh has " << cuts.numAxes()
                               << " axes, counting the named parts, expected at most "
-                              << kMostMeshAxes << "; name fewer parts";
+                              << kMaxMeshAxes << "; name fewer parts";
   if (hasParts || cuts.numAxes() != mesh.getAxisNames().size())
     replaceMesh(module, cuts);
   return success();
 }
 
-bool mlir::fsdp::cutMesh(ModuleOp module, ArrayRef<AxisCut> found) {
+bool mlir::fsdp::splitMeshAxis(ModuleOp module, ArrayRef<AxisCut> found) {
   MeshAttr mesh = getMeshOp(module).getMesh();
   Cuts cuts(mesh);
   for (const AxisCut &cut : found)
-    if (cuts.fits(cut.axis, cut.position) && cuts.numAxes() < kMostMeshAxes)
+    if (cuts.fits(cut.axis, cut.position) && cuts.numAxes() < kMaxMeshAxes)
       cuts.add(cut.axis, cut.position);
   if (cuts.numAxes() == mesh.getAxisNames().size())
     return false;

@@ -30,7 +30,7 @@ LogicalResult cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> names = {},
 
 /// Applies `cuts` in order: a cut that does not divide its axis together with the cuts before it,
 /// or that would give the mesh too many axes, is left out. False if none is applied.
-bool cutMesh(ModuleOp module, ArrayRef<AxisCut> cuts);
+bool splitMeshAxis(ModuleOp module, ArrayRef<AxisCut> cuts);
 
 } // namespace mlir::fsdp
 

@@ -18,7 +18,7 @@
 
 namespace mlir::fsdp {
 
-using limits::kMostMeshAxes;
+using limits::kMaxMeshAxes;
 
 /// The axis, or the part of an axis, that a name denotes. Refers to the name, which must outlive
 /// it.

@@ -56,7 +56,7 @@ int64_t mlir::fsdp::detail::getCollectiveBytes(Operation *op) {
   if (isa<ReduceScatterOp>(op))
     return bytesOf(op->getOperand(0));
   auto collective = cast<CollectiveOpInterface>(op);
-  Value given = collective.getGiven(), received = collective.getReceived();
+  Value given = collective.getSendValue(), received = collective.getRecvValue();
   return std::max(given ? bytesOf(given) : 0, received ? bytesOf(received) : 0);
 }
 
@@ -84,7 +84,7 @@ std::string mlir::fsdp::detail::getCollectiveArguments(Operation *op) {
 
 bool mlir::fsdp::isMeeting(Operation *op) {
   auto collective = dyn_cast<CollectiveOpInterface>(op);
-  return collective && collective.meets();
+  return collective && collective.involvesPeers();
 }
 
 /// Fails unless `dim` is a dimension of `type`.
@@ -154,7 +154,7 @@ int64_t AllReduceOp::getReceivedBytes() {
   return elements ? ((ranks - 1) * part + elements - part) * (bytesOf(getInput()) / elements) : 0;
 }
 
-bool AllSliceOp::meets() { return false; }
+bool AllSliceOp::involvesPeers() { return false; }
 int64_t AllSliceOp::getReceivedBytes() { return 0; }
 LogicalResult AllSliceOp::verify() {
   return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver());
@@ -272,8 +272,9 @@ static LogicalResult verifyTransfer(Operation *op) {
     return op->emitOpError() << "has offset " << offset
                              << " over 1 rank, but a transfer over a single rank has no peer, "
                                 "expected axes with at least 2 ranks; "
-                             << (collective.getGiven() ? "remove the op"
-                                                       : "use zeros, the value it would receive");
+                             << (collective.getSendValue()
+                                     ? "remove the op"
+                                     : "use zeros, the value it would receive");
   if (offset <= -ranks || offset >= ranks)
     return op->emitOpError() << "has offset " << offset << " over " << ranks << " ranks, expected "
                              << 1 - ranks << " to " << ranks - 1;

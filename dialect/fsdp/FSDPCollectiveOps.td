@@ -29,10 +29,10 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
                     "Such a rank need not exist. 0 for all other collectives.",
                     "int64_t", "getPeerOffset", (ins), "", [{ return 0; }]>,
     InterfaceMethod<"The tensor that a rank sends; null where it only receives.",
-                    "::mlir::Value", "getGiven", (ins), "",
+                    "::mlir::Value", "getSendValue", (ins), "",
                     [{ return $_op->getNumOperands() ? $_op->getOperand(0) : ::mlir::Value(); }]>,
     InterfaceMethod<"The tensor that a rank receives; null where it only sends.",
-                    "::mlir::Value", "getReceived", (ins), "",
+                    "::mlir::Value", "getRecvValue", (ins), "",
                     [{ return $_op->getNumResults() ? $_op->getResult(0) : ::mlir::Value(); }]>,
     InterfaceMethod<"Bytes of the value of one call: the larger of operand and result, which for a gather or a "
                     "scatter is the unsharded one; 0 where nothing moves between ranks.",

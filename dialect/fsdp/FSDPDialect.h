@@ -23,7 +23,7 @@ Phase getPhase(ModuleOp module);
 void setPhase(ModuleOp module, Phase phase);
 
 /// Maximum number of runs of a segment in a walk, and of microbatches of a step.
-constexpr int64_t kMostMicrobatches = 1 << 20;
+constexpr int64_t kMaxMicrobatches = 1 << 20;
 /// The last priority of a constraint's dimension.
 constexpr int64_t kLastPriority = 1000;
 

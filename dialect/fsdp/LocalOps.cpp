@@ -139,13 +139,13 @@ static int64_t ceilPart(Operation *op, int64_t size, ArrayAttr over) {
 static LogicalResult verifyShard(Operation *op, int64_t size, ArrayAttr over,
                                  std::optional<int64_t> part) {
   // (C1)
-  if (size < 1 || size > nn::kMostTensorBytes)
+  if (size < 1 || size > nn::kMaxTensorBytes)
     return op->emitOpError() << "is for a dimension of " << size << " elements, expected 1 to 2^48";
   if (failed(fsdp::detail::verifyAxes(op, getAxisNames(over), "is split over")))
     return failure();
   // (C2)
   if (int64_t least = ceilPart(op, size, over);
-      part && (*part <= least || *part > nn::kMostTensorBytes))
+      part && (*part <= least || *part > nn::kMaxTensorBytes))
     return op->emitOpError() << "is for parts of " << *part << " elements, expected " << least + 1
                              << " to 2^48; leave 'part' out where a dimension is not padded";
   return success();

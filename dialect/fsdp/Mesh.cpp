@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// So that sizes of shards, times ranks, fit 64 bits (see nn::kMostTensorBytes).
+/// So that sizes of shards, times ranks, fit 64 bits (see nn::kMaxTensorBytes).
 static constexpr int64_t mostRanks = int64_t(1) << 20;
 
 LogicalResult mlir::fsdp::detail::verifyAxes(Operation *op, ArrayRef<StringAttr> axes,
@@ -136,8 +136,8 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<int64_t> devices) {
   llvm::SmallSet<StringRef, 4> seen;
   int64_t ranks = 1;
-  if (names.size() > kMostMeshAxes)
-    return emitError() << "mesh has " << names.size() << " axes, expected at most " << kMostMeshAxes
+  if (names.size() > kMaxMeshAxes)
+    return emitError() << "mesh has " << names.size() << " axes, expected at most " << kMaxMeshAxes
                        << "; leave out those of size 1";
   for (auto [name, size] : llvm::zip_equal(names, sizes)) {
     if (!AxisPart::parse(name.getValue()))

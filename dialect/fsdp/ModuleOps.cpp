@@ -307,7 +307,7 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
       if (llvm::is_contained(axes, axis))
         return emitOpError() << "is stored over axis " << axis << ", which splits its member '"
                              << param.getSymName() << "' in compute";
-    if (member.getOffset() < 0 || member.getOffset() > nn::kMostTensorBytes)
+    if (member.getOffset() < 0 || member.getOffset() > nn::kMaxTensorBytes)
       return emitOpError() << "has member '" << param.getSymName() << "' at " << member.getOffset()
                            << ", expected 0 to 2^48";
   }
@@ -363,7 +363,7 @@ LogicalResult ProgramOp::verify() {
       return op.emitOpError()
              << "is in 'fsdp.program', which contains only buffers, events, walks and segments";
   // A buffer begins at 2^48 at most, and has as many bytes at most.
-  if (getArena() && *getArena() > static_cast<uint64_t>(2 * nn::kMostTensorBytes))
+  if (getArena() && *getArena() > static_cast<uint64_t>(2 * nn::kMaxTensorBytes))
     return emitOpError() << "has an arena of " << static_cast<int64_t>(*getArena())
                          << " bytes, expected 0 to 2^49";
   MeshAttr mesh = getMesh(*this);
@@ -426,9 +426,9 @@ LogicalResult WalkOp::verify() {
       return emitOpError() << "runs segment '" << symbol.getValue() << "' of kind '"
                            << stringifyStepKind(segment.getKind()) << "', expected kind '"
                            << stringifyStepKind(getKind()) << "' as in the walk";
-    if (times < 1 || times > kMostMicrobatches)
+    if (times < 1 || times > kMaxMicrobatches)
       return emitOpError() << "runs segment '" << symbol.getValue() << "' " << times
-                           << " times, expected 1 to " << kMostMicrobatches;
+                           << " times, expected 1 to " << kMaxMicrobatches;
     segments.push_back(segment);
   }
   auto follows = [&](SegmentOp from, SegmentOp to) {

@@ -9,7 +9,7 @@ using namespace mlir::fsdp;
 
 LogicalResult SampleCountOp::verify() {
   // (C1)
-  if (int64_t batch = getBatch(); batch < 1 || batch > nn::kMostTensorBytes)
+  if (int64_t batch = getBatch(); batch < 1 || batch > nn::kMaxTensorBytes)
     return emitOpError() << "counts samples of a batch of " << batch << ", expected 1 to 2^48";
   return success();
 }
@@ -17,7 +17,7 @@ LogicalResult SampleCountOp::verify() {
 LogicalResult MicrobatchSamplesOp::verify() {
   // (C1)
   if (int64_t batch = getBatch(), parts = getMicrobatches();
-      batch < 1 || batch > nn::kMostTensorBytes || parts < 1 || parts > nn::kMostTensorBytes)
+      batch < 1 || batch > nn::kMaxTensorBytes || parts < 1 || parts > nn::kMaxTensorBytes)
     return emitOpError() << "counts samples of a batch of " << batch << " in " << parts
                          << " microbatches, expected 1 to 2^48";
   // (C2)

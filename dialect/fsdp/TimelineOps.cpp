@@ -8,7 +8,7 @@ using namespace mlir::fsdp;
 
 LogicalResult BufferOp::verify() {
   if (std::optional<uint64_t> offset = getOffset())
-    if (*offset > static_cast<uint64_t>(nn::kMostTensorBytes) || *offset % 64 != 0)
+    if (*offset > static_cast<uint64_t>(nn::kMaxTensorBytes) || *offset % 64 != 0)
       return emitOpError() << "has offset " << static_cast<int64_t>(*offset)
                            << ", expected a multiple of 64 from 0 to 2^48";
   bool inProgram = isa<ProgramOp>((*this)->getParentOp());

@@ -254,7 +254,7 @@ KernelCall RopeOp::getKernelCall() {
 InPlacePairs RopeOp::getInPlacePairs() { return {{0, 0}}; }
 
 static LogicalResult verifyHeads(Operation *op, int64_t width) {
-  constexpr int64_t most = limits::kMostHeadWidth;
+  constexpr int64_t most = limits::kMaxHeadWidth;
   if (width <= most)
     return success();
   return op->emitError("got heads of width ")

@@ -11,7 +11,7 @@ std::optional<int64_t> nn::countElements(ArrayRef<int64_t> sizes) {
   int64_t product = 1, elements = 1;
   for (int64_t size : sizes) {
     if (size < 0 || llvm::MulOverflow(product, std::max<int64_t>(size, 1), product) ||
-        product > kMostTensorBytes)
+        product > kMaxTensorBytes)
       return std::nullopt;
     elements *= size;
   }
@@ -26,7 +26,7 @@ std::optional<int64_t> nn::countBytes(RankedTensorType type) {
   Type element = type.getElementType();
   unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
   int64_t width = std::max<int64_t>(llvm::divideCeil(bits, 8), 1); // i0 is others' to refuse
-  if (!elements || *elements > kMostTensorBytes / width)
+  if (!elements || *elements > kMaxTensorBytes / width)
     return std::nullopt;
   return *elements * width;
 }

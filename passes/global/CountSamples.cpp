@@ -50,7 +50,7 @@ enum class Dependence {
   perSample, ///< each element on one sample, along one dimension of the value
   mean,      ///< the mean of a term for each sample, perhaps plus what depends on none
   sum,       ///< the sum of a term for each sample
-  sumBeside, ///< a number: such a sum plus what is for the whole batch (none, mean)
+  affineSum, ///< a number: such a sum plus what is for the whole batch (none, mean)
   batch,     ///< in another way
 };
 
@@ -232,7 +232,7 @@ static nn::Linearity linearityOf(Operation *op) {
 /// That of the elements that `op` computes from single elements of its operands.
 Dependence SampleCounter::ofOperands(Operation *op) const {
   constexpr auto none = Dependence::none, mean = Dependence::mean, sum = Dependence::sum;
-  constexpr auto sumBeside = Dependence::sumBeside, batch = Dependence::batch;
+  constexpr auto affineSum = Dependence::affineSum, batch = Dependence::batch;
   SmallVector<Dependence> given;
   for (Value operand : op->getOperands())
     given.push_back(dependences.lookup(operand));
@@ -246,7 +246,7 @@ Dependence SampleCounter::ofOperands(Operation *op) const {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   bool isFloat = isa<FloatType>(type.getElementType()), isNumber = isFloat && type.getRank() == 0;
   // What stands beside a sum is found again where the number is put together (`grown`).
-  auto moved = [&](Dependence from) { return from == sumBeside ? batch : from; };
+  auto moved = [&](Dependence from) { return from == affineSum ? batch : from; };
   // Of all of the operands from `first` on, of which one gives an element of the result or all are
   // added.
   auto joined = [&](size_t first) {
@@ -268,7 +268,7 @@ Dependence SampleCounter::ofOperands(Operation *op) const {
       return elementwise ? given[0] : moved(given[0]);
     if (Dependence together = joined(0); together != batch || !isNumber || !elementwise)
       return together;
-    return all({none, mean, sum, sumBeside}) ? sumBeside : batch;
+    return all({none, mean, sum, affineSum}) ? affineSum : batch;
   case nn::Linearity::rounding:
     return given[0];
   case nn::Linearity::linearMap:
@@ -443,7 +443,7 @@ Value SampleCounter::grown(Value value) {
   Dependence dependence = dependences.lookup(value);
   if (dependence == Dependence::sum)
     return value;
-  if (dependence != Dependence::sumBeside)
+  if (dependence != Dependence::affineSum)
     return forSamples(value.getLoc(), value);
   Operation *op = value.getDefiningOp();
   bool adds = linearityOf(op) == nn::Linearity::additive && op->getNumOperands() > 1;

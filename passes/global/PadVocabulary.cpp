@@ -60,7 +60,7 @@ private:
     for (int64_t best = multiple.value; best >= std::min(leastMultiple, multiple.value) && best > 1;
          best /= 2) {
       std::optional<int64_t> step = llvm::checkedMul(best, parts);
-      if (!step || *step > nn::kMostTensorBytes)
+      if (!step || *step > nn::kMaxTensorBytes)
         continue;
       const int64_t padded = llvm::alignTo(size, *step);
       if (static_cast<double>(padded - size) * 100 <=

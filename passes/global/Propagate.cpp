@@ -90,7 +90,7 @@ private:
       SmallVector<AxisCut> cuts = problem->getCuts();
       if (cuts.empty())
         return problem;
-      if (!cutMesh(module, cuts)) {
+      if (!splitMeshAxis(module, cuts)) {
         problem->solve(/*subAxes=*/false);
         return problem;
       }

@@ -34,11 +34,11 @@ struct Deferred {
 };
 
 /// Defers the updates of one walk.
-class Deferral {
+class UpdateDeferrer {
 public:
   /// `first` is the segment with which the walk begins, `last` the one with which it ends; they may
   /// be the same.
-  Deferral(SegmentOp first, SegmentOp last, SymbolTable &symbols)
+  UpdateDeferrer(SegmentOp first, SegmentOp last, SymbolTable &symbols)
       : first(first), last(last), symbols(symbols), builder(first.getContext()) {}
 
   /// False where no update is deferred.
@@ -63,7 +63,7 @@ private:
 
 /// The loads that are the first of their storage's parameter, for storages that come after
 /// computation with parameters of another one.
-llvm::MapVector<StringAttr, LoadOp> Deferral::findOverlapping() {
+llvm::MapVector<StringAttr, LoadOp> UpdateDeferrer::findOverlapping() {
   llvm::MapVector<StringAttr, LoadOp> loads;
   DenseSet<StringAttr> seen;
   DenseSet<Value> parameters; // whole or in parts, before anything is computed with them
@@ -92,7 +92,7 @@ static void setZeroed(CarriedOp carried) {
   carried->setDiscardableAttr(kZeroedAttrName, UnitAttr::get(carried.getContext()));
 }
 
-CarriedOp Deferral::declare(Value value, std::string name, FlatSymbolRefAttr storage) {
+CarriedOp UpdateDeferrer::declare(Value value, std::string name, FlatSymbolRefAttr storage) {
   builder.setInsertionPoint(first->getParentOp());
   auto carried = CarriedOp::create(builder, value.getLoc(), builder.getStringAttr(name),
                                    TypeAttr::get(value.getType()), storage);
@@ -104,7 +104,7 @@ CarriedOp Deferral::declare(Value value, std::string name, FlatSymbolRefAttr sto
   return carried;
 }
 
-CarriedOp Deferral::carry(Value value, std::string name) {
+CarriedOp UpdateDeferrer::carry(Value value, std::string name) {
   CarriedOp &carried = scalars[value];
   if (!carried)
     carried = declare(value, std::move(name), FlatSymbolRefAttr());
@@ -113,7 +113,7 @@ CarriedOp Deferral::carry(Value value, std::string name) {
 
 /// A sum over microbatches is carried already, if nothing begins the next sum before the update has
 /// read it.
-CarriedOp Deferral::carryGradient(OptimizerStepOp update, LoadOp before) {
+CarriedOp UpdateDeferrer::carryGradient(OptimizerStepOp update, LoadOp before) {
   if (auto load = update.getGradient().getDefiningOp<CarryLoadOp>()) {
     bool overwritten = llvm::any_of(first.getOps<CarryStoreOp>(), [&](CarryStoreOp store) {
       return store.getCarried() == load.getCarried() && store->isBeforeInBlock(before);
@@ -129,7 +129,7 @@ CarriedOp Deferral::carryGradient(OptimizerStepOp update, LoadOp before) {
 }
 
 /// Performs an update at the builder's position.
-void Deferral::build(const Deferred &deferred) {
+void UpdateDeferrer::build(const Deferred &deferred) {
   OptimizerStepOp update = deferred.update;
   Location loc = update.getLoc();
   StructureScope scope(builder, getStructure(update));
@@ -158,7 +158,7 @@ void Deferral::build(const Deferred &deferred) {
 }
 
 /// Between a step and what looks at parameters: the updates, which the next step must not do again.
-void Deferral::buildDrain(ArrayRef<Deferred> all) {
+void UpdateDeferrer::buildDrain(ArrayRef<Deferred> all) {
   auto program = cast<ProgramOp>(first->getParentOp());
   Operation *lastWalk = nullptr;
   for (WalkOp walk : program.getOps<WalkOp>())
@@ -195,7 +195,7 @@ void Deferral::buildDrain(ArrayRef<Deferred> all) {
 }
 
 /// Removes an update, and what was loaded for it only.
-void Deferral::remove(OptimizerStepOp update) {
+void UpdateDeferrer::remove(OptimizerStepOp update) {
   for (Operation *user : llvm::make_early_inc_range(update->getUsers()))
     user->erase(); // stores
   llvm::SetVector<Operation *> makers;
@@ -207,7 +207,7 @@ void Deferral::remove(OptimizerStepOp update) {
       maker->erase();
 }
 
-bool Deferral::run() {
+bool UpdateDeferrer::run() {
   llvm::MapVector<StringAttr, LoadOp> loads = findOverlapping();
   SmallVector<Deferred> all;
   for (auto [storage, load] : loads)
@@ -276,7 +276,7 @@ private:
       for (SegmentOp segment : program.getOps<SegmentOp>())
         if (segment.getKind() == StepKind::train)
           walks.emplace_back(segment, segment);
-    return walks.size() == 1 && Deferral(walks[0].first, walks[0].second, symbols).run();
+    return walks.size() == 1 && UpdateDeferrer(walks[0].first, walks[0].second, symbols).run();
   }
 };
 } // namespace

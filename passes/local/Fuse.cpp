@@ -180,7 +180,7 @@ bool Group::isLegal() const {
   llvm::SetVector<Value> operands = inputs();
   size_t masks =
       llvm::count_if(members, [](Operation *op) { return isa<MaskPaddingOp, MaskSamplesOp>(op); });
-  if (operands.size() + results().size() + masks > limits::kMostKernelArguments)
+  if (operands.size() + results().size() + masks > limits::kMaxKernelArguments)
     return false;
   Operation *user = firstUserOutside();
   return !user || llvm::all_of(operands, [&](Value operand) {

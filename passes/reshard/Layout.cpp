@@ -11,7 +11,7 @@ static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 size_t LayoutHash::operator()(const Layout &layout) const {
   uint64_t hash = 14695981039346656037u ^ layout.partial ^ (layout.moved ? 256u : 0u);
   auto add = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
-  for (int d = 0; d < kMostDims; ++d) {
+  for (int d = 0; d < kMaxDims; ++d) {
     for (int8_t atom : layout.dims[d])
       add(static_cast<uint64_t>(atom + 1 + 16 * d));
     add(static_cast<uint64_t>(layout.block[d]));
@@ -19,8 +19,8 @@ size_t LayoutHash::operator()(const Layout &layout) const {
   return hash;
 }
 
-Moves::Moves(const Problem &problem, const Atoms &atoms)
-    : problem(problem), atoms(atoms), exhaustive(atoms.atoms.size() <= Atoms::kExhaustive) {
+LayoutTransitions::LayoutTransitions(const Problem &problem, const SubAxes &atoms)
+    : problem(problem), atoms(atoms), exhaustive(atoms.atoms.size() <= SubAxes::kExhaustive) {
   // Sums are scattered along any dimension: of those that nothing splits, one stands for all, the
   // longest.
   int longest = -1;
@@ -30,7 +30,7 @@ Moves::Moves(const Problem &problem, const Atoms &atoms)
     else if (longest < 0 || problem.shape[d] > problem.shape[longest])
       longest = d;
   }
-  if (longest >= 0 && active.size() < kMostDims)
+  if (longest >= 0 && active.size() < kMaxDims)
     active.push_back(longest);
   otherBytes = problem.elementBytes;
   for (int d = 0; d < static_cast<int>(problem.shape.size()); ++d)
@@ -40,21 +40,21 @@ Moves::Moves(const Problem &problem, const Atoms &atoms)
     sizes.push_back(problem.shape[d]);
 }
 
-int64_t Moves::sizeOf(const AtomList &list) const {
+int64_t LayoutTransitions::sizeOf(const SubAxisList &list) const {
   int64_t size = 1;
   for (int8_t atom : list)
     size *= atoms.atoms[atom].size;
   return size;
 }
 
-int64_t Moves::localBytes(const Layout &layout) const {
+int64_t LayoutTransitions::localBytes(const Layout &layout) const {
   int64_t bytes = otherBytes;
   for (size_t d = 0; d < active.size(); ++d)
     bytes *= layout.block[d];
   return bytes;
 }
 
-Layout Moves::first() const {
+Layout LayoutTransitions::first() const {
   Layout layout;
   for (size_t d = 0; d < active.size(); ++d) {
     for (int atom : atoms.from.dims[active[d]])
@@ -67,7 +67,7 @@ Layout Moves::first() const {
   return layout;
 }
 
-bool Moves::isLast(const Layout &layout) const {
+bool LayoutTransitions::isLast(const Layout &layout) const {
   int partial = 0;
   for (int atom : atoms.to.partial)
     partial |= 1 << atom;
@@ -82,7 +82,7 @@ bool Moves::isLast(const Layout &layout) const {
   return true;
 }
 
-void Moves::cost(Move &move, int64_t bytes, int messages, int mask) const {
+void LayoutTransitions::cost(Move &move, int64_t bytes, int messages, int mask) const {
   double latency = 0, bandwidth = 0;
   for (size_t atom = 0; atom < atoms.atoms.size(); ++atom)
     if (mask >> atom & 1) {
@@ -94,7 +94,7 @@ void Moves::cost(Move &move, int64_t bytes, int messages, int mask) const {
   move.seconds = messages * latency + (bytes ? static_cast<double>(bytes) / bandwidth : 0);
 }
 
-static int maskOf(const AtomList &list) {
+static int maskOf(const SubAxisList &list) {
   int mask = 0;
   for (int8_t atom : list)
     mask |= 1 << atom;
@@ -104,13 +104,14 @@ static int maskOf(const AtomList &list) {
 /// The atoms that split no dimension and over which nothing is to be summed.
 static int replicatedIn(const Layout &layout, size_t atoms) {
   int mask = (1 << atoms) - 1;
-  for (const AtomList &list : layout.dims)
+  for (const SubAxisList &list : layout.dims)
     mask &= ~maskOf(list);
   return mask & ~layout.partial;
 }
 
-void Moves::forEachList(int mask, const std::function<void(const AtomList &)> &visit) const {
-  AtomList list;
+void LayoutTransitions::forEachList(int mask,
+                                    const std::function<void(const SubAxisList &)> &visit) const {
+  SubAxisList list;
   auto extend = [&](auto &self, int rest) -> void {
     for (size_t atom = 0; atom < atoms.atoms.size(); ++atom)
       if (rest >> atom & 1) {
@@ -123,7 +124,7 @@ void Moves::forEachList(int mask, const std::function<void(const AtomList &)> &v
   extend(extend, mask);
 }
 
-bool Moves::split(Layout &layout, int dim, const AtomList &list) const {
+bool LayoutTransitions::split(Layout &layout, int dim, const SubAxisList &list) const {
   const int64_t ranks = sizeOf(list);
   const bool whole = layout.dims[dim].count == 0;
   if (!whole && layout.block[dim] % ranks)
@@ -134,8 +135,8 @@ bool Moves::split(Layout &layout, int dim, const AtomList &list) const {
   return true;
 }
 
-void Moves::slices(const Layout &layout, const Visitor &visit) const {
-  forEachList(replicatedIn(layout, atoms.atoms.size()), [&](const AtomList &list) {
+void LayoutTransitions::slices(const Layout &layout, const Visitor &visit) const {
+  forEachList(replicatedIn(layout, atoms.atoms.size()), [&](const SubAxisList &list) {
     for (size_t d = 0; d < active.size(); ++d) {
       Layout result = layout;
       if (!split(result, static_cast<int>(d), list) ||
@@ -147,12 +148,12 @@ void Moves::slices(const Layout &layout, const Visitor &visit) const {
   });
 }
 
-void Moves::gathersAndExchanges(const Layout &layout, const Visitor &visit) const {
+void LayoutTransitions::gathersAndExchanges(const Layout &layout, const Visitor &visit) const {
   const int64_t bytes = localBytes(layout);
   for (size_t d = 0; d < active.size(); ++d) {
-    const AtomList &list = layout.dims[d];
+    const SubAxisList &list = layout.dims[d];
     for (int keep = 0; keep < list.count; ++keep) {
-      AtomList taken;
+      SubAxisList taken;
       for (int i = keep; i < list.count; ++i)
         taken.push(list.atoms[i]);
       const int64_t ranks = sizeOf(taken), part = layout.block[d];
@@ -179,12 +180,12 @@ void Moves::gathersAndExchanges(const Layout &layout, const Visitor &visit) cons
   }
 }
 
-void Moves::sums(const Layout &layout, const Visitor &visit) const {
+void LayoutTransitions::sums(const Layout &layout, const Visitor &visit) const {
   if (!layout.partial)
     return;
   const int64_t bytes = localBytes(layout);
   for (int mask = layout.partial; mask; mask = (mask - 1) & layout.partial) {
-    AtomList list;
+    SubAxisList list;
     for (size_t atom = 0; atom < atoms.atoms.size(); ++atom)
       if (mask >> atom & 1)
         list.push(static_cast<int>(atom));
@@ -197,7 +198,7 @@ void Moves::sums(const Layout &layout, const Visitor &visit) const {
          static_cast<int>(2 * (ranks - 1)), mask);
     visit(move, result);
   }
-  forEachList(layout.partial, [&](const AtomList &list) {
+  forEachList(layout.partial, [&](const SubAxisList &list) {
     for (size_t d = 0; d < active.size(); ++d) {
       Layout result = layout;
       result.partial &= static_cast<uint8_t>(~maskOf(list));
@@ -214,12 +215,12 @@ void Moves::sums(const Layout &layout, const Visitor &visit) const {
 
 /// Parts of the size that the sharding itself says, of the last sharding's where that splits
 /// further, and of sizes that other atoms split evenly.
-void Moves::recuts(const Layout &layout, const Visitor &visit) const {
+void LayoutTransitions::repartitions(const Layout &layout, const Visitor &visit) const {
   int64_t everything = 1;
   for (const Atom &atom : atoms.atoms)
     everything *= atom.size;
   for (size_t d = 0; d < active.size(); ++d) {
-    const AtomList &list = layout.dims[d];
+    const SubAxisList &list = layout.dims[d];
     if (!list.count || !sizes[d])
       continue;
     const int64_t ranks = sizeOf(list), given = layout.block[d];
@@ -230,7 +231,7 @@ void Moves::recuts(const Layout &layout, const Visitor &visit) const {
       wanted.push_back(ceilDiv(sizes[d], atoms.sizeOf(last)) * (atoms.sizeOf(last) / ranks));
     if (exhaustive && sizes[d] % everything)
       for (int mask = 1; mask < 1 << atoms.atoms.size(); ++mask) {
-        AtomList others;
+        SubAxisList others;
         for (size_t atom = 0; atom < atoms.atoms.size(); ++atom)
           if (mask >> atom & 1)
             others.push(static_cast<int>(atom));
@@ -250,7 +251,7 @@ void Moves::recuts(const Layout &layout, const Visitor &visit) const {
         const int64_t own = std::min(high, (rank + 1) * given) - std::max(low, rank * given);
         most = std::max(most, std::max<int64_t>(high - low, 0) - std::max<int64_t>(own, 0));
       }
-      Move move{Kind::recut, static_cast<int8_t>(d), -1, list};
+      Move move{Kind::repartition, static_cast<int8_t>(d), -1, list};
       cost(move, localBytes(result) / block * most,
            static_cast<int>(std::min<int64_t>(ranks - 1, 2)), maskOf(list));
       visit(move, result);
@@ -259,14 +260,14 @@ void Moves::recuts(const Layout &layout, const Visitor &visit) const {
 }
 
 /// Other atoms of the same number of ranks for each dimension and for the sums.
-void Moves::permutes(const Layout &layout, const Visitor &visit) const {
+void LayoutTransitions::permutes(const Layout &layout, const Visitor &visit) const {
   Layout result = layout;
   result.moved = true;
   permuteFrom(layout, result, 0, 0, visit);
 }
 
-void Moves::permuteFrom(const Layout &layout, Layout &result, int dim, int used,
-                        const Visitor &visit) const {
+void LayoutTransitions::permuteFrom(const Layout &layout, Layout &result, int dim, int used,
+                                    const Visitor &visit) const {
   const int all = (1 << atoms.atoms.size()) - 1;
   auto sizeOfMask = [&](int mask) {
     int64_t size = 1;
@@ -281,11 +282,11 @@ void Moves::permuteFrom(const Layout &layout, Layout &result, int dim, int used,
       return permuteFrom(layout, result, dim + 1, used, visit);
     if (!exhaustive) {
       // The last sharding's first atoms, or as it is.
-      AtomList last;
+      SubAxisList last;
       for (int atom : atoms.to.dims[active[dim]])
         if (sizeOf(last) < wanted)
           last.push(atom);
-      for (const AtomList &list : {last, layout.dims[dim]})
+      for (const SubAxisList &list : {last, layout.dims[dim]})
         if (sizeOf(list) == wanted && !(maskOf(list) & used)) {
           result.dims[dim] = list;
           permuteFrom(layout, result, dim + 1, used | maskOf(list), visit);
@@ -294,7 +295,7 @@ void Moves::permuteFrom(const Layout &layout, Layout &result, int dim, int used,
         }
       return;
     }
-    forEachList(all & ~used, [&](const AtomList &list) {
+    forEachList(all & ~used, [&](const SubAxisList &list) {
       if (sizeOf(list) != wanted)
         return;
       result.dims[dim] = list;

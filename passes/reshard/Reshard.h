@@ -7,8 +7,8 @@
 // [Note: uneven parts] A dimension of size s split into n parts has parts of ceil(s/n). If sizes do
 // not divide, the parts by {a} are not unions of the parts by {a, b}: 10 elements by a=2 are
 // [0,5) [5,10), by a=2, b=2 they are [0,3) [3,6) [6,9) [9,10). A gather of b gives parts of 6;
-// `recut` makes parts of 5 of them, which moves one element. So the state of a dimension is its
-// axes and the size of its parts.
+// `repartition` makes parts of 5 of them, which moves one element. So the state of a dimension is
+// its axes and the size of its parts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,7 @@ struct Problem {
   std::vector<int> fromOrder = {}, toOrder = {};
 };
 
-enum class Kind { slice, gather, reduceScatter, allReduce, allToAll, recut, permute };
+enum class Kind { slice, gather, reduceScatter, allReduce, allToAll, repartition, permute };
 
 /// One collective. Ranks of a group are row-major over `axes`, the first one major.
 struct Step {
@@ -84,7 +84,7 @@ struct Plan {
 std::string validate(const Problem &problem);
 
 /// The plan that takes the fewest seconds; among these, the one of fewest steps: of all plans if at
-/// most three parts of axes move independently, else of those described at Atoms::kExhaustive.
+/// most three parts of axes move independently, else of those described at SubAxes::kExhaustive.
 /// Seconds are
 /// latency plus bytes received by bandwidth, of rings: (n-1) messages in a group of n, twice as
 /// many in an all-reduce; the slowest link of a group counts. With links of equal bandwidth without

@@ -23,7 +23,7 @@ struct Node {
 /// between.
 class Search {
 public:
-  explicit Search(const Moves &moves) : moves(moves) {}
+  explicit Search(const LayoutTransitions &moves) : moves(moves) {}
 
   std::vector<Node> run() {
     add(moves.first(), 0, 0, -1, {});
@@ -77,7 +77,7 @@ private:
     return path;
   }
 
-  const Moves &moves;
+  const LayoutTransitions &moves;
   std::vector<Node> nodes;
   std::unordered_map<Layout, int, LayoutHash> numbers;
   std::priority_queue<Open> open;
@@ -86,7 +86,7 @@ private:
 /// The steps as the problem says them.
 class Writer {
 public:
-  Writer(const Problem &problem, const Atoms &atoms, const Moves &moves)
+  Writer(const Problem &problem, const SubAxes &atoms, const LayoutTransitions &moves)
       : problem(problem), atoms(atoms), moves(moves) {}
 
   Step write(const Layout &before, const Move &move, const Layout &after) const {
@@ -179,8 +179,8 @@ private:
   }
 
   const Problem &problem;
-  const Atoms &atoms;
-  const Moves &moves;
+  const SubAxes &atoms;
+  const LayoutTransitions &moves;
 };
 
 std::vector<int64_t> keyOf(const Problem &problem) {
@@ -215,8 +215,8 @@ std::vector<int64_t> keyOf(const Problem &problem) {
 } // namespace
 
 Plan mlir::fsdp::reshard::solve(const Problem &problem) {
-  Atoms atoms(problem);
-  Moves moves(problem, atoms);
+  SubAxes atoms(problem);
+  LayoutTransitions moves(problem, atoms);
   std::vector<Node> path = Search(moves).run();
   Writer writer(problem, atoms, moves);
   Plan plan;
@@ -236,8 +236,8 @@ const Plan &Solver::solve(const Problem &problem) {
 }
 
 std::string mlir::fsdp::reshard::describe(const Step &step) {
-  static const char *const names[] = {"all-slice",  "all-gather", "reduce-scatter", "all-reduce",
-                                      "all-to-all", "recut",      "permute"};
+  static const char *const names[] = {"all-slice",  "all-gather",  "reduce-scatter", "all-reduce",
+                                      "all-to-all", "repartition", "permute"};
   std::string text = names[static_cast<int>(step.kind)];
   if (step.dim >= 0)
     text += " dimension " + std::to_string(step.dim);

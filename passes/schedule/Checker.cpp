@@ -1,9 +1,9 @@
 //===- Checker.cpp - all rules, in the order in which they have meaning ---===//
 
 #include "passes/schedule/Checker.h"
+#include "passes/schedule/DiagnosticText.h"
 #include "passes/schedule/RoleAutomata.h"
 #include "passes/schedule/RoleChecker.h"
-#include "passes/schedule/Wording.h"
 
 using namespace mlir::fsdp::schedule;
 

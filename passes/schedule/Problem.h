@@ -118,7 +118,7 @@ struct Segment {
 };
 
 /// The runs of one step: segments of the role in order, each `times` times.
-struct Walk {
+struct ExecutionPlan {
   std::string name;
   std::vector<int> segments;
   std::vector<int64_t> times;
@@ -132,7 +132,7 @@ struct Role {
   std::vector<Segment> segments;
   int64_t arena = -1;                   ///< bytes, or -1: memory is not planned yet
   std::vector<std::string> events = {}; ///< names
-  std::vector<Walk> walks = {};
+  std::vector<ExecutionPlan> walks = {};
   /// An earlier role that is equal except for its peers, or -1: faults within a rank are reported
   /// for that role.
   int sameInside = -1;

@@ -2,8 +2,8 @@
 
 #include "passes/schedule/RoleAutomata.h"
 
+#include "passes/schedule/DiagnosticText.h"
 #include "passes/schedule/RoleChecker.h"
-#include "passes/schedule/Wording.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ int RoleAutomata::Graph::add(End origin) {
   return static_cast<int>(origins.size()) - 1;
 }
 
-RoleAutomata::Skew RoleAutomata::makeStart() const {
-  Skew skew;
+RoleAutomata::RoleLag RoleAutomata::makeStart() const {
+  RoleLag skew;
   for (size_t c = 0; c < problem.communicators.size(); ++c)
     skew.queues.push_back({{}, std::vector<size_t>(problem.roles.size(), 0)});
   for (const Role &role : problem.roles)
@@ -47,7 +47,7 @@ RoleAutomata::Skew RoleAutomata::makeStart() const {
 //===----------------------------------------------------------------------===//
 
 /// The node of a collective; adds a finding, and returns false, where it meets another one.
-bool RoleAutomata::meet(const std::string &name, int role, int launch, Skew &skew, Graph &graph,
+bool RoleAutomata::meet(const std::string &name, int role, int launch, RoleLag &skew, Graph &graph,
                         std::vector<std::vector<int>> &queueNodes, std::vector<int> &numbers) {
   End here{role, segments[role].at(name), launch, -1};
   const Collective &request = *launchAt(here).collective;
@@ -79,7 +79,7 @@ bool RoleAutomata::meet(const std::string &name, int role, int launch, Skew &ske
 
 /// Adds the launches of segment `name` of all roles to `graph` and moves `skew` to its end, where
 /// what all have issued still stands in the queues. False where collectives differ.
-bool RoleAutomata::match(const std::string &name, Skew &skew, Graph &graph,
+bool RoleAutomata::match(const std::string &name, RoleLag &skew, Graph &graph,
                          std::vector<std::vector<int>> &queueNodes) {
   for (size_t c = 0; c < skew.queues.size(); ++c) {
     queueNodes.emplace_back();
@@ -133,10 +133,10 @@ void RoleAutomata::reportCircle(const Graph &graph, const std::vector<int> &circ
 }
 
 /// The skew at the end of a segment: what is pending there, and what needs it.
-RoleAutomata::Skew RoleAutomata::leave(const std::string &name, const Skew &entry, const Skew &now,
-                                       const Graph &graph,
-                                       const std::vector<std::vector<int>> &queueNodes) const {
-  Skew end = makeStart();
+RoleAutomata::RoleLag RoleAutomata::leave(const std::string &name, const RoleLag &entry,
+                                          const RoleLag &now, const Graph &graph,
+                                          const std::vector<std::vector<int>> &queueNodes) const {
+  RoleLag end = makeStart();
   std::vector<int> pendingNodes;
   for (size_t c = 0; c < now.queues.size(); ++c) {
     const Queue &queue = now.queues[c];
@@ -204,7 +204,7 @@ RoleAutomata::Skew RoleAutomata::leave(const std::string &name, const Skew &entr
 
 /// Nothing may be pending where all streams are joined: the join would wait for what another role
 /// issues only after it.
-bool RoleAutomata::checkJoin(const std::string &name, const Skew &skew) {
+bool RoleAutomata::checkJoin(const std::string &name, const RoleLag &skew) {
   bool good = true;
   for (size_t c = 0; c < skew.queues.size(); ++c) {
     const Queue &queue = skew.queues[c];
@@ -230,7 +230,7 @@ bool RoleAutomata::checkJoin(const std::string &name, const Skew &skew) {
 }
 
 /// What is pending at the start of a segment does not depend on the path that leads there.
-bool RoleAutomata::checkEdge(const std::string &from, const std::string &to, const Skew &skew) {
+bool RoleAutomata::checkEdge(const std::string &from, const std::string &to, const RoleLag &skew) {
   auto [entry, added] = begins.try_emplace(to, skew.queues, from);
   if (added)
     return true;
@@ -268,11 +268,11 @@ bool RoleAutomata::checkEdge(const std::string &from, const std::string &to, con
 void RoleAutomata::compareCollectives() {
   struct Visit {
     std::string name;
-    Skew skew;
+    RoleLag skew;
   };
   std::vector<Visit> visits;
   size_t next = 0;
-  auto enter = [&](const std::string &from, const std::string &to, const Skew &skew) {
+  auto enter = [&](const std::string &from, const std::string &to, const RoleLag &skew) {
     if (!checkEdge(from, to, skew))
       return;
     for (const Visit &known : visits)
@@ -286,7 +286,7 @@ void RoleAutomata::compareCollectives() {
     enter("", first.segments[segment].name, makeStart());
   for (; next < visits.size(); ++next) {
     Visit visit = visits[next];
-    Skew skew = visit.skew;
+    RoleLag skew = visit.skew;
     Graph graph;
     std::vector<std::vector<int>> queueNodes;
     if (!match(visit.name, skew, graph, queueNodes))
@@ -295,7 +295,7 @@ void RoleAutomata::compareCollectives() {
       reportCircle(graph, circle);
       continue;
     }
-    Skew end = leave(visit.name, visit.skew, skew, graph, queueNodes);
+    RoleLag end = leave(visit.name, visit.skew, skew, graph, queueNodes);
     const Segment &segment = segmentOf(0, visit.name);
     if (segment.joined && !checkJoin(visit.name, end))
       continue;

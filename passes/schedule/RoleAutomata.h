@@ -41,7 +41,7 @@ private:
   /// Pending collectives, numbered through all communicators, as bits.
   using Needs = std::vector<bool>;
   /// At the start of a segment.
-  struct Skew {
+  struct RoleLag {
     std::vector<Queue> queues;              ///< of each communicator
     std::vector<std::vector<Needs>> tokens; ///< by role and token: the collectives it requires
     std::vector<Needs> pending;             ///< the collectives that a pending one requires
@@ -56,16 +56,16 @@ private:
     int add(End origin);
   };
 
-  Skew makeStart() const;
-  bool match(const std::string &name, Skew &skew, Graph &graph,
+  RoleLag makeStart() const;
+  bool match(const std::string &name, RoleLag &skew, Graph &graph,
              std::vector<std::vector<int>> &queueNodes);
-  bool meet(const std::string &name, int role, int launch, Skew &skew, Graph &graph,
+  bool meet(const std::string &name, int role, int launch, RoleLag &skew, Graph &graph,
             std::vector<std::vector<int>> &queueNodes, std::vector<int> &numbers);
   void reportCircle(const Graph &graph, const std::vector<int> &circle);
-  bool checkJoin(const std::string &name, const Skew &skew);
-  bool checkEdge(const std::string &from, const std::string &to, const Skew &skew);
-  Skew leave(const std::string &name, const Skew &entry, const Skew &now, const Graph &graph,
-             const std::vector<std::vector<int>> &queueNodes) const;
+  bool checkJoin(const std::string &name, const RoleLag &skew);
+  bool checkEdge(const std::string &from, const std::string &to, const RoleLag &skew);
+  RoleLag leave(const std::string &name, const RoleLag &entry, const RoleLag &now,
+                const Graph &graph, const std::vector<std::vector<int>> &queueNodes) const;
   void compareSegments(int role);
   void compareWalks(int role);
   void reportLacking(int role, int lacking, int segment);

@@ -1,8 +1,8 @@
 //===- RoleChecker.cpp - accesses over the segment graph ------------------===//
 
 #include "passes/schedule/RoleChecker.h"
+#include "passes/schedule/DiagnosticText.h"
 #include "passes/schedule/SegmentChecker.h"
-#include "passes/schedule/Wording.h"
 
 #include <algorithm>
 #include <set>
@@ -11,7 +11,7 @@ using namespace mlir::fsdp::schedule;
 
 std::vector<int> mlir::fsdp::schedule::getEntries(const Role &role) {
   std::set<int> entries;
-  for (const Walk &walk : role.walks)
+  for (const ExecutionPlan &walk : role.walks)
     entries.insert(walk.segments.front());
   if (role.walks.empty())
     for (size_t s = 0; s < role.segments.size(); ++s)

@@ -1,7 +1,7 @@
 //===- RoleForm.cpp - indices and ranges exist, the arena holds all -------===//
 
+#include "passes/schedule/DiagnosticText.h"
 #include "passes/schedule/RoleChecker.h"
-#include "passes/schedule/Wording.h"
 
 #include <algorithm>
 #include <set>
@@ -70,7 +70,7 @@ void RoleChecker::checkWalkForm() {
     const std::vector<int> &next = role.segments[from].next;
     return std::count(next.begin(), next.end(), to) != 0;
   };
-  for (const Walk &walk : role.walks) {
+  for (const ExecutionPlan &walk : role.walks) {
     auto bad = [&](const std::string &what) {
       End at{roleIndex, -1, -1, -1};
       add(Fault::malformed, "walk " + quote(walk.name) + " " + what, at, at);

@@ -1,7 +1,7 @@
 //===- RoleGraphs.cpp - all roles go through the same segments ------------===//
 
+#include "passes/schedule/DiagnosticText.h"
 #include "passes/schedule/RoleAutomata.h"
-#include "passes/schedule/Wording.h"
 
 #include <algorithm>
 #include <set>
@@ -19,7 +19,7 @@ static std::vector<std::string> getNextNames(const Role &role, const Segment &se
 /// "train: first x 1, middle x 2", in order.
 static std::vector<std::string> describeWalks(const Role &role) {
   std::vector<std::string> result;
-  for (const Walk &walk : role.walks) {
+  for (const ExecutionPlan &walk : role.walks) {
     std::string text = quote(walk.name) + " of";
     for (size_t i = 0; i < walk.segments.size(); ++i)
       text += (i == 0 ? " " : ", ") + quote(role.segments[walk.segments[i]].name) + " " +

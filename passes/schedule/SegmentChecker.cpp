@@ -2,7 +2,7 @@
 
 #include "passes/schedule/SegmentChecker.h"
 
-#include "passes/schedule/Wording.h"
+#include "passes/schedule/DiagnosticText.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 //===- StepChecker.cpp - what launches use: members, the step -------------===//
 
+#include "passes/schedule/DiagnosticText.h"
 #include "passes/schedule/RoleChecker.h"
-#include "passes/schedule/Wording.h"
 
 #include <algorithm>
 #include <array>
@@ -46,7 +46,7 @@ void RoleChecker::checkMembers() {
 void RoleChecker::checkAdvances() {
   std::vector<std::vector<int>> walks;
   std::set<int> walked;
-  for (const Walk &walk : role.walks) {
+  for (const ExecutionPlan &walk : role.walks) {
     std::vector<int> &segments = walks.emplace_back();
     for (size_t i = 0; i < walk.segments.size(); ++i) {
       segments.push_back(walk.segments[i]);

@@ -41,7 +41,7 @@ static void addReplicated(ModuleOp module, MemoryReport &report) {
 static void countCollectives(SegmentOp segment, int64_t times,
                              std::vector<CollectiveCount> &counts) {
   segment.walk([&](CollectiveOpInterface op) {
-    if (!op.meets())
+    if (!op.involvesPeers())
       return; // moves nothing
     CollectiveCount call{
         op->getName().stripDialect().str(), {}, op.getBytes(), op.getReceivedBytes(), times};
@@ -221,7 +221,7 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
     for (int64_t gradients : gradientsOf)
       report.gradients = std::max(report.gradients, gradients);
   // The updates of a step may stand in several segments of it.
-  for (const schedule::Walk &walk : role.walks) {
+  for (const schedule::ExecutionPlan &walk : role.walks) {
     const std::set<int> segments(walk.segments.begin(), walk.segments.end());
     int64_t gradients = 0;
     for (int segment : segments)
@@ -229,7 +229,7 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
     report.gradients = std::max(report.gradients, gradients);
   }
   std::vector<int64_t> times(role.segments.size(), 1);
-  for (const schedule::Walk &walk : role.walks)
+  for (const schedule::ExecutionPlan &walk : role.walks)
     for (size_t i = 0; i < walk.segments.size(); ++i)
       times[walk.segments[i]] = walk.times[i];
   // A drain performs the updates of a step in place of the next step.

@@ -13,7 +13,7 @@ using namespace mlir::fsdp;
 /// Columns of a terminal.
 static constexpr size_t kWidth = 100;
 /// Rows of the list of buffers.
-static constexpr size_t kMostRows = 12;
+static constexpr size_t kMaxRows = 12;
 
 //===----------------------------------------------------------------------===//
 // JSON
@@ -206,7 +206,7 @@ static void printBuffers(const MemoryPeak &peak, llvm::raw_ostream &os) {
   auto rest = static_cast<int64_t>(peak.buffers.size());
   int64_t restBytes = 0;
   for (auto [i, row] : llvm::enumerate(rows)) {
-    if (i >= kMostRows) {
+    if (i >= kMaxRows) {
       restBytes += row.bytes;
       continue;
     }

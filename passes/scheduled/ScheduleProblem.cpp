@@ -108,7 +108,7 @@ public:
       role.events.push_back(event.getName().str());
     }
     for (auto walk : program.getOps<WalkOp>()) {
-      schedule::Walk &added = role.walks.emplace_back();
+      schedule::ExecutionPlan &added = role.walks.emplace_back();
       added.name = walk.getSymName().str();
       for (auto segment : walk.getSegments().getAsRange<FlatSymbolRefAttr>())
         added.segments.push_back(segmentIndex.lookup(segment.getValue()));
@@ -183,7 +183,7 @@ private:
     for (auto collective : op.getBody().getOps<CollectiveOpInterface>()) {
       if (ofPlaces && collective.getPeerOffset() != 0)
         launch.collective = translateTransfer(op, collective);
-      else if (collective.meets())
+      else if (collective.involvesPeers())
         launch.collective = translate(op, collective);
     }
     describe(op, launch);
@@ -244,7 +244,7 @@ private:
              return coordinateOn(roles[peer], entry.first) == entry.second;
            }))
       ++peer;
-    const bool sends = op.getGiven() != nullptr;
+    const bool sends = op.getSendValue() != nullptr;
     const size_t from = sends ? index : peer, to = sends ? peer : index;
     std::string name =
         nameOver(launch, axes) + " from " + roles[from].name + " to " + roles[to].name;
@@ -280,7 +280,7 @@ private:
       found = communicators.insert(communicators.end(), {name, members});
     schedule::Collective collective{static_cast<int>(found - communicators.begin()),
                                     op->getName().stripDialect().str(), op.getBytes()};
-    Value given = op.getGiven(), received = op.getReceived();
+    Value given = op.getSendValue(), received = op.getRecvValue();
     auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
     llvm::raw_string_ostream(collective.type) << typeOf(given ? given : received).getElementType();
     collective.given = given ? spellShape(typeOf(given)) : "";

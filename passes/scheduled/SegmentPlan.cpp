@@ -493,8 +493,8 @@ private:
     // turn.
     auto collective = cast<CollectiveOpInterface>(op);
     if (int64_t offset = collective.getPeerOffset())
-      return (offset > 0) == (collective.getGiven() != nullptr) ? streams::transferUp
-                                                                : streams::transferDown;
+      return (offset > 0) == (collective.getSendValue() != nullptr) ? streams::transferUp
+                                                                    : streams::transferDown;
     // What compute waits for does not queue behind gradients.
     bool isActivation = !op->getDiscardableAttr(FSDPDialect::reducesAttrName) &&
                         getStructure(op).direction != Direction::update &&

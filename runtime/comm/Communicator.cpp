@@ -1,6 +1,6 @@
 #include "runtime/comm/Communicator.h"
 #include "base/Error.h"
-#include "runtime/comm/Moves.h"
+#include "runtime/comm/TransferRuns.h"
 #include "runtime/device/FlightTrack.h"
 
 #include <cstring>
@@ -54,7 +54,7 @@ void Communicator::move(const void *source, void *target, const Request &request
                         const int *sources) {
   if (size_ > 1)
     return perform(request, [&] { doMove(source, target, request, sources); });
-  const Moves moves(request, 1, sources);
+  const TransferRuns moves(request, 1, sources);
   const std::size_t element = sizeInBytes(request.type);
   if (moves.hasGaps(0) && moves.targetCount())
     std::memset(target, 0, moves.targetCount() * element);
@@ -113,8 +113,8 @@ void Communicator::allToAll(const void *source, void *target, AllToAllLayout lay
   move(source, target, Request::allToAll(layout, type));
 }
 
-void Communicator::recut(const void *source, void *target, RecutLayout layout, DType type) {
-  move(source, target, Request::recut(layout, type));
+void Communicator::repartition(const void *source, void *target, RecutLayout layout, DType type) {
+  move(source, target, Request::repartition(layout, type));
 }
 
 void Communicator::permute(const void *source, void *target, std::size_t count, DType type,

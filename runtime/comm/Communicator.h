@@ -57,7 +57,7 @@ public:
   /// The split of a value from one dimension to another; see AllToAllLayout. Not in place.
   void allToAll(const void *source, void *target, AllToAllLayout layout, DType type);
   /// Parts of another size; see RecutLayout. Not in place.
-  void recut(const void *source, void *target, RecutLayout layout, DType type);
+  void repartition(const void *source, void *target, RecutLayout layout, DType type);
   /// `count` elements of `source` of group rank `sources[rank()]` into `target`, zeros where that
   /// is -1. Every rank gives all `size()` entries of `sources`, in which no rank stands twice; it
   /// reads them until the call returns. Not in place.
@@ -85,8 +85,8 @@ public:
   template <class T> void allToAll(const T *source, T *target, AllToAllLayout layout) {
     allToAll(source, target, layout, dtypeOf<T>);
   }
-  template <class T> void recut(const T *source, T *target, RecutLayout layout) {
-    recut(source, target, layout, dtypeOf<T>);
+  template <class T> void repartition(const T *source, T *target, RecutLayout layout) {
+    repartition(source, target, layout, dtypeOf<T>);
   }
   template <class T>
   void permute(const T *source, T *target, std::size_t count, const int *sources) {
@@ -108,7 +108,7 @@ protected:
       : name_(std::move(name)), rank_(rank), size_(size) {}
 
   // Arguments are checked, the group has at least two ranks.
-  /// Moves what runtime/comm/Moves.h says; `sources` is that of a permutation.
+  /// Moves what runtime/comm/TransferRuns.h says; `sources` is that of a permutation.
   virtual void doMove(const void *source, void *target, const Request &request,
                       const int *sources) = 0;
   virtual void doReduceScatter(const void *whole, void *piece, const Request &request) = 0;

@@ -1,7 +1,7 @@
 #include "runtime/comm/MessageCommunicator.h"
 #include "base/WaitCounter.h"
-#include "runtime/comm/Moves.h"
 #include "runtime/comm/Reduction.h"
+#include "runtime/comm/TransferRuns.h"
 
 #include <cstring>
 
@@ -72,12 +72,12 @@ void MessageCommunicator::open(const Request &request) {
 namespace {
 
 /// What one rank gives to another: how much, in how many runs, and where the first one stands.
-struct Shipment {
+struct OutgoingMessage {
   std::size_t count = 0, runs = 0, from = 0, to = 0;
 };
 
-Shipment shipmentOf(const Moves &moves, int sender, int receiver) {
-  Shipment all;
+OutgoingMessage outgoingMessageOf(const TransferRuns &moves, int sender, int receiver) {
+  OutgoingMessage all;
   moves.forEach(sender, receiver, [&](std::size_t from, std::size_t to, std::size_t count) {
     if (all.runs++ == 0)
       all.from = from, all.to = to;
@@ -88,7 +88,7 @@ Shipment shipmentOf(const Moves &moves, int sender, int receiver) {
 
 } // namespace
 
-void MessageCommunicator::move(const void *source, void *target, const Moves &moves,
+void MessageCommunicator::move(const void *source, void *target, const TransferRuns &moves,
                                const Request &request) {
   const std::size_t element = sizeOf(request);
   const char *from = static_cast<const char *>(source);
@@ -99,13 +99,14 @@ void MessageCommunicator::move(const void *source, void *target, const Moves &mo
   // What is not one run is packed in scratch memory: first all that comes, then all that goes.
   std::size_t room = 0;
   for (int peer = 0; peer < size(); ++peer) {
-    const Shipment in = shipmentOf(moves, peer, rank()), out = shipmentOf(moves, rank(), peer);
+    const OutgoingMessage in = outgoingMessageOf(moves, peer, rank()),
+                          out = outgoingMessageOf(moves, rank(), peer);
     room += peer == rank() ? 0 : (in.runs > 1 ? in.count : 0) + (out.runs > 1 ? out.count : 0);
   }
   char *free = scratch(room * element);
   const char *incoming = free;
   for (int peer = 0; peer < size(); ++peer) {
-    const Shipment in = shipmentOf(moves, peer, rank());
+    const OutgoingMessage in = outgoingMessageOf(moves, peer, rank());
     if (peer == rank() || !in.runs)
       continue;
     receive(in.runs > 1 ? free : to + in.to * element, in.count * element, peer);
@@ -114,7 +115,7 @@ void MessageCommunicator::move(const void *source, void *target, const Moves &mo
   const char *packed = nullptr; // what goes to all
   for (int step = 1; step < size(); ++step) {
     const int peer = (rank() + step) % size();
-    const Shipment out = shipmentOf(moves, rank(), peer);
+    const OutgoingMessage out = outgoingMessageOf(moves, rank(), peer);
     if (!out.runs)
       continue;
     const char *start = from + out.from * element;
@@ -136,7 +137,7 @@ void MessageCommunicator::move(const void *source, void *target, const Moves &mo
   });
   finish(request);
   for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank() && shipmentOf(moves, peer, rank()).runs > 1)
+    if (peer != rank() && outgoingMessageOf(moves, peer, rank()).runs > 1)
       moves.forEach(peer, rank(), [&](std::size_t, std::size_t t, std::size_t count) {
         std::memcpy(to + t * element, incoming, count * element);
         incoming += count * element;
@@ -186,7 +187,7 @@ void MessageCommunicator::scatter(const void *whole, void *piece, const Request 
 void MessageCommunicator::doMove(const void *source, void *target, const Request &request,
                                  const int *sources) {
   open(request);
-  move(source, target, Moves(request, size(), sources), request);
+  move(source, target, TransferRuns(request, size(), sources), request);
 }
 
 void MessageCommunicator::doReduceScatter(const void *whole, void *piece, const Request &request) {
@@ -204,7 +205,7 @@ void MessageCommunicator::doAllReduce(const void *source, void *target, const Re
                std::min<std::size_t>(rank() * parts.local, request.total) * sizeOf(request);
   scatter(source, mine, parts, /*padded=*/false);
   parts.kind = Kind::AllGather;
-  move(mine, target, Moves(parts, size()), request);
+  move(mine, target, TransferRuns(parts, size()), request);
 }
 
 void MessageCommunicator::doBarrier(const Request &request) { open(request); }

@@ -15,7 +15,7 @@
 
 namespace fsdp::rt {
 
-class Moves;
+class TransferRuns;
 
 /// A backend says how messages go; they come between two ranks in the order in which they were
 /// sent.
@@ -54,7 +54,7 @@ private:
   /// Tells every peer what this rank is about to do and checks that all do the same.
   void open(const Request &request);
   /// `request` is what the errors of a wait name.
-  void move(const void *source, void *target, const Moves &moves, const Request &request);
+  void move(const void *source, void *target, const TransferRuns &moves, const Request &request);
   /// `padded`: the piece has room for its padding, which is cleared.
   void scatter(const void *whole, void *piece, const Request &request, bool padded);
   [[noreturn]] void reportAbsent(const Request &request);

@@ -61,10 +61,10 @@ std::string describeHang(const SharedSegment &segment, int rank) {
         break;
       }
   }
-  constexpr std::size_t kMost = 3; // of a message that stays readable
+  constexpr std::size_t kMax = 3; // of a message that stays readable
   std::size_t said = 0;
   for (const auto &[collective, ranks] : waiting)
-    if (said++ < kMost)
+    if (said++ < kMax)
       text += format("; waiting in %s: %s", collective.c_str(), ranks.c_str());
   return text;
 }

@@ -1,7 +1,7 @@
 #include "runtime/comm/SharedMemoryCommunicator.h"
-#include "runtime/comm/Moves.h"
 #include "runtime/comm/RankActions.h"
 #include "runtime/comm/Reduction.h"
+#include "runtime/comm/TransferRuns.h"
 #include "runtime/device/StreamingStores.h"
 
 #include <cstring>
@@ -13,7 +13,7 @@ using namespace base;
 namespace {
 
 // How often a rank that waits looks whether the others are still there.
-constexpr double kLook = 0.05;
+constexpr double kPollInterval = 0.05;
 
 // An all_reduce of at most this many bytes is summed by every rank for itself: one barrier less.
 constexpr std::size_t kSmallBytes = 4096;
@@ -54,11 +54,11 @@ bool SharedMemoryCommunicator::open(const Request &request, const void *source,
   case Kind::Barrier:
     break;
   default:
-    if (const Moves moves(request, size()); moves.hasSource(rank()))
+    if (const TransferRuns moves(request, size()); moves.hasSource(rank()))
       sourceBytes = moves.sourceCount() * element;
   }
   ++opened_;
-  CollectiveSlot::Shown &mine = shownBy(rank());
+  CollectiveSlot::PublishedBuffer &mine = shownBy(rank());
   mine.request = request;
   mine.source = offsetOf(source, sourceBytes);
   mine.target = offsetOf(target, targetBytes);
@@ -66,7 +66,7 @@ bool SharedMemoryCommunicator::open(const Request &request, const void *source,
 
   bool outside = false;
   for (int peer = 0; peer < size(); ++peer) {
-    const CollectiveSlot::Shown &theirs = shownBy(peer);
+    const CollectiveSlot::PublishedBuffer &theirs = shownBy(peer);
     if (!(theirs.request == request))
       mismatch(request, peer, theirs.request);
     outside |= theirs.source == kOutside || theirs.target == kOutside;
@@ -79,7 +79,7 @@ void SharedMemoryCommunicator::awaitAll(const Request &request) {
   slots_[rank()]->arrivals.store(arrivals_, std::memory_order_relaxed);
   barrier_.advance();
   const std::uint64_t all = arrivals_ * static_cast<std::uint64_t>(size());
-  if (barrier_.waitFor(all, kLook))
+  if (barrier_.waitFor(all, kPollInterval))
     return;
   WaitedTime waited;
   do {
@@ -92,7 +92,7 @@ void SharedMemoryCommunicator::awaitAll(const Request &request) {
               slots_[peer]->arrivals.load() < arrivals_;
     if (waited.look() > timeout_ || left)
       reportAbsent(request);
-  } while (!barrier_.waitFor(all, kLook));
+  } while (!barrier_.waitFor(all, kPollInterval));
 }
 
 void SharedMemoryCommunicator::reportAbsent(const Request &request) {
@@ -154,7 +154,7 @@ void SharedMemoryCommunicator::reduceAll(void *target, const void *const *source
 
 void SharedMemoryCommunicator::doMove(const void *source, void *target, const Request &request,
                                       const int *sources) {
-  const Moves moves(request, size(), sources);
+  const TransferRuns moves(request, size(), sources);
   const std::size_t element = sizeOf(request);
   char *to = static_cast<char *>(target);
   const bool staged = open(request, source);
@@ -286,13 +286,13 @@ void SharedMemoryCommunicator::show(const Request &request, std::uint64_t source
   mine.shown.request = request;
   mine.shown.source = source;
   mine.shown.target = ++posted_;
-  mine.with.store(CollectiveSlot::Transfer::meets(request.kind, request.root));
+  mine.with.store(CollectiveSlot::Transfer::involvesPeers(request.kind, request.root));
   mine.posted.advance();
 }
 
 bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t target,
                                          const Request &request, WaitedTime &waited) {
-  if (counter.waitFor(target, kLook))
+  if (counter.waitFor(target, kPollInterval))
     return true;
   segment_.failure().check();
   if (peer_.isLeaving())
@@ -316,7 +316,7 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
 }
 
 void SharedMemoryCommunicator::checkCrossing(const Request &request) const {
-  const std::uint64_t crossing = CollectiveSlot::Transfer::meets(request.kind, rank());
+  const std::uint64_t crossing = CollectiveSlot::Transfer::involvesPeers(request.kind, rank());
   if (slots_[request.root]->transfer.with.load() == crossing)
     throw Error(format("%s waits for rank %d, which is in a %s %s this rank itself: neither goes "
                        "on; let one of them %s "
@@ -354,7 +354,7 @@ void SharedMemoryCommunicator::doSend(const void *source, const Request &request
 void SharedMemoryCommunicator::doReceive(void *target, const Request &request) {
   CollectiveSlot::Transfer &mine = slots_[rank()]->transfer,
                            &theirs = slots_[request.root]->transfer;
-  const std::uint64_t sending = CollectiveSlot::Transfer::meets(Kind::Send, rank());
+  const std::uint64_t sending = CollectiveSlot::Transfer::involvesPeers(Kind::Send, rank());
   WaitedTime waited;
   show(request, 0);
   for (;;) {
@@ -365,7 +365,7 @@ void SharedMemoryCommunicator::doReceive(void *target, const Request &request) {
     awaitPeer(theirs.posted, seen + 1, request, waited);
   }
   mine.with.store(0);
-  const CollectiveSlot::Shown &shown = theirs.shown;
+  const CollectiveSlot::PublishedBuffer &shown = theirs.shown;
   if (!(shown.request == request.counterpart(rank())))
     mismatch(request, request.root, shown.request);
   const std::size_t bytes = request.total * sizeOf(request);

@@ -53,7 +53,9 @@ private:
   const char *sourceOf(int peer) const;
   char *targetOf(int peer) const;
   char *stagingOf(int peer) const;
-  CollectiveSlot::Shown &shownBy(int peer) const { return slots_[peer]->shown[opened_ & 1]; }
+  CollectiveSlot::PublishedBuffer &shownBy(int peer) const {
+    return slots_[peer]->shown[opened_ & 1];
+  }
 
   void reduceAll(void *target, const void *const *sources, std::size_t first, std::size_t count,
                  const Request &request);

@@ -26,28 +26,29 @@ struct RankRecord {
 /// One communicator as one rank of it sees it; written by that rank only, read by its group between
 /// two barriers.
 struct alignas(64) CollectiveSlot {
-  struct Shown {
+  struct PublishedBuffer {
     CollectiveRequest request;
     /// Byte offsets of what peers may read in this rank's arena; kOutside: it goes through staging.
     std::uint64_t source, target;
   };
   /// Collectives alternate: a peer may still look at one while this rank opens the next.
-  Shown shown[2];
+  PublishedBuffer shown[2];
   /// Barriers that this rank has come to; for the diagnosis of those that do not.
   std::atomic<std::uint64_t> arrivals;
 
   /// The transfer that this rank is in. A sender shows what it sends, and leaves it until all of it
   /// is taken.
   struct Transfer {
-    /// Whom it meets: `meets(kind, peer)`, or 0. Says that what is shown may be read, by that peer.
+    /// Whom it meets: `involvesPeers(kind, peer)`, or 0. Says that what is shown may be read, by
+    /// that peer.
     std::atomic<std::uint64_t> with;
-    Shown shown; ///< `target`: the count of `posted` with which the first piece is there
+    PublishedBuffer shown; ///< `target`: the count of `posted` with which the first piece is there
     /// How often this rank has shown something: a transfer, or the next piece of one that goes
     /// through staging.
     base::WaitCounter posted;
     base::WaitCounter taken; ///< how many such pieces of what it sends have been taken
 
-    static std::uint64_t meets(CollectiveKind kind, int peer) {
+    static std::uint64_t involvesPeers(CollectiveKind kind, int peer) {
       return std::uint64_t(kind) << 32 | static_cast<std::uint32_t>(peer);
     }
   } transfer;

@@ -12,7 +12,7 @@ using namespace base;
 namespace {
 
 // How often a rank that waits looks whether the others are still there.
-constexpr double kLook = 0.05;
+constexpr double kPollInterval = 0.05;
 // How long the cause of a lost connection may take to arrive.
 constexpr double kCause = 3;
 constexpr int kNone = -1;
@@ -23,7 +23,7 @@ TcpCommunicator::TcpCommunicator(std::string name, const PeerContext &peer,
                                  const ConnectToPeer &connect, std::uint64_t id,
                                  std::vector<int> group, double timeoutSeconds)
     : MessageCommunicator(std::move(name), peer, std::move(group), timeoutSeconds),
-      lines_(static_cast<std::size_t>(size())) {
+      connections_(static_cast<std::size_t>(size())) {
   const auto check = [&] {
     peer_.failure->check();
     if (peer_.isLeaving())
@@ -31,38 +31,39 @@ TcpCommunicator::TcpCommunicator(std::string name, const PeerContext &peer,
   };
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank())
-      lines_[peer].socket = connect(group_[peer], id, check, timeout_);
-  entries_.reserve(lines_.size());
+      connections_[peer].socket = connect(group_[peer], id, check, timeout_);
+  entries_.reserve(connections_.size());
 }
 
 // The peers find the end behind all that was sent.
 TcpCommunicator::~TcpCommunicator() {
-  for (Line &line : lines_)
-    if (line.socket)
-      shutdown(line.socket.descriptor(), SHUT_WR);
+  for (Connection &connection : connections_)
+    if (connection.socket)
+      shutdown(connection.socket.descriptor(), SHUT_WR);
 }
 
 void TcpCommunicator::send(const void *data, std::size_t bytes, int peer) {
   if (bytes)
-    lines_[peer].out.parts.push_back({const_cast<char *>(static_cast<const char *>(data)), bytes});
+    connections_[peer].out.parts.push_back(
+        {const_cast<char *>(static_cast<const char *>(data)), bytes});
 }
 
 void TcpCommunicator::receive(void *data, std::size_t bytes, int peer) {
   if (bytes)
-    lines_[peer].in.parts.push_back({static_cast<char *>(data), bytes});
+    connections_[peer].in.parts.push_back({static_cast<char *>(data), bytes});
 }
 
 // What a peer does not take keeps this rank waiting too.
 bool TcpCommunicator::awaits(int peer) {
-  return !lines_[peer].in.empty() || !lines_[peer].out.empty();
+  return !connections_[peer].in.empty() || !connections_[peer].out.empty();
 }
 
-bool TcpCommunicator::move(Line &line, Queue &queue, bool outwards, int &fault) {
+bool TcpCommunicator::move(Connection &connection, Queue &queue, bool outwards, int &fault) {
   bool moved = false;
   while (!queue.empty()) {
     Part &part = queue.parts[queue.next];
-    const long bytes = outwards ? line.socket.send(part.data, part.bytes)
-                                : line.socket.receive(part.data, part.bytes);
+    const long bytes = outwards ? connection.socket.send(part.data, part.bytes)
+                                : connection.socket.receive(part.data, part.bytes);
     if (bytes == Socket::kEnded)
       fault = errno;
     if (bytes <= 0)
@@ -79,11 +80,11 @@ bool TcpCommunicator::move(const Request &request) {
   bool moved = false;
   for (int step = 1; step < size(); ++step) {
     const int peer = (rank() + step) % size();
-    Line &line = lines_[peer];
+    Connection &connection = connections_[peer];
     int fault = kNone;
     // What has arrived is taken before an end is complained of.
-    moved |= move(line, line.in, false, fault);
-    moved |= move(line, line.out, true, fault);
+    moved |= move(connection, connection.in, false, fault);
+    moved |= move(connection, connection.out, true, fault);
     if (fault != kNone)
       lost(peer, fault, request);
   }
@@ -96,28 +97,28 @@ void TcpCommunicator::finish(const Request &request) {
   for (;;) {
     const bool moved = move(request);
     entries_.clear();
-    for (const Line &line : lines_)
-      if (!line.in.empty() || !line.out.empty())
-        entries_.push_back(
-            {line.socket.descriptor(),
-             static_cast<short>((line.in.empty() ? 0 : POLLIN) | (line.out.empty() ? 0 : POLLOUT)),
-             0});
+    for (const Connection &connection : connections_)
+      if (!connection.in.empty() || !connection.out.empty())
+        entries_.push_back({connection.socket.descriptor(),
+                            static_cast<short>((connection.in.empty() ? 0 : POLLIN) |
+                                               (connection.out.empty() ? 0 : POLLOUT)),
+                            0});
     if (entries_.empty())
       break;
     if (!moved)
-      poll(entries_.data(), entries_.size(), static_cast<int>(kLook * 1e3));
+      poll(entries_.data(), entries_.size(), static_cast<int>(kPollInterval * 1e3));
     const double time = now();
     if (moved)
       waited.restart();
-    if (time - looked < kLook)
+    if (time - looked < kPollInterval)
       continue;
     looked = time;
     checkWait(waited.look(), request);
   }
-  for (Line &line : lines_) {
-    line.in.parts.clear();
-    line.out.parts.clear();
-    line.in.next = line.out.next = 0;
+  for (Connection &connection : connections_) {
+    connection.in.parts.clear();
+    connection.out.parts.clear();
+    connection.in.next = connection.out.next = 0;
   }
 }
 

@@ -44,18 +44,18 @@ private:
 
     bool empty() const { return next == parts.size(); }
   };
-  struct Line {
+  struct Connection {
     Socket socket;
     Queue out, in;
   };
 
   /// Moves what can be moved now; true when something was.
   bool move(const Request &request);
-  bool move(Line &line, Queue &queue, bool outwards, int &fault);
+  bool move(Connection &connection, Queue &queue, bool outwards, int &fault);
   /// The connection to a rank is gone: the job's failure says why, or this does.
   [[noreturn]] void lost(int peer, int reason, const Request &request);
 
-  std::vector<Line> lines_; ///< by rank of the group; its own is empty
+  std::vector<Connection> connections_; ///< by rank of the group; its own is empty
   std::vector<pollfd> entries_;
 };
 

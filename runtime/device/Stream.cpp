@@ -8,7 +8,7 @@ using namespace base;
 
 namespace {
 // How often a thread that waits looks whether the job has failed.
-constexpr double kLook = 0.05;
+constexpr double kPollInterval = 0.05;
 } // namespace
 
 Stream::Stream(std::string name, int rank, Failure &failure, FlightTrack *track)
@@ -34,7 +34,7 @@ void Stream::close() {
 
 // The caller (host or stream thread) waits for some stream to get somewhere.
 void Stream::await(WaitCounter &progress, std::uint64_t target) {
-  while (!progress.waitFor(target, kLook)) {
+  while (!progress.waitFor(target, kPollInterval)) {
     failure_.check();
     if (stop_.load(std::memory_order_relaxed))
       throw Aborted("the stream is closing");

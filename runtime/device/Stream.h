@@ -25,7 +25,7 @@ namespace fsdp::rt {
 
 /// Bytes of closure (kernel, captures, one pointer for each slice) that a launch can hold.
 constexpr std::size_t kClosureBytes = 448;
-static_assert(sizeof(Gemm) + 2 * limits::kMostKernelArguments * sizeof(void *) <= kClosureBytes,
+static_assert(sizeof(Gemm) + 2 * limits::kMaxKernelArguments * sizeof(void *) <= kClosureBytes,
               "a product and the kernel that goes on with it fit, masks captured");
 
 /// Called on a stream's thread after each action, when set.

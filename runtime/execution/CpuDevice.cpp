@@ -77,7 +77,7 @@ public:
     return c.data(badGradients(program.stepState))->first();
   }
 
-  void run(const Walk &walk, InputSource *source, bool) override {
+  void run(const ExecutionPlan &walk, InputSource *source, bool) override {
     c.inputs = source;
     if (trace)
       trace->begin(marked, now());

@@ -64,9 +64,9 @@ public:
   void mark(Mark mark);
   /// Enqueues a walk, with the batches that `source` gives, and waits until its outputs are there;
   /// after a segment that is joined, until all is done. What else is enqueued goes on behind the
-  /// walks that follow. `again`: the walk will be run again from where the source then stands, so
-  /// that the batches may be fetched in the meantime.
-  virtual void run(const Walk &walk, InputSource *source, bool again) = 0;
+  /// walks that follow. `prefetchNext`: the walk will be run again from where the source then
+  /// stands, so that the batches may be fetched in the meantime.
+  virtual void run(const ExecutionPlan &walk, InputSource *source, bool prefetchNext) = 0;
   /// Waits for all that is enqueued.
   virtual void finish() = 0;
   /// What the latest walk's `output` launches left, by index: numbers, or sums and weights.
@@ -117,7 +117,8 @@ std::unique_ptr<Device> open(const Program &program, Job &job);
 
 /// Calls `visit(segment, wait)` for each run of a segment of `walk`, in order; `wait`: all that was
 /// enqueued before has to be done first.
-template <class Visit> void forEachSegment(const Program &program, const Walk &walk, Visit visit) {
+template <class Visit>
+void forEachSegment(const Program &program, const ExecutionPlan &walk, Visit visit) {
   bool wait = false;
   for (const SegmentRuns &runs : walk.runs)
     for (std::int64_t run = 0; run < runs.times; ++run) {
@@ -128,12 +129,12 @@ template <class Visit> void forEachSegment(const Program &program, const Walk &w
 }
 
 /// True where `walk` is one run of one segment.
-inline bool isOneSegment(const Walk &walk) {
+inline bool isOneSegment(const ExecutionPlan &walk) {
   return walk.runs.size() == 1 && walk.runs[0].times == 1;
 }
 
 /// True where nothing of `walk` goes on behind what follows it.
-inline bool endsJoined(const Program &program, const Walk &walk) {
+inline bool endsJoined(const Program &program, const ExecutionPlan &walk) {
   if (walk.runs.empty())
     return true;
   const SegmentRuns &last = walk.runs[walk.runs.size() - 1];

@@ -201,7 +201,7 @@ RunIdentity identityOf(const Mesh &mesh, const JobOptions &options) {
 }
 
 /// How the ranks of a launcher's job meet. Errors: a way to talk that does not lead there.
-Transport wayToMeet(const JobOptions &options, const LaunchEnvironment &launched) {
+Transport chooseTransport(const JobOptions &options, const LaunchEnvironment &launched) {
   const bool one = launched.oneMachine();
   switch (options.transport) {
   case Transport::SharedMemory:
@@ -251,7 +251,7 @@ int runLaunched(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironme
   }
   Transport way;
   try {
-    way = wayToMeet(options, launched);
+    way = chooseTransport(options, launched);
   } catch (const Error &error) {
     return reportByFirst(error, launched.rank);
   }

@@ -16,7 +16,7 @@ using namespace base;
 namespace {
 
 // What a stranger is given to say something.
-constexpr double kPatience = 5;
+constexpr double kHandshakeTimeout = 5;
 // How long a rank that has failed waits for rank 0 to say so.
 constexpr double kAnswer = 1.5;
 // Most time that a small message may take to leave this machine.
@@ -26,12 +26,12 @@ constexpr std::size_t kBuffer = 4096;
 /// Context of the proof that opens a connection; the job's nonce is in what it proves.
 constexpr const char *kBetweenRanks = "between ranks";
 /// Strangers that are listened to at the same time.
-constexpr std::size_t kMostCallers = 1024;
+constexpr std::size_t kMaxIncomingConnections = 1024;
 
 } // namespace
 
 /// Who has connected and not said what for.
-struct ControlChannel::Caller {
+struct ControlChannel::IncomingConnection {
   Socket socket;
   double deadline = 0;
   std::size_t got = 0;
@@ -45,9 +45,9 @@ ControlChannel::ControlChannel(Rendezvous rendezvous, double timeoutSeconds)
       wakes_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   for (std::size_t i = 0; i < rendezvous.lines.size(); ++i)
     if (rendezvous.lines[i]) {
-      lines_.emplace_back();
-      lines_.back().socket = std::move(rendezvous.lines[i]);
-      lines_.back().rank = static_cast<int>(i);
+      connections_.emplace_back();
+      connections_.back().socket = std::move(rendezvous.lines[i]);
+      connections_.back().rank = static_cast<int>(i);
     }
 }
 
@@ -61,9 +61,9 @@ ControlChannel::~ControlChannel() {
 void ControlChannel::start(Failure &failure) {
   failure_ = &failure;
   // While the job runs, the thread allocates nothing.
-  entries_.reserve(lines_.size() + 2);
-  for (Line &line : lines_)
-    line.bytes.reserve(kBuffer + ControlMessage::kMost);
+  entries_.reserve(connections_.size() + 2);
+  for (Connection &connection : connections_)
+    connection.bytes.reserve(kBuffer + ControlMessage::kMax);
   thread_ = startThread("the connections between ranks", [this] { run(); });
 }
 
@@ -102,17 +102,17 @@ void ControlChannel::run() {
     // This process may itself have been stopped.
     const double elapsed = std::min(time - last, 0.5);
     last = time;
-    for (Line &line : lines_) {
-      line.silent += elapsed;
-      if (line.socket && line.silent > silence_ && !failure_->raised())
+    for (Connection &connection : connections_) {
+      connection.silent += elapsed;
+      if (connection.socket && connection.silent > silence_ && !failure_->raised())
         failure_->raise(
-            Error(format("not responding: no heartbeat for %.1f s from '%s'", line.silent,
-                         peers_[static_cast<std::size_t>(line.rank)].host.c_str()))
-                .at(line.rank, ""));
+            Error(format("not responding: no heartbeat for %.1f s from '%s'", connection.silent,
+                         peers_[static_cast<std::size_t>(connection.rank)].host.c_str()))
+                .at(connection.rank, ""));
     }
     if (time - said > std::min(1.0, silence_ / 5)) {
-      for (Line &line : lines_)
-        send(line, ControlMessage::Alive);
+      for (Connection &connection : connections_)
+        send(connection, ControlMessage::Alive);
       said = time;
     }
     broadcastFailure();
@@ -124,39 +124,39 @@ void ControlChannel::poll() {
   entries_.assign({{wakes_.descriptor(), POLLIN, 0}, {listener_.descriptor(), POLLIN, 0}});
   for (const auto &caller : callers_)
     entries_.push_back({caller->socket.descriptor(), POLLIN, 0});
-  for (const Line &line : lines_)
-    if (line.socket)
-      entries_.push_back({line.socket.descriptor(), POLLIN, 0});
+  for (const Connection &connection : connections_)
+    if (connection.socket)
+      entries_.push_back({connection.socket.descriptor(), POLLIN, 0});
   ::poll(entries_.data(), entries_.size(), 100);
   std::uint64_t wakes;
   if (entries_[0].revents && read(wakes_.descriptor(), &wakes, sizeof wakes) < 0)
     return;
   acceptConnections();
-  for (Line &line : lines_)
-    if (line.socket)
-      receiveFrom(line);
+  for (Connection &connection : connections_)
+    if (connection.socket)
+      receiveFrom(connection);
 }
 
-void ControlChannel::receiveFrom(Line &line) {
+void ControlChannel::receiveFrom(Connection &connection) {
   char buffer[kBuffer];
   for (;;) {
-    const long moved = line.socket.receive(buffer, sizeof buffer);
+    const long moved = connection.socket.receive(buffer, sizeof buffer);
     if (moved > 0) {
-      line.silent = 0;
-      line.bytes.insert(line.bytes.end(), buffer, buffer + moved);
+      connection.silent = 0;
+      connection.bytes.insert(connection.bytes.end(), buffer, buffer + moved);
     }
-    if (!handleMessages(line) || moved == Socket::kEnded)
-      return ended(line);
+    if (!handleMessages(connection) || moved == Socket::kEnded)
+      return ended(connection);
     if (moved == 0)
       return;
   }
 }
 
-bool ControlChannel::handleMessages(Line &line) {
+bool ControlChannel::handleMessages(Connection &connection) {
   // What is not whole stays: less than a message.
   std::size_t taken = 0;
   for (ControlMessage message;;) {
-    const std::string_view left(line.bytes.data() + taken, line.bytes.size() - taken);
+    const std::string_view left(connection.bytes.data() + taken, connection.bytes.size() - taken);
     const std::size_t bytes =
         ControlMessage::decode(left, static_cast<int>(peers_.size()), message);
     if (bytes == ControlMessage::kMalformed)
@@ -164,13 +164,14 @@ bool ControlChannel::handleMessages(Line &line) {
     if (bytes == 0)
       break;
     taken += bytes;
-    handleMessage(line, message);
+    handleMessage(connection, message);
   }
-  line.bytes.erase(line.bytes.begin(), line.bytes.begin() + static_cast<long>(taken));
+  connection.bytes.erase(connection.bytes.begin(),
+                         connection.bytes.begin() + static_cast<long>(taken));
   return true;
 }
 
-void ControlChannel::handleMessage(Line &line, const ControlMessage &message) {
+void ControlChannel::handleMessage(Connection &connection, const ControlMessage &message) {
   switch (message.kind) {
   case ControlMessage::Alive:
     break;
@@ -182,7 +183,7 @@ void ControlChannel::handleMessage(Line &line, const ControlMessage &message) {
     }
     break;
   case ControlMessage::Done:
-    line.done = true;
+    connection.done = true;
     break;
   case ControlMessage::AllDone:
     if (rank_ > 0) {
@@ -193,8 +194,8 @@ void ControlChannel::handleMessage(Line &line, const ControlMessage &message) {
   }
 }
 
-void ControlChannel::ended(Line &line) {
-  line.socket = Socket();
+void ControlChannel::ended(Connection &connection) {
+  connection.socket = Socket();
   if (rank_ > 0)
     cut_ = true;
   if (allDone_)
@@ -202,8 +203,8 @@ void ControlChannel::ended(Line &line) {
   failure_->raise(
       Error(
           format("exited unexpectedly on '%s': it was killed, or exited before the end of the job",
-                 peers_[static_cast<std::size_t>(line.rank)].host.c_str()))
-          .at(line.rank, ""));
+                 peers_[static_cast<std::size_t>(connection.rank)].host.c_str()))
+          .at(connection.rank, ""));
 }
 
 void ControlChannel::broadcastFailure() {
@@ -213,8 +214,8 @@ void ControlChannel::broadcastFailure() {
   const Error error = failure_->error();
   if (rank_ == 0 && failure_->claimReport())
     rt::report(error);
-  for (Line &line : lines_)
-    send(line, ControlMessage::Failed, &error);
+  for (Connection &connection : connections_)
+    send(connection, ControlMessage::Failed, &error);
   if (rank_ == 0)
     settled_.advance();
 }
@@ -224,26 +225,28 @@ void ControlChannel::endTogether() {
     return;
   if (rank_ > 0) {
     if (!std::exchange(saidDone_, true))
-      send(lines_[0], ControlMessage::Done);
+      send(connections_[0], ControlMessage::Done);
     return;
   }
-  const auto all = [&](auto is) { return std::all_of(lines_.begin(), lines_.end(), is); };
-  if (!allDone_ && all([](const Line &line) { return line.done; })) {
+  const auto all = [&](auto is) {
+    return std::all_of(connections_.begin(), connections_.end(), is);
+  };
+  if (!allDone_ && all([](const Connection &connection) { return connection.done; })) {
     allDone_ = true;
-    for (Line &line : lines_)
-      send(line, ControlMessage::AllDone);
+    for (Connection &connection : connections_)
+      send(connection, ControlMessage::AllDone);
   }
   // Stays until all have read that: closing before might take it back.
-  if (allDone_ && all([](const Line &line) { return !line.socket; }))
+  if (allDone_ && all([](const Connection &connection) { return !connection.socket; }))
     ended_.advance();
 }
 
-void ControlChannel::send(Line &line, ControlMessage::Kind kind, const Error *error) {
-  if (!line.socket)
+void ControlChannel::send(Connection &connection, ControlMessage::Kind kind, const Error *error) {
+  if (!connection.socket)
     return;
-  char text[ControlMessage::kMost];
+  char text[ControlMessage::kMax];
   // What does not leave is found by the silence, or by the end of the connection.
-  line.socket.sendAll(text, ControlMessage::encode(kind, error, text), kSending);
+  connection.socket.sendAll(text, ControlMessage::encode(kind, error, text), kSending);
 }
 
 //===----------------------------------------------------------------------===//
@@ -251,15 +254,15 @@ void ControlChannel::send(Line &line, ControlMessage::Kind kind, const Error *er
 //===----------------------------------------------------------------------===//
 
 void ControlChannel::acceptConnections() {
-  while (callers_.size() < kMostCallers) {
+  while (callers_.size() < kMaxIncomingConnections) {
     Socket taken = acceptFrom(listener_);
     if (!taken)
       break;
     if (loopbackOnly_ && !peerOf(taken).isLoopback())
       continue;
-    callers_.push_back(std::make_unique<Caller>());
+    callers_.push_back(std::make_unique<IncomingConnection>());
     callers_.back()->socket = std::move(taken);
-    callers_.back()->deadline = now() + kPatience;
+    callers_.back()->deadline = now() + kHandshakeTimeout;
   }
   for (auto &caller : callers_)
     if (!handleCaller(*caller))
@@ -267,7 +270,7 @@ void ControlChannel::acceptConnections() {
   callers_.erase(std::remove(callers_.begin(), callers_.end(), nullptr), callers_.end());
 }
 
-bool ControlChannel::handleCaller(Caller &caller) {
+bool ControlChannel::handleCaller(IncomingConnection &caller) {
   const long moved =
       caller.socket.receive(caller.bytes + caller.got, sizeof caller.bytes - caller.got);
   if (moved == Socket::kEnded || now() > caller.deadline)
@@ -305,9 +308,9 @@ Socket ControlChannel::join(int peer, std::uint64_t id, const std::function<void
         std::lock_guard<std::mutex> guard(mutex_);
         const auto found = arrived_.find({peer, id});
         if (found != arrived_.end()) {
-          Socket line = std::move(found->second);
+          Socket connection = std::move(found->second);
           arrived_.erase(found);
-          return line;
+          return connection;
         }
       }
       arrivals_.waitFor(seen + 1, 0.05);
@@ -316,9 +319,10 @@ Socket ControlChannel::join(int peer, std::uint64_t id, const std::function<void
     const std::string frame =
         sealFrame(FrameKind::Connect, ConnectRequest{nonce_, id, rank_, peer}.encode(), token_,
                   kBetweenRanks);
-    if (Socket line = connectTo(info.address, std::min(kPatience, deadline - now()), reason))
-      if (line.sendAll(frame.data(), frame.size(), kPatience))
-        return line;
+    if (Socket connection =
+            connectTo(info.address, std::min(kHandshakeTimeout, deadline - now()), reason))
+      if (connection.sendAll(frame.data(), frame.size(), kHandshakeTimeout))
+        return connection;
     usleep(20'000);
   }
   throw Error(format("timed out after %g s waiting for a connection with rank %d on '%s' (%s): %s; "

@@ -39,28 +39,28 @@ public:
   Socket join(int peer, std::uint64_t id, const std::function<void()> &check, double seconds);
 
 private:
-  struct Line {
+  struct Connection {
     Socket socket;
     int rank = 0;
     double silent = 0; ///< seconds
     bool done = false;
     std::vector<char> bytes; ///< of a message that has not come whole
   };
-  struct Caller;
+  struct IncomingConnection;
 
   void run();
   void poll();
-  void receiveFrom(Line &line);
+  void receiveFrom(Connection &connection);
   /// Takes the whole messages that have come; false when something else has.
-  bool handleMessages(Line &line);
-  void handleMessage(Line &line, const ControlMessage &message);
-  void ended(Line &line);
+  bool handleMessages(Connection &connection);
+  void handleMessage(Connection &connection, const ControlMessage &message);
+  void ended(Connection &connection);
   void acceptConnections();
-  bool handleCaller(Caller &caller);
+  bool handleCaller(IncomingConnection &caller);
   /// Passes on the job's failure, once.
   void broadcastFailure();
   void endTogether();
-  void send(Line &line, ControlMessage::Kind kind, const base::Error *error = nullptr);
+  void send(Connection &connection, ControlMessage::Kind kind, const base::Error *error = nullptr);
   void wake();
 
   const int rank_;
@@ -70,8 +70,8 @@ private:
   const bool loopbackOnly_;
   const double silence_;
   Socket listener_, wakes_;
-  std::vector<Line> lines_;
-  std::vector<std::unique_ptr<Caller>> callers_;
+  std::vector<Connection> connections_;
+  std::vector<std::unique_ptr<IncomingConnection>> callers_;
   std::vector<pollfd> entries_;
   base::Failure *failure_ = nullptr;
   std::atomic<bool> stop_{false}, finished_{false}, cut_{false};

@@ -39,7 +39,7 @@ private:
   const Environment &environment_;
 };
 
-constexpr int kMostRanks = 65535;
+constexpr int kMaxRanks = 65535;
 
 // Process id and start time of the parent: all ranks of a machine have the same, as one launcher
 // daemon starts them, and no two parents share both.
@@ -108,14 +108,14 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
     requireOneMachine(read);
     return std::nullopt;
   }
-  found.size = read.number(size, 1, kMostRanks, 1);
+  found.size = read.number(size, 1, kMaxRanks, 1);
   found.rank = read.number(rank, 0, found.size - 1, 0);
   found.address = read.text("MASTER_ADDR");
   // Who names a meeting place and not how many ranks are here may have some elsewhere.
   const bool apart = std::strcmp(rank, "RANK") == 0 && !found.address.empty();
   found.localSize = read.number(localSize, 1, found.size, apart ? 0 : found.size);
-  if (found.by == "Slurm" && read.number("SLURM_STEP_NUM_NODES", 1, kMostRanks,
-                                         read.number("SLURM_NNODES", 1, kMostRanks, 1)) > 1)
+  if (found.by == "Slurm" && read.number("SLURM_STEP_NUM_NODES", 1, kMaxRanks,
+                                         read.number("SLURM_NNODES", 1, kMaxRanks, 1)) > 1)
     found.localSize = 0; // several machines; how many here matters to nobody
   found.localRank = read.number(localRank, 0, found.size - 1, found.oneMachine() ? found.rank : -1);
   findPort(read, found);

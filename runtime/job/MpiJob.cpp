@@ -60,7 +60,7 @@ std::string faultOf(const JobOptions &options, const LaunchEnvironment &launched
   std::string text = options.identity.text();
   std::uint64_t bytes = text.size();
   MPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-  text.resize(std::min<std::size_t>(bytes, RunIdentity::kMostBytes));
+  text.resize(std::min<std::size_t>(bytes, RunIdentity::kMaxBytes));
   MPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
   try {
     requireMemory(MachineMemory::read(), launched.localSize, options.arenaBytes);

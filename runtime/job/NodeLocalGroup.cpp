@@ -54,7 +54,7 @@ Descriptor openMemory(const RendezvousFile &file) {
 }
 
 /// How long the first rank waits for those that come late and must be told of a failure.
-constexpr double kLinger = 5;
+constexpr double kLateJoinerGrace = 5;
 
 /// Ends the job of a first rank that this one does not belong to. The first rank says why.
 [[noreturn]] void refuse(const RendezvousFile &file, int rank, const std::string &difference) {
@@ -70,7 +70,7 @@ constexpr double kLinger = 5;
 /// found until all have come and know it, or some seconds are over.
 [[noreturn]] void endRefused(SharedSegment &segment, std::uint64_t all) {
   reportOnce(segment.failure());
-  segment.attached().waitFor(all, kLinger);
+  segment.attached().waitFor(all, kLateJoinerGrace);
   throw Aborted("another rank was started differently");
 }
 

@@ -71,7 +71,7 @@ RendezvousFile::Found RendezvousFile::read(const std::string &path, RendezvousFi
                         static_cast<int>(status.st_uid), mode, static_cast<int>(geteuid())));
   std::uint64_t digest = 0;
   FileHeader header{};
-  std::string text(sizeof digest + sizeof header + RunIdentity::kMostBytes, '\0');
+  std::string text(sizeof digest + sizeof header + RunIdentity::kMaxBytes, '\0');
   const ssize_t got = ::read(opened.get(), text.data(), text.size());
   if (got < static_cast<ssize_t>(sizeof digest + sizeof header))
     return Incomplete;

@@ -11,10 +11,10 @@ using namespace base;
 
 namespace {
 
-// kMostFields fields of these sizes fit into kMostBytes.
-constexpr std::size_t kMostFields = 40, kMostOfName = 40, kMostOfValue = 160;
+// kMaxFields fields of these sizes fit into kMaxBytes.
+constexpr std::size_t kMaxFields = 40, kMaxOfName = 40, kMaxOfValue = 160;
 constexpr char kValue = '\x1f', kWithout = '\x1e', kEnd = '\n';
-static_assert(kMostFields * (kMostOfName + kMostOfValue + 2) <= RunIdentity::kMostBytes);
+static_assert(kMaxFields * (kMaxOfName + kMaxOfValue + 2) <= RunIdentity::kMaxBytes);
 
 std::string phrase(const RunIdentity::Field &field) {
   if (!field.value)
@@ -25,13 +25,13 @@ std::string phrase(const RunIdentity::Field &field) {
 } // namespace
 
 void RunIdentity::add(const std::string &name, const std::optional<std::string> &value) {
-  if (fields_.size() == kMostFields)
+  if (fields_.size() == kMaxFields)
     return;
-  Field field{printable(name, kMostOfName), std::nullopt};
+  Field field{printable(name, kMaxOfName), std::nullopt};
   if (value) {
-    field.value = printable(*value, kMostOfValue);
-    if (value->size() > kMostOfValue)
-      field.value = printable(*value, kMostOfValue / 2) + "... (digest " +
+    field.value = printable(*value, kMaxOfValue);
+    if (value->size() > kMaxOfValue)
+      field.value = printable(*value, kMaxOfValue / 2) + "... (digest " +
                     digestText(contentDigest(*value)) + ")";
   }
   fields_.push_back(std::move(field));
@@ -46,7 +46,7 @@ std::string RunIdentity::text() const {
 
 RunIdentity RunIdentity::parse(std::string_view text) {
   RunIdentity identity;
-  text = text.substr(0, kMostBytes);
+  text = text.substr(0, kMaxBytes);
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find(kEnd));
     text.remove_prefix(std::min(line.size() + 1, text.size()));

@@ -21,13 +21,13 @@ public:
   };
 
   /// The most bytes of text().
-  static constexpr std::size_t kMostBytes = 8192;
+  static constexpr std::size_t kMaxBytes = 8192;
 
   /// A value that is too long is given by its beginning and a digest.
   void add(const std::string &name, const std::optional<std::string> &value);
   const std::vector<Field> &fields() const { return fields_; }
 
-  /// As it is sent; at most kMostBytes.
+  /// As it is sent; at most kMaxBytes.
   std::string text() const;
   /// What text() wrote; of anything else, some fields.
   static RunIdentity parse(std::string_view text);

@@ -12,7 +12,7 @@ using namespace base;
 
 namespace {
 
-constexpr std::size_t kMostOfHost = 63, kMostOfJob = 256, kMostOfReason = 768;
+constexpr std::size_t kMaxOfHost = 63, kMaxOfJob = 256, kMaxOfReason = 768;
 
 /// Appends numbers and text.
 class FieldWriter {
@@ -68,7 +68,7 @@ private:
   bool good_ = true;
 };
 
-constexpr int kMostRanks = 65535, kLastPort = 65535;
+constexpr int kMaxRanks = 65535, kLastPort = 65535;
 
 std::string proofContext(std::string_view context, std::string_view headed) {
   FieldWriter writer;
@@ -154,10 +154,10 @@ std::string JoinRequest::encode() const {
   writer.number(static_cast<std::uint64_t>(rank));
   writer.number(static_cast<std::uint64_t>(size));
   writer.number(static_cast<std::uint64_t>(port));
-  writer.text(machine, kMostOfMachine);
-  writer.text(host, kMostOfHost);
-  writer.text(job, kMostOfJob);
-  writer.text(identity.text(), RunIdentity::kMostBytes);
+  writer.text(machine, kMaxOfMachine);
+  writer.text(host, kMaxOfHost);
+  writer.text(job, kMaxOfJob);
+  writer.text(identity.text(), RunIdentity::kMaxBytes);
   writer.text(nonce, kNonceBytes);
   return writer.take();
 }
@@ -165,13 +165,13 @@ std::string JoinRequest::encode() const {
 std::optional<JoinRequest> JoinRequest::decode(std::string_view payload) {
   FieldReader reader(payload);
   JoinRequest request;
-  request.rank = reader.number(0, kMostRanks);
-  request.size = reader.number(1, kMostRanks);
+  request.rank = reader.number(0, kMaxRanks);
+  request.size = reader.number(1, kMaxRanks);
   request.port = reader.number(1, kLastPort);
-  request.machine = printable(reader.text(kMostOfMachine), kMostOfMachine);
-  request.host = printableHost(reader.text(kMostOfHost));
-  request.job = printable(reader.text(kMostOfJob), kMostOfJob);
-  request.identity = RunIdentity::parse(reader.text(RunIdentity::kMostBytes));
+  request.machine = printable(reader.text(kMaxOfMachine), kMaxOfMachine);
+  request.host = printableHost(reader.text(kMaxOfHost));
+  request.job = printable(reader.text(kMaxOfJob), kMaxOfJob);
+  request.identity = RunIdentity::parse(reader.text(RunIdentity::kMaxBytes));
   request.nonce = reader.text(kNonceBytes);
   if (!reader.good() || request.nonce.size() != kNonceBytes)
     return std::nullopt;
@@ -182,14 +182,14 @@ std::string JoinAnswer::encode() const {
   FieldWriter writer;
   writer.number(what);
   writer.number(nonce);
-  writer.text(reason, kMostOfReason);
+  writer.text(reason, kMaxOfReason);
   writer.number(peers.size());
   for (const PeerInfo &peer : peers) {
     writer.number(static_cast<std::uint64_t>(peer.machine));
     writer.number(static_cast<std::uint64_t>(peer.port));
     writer.text({reinterpret_cast<const char *>(peer.address.bytes), peer.address.size},
                 sizeof peer.address.bytes);
-    writer.text(peer.host, kMostOfHost);
+    writer.text(peer.host, kMaxOfHost);
   }
   return writer.take();
 }
@@ -199,7 +199,7 @@ std::optional<JoinAnswer> JoinAnswer::decode(std::string_view payload, int size)
   JoinAnswer answer;
   answer.what = static_cast<What>(reader.number(Welcome, AllHere));
   answer.nonce = reader.number();
-  answer.reason = printable(reader.text(kMostOfReason), kMostOfReason);
+  answer.reason = printable(reader.text(kMaxOfReason), kMaxOfReason);
   const int peers = answer.what == AllHere ? size : 0;
   reader.number(peers, peers);
   for (int rank = 0; rank < peers; ++rank) {
@@ -209,7 +209,7 @@ std::optional<JoinAnswer> JoinAnswer::decode(std::string_view payload, int size)
     const std::string_view address = reader.text(sizeof peer.address.bytes);
     peer.address.size = static_cast<std::uint32_t>(address.size());
     std::memcpy(peer.address.bytes, address.data(), address.size());
-    peer.host = printableHost(reader.text(kMostOfHost));
+    peer.host = printableHost(reader.text(kMaxOfHost));
     if (!peer.address.isValid())
       return std::nullopt;
     answer.peers.push_back(std::move(peer));
@@ -252,7 +252,7 @@ struct FailureText {
   std::int32_t rank, status, byAll, refusal;
   char action[128], message[1792];
 };
-static_assert(sizeof(ControlHeader) + sizeof(FailureText) <= ControlMessage::kMost);
+static_assert(sizeof(ControlHeader) + sizeof(FailureText) <= ControlMessage::kMax);
 
 } // namespace
 
@@ -279,7 +279,7 @@ static Error errorOf(const FailureText &text, int size) {
   return text.refusal ? error.asRefusal() : error;
 }
 
-std::size_t ControlMessage::encode(Kind kind, const Error *error, char (&to)[kMost]) {
+std::size_t ControlMessage::encode(Kind kind, const Error *error, char (&to)[kMax]) {
   ControlHeader header{kind, 0};
   if (error) {
     const FailureText text = textOf(*error);

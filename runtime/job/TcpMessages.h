@@ -80,7 +80,7 @@ struct JoinRequest {
 
   std::string encode() const;
   static std::optional<JoinRequest> decode(std::string_view payload);
-  static constexpr std::size_t kMost = RunIdentity::kMostBytes + 1024, kMostOfMachine = 160;
+  static constexpr std::size_t kMax = RunIdentity::kMaxBytes + 1024, kMaxOfMachine = 160;
 };
 
 /// What all know of a rank.
@@ -124,9 +124,9 @@ struct ControlMessage {
   Kind kind = Alive;
   std::optional<base::Error> error; ///< Failed
 
-  static constexpr std::size_t kMost = 2048;
+  static constexpr std::size_t kMax = 2048;
   /// Writes the message to `to`, without allocating, and returns its bytes.
-  static std::size_t encode(Kind kind, const base::Error *error, char (&to)[kMost]);
+  static std::size_t encode(Kind kind, const base::Error *error, char (&to)[kMax]);
   /// Takes the message that `got` begins with: returns its bytes, 0 where it is not whole yet, and
   /// kMalformed where it is none.
   static std::size_t decode(std::string_view got, int size, ControlMessage &message);

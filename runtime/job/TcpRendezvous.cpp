@@ -19,11 +19,11 @@ using namespace base;
 namespace {
 
 // What a stranger is given to say something, and a rank to be answered.
-constexpr double kPatience = 5;
+constexpr double kHandshakeTimeout = 5;
 // How long ranks that come late are still told why the job does not start.
-constexpr double kLinger = 5;
+constexpr double kLateJoinerGrace = 5;
 // Strangers that are listened to at the same time.
-constexpr std::size_t kMostGuests = 256;
+constexpr std::size_t kMaxPendingConnections = 256;
 
 std::string list(const std::vector<int> &ranks) {
   std::string text;
@@ -39,9 +39,10 @@ std::string list(const std::vector<int> &ranks) {
 // Rank 0
 //===----------------------------------------------------------------------===//
 
-class Host : public std::enable_shared_from_this<Host> {
+class RendezvousServer : public std::enable_shared_from_this<RendezvousServer> {
 public:
-  Host(const RendezvousPlace &place, const JoinRequest &self, Socket listener, double seconds)
+  RendezvousServer(const RendezvousPlace &place, const JoinRequest &self, Socket listener,
+                   double seconds)
       : place_(place), self_(self), listener_(std::move(listener)), at_(place.describe()),
         seconds_(seconds), lines_(static_cast<std::size_t>(self.size)), ranks_(lines_.size()) {
     ranks_[0] = self;
@@ -66,7 +67,7 @@ public:
   /// After a failure: tells it to those who have still to come.
   void sendAway(const std::string &message) {
     failed_ = message;
-    const double deadline = now() + kLinger;
+    const double deadline = now() + kLateJoinerGrace;
     while (!missing().empty() && now() < deadline) {
       poll();
       serve();
@@ -75,7 +76,7 @@ public:
 
 private:
   /// One who has come and not said who he is.
-  struct Guest {
+  struct PendingConnection {
     Socket socket;
     double deadline = 0;
     std::string challenge, bytes;
@@ -91,7 +92,7 @@ private:
 
   void poll() {
     entries_.clear();
-    if (guests_.size() < kMostGuests)
+    if (guests_.size() < kMaxPendingConnections)
       entries_.push_back({listener_.descriptor(), POLLIN, 0});
     for (const auto &guest : guests_)
       entries_.push_back({guest->socket.descriptor(), POLLIN, 0});
@@ -118,7 +119,7 @@ private:
   }
 
   void acceptConnections() {
-    while (guests_.size() < kMostGuests) {
+    while (guests_.size() < kMaxPendingConnections) {
       Socket taken = acceptFrom(listener_);
       if (!taken)
         return;
@@ -128,9 +129,9 @@ private:
                       peer.describe().c_str()));
         continue;
       }
-      auto guest = std::make_unique<Guest>();
+      auto guest = std::make_unique<PendingConnection>();
       guest->socket = std::move(taken);
-      guest->deadline = now() + kPatience;
+      guest->deadline = now() + kHandshakeTimeout;
       guest->challenge = randomNonce();
       const std::string frame = sealFrame(FrameKind::Challenge, guest->challenge, "", "");
       if (guest->socket.sendAll(frame.data(), frame.size(), 0))
@@ -139,9 +140,9 @@ private:
   }
 
   /// False when there is no more to hear from a guest.
-  bool handleGuest(Guest &guest) {
+  bool handleGuest(PendingConnection &guest) {
     for (;;) {
-      const std::size_t whole = frameBytes(guest.bytes, FrameKind::Join, JoinRequest::kMost);
+      const std::size_t whole = frameBytes(guest.bytes, FrameKind::Join, JoinRequest::kMax);
       if (whole == 0 || now() > guest.deadline)
         return false;
       const std::size_t got = guest.bytes.size();
@@ -159,7 +160,7 @@ private:
     }
   }
 
-  void handleJoin(Guest &guest) {
+  void handleJoin(PendingConnection &guest) {
     const auto payload = openFrame(guest.bytes, place_.token, guest.challenge);
     const auto request = payload ? JoinRequest::decode(*payload) : std::nullopt;
     if (!request) {
@@ -167,7 +168,7 @@ private:
       // ([Note: who proves first]).
       refuse(format("%s has a different FSDP_JOB_TOKEN", peerOf(guest.socket).describe().c_str()));
       const std::string frame = rejection();
-      guest.socket.sendAll(frame.data(), frame.size(), kPatience);
+      guest.socket.sendAll(frame.data(), frame.size(), kHandshakeTimeout);
       return;
     }
     const std::string stranger = strangerFault(*request);
@@ -214,7 +215,7 @@ private:
 
   bool answer(Socket &to, const std::string &nonce, const JoinAnswer &text) const {
     const std::string frame = sealFrame(FrameKind::Answer, text.encode(), place_.token, nonce);
-    return to.sendAll(frame.data(), frame.size(), kPatience);
+    return to.sendAll(frame.data(), frame.size(), kHandshakeTimeout);
   }
 
   /// Ends the job, with an error that lets late ranks know.
@@ -268,7 +269,7 @@ private:
   double seconds_;
   std::vector<Socket> lines_;
   std::vector<JoinRequest> ranks_; ///< as they came; rank 0 is this one
-  std::vector<std::unique_ptr<Guest>> guests_;
+  std::vector<std::unique_ptr<PendingConnection>> guests_;
   std::vector<pollfd> entries_;
   std::string refused_, failed_;
 };
@@ -287,7 +288,7 @@ public:
     self_.port = portOf(result.listener);
     Socket line = findHost(seconds);
     // Rank 0 gives up first, and says who is missing.
-    const std::optional<JoinAnswer> answer = receiveAnswer(line, seconds + kPatience);
+    const std::optional<JoinAnswer> answer = receiveAnswer(line, seconds + kHandshakeTimeout);
     if (!answer)
       throw RendezvousError(
           format("rank 0 at %s disconnected while the job was starting", place_.describe().c_str()),
@@ -354,7 +355,7 @@ private:
     const double deadline = now() + seconds;
     for (useconds_t pause = 20'000; now() < deadline; pause = std::min(2 * pause, 500'000u)) {
       for (const Address &address : resolve(place_.host, place_.port, reason_))
-        if (Socket line = introduce(address, std::min(kPatience, deadline - now())))
+        if (Socket line = introduce(address, std::min(kHandshakeTimeout, deadline - now())))
           return line;
       usleep(pause);
     }
@@ -382,7 +383,7 @@ Rendezvous meet(const RendezvousPlace &place, JoinRequest &self, double seconds)
                                  error.what(), place.describe().c_str()),
                           RendezvousError::ThisRank);
   }
-  return std::make_shared<Host>(place, self, std::move(listener), seconds)->run();
+  return std::make_shared<RendezvousServer>(place, self, std::move(listener), seconds)->run();
 }
 
 } // namespace
@@ -393,7 +394,7 @@ std::string RendezvousPlace::describe() const {
 
 Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds) {
   // As the others see it.
-  self.machine = printable(self.machine, JoinRequest::kMostOfMachine);
+  self.machine = printable(self.machine, JoinRequest::kMaxOfMachine);
   self.host = printableHost(self.host);
   Rendezvous result = meet(place, self, seconds);
   result.rank = self.rank;

@@ -33,13 +33,13 @@ struct Scratch {
   bf16 *keys, *values; ///< packed
 
   explicit Scratch(std::size_t width) {
-    const std::size_t floats = kQueries * width + kPairBlock * kKeys;
-    const std::size_t narrow = (kPairBlock + 2 * kKeys) * width;
+    const std::size_t floats = kQueries * width + kVnniBlock * kKeys;
+    const std::size_t narrow = (kVnniBlock + 2 * kKeys) * width;
     out = static_cast<float *>(
         Workspace::ofThread().reserve(floats * sizeof(float) + narrow * sizeof(bf16)));
     scores = out + kQueries * width;
     queries = reinterpret_cast<bf16 *>(out + floats);
-    keys = queries + kPairBlock * width;
+    keys = queries + kVnniBlock * width;
     values = keys + kKeys * width;
   }
 };
@@ -178,29 +178,29 @@ void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Row
     QueryBlock block(shape, scratch, first);
     const std::size_t seenByAny = block.seenBy(block.count - 1);
     for (std::size_t key = 0; key < seenByAny; key += kKeys) {
-      for (std::size_t i = key; i < std::min(key + kKeys, seenByAny); i += kPairBlock) {
-        const std::size_t rows = std::min(kPairBlock, shape.keys - i);
+      for (std::size_t i = key; i < std::min(key + kKeys, seenByAny); i += kVnniBlock) {
+        const std::size_t rows = std::min(kVnniBlock, shape.keys - i);
         packTransposed({k.at(i), k.stride, rows, shape.width}, scratch.keys + (i - key) * width);
         packPairs({v.at(i), v.stride, rows, shape.width}, scratch.values + (i - key) * 32,
                   kKeys * 32);
       }
-      for (std::size_t query = 0; query < block.count; query += kPairBlock) {
-        const std::size_t rows = std::min(kPairBlock, block.count - query);
+      for (std::size_t query = 0; query < block.count; query += kVnniBlock) {
+        const std::size_t rows = std::min(kVnniBlock, block.count - query);
         const std::size_t filled = roundUp(block.seenBy(query + rows - 1, key));
         if (filled == 0)
           continue;
         const bf16 *queries = q.at(first + query);
         std::size_t stride = static_cast<std::size_t>(q.stride);
-        if (rows < kPairBlock || width != shape.width || q.stride < 0) {
+        if (rows < kVnniBlock || width != shape.width || q.stride < 0) {
           copyRows({queries, q.stride, rows, shape.width}, scratch.queries, width);
           queries = scratch.queries;
           stride = width;
         }
-        multiply({kPairBlock, filled, width, stride, 32 * width, kKeys}, queries, scratch.keys,
+        multiply({kVnniBlock, filled, width, stride, 32 * width, kKeys}, queries, scratch.keys,
                  scratch.scores, false);
         for (std::size_t r = 0; r < rows; r += 16)
           block.advance(query + r, scratch.scores + r * kKeys, key, filled);
-        multiply({kPairBlock, width, filled, 2 * kKeys, 32 * kKeys, width},
+        multiply({kVnniBlock, width, filled, 2 * kKeys, 32 * kKeys, width},
                  reinterpret_cast<const bf16 *>(scratch.scores), scratch.values,
                  scratch.out + query * width, key != 0);
       }

@@ -23,7 +23,7 @@ namespace fsdp::rt::pairs {
 namespace {
 
 constexpr std::size_t kQueries = 256, kKeys = 128; // of a block
-constexpr std::size_t kBlock = kPairBlock;
+constexpr std::size_t kBlock = kVnniBlock;
 constexpr float kInfinity = __builtin_inff();
 constexpr float kLog2e = 1.44269504f;
 

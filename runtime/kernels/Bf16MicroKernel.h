@@ -17,9 +17,9 @@
 namespace fsdp::rt {
 
 /// Extents of blocks are multiples of this many elements: the callers fill up with zeros.
-constexpr std::size_t kPairBlock = 32;
+constexpr std::size_t kVnniBlock = 32;
 
-/// c[i, j] = sum over l of a[i, l] * b[l, j]; all three extents are multiples of kPairBlock.
+/// c[i, j] = sum over l of a[i, l] * b[l, j]; all three extents are multiples of kVnniBlock.
 /// Strides are in elements. The rows of a and c are contiguous; b stands in panels of 32 columns,
 /// where b[l, j] is element (l / 2) * 64 + 2 * (j % 32) + l % 2 of panel j / 32.
 struct Bf16MicroKernel {

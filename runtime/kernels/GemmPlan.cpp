@@ -24,7 +24,7 @@ constexpr std::int64_t kRows = 256;
 constexpr std::int64_t kLeastRows = 512, kLeastColumns = 256, kLeastTerms = 64;
 constexpr std::size_t kLargeBytes = std::size_t(8) << 20;
 /// Terms of a sum that is not cut, and of the parts of a longer one.
-constexpr std::int64_t kMostTerms = 1536, kTerms = 768;
+constexpr std::int64_t kMaxTerms = 1536, kTerms = 768;
 /// Of a packed right side.
 constexpr std::size_t kPackedBytes = std::size_t(12) << 20;
 
@@ -246,7 +246,7 @@ void GemmPlan::preparePanels(const GemmLibrary &library) {
   // A long sum is cut where its parts can be added up without rounding in between: what is read of
   // both sides then stays in the cache, and panels have columns enough.
   std::int64_t terms = a.columns;
-  if (terms > kMostTerms && c.type == memory::data_type::f32) {
+  if (terms > kMaxTerms && c.type == memory::data_type::f32) {
     const std::int64_t parts = (terms + kTerms - 1) / kTerms;
     terms = ((terms + parts - 1) / parts + 63) / 64 * 64;
   }

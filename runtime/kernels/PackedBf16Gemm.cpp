@@ -14,7 +14,7 @@ namespace fsdp::rt {
 
 namespace {
 
-constexpr std::int64_t kBlock = kPairBlock, kBytes = sizeof(bf16);
+constexpr std::int64_t kBlock = kVnniBlock, kBytes = sizeof(bf16);
 /// Of a packed block of rows, and of a panel of columns: together they leave room in a cache of
 /// 2 MiB.
 constexpr std::int64_t kLeftBytes = std::int64_t(1) << 20, kPanelBytes = std::int64_t(1) << 19;
@@ -28,7 +28,7 @@ constexpr std::int64_t kTerms = 1024, kRows = 512;
 /// rows next finds them there as well.
 constexpr std::int64_t kFewRows = 128, kCachedBytes = std::int64_t(5) << 18;
 /// Terms that 32 rows and columns are summed over at once: both sides stay in the first cache.
-constexpr std::int64_t kChunk = 256, kMostChunk = 384;
+constexpr std::int64_t kChunk = 256, kMaxChunk = 384;
 
 constexpr std::int64_t cuts(std::int64_t extent, std::int64_t by) { return (extent + by - 1) / by; }
 constexpr std::int64_t roundUp(std::int64_t extent) { return cuts(extent, kBlock) * kBlock; }
@@ -40,7 +40,7 @@ std::int64_t evenParts(std::int64_t extent, std::int64_t most) {
 }
 
 std::int64_t chunkOf(std::int64_t terms) {
-  return evenParts(terms, terms <= kMostChunk ? kMostChunk : kChunk);
+  return evenParts(terms, terms <= kMaxChunk ? kMaxChunk : kChunk);
 }
 
 } // namespace

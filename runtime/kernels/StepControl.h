@@ -14,7 +14,7 @@ namespace fsdp::rt {
 namespace kernels {
 /// The learning rate of the step being performed (see Schedule).
 float learningRate(Schedule schedule, const StepState &state);
-/// Moves on to the next step; a good one clears what bad ones have noted.
+/// TransferRuns on to the next step; a good one clears what bad ones have noted.
 void advance(StepState &state, BadGradients &bad, bool ok);
 /// How many samples of the microbatch being performed count.
 std::int64_t microbatchSamples(Microbatches batches, const StepState &state);

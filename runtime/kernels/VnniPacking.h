@@ -27,7 +27,7 @@ struct Block {
 };
 
 inline std::size_t roundUp(std::size_t count) {
-  return (count + kPairBlock - 1) / kPairBlock * kPairBlock;
+  return (count + kVnniBlock - 1) / kVnniBlock * kVnniBlock;
 }
 
 inline __mmask32 firstWords(std::size_t count) {
@@ -47,7 +47,7 @@ template <bool Full> __m512i load(const Block &block, std::size_t row, std::size
                           : _mm512_setzero_si512();
 }
 inline bool isFull(const Block &block) {
-  return block.rows == kPairBlock && block.width % kPairBlock == 0;
+  return block.rows == kVnniBlock && block.width % kVnniBlock == 0;
 }
 
 /// Sixteen vectors of sixteen 32-bit numbers become those of their columns.
@@ -120,7 +120,7 @@ inline __m512i interleaveHalves(__m512i v) {
 
 /// Rows as they are, at `to`, 32 of them `stride` elements apart, filled up with zeros.
 inline void copyRows(const Block &block, bf16 *to, std::size_t stride) {
-  for (std::size_t row = 0; row < kPairBlock; ++row)
+  for (std::size_t row = 0; row < kVnniBlock; ++row)
     for (std::size_t column = 0; column < block.width; column += 32)
       _mm512_storeu_si512(to + row * stride + column, load<false>(block, row, column));
 }
@@ -146,7 +146,7 @@ inline void packTransposed(const Block &block, bf16 *panel) {
 /// Up to 32 rows of panels of 32 columns of the width; the rows are what is summed over.
 template <bool Full> void packPairs(const Block &block, bf16 *panels, std::size_t panelStride) {
   for (std::size_t column = 0; column < block.width; column += 32, panels += panelStride)
-    for (std::size_t row = 0; row < kPairBlock; row += 2) {
+    for (std::size_t row = 0; row < kVnniBlock; row += 2) {
       const __m512i even = load<Full>(block, row, column);
       const __m512i odd = load<Full>(block, row + 1, column);
       _mm512_storeu_si512(panels + row * 32, interleave(even, odd, false));

@@ -82,13 +82,13 @@ void all_to_all(Context &c, int stream, const char *name, int over, ArenaSpan<T>
       c, stream, name, "all_to_all", over, reads(source), writes(target),
       [layout](Communicator &comm, const T *from, T *to) { comm.allToAll(from, to, layout); });
 }
-/// Parts of another size; see Communicator::recut.
+/// Parts of another size; see Communicator::repartition.
 template <class T>
 void all_to_all(Context &c, int stream, const char *name, int over, ArenaSpan<T> source,
                 ArenaSpan<T> target, RecutLayout layout) {
   launchCollective(
       c, stream, name, "all_to_all", over, reads(source), writes(target),
-      [layout](Communicator &comm, const T *from, T *to) { comm.recut(from, to, layout); });
+      [layout](Communicator &comm, const T *from, T *to) { comm.repartition(from, to, layout); });
 }
 
 /// `source` of another rank; see Communicator::permute.

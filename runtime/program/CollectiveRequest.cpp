@@ -22,8 +22,8 @@ const char *nameOf(CollectiveKind kind) {
     return "broadcast";
   case CollectiveKind::AllToAll:
     return "all_to_all";
-  case CollectiveKind::Recut:
-    return "recut";
+  case CollectiveKind::Repartition:
+    return "repartition";
   case CollectiveKind::Permute:
     return "permute";
   case CollectiveKind::Barrier:
@@ -76,7 +76,7 @@ std::string CollectiveRequest::describe() const {
   text += format(" %s %s", !reduces ? "of" : op == ReduceOp::Max ? "max" : "sum", rt::nameOf(type));
   if (kind == Kind::Permute)
     return text + format(" x%zu by table %016zx", std::size_t(total), std::size_t(sources));
-  if (kind == Kind::Recut)
+  if (kind == Kind::Repartition)
     return text + format(" %zux%zux%zu to %zu", std::size_t(outer), std::size_t(local),
                          std::size_t(inner), std::size_t(total));
   if (kind == Kind::AllToAll) {
@@ -106,8 +106,8 @@ CollectiveRequest CollectiveRequest::allToAll(AllToAllLayout layout, DType type)
   return request;
 }
 
-CollectiveRequest CollectiveRequest::recut(RecutLayout layout, DType type) {
-  return make(Kind::Recut, type, ReduceOp::Sum,
+CollectiveRequest CollectiveRequest::repartition(RecutLayout layout, DType type) {
+  return make(Kind::Repartition, type, ReduceOp::Sum,
               {layout.outer, layout.given, layout.inner, layout.received});
 }
 

@@ -19,7 +19,7 @@ enum class CollectiveKind : std::uint32_t {
   AllReduce,
   Broadcast,
   AllToAll,
-  Recut,
+  Repartition,
   Permute,
   Barrier,
   Send,
@@ -38,8 +38,8 @@ struct CollectiveRequest {
   DType type;
   ReduceOp op;
   std::uint16_t root; ///< send, receive: the peer
-  /// The cut dimension. all_reduce, broadcast, permute, send, receive: total only; recut: local
-  /// is given, total received; all_to_all: of `split`.
+  /// The cut dimension. all_reduce, broadcast, permute, send, receive: total only; repartition:
+  /// local is given, total received; all_to_all: of `split`.
   std::uint64_t outer, local, inner, total;
   std::uint64_t middle, concatLocal, concatTotal, splitFirst; ///< all_to_all
   std::uint64_t sources;                                      ///< permute: a hash of the table
@@ -49,7 +49,7 @@ struct CollectiveRequest {
   static CollectiveRequest make(Kind kind, DType type, ReduceOp op, ShardLayout tile, int root = 0);
   /// Of the calls of these arguments. Errors as theirs.
   static CollectiveRequest allToAll(AllToAllLayout layout, DType type);
-  static CollectiveRequest recut(RecutLayout layout, DType type);
+  static CollectiveRequest repartition(RecutLayout layout, DType type);
   static CollectiveRequest permute(std::size_t count, DType type, const int *sources, int ranks);
   static CollectiveRequest transfer(Kind kind, std::size_t count, DType type, int peer,
                                     std::uint64_t message);

@@ -22,14 +22,14 @@ constexpr std::size_t kStepBufferBytes = kStepStateBytes + kBadGradientsBytes;
 
 /// A launch hands a kernel that the compiler wrote this many addresses and masks at most: its
 /// closure then fits a slot of a stream (Stream.h).
-constexpr std::size_t kMostKernelArguments = 12;
+constexpr std::size_t kMaxKernelArguments = 12;
 
 /// The widest heads that the attention kernels of CUDA take (cuda/AttentionBlocks.h).
-constexpr std::uint32_t kMostHeadWidth = 128;
+constexpr std::uint32_t kMaxHeadWidth = 128;
 
 /// Axes of a mesh, the parts into which one is cut counting each: as many as a list of axes has
 /// room for (Mesh.h).
-constexpr std::size_t kMostMeshAxes = 8;
+constexpr std::size_t kMaxMeshAxes = 8;
 
 } // namespace limits
 

@@ -20,7 +20,7 @@ struct MeshAxis {
 /// Some axes of a mesh by index, major to minor: `{0, 2}`.
 struct AxisList {
   int count = 0;
-  int axis[limits::kMostMeshAxes] = {};
+  int axis[limits::kMaxMeshAxes] = {};
 
   constexpr AxisList() = default;
   constexpr AxisList(std::initializer_list<int> axes) {

@@ -76,7 +76,7 @@ struct SegmentRuns {
 };
 
 /// What is enqueued for one step: segments in order.
-struct Walk {
+struct ExecutionPlan {
   const char *name = nullptr;
   Table<SegmentRuns> runs; ///< none: the program does not do this
   /// What `output` launches leave for the log, in the order of their indices. Equal on every rank.
@@ -125,10 +125,10 @@ struct Program {
   Table<Segment> segments;
   /// One step: loss, gradients, update, and the step state advanced. It leaves numbers: "loss",
   /// "grad_norm" (before clipping) and "lr" are among them, the others are metrics.
-  Walk train;
+  ExecutionPlan train;
   /// One batch; leaves parameters and step state alone. Its outputs, "loss" among them, are sums
   /// and weights, which the driver adds up over batches before it divides.
-  Walk evaluate;
+  ExecutionPlan evaluate;
   ArenaSpan<StepState> stepState;
   float defaultLearningRate;    ///< `--lr` overrides it
   std::int64_t tokensPerSample; ///< for the rate in the log; 1 where samples are not token rows
@@ -144,7 +144,7 @@ struct Program {
   /// The updates that a step has left for the next one, which then does not perform them: before
   /// anything but the next step looks at parameters. Leaves no outputs. None where updates stand in
   /// their own step.
-  Walk drain = {};
+  ExecutionPlan drain = {};
   Table<ExtraFile> extraFiles = {};
   const char *modelDigest =
       ""; ///< "v1:9d2f0c1e8a7b6543": of the model as it was described; "": not known

@@ -54,9 +54,9 @@ bool isSame(const Json &got, const Json &expected) {
 
 /// As messages have it: a value of a file may be long.
 std::string shown(const Json &value) {
-  constexpr std::size_t kMost = 80;
+  constexpr std::size_t kMax = 80;
   const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+  return text.size() <= kMax ? text : text.substr(0, kMax) + "...";
 }
 
 /// "compile the model with --rope-theta=500000.0"

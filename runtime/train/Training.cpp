@@ -202,13 +202,13 @@ private:
     if (!left)
       return;
     device->mark({"drain", std::exchange(left, 0)});
-    device->run(program.drain, nullptr, /*again=*/false);
+    device->run(program.drain, nullptr, /*prefetchNext=*/false);
   }
 
   void trainStep(std::int64_t step) {
     const double begin = now();
     device->mark({"step", step});
-    device->run(program.train, batches ? &*batches : nullptr, /*again=*/step < steps);
+    device->run(program.train, batches ? &*batches : nullptr, /*prefetchNext=*/step < steps);
     left = program.drain.runs.empty() ? 0 : step;
     const double seconds = now() - begin;
     std::copy_n(device->outputs(), values.size(), values.begin());
@@ -276,7 +276,7 @@ private:
     std::fill(sums.begin(), sums.end(), WeightedSum());
     for (std::int64_t first = 0; first < samples; first += batch) {
       device->setSamples(std::min(batch, samples - first));
-      device->run(program.evaluate, &*valBatches, /*again=*/first + batch < samples);
+      device->run(program.evaluate, &*valBatches, /*prefetchNext=*/first + batch < samples);
       for (std::size_t i = 0; i < sums.size(); ++i) {
         sums[i].sum += device->sums()[i].sum;
         sums[i].weight += device->sums()[i].weight;

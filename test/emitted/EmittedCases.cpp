@@ -39,7 +39,7 @@ struct Arguments {
 };
 
 /// Models of no more ranks than the emulator and two cores run in little time.
-constexpr int64_t kMostRanks = 4;
+constexpr int64_t kMaxRanks = 4;
 /// With this many cases every op has stood in one, in each kind of launch.
 constexpr size_t kCasesForAllOps = 1000;
 
@@ -156,7 +156,7 @@ static LogicalResult generate(const Arguments &arguments) {
       llvm::errs() << "case " << seed << " in " << arguments.precision << ": " << what << "\n";
       return failure();
     };
-    RandomCase random = makeRandomCase(*context, seed, kMostRanks);
+    RandomCase random = makeRandomCase(*context, seed, kMaxRanks);
     random.options.precision = arguments.precision;
     if (arguments.precision == "f32")
       random.options.reducePrecision = "f32";

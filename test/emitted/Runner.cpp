@@ -219,7 +219,8 @@ private:
     });
   }
 
-  template <class Value> void compareOutputs(std::size_t step, const Walk &walk, Value value) {
+  template <class Value>
+  void compareOutputs(std::size_t step, const ExecutionPlan &walk, Value value) {
     const char *const names[] = {"step 1", "step 2", "the evaluation"};
     const std::vector<Expected> &expected = wanted.outputs[step];
     if (walk.outputs.size() != expected.size())

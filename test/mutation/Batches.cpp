@@ -34,7 +34,7 @@ constexpr bool kHasShadowMemory = false;
 /// What a child tells its parent.
 struct Shared {
   int64_t at;
-  int64_t counters[mutation::kMostCounters];
+  int64_t counters[mutation::kMaxCounters];
   char complaint[512];
 };
 

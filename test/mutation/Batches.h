@@ -17,7 +17,7 @@ struct Limits {
   int64_t bytes = int64_t(6) << 30;
 };
 
-constexpr int kMostCounters = 16;
+constexpr int kMaxCounters = 16;
 
 /// Mutants, both ends included.
 struct Range {
@@ -29,7 +29,7 @@ std::optional<Range> getRange();
 
 /// What became of the mutants.
 struct Outcome {
-  int64_t counters[kMostCounters] = {}; ///< as `run` counted
+  int64_t counters[kMaxCounters] = {}; ///< as `run` counted
   /// The mutants that ended their process, or that `run` complained of, and how.
   std::map<int64_t, std::string> findings;
 };

@@ -96,7 +96,7 @@ private:
   void choosePath() {
     const Role &first = problem.roles[0];
     std::vector<int> entries;
-    for (const Walk &walk : first.walks)
+    for (const ExecutionPlan &walk : first.walks)
       entries.push_back(walk.segments[0]);
     int segment = first.walks.empty() ? draw(first.segments.size()) : entries[draw(entries.size())];
     path.assign(problem.roles.size(), {});

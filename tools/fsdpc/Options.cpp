@@ -107,9 +107,9 @@ MeshAxes parseMesh(const std::string &text, std::string &message) {
     axes.emplace_back(name, size);
     begin = end + 1;
   }
-  if (axes.size() > ir::kMostMeshAxes) {
+  if (axes.size() > ir::kMaxMeshAxes) {
     message = "'" + text + "' has " + std::to_string(axes.size()) + " axes, expected at most " +
-              std::to_string(ir::kMostMeshAxes) + "; leave out those of size 1";
+              std::to_string(ir::kMaxMeshAxes) + "; leave out those of size 1";
     return {};
   }
   return axes;
@@ -231,7 +231,7 @@ static void declareDistribution(CLI::App &app, Options &o) {
   choice("--reduce-precision", o.pipeline.reducePrecision, "element type of gradient reductions",
          {"f32", "bf16"});
   base::addInteger(group, "--accumulate", "K", o.pipeline.accumulate, "microbatches per step",
-                   base::IntegerRange<int64_t>{1, ir::kMostMicrobatches})
+                   base::IntegerRange<int64_t>{1, ir::kMaxMicrobatches})
       ->default_str("1");
   choice("--accumulate-reduce", o.pipeline.accumulateReduce,
          "which microbatches reduce gradients; auto: each, of replicated parameters last",

@@ -31,9 +31,9 @@ enum class Part {
 /// Which of the microbatches a segment computes.
 enum class Place { first, middle, last };
 
-class Cutter {
+class MicrobatchSplitter {
 public:
-  Cutter(SegmentOp whole, int64_t microbatches, SymbolTable &symbols)
+  MicrobatchSplitter(SegmentOp whole, int64_t microbatches, SymbolTable &symbols)
       : whole(whole), microbatches(microbatches), symbols(symbols), builder(whole.getContext()) {}
 
   LogicalResult run(ArrayAttr next);
@@ -101,7 +101,7 @@ static AllReduceOp findSum(Value value, SmallVectorImpl<Operation *> &chain) {
 
 /// The terms of a tied weight's gradient are summed up in one tensor, not in one each: what is done
 /// with both sums before they are added is linear, and done once.
-void Cutter::joinSums() {
+void MicrobatchSplitter::joinSums() {
   for (Operation &op : llvm::make_early_inc_range(whole.getBody().front())) {
     auto add = dyn_cast<arith::AddFOp>(op);
     if (!add || !add->hasAttr(FSDPDialect::reducesAttrName))
@@ -126,7 +126,7 @@ void Cutter::joinSums() {
   }
 }
 
-LogicalResult Cutter::classify(Operation *op) {
+LogicalResult MicrobatchSplitter::classify(Operation *op) {
   bool ofSums = false, ofSamples = isa<InputOp, MicrobatchSamplesOp>(op), afterSums = true;
   if (auto dropout = dyn_cast<DropoutOp>(op))
     ofSamples |= dropout.getMicrobatches().has_value();
@@ -160,7 +160,7 @@ LogicalResult Cutter::classify(Operation *op) {
   return success();
 }
 
-CarriedOp Cutter::declare(Value value, FlatSymbolRefAttr storage) {
+CarriedOp MicrobatchSplitter::declare(Value value, FlatSymbolRefAttr storage) {
   std::string name = getLocationName(value.getLoc());
   if (storage)
     name = (storage.getValue() +
@@ -175,7 +175,7 @@ CarriedOp Cutter::declare(Value value, FlatSymbolRefAttr storage) {
 }
 
 /// Declares a carried tensor for each sum, and for each result of `last` that `update` uses.
-void Cutter::declareAll() {
+void MicrobatchSplitter::declareAll() {
   for (Operation &op : whole.getBody().front()) {
     auto storage = op.getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::reducesAttrName);
     if (parts.lookup(&op) == Part::sum)
@@ -192,7 +192,7 @@ void Cutter::declareAll() {
   }
 }
 
-SegmentOp Cutter::create(StringRef part, ArrayRef<StringRef> next) {
+SegmentOp MicrobatchSplitter::create(StringRef part, ArrayRef<StringRef> next) {
   auto name = [&](StringRef part) { return getMicrobatchSegment(whole.getSymName(), part); };
   SmallVector<Attribute> names;
   for (StringRef part : next)
@@ -205,7 +205,7 @@ SegmentOp Cutter::create(StringRef part, ArrayRef<StringRef> next) {
 }
 
 /// Clones `op`, and before it what it needs and is free to be anywhere.
-void Cutter::clone(Operation *op, IRMapping &mapping) {
+void MicrobatchSplitter::clone(Operation *op, IRMapping &mapping) {
   for (Value operand : op->getOperands())
     if (!mapping.contains(operand))
       clone(operand.getDefiningOp(), mapping);
@@ -213,7 +213,7 @@ void Cutter::clone(Operation *op, IRMapping &mapping) {
 }
 
 /// `term` and what was added up before.
-Value Cutter::add(AllReduceOp sum, Value term) {
+Value MicrobatchSplitter::add(AllReduceOp sum, Value term) {
   CarriedOp tensor = carried.lookup(sum.getResult());
   Location loc = sum.getLoc();
   Value old = CarryLoadOp::create(builder, loc, term.getType(), tensor.getSymName());
@@ -225,7 +225,7 @@ Value Cutter::add(AllReduceOp sum, Value term) {
                    : arith::AddFOp::create(builder, loc, old, term).getResult();
 }
 
-void Cutter::buildMicrobatch(SegmentOp segment, Place place) {
+void MicrobatchSplitter::buildMicrobatch(SegmentOp segment, Place place) {
   builder.setInsertionPointToEnd(&segment.getBody().front());
   IRMapping mapping;
   auto store = [&](Value global) {
@@ -259,7 +259,7 @@ void Cutter::buildMicrobatch(SegmentOp segment, Place place) {
     NextMicrobatchOp::create(builder, whole.getLoc(), microbatches);
 }
 
-void Cutter::buildUpdate(SegmentOp segment) {
+void MicrobatchSplitter::buildUpdate(SegmentOp segment) {
   builder.setInsertionPointToEnd(&segment.getBody().front());
   IRMapping mapping;
   for (Operation &op : whole.getBody().front()) {
@@ -277,7 +277,7 @@ void Cutter::buildUpdate(SegmentOp segment) {
   }
 }
 
-LogicalResult Cutter::run(ArrayAttr next) {
+LogicalResult MicrobatchSplitter::run(ArrayAttr next) {
   joinSums();
   for (Operation &op : whole.getBody().front())
     if (failed(classify(&op)))
@@ -319,5 +319,5 @@ LogicalResult Cutter::run(ArrayAttr next) {
 
 LogicalResult mlir::fsdp::cutIntoMicrobatches(SegmentOp whole, int64_t count, ArrayAttr next,
                                               SymbolTable &symbols) {
-  return Cutter(whole, count, symbols).run(next);
+  return MicrobatchSplitter(whole, count, symbols).run(next);
 }

@@ -155,7 +155,7 @@ Operation *LocalValues::buildStep(const reshard::Step &step, Value value, Locati
     return AllReduceOp::create(builder, loc, ReduceKind::sum, value, axisArray(inMeshOrder(over)));
   case reshard::Kind::allToAll:
     return AllToAllOp::create(builder, loc, type, value, step.split, step.dim, axisArray(over));
-  case reshard::Kind::recut:
+  case reshard::Kind::repartition:
     return AllToAllOp::create(builder, loc, type, value, step.dim, step.dim, axisArray(over));
   case reshard::Kind::permute:
     return buildPermute(step, type, value, loc);

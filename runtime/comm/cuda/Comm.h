@@ -7,7 +7,7 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_COMM_H
 #define FSDP_RUNTIME_COMM_CUDA_COMM_H
 
-#include "runtime/comm/Moves.h"
+#include "runtime/comm/TransferRuns.h"
 #include "runtime/device/cuda/LaunchWork.h"
 
 #include <cuda_runtime.h>
@@ -39,7 +39,7 @@ public:
                                  ncclDataType_t type, int root, cudaStream_t stream) = 0;
   /// What `moves` says, every element in one piece between two ranks, as grouped sends and
   /// receives. Not in place; gaps of the target are left alone.
-  virtual ncclResult_t exchange(const Moves &moves, const void *source, void *target,
+  virtual ncclResult_t exchange(const TransferRuns &moves, const void *source, void *target,
                                 ncclDataType_t type, cudaStream_t stream) = 0;
   /// The transfer `request`, of this rank with another one. What follows on the stream waits until
   /// `source` may be changed, or `target` is there.
@@ -157,8 +157,8 @@ ncclResult_t reduce_scatter(ShardLayout tile, const T *whole, T *piece, Comm com
 }
 
 /// The split of a value from one dimension to another, and parts of another size; see
-/// Communicator::allToAll and recut. What goes to a rank is packed into one piece where it is not,
-/// and unpacked there; padding is zero.
+/// Communicator::allToAll and repartition. What goes to a rank is packed into one piece where it is
+/// not, and unpacked there; padding is zero.
 ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target, DType type,
                         Comm comm, cudaStream_t stream);
 ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DType type, Comm comm,

@@ -13,7 +13,7 @@ using namespace base;
 namespace {
 
 // How often a rank that waits looks whether the others are still there.
-constexpr double kLook = 0.05;
+constexpr double kPollInterval = 0.05;
 
 bool typeOf(ncclDataType_t type, DType &found) {
   switch (type) {
@@ -60,7 +60,7 @@ public:
       : CollectiveBackend(rank, static_cast<int>(group.size())), peer_(peer), name_(name),
         group_(std::move(group)), barrier_(barrier), messages_(group_.size()) {
     // The events are never destroyed: a peer may be about to wait for them when this rank ends.
-    Shown &mine = shownBy(rank);
+    PublishedBuffer &mine = shownBy(rank);
     FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.ready, cudaEventDisableTiming));
     FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.read, cudaEventDisableTiming));
   }
@@ -134,8 +134,8 @@ public:
     return close(stream);
   }
 
-  ncclResult_t exchange(const Moves &moves, const void *source, void *target, ncclDataType_t type,
-                        cudaStream_t stream) override {
+  ncclResult_t exchange(const TransferRuns &moves, const void *source, void *target,
+                        ncclDataType_t type, cudaStream_t stream) override {
     if (ncclResult_t status = open(moves.request(), source, stream))
       return status;
     const std::size_t element = bytesOf(type);
@@ -222,7 +222,9 @@ private:
         .byAll();
   }
 
-  Shown &shownBy(int rank) const { return barrier_.shown[static_cast<std::size_t>(rank)]; }
+  PublishedBuffer &shownBy(int rank) const {
+    return barrier_.shown[static_cast<std::size_t>(rank)];
+  }
 
   static bool operatorOf(ncclRedOp_t op, ReduceOp &found) {
     found = op == ncclMax ? ReduceOp::Max : ReduceOp::Sum;
@@ -259,14 +261,14 @@ private:
   }
   ncclResult_t open(const CollectiveRequest &request, const void *source, cudaStream_t stream) {
     begin(request);
-    Shown &mine = shownBy(rank());
+    PublishedBuffer &mine = shownBy(rank());
     if (cudaError_t status = cudaEventRecord(mine.ready, stream))
       return asNccl(status);
     mine.request = request;
     mine.source = source;
     awaitAll(request);
     for (int peer = 0; peer < size(); ++peer) {
-      const Shown &theirs = shownBy(peer);
+      const PublishedBuffer &theirs = shownBy(peer);
       if (!(theirs.request == request))
         mismatch(request, peer, theirs.request);
       if (peer != rank())
@@ -314,7 +316,7 @@ private:
   void await(WaitCounter &counter, std::uint64_t target, const CollectiveRequest &request,
              Late late) {
     const double timeout = peer_.timeoutSeconds(), start = now();
-    while (!counter.waitFor(target, kLook)) {
+    while (!counter.waitFor(target, kPollInterval)) {
       peer_.failure().check();
       if (now() - start < timeout)
         continue;
@@ -344,9 +346,9 @@ private:
 
 LoopbackCollectives::LoopbackCollectives(DevicePeer &peer) : peer_(peer) {
   const Mesh &mesh = peer.mesh();
-  if (mesh.size() > RankSources::kMost)
+  if (mesh.size() > RankSources::kMax)
     throw Error(format("--communicator=loopback got %d ranks, expected at most %d on one device",
-                       mesh.size(), RankSources::kMost));
+                       mesh.size(), RankSources::kMax));
   const auto communicators = peer.communicators();
   members_.resize(communicators.size());
   // The first rank of the mesh makes the barriers; the others are told where they are.

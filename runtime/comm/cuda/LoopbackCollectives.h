@@ -42,7 +42,7 @@ public:
 private:
   class Member;
   /// What a rank shows to its group.
-  struct Shown {
+  struct PublishedBuffer {
     CollectiveRequest request{};
     const void *source = nullptr;
     cudaEvent_t ready = nullptr, read = nullptr;
@@ -58,7 +58,7 @@ private:
   /// The barrier of a group, and its channels.
   struct Barrier {
     base::WaitCounter come;
-    std::vector<Shown> shown;
+    std::vector<PublishedBuffer> shown;
     std::unique_ptr<Channel[]> channels; ///< by sender, then by receiver
   };
   /// The barriers of all groups, by communicator and first rank; one for all ranks.

@@ -68,8 +68,8 @@ public:
       return ::ncclBroadcast(source, target, count, type, root, comm, stream);
     });
   }
-  ncclResult_t exchange(const Moves &moves, const void *source, void *target, ncclDataType_t type,
-                        cudaStream_t stream) override {
+  ncclResult_t exchange(const TransferRuns &moves, const void *source, void *target,
+                        ncclDataType_t type, cudaStream_t stream) override {
     const auto *from = static_cast<const std::byte *>(source);
     auto *to = static_cast<std::byte *>(target);
     const std::size_t element = bytesOf(type);

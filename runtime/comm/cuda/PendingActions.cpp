@@ -15,7 +15,7 @@ PendingActions::~PendingActions() {
 
 void PendingActions::forgetFinished() {
   while (finished_ < added_ &&
-         cudaEventQuery(entries_[finished_ % kMost].done) != cudaErrorNotReady) {
+         cudaEventQuery(entries_[finished_ % kMax].done) != cudaErrorNotReady) {
     ++finished_;
     since_ = now();
   }
@@ -33,16 +33,16 @@ void PendingActions::begin(const char *action, std::int64_t number,
 
 cudaError_t PendingActions::enqueued(cudaStream_t stream, const Failure &failure) {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (added_ - finished_ == kMost) {
+  while (added_ - finished_ == kMax) {
     forgetFinished();
-    if (added_ - finished_ < kMost)
+    if (added_ - finished_ < kMax)
       break;
     lock.unlock();
     failure.check();
     usleep(50);
     lock.lock();
   }
-  Entry &entry = entries_[added_ % kMost];
+  Entry &entry = entries_[added_ % kMax];
   if (!entry.done)
     if (cudaError_t status = cudaEventCreateWithFlags(&entry.done, cudaEventDisableTiming))
       return status;
@@ -60,7 +60,7 @@ PendingActions::Oldest PendingActions::oldest() {
   const double seconds = now() - since_;
   if (finished_ == added_)
     return {begun_, begunNumber_, seconds, begunRequest_};
-  const Entry &entry = entries_[finished_ % kMost];
+  const Entry &entry = entries_[finished_ % kMax];
   return {entry.action, entry.number, seconds, entry.request};
 }
 

@@ -40,7 +40,7 @@ public:
   Oldest oldest();
 
 private:
-  static constexpr std::size_t kMost = 256;
+  static constexpr std::size_t kMax = 256;
   struct Entry {
     const char *action = nullptr;
     std::int64_t number = 0;
@@ -51,7 +51,7 @@ private:
   void forgetFinished();
 
   std::mutex mutex_;
-  std::array<Entry, kMost> entries_;
+  std::array<Entry, kMax> entries_;
   const char *begun_ = nullptr; ///< what the host thread is enqueuing
   std::int64_t begunNumber_ = 0;
   CollectiveRequest begunRequest_{};

@@ -84,7 +84,7 @@ ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target,
       return status;
   const auto request = CollectiveRequest::allToAll({1, 1, pair, 1, ranks, 1, ranks, true}, type);
   if (ncclResult_t status =
-          comm.backend->exchange(Moves(request, comm.size()), packs ? packed : source,
+          comm.backend->exchange(TransferRuns(request, comm.size()), packs ? packed : source,
                                  unpacks ? received : target, ncclTypeOf(type), stream))
     return status;
   return unpacks ? asNccl(unpack_pieces(concat, ranks, element, received, target, stream))
@@ -110,8 +110,9 @@ ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DT
                                            layout.given, element, source, packed, stream))
         return asNccl(status);
   }
-  const auto request = CollectiveRequest::recut({1, layout.given, row, layout.received}, type);
-  const Moves moves(request, comm.size());
+  const auto request =
+      CollectiveRequest::repartition({1, layout.given, row, layout.received}, type);
+  const TransferRuns moves(request, comm.size());
   void *to = packs ? received : target;
   if (moves.hasGaps(comm.rank()))
     if (cudaError_t status = cudaMemsetAsync(to, 0, targetBytes, stream))
@@ -128,7 +129,7 @@ ncclResult_t collective_permute(const int *sources, std::size_t count, const voi
                                 void *target, DType type, Comm comm, cudaStream_t stream) {
   noteWork({"collective_permute"});
   const auto request = CollectiveRequest::permute(count, type, sources, comm.size());
-  const Moves moves(request, comm.size(), sources);
+  const TransferRuns moves(request, comm.size(), sources);
   if (moves.hasGaps(comm.rank()) && count)
     if (cudaError_t status = cudaMemsetAsync(target, 0, count * sizeInBytes(type), stream))
       return asNccl(status);

@@ -136,7 +136,7 @@ Blas &Context::blas() {
 
 const void *Context::staged(int input) { return staging_->next(input); }
 
-void Context::begin(const Walk &walk, InputSource *source) {
+void Context::begin(const ExecutionPlan &walk, InputSource *source) {
   job_.failure().check();
   staging_->begin(walk, source);
   if (!staging_->isFetched())

@@ -189,7 +189,7 @@ public:
     return c.stepBuffer().bad.first();
   }
 
-  void run(const Walk &walk, InputSource *source, bool again) override {
+  void run(const ExecutionPlan &walk, InputSource *source, bool prefetchNext) override {
     guarded([&] {
       if (trace)
         trace->begin(marked);
@@ -204,7 +204,7 @@ public:
       });
       if (trace)
         trace->enqueued();
-      if (again)
+      if (prefetchNext)
         c.stageAhead();
       // What is traced is timed from idle streams on.
       underWay = !trace && !endsJoined(program, walk);

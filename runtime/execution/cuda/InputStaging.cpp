@@ -18,7 +18,7 @@ InputStaging::~InputStaging() {
         cudaFreeHost(memory);
 }
 
-void InputStaging::begin(const Walk &walk, InputSource *source) {
+void InputStaging::begin(const ExecutionPlan &walk, InputSource *source) {
   if (!source)
     return; // the walk loads nothing: what was fetched is for a later one
   current_ = &plans_[&walk == &program_.evaluate];

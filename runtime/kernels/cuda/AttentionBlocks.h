@@ -13,10 +13,10 @@
 
 namespace fsdp::rt::device {
 
-/// Whether the kernels compute this: heads no wider than limits::kMostHeadWidth, in groups of equal
+/// Whether the kernels compute this: heads no wider than limits::kMaxHeadWidth, in groups of equal
 /// size.
 inline bool takes(const AttentionShape &s) {
-  return s.width >= 1 && s.width <= limits::kMostHeadWidth && s.groups > 0 &&
+  return s.width >= 1 && s.width <= limits::kMaxHeadWidth && s.groups > 0 &&
          s.heads % s.groups == 0;
 }
 

@@ -15,20 +15,20 @@ namespace fsdp::rt::device {
 /// A part of a whole tensor as runs of elements that follow one another in both. One draw makes
 /// four elements, those of indices 4 g to 4 g + 3 of the whole.
 struct DropoutRuns {
-  static constexpr int kMost = 8;
+  static constexpr int kMax = 8;
 
   double rate;
   std::uint64_t name;
   std::uint64_t first; ///< index in the whole of the part's first element
   int outer;           ///< extents outside of the run
-  DropoutExtent extents[kMost];
+  DropoutExtent extents[kMax];
   std::size_t size;   ///< elements of a run
   std::size_t runs;   ///< how many
   std::size_t groups; ///< draws that a run may meet: one more where it starts within a group
   std::uint64_t microbatch = 0; ///< by how much `first` grows from one microbatch to the next
 
   template <std::size_t N> static DropoutRuns of(const DropoutMask<N> &mask) {
-    static_assert(N >= 1 && N <= kMost + 1, "more extents than a kernel takes");
+    static_assert(N >= 1 && N <= kMax + 1, "more extents than a kernel takes");
     DropoutRuns r = {
         mask.rate, mask.name, static_cast<std::uint64_t>(mask.first), int(N) - 1, {}, 0, 1, 0};
     r.microbatch = static_cast<std::uint64_t>(mask.microbatch);

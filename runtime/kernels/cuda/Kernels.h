@@ -143,10 +143,10 @@ cudaError_t advance(const StepState *state, const bool *ok, const BadGradients *
 namespace device {
 /// Scalars that must be finite.
 struct FiniteScalars {
-  static constexpr int kMost = 16;
+  static constexpr int kMax = 16;
   int count;
-  const void *address[kMost];
-  bool isDouble[kMost];
+  const void *address[kMax];
+  bool isDouble[kMax];
 };
 cudaError_t all_finite(const FiniteScalars &scalars, bool *ok, cudaStream_t stream);
 
@@ -160,7 +160,7 @@ template <std::size_t N, class... Arguments> cudaStream_t streamOf(const Argumen
 /// all_finite(ok, value..., stream): each value a scalar, const float * or const double *.
 template <class... Rest> cudaError_t all_finite(bool *ok, Rest... rest) {
   constexpr std::size_t n = sizeof...(Rest) - 1;
-  static_assert(n <= device::FiniteScalars::kMost, "more scalars than a kernel takes");
+  static_assert(n <= device::FiniteScalars::kMax, "more scalars than a kernel takes");
   device::FiniteScalars scalars = {};
   const auto add = [&](auto value) {
     constexpr bool isDouble = std::is_convertible_v<decltype(value), const double *>;
@@ -251,9 +251,9 @@ cudaError_t unpack_pieces(ShardLayout tile, std::size_t ranks, std::size_t eleme
 
 /// Where each rank's operand stands, in rank order.
 struct RankSources {
-  static constexpr int kMost = 64;
+  static constexpr int kMax = 64;
   int count;
-  const void *address[kMost];
+  const void *address[kMax];
 };
 /// target[i] = ((source 0 [i] + source 1 [i]) + ...), or the largest, which is NaN if one is; bf16
 /// sums are rounded once. `target` may be one of the sources.

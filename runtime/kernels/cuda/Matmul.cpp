@@ -187,7 +187,7 @@ cublasStatus_t prepare(cublasLtHandle_t handle, cudaDataType_t in, cudaDataType_
     return cublasLtMatmulPreferenceSetAttribute(preference.handle, attribute, &value,
                                                 sizeof(value));
   };
-  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(Blas::kMostWorkspace)));
+  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(Blas::kMaxWorkspace)));
   // Parts of a sum are kept in f32: the other schemes round them to the type of c.
   FSDP_TRY(set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));

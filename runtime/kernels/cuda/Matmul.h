@@ -20,7 +20,7 @@ namespace fsdp::rt {
 class Blas {
 public:
   /// No algorithm may ask for more workspace than this, in bytes.
-  static constexpr std::size_t kMostWorkspace = std::size_t(32) << 20;
+  static constexpr std::size_t kMaxWorkspace = std::size_t(32) << 20;
 
   Blas();
   ~Blas();

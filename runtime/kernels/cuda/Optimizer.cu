@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    sumStretches(std::size_t count, const double *sums, double *out) {
+    reducePartials(std::size_t count, const double *sums, double *out) {
   __shared__ double scratch[kMaxWarps];
   double sum = 0;
   for (std::size_t i = threadIdx.x; i < count; i += kThreads)
@@ -68,7 +68,7 @@ cudaError_t square_sum(std::size_t count, const float *values, double *out, Work
   if (cudaError_t status = launchKernel(squareStretches, dim3(stretches), kThreads, 0, stream,
                                         count, vectors, values, sums))
     return status;
-  return launchKernel(sumStretches, dim3(1), kThreads, 0, stream, stretches, sums, out);
+  return launchKernel(reducePartials, dim3(1), kThreads, 0, stream, stretches, sums, out);
 }
 
 } // namespace fsdp::rt

@@ -68,7 +68,7 @@ cudaError_t launch(const RankSources &sources, void *target, std::size_t count, 
 
 cudaError_t reduce_in_rank_order(const RankSources &sources, void *target, std::size_t count,
                                  DType type, ReduceOp op, cudaStream_t stream) {
-  if (sources.count < 1 || sources.count > RankSources::kMost)
+  if (sources.count < 1 || sources.count > RankSources::kMax)
     return cudaErrorInvalidValue;
   switch (type) {
   case DType::F32:

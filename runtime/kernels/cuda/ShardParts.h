@@ -15,12 +15,12 @@ namespace fsdp::rt::device {
 /// Consecutive members of a storage and where each ends in this rank's shard, small enough to be an
 /// argument of a kernel.
 struct ShardParts {
-  static constexpr int kMost = 32;
+  static constexpr int kMax = 32;
 
-  int firstParameter;      ///< index of the first of these members among all parameters
-  int count;               ///< of members
-  std::uint32_t decay;     ///< bit m: weight decay applies to member m
-  std::size_t ends[kMost]; ///< in elements of the shard; the last is the end of what fill covers
+  int firstParameter;     ///< index of the first of these members among all parameters
+  int count;              ///< of members
+  std::uint32_t decay;    ///< bit m: weight decay applies to member m
+  std::size_t ends[kMax]; ///< in elements of the shard; the last is the end of what fill covers
 
   /// Takes the members from element `begin` of the shard on; returns the element up to which they
   /// reach, which is past `begin`. What follows the last member is padding, and counted as its.
@@ -34,7 +34,7 @@ struct ShardParts {
     }
     // Coordinate r holds elements [r size, (r + 1) size) of the members one after another.
     const std::size_t offset = static_cast<std::size_t>(shard.coordinate) * size;
-    for (std::size_t m = 0; m < storage.members.size() && count < kMost; ++m) {
+    for (std::size_t m = 0; m < storage.members.size() && count < kMax; ++m) {
       const bool last = m + 1 == storage.members.size();
       const std::size_t end = last ? offset + size : storage.members[m + 1].offset;
       if (end <= offset + begin)

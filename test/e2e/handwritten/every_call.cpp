@@ -40,7 +40,7 @@ void step(Context &c) {
   broadcast(c, 0, "broadcast", 0, p, 0);
   broadcast(c, 0, "broadcast into", 0, p, g, 1);
   all_to_all(c, 0, "all_to_all", 0, p, g, AllToAllLayout{1, 1, 1, 1, 2, 2, 4, true});
-  all_to_all(c, 0, "recut", 0, p, lr, RecutLayout{1, 4, 1, 1});
+  all_to_all(c, 0, "repartition", 0, p, lr, RecutLayout{1, 4, 1, 1});
   collective_permute(c, 0, "collective_permute", 0, p, g, SourceRanks<1, -1>());
   send(c, 0, "send", 0, p, /*offset=*/1);
   receive(c, 0, "receive", 0, g, /*offset=*/-1);
@@ -102,7 +102,7 @@ void step(Context &c) {
 
 constexpr Segment segments[] = {{"step", step}};
 constexpr SegmentRuns runs[] = {{0, 1}};
-constexpr Walk train{"step", runs, outputs}, evaluate;
+constexpr ExecutionPlan train{"step", runs, outputs}, evaluate;
 constexpr Program program = {"every_call",  axes,     {}, 1024,     streams, 1,
                              communicators, storages, {}, segments, train,   evaluate,
                              state,         0,        1,  "{}"};

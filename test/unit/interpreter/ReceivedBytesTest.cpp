@@ -189,7 +189,7 @@ TEST_F(ReceivedBytesTest, PartsOfAnotherSize) {
             say(n, from,
                 "%y = fsdp.all_to_all %x split 1 concat 1 over [\"fsdp\"] : " + from + " -> " + to),
             count(n, [&](auto &comm, float *source,
-                         float *target) { comm.recut(source, target, layout); }))
+                         float *target) { comm.repartition(source, target, layout); }))
             << from << " -> " << to << " of " << n;
       }
 }

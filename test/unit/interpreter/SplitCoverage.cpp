@@ -263,7 +263,7 @@ void SplitCoverage::print(llvm::raw_ostream &os) const {
 }
 
 std::vector<std::string> SplitCoverage::findGaps() const {
-  constexpr int64_t kRareRow = 20, kMostRareGaps = 40;
+  constexpr int64_t kRareRow = 20, kMaxRareGaps = 40;
   const std::set<size_t> rareWays{twoAxes, microbatches, partial, other};
   std::vector<std::string> gaps, rareGaps;
   for (const auto &[row, ways] : counts)
@@ -282,10 +282,10 @@ std::vector<std::string> SplitCoverage::findGaps() const {
                      wayNames[way] +
                      "'; teach the generator, or say in SplitCoverage.cpp why that cannot be");
     }
-  if (rareGaps.size() > kMostRareGaps) {
+  if (rareGaps.size() > kMaxRareGaps) {
     gaps.push_back(std::to_string(rareGaps.size()) +
                    " cells of rare rows and ways are empty, expected at most " +
-                   std::to_string(kMostRareGaps));
+                   std::to_string(kMaxRareGaps));
     llvm::append_range(gaps, rareGaps);
   }
   return gaps;

@@ -43,7 +43,7 @@ private:
   void drawGraph() {
     int size = 1 + draw(4), walked = 1 + draw(size);
     graph.resize(size);
-    Walk walk{"walk", {}, {}};
+    ExecutionPlan walk{"walk", {}, {}};
     auto connect = [&](int from, int to) {
       if (!std::count(graph[from].next.begin(), graph[from].next.end(), to))
         graph[from].next.push_back(to);
@@ -73,7 +73,7 @@ private:
 
   /// Each role issues the same some segments after the one before: fill, steady, drain.
   void drawPipeline(int numRoles) {
-    Walk walk{"walk", {}, {}};
+    ExecutionPlan walk{"walk", {}, {}};
     int steady = numRoles - 1, last = 2 * steady;
     Requests unit = drawRequests(5);
     for (int s = 0; s <= last; ++s) {
@@ -177,7 +177,7 @@ private:
     for (size_t b = 0; b < size; ++b)
       start[b] = role.buffers[b].isPersistent() && role.buffers[b].filled;
     std::vector<std::vector<bool>> entry(role.segments.size(), all);
-    for (const Walk &walk : role.walks)
+    for (const ExecutionPlan &walk : role.walks)
       entry[walk.segments[0]] = start;
     auto run = [&](Segment &segment, std::vector<bool> written, bool drop) {
       for (Launch &launch : segment.launches) {
@@ -213,7 +213,7 @@ private:
 
   /// The last segment of a walk may update and advance.
   void addUpdates(Role &role) {
-    for (const Walk &walk : role.walks) {
+    for (const ExecutionPlan &walk : role.walks) {
       if (draw(2))
         continue;
       std::vector<Launch> &launches = role.segments[walk.segments.back()].launches;
@@ -284,7 +284,7 @@ private:
   std::mt19937 &random;
   Problem problem;
   std::vector<Segment> graph;
-  std::vector<Walk> walks;
+  std::vector<ExecutionPlan> walks;
   std::vector<std::vector<Requests>> collectives; ///< by role and segment
 };
 

@@ -327,7 +327,7 @@ TEST(Reshard, PartsThatDoNotDivideMoveWhatLiesElsewhere) {
   EXPECT_EQ(
       stepsOf(
           {{{2}, {2}}, {10}, 4, {{{part(0, 1, 2)}}, {}}, {{{part(0, 1, 2), part(1, 1, 2)}}, {}}}),
-      (Texts{"recut dimension 0 over axis 0:(1)2: 5 -> 6, 4 bytes",
+      (Texts{"repartition dimension 0 over axis 0:(1)2: 5 -> 6, 4 bytes",
              "all-slice dimension 0 over axis 1:(1)2: 6 -> 3, 0 bytes"}));
 }
 

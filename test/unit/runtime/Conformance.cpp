@@ -64,8 +64,8 @@ public:
     inPlaceParts();
     for (const AllToAllLayout &layout : exchanges())
       exchange(layout);
-    for (const RecutLayout &layout : recuts())
-      recut(layout);
+    for (const RecutLayout &layout : repartitions())
+      repartition(layout);
     refuseTransfers();
     for (std::size_t count : {0, 1, 333, 5000}) {
       ring(count);
@@ -92,7 +92,7 @@ public:
     broadcast(local, comm_.size() - 1);
     exchange({2, 1, 3, local / 6 / n, local / 6 / n * n - 1, 2, 2 * n - 1, true});
     exchange({1, 1, 1, local / 2, local / 2 * n, 2, 2 * n, false});
-    recut({1, local, 1, local - 1000});
+    repartition({1, local, 1, local - 1000});
     for (const std::vector<int> &sources : permutations())
       permute(sources, local);
     ring(local);
@@ -139,7 +139,7 @@ private:
     return layouts;
   }
   // Parts that grow, shrink (what lies behind is dropped), stay, begin or end empty.
-  std::vector<RecutLayout> recuts() const {
+  std::vector<RecutLayout> repartitions() const {
     std::vector<RecutLayout> layouts;
     for (std::size_t given : {0, 1, 5, 6, 64})
       for (std::size_t received : {0, 1, 5, 6, 64})
@@ -320,7 +320,7 @@ private:
   }
 
   // Every index of the cut dimension that a rank holds is global.
-  void recut(const RecutLayout &l) {
+  void repartition(const RecutLayout &l) {
     T *source = buffer(0, l.outer * l.given * l.inner),
       *target = buffer(1, l.outer * l.received * l.inner);
     const std::size_t me = comm_.rank(), total = l.given * comm_.size();
@@ -331,14 +331,14 @@ private:
       for (std::size_t i = 0; i < l.given; ++i)
         for (std::size_t k = 0; k < l.inner; ++k)
           source[(o * l.given + i) * l.inner + k] = value(o, me * l.given + i, k);
-    comm_.recut(source, target, l);
+    comm_.repartition(source, target, l);
     for (std::size_t o = 0; o < l.outer; ++o)
       for (std::size_t i = 0; i < l.received; ++i)
         for (std::size_t k = 0; k < l.inner; ++k) {
           const std::size_t in = (o * l.received + i) * l.inner + k, index = me * l.received + i;
-          check("recut", in, target[in], index < total ? value(o, index, k) : T(0));
+          check("repartition", in, target[in], index < total ? value(o, index, k) : T(0));
         }
-    checkGuards("recut");
+    checkGuards("repartition");
   }
 
   void permute(const std::vector<int> &sources, std::size_t count) {

@@ -98,7 +98,7 @@ public:
 protected:
   void doMove(const void *source, void *target, const Request &request,
               const int *sources) override {
-    const Moves moves(request, size(), sources);
+    const TransferRuns moves(request, size(), sources);
     const std::size_t element = sizeInBytes(request.type);
     Placed at = bring(source, moves.sourceCount() * element, target, moves.targetCount() * element);
     const DType type = request.type;
@@ -116,8 +116,8 @@ protected:
       CHECK(c_, "all_to_all",
             all_to_all(exchangeOf(request), at.source, at.target, type, comm(), stream()));
       break;
-    case Kind::Recut:
-      CHECK(c_, "recut",
+    case Kind::Repartition:
+      CHECK(c_, "repartition",
             all_to_all(RecutLayout{request.outer, request.local, request.inner, request.total},
                        at.source, at.target, type, comm(), stream()));
       break;
@@ -353,7 +353,7 @@ int stage(Context &c, const Program &program, const std::string &mode) {
     char next = 0;
     void load(int, void *target, std::size_t bytes) override { std::memset(target, ++next, bytes); }
   } numbers;
-  const Walk &walk = program.train;
+  const ExecutionPlan &walk = program.train;
   if (mode == "pin") {
     c.begin(walk, &numbers);
     c.staged(1);

@@ -81,7 +81,7 @@ TEST(RunIdentity, IsBounded) {
   RunIdentity identity;
   for (int i = 0; i < 1000; ++i)
     identity.add(std::string(500, 'n') + std::to_string(i), std::string(5000, 'v'));
-  EXPECT_LE(identity.text().size(), RunIdentity::kMostBytes);
+  EXPECT_LE(identity.text().size(), RunIdentity::kMaxBytes);
   RunIdentity one, other;
   one.add("long", std::string(5000, 'v') + "1");
   other.add("long", std::string(5000, 'v') + "2");

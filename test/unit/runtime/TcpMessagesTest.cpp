@@ -222,7 +222,7 @@ void readAsAll(const std::string &text) {
     ASSERT_GE(request->rank, 0);
     for (const RunIdentity::Field &field : request->identity.fields())
       expectPrintable(field.name + field.value.value_or(""));
-    ASSERT_LE(request->identity.text().size(), RunIdentity::kMostBytes);
+    ASSERT_LE(request->identity.text().size(), RunIdentity::kMaxBytes);
   }
   if (const auto answer = JoinAnswer::decode(bytes, 3)) {
     expectPrintable(answer->reason);

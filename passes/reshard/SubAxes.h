@@ -1,7 +1,7 @@
-//===- Atoms.h - the finest parts of axes in two shardings ------*- C++ -*-===//
+//===- SubAxes.h - the finest parts of axes in two shardings ------*- C++ -*-===//
 
-#ifndef PASSES_RESHARD_ATOMS_H
-#define PASSES_RESHARD_ATOMS_H
+#ifndef PASSES_RESHARD_SUBAXES_H
+#define PASSES_RESHARD_SUBAXES_H
 
 #include "passes/reshard/Reshard.h"
 
@@ -23,14 +23,14 @@ struct AtomSharding {
   std::vector<int> partial;
 };
 
-struct Atoms {
-  explicit Atoms(const Problem &problem);
+struct SubAxes {
+  explicit SubAxes(const Problem &problem);
 
   std::vector<Atom> atoms;
   AtomSharding from, to;
 
   /// Maximum number of atoms of a problem.
-  static constexpr int kMost = 6;
+  static constexpr int kMax = 6;
   /// Maximum number of atoms for the exhaustive search. With more, slices, scattered sums and
   /// permutes only build a prefix of the target sharding; a full gather with a slice remains
   /// possible.
@@ -48,4 +48,4 @@ std::vector<std::vector<AxisPart>> findParts(const Problem &problem);
 
 } // namespace mlir::fsdp::reshard
 
-#endif // PASSES_RESHARD_ATOMS_H
+#endif // PASSES_RESHARD_SUBAXES_H

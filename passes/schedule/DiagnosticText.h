@@ -1,7 +1,7 @@
-//===- Wording.h - text of findings -----------------------------*- C++ -*-===//
+//===- DiagnosticText.h - text of findings -----------------------------*- C++ -*-===//
 
-#ifndef PASSES_SCHEDULE_WORDING_H
-#define PASSES_SCHEDULE_WORDING_H
+#ifndef PASSES_SCHEDULE_DIAGNOSTICTEXT_H
+#define PASSES_SCHEDULE_DIAGNOSTICTEXT_H
 
 #include "passes/schedule/Problem.h"
 
@@ -29,4 +29,4 @@ std::string describeCircle(const std::vector<std::string> &names);
 
 } // namespace mlir::fsdp::schedule
 
-#endif // PASSES_SCHEDULE_WORDING_H
+#endif // PASSES_SCHEDULE_DIAGNOSTICTEXT_H

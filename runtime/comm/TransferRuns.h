@@ -1,24 +1,24 @@
-//===- Moves.h - which elements a collective moves between which ranks -------===//
+//===- TransferRuns.h - which elements a collective moves between which ranks -------===//
 //
 // The one table of collectives that only move data. Transports read it: they know how bytes go from
 // a rank to another one, and of no collective by name. A new one of these is a kind of request and
 // a case here.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_COMM_MOVES_H
-#define FSDP_RUNTIME_COMM_MOVES_H
+#ifndef FSDP_RUNTIME_COMM_TRANSFERRUNS_H
+#define FSDP_RUNTIME_COMM_TRANSFERRUNS_H
 
 #include "runtime/comm/ShardRuns.h"
 
 namespace fsdp::rt {
 
-class Moves {
+class TransferRuns {
 public:
   using Kind = CollectiveKind;
 
   /// `sources`: of a permutation, the rank that each rank receives from, or -1; null for other
   /// kinds. Whoever asks keeps it.
-  Moves(const CollectiveRequest &request, int ranks, const int *sources = nullptr)
+  TransferRuns(const CollectiveRequest &request, int ranks, const int *sources = nullptr)
       : request_(request), ranks_(static_cast<std::size_t>(ranks)), sources_(sources) {}
 
   const CollectiveRequest &request() const { return request_; }
@@ -30,7 +30,7 @@ public:
       return layoutOf(request_).pieceCount();
     case Kind::AllToAll:
       return exchangeOf(request_).sourceCount();
-    case Kind::Recut:
+    case Kind::Repartition:
       return request_.outer * request_.local * request_.inner;
     default:
       return request_.total;
@@ -42,7 +42,7 @@ public:
       return layoutOf(request_).wholeCount();
     case Kind::AllToAll:
       return exchangeOf(request_).targetCount();
-    case Kind::Recut:
+    case Kind::Repartition:
       return request_.outer * request_.total * request_.inner;
     default:
       return request_.total;
@@ -63,7 +63,7 @@ public:
       const AllToAllLayout layout = exchangeOf(request_);
       return layout.split().held(static_cast<std::size_t>(rank)) < layout.splitLocal;
     }
-    case Kind::Recut:
+    case Kind::Repartition:
       return (static_cast<std::size_t>(rank) + 1) * request_.total > ranks_ * request_.local;
     case Kind::Permute:
       return sources_[rank] < 0;
@@ -90,7 +90,7 @@ public:
       return;
     case Kind::AllToAll:
       return forEachOfAllToAll(s, r, run);
-    case Kind::Recut: {
+    case Kind::Repartition: {
       const std::size_t low = std::max(s * request_.local, r * request_.total),
                         high = std::min((s + 1) * request_.local, (r + 1) * request_.total);
       if (low >= high || !request_.inner)
@@ -140,4 +140,4 @@ private:
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_COMM_MOVES_H
+#endif // FSDP_RUNTIME_COMM_TRANSFERRUNS_H

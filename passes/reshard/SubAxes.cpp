@@ -1,6 +1,6 @@
-//===- Atoms.cpp ----------------------------------------------------------===//
+//===- SubAxes.cpp ----------------------------------------------------------===//
 
-#include "passes/reshard/Atoms.h"
+#include "passes/reshard/SubAxes.h"
 
 #include <algorithm>
 #include <set>
@@ -115,10 +115,10 @@ std::string mlir::fsdp::reshard::validate(const Problem &problem) {
   if (findParts(problem).size() < problem.mesh.size())
     return "the shardings split an axis at positions that do not nest; use sizes that divide one "
            "another";
-  Atoms atoms(problem);
-  if (atoms.atoms.size() > static_cast<size_t>(Atoms::kMost))
+  SubAxes atoms(problem);
+  if (atoms.atoms.size() > static_cast<size_t>(SubAxes::kMax))
     return "the shardings name " + std::to_string(atoms.atoms.size()) +
-           " independent parts of axes, expected " + std::to_string(Atoms::kMost) + " at most";
+           " independent parts of axes, expected " + std::to_string(SubAxes::kMax) + " at most";
   for (int atom : atoms.to.partial)
     if (std::find(atoms.from.partial.begin(), atoms.from.partial.end(), atom) ==
         atoms.from.partial.end())
@@ -127,7 +127,7 @@ std::string mlir::fsdp::reshard::validate(const Problem &problem) {
   return "";
 }
 
-Atoms::Atoms(const Problem &problem) {
+SubAxes::SubAxes(const Problem &problem) {
   std::vector<std::vector<AxisPart>> parts = findParts(problem);
   std::map<std::pair<int, int64_t>, int> numbers; // by axis and pre
   for (const std::vector<AxisPart> &ofAxis : parts)
