@@ -24,7 +24,7 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
                     "int64_t", "getGroupSize", (ins), "",
                     [{ return ::mlir::fsdp::detail::getGroupSize($_op); }]>,
     InterfaceMethod<"False for a collective that moves nothing between ranks.",
-                    "bool", "meets", (ins), "", [{ return true; }]>,
+                    "bool", "involvesPeers", (ins), "", [{ return true; }]>,
     InterfaceMethod<"Of a transfer: the index of the peer in the group minus that of this rank. "
                     "Such a rank need not exist. 0 for all other collectives.",
                     "int64_t", "getPeerOffset", (ins), "", [{ return 0; }]>,
@@ -151,7 +151,7 @@ def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [Pure, SameOperandsAndRes
   let assemblyFormat = "`` $kind $input `over` $over attr-dict `:` type($result)";
 }
 
-def FSDP_AllSliceOp : FSDP_CollectiveOp<"all_slice", [Pure], ["meets"]> {
+def FSDP_AllSliceOp : FSDP_CollectiveOp<"all_slice", [Pure], ["involvesPeers"]> {
   let summary = "Keep this rank's part of a value that every rank has";
   let description = [{
     Rank i of n keeps elements [i*c, (i+1)*c) of dimension `dim`, c = ceil(size/n); elements past the operand's size are
