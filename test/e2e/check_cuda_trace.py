@@ -91,7 +91,7 @@ def check(path, cpu_actions, expected_steps):
 def check_variants(path):
     """The names of launches say which of a kernel's variants ran: with this model's widths, vectors."""
     events = [event for events in read(path)[1].values() for event in events]
-    for kind in ("layer_norm", "layer_norm_grad", "embedding", "adamw"):
+    for kind in ("layer_norm", "layer_norm_grad", "embedding", "optimizer_step"):
         found = {event["name"].rpartition(" (")[2] for event in events if event["cat"] == kind}
         if found != {"vectors)"}:
             raise SystemExit(f"{path}: launches of '{kind}' are named (..., got {sorted(found)}, expected (vectors)")

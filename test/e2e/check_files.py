@@ -202,7 +202,7 @@ def one_file_is_not_two(runs):
                   ("--trace", runs.at("soft-folder/data")), ("--trace", new, "--export", new),
                   ("--trace", new, "--export", runs.at("soft-folder/new")),
                   ("--log", runs.at("dangling"), "--export", new), ("--val-data", init, "--export", init)):
-        runs.run(*words, data=data, init=init, status=2, says=["got one file for", "expected a file of its own"])
+        runs.run(*words, data=data, init=init, status=2, says=["got one file for", "expected a separate file"])
     runs.run("--export", runs.at("folder/model.safetensors"), data=data, init=runs.at("folder"), status=2,
              says="got one file for")
     expect(before == (data.read_bytes(), init.read_bytes()), "an input changed")
@@ -230,7 +230,7 @@ def a_flight_record_is_no_other_file(runs):
                   ("--save", runs.at("root"))):
         if "--init" in words:
             shutil.copy(GOLDEN / "init.safetensors", new)
-        runs.run(*words, data=data, init=None, status=2, says=["got one file for", "--flight-record '", "expected a file of its own"])
+        runs.run(*words, data=data, init=None, status=2, says=["got one file for", "--flight-record '", "expected a separate file"])
         new.unlink(missing_ok=True)
     for words in (("--save", runs.at("saved")), ("--resume", runs.at("saved"))):
         for name in ("record", "step-00000003/manifest.json"):

@@ -25,6 +25,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef FSDP_EMULATOR_SYMBOLIZER // the build names the one that it found
+#define FSDP_EMULATOR_SYMBOLIZER "llvm-symbolizer"
+#endif
+
 namespace emulator {
 
 namespace {

@@ -91,7 +91,9 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
   content["CMakeLists.txt"] =
       ir::projectFile(program, name, targetOf(options), options.getCudaArchitectures());
   content["version.txt"] = readFile(findRuntimeSources() + "/version.txt");
-  addFolder(content, "base", [](const files::path &) { return true; });
+  // runtime/CMakeLists.txt compiles base/; that of base/ itself is the compiler's.
+  addFolder(content, "base",
+            [](const files::path &inside) { return inside.filename() != "CMakeLists.txt"; });
   addFolder(content, "runtime", [&](const files::path &inside) {
     return options.target == "cuda" || !isOfCuda(inside);
   });
