@@ -98,7 +98,7 @@ TEST(Index, EveryElementIsOfTheMemberThatHoldsIt) {
       ShardParts parts;
       const std::size_t end = parts.fill({&storage, coordinate}, covered);
       ASSERT_GT(end, covered);
-      ASSERT_LE(parts.count, ShardParts::kMost);
+      ASSERT_LE(parts.count, ShardParts::kMax);
       int part = 0;
       for (std::size_t i = covered; i < end; ++i) {
         part = parts.partOf(i, part);

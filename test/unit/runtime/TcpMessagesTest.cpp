@@ -136,7 +136,7 @@ TEST(TcpMessages, ProveTheToken) {
 // A status of 0 would make a failed job one that is done; one beyond 255 wraps.
 TEST(TcpMessages, ClampTheStatusOfAPeer) {
   for (auto [sent, expected] : {std::pair{0, 1}, {-5, 1}, {3, 3}, {255, 255}, {256, 255}}) {
-    char bytes[ControlMessage::kMost];
+    char bytes[ControlMessage::kMax];
     const Error error = Error("boom\x1b[1m", sent).at(1, "action");
     const std::size_t size = ControlMessage::encode(ControlMessage::Failed, &error, bytes);
     ControlMessage message;
@@ -152,7 +152,7 @@ TEST(TcpMessages, ClampTheStatusOfAPeer) {
 // What the ranks elsewhere have to know of an error, beside its text.
 TEST(TcpMessages, KeepTheKindOfAnError) {
   for (int kind = 0; kind < 4; ++kind) {
-    char bytes[ControlMessage::kMost];
+    char bytes[ControlMessage::kMax];
     Error error("boom");
     if (kind & 1)
       error = error.byAll();
@@ -248,7 +248,7 @@ void readAsAll(const std::string &text) {
 
 TEST(TcpMessages, SurviveWhatIsNone) {
   std::mt19937 random(20260101);
-  char control[ControlMessage::kMost];
+  char control[ControlMessage::kMax];
   const Error error = Error(std::string(4000, 'x'), 1).at(1, std::string(400, 'y'));
   const std::size_t size = ControlMessage::encode(ControlMessage::Failed, &error, control);
   const std::vector<std::string> seeds = {
@@ -300,8 +300,8 @@ TEST(TcpMessages, RankZeroProvesNothingToStrangers) {
       joins("", self.encode()),
       joins("a guess of the token", self.encode()),
       joins("", ""),
-      joins("", std::string(JoinRequest::kMost, 'x')),
-      joins("", std::string(JoinRequest::kMost + 1, 'x')),
+      joins("", std::string(JoinRequest::kMax, 'x')),
+      joins("", std::string(JoinRequest::kMax + 1, 'x')),
       [](const std::string &challenge) {
         return sealFrame(FrameKind::Answer, someAnswer(2).encode(), "", challenge);
       },
