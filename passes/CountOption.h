@@ -16,6 +16,7 @@ namespace mlir::fsdp {
 
 /// An integer from `least` to `most` that a pass option holds.
 template <int64_t least, int64_t most> struct BoundedCount {
+  static constexpr base::IntegerRange<int64_t> range = {least, most};
   int64_t value = least;
 };
 
@@ -42,8 +43,7 @@ public:
 
   /// Returns true after an error, as LLVM's parsers do.
   bool parse(Option &option, StringRef, StringRef text, Value &count) {
-    const base::IntegerRange<int64_t> range = {least, most};
-    std::string wrong = base::parseInteger(std::string_view(text), range, count.value);
+    std::string wrong = base::parseInteger(std::string_view(text), Value::range, count.value);
     return !wrong.empty() && option.error(wrong);
   }
 

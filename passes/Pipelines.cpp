@@ -85,7 +85,7 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   }
   // Once gathers stand in their places, and before kernels are formed: what is carried is computed
   // in place.
-  if (options.deferUpdates == DeferUpdates::on)
+  if (options.deferUpdates == "on")
     manager.addPass(createDeferUpdatesPass());
   // After partitioning, so that masks and broadcasts of local shape join kernels.
   manager.addPass(createFusePass());
@@ -108,76 +108,29 @@ void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOp
 namespace {
 /// The textual form of PipelineOptions.
 struct TextOptions : PassPipelineOptions<TextOptions> {
-  Option<std::string> strategy{*this, "strategy", llvm::cl::desc("ddp, zero1, zero2, fsdp or hsdp"),
-                               llvm::cl::init("fsdp")};
-  Option<std::string> reshard{
-      *this, "reshard-after-forward",
-      llvm::cl::desc("when gathered parameters are released: always, never or axes:A+B"),
-      llvm::cl::init("always")};
+#define FSDP_WORD(field, flag, initial, words, description)                                        \
+  Option<std::string> field{*this, flag, llvm::cl::desc(words ": " description),                   \
+                            llvm::cl::init(initial)};
+#define FSDP_TEXT(field, flag, initial, form, check, description)                                  \
+  FSDP_WORD(field, flag, initial, form, description)
+#define FSDP_COUNT(type, field, flag, initial, letter, description)                                \
+  Option<type> field{*this, flag, llvm::cl::desc(description), llvm::cl::init(type{initial})};
+#include "passes/PipelineOptions.def"
   ListOption<std::string> batchAxes{
       *this, "batch-axes", llvm::cl::desc("axes that split the batch besides data and fsdp")};
-  Option<Count> minShardSize{*this, "min-shard-size",
-                             llvm::cl::desc("elements below which a parameter is replicated"),
-                             llvm::cl::init(Count{0})};
   Option<std::string> shard{*this, "shard", llvm::cl::desc("PATTERN:SPEC, separated by ';'")};
-  Option<Count> prefetch{*this, "prefetch", llvm::cl::desc("gathers that may run ahead"),
-                         llvm::cl::init(Count{1})};
-
-  Option<Microbatches> accumulate{*this, "accumulate", llvm::cl::desc("microbatches of a step"),
-                                  llvm::cl::init(Microbatches{1})};
-  Option<std::string> accumulateReduce{
-      *this, "accumulate-reduce",
-      llvm::cl::desc("microbatches that reduce gradients: each, last or auto"),
-      llvm::cl::init("auto")};
-  Option<std::string> tiedGradients{
-      *this, "tied-gradients",
-      llvm::cl::desc("reductions of gradients of parameters with several uses: each or once"),
-      llvm::cl::init("each")};
-  Option<DeferUpdates> deferUpdates{
-      *this, "defer-updates", llvm::cl::desc("where updates run"),
-      llvm::cl::init(DeferUpdates::off),
-      llvm::cl::values(clEnumValN(DeferUpdates::off, "off", "at the end of their step"),
-                       clEnumValN(DeferUpdates::on, "on", "before the gathers of the next step"))};
-  Option<std::string> buckets{*this, "buckets", llvm::cl::desc("unit or parameter"),
-                              llvm::cl::init("unit")};
-  Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
-                                llvm::cl::init("f32")};
-  Option<std::string> remat{*this, "remat", llvm::cl::desc("none, full, selective or every:K"),
-                            llvm::cl::init("none")};
-  Option<PositiveCount> lossChunks{*this, "loss-chunks", llvm::cl::desc("chunks of logits"),
-                                   llvm::cl::init(PositiveCount{1})};
-  Option<PositiveCount> vocabularyMultiple{
-      *this, "vocabulary-multiple",
-      llvm::cl::desc("preferred divisor of a rank's part of a vocabulary"),
-      llvm::cl::init(PositiveCount{64})};
-  Option<Count> mostVocabularyPadding{*this, "most-vocabulary-padding",
-                                      llvm::cl::desc("maximum padding of a vocabulary, in percent"),
-                                      llvm::cl::init(Count{5})};
-  Option<std::string> reducePrecision{*this, "reduce-precision", llvm::cl::desc("f32 or bf16"),
-                                      llvm::cl::init("f32")};
 
   PipelineOptions get() const {
     PipelineOptions options;
-    options.precision = precision;
-    options.reducePrecision = reducePrecision;
-    options.remat = remat;
-    options.lossChunks = lossChunks.value;
-    options.vocabularyMultiple = vocabularyMultiple.value;
-    options.mostVocabularyPadding = mostVocabularyPadding.value;
-    options.buckets = buckets;
-    options.strategy = strategy;
-    options.reshard = reshard;
+#define FSDP_WORD(field, flag, initial, words, description) options.field = field;
+#define FSDP_TEXT(field, flag, initial, form, check, description) options.field = field;
+#define FSDP_COUNT(type, field, flag, initial, letter, description) options.field = field.value;
+#include "passes/PipelineOptions.def"
     options.batchAxes.assign(batchAxes.begin(), batchAxes.end());
-    options.minShardSize = minShardSize.value;
     SmallVector<StringRef> patterns;
     StringRef(shard).split(patterns, ';', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
     for (StringRef pattern : patterns)
       options.shardPatterns.push_back(pattern.str());
-    options.prefetch = prefetch.value;
-    options.accumulate = accumulate.value;
-    options.accumulateReduce = accumulateReduce;
-    options.tiedGradients = tiedGradients;
-    options.deferUpdates = deferUpdates;
     return options;
   }
 };

@@ -87,7 +87,7 @@ std::vector<std::string> collectSeeds() {
       if (module->getOps<StepOp>().empty() || getPhase(*module) != Phase::global)
         continue;
       PipelineOptions plain, deferred, chunked;
-      deferred.deferUpdates = DeferUpdates::on;
+      deferred.deferUpdates = "on";
       chunked.lossChunks = chunked.accumulate = 2;
       for (const PipelineOptions &options : {plain, deferred, chunked}) {
         OwningOpRef<ModuleOp> lowered = module->clone();
@@ -163,7 +163,7 @@ private:
     options.reshard = draw(4) ? "always" : "never";
     options.prefetch = draw(3);
     options.precision = draw(4) ? "f32" : "bf16";
-    options.deferUpdates = draw(3) ? DeferUpdates::off : DeferUpdates::on;
+    options.deferUpdates = draw(3) ? "off" : "on";
     options.lossChunks = draw(4) ? 1 : 2;
     options.accumulate = draw(4) ? 1 : 1 + draw(3);
     return options;

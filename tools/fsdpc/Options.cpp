@@ -6,6 +6,7 @@
 #include "base/ShellWords.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/UpdateRule.h"
+#include "passes/CountOption.h"
 #include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
 #include "llvm/ADT/StringExtras.h"
@@ -26,24 +27,19 @@ static constexpr base::NumberRange anyAmount = {}, share = {0, false, 1};
 // What cannot be used yet is read, so that the message can say so, and is not in the help.
 static constexpr const char *automaticWord = "auto", *hidden = "";
 
-/// One of `words`, or an integer of `range` after `prefix`, shown as `shown`: `K|auto`,
-/// `none|full|every:K`.
-static base::Take choiceOrInteger(std::string &value, std::vector<std::string> words,
-                                  std::string prefix, base::IntegerRange<int64_t> range) {
-  return [&value, words = std::move(words), prefix = std::move(prefix),
-          range](const std::string &text) -> std::string {
-    int64_t number = 0;
-    bool named = std::find(words.begin(), words.end(), text) != words.end();
-    bool counted = text.rfind(prefix, 0) == 0 &&
-                   base::parseInteger(text.substr(prefix.size()), range, number).empty();
-    if (!named && !counted) {
-      std::vector<std::string> expected = words;
-      expected.push_back((prefix.empty() ? "" : prefix + "K with K ") + range.describe());
-      return base::mismatch(text, base::listed(expected));
-    }
-    value = text;
+static std::string checkReshard(const std::string &text) {
+  return ir::parseReshard(text) ? "" : base::mismatch(text, ir::reshardForm.str());
+}
+
+static std::string checkRematPolicy(const std::string &text) {
+  static const std::string every = "every:";
+  static const std::vector<std::string> words = {"none", "full", "selective", automaticWord};
+  int64_t blocks = 0;
+  if (llvm::is_contained(words, text) ||
+      (text.rfind(every, 0) == 0 &&
+       base::parseInteger(text.substr(every.size()), fromOne, blocks).empty()))
     return "";
-  };
+  return base::mismatch(text, "none, full, selective or every:K with K " + fromOne.describe());
 }
 
 /// "20GiB"
@@ -187,10 +183,6 @@ static void declareOptimizer(CLI::App &app, OptimizerOptions &o) {
 
 static void declareDistribution(CLI::App &app, Options &o) {
   CLI::App &group = *app.add_option_group("Distribution");
-  auto choice = [&](const char *name, std::string &value, const char *description,
-                    const std::vector<std::string> &words) {
-    return base::addChoice(group, name, value, description, words)->default_str(value);
-  };
   base::addOption(
       group, "--mesh", "AXIS=SIZE,...",
       "mesh axes and their sizes (fsdp=1); several meshes, separated by '|', are plans of one "
@@ -207,11 +199,6 @@ static void declareDistribution(CLI::App &app, Options &o) {
                     o.pipeline.batchAxes = parseAxes(text, message);
                     return message;
                   });
-  choice("--strategy", o.pipeline.strategy,
-         "what is sharded: optimizer state (zero1), gradients too (zero2), parameters too (fsdp, "
-         "hsdp)",
-         {"ddp", "zero1", "zero2", "fsdp", "hsdp"})
-      ->each([&o](const std::string &) { o.strategyGiven = true; });
   group
       .add_option("--shard", o.pipeline.shardPatterns,
                   "placement of the parameters whose names match PATTERN: how they are stored "
@@ -223,70 +210,38 @@ static void declareDistribution(CLI::App &app, Options &o) {
       ->type_name("PATTERN:SPEC")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  base::addInteger(group, "--min-shard-size", "N", o.pipeline.minShardSize,
-                   "replicate parameters with fewer than N elements", fromZero)
-      ->default_str("0");
-  choice("--precision", o.pipeline.precision, "element type of compute and all-gathers",
-         {"f32", "bf16"});
-  choice("--reduce-precision", o.pipeline.reducePrecision, "element type of gradient reductions",
-         {"f32", "bf16"});
-  base::addInteger(group, "--accumulate", "K", o.pipeline.accumulate, "microbatches per step",
-                   base::IntegerRange<int64_t>{1, ir::kMaxMicrobatches})
-      ->default_str("1");
-  choice("--accumulate-reduce", o.pipeline.accumulateReduce,
-         "which microbatches reduce gradients; auto: each, of replicated parameters last",
-         {"auto", "each", "last"});
-  choice("--tied-gradients", o.pipeline.tiedGradients,
-         "how often the unit of a tied weight reduces its gradients: for each use, or once, which "
-         "keeps whole gradients longer",
-         {"each", "once"});
-  base::addOption(group, "--defer-updates", "on|off",
-                  "whether updates overlap with the forward pass of the next step",
-                  [&o](const std::string &text) {
-                    o.pipeline.deferUpdates =
-                        text == "on" ? ir::DeferUpdates::on : ir::DeferUpdates::off;
-                    return text == "on" || text == "off" ? "" : base::mismatch(text, "on or off");
-                  })
-      ->default_str("off");
-  base::addOption(group, "--reshard-after-forward", "always|never|axes:A+B",
-                  "when gathered parameters are released; axes:A+B keeps the part over these axes",
-                  [&o](const std::string &text) {
-                    o.pipeline.reshard = text;
-                    return ir::parseReshard(text) ? ""
-                                                  : base::mismatch(text, ir::reshardForm.str());
-                  })
-      ->default_str("always");
-  base::addOption(group, "--remat", "none|full|selective|every:K",
-                  "which activations are recomputed in backward",
-                  [&o, choose = choiceOrInteger(o.pipeline.remat, {"none", "full", "selective"},
-                                                "every:", fromOne)](const std::string &text) {
-                    if (text != automaticWord)
-                      return choose(text);
-                    o.pipeline.remat = text;
-                    return std::string();
-                  })
-      ->default_str(o.pipeline.remat);
-  base::addInteger(group, "--loss-chunks", "K", o.pipeline.lossChunks,
-                   "chunks of rows in which logits and their gradient are computed", fromOne)
-      ->default_str("1");
+#define FSDP_WORD(field, flag, initial, words, description)                                        \
+  base::addChoice(group, "--" flag, o.pipeline.field, description, CLI::detail::split(words, '|')) \
+      ->default_str(initial);
+#define FSDP_TEXT(field, flag, initial, form, check, description)                                  \
+  base::addOption(group, "--" flag, form, description, [&o](const std::string &text) {             \
+    o.pipeline.field = text;                                                                       \
+    return check(text);                                                                            \
+  })->default_str(initial);
+#define FSDP_COUNT(type, field, flag, initial, letter, description)                                \
+  base::addInteger(group, "--" flag, letter, o.pipeline.field, description, ir::type::range)       \
+      ->default_str(#initial);
+#define FSDP_COUNT_OR_AUTO(type, field, flag, initial, letter, description)                        \
+  base::addOption(group, "--" flag, letter, description, [&o](const std::string &text) {           \
+    if (text != automaticWord)                                                                     \
+      return base::parseInteger(text, ir::type::range, o.pipeline.field);                          \
+    o.pipeline.field = Options::automatic;                                                         \
+    return std::string();                                                                          \
+  })->default_str(#initial);
+#define FSDP_PIPELINE_COUNT(...)
+#include "passes/PipelineOptions.def"
+  group.get_option("--strategy")->each([&o](const std::string &) { o.strategyGiven = true; });
   base::addOption(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
                   [&o](const std::string &text) {
                     o.memoryLimit = text;
                     return checkByteCount(text);
                   })
       ->group(hidden);
-  base::addOption(group, "--prefetch", "K", "number of all-gathers issued ahead of the unit in use",
-                  [&o](const std::string &text) {
-                    if (text != automaticWord)
-                      return base::parseInteger(text, fromZero, o.pipeline.prefetch);
-                    o.pipeline.prefetch = Options::automatic;
-                    return std::string();
-                  })
-      ->default_str("1");
-  choice("--buckets", o.pipeline.buckets, "unit of gathers and reductions", {"unit", "parameter"});
-  choice("--communicator", o.communicator,
-         "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
-         {"auto", "shm", "tcp", "mpi", "nccl", "loopback"});
+  base::addChoice(
+      group, "--communicator", o.communicator,
+      "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
+      {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
+      ->default_str(o.communicator);
   group.callback([&o, &group] {
     for (const CLI::Option *option : group.get_options())
       if (option->get_name() != "--mesh" && option->count() > 0) {

@@ -200,7 +200,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
                          .wasInterrupted();
   if (readsLogits && draw.chance(60))
     result.options.lossChunks = draw.chance(75) ? 2 : 3;
-  result.options.deferUpdates = draw.chance(50) ? DeferUpdates::on : DeferUpdates::off;
+  result.options.deferUpdates = draw.chance(50) ? "on" : "off";
   int64_t shares = 1;
   for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))
     if (name.getValue() != "tensor")
