@@ -12,12 +12,16 @@
 #include "Grid.h"
 #include "Queue.h"
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 
 namespace emulator {
@@ -139,10 +143,22 @@ cudaError_t map(void **pointer, std::size_t bytes, MemoryKind kind) {
   return result();
 }
 
+/// Freed memory stays without access for a while, so that what still uses it does not find the next
+/// allocation there.
+void quarantine(void *base, std::size_t bytes) {
+  static auto *freed = new std::deque<std::pair<void *, std::size_t>>;
+  mmap(base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  freed->emplace_back(base, bytes);
+  if (freed->size() > 64) {
+    munmap(freed->front().first, freed->front().second);
+    freed->pop_front();
+  }
+}
+
 cudaError_t unmap(void *pointer, MemoryKind kind, const char *call) {
   if (!pointer)
     return result();
-  waitForAll(); // as CUDA does
+  // CUDA waits for all work first, but documents it nowhere: here who frees must have waited.
   std::lock_guard<std::mutex> lock(mutex);
   auto found = table().find(static_cast<const char *>(pointer));
   if (found == table().end() || found->second.allocation.kind != kind)
@@ -160,7 +176,7 @@ cudaError_t unmap(void *pointer, MemoryKind kind, const char *call) {
             formatted("byte %zu was written behind an allocation of %zu bytes", i, a.bytes));
         break;
       }
-    munmap(mapping.base, mapping.mapped);
+    quarantine(mapping.base, mapping.mapped);
   }
   table().erase(found);
   return result();
@@ -288,6 +304,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
 }
 
 cudaError_t cudaMemGetInfo(std::size_t *free, std::size_t *total) {
+  // Ranks that share the device do not ask at the same time.
+  static std::atomic<int> calls{0};
+  if (settings().deferred)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50 * (calls++ % 3)));
   *total = settings().memory;
   *free = *total - bytesInUse(currentDevice());
   return result();

@@ -39,16 +39,6 @@ std::set<const void *> &windowMemory() {
 
 void misuse(const std::string &text) { recordFailure(cudaErrorLaunchFailure, text); }
 
-/// Waits until all ranks of a group have come, for as long as the deadlock setting says, or until
-/// `comm` is aborted.
-template <class Condition>
-bool meet(std::unique_lock<std::mutex> &lock, Group &group, ncclComm_t comm, Condition condition) {
-  group.changed.notify_all();
-  group.changed.wait_for(lock, std::chrono::duration<double>(settings().deadlock),
-                         [&] { return condition() || comm->aborted; });
-  return condition();
-}
-
 ncclComm_t makeComm(std::shared_ptr<Group> group, int rank, int device,
                     const ncclConfig_t *config) {
   auto *comm = new ncclComm;
@@ -144,6 +134,16 @@ void requireNobodyInside(ncclComm_t comm) {
   if (const char *call = comm->inside)
     misuse(
         formatted("ncclCommAbort frees a communicator while another thread is in %s of it", call));
+}
+
+/// A thread may still be in a call of a communicator after that was aborted.
+void requireNobodyInsideAborted(ncclComm_t comm) {
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  for (ncclComm_t other : registry())
+    if (const char *call = other->inside; call && other->aborted && other->device == comm->device)
+      misuse(formatted("ncclCommSplit is called while another thread is in %s of a communicator "
+                       "that was aborted",
+                       call));
 }
 
 /// Freeing a communicator waits for its streams. What ends other waits does not end those of copy
@@ -292,6 +292,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made
   const Use use(comm, "ncclCommSplit");
   if (use.status != ncclSuccess)
     return use.status;
+  requireNobodyInsideAborted(comm);
   *made = nullptr;
   ncclConfig_t own = NCCL_CONFIG_INITIALIZER;
   if (config)
@@ -426,9 +427,12 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, std::size_t b
     if (comm->worldRank == settings().windowFault)
       return say(ncclSystemError, "the memory of another rank cannot be mapped");
     ++arrived;
-    if (!meet(lock, group, comm, [&] { return arrived == group.size; }))
+    if (!meet(lock, group, comm, [&] { return arrived == group.size; })) {
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(100)); // who was aborted returns late
       return say(ncclSystemError,
                  formatted("%d of %d ranks came to register a window", arrived, group.size));
+    }
     comm->windows.push_back(allocationOf(buffer).start);
     *window = reinterpret_cast<ncclWindow_t>(buffer);
     return ncclSuccess;

@@ -32,6 +32,7 @@
 
 #include "nccl.h"
 
+#include "Emulator.h"
 #include "Queue.h"
 
 #include <atomic>
@@ -42,6 +43,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -96,6 +98,8 @@ struct Group {
     std::deque<Post> sends, receives;
   };
   std::map<std::pair<int, int>, Mail> mail; ///< by sender and receiver
+  /// The ways on which a sender, or a receiver, has come to connect.
+  std::set<std::pair<int, int>> senders, receivers;
   struct Split {
     std::vector<std::pair<int, int>> colorAndKey;
     std::map<int, std::shared_ptr<Group>> groups;
@@ -144,6 +148,16 @@ public:
 private:
   ncclComm_t comm_ = nullptr; ///< null where it was not entered
 };
+
+/// Waits until all ranks of a group have come, for as long as the deadlock setting says, or until
+/// `comm` is aborted.
+template <class Condition>
+bool meet(std::unique_lock<std::mutex> &lock, Group &group, ncclComm_t comm, Condition condition) {
+  group.changed.notify_all();
+  group.changed.wait_for(lock, std::chrono::duration<double>(settings().deadlock),
+                         [&] { return condition() || comm->aborted; });
+  return condition();
+}
 
 /// "", or why NCCL `version` must not gather with copy engines in a communicator of `ranks` ranks.
 std::string copyEngineFault(int version, int ranks);

@@ -5,6 +5,8 @@
 // by itself. The n-th send of a rank to another one meets the n-th receive of that one from it.
 // Neither is complete before the other one has come: NCCL may buffer a little of a send, but who
 // relies on that hangs with larger messages. A send to itself needs its receive in the same group.
+// Two ranks are connected at the first message between them on a communicator: the host of each
+// waits in its call for that of the other (transport.cc, ncclTransportP2pSetup).
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +16,7 @@
 #include "Failure.h"
 #include "Memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 
@@ -81,6 +84,22 @@ bool start(const Batch &batch, const PointRef &done) {
   return all;
 }
 
+/// Waits for the hosts of those with whom `batch` is the first to exchange a message.
+bool connect(const Batch &batch) {
+  Group &group = *batch.comm->group;
+  const int rank = batch.comm->rank;
+  std::unique_lock<std::mutex> lock(group.mutex);
+  for (const Post &post : batch.posts)
+    post.sends ? group.senders.insert({rank, post.peer})
+               : group.receivers.insert({post.peer, rank});
+  return meet(lock, group, batch.comm, [&] {
+    return std::all_of(batch.posts.begin(), batch.posts.end(), [&](const Post &post) {
+      return post.sends ? group.receivers.count({rank, post.peer})
+                        : group.senders.count({post.peer, rank});
+    });
+  });
+}
+
 ncclResult_t checkSelf(const Batch &batch) {
   int sends = 0, receives = 0;
   for (const Post &post : batch.posts)
@@ -137,6 +156,11 @@ ncclResult_t flushPointToPoint() {
     ++batch.comm->unfinished;
     batch.comm->posts = true;
     const ncclResult_t status = perform(batch.comm, [batch] {
+      if (!connect(batch)) {
+        --batch.comm->unfinished;
+        return say(ncclSystemError,
+                   "a host waits in its first message with a rank whose host does not come");
+      }
       const LaunchOrder order(batch.comm);
       enqueue(
           batch.stream, "ncclSend and ncclRecv",
