@@ -19,11 +19,14 @@ def build(sources, program, races=False):
     """Compiles the folder that --emit=source wrote, kernels as C++, and links `program`. `races`: its kernels, not
     those of the runtime, tell their accesses, for the setting of that name."""
     words = {name: shlex.split(text) for name, text in settings().items()}
-    objects = []
+    includes, objects = [f"-I{ROOT}"], []
+    if mutant := os.environ.get("FSDP_CUDA_MUTANT"):  # scripts/barrier-mutations: headers and objects that are used first
+        includes.insert(0, f"-I{mutant}")
+        objects += sorted(pathlib.Path(mutant).glob("*.o"))
     for source in sorted(sources.glob("*.c[pu]*")):
         target = program.parent / f"{program.name}.{source.name}.o"
         kernels = words["kernel-flags"] + races * words["race-flags"] if source.suffix == ".cu" else []
-        training.run([*words["compiler"], *words["flags"], *kernels, f"-I{ROOT}", f"-I{sources}", "-c", source,
+        training.run([*words["compiler"], *words["flags"], *kernels, *includes, f"-I{sources}", "-c", source,
                       "-o", target])
         objects.append(target)
     if len(objects) < 2:

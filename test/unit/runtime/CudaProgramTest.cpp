@@ -8,8 +8,9 @@ namespace {
 /// `kind` is "" or "-emulated", `ranks` 1 or 4.
 Finished runProgram(const std::string &kind, int ranks, const std::string &arguments,
                     const std::string &env = "") {
-  return runCommand("env " + env + CUDA_PROGRAMS "/cuda-program" + kind + "-" +
-                    std::to_string(ranks) + " " + arguments);
+  return runCommand("env " + env +
+                    cudaProgram("cuda-program" + kind + "-" + std::to_string(ranks)) + " " +
+                    arguments);
 }
 
 TEST(CudaProgram, EndsAtOnceWhereNoGpuIsUsable) {
@@ -65,6 +66,15 @@ TEST(CudaProgram, AsksForQueuesBeforeTheFirstCall) {
     EXPECT_EQ(job.status, 0) << job.output;
     EXPECT_TRUE(job.says(std::string("cuda emulator: ") + (*given ? "8" : "32") + " connections\n"))
         << job.output;
+  }
+}
+
+TEST(CudaDevice, WaitsForWhatRuns) {
+  // Whether a missing wait shows depends on the order that the seed gives.
+  for (int seed = 1; seed <= 12; ++seed) {
+    Finished job = runCommand("env FSDP_EMULATOR=deferred,seed=" + std::to_string(seed) + " " +
+                              cudaProgram("cuda-device"));
+    EXPECT_EQ(job.status, 0) << job.output;
   }
 }
 

@@ -3,7 +3,8 @@
 //   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
-// between threads only). Modes other than `conformance` and `steps` plant a fault, most in rank 1;
+// between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `grow` and
+// `unfinished` plant no fault; others do, most in rank 1;
 // with `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena
 // itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
 //
@@ -405,6 +406,83 @@ int stageBehind(Context &c, const Program &program) {
   return 0;
 }
 
+/// Messages from each rank to the next one, without a wait of the host between them.
+int transfers(Context &c) {
+  constexpr std::size_t kMessages = 4, kCount = 3000;
+  const int rank = c.rankIn(0);
+  const auto span = [](std::size_t place) {
+    return ArenaSpan<float>{place * kCount * sizeof(float), kCount};
+  };
+  const cudaStream_t stream = c.stream(kGather);
+  for (std::size_t message = 0; message < kMessages; ++message) {
+    const std::vector<float> values(kCount, float(100 * rank) + float(message));
+    CHECK(c, "start",
+          cudaMemcpy(c.out(span(message)), values.data(), kCount * sizeof(float),
+                     cudaMemcpyHostToDevice));
+  }
+  CHECK(c, "start", cudaStreamSynchronize(nullptr));
+  for (std::size_t message = 0; message < kMessages; ++message) {
+    CHECK(c, "receive",
+          fsdp::rt::receive(-1, kCount, c.out(span(kMessages + message)), DType::F32,
+                            c.comm(0, kGather), stream));
+    CHECK(c, "send",
+          fsdp::rt::send(1, kCount, c.in(span(message)), DType::F32, c.comm(0, kGather), stream));
+  }
+  c.synchronize();
+  for (std::size_t message = 0; rank > 0 && message < kMessages; ++message) {
+    std::vector<float> got(kCount);
+    CHECK(c, "end",
+          cudaMemcpy(got.data(), c.in(span(kMessages + message)), kCount * sizeof(float),
+                     cudaMemcpyDeviceToHost));
+    for (float value : got)
+      if (value != float(100 * (rank - 1)) + float(message))
+        throw Error(format("message %zu got %g", message, value));
+  }
+  c.world().barrier(); // until then the next rank reads this one's memory
+  return 0;
+}
+
+/// After messages between neighbors, the first one from rank 0 to the last rank: the host of rank 0
+/// does not wait for that of the other, which comes later.
+int lateTransfer(Context &c) {
+  transfers(c);
+  const int rank = c.rankIn(0), last = c.sizeOf(0) - 1;
+  const ArenaSpan<float> value{0, 1};
+  if (rank == 0)
+    CHECK(c, "send",
+          fsdp::rt::send(last, 1, c.in(value), DType::F32, c.comm(0, kGather), c.stream(kGather)));
+  c.world().barrier();
+  if (rank == last)
+    CHECK(c, "receive",
+          fsdp::rt::receive(-last, 1, c.out(value), DType::F32, c.comm(0, kGather),
+                            c.stream(kGather)));
+  c.synchronize();
+  c.world().barrier();
+  return 0;
+}
+
+/// A workspace grows while kernels that use it have not run.
+int grow(Context &c) {
+  StreamWorkspace workspace;
+  constexpr std::size_t kCount = 64, kTimes = 5;
+  for (std::size_t i = 0; i < kTimes; ++i) {
+    const ArenaSpan<float> target{i * kCount * sizeof(float), kCount};
+    std::byte *memory = nullptr;
+    CHECK(c, "grow", workspace.reserve(target.bytes() << i, memory));
+    CHECK(c, "fill", cudaMemsetAsync(memory, int(i + 1), target.bytes(), c.stream(kCompute)));
+    CHECK(c, "copy",
+          cudaMemcpyAsync(c.out(target), memory, target.bytes(), cudaMemcpyDeviceToDevice,
+                          c.stream(kCompute)));
+  }
+  c.synchronize();
+  std::vector<char> got(kTimes * kCount * sizeof(float));
+  CHECK(c, "read", cudaMemcpy(got.data(), c.base(), got.size(), cudaMemcpyDeviceToHost));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (got[i] != char(i / (kCount * sizeof(float)) + 1))
+      throw Error(format("byte %zu got %d", i, got[i]));
+  return 0;
+}
+
 int body(Job &job, const Program &program, const std::string &asked) {
   const bool even = asked.rfind("even-", 0) == 0;
   const std::string mode = even ? asked.substr(5) : asked;
@@ -429,6 +507,16 @@ int body(Job &job, const Program &program, const std::string &asked) {
     if (job.rank() == 0)
       std::printf("libraries: %zu MiB\n", c.libraryBytes().value_or(0) >> 20);
     c.world().barrier();
+    return 0;
+  }
+  if (mode == "transfers")
+    return transfers(c);
+  if (mode == "late-transfer")
+    return lateTransfer(c);
+  if (mode == "grow")
+    return grow(c);
+  if (mode == "unfinished") {
+    CHECK(c, "fill", cudaMemsetAsync(c.base(), 1, 4096, c.stream(kCompute)));
     return 0;
   }
   if (mode == "behind")

@@ -8,8 +8,8 @@ namespace {
 
 Finished runCudaRanks(const std::string &mesh, const std::string &mode, const std::string &how,
                       const std::string &emulator, const std::string &env = "") {
-  return runCommand("env FSDP_EMULATOR=" + emulator + " " + env + CUDA_RANKS_PROGRAM + " " + mesh +
-                    " " + mode + " " + how);
+  return runCommand("env FSDP_EMULATOR=" + emulator + " " + env + cudaProgram("cuda-ranks") + " " +
+                    mesh + " " + mode + " " + how);
 }
 
 struct Backend {
@@ -49,6 +49,24 @@ TEST_P(CudaRanks, RunStepsOnStreams) {
     EXPECT_EQ(job.status, 0) << mesh << job.output;
     EXPECT_EQ(job.output, "done\n") << mesh;
   }
+}
+
+TEST_P(CudaRanks, TransferWithoutWaitsOfTheHost) {
+  for (const char *mesh : {"fsdp=2", "fsdp=4"}) {
+    Finished job = run(mesh, "transfers");
+    EXPECT_EQ(job.status, 0) << mesh << job.output;
+  }
+}
+
+TEST_P(CudaRanks, GrowAWorkspaceThatIsInUse) {
+  Finished job = run("fsdp=1", "grow");
+  EXPECT_EQ(job.status, 0) << job.output;
+}
+
+TEST_P(CudaRanks, FreeNothingThatIsInUse) {
+  Finished job = run("fsdp=2", "unfinished");
+  EXPECT_EQ(job.status, 0);
+  EXPECT_EQ(job.output, "");
 }
 
 TEST_P(CudaRanks, HearOfARankThatThrows) {
@@ -178,6 +196,12 @@ TEST(Nccl, NamesTheCollectiveThatHangs) {
     }
 }
 
+TEST(Nccl, ConnectsAllRanksAtTheFirstTransfer) {
+  Finished job =
+      runCudaRanks("fsdp=3", "late-transfer", "nccl", "devices=3,deferred,seed=6,deadlock=5");
+  EXPECT_EQ(job.status, 0) << job.output;
+}
+
 // Streams that share one hardware queue, in which what waits for another rank is in the way of what
 // comes after it.
 TEST(Nccl, NeedsNoQueueForEachStream) {
@@ -258,6 +282,12 @@ TEST(Memory, IsComparedWithTheArenaBeforeThatIsAllocated) {
                          "batch or --remat\n"))
         << job.output;
   }
+}
+
+// What a late rank finds free has the arenas of the others in it.
+TEST(Memory, IsComparedBeforeAnyRankHasAllocated) {
+  Finished job = runCudaRanks("fsdp=2", "steps", "loopback", "devices=1,memory=90e6,deferred");
+  EXPECT_EQ(job.status, 0) << job.output;
 }
 
 TEST(Memory, OfLibrariesIsMeasured) {

@@ -7,6 +7,7 @@
 #include "base/WaitCounter.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,6 +50,16 @@ inline Finished runCommand(const std::string &command) {
   result.seconds = base::now() - start;
   return result;
 }
+
+#ifdef CUDA_PROGRAMS
+/// Path of an emulated CUDA program of the build, or of a mutant in the folder FSDP_CUDA_PROGRAMS
+/// (scripts/barrier-mutations).
+inline std::string cudaProgram(const std::string &name) {
+  const char *mutants = std::getenv("FSDP_CUDA_PROGRAMS");
+  const std::string mutant = mutants ? mutants + ("/" + name) : "";
+  return access(mutant.c_str(), X_OK) == 0 ? mutant : CUDA_PROGRAMS "/" + name;
+}
+#endif
 
 /// `env` is a list of NAME=VALUE, each followed by a space.
 inline Finished runRanksProgram(const std::string &mesh, const std::string &mode,
