@@ -199,17 +199,6 @@ static void declareDistribution(CLI::App &app, Options &o) {
                     o.pipeline.batchAxes = parseAxes(text, message);
                     return message;
                   });
-  group
-      .add_option("--shard", o.pipeline.shardPatterns,
-                  "placement of the parameters whose names match PATTERN: how they are stored "
-                  "(flat, replicated, or a dimension), or an "
-                  "axis or _ for each dimension as in _,tensor or _,tensor@flat, over which they "
-                  "are split in compute; may be given "
-                  "several times")
-      ->check(CLI::Validator([](std::string &text) { return checkShardPattern(text); }, ""))
-      ->type_name("PATTERN:SPEC")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 #define FSDP_WORD(field, flag, initial, words, description)                                        \
   base::addChoice(group, "--" flag, o.pipeline.field, description, CLI::detail::split(words, '|')) \
       ->default_str(initial);
@@ -230,6 +219,17 @@ static void declareDistribution(CLI::App &app, Options &o) {
   })->default_str(#initial);
 #define FSDP_PIPELINE_COUNT(...)
 #include "passes/PipelineOptions.def"
+  group
+      .add_option("--shard", o.pipeline.shardPatterns,
+                  "placement of the parameters whose names match PATTERN: how they are stored "
+                  "(flat, replicated, or a dimension), or an "
+                  "axis or _ for each dimension as in _,tensor or _,tensor@flat, over which they "
+                  "are split in compute; may be given "
+                  "several times")
+      ->check(CLI::Validator([](std::string &text) { return checkShardPattern(text); }, ""))
+      ->type_name("PATTERN:SPEC")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   group.get_option("--strategy")->each([&o](const std::string &) { o.strategyGiven = true; });
   base::addOption(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
                   [&o](const std::string &text) {
