@@ -23,7 +23,7 @@ struct PipelineOptions {
   /// Axes that split the batch besides `data` and `fsdp`.
   std::vector<std::string> batchAxes;
   /// `PATTERN:SPEC` each, without contradictions for a parameter: PATTERN is a glob over parameter
-  /// names, SPEC as in passes/ShardSpec.h.
+  /// names, SPEC as in passes/sharding/ShardSpec.h.
   std::vector<std::string> shardPatterns;
   /// Print the table of shardings to standard error; a remark for each axis of the values that a
   /// pattern names.

@@ -3,8 +3,8 @@
 // `tensor:(2)4` is the part of axis `tensor` that has 4 positions after the first 2 (the notation
 // of Shardy): an axis of n = before * size * after positions is split into three, and the part is
 // the middle. User-specified shardings may name parts of an axis of the mesh. Passes then replace
-// the axis by its parts (passes/MeshParts.h), so that in the output of a pass every name is an axis
-// of the mesh.
+// the axis by its parts (passes/sharding/MeshParts.h), so that in the output of a pass every name
+// is an axis of the mesh.
 //
 //===----------------------------------------------------------------------===//
 

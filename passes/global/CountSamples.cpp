@@ -24,7 +24,7 @@
 
 #include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
-#include "passes/global/StepShardings.h"
+#include "passes/sharding/StepShardings.h"
 #include "llvm/ADT/MapVector.h"
 #include <cmath>
 #include <map>

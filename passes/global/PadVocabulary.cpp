@@ -3,7 +3,7 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/nn/TensorSize.h"
 #include "passes/Passes.h"
-#include "passes/global/DimensionClasses.h"
+#include "passes/sharding/DimensionClasses.h"
 #include "llvm/Support/CheckedArithmetic.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -1,9 +1,9 @@
 //===- Propagate.cpp - give every value a sharding ------------------------===//
 
-#include "passes/MeshAxes.h"
-#include "passes/MeshParts.h"
 #include "passes/Passes.h"
 #include "passes/global/ShardingWarnings.h"
+#include "passes/sharding/MeshAxes.h"
+#include "passes/sharding/MeshParts.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/GlobPattern.h"

@@ -1,8 +1,8 @@
 //===- ReshardAfterForward.cpp - what is kept from forward to backward ----===//
 
-#include "passes/MeshParts.h"
 #include "passes/Passes.h"
-#include "passes/ShardSpec.h"
+#include "passes/sharding/MeshParts.h"
+#include "passes/sharding/ShardSpec.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_RESHARDAFTERFORWARDPASS

@@ -1,10 +1,10 @@
 //===- ShardParameters.cpp - where every parameter is stored --------------===//
 
-#include "passes/MeshAxes.h"
-#include "passes/MeshParts.h"
 #include "passes/Passes.h"
-#include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
+#include "passes/sharding/MeshAxes.h"
+#include "passes/sharding/MeshParts.h"
+#include "passes/sharding/ShardSpec.h"
 #include "llvm/Support/GlobPattern.h"
 
 namespace mlir::fsdp {

@@ -8,8 +8,8 @@
 
 #include "passes/global/ShardingProblem.h"
 #include "dialect/fsdp/AxisParts.h"
-#include "passes/MeshAxes.h"
 #include "passes/propagation/Projection.h"
+#include "passes/sharding/MeshAxes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

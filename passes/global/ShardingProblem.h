@@ -3,9 +3,9 @@
 #ifndef PASSES_GLOBAL_SHARDINGPROBLEM_H
 #define PASSES_GLOBAL_SHARDINGPROBLEM_H
 
-#include "passes/MeshParts.h"
-#include "passes/global/OpSplit.h"
 #include "passes/propagation/Problem.h"
+#include "passes/sharding/MeshParts.h"
+#include "passes/sharding/OpSplit.h"
 #include "llvm/ADT/DenseMap.h"
 #include <memory>
 

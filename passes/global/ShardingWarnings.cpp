@@ -3,8 +3,8 @@
 #include "passes/global/ShardingWarnings.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Structure.h"
-#include "passes/MeshAxes.h"
-#include "passes/global/OpSplit.h"
+#include "passes/sharding/MeshAxes.h"
+#include "passes/sharding/OpSplit.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

@@ -3,7 +3,7 @@
 #ifndef PASSES_GLOBAL_SHARDINGWARNINGS_H
 #define PASSES_GLOBAL_SHARDINGWARNINGS_H
 
-#include "passes/global/StepShardings.h"
+#include "passes/sharding/StepShardings.h"
 
 namespace mlir::fsdp {
 

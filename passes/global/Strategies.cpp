@@ -2,7 +2,7 @@
 
 #include "passes/global/Strategies.h"
 #include "dialect/fsdp/AxisParts.h"
-#include "passes/MeshAxes.h"
+#include "passes/sharding/MeshAxes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

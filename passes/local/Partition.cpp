@@ -7,10 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/MeshAxes.h"
 #include "passes/Passes.h"
 #include "passes/local/partition/Microbatches.h"
 #include "passes/local/partition/StepPartitioner.h"
+#include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace mlir::fsdp {

@@ -4,10 +4,10 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Structure.h"
-#include "passes/MeshAxes.h"
 #include "passes/schedule/MemoryPlanner.h"
 #include "passes/schedule/Peak.h"
 #include "passes/scheduled/ScheduleProblem.h"
+#include "passes/sharding/MeshAxes.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"

@@ -11,8 +11,8 @@
 #include "tools/fsdpc/Program.h"
 #include "tools/fsdpc/Toolchain.h"
 
-#include "passes/ShardSpec.h"
 #include "passes/scheduled/MemoryReport.h"
+#include "passes/sharding/ShardSpec.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"

@@ -7,8 +7,8 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/UpdateRule.h"
 #include "passes/CountOption.h"
-#include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
+#include "passes/sharding/ShardSpec.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 #include <set>

@@ -11,8 +11,8 @@
 #include "codegen/CudaArchitectures.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/MeshAxes.h"
 #include "passes/Pipelines.h"
+#include "passes/sharding/MeshAxes.h"
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -1,8 +1,8 @@
 //===- Gradients.cpp - from gradients to shards of sums -------------------===//
 
 #include "dialect/fsdp/Precision.h"
-#include "passes/MeshAxes.h"
 #include "passes/local/partition/StepPartitioner.h"
+#include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 //===- LocalOps.cpp - compute on what one rank holds ----------------------===//
 
-#include "passes/MeshAxes.h"
 #include "passes/local/partition/StepPartitioner.h"
+#include "passes/sharding/MeshAxes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

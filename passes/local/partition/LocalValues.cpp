@@ -1,7 +1,7 @@
 //===- LocalValues.cpp - what one rank holds, and its padding -------------===//
 
 #include "passes/local/partition/LocalValues.h"
-#include "passes/MeshAxes.h"
+#include "passes/sharding/MeshAxes.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

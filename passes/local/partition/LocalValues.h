@@ -3,9 +3,9 @@
 #ifndef PASSES_LOCAL_PARTITION_LOCALVALUES_H
 #define PASSES_LOCAL_PARTITION_LOCALVALUES_H
 
-#include "passes/global/DimensionClasses.h"
-#include "passes/global/OpSplit.h"
 #include "passes/reshard/Reshard.h"
+#include "passes/sharding/DimensionClasses.h"
+#include "passes/sharding/OpSplit.h"
 #include "llvm/ADT/DenseMap.h"
 #include <map>
 

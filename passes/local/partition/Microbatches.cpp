@@ -7,7 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/LaunchNames.h"
-#include "passes/MeshAxes.h"
+#include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;

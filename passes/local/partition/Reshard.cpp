@@ -8,9 +8,9 @@
 
 #include "dialect/fsdp/AxisParts.h"
 #include "mlir/IR/Matchers.h"
-#include "passes/MeshAxes.h"
-#include "passes/global/StepShardings.h"
 #include "passes/local/partition/LocalValues.h"
+#include "passes/sharding/MeshAxes.h"
+#include "passes/sharding/StepShardings.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

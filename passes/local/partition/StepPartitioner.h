@@ -4,9 +4,9 @@
 #define PASSES_LOCAL_PARTITION_STEPPARTITIONER_H
 
 #include "dialect/fsdp/Structure.h"
-#include "passes/global/StepShardings.h"
 #include "passes/local/partition/GatherPlan.h"
 #include "passes/local/partition/LocalValues.h"
+#include "passes/sharding/StepShardings.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::fsdp {

@@ -2,7 +2,7 @@
 
 #include "RandomModule.h"
 #include "dialect/fsdp/UpdateRule.h"
-#include "passes/MeshAxes.h"
+#include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;

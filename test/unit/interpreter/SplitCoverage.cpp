@@ -2,8 +2,8 @@
 
 #include "SplitCoverage.h"
 
-#include "passes/MeshAxes.h"
-#include "passes/global/StepShardings.h"
+#include "passes/sharding/MeshAxes.h"
+#include "passes/sharding/StepShardings.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"

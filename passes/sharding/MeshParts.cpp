@@ -1,6 +1,6 @@
 //===- MeshParts.cpp - replace axes of the mesh by their parts ------------===//
 
-#include "passes/MeshParts.h"
+#include "passes/sharding/MeshParts.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 #include <set>

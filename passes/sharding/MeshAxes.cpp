@@ -1,6 +1,6 @@
 //===- MeshAxes.cpp - what the axes of a mesh are for ---------------------===//
 
-#include "passes/MeshAxes.h"
+#include "passes/sharding/MeshAxes.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "llvm/ADT/StringSet.h"
 

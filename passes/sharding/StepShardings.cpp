@@ -1,8 +1,8 @@
 //===- StepShardings.cpp - the sharding of every value of a step ----------===//
 
-#include "passes/global/StepShardings.h"
+#include "passes/sharding/StepShardings.h"
 #include "dialect/fsdp/Structure.h"
-#include "passes/MeshAxes.h"
+#include "passes/sharding/MeshAxes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

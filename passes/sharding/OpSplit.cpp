@@ -1,7 +1,7 @@
 //===- OpSplit.cpp - the axes that split the factors of one op ------------===//
 
-#include "passes/global/OpSplit.h"
-#include "passes/MeshAxes.h"
+#include "passes/sharding/OpSplit.h"
+#include "passes/sharding/MeshAxes.h"
 #include <numeric>
 #include <optional>
 

@@ -1,6 +1,6 @@
 //===- ShardSpec.cpp - placements as text ---------------------------------===//
 
-#include "passes/ShardSpec.h"
+#include "passes/sharding/ShardSpec.h"
 #include "base/Numbers.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "llvm/ADT/STLExtras.h"

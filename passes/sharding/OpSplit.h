@@ -1,7 +1,7 @@
 //===- OpSplit.h - the axes that split the factors of one op ----*- C++ -*-===//
 
-#ifndef PASSES_GLOBAL_OPSPLIT_H
-#define PASSES_GLOBAL_OPSPLIT_H
+#ifndef PASSES_SHARDING_OPSPLIT_H
+#define PASSES_SHARDING_OPSPLIT_H
 
 #include "dialect/fsdp/FSDPDialect.h"
 
@@ -75,4 +75,4 @@ private:
 
 } // namespace mlir::fsdp
 
-#endif // PASSES_GLOBAL_OPSPLIT_H
+#endif // PASSES_SHARDING_OPSPLIT_H

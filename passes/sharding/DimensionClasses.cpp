@@ -1,7 +1,7 @@
 //===- DimensionClasses.cpp - dimensions that are as long as one another ---===//
 
-#include "passes/global/DimensionClasses.h"
-#include "passes/MeshAxes.h"
+#include "passes/sharding/DimensionClasses.h"
+#include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;

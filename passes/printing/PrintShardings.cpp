@@ -2,8 +2,8 @@
 
 #include "dialect/fsdp/AxisParts.h"
 #include "passes/Passes.h"
-#include "passes/global/DimensionClasses.h"
-#include "passes/global/StepShardings.h"
+#include "passes/sharding/DimensionClasses.h"
+#include "passes/sharding/StepShardings.h"
 #include "llvm/Support/GlobPattern.h"
 
 namespace mlir::fsdp {

@@ -1,7 +1,7 @@
 //===- DimensionClasses.h - dimensions of equal size ------------*- C++ -*-===//
 
-#ifndef PASSES_GLOBAL_DIMENSIONCLASSES_H
-#define PASSES_GLOBAL_DIMENSIONCLASSES_H
+#ifndef PASSES_SHARDING_DIMENSIONCLASSES_H
+#define PASSES_SHARDING_DIMENSIONCLASSES_H
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "llvm/ADT/DenseMap.h"
@@ -93,4 +93,4 @@ private:
 
 } // namespace mlir::fsdp
 
-#endif // PASSES_GLOBAL_DIMENSIONCLASSES_H
+#endif // PASSES_SHARDING_DIMENSIONCLASSES_H

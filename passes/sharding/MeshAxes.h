@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PASSES_MESHAXES_H
-#define PASSES_MESHAXES_H
+#ifndef PASSES_SHARDING_MESHAXES_H
+#define PASSES_SHARDING_MESHAXES_H
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -38,4 +38,4 @@ std::string describeAxes(MeshAttr mesh);
 
 } // namespace mlir::fsdp
 
-#endif // PASSES_MESHAXES_H
+#endif // PASSES_SHARDING_MESHAXES_H

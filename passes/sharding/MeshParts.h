@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PASSES_MESHPARTS_H
-#define PASSES_MESHPARTS_H
+#ifndef PASSES_SHARDING_MESHPARTS_H
+#define PASSES_SHARDING_MESHPARTS_H
 
 #include "dialect/fsdp/AxisParts.h"
 #include <string>
@@ -34,4 +34,4 @@ bool splitMeshAxis(ModuleOp module, ArrayRef<AxisCut> cuts);
 
 } // namespace mlir::fsdp
 
-#endif // PASSES_MESHPARTS_H
+#endif // PASSES_SHARDING_MESHPARTS_H

@@ -1,7 +1,7 @@
 //===- StepShardings.h - the sharding of every value of a step --*- C++ -*-===//
 
-#ifndef PASSES_GLOBAL_STEPSHARDINGS_H
-#define PASSES_GLOBAL_STEPSHARDINGS_H
+#ifndef PASSES_SHARDING_STEPSHARDINGS_H
+#define PASSES_SHARDING_STEPSHARDINGS_H
 
 #include "passes/global/ShardingProblem.h"
 #include "llvm/ADT/DenseMap.h"
@@ -81,4 +81,4 @@ std::string nameOf(Value value);
 
 } // namespace mlir::fsdp
 
-#endif // PASSES_GLOBAL_STEPSHARDINGS_H
+#endif // PASSES_SHARDING_STEPSHARDINGS_H

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PASSES_SHARDSPEC_H
-#define PASSES_SHARDSPEC_H
+#ifndef PASSES_SHARDING_SHARDSPEC_H
+#define PASSES_SHARDING_SHARDSPEC_H
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include <optional>
@@ -76,4 +76,4 @@ inline constexpr llvm::StringLiteral reshardForm =
 
 } // namespace mlir::fsdp
 
-#endif // PASSES_SHARDSPEC_H
+#endif // PASSES_SHARDING_SHARDSPEC_H
