@@ -1,6 +1,6 @@
 //===- MemoryReportText.cpp - the report as JSON and as tables ------------===//
 
-#include "passes/scheduled/MemoryReport.h"
+#include "passes/printing/MemoryReportText.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -65,32 +65,33 @@ static llvm::json::Object toJSON(const MemoryPeak &peak) {
       {"buffers", std::move(buffers)}};
 }
 
-llvm::json::Value MemoryReport::toJSON() const {
-  llvm::json::Object report{
-      {"mesh", mesh},
-      {"ranks", ranks},
-      {"parameters", parameters},
-      {"gradients", gradients},
-      {"optimizer", optimizer},
-      {"gathered", gathered},
-      {"activations", activations},
-      {"persistent", persistent},
-      {"transient", transient},
-      {"arena", arena},
-      {"lower_bound", lowerBound},
-      {"replicated_parameters", replicatedParameters},
-      {"replicated_gradients", replicatedGradients},
-      {"replicated_optimizer", replicatedOptimizer},
-      {"peak", ::toJSON(peak)},
-      {"collectives", ::toJSON(collectives)},
-      {"evaluate_collectives", ::toJSON(evaluateCollectives)},
-      {"tied_gradients", ::toJSON(tiedGradients)},
-      {"work", ::toJSON(work)},
+llvm::json::Value mlir::fsdp::toJSON(const MemoryReport &report) {
+  llvm::json::Object object{
+      {"mesh", report.mesh},
+      {"ranks", report.ranks},
+      {"parameters", report.parameters},
+      {"gradients", report.gradients},
+      {"optimizer", report.optimizer},
+      {"gathered", report.gathered},
+      {"activations", report.activations},
+      {"persistent", report.persistent},
+      {"transient", report.transient},
+      {"arena", report.arena},
+      {"lower_bound", report.lowerBound},
+      {"replicated_parameters", report.replicatedParameters},
+      {"replicated_gradients", report.replicatedGradients},
+      {"replicated_optimizer", report.replicatedOptimizer},
+      {"peak", ::toJSON(report.peak)},
+      {"collectives", ::toJSON(report.collectives)},
+      {"evaluate_collectives", ::toJSON(report.evaluateCollectives)},
+      {"tied_gradients", ::toJSON(report.tiedGradients)},
+      {"work", ::toJSON(report.work)},
   };
   for (int kind = 0; kind < kBufferKinds; ++kind)
-    report[("peak_" + stringifyBufferKind(static_cast<BufferKind>(kind))).str()] = peak.kinds[kind];
-  report["peak_alignment"] = peak.alignment;
-  return report;
+    object[("peak_" + stringifyBufferKind(static_cast<BufferKind>(kind))).str()] =
+        report.peak.kinds[kind];
+  object["peak_alignment"] = report.peak.alignment;
+  return object;
 }
 
 //===----------------------------------------------------------------------===//
@@ -266,34 +267,35 @@ static void printReceived(const std::vector<CollectiveCount> &counts, llvm::raw_
     os << llvm::formatv("  {0,16} {1,10}  received over {2}\n", group(bytes), shorten(bytes), axes);
 }
 
-void MemoryReport::print(llvm::raw_ostream &os) const {
+void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
   auto row = [&](StringRef what, const std::string &left, int64_t right, StringRef note = "") {
     os << llvm::formatv("  {0,-14} {1,15} {2,15} {3,10}", what, left, group(right), shorten(right));
     if (!note.empty())
       os << "  " << note;
     os << "\n";
   };
-  os << "memory of each of " << ranks << (ranks == 1 ? " rank" : " ranks") << " (" << mesh
-     << "), in bytes\n";
+  os << "memory of each of " << report.ranks << (report.ranks == 1 ? " rank" : " ranks") << " ("
+     << report.mesh << "), in bytes\n";
   os << llvm::formatv("  {0,-14} {1,15} {2,15}\n", "", "replicated", "sharded");
-  row("parameters", group(replicatedParameters), parameters);
-  row("gradients", group(replicatedGradients), gradients);
-  row("optimizer", group(replicatedOptimizer), optimizer);
-  row("total", group(replicatedParameters + replicatedGradients + replicatedOptimizer),
-      parameters + gradients + optimizer);
-  row("gathered", "", gathered, "peak unsharded parameters");
-  row("activations", "", activations, "peak of all other transient buffers");
-  row("arena", "", arena,
-      shorten(persistent) + " persistent, " + shorten(transient) + " transient");
-  row("lower bound", "", lowerBound, "of the arena, for this schedule");
-  printPeak(peak, arena, os);
+  row("parameters", group(report.replicatedParameters), report.parameters);
+  row("gradients", group(report.replicatedGradients), report.gradients);
+  row("optimizer", group(report.replicatedOptimizer), report.optimizer);
+  row("total",
+      group(report.replicatedParameters + report.replicatedGradients + report.replicatedOptimizer),
+      report.parameters + report.gradients + report.optimizer);
+  row("gathered", "", report.gathered, "peak unsharded parameters");
+  row("activations", "", report.activations, "peak of all other transient buffers");
+  row("arena", "", report.arena,
+      shorten(report.persistent) + " persistent, " + shorten(report.transient) + " transient");
+  row("lower bound", "", report.lowerBound, "of the arena, for this schedule");
+  printPeak(report.peak, report.arena, os);
   size_t kindWidth = 15;
-  for (const auto *counts : {&collectives, &evaluateCollectives})
+  for (const auto *counts : {&report.collectives, &report.evaluateCollectives})
     for (const CollectiveCount &call : *counts)
       kindWidth = std::max(kindWidth, call.kind.size() + 1);
   for (auto [title, counts] :
-       {std::make_pair("collectives of a training step", &collectives),
-        std::make_pair("collectives of an evaluation step", &evaluateCollectives)}) {
+       {std::make_pair("collectives of a training step", &report.collectives),
+        std::make_pair("collectives of an evaluation step", &report.evaluateCollectives)}) {
     if (counts->empty())
       continue;
     os << title << "\n";
@@ -302,9 +304,9 @@ void MemoryReport::print(llvm::raw_ostream &os) const {
                           call.kind + std::string(kindWidth - call.kind.size(), ' '),
                           llvm::join(call.axes, ", "), group(call.bytes), group(call.received));
     printReceived(*counts, os);
-    if (counts != &collectives)
+    if (counts != &report.collectives)
       continue;
-    for (const TiedGradient &tied : tiedGradients)
+    for (const TiedGradient &tied : report.tiedGradients)
       os << llvm::formatv(
           "  {0,16} {1,10}  of these because unit {2} is reduced {3} times\n"
           "  {4,16} {5,10}  of gradients, whole in backward, with --tied-gradients=once\n",

@@ -5,7 +5,6 @@
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "passes/scheduled/BufferKinds.h"
-#include "llvm/Support/JSON.h"
 
 #include <array>
 
@@ -84,11 +83,6 @@ struct MemoryReport {
   std::vector<TiedGradient> tiedGradients;          ///< of the first role
   std::vector<WorkCount>
       work; ///< of a training step, in the order of the first launch; of the first role
-
-  llvm::json::Value toJSON() const;
-  /// Text tables, at most 100 columns wide: replicated against sharded, the live buffers at the
-  /// peak, the collectives.
-  void print(llvm::raw_ostream &os) const;
 };
 
 /// The report of `module`, which is in the scheduled phase. Plans memory first if that was not

@@ -11,7 +11,7 @@
 #include "tools/fsdpc/Program.h"
 #include "tools/fsdpc/Toolchain.h"
 
-#include "passes/scheduled/MemoryReport.h"
+#include "passes/printing/MemoryReportText.h"
 #include "passes/sharding/ShardSpec.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -213,7 +213,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     reports.push_back(mlir::fsdp::computeMemoryReport(*module));
     std::string table;
     llvm::raw_string_ostream stream(table);
-    reports.back().print(stream);
+    print(reports.back(), stream);
     tables += table;
     sources.push_back({*module, table});
   }
@@ -232,10 +232,10 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
 /// That of the only plan, or an object with those of all.
 static llvm::json::Value jsonOf(const std::vector<mlir::fsdp::MemoryReport> &reports) {
   if (reports.size() == 1)
-    return reports.front().toJSON();
+    return toJSON(reports.front());
   llvm::json::Array plans;
   for (const mlir::fsdp::MemoryReport &report : reports)
-    plans.push_back(report.toJSON());
+    plans.push_back(toJSON(report));
   return llvm::json::Object{{"plans", std::move(plans)}};
 }
 

@@ -1,8 +1,8 @@
 //===- MemoryReportTest.cpp - the numbers of a schedule -------------------===//
 
-#include "passes/scheduled/MemoryReport.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
+#include "passes/printing/MemoryReportText.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -80,7 +80,7 @@ TEST_F(MemoryReportTest, CountsCollectives) {
 
 // Flops are those that ops say; bytes those of the operands and results of launches.
 TEST_F(MemoryReportTest, CountsWork) {
-  llvm::json::Value value = measure(1).toJSON();
+  llvm::json::Value value = toJSON(measure(1));
   std::string text;
   for (const llvm::json::Value &entry : *value.getAsObject()->getArray("work")) {
     const llvm::json::Object &work = *entry.getAsObject();
@@ -100,7 +100,7 @@ TEST_F(MemoryReportTest, CountsWork) {
 
 TEST_F(MemoryReportTest, WritesJsonAndATable) {
   MemoryReport report = measure(1);
-  llvm::json::Value value = report.toJSON();
+  llvm::json::Value value = toJSON(report);
   const llvm::json::Object &object = *value.getAsObject();
   for (const char *key : {"parameters", "gradients", "optimizer", "gathered", "activations",
                           "persistent", "transient", "arena", "lower_bound",
@@ -130,7 +130,7 @@ TEST_F(MemoryReportTest, WritesJsonAndATable) {
   report.arena = 1234567;
   std::string table;
   llvm::raw_string_ostream os(table);
-  report.print(os);
+  print(report, os);
   EXPECT_NE(table.find("memory of each of 2 ranks (fsdp=2), in bytes\n"), std::string::npos);
   EXPECT_NE(table.find("  parameters                 176             192      192 B\n"),
             std::string::npos);
@@ -184,7 +184,7 @@ TEST_F(MemoryReportTest, FitsIntoATerminal) {
         {"h." + std::to_string(i) + ".attn", "h." + std::to_string(i), BufferKind::saved, 800});
   std::string table;
   llvm::raw_string_ostream os(table);
-  report.print(os);
+  print(report, os);
   StringRef rest = table;
   int rows = 0;
   while (!rest.empty()) {

@@ -1,0 +1,19 @@
+//===- MemoryReportText.h - the report as JSON and as tables ----*- C++ -*-===//
+
+#ifndef PASSES_PRINTING_MEMORYREPORTTEXT_H
+#define PASSES_PRINTING_MEMORYREPORTTEXT_H
+
+#include "passes/scheduled/MemoryReport.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::fsdp {
+
+llvm::json::Value toJSON(const MemoryReport &report);
+
+/// Text tables, at most 100 columns wide: replicated against sharded, the live buffers at the
+/// peak, the collectives.
+void print(const MemoryReport &report, llvm::raw_ostream &os);
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_PRINTING_MEMORYREPORTTEXT_H
