@@ -4,6 +4,7 @@
 #include "dsl/Operations.h"
 
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -24,7 +25,7 @@ struct Entry {
 static ir::MeshOp meshWith(ModelBuilder &model, ArrayRef<StringAttr> axes) {
   ModuleOp module = *model.module;
   ir::MeshOp mesh = ir::getMeshOp(module);
-  SmallVector<StringAttr> names = {model.builder.getStringAttr("fsdp")};
+  SmallVector<StringAttr> names = {model.builder.getStringAttr(ir::getStorageAxis())};
   SmallVector<int64_t> sizes = {1};
   if (mesh) {
     names.assign(mesh.getMesh().getAxisNames().begin(), mesh.getMesh().getAxisNames().end());
@@ -70,7 +71,7 @@ static SmallVector<Entry> parseEntries(Builder &builder, const std::string &shar
         entry.open = true;
         continue;
       }
-      if (!ir::AxisPart::parse(axis)) {
+      if (!ir::parseAxisPart(axis)) {
         const auto *other = llvm::find_if(axis, [](char c) {
           return !llvm::isAlnum(c) && c != '_' && !llvm::is_contained("?:()", c);
         });

@@ -21,7 +21,7 @@ static bool consumeCount(StringRef &text, int64_t least, int64_t &count) {
          !text.consumeInteger(10, count) && count >= least && count <= mostPositions;
 }
 
-std::optional<AxisPart> AxisPart::parse(StringRef name) {
+std::optional<AxisPart> mlir::fsdp::parseAxisPart(StringRef name) {
   AxisPart part;
   const size_t colon = name.find(':');
   part.axis = name.take_front(colon);
@@ -36,16 +36,8 @@ std::optional<AxisPart> AxisPart::parse(StringRef name) {
   return part;
 }
 
-bool AxisPart::overlaps(const AxisPart &other) const {
-  if (axis != other.axis)
-    return false;
-  return isWhole() || other.isWhole() ||
-         std::max(before, other.before) < std::min(next(), other.next());
-}
-
-std::string AxisPart::spell() const {
-  return isWhole() ? axis.str()
-                   : axis.str() + ":(" + std::to_string(before) + ")" + std::to_string(size);
+std::string mlir::fsdp::spellAxisPart(const AxisPart &part) {
+  return part.axis.str() + (part.isWhole() ? "" : part.range());
 }
 
 StringRef mlir::fsdp::axisOf(StringRef name) { return name.split(':').first; }
@@ -53,7 +45,7 @@ StringRef mlir::fsdp::axisOf(StringRef name) { return name.split(':').first; }
 bool mlir::fsdp::overlap(StringRef first, StringRef second) {
   if (first == second)
     return true;
-  std::optional<AxisPart> a = AxisPart::parse(first), b = AxisPart::parse(second);
+  std::optional<AxisPart> a = parseAxisPart(first), b = parseAxisPart(second);
   return a && b && a->overlaps(*b);
 }
 
@@ -69,7 +61,7 @@ std::optional<SmallVector<StringAttr>> mlir::fsdp::findAxes(MeshAttr mesh, Strin
   if (int64_t index = mesh.getAxisIndex(name); index >= 0)
     return SmallVector<StringAttr>{mesh.getAxisNames()[index]};
   SmallVector<StringAttr> axes;
-  std::optional<AxisPart> wanted = AxisPart::parse(name);
+  std::optional<AxisPart> wanted = parseAxisPart(name);
   const int64_t positions = wanted ? positionsOf(mesh, wanted->axis) : 0;
   if (positions <= 1)
     return axes;
@@ -77,7 +69,7 @@ std::optional<SmallVector<StringAttr>> mlir::fsdp::findAxes(MeshAttr mesh, Strin
     wanted->size = positions;
   int64_t next = wanted->before;
   for (StringAttr axis : mesh.getAxisNames()) {
-    std::optional<AxisPart> there = AxisPart::parse(axis);
+    std::optional<AxisPart> there = parseAxisPart(axis);
     if (!there || there->axis != wanted->axis)
       continue;
     if (there->isWhole())
@@ -93,25 +85,12 @@ std::optional<SmallVector<StringAttr>> mlir::fsdp::findAxes(MeshAttr mesh, Strin
 }
 
 SmallVector<std::string> mlir::fsdp::spellAxes(MeshAttr mesh, ArrayRef<StringAttr> axes) {
-  SmallVector<std::string> spelled;
-  std::optional<AxisPart> last;
-  for (StringAttr axis : axes) {
-    std::optional<AxisPart> part = AxisPart::parse(axis);
-    if (!part || part->isWhole()) {
-      spelled.push_back(axis.str());
-      last.reset();
-      continue;
-    }
-    if (last && last->axis == part->axis && last->next() == part->before) {
-      last->size *= part->size;
-      spelled.pop_back();
-    } else {
-      last = part;
-    }
-    spelled.push_back(last->size == positionsOf(mesh, last->axis) ? last->axis.str()
-                                                                  : last->spell());
-  }
-  return spelled;
+  std::vector<AxisPart> parts;
+  for (StringAttr axis : axes)
+    base::append(parts, parseAxisPart(axis).value_or(AxisPart{axis}));
+  return llvm::map_to_vector(parts, [&](const AxisPart &part) {
+    return part.size == positionsOf(mesh, part.axis) ? part.axis.str() : spellAxisPart(part);
+  });
 }
 
 std::string mlir::fsdp::spellMesh(MeshAttr mesh) {

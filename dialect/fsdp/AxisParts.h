@@ -11,6 +11,7 @@
 #ifndef DIALECT_FSDP_AXISPARTS_H
 #define DIALECT_FSDP_AXISPARTS_H
 
+#include "base/AxisPart.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "runtime/program/Limits.h"
 #include <optional>
@@ -22,26 +23,13 @@ using limits::kMaxMeshAxes;
 
 /// The axis, or the part of an axis, that a name denotes. Refers to the name, which must outlive
 /// it.
-struct AxisPart {
-  StringRef axis;
-  /// Positions before the part, 1 for none: those of the parts that are major to it, multiplied.
-  int64_t before = 1;
-  /// 0 for a whole axis.
-  int64_t size = 0;
+using AxisPart = base::AxisPart<StringRef>;
 
-  /// Nothing where `name` is neither a letter followed by letters, digits and `_`, nor that and
-  /// `:(BEFORE)SIZE` with BEFORE at least 1 and SIZE at least 2.
-  static std::optional<AxisPart> parse(StringRef name);
-
-  bool isWhole() const { return size == 0; }
-  /// The `before` of a part that follows directly.
-  int64_t next() const { return before * size; }
-  /// True where both have positions of one axis in common. For names alone: a whole axis overlaps
-  /// each part of it.
-  bool overlaps(const AxisPart &other) const;
-  /// "tensor:(2)4"
-  std::string spell() const;
-};
+/// Nothing where `name` is neither a letter followed by letters, digits and `_`, nor that and
+/// `:(BEFORE)SIZE` with BEFORE at least 1 and SIZE at least 2.
+std::optional<AxisPart> parseAxisPart(StringRef name);
+/// "tensor:(2)4"; the name of a whole axis.
+std::string spellAxisPart(const AxisPart &part);
 
 /// `tensor` for `tensor` and for `tensor:(2)4`.
 StringRef axisOf(StringRef name);

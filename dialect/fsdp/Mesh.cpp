@@ -31,7 +31,7 @@ LogicalResult mlir::fsdp::detail::verifyParts(Operation *op, ArrayRef<StringAttr
                                               StringRef verb) {
   MeshAttr mesh = getMesh(op);
   for (auto [index, axis] : llvm::enumerate(axes)) {
-    std::optional<AxisPart> part = AxisPart::parse(axis);
+    std::optional<AxisPart> part = parseAxisPart(axis);
     const int64_t positions = part ? positionsOf(mesh, part->axis) : 0;
     if (positions == 0)
       return op->emitOpError() << verb << " axis '" << axis.getValue() << "', which the mesh lacks";
@@ -109,7 +109,7 @@ static LogicalResult verifyPartsOfAxes(function_ref<InFlightDiagnostic()> emitEr
   llvm::SmallSet<StringRef, 4> seen;
   AxisPart last;
   for (auto [name, size] : llvm::zip_equal(names, sizes)) {
-    AxisPart part = *AxisPart::parse(name);
+    AxisPart part = *parseAxisPart(name);
     const bool follows = part.axis == last.axis;
     if (!follows && !seen.insert(part.axis).second)
       return emitError() << "mesh axis '" << name.getValue()
@@ -140,7 +140,7 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "mesh has " << names.size() << " axes, expected at most " << kMaxMeshAxes
                        << "; leave out those of size 1";
   for (auto [name, size] : llvm::zip_equal(names, sizes)) {
-    if (!AxisPart::parse(name.getValue()))
+    if (!parseAxisPart(name.getValue()))
       return emitError()
              << "mesh axis '" << shownName(name.getValue())
              << "' is not an identifier, expected a letter, then letters, digits and '_'";

@@ -144,7 +144,7 @@ static LogicalResult verifySplit(ParamOp param, ArrayAttr split) {
       if (!seen.insert(axis).second)
         return param.emitOpError()
                << "'split' names axis " << axis << " twice; an axis splits one dimension";
-      std::optional<AxisPart> part = AxisPart::parse(axis);
+      std::optional<AxisPart> part = parseAxisPart(axis);
       if (!part)
         return param.emitOpError()
                << "'split' names " << axis

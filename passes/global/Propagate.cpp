@@ -1,6 +1,8 @@
 //===- Propagate.cpp - give every value a sharding ------------------------===//
 
+#include "dialect/fsdp/AxisRoles.h"
 #include "passes/Passes.h"
+#include "passes/global/ShardingProblem.h"
 #include "passes/global/ShardingWarnings.h"
 #include "passes/sharding/MeshAxes.h"
 #include "passes/sharding/MeshParts.h"
@@ -51,7 +53,8 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
         llvm::any_of(steps, [](StepOp step) { return step.getKind() == StepKind::train; });
     for (StepOp step : steps) {
       DenseSet<Operation *> given(llvm::from_range, step.getBody().getOps<ReshardOp>());
-      StepShardings shardings = StepShardings::take(step, *problem);
+      StepShardings shardings =
+          StepShardings::take(step, [&](Value value) { return problem->axesOf(value); });
       if (failed(shardings.verify()))
         return signalPassFailure();
       shardings.write();
@@ -136,10 +139,10 @@ private:
                                 << describeAxes(mesh.getMesh()) << "; name one of its axes";
     if (StringAttr unused = findUnusedAxis(module, others))
       return mesh.emitError()
-             << "nothing uses axis " << unused
-             << ": 'data', 'fsdp' and the option 'batch-axes' split the batch; name "
-                "it there, in a constraint, in the split of a parameter or in a placement, or "
-                "leave it out";
+             << "nothing uses axis " << unused << ": " << listBatchAxes()
+             << " split the batch, and so does the option "
+                "'batch-axes'; name it there, in a constraint, in the split of a parameter or in "
+                "a placement, or leave it out";
     return success();
   }
 

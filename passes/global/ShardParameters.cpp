@@ -1,5 +1,6 @@
 //===- ShardParameters.cpp - where every parameter is stored --------------===//
 
+#include "dialect/fsdp/AxisRoles.h"
 #include "passes/Passes.h"
 #include "passes/global/Strategies.h"
 #include "passes/sharding/MeshAxes.h"
@@ -109,7 +110,7 @@ FailureOr<PlacementAttr> ShardParameters::store(ParamOp param, MeshAttr mesh,
   // What the model itself says holds unless the user of the compiler says otherwise.
   if (param.getPlacement() && !(rule && rule->spec.storage))
     return param.getPlacementAttr();
-  bool isSharded = hasAxis(mesh, storageAxis);
+  bool isSharded = hasAxis(mesh, getStorageAxis());
   bool small = type.getNumElements() < minShardSize.value;
   ShardSpec::Storage storage;
   if (rule && rule->spec.storage)
@@ -117,7 +118,7 @@ FailureOr<PlacementAttr> ShardParameters::store(ParamOp param, MeshAttr mesh,
   else if (scheme->splits() && isSharded && !small)
     storage.kind = StorageKind::flat;
   if (storage.kind != StorageKind::replicated && storage.axes.empty())
-    storage.axes.push_back(storageAxis.str());
+    storage.axes.push_back(getStorageAxis().str());
   for (const std::string &axis : storage.axes)
     if (!hasAxis(mesh, axisOf(axis)))
       return param.emitOpError() << "is to be sharded by '" << rule->text

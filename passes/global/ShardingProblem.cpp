@@ -66,7 +66,7 @@ propagation::AxisList ShardingProblem::toAxes(ArrayRef<StringAttr> names) const 
 
 AxisList ShardingProblem::toNames(const propagation::AxisList &axes) const {
   return llvm::map_to_vector(
-      axes, [&](const propagation::Axis &axis) { return mesh.getAxisNames()[axis.index]; });
+      axes, [&](const propagation::AxisPart &axis) { return mesh.getAxisNames()[axis.axis]; });
 }
 
 /// `names` without axes of size 1: a model names axes that only some meshes have.
@@ -204,10 +204,10 @@ void ShardingProblem::addOp(Operation *op) {
 std::optional<OpSplit::DimSplit> ShardingProblem::toSplit(const propagation::AxisList &axes) const {
   OpSplit::DimSplit split;
   split.mayCut = mayCut;
-  for (const propagation::Axis &axis : axes) {
+  for (const propagation::AxisPart &axis : axes) {
     split.sizes.push_back(axis.size);
     // What samples are loaded by is cut only where a user asks for it.
-    StringAttr name = mesh.getAxisNames()[axis.index];
+    StringAttr name = mesh.getAxisNames()[axis.axis];
     const bool splitsBatch = llvm::is_contained(batchAxes, name);
     if (!isWhole(problem.mesh, axis) && splitsBatch)
       return std::nullopt;
@@ -291,7 +291,8 @@ propagation::Problem ShardingProblem::ofMicrobatches() const {
       continue;
     }
     for (propagation::DimSharding &dim : node.sharding.dims) {
-      llvm::erase_if(dim.axes, [&](const propagation::Axis &other) { return other.index != axis; });
+      llvm::erase_if(dim.axes,
+                     [&](const propagation::AxisPart &other) { return other.axis != axis; });
       dim.open = false;
     }
   }
@@ -301,7 +302,8 @@ propagation::Problem ShardingProblem::ofMicrobatches() const {
 /// The dimension of `sharding` that is split over the axis with that index; -1 where none is.
 static int findSplit(const propagation::Sharding &sharding, int axis) {
   for (auto [dim, split] : llvm::enumerate(sharding.dims))
-    if (llvm::any_of(split.axes, [&](const propagation::Axis &own) { return own.index == axis; }))
+    if (llvm::any_of(split.axes,
+                     [&](const propagation::AxisPart &own) { return own.axis == axis; }))
       return dim;
   return -1;
 }
@@ -309,7 +311,7 @@ static int findSplit(const propagation::Sharding &sharding, int axis) {
 propagation::Problem ShardingProblem::ofRanks(const propagation::Solution &samples) const {
   propagation::Problem ranks = problem;
   const int axis = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
-  auto isMicrobatch = [&](const propagation::Axis &other) { return other.index == axis; };
+  auto isMicrobatch = [&](const propagation::AxisPart &other) { return other.axis == axis; };
   propagation::AxisList batch = toAxes(batchAxes);
   llvm::erase_if(batch, isMicrobatch);
   for (auto [number, node] : llvm::enumerate(ranks.values)) {
@@ -328,7 +330,7 @@ propagation::Problem ShardingProblem::ofRanks(const propagation::Solution &sampl
 
 void ShardingProblem::solveSeparately(const propagation::Solution &samples) {
   const int index = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
-  const propagation::Axis axis = propagation::wholeAxis(problem.mesh, index);
+  const propagation::AxisPart axis = propagation::wholeAxis(problem.mesh, index);
   auto dimOf = [&](int value) { return findSplit(samples.shardings[value], index); };
   solution = propagate(ofRanks(samples), [&](int value, int dim, propagation::AxisList axes,
                                              propagation::Sharding current) {
@@ -364,12 +366,12 @@ void ShardingProblem::solve(bool subAxes) {
 
 SmallVector<AxisCut> ShardingProblem::getCuts() const {
   SmallVector<AxisCut> cuts;
-  auto addCut = [&](const propagation::Axis &axis, int64_t position) {
-    StringAttr name = mesh.getAxisNames()[axis.index];
-    if (position == 1 || position == problem.mesh.sizes[axis.index] ||
+  auto addCut = [&](const propagation::AxisPart &axis, int64_t position) {
+    StringAttr name = mesh.getAxisNames()[axis.axis];
+    if (position == 1 || position == problem.mesh.sizes[axis.axis] ||
         llvm::is_contained(batchAxes, name))
       return;
-    AxisPart part = *AxisPart::parse(name);
+    AxisPart part = *parseAxisPart(name);
     position *= part.before;
     if (llvm::none_of(cuts, [&](const AxisCut &cut) {
           return cut.axis == part.axis && cut.position == position;
@@ -377,8 +379,8 @@ SmallVector<AxisCut> ShardingProblem::getCuts() const {
       cuts.push_back({part.axis.str(), position});
   };
   auto add = [&](const propagation::AxisList &axes) {
-    for (const propagation::Axis &axis : axes) {
-      addCut(axis, axis.pre);
+    for (const propagation::AxisPart &axis : axes) {
+      addCut(axis, axis.before);
       addCut(axis, axis.next());
     }
   };
@@ -421,7 +423,7 @@ SmallVector<ShardingOrigin> ShardingProblem::originsOf(Value value) const {
   int number = numbers.find(value)->second;
   for (const propagation::Origin &origin : solution.origins)
     if (origin.value == number)
-      origins.push_back({origin.dim, mesh.getAxisNames()[origin.axis.index],
+      origins.push_back({origin.dim, mesh.getAxisNames()[origin.axis.axis],
                          origin.op < 0 ? nullptr : ops[origin.op],
                          origin.from < 0 ? Value() : values[origin.from], origin.priority,
                          origin.opPriority, origin.aggressive});

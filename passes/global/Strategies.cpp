@@ -2,6 +2,7 @@
 
 #include "passes/global/Strategies.h"
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "passes/sharding/MeshAxes.h"
 
 using namespace mlir;
@@ -45,11 +46,10 @@ std::string mlir::fsdp::listStrategies() {
 
 std::string mlir::fsdp::explainMismatch(const Strategy &strategy, MeshAttr mesh) {
   const std::string got = ", got mesh " + describeAxes(mesh) + "; ";
-  bool hasStorage = hasAxis(mesh, storageAxis);
+  bool hasStorage = hasAxis(mesh, getStorageAxis());
   bool hasOther = llvm::any_of(mesh.getAxisNames(), [](StringAttr axis) {
-    return !llvm::is_contained(
-        {StringRef(storageAxis), StringRef("tensor"), StringRef("context"), StringRef("pipeline")},
-        axisOf(axis));
+    const AxisRole *role = findAxisRole(axis);
+    return !role || (!role->storesParameters && !role->splitsCompute);
   });
   if (strategy.replicatesShards && (!hasStorage || !hasOther))
     return "shards over axis 'fsdp' and replicates the shards over another axis" + got +

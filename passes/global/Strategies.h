@@ -7,9 +7,6 @@
 
 namespace mlir::fsdp {
 
-/// The mesh axis that strategies store over.
-inline constexpr llvm::StringLiteral storageAxis = "fsdp";
-
 /// One row of the table of strategies: which of its tensors are split over the storage axis. The
 /// others are replicated. Only this table contains the names of strategies: passes read placements.
 struct Strategy {

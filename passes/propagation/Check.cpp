@@ -35,21 +35,22 @@ public:
     AxisList used;
     for (const DimSharding &dim : sharding.dims) {
       for (size_t i = 0; i + 1 < dim.axes.size(); ++i)
-        if (dim.axes[i].index == dim.axes[i + 1].index && dim.axes[i].next() == dim.axes[i + 1].pre)
-          return where + " has adjacent parts of axis '" + problem.mesh.names[dim.axes[i].index] +
+        if (dim.axes[i].axis == dim.axes[i + 1].axis &&
+            dim.axes[i].next() == dim.axes[i + 1].before)
+          return where + " has adjacent parts of axis '" + problem.mesh.names[dim.axes[i].axis] +
                  "', expected them as one part";
       used.insert(used.end(), dim.axes.begin(), dim.axes.end());
     }
     used.insert(used.end(), sharding.replicated.begin(), sharding.replicated.end());
     used.insert(used.end(), sharding.unreduced.begin(), sharding.unreduced.end());
     for (size_t i = 0; i < used.size(); ++i) {
-      const Axis &axis = used[i];
-      if (axis.index < 0 || axis.index >= static_cast<int>(problem.mesh.sizes.size()) ||
-          axis.pre < 1 || axis.size < 1 || problem.mesh.sizes[axis.index] % axis.next() != 0)
+      const AxisPart &axis = used[i];
+      if (axis.axis < 0 || axis.axis >= static_cast<int>(problem.mesh.sizes.size()) ||
+          axis.before < 1 || axis.size < 1 || problem.mesh.sizes[axis.axis] % axis.next() != 0)
         return where + " names an axis or a part that the mesh does not have";
       for (size_t j = 0; j < i; ++j)
         if (used[j].overlaps(axis))
-          return where + " uses axis '" + problem.mesh.names[axis.index] + "' twice";
+          return where + " uses axis '" + problem.mesh.names[axis.axis] + "' twice";
     }
     return "";
   }

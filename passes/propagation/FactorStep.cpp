@@ -18,7 +18,7 @@ static std::pair<AxisList, bool> merge(const AxisList &agreed, const AxisList &o
   AxisList result;
   size_t common = std::min(agreed.size(), other.size());
   for (size_t i = 0; i < common; ++i) {
-    const Axis &a = agreed[i], &b = other[i];
+    const AxisPart &a = agreed[i], &b = other[i];
     bool lastAgreed = i + 1 == agreed.size(), lastOther = i + 1 == other.size();
     if (a == b) {
       result.push_back(a);
@@ -60,14 +60,14 @@ AxisList FactorStep::commonAxes(int factor, Direction direction) const {
   return axes;
 }
 
-std::optional<Axis> FactorStep::withoutOtherFactors(Axis axis, const TensorProjection &tensor,
-                                                    int factor) const {
+std::optional<AxisPart>
+FactorStep::withoutOtherFactors(AxisPart axis, const TensorProjection &tensor, int factor) const {
   for (size_t other = 0; other < tensor.factors.size(); ++other) {
     if (static_cast<int>(other) == factor || !tensor.has(other))
       continue;
     for (const AxisList *axes : {&tensor.factors[other].overflow, &tensor.factors[other].axes})
-      for (const Axis &taken : *axes) {
-        std::optional<Axis> rest = axis.withoutOverlap(taken);
+      for (const AxisPart &taken : *axes) {
+        std::optional<AxisPart> rest = axis.withoutOverlap(taken);
         if (!rest)
           return std::nullopt;
         axis = *rest;
@@ -76,18 +76,18 @@ std::optional<Axis> FactorStep::withoutOtherFactors(Axis axis, const TensorProje
   return axis;
 }
 
-std::optional<Axis> FactorStep::withinFactor(Axis axis, const TensorProjection &tensor, int factor,
-                                             int64_t before) const {
+std::optional<AxisPart> FactorStep::withinFactor(AxisPart axis, const TensorProjection &tensor,
+                                                 int factor, int64_t before) const {
   for (const AxisList *axes : {&tensor.replicated, &tensor.unreduced})
-    for (const Axis &taken : *axes) {
-      std::optional<Axis> rest = axis.withoutOverlap(taken);
+    for (const AxisPart &taken : *axes) {
+      std::optional<AxisPart> rest = axis.withoutOverlap(taken);
       if (!rest)
         return std::nullopt;
       axis = *rest;
     }
   const FactorSharding &there = tensor.factors[factor];
   if (std::any_of(there.axes.begin(), there.axes.end(),
-                  [&](const Axis &has) { return has.contains(axis); }))
+                  [&](const AxisPart &has) { return has.contains(axis); }))
     return axis;
   int64_t size = op.factors[factor].size;
   if (!there.closed && there.overflow.empty()) {
@@ -98,7 +98,7 @@ std::optional<Axis> FactorStep::withinFactor(Axis axis, const TensorProjection &
       if (part == axis.size)
         return axis;
       if (part != 1)
-        return Axis{axis.index, axis.pre, part};
+        return AxisPart{axis.axis, axis.before, part};
     }
   }
   if (!there.axes.empty() && there.axes.back().isPrefixOf(axis))
@@ -111,7 +111,7 @@ std::optional<Axis> FactorStep::withinFactor(Axis axis, const TensorProjection &
 template <typename Fit> void FactorStep::truncate(AxisList &axes, Fit fit) const {
   int64_t before = 1;
   for (size_t i = 0; i < axes.size(); ++i) {
-    std::optional<Axis> rest = fit(axes[i], before);
+    std::optional<AxisPart> rest = fit(axes[i], before);
     bool cut = rest && *rest != axes[i];
     if (!rest || (cut && !subAxes)) {
       axes.resize(i);
@@ -137,9 +137,9 @@ std::vector<bool> FactorStep::carryCompatible(const std::vector<Direction> &dire
   std::vector<bool> changed(tensors.size(), false);
   for (size_t factor = 0; factor < op.factors.size(); ++factor) {
     AxisList axes = commonAxes(factor, directions[factor]);
-    truncate(axes, [&](Axis axis, int64_t before) -> std::optional<Axis> {
+    truncate(axes, [&](AxisPart axis, int64_t before) -> std::optional<AxisPart> {
       for (const TensorProjection &tensor : tensors) {
-        std::optional<Axis> rest = withoutOtherFactors(axis, tensor, factor);
+        std::optional<AxisPart> rest = withoutOtherFactors(axis, tensor, factor);
         if (rest && tensor.has(factor))
           rest = withinFactor(*rest, tensor, factor, before);
         if (!rest)
@@ -158,11 +158,12 @@ std::vector<bool> FactorStep::carryCompatible(const std::vector<Direction> &dire
 AxisList FactorStep::fitting(const TensorProjection &tensor, int factor, AxisList axes) const {
   if (!tensor.has(factor))
     return {};
-  truncate(axes,
-           [&](Axis axis, int64_t before) { return withinFactor(axis, tensor, factor, before); });
+  truncate(axes, [&](AxisPart axis, int64_t before) {
+    return withinFactor(axis, tensor, factor, before);
+  });
   if (!isStrictPrefix(tensor.factors[factor].axes, axes))
     return {};
-  truncate(axes, [&](Axis axis, int64_t) { return withoutOtherFactors(axis, tensor, factor); });
+  truncate(axes, [&](AxisPart axis, int64_t) { return withoutOtherFactors(axis, tensor, factor); });
   return axes;
 }
 

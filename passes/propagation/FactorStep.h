@@ -34,12 +34,12 @@ private:
   /// `direction` may extend it.
   AxisList commonAxes(int factor, Direction direction) const;
   /// The longest prefix of `axis` that overlaps no axis of another factor of `tensor`.
-  std::optional<Axis> withoutOtherFactors(Axis axis, const TensorProjection &tensor,
-                                          int factor) const;
+  std::optional<AxisPart> withoutOtherFactors(AxisPart axis, const TensorProjection &tensor,
+                                              int factor) const;
   /// The longest prefix of `axis` that `factor` of `tensor` has room for after axes of size
   /// `before`.
-  std::optional<Axis> withinFactor(Axis axis, const TensorProjection &tensor, int factor,
-                                   int64_t before) const;
+  std::optional<AxisPart> withinFactor(AxisPart axis, const TensorProjection &tensor, int factor,
+                                       int64_t before) const;
   template <typename Fit> void truncate(AxisList &axes, Fit fit) const;
   bool extend(TensorProjection &tensor, int factor, const AxisList &axes);
   /// The part of `axes` that `tensor` takes along `factor`; empty if that is nothing new.

@@ -98,7 +98,7 @@ struct Options {
 /// The origin of the axes of a value.
 struct Origin {
   int value = 0, dim = 0;
-  Axis axis;
+  AxisPart axis;
   int op = -1;          ///< -1: given
   int from = -1;        ///< the value whose axis it was
   int64_t priority = 0; ///< of the round of user priorities

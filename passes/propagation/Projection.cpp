@@ -14,13 +14,13 @@ public:
   bool empty() const { return index == axes.size(); }
   int64_t size() const { return current.size; }
   /// Takes the first `size` of the first axis.
-  Axis take(int64_t size) {
-    Axis taken = {current.index, current.pre, size};
+  AxisPart take(int64_t size) {
+    AxisPart taken = {current.axis, current.before, size};
     if (size == current.size) {
       ++index;
       load();
     } else {
-      current.pre *= size;
+      current.before *= size;
       current.size /= size;
     }
     return taken;
@@ -38,7 +38,7 @@ private:
 
   const AxisList &axes;
   size_t index = 0;
-  Axis current;
+  AxisPart current;
 };
 } // namespace
 
@@ -94,9 +94,9 @@ std::vector<AxisList> unproject(const Op &op, const Mapping &dims, const TensorP
   for (size_t dim = 0; dim < dims.size(); ++dim)
     for (int index : dims[dim]) {
       const FactorSharding &factor = tensor.factors[index];
-      for (const Axis &axis : factor.axes)
+      for (const AxisPart &axis : factor.axes)
         append(result[dim], axis);
-      for (const Axis &axis : factor.overflow)
+      for (const AxisPart &axis : factor.overflow)
         append(result[dim], axis);
       if (!factor.overflow.empty() || sizeOf(factor.axes) < op.factors[index].size)
         break;

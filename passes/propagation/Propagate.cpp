@@ -48,7 +48,7 @@ private:
   bool hasSharedOperand(const Op &op) const;
   bool visit(int op, bool aggressive);
   bool update(int value, int opIndex, const std::vector<AxisList> &axes, bool aggressive);
-  int sourceOf(const Op &op, int value, int dim, const Axis &axis) const;
+  int sourceOf(const Op &op, int value, int dim, const AxisPart &axis) const;
   void push(int op) {
     if (!queued[op]) {
       queued[op] = true;
@@ -82,12 +82,12 @@ void Solver::enterGiven(int64_t after, int64_t upTo) {
         current.dims[dim] = wanted;
         AxisList &kept = current.replicated;
         kept.erase(std::remove_if(kept.begin(), kept.end(),
-                                  [&](const Axis &axis) {
+                                  [&](const AxisPart &axis) {
                                     return std::find(wanted.axes.begin(), wanted.axes.end(),
                                                      axis) != wanted.axes.end();
                                   }),
                    kept.end());
-        for (const Axis &axis : wanted.axes)
+        for (const AxisPart &axis : wanted.axes)
           solution.origins.push_back({static_cast<int>(value), static_cast<int>(dim), axis, -1, -1,
                                       wanted.priority, 0, false});
       }
@@ -115,7 +115,7 @@ Direction Solver::directionOf(const Op &op, size_t factor) const {
 }
 
 /// The value of `op` other than `value` that has `axis`, from which it came.
-int Solver::sourceOf(const Op &op, int value, int dim, const Axis &axis) const {
+int Solver::sourceOf(const Op &op, int value, int dim, const AxisPart &axis) const {
   std::vector<int> tensors = op.operands;
   tensors.insert(tensors.end(), op.results.begin(), op.results.end());
   size_t self = std::find(tensors.begin(), tensors.end(), value) - tensors.begin();
@@ -143,7 +143,7 @@ bool Solver::update(int value, int opIndex, const std::vector<AxisList> &axes, b
   auto isRefused = [&](size_t dim, const AxisList &now) {
     return (!options.subAxes &&
             !std::all_of(now.begin(), now.end(),
-                         [&](const Axis &axis) { return isWhole(problem.mesh, axis); })) ||
+                         [&](const AxisPart &axis) { return isWhole(problem.mesh, axis); })) ||
            (problem.admits && !problem.admits(value, dim, now, current));
   };
   auto extend = [&](size_t dim) {

@@ -15,10 +15,8 @@
 #ifndef PASSES_RESHARD_RESHARD_H
 #define PASSES_RESHARD_RESHARD_H
 
-#include <cstdint>
+#include "base/AxisPart.h"
 #include <map>
-#include <string>
-#include <vector>
 
 namespace mlir::fsdp::reshard {
 
@@ -33,16 +31,8 @@ struct Axis {
   Link link = {};
 };
 
-/// A part of an axis, which is seen as pre x size x post, row-major. A whole one has pre 1 and its
-/// own size.
-struct AxisPart {
-  int axis = 0;
-  int64_t pre = 1, size = 1;
-
-  bool operator==(const AxisPart &other) const {
-    return axis == other.axis && pre == other.pre && size == other.size;
-  }
-};
+/// By the index of the axis in the mesh. A whole axis has before 1 and its own size.
+using AxisPart = base::AxisPart<int>;
 
 struct Sharding {
   std::vector<std::vector<AxisPart>> dims; ///< the axes of each dimension, major to minor

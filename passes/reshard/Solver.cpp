@@ -93,7 +93,7 @@ public:
     Step step{move.kind, {}, -1, -1, shapeOf(before), shapeOf(after), {}, move.bytes, move.seconds};
     for (int8_t atom : move.atoms)
       for (const AxisPart &part : atoms.atoms[atom].parts)
-        append(step.axes, part);
+        base::append(step.axes, part);
     if (move.dim >= 0)
       step.dim = moves.dims()[move.dim];
     if (move.split >= 0)
@@ -104,15 +104,6 @@ public:
   }
 
 private:
-  /// Neighbours that are parts of one axis are one part of it.
-  static void append(std::vector<AxisPart> &list, const AxisPart &part) {
-    if (!list.empty() && list.back().axis == part.axis &&
-        list.back().pre * list.back().size == part.pre)
-      list.back().size *= part.size;
-    else
-      list.push_back(part);
-  }
-
   std::vector<int64_t> shapeOf(const Layout &layout) const {
     std::vector<int64_t> shape = problem.shape;
     for (size_t d = 0; d < moves.dims().size(); ++d)
@@ -124,7 +115,7 @@ private:
     for (size_t axis = problem.mesh.size(); axis-- > static_cast<size_t>(part.axis) + 1;)
       position /= problem.mesh[axis].size;
     const int64_t size = problem.mesh[part.axis].size;
-    return position % size / (size / part.pre / part.size) % part.size;
+    return position % size / (size / part.before / part.size) % part.size;
   }
 
   template <class List> int64_t indexIn(int64_t position, const List &list) const {
@@ -191,7 +182,7 @@ std::vector<int64_t> keyOf(const Problem &problem) {
       each(one);
   };
   auto number = [&](int64_t value) { key.push_back(value); };
-  auto part = [&](const AxisPart &p) { key.insert(key.end(), {p.axis, p.pre, p.size}); };
+  auto part = [&](const AxisPart &p) { key.insert(key.end(), {p.axis, p.before, p.size}); };
   add(problem.mesh, [&](const Axis &axis) {
     key.push_back(axis.size);
     for (double value : {axis.link.latency, axis.link.bytesPerSecond}) {
@@ -248,8 +239,7 @@ std::string mlir::fsdp::reshard::describe(const Step &step) {
     text += (i                      ? ", "
              : step.axes.size() > 1 ? " over axes "
                                     : " over axis ") +
-            std::to_string(part.axis);
-    text += ":(" + std::to_string(part.pre) + ")" + std::to_string(part.size);
+            std::to_string(part.axis) + part.range();
   }
   auto shape = [](const std::vector<int64_t> &sizes) {
     std::string text;

@@ -18,9 +18,7 @@ template <class Visit> void forEachList(const Problem &problem, Visit visit) {
 }
 
 std::string quoted(const AxisPart &part) {
-  std::string text = "axis " + std::to_string(part.axis);
-  return part.pre == 1 ? text
-                       : text + ":(" + std::to_string(part.pre) + ")" + std::to_string(part.size);
+  return "axis " + std::to_string(part.axis) + (part.before == 1 ? "" : part.range());
 }
 
 std::string validateSharding(const Problem &problem, const Sharding &sharding,
@@ -37,12 +35,11 @@ std::string validateSharding(const Problem &problem, const Sharding &sharding,
       return "the sharding " + which + " names axis " + std::to_string(part.axis) +
              ", expected one below " + std::to_string(problem.mesh.size());
     const int64_t size = problem.mesh[part.axis].size;
-    if (part.pre < 1 || part.size < 1 || size % (part.pre * part.size))
+    if (part.before < 1 || part.size < 1 || size % part.next())
       return "the sharding " + which + " names " + quoted(part) + " of size " +
              std::to_string(part.size) + ", expected a part of " + std::to_string(size);
     for (size_t j = 0; j < i; ++j)
-      if (all[j].axis == part.axis && all[j].pre < part.pre * part.size &&
-          part.pre < all[j].pre * all[j].size)
+      if (all[j].overlaps(part))
         return "the sharding " + which + " names " + quoted(part) +
                " twice, expected each part of an axis once";
   }
@@ -80,8 +77,8 @@ std::vector<std::vector<AxisPart>> mlir::fsdp::reshard::findParts(const Problem 
   std::vector<std::set<int64_t>> cuts(problem.mesh.size());
   forEachList(problem, [&](const std::vector<AxisPart> &list) {
     for (const AxisPart &part : list) {
-      cuts[part.axis].insert(part.pre);
-      cuts[part.axis].insert(part.pre * part.size);
+      cuts[part.axis].insert(part.before);
+      cuts[part.axis].insert(part.next());
     }
   });
   for (size_t axis = 0; axis < parts.size(); ++axis) {
@@ -133,15 +130,15 @@ SubAxes::SubAxes(const Problem &problem) {
   for (const std::vector<AxisPart> &ofAxis : parts)
     for (const AxisPart &part : ofAxis)
       if (part.size > 1) {
-        numbers[{part.axis, part.pre}] = static_cast<int>(atoms.size());
+        numbers[{part.axis, part.before}] = static_cast<int>(atoms.size());
         atoms.push_back({{part}, part.size, problem.mesh[part.axis].link});
       }
   auto number = [&](const std::vector<AxisPart> &list) {
     std::vector<int> result;
     for (const AxisPart &part : list)
       for (const AxisPart &fine : parts[part.axis])
-        if (fine.size > 1 && fine.pre >= part.pre && fine.pre < part.pre * part.size)
-          result.push_back(numbers.at({fine.axis, fine.pre}));
+        if (fine.size > 1 && fine.before >= part.before && fine.before < part.next())
+          result.push_back(numbers.at({fine.axis, fine.before}));
     return result;
   };
   for (auto [sharding, result] : {std::pair{&problem.from, &from}, std::pair{&problem.to, &to}}) {

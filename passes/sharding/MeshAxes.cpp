@@ -2,6 +2,7 @@
 
 #include "passes/sharding/MeshAxes.h"
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -9,7 +10,8 @@ using namespace mlir::fsdp;
 
 static bool splitsBatch(StringRef name, ArrayRef<std::string> others) {
   StringRef axis = axisOf(name);
-  return axis == "data" || axis == "fsdp" || llvm::is_contained(others, axis);
+  const AxisRole *role = findAxisRole(axis);
+  return (role && role->splitsBatch) || llvm::is_contained(others, axis);
 }
 
 SmallVector<StringAttr> mlir::fsdp::getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others) {

@@ -1,7 +1,7 @@
 //===- MeshAxes.h - roles of mesh axes --------------------------*- C++ -*-===//
-// Axes `data` and `fsdp` split the batch; the role of another axis is its use: in the user's list
-// of batch axes, in a constraint, in the split or the storage of a parameter. Parts of an axis have
-// its role.
+// Some axes have their role by name (dialect/fsdp/AxisRoles.h). That of another axis is its use: in
+// the user's list of batch axes, in a constraint, in the split or the storage of a parameter. Parts
+// of an axis have its role.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@
 
 namespace mlir::fsdp {
 
-/// The axes of `mesh` over which samples are split, in its order: `data`, `fsdp` and those of
-/// `others`.
+/// The axes of `mesh` over which samples are split, in its order: those that do so by their role,
+/// and those of `others`.
 SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others);
 
 /// An axis of the module's mesh that nothing uses; null where there is none. `stored`: axes that

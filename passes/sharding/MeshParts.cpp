@@ -15,7 +15,7 @@ class Cuts {
 public:
   explicit Cuts(MeshAttr mesh) : mesh(mesh) {
     for (StringAttr name : mesh.getAxisNames()) {
-      AxisPart part = *AxisPart::parse(name);
+      AxisPart part = *parseAxisPart(name);
       positions[part.axis].insert(part.isWhole() ? mesh.getAxisSize(name) : part.next());
     }
   }
@@ -54,7 +54,7 @@ public:
       int64_t before = 1;
       for (int64_t position : cuts) {
         AxisPart part{axis, before, cuts.size() == 1 ? 0 : position / before};
-        names.push_back(StringAttr::get(mesh.getContext(), part.spell()));
+        names.push_back(StringAttr::get(mesh.getContext(), spellAxisPart(part)));
         sizes.push_back(position / before);
         before = position;
       }
@@ -191,7 +191,7 @@ LogicalResult mlir::fsdp::cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> 
   Cuts cuts(mesh);
   bool hasParts = false, failed = false;
   auto add = [&](StringRef name, Operation *op) {
-    std::optional<AxisPart> part = AxisPart::parse(name);
+    std::optional<AxisPart> part = parseAxisPart(name);
     if (failed || !part || part->isWhole() || positionsOf(mesh, part->axis) == 0)
       return;
     hasParts = true;

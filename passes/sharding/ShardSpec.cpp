@@ -20,7 +20,7 @@ std::vector<std::string> ShardSpec::getAxes() const {
 }
 
 bool mlir::fsdp::isAxisName(StringRef name) {
-  std::optional<AxisPart> part = AxisPart::parse(name);
+  std::optional<AxisPart> part = parseAxisPart(name);
   return part && part->isWhole() &&
          !llvm::is_contained({"flat", "replicated", "always", "never", "axes"}, name);
 }
@@ -28,7 +28,7 @@ bool mlir::fsdp::isAxisName(StringRef name) {
 std::optional<std::vector<std::string>> mlir::fsdp::parseAxisList(StringRef text) {
   std::vector<std::string> axes;
   for (StringRef axis : llvm::split(text, '+')) {
-    std::optional<AxisPart> part = AxisPart::parse(axis);
+    std::optional<AxisPart> part = parseAxisPart(axis);
     if (!part || !isAxisName(part->axis) ||
         llvm::any_of(axes, [&](const std::string &other) { return overlap(other, axis); }))
       return std::nullopt;

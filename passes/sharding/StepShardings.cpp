@@ -237,13 +237,13 @@ void StepShardings::insertReshards(Operation *op) {
   }
 }
 
-StepShardings StepShardings::take(StepOp step, const ShardingProblem &solved) {
+StepShardings StepShardings::take(StepOp step, llvm::function_ref<DimAxes(Value)> axesOf) {
   StepShardings result(step);
   // First how everything is split: that decides how an op takes its operands.
   for (Operation &op : step.getBody().front())
     for (Value value : op.getResults())
       result.shardings[value] = ShardingAttr::getCanonical(
-          FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), solved.axesOf(value), {});
+          FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), axesOf(value), {});
   for (Operation &op : llvm::make_early_inc_range(step.getBody().front()))
     result.insertReshards(&op);
   for (Operation &op : step.getBody().front())

@@ -3,7 +3,7 @@
 #ifndef PASSES_SHARDING_STEPSHARDINGS_H
 #define PASSES_SHARDING_STEPSHARDINGS_H
 
-#include "passes/global/ShardingProblem.h"
+#include "passes/sharding/OpSplit.h"
 #include "llvm/ADT/DenseMap.h"
 #include <optional>
 
@@ -15,9 +15,9 @@ namespace mlir::fsdp {
 /// partial, so that a gradient with several contributions is reduced once.
 class StepShardings {
 public:
-  /// Takes the shardings of `solved`, in which `step` is, and inserts an `fsdp.reshard` where an op
-  /// cannot take an operand as that is split.
-  static StepShardings take(StepOp step, const ShardingProblem &solved);
+  /// Splits each value of `step` over the axes that `axesOf` gives for it, and inserts an
+  /// `fsdp.reshard` where an op cannot take an operand as that is split.
+  static StepShardings take(StepOp step, llvm::function_ref<DimAxes(Value)> axesOf);
 
   /// Reads the shardings that `fsdp-propagate` wrote; emits an error and fails where one is missing
   /// or one that its op cannot produce.

@@ -5,6 +5,7 @@
 #include "base/Options.h"
 #include "base/ShellWords.h"
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "dialect/fsdp/UpdateRule.h"
 #include "passes/CountOption.h"
 #include "passes/global/Strategies.h"
@@ -386,10 +387,10 @@ void Options::checkMesh(mlir::ModuleOp module) const {
   // Without a mesh it is that of one rank, which compiling gives the module.
   mlir::Builder builder(module.getContext());
   ir::MeshOp mesh = ir::getMeshOp(module);
-  ir::MeshAttr axes = mesh
-                          ? mesh.getMesh()
-                          : ir::MeshAttr::get(builder.getContext(), {builder.getStringAttr("fsdp")},
-                                              {1}, llvm::ArrayRef<int64_t>());
+  ir::MeshAttr axes =
+      mesh ? mesh.getMesh()
+           : ir::MeshAttr::get(builder.getContext(), {builder.getStringAttr(ir::getStorageAxis())},
+                               {1}, llvm::ArrayRef<int64_t>());
   auto has = [&](llvm::StringRef name) { return ir::hasAxis(axes, name); };
   const std::string got = ", got mesh " + ir::describeAxes(axes) + "; ";
   if (strategyGiven)
@@ -399,9 +400,9 @@ void Options::checkMesh(mlir::ModuleOp module) const {
   for (const std::string &name : pipeline.batchAxes)
     if (!has(name))
       throw UsageError("--batch-axes names axis '" + name + "'" + got + "name one of its axes");
-  for (llvm::StringRef name : {"tensor", "context", "pipeline"})
-    if (llvm::is_contained(pipeline.batchAxes, name))
-      throw UsageError("--batch-axes names axis '" + name.str() +
+  for (const std::string &name : pipeline.batchAxes)
+    if (const ir::AxisRole *role = ir::findAxisRole(name); role && role->splitsCompute)
+      throw UsageError("--batch-axes names axis '" + name +
                        "', which is reserved; choose another name for the axis");
   // Of a strategy that splits nothing, a pattern splits all three; of others only what they split.
   const ir::Strategy &strategy = *ir::findStrategy(pipeline.strategy);
@@ -419,8 +420,8 @@ void Options::checkMesh(mlir::ModuleOp module) const {
       stored.push_back(name);
   if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes, stored))
     throw UsageError(
-        "nothing uses axis '" + unused.str() +
-        "' of the mesh: 'data' and 'fsdp' split the "
+        "nothing uses axis '" + unused.str() + "' of the mesh: " + ir::listBatchAxes() +
+        " split the "
         "batch, others if --batch-axes names them, and parameters and values are split as the "
         "model or --shard says; use it there, or leave it out");
 }

@@ -46,7 +46,7 @@ private:
   }
   /// What one index of a part adds to a position.
   int64_t weight(const AxisPart &part) const {
-    int64_t weight = problem.mesh[part.axis].size / part.pre / part.size;
+    int64_t weight = problem.mesh[part.axis].size / part.before / part.size;
     for (size_t axis = part.axis + 1; axis < problem.mesh.size(); ++axis)
       weight *= problem.mesh[axis].size;
     return weight;

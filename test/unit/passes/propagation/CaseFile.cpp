@@ -16,7 +16,7 @@ static std::vector<std::string> split(const std::string &text, char separator) {
   return parts;
 }
 
-static Axis parseAxis(const Mesh &mesh, const std::string &text) {
+static AxisPart parseAxis(const Mesh &mesh, const std::string &text) {
   size_t colon = text.find(':');
   std::string name = text.substr(0, colon);
   for (size_t index = 0; index < mesh.names.size(); ++index)

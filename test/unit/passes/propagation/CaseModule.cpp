@@ -70,14 +70,14 @@ std::string Writer::specOf(int value) {
   for (size_t dim = 0; dim < problem.values[value].sizes.size(); ++dim) {
     std::vector<std::string> entries;
     if (isGiven(value)) {
-      for (const Axis &axis : given.dims[dim].axes) {
-        axes.insert(axis.index);
+      for (const AxisPart &axis : given.dims[dim].axes) {
+        axes.insert(axis.axis);
         // One cut has all parts of an axis.
         for (const Value &other : problem.values)
           for (const DimSharding &split : other.sharding.dims)
-            for (const Axis &part : split.axes)
-              if (part.index == axis.index && part.next() % axis.pre != 0 &&
-                  axis.pre % part.next() != 0)
+            for (const AxisPart &part : split.axes)
+              if (part.axis == axis.axis && part.next() % axis.before != 0 &&
+                  axis.before % part.next() != 0)
                 refuse("a part that another one of the axis cuts");
         entries.push_back("\"" + print(problem.mesh, AxisList{axis}) + "\"");
       }
@@ -191,7 +191,7 @@ static std::string spell(MeshAttr mesh, ArrayRef<StringAttr> names) {
   AxisList axes;
   Mesh whole;
   for (StringAttr name : names) {
-    AxisPart part = *AxisPart::parse(name);
+    auto part = *parseAxisPart(name);
     auto known = llvm::find(whole.names, part.axis.str());
     const int index = known - whole.names.begin();
     if (known == whole.names.end()) {

@@ -158,8 +158,8 @@ Problem withAxesReversed(Problem problem) {
   std::reverse(problem.mesh.names.begin(), problem.mesh.names.end());
   for (Value &value : problem.values)
     for (DimSharding &dim : value.sharding.dims)
-      for (Axis &axis : dim.axes)
-        axis.index = last - axis.index;
+      for (AxisPart &axis : dim.axes)
+        axis.axis = last - axis.axis;
   return problem;
 }
 

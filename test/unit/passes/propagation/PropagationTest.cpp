@@ -31,7 +31,7 @@ struct Product : testing::Test {
   }
 
   Problem problem;
-  Axis a = {0, 1, 2}, b = {1, 1, 2}, c = {2, 1, 4};
+  AxisPart a = {0, 1, 2}, b = {1, 1, 2}, c = {2, 1, 4};
 };
 
 TEST_F(Product, CarriesRowsAndColumns) {
@@ -122,7 +122,7 @@ TEST(Projection, SplitsADimensionIntoFactors) {
     return print(mesh, tensor.factors[0].axes) + " " + print(mesh, tensor.factors[1].axes) + " " +
            print(mesh, tensor.factors[0].overflow);
   };
-  Axis a = {0, 1, 2}, b = {1, 1, 2}, c = {2, 1, 4};
+  AxisPart a = {0, 1, 2}, b = {1, 1, 2}, c = {2, 1, 4};
   EXPECT_EQ(roundTrip({b, a}), "b a _");
   EXPECT_EQ(roundTrip({c}), "c:(1)2 c:(2)2 _");
   EXPECT_EQ(roundTrip({c, a}), "c:(1)2 c:(2)2+a _");
@@ -155,13 +155,13 @@ TEST(Projection, AxesOfADimensionWithoutFactorsAreTaken) {
 
 TEST(Axes, PartsOfAnAxis) {
   Mesh mesh = {{"a"}, {16}};
-  Axis whole = wholeAxis(mesh, 0), first = {0, 1, 4}, second = {0, 4, 4}, middle = {0, 2, 4};
+  AxisPart whole = wholeAxis(mesh, 0), first = {0, 1, 4}, second = {0, 4, 4}, middle = {0, 2, 4};
   EXPECT_TRUE(first.isPrefixOf(whole));
   EXPECT_TRUE(whole.contains(middle));
   EXPECT_FALSE(first.overlaps(second));
   EXPECT_TRUE(first.overlaps(middle));
   EXPECT_EQ(whole.withoutOverlap(second), first);
-  EXPECT_EQ(first.withoutOverlap(middle), (Axis{0, 1, 2}));
+  EXPECT_EQ(first.withoutOverlap(middle), (AxisPart{0, 1, 2}));
   EXPECT_EQ(second.withoutOverlap(middle), std::nullopt);
   AxisList axes = {first};
   append(axes, second);

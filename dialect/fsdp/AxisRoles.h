@@ -1,0 +1,33 @@
+//===- AxisRoles.h - the meaning of mesh axes by their names ----*- C++ -*-===//
+
+#ifndef DIALECT_FSDP_AXISROLES_H
+#define DIALECT_FSDP_AXISROLES_H
+
+#include "mlir/Support/LLVM.h"
+#include <string>
+
+namespace mlir::fsdp {
+
+/// One row of the table of axes that have their meaning by name. Another axis means what its uses
+/// say: the list of batch axes, constraints, splits and placements. Parts of an axis have its role.
+struct AxisRole {
+  StringRef name;
+  /// Ranks along it have different samples.
+  bool splitsBatch;
+  /// Strategies store parameters, gradients and optimizer states over it.
+  bool storesParameters;
+  /// Ranks along it have different parts of the computation of the same samples (of its tensors,
+  /// sequences, layers or experts): it is not for lists of batch axes.
+  bool splitsCompute;
+};
+
+/// The role of `axis`, the name of an axis or of a part of one; null for an axis without one.
+const AxisRole *findAxisRole(StringRef axis);
+/// The axis over which strategies store; a module without a mesh is for one rank of it.
+StringRef getStorageAxis();
+/// "'data' and 'fsdp'", the axes that split the batch by their names.
+std::string listBatchAxes();
+
+} // namespace mlir::fsdp
+
+#endif // DIALECT_FSDP_AXISROLES_H
