@@ -7,7 +7,7 @@
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "dialect/fsdp/UpdateRule.h"
-#include "dsl/ModelBuilder.h"
+#include "frontend/ModelBuilder.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 

@@ -2,7 +2,7 @@
 
 #include "dsl/Operations.h"
 #include "dsl/Model.h"
-#include "dsl/ModelBuilder.h"
+#include "frontend/ModelBuilder.h"
 
 #include "dialect/nn/NNDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,7 +1,7 @@
 //===- Rows.cpp - parts, operations on rows, dropout, attention -----------===//
 
-#include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
+#include "frontend/ModelBuilder.h"
 
 #include "dialect/nn/NNDialect.h"
 #include "llvm/ADT/StringSet.h"

@@ -5,7 +5,7 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/ModelDigest.h"
 #include "dialect/fsdp/Names.h"
-#include "dsl/ModelBuilder.h"
+#include "frontend/ModelBuilder.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"

@@ -1,6 +1,6 @@
 //===- ModelBuilder.cpp - build the global IR of a step -------------------===//
 
-#include "dsl/ModelBuilder.h"
+#include "frontend/ModelBuilder.h"
 
 #include "dialect/fsdp/ModelWords.h"
 #include "dialect/nn/TensorSize.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DSL_MODELBUILDER_H
-#define DSL_MODELBUILDER_H
+#ifndef FRONTEND_MODELBUILDER_H
+#define FRONTEND_MODELBUILDER_H
 
 #include "dialect/fsdp/Structure.h"
 #include "dsl/Tensor.h"
@@ -88,4 +88,4 @@ void registerDialects(mlir::DialectRegistry &registry);
 
 } // namespace fsdp::dsl
 
-#endif // DSL_MODELBUILDER_H
+#endif // FRONTEND_MODELBUILDER_H

@@ -1,7 +1,7 @@
 //===- Checkpoint.cpp - parts of a model that backward computes again -----===//
 
 #include "dsl/Model.h"
-#include "dsl/ModelBuilder.h"
+#include "frontend/ModelBuilder.h"
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
