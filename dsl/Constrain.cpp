@@ -1,7 +1,7 @@
 //===- Constrain.cpp - shardings that a model asks for --------------------===//
 
+#include "dsl/ModelIR.h"
 #include "dsl/Operations.h"
-#include "frontend/ModelBuilder.h"
 
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"

@@ -2,14 +2,10 @@
 
 #include "dsl/Model.h"
 
-#include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/ModelConfig.h"
-#include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "dialect/fsdp/UpdateRule.h"
-#include "frontend/ModelBuilder.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Verifier.h"
+#include "dsl/ModelIR.h"
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
@@ -19,14 +15,14 @@ namespace fsdp::dsl {
 Shape Tensor::shape() const { return Shape(typeOf(*this).getShape()); }
 
 Located::Located(const Tensor &tensor, Where where) : tensor(tensor), where(where) {
-  if (!tensor.model)
+  if (!tensor.hasValue())
     throw ModelError(where, "this tensor has no value; assign one before it is used");
 }
 
 Located::Located(const Parameter &parameter, Where where) : where(where) {
   if (!parameter.model)
     throw ModelError(where, "this parameter was not declared; create it with 'Scope::parameter'");
-  tensor = parameter.model->read(parameter, where);
+  tensor = parameter.model->read(parameter.label, parameter.origin, where);
 }
 
 Model::Model(MLIRContext &context, Where where)
@@ -36,25 +32,9 @@ Model::Model(MLIRContext &context, Where where)
 
 Model::~Model() = default;
 
-ModelBuilder &ModelBuilder::of(Model &model) { return *model.builder; }
-
 Tensor Model::input(const std::string &name, const Shape &shape, ElementType elementType,
                     int64_t sampleDim, Where where) {
-  ModelBuilder &b = *builder;
-  b.requireOutside("input '" + name + "'", where);
-  RankedTensorType type =
-      ModelBuilder::checkedType("input '" + name + "'", shape, b.typeOf(elementType), where);
-  for (auto other : b.step.getOps<ir::InputOp>())
-    if (other.getName() == name)
-      throw ModelError(where, "input '" + name + "' is declared twice; give each its own name");
-  if (sampleDim < 0 || sampleDim >= static_cast<int64_t>(shape.size()))
-    throw ModelError(where, "input '" + name + "' counts samples along dimension " +
-                                std::to_string(sampleDim) + ", expected a dimension below " +
-                                std::to_string(shape.size()));
-  auto op = ir::InputOp::create(b.builder, b.location(name, where), type, name, sampleDim,
-                                IntegerAttr(), ArrayAttr(), IntegerAttr());
-  b.check([&] { return mlir::verify(op); }, "input '" + ir::shownName(name) + "'", where);
-  return b.wrap(op, name, Origin());
+  return builder->input(name, shape, elementType, sampleDim, where);
 }
 
 /// A batch of tokens off `source`, the name of an attribute.
@@ -113,63 +93,52 @@ static ir::InitKind initKind(Init::Kind kind) {
 
 Parameter Scope::parameter(const std::string &name, const Shape &shape, Init init,
                            const Shape &fileShape, Where where) const {
-  std::string label = prefix.empty() ? name : prefix + "." + name;
-  Builder builder(&model->context);
-  RankedTensorType type =
-      ModelBuilder::checkedType("parameter '" + label + "'", shape, builder.getF32Type(), where);
-  if (model->symbols.lookup(label))
-    throw ModelError(where, "parameter '" + label + "' is declared twice; give each its own name");
   Parameter parameter;
   parameter.sizes = shape;
   parameter.model = model;
-  parameter.label = label;
+  parameter.label = prefix.empty() ? name : prefix + "." + name;
   parameter.origin = origin;
-  OpBuilder declarations(model->step);
-  auto op = ir::ParamOp::create(
-      declarations, model->location(label, where), builder.getStringAttr(label),
-      TypeAttr::get(type), builder.getStringAttr(origin.unit),
-      ir::InitAttr::get(&model->context, initKind(init.kind), builder.getF64FloatAttr(init.value)),
-      fileShape.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(fileShape),
-      ArrayAttr(), ir::PlacementAttr(), isFrozen ? builder.getUnitAttr() : UnitAttr(),
-      DenseI64ArrayAttr());
-  model->symbols.insert(op);
-  model->check([&] { return mlir::verify(op); }, "parameter '" + ir::shownName(label) + "'", where);
+  model->parameter(parameter.label, shape,
+                   ir::InitAttr::get(&model->context, initKind(init.kind),
+                                     model->builder.getF64FloatAttr(init.value)),
+                   fileShape, origin, isFrozen, where);
   return parameter;
 }
 
-/// Sum and weight of an average are scalars in double, as mean() and weightedMean() make them.
-static void requireScalars(const std::string &what, const Average &average, Where where) {
-  for (const Tensor &part : {average.sum, average.weight})
-    if (RankedTensorType type = typeOf(part); type.getRank() != 0 || !type.getElementType().isF64())
-      ModelBuilder::fail(
-          what, {average.sum, average.weight}, where,
-          "expected a sum and a weight that are scalars in f64; use mean or weightedMean");
+static ir::CheckpointPolicy policyOf(Keep keep) {
+  switch (keep) {
+  case Keep::Nothing:
+    return ir::CheckpointPolicy::full;
+  case Keep::Contractions:
+    return ir::CheckpointPolicy::selective;
+  }
+  llvm_unreachable("unknown choice of what is kept");
+}
+
+Tensor Model::checkpoint(const std::function<Tensor()> &function, Keep keep, Where where) {
+  return builder
+      ->checkpoint([&] { return std::vector<frontend::ModelValue>{function()}; }, policyOf(keep),
+                   where)
+      .front();
+}
+
+std::vector<Tensor> Model::checkpoint(const std::function<std::vector<Tensor>()> &function,
+                                      Keep keep, Where where) {
+  std::vector<frontend::ModelValue> results = builder->checkpoint(
+      [&] {
+        std::vector<Tensor> tensors = function();
+        return std::vector<frontend::ModelValue>(tensors.begin(), tensors.end());
+      },
+      policyOf(keep), where);
+  return std::vector<Tensor>(results.begin(), results.end());
 }
 
 void Model::loss(const Average &average, Where where) {
-  ModelBuilder &b = *builder;
-  b.requireOutside("the loss", where);
-  if (!b.step.getOps<ir::LossOp>().empty())
-    throw ModelError(where, "the model has two losses; add them first");
-  b.requireVisible("the loss", average.sum, where);
-  b.requireVisible("the loss", average.weight, where);
-  requireScalars("the loss", average, where);
-  ir::LossOp::create(b.builder, b.location("loss", where), valueOf(average.sum),
-                     valueOf(average.weight));
+  builder->loss(average.sum, average.weight, where);
 }
 
 void Model::metric(const std::string &name, const Average &average, Where where) {
-  ModelBuilder &b = *builder;
-  b.requireOutside("metric '" + name + "'", where);
-  b.requireVisible("metric '" + name + "'", average.sum, where);
-  b.requireVisible("metric '" + name + "'", average.weight, where);
-  requireScalars("metric '" + name + "'", average, where);
-  for (auto other : b.step.getOps<ir::MetricOp>())
-    if (other.getName() == name)
-      throw ModelError(where, "metric '" + name + "' is given twice; give each its own name");
-  auto op = ir::MetricOp::create(b.builder, b.location(name, where), name, valueOf(average.sum),
-                                 valueOf(average.weight));
-  b.check([&] { return ir::verifyMetric(op); }, "metric '" + ir::shownName(name) + "'", where);
+  builder->metric(name, average.sum, average.weight, where);
 }
 
 static ir::ScheduleKind scheduleKind(Optimizer::Schedule schedule) {
@@ -185,12 +154,6 @@ static ir::ScheduleKind scheduleKind(Optimizer::Schedule schedule) {
 }
 
 void Model::optimizer(const Optimizer &optimizer, Where where) {
-  ModelBuilder &b = *builder;
-  std::string message;
-  ScopedDiagnosticHandler handler(&b.context, [&](Diagnostic &diagnostic) {
-    message = diagnostic.str();
-    return success();
-  });
   std::vector<ir::OptimizerAttr::Constant> constants = {{"lr", optimizer.lr},
                                                         {"clip", optimizer.clip}};
   if (const ir::UpdateRule *rule = ir::UpdateRule::find(optimizer.rule);
@@ -198,25 +161,12 @@ void Model::optimizer(const Optimizer &optimizer, Where where) {
     constants.push_back({"weight_decay", rule->chosenDecay});
   for (const auto &[name, value] : optimizer.constants)
     constants.push_back({name, value});
-  auto checked = ir::OptimizerAttr::create(
-      [&] { return mlir::emitError(b.location("optimizer", where)); }, &b.context, optimizer.rule,
-      constants, scheduleKind(optimizer.schedule), optimizer.warmup);
-  if (!checked)
-    throw ModelError(where, message);
-  b.step.setOptimizerAttr(checked);
+  builder->optimizer(optimizer.rule, constants, scheduleKind(optimizer.schedule), optimizer.warmup,
+                     where);
 }
 
 void Model::checkpointFile(const std::string &name, const std::string &text, Where where) {
-  ModelBuilder &b = *builder;
-  if (!ir::isCheckpointFileName(name))
-    throw ModelError(where,
-                     "got the file '" + ir::shownName(name) +
-                         "' for checkpoints, expected a name without '/' that does not begin with "
-                         "'.' and is neither 'manifest.json' nor '*.safetensors'");
-  NamedAttrList files((*b.module)->getAttrOfType<DictionaryAttr>(ir::checkpointFilesAttrName));
-  if (files.set(name, b.builder.getStringAttr(text)))
-    throw ModelError(where, "the file '" + name + "' for checkpoints is given twice");
-  (*b.module)->setDiscardableAttr(ir::checkpointFilesAttrName, files.getDictionary(&b.context));
+  builder->checkpointFile(name, text, where);
 }
 
 void Model::config(const ModelConfig &config, Where where) {
@@ -262,13 +212,20 @@ Tensor Model::scalar(double value, ElementType elementType, Where where) {
   return builder->scalar(value, elementType, where);
 }
 
-OwningOpRef<ModuleOp> take(Model &model, Where where) {
-  ModelBuilder &b = ModelBuilder::of(model);
-  if (b.step.getOps<ir::LossOp>().empty())
-    throw ModelError(where, "the model has no loss; call 'Model::loss'");
-  if (b.module->getOps<ir::ParamOp>().empty())
-    throw ModelError(where, "the model has no parameter; there is nothing to train");
-  return std::move(b.module);
+OwningOpRef<ModuleOp> take(Model &model, Where where) { return model.builder->take(where); }
+
+void requireFloat(const char *what, const Located &input) {
+  if (!isa<FloatType>(typeOf(input.tensor).getElementType()))
+    ModelBuilder::fail(what, {input.tensor}, input.where, "expected a float element type");
+}
+
+Shape rowShape(const char *what, const Located &input) {
+  Shape shape = input.tensor.shape();
+  if (shape.empty())
+    ModelBuilder::fail(what, {input.tensor}, input.where,
+                       "expected at least one dimension, the row's");
+  shape.pop_back();
+  return shape;
 }
 
 } // namespace fsdp::dsl

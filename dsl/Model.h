@@ -22,7 +22,9 @@
 
 namespace mlir {
 class MLIRContext;
-}
+class ModuleOp;
+template <typename OpTy> class OwningOpRef;
+} // namespace mlir
 
 namespace fsdp::dsl {
 
@@ -91,7 +93,8 @@ private:
 /// Describes one training step, which becomes global IR.
 class Model {
 public:
-  /// For the compiler: `context` has the dialects of `registerDialects` (ModelBuilder.h) loaded.
+  /// For the compiler: `context` has the dialects of `registerDialects` (frontend/ModelBuilder.h)
+  /// loaded.
   explicit Model(mlir::MLIRContext &context, Where where = Where::here());
   ~Model();
 
@@ -141,7 +144,7 @@ public:
                 Where where = Where::here());
 
 private:
-  friend class ModelBuilder;
+  friend mlir::OwningOpRef<mlir::ModuleOp> take(Model &model, Where where);
   std::unique_ptr<ModelBuilder> builder;
 };
 

@@ -2,7 +2,7 @@
 
 #include "dsl/Operations.h"
 #include "dsl/Model.h"
-#include "frontend/ModelBuilder.h"
+#include "dsl/ModelIR.h"
 
 #include "dialect/nn/NNDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -34,14 +34,14 @@ static Value broadcast(OpBuilder &builder, Location loc, Value input, ArrayRef<i
 }
 
 /// Brings the operands of an elementwise operation to one shape, or throws.
-static SmallVector<Value> align(const std::string &what, ArrayRef<Tensor> operands, Where where,
-                                OpBuilder &builder, Location loc) {
+static SmallVector<Value> align(const std::string &what, ArrayRef<frontend::ModelValue> operands,
+                                Where where, OpBuilder &builder, Location loc) {
   ArrayRef<int64_t> shape;
-  for (const Tensor &operand : operands)
+  for (const frontend::ModelValue &operand : operands)
     if (typeOf(operand).getRank() >= static_cast<int64_t>(shape.size()))
       shape = typeOf(operand).getShape();
   SmallVector<Value> values;
-  for (const Tensor &operand : operands) {
+  for (const frontend::ModelValue &operand : operands) {
     ArrayRef<int64_t> own = typeOf(operand).getShape();
     if (shape.take_back(own.size()) != own)
       ModelBuilder::fail(
@@ -242,7 +242,7 @@ Tensor greater(Located lhs, Located rhs) {
 
 Tensor select(Located condition, Located yes, Located no) {
   requireFloat("select", condition);
-  std::vector<Tensor> operands = {condition.tensor, yes.tensor, no.tensor};
+  std::vector<frontend::ModelValue> operands = {condition.tensor, yes.tensor, no.tensor};
   return builderOf(condition.tensor)
       .create("select", operands, condition.where, [&](OpBuilder &builder, Location loc) -> Value {
         SmallVector<Value> values = align("select", operands, condition.where, builder, loc);

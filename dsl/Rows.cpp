@@ -1,7 +1,7 @@
 //===- Rows.cpp - parts, operations on rows, dropout, attention -----------===//
 
+#include "dsl/ModelIR.h"
 #include "dsl/Operations.h"
-#include "frontend/ModelBuilder.h"
 
 #include "dialect/nn/NNDialect.h"
 #include "llvm/ADT/StringSet.h"
@@ -17,8 +17,9 @@ namespace fsdp::dsl {
 
 /// The type of `like` with `size` elements along `dim`; throws where there is no such dimension or
 /// number of elements.
-static RankedTensorType resized(const std::string &what, const std::vector<Tensor> &operands,
-                                Where where, int64_t dim, int64_t size) {
+static RankedTensorType resized(const std::string &what,
+                                const std::vector<frontend::ModelValue> &operands, Where where,
+                                int64_t dim, int64_t size) {
   RankedTensorType type = typeOf(operands.front());
   if (dim < 0 || dim >= type.getRank())
     ModelBuilder::fail(what, operands, where,
@@ -65,7 +66,7 @@ Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where) {
   if (inputs.empty())
     throw ModelError(where, "concat got no tensors: expected at least one tensor");
   std::string what = "concat along dimension " + std::to_string(dim);
-  std::vector<Tensor> operands;
+  std::vector<frontend::ModelValue> operands;
   SmallVector<Value> values;
   int64_t sum = 0;
   for (const Located &input : inputs) {
@@ -125,7 +126,7 @@ Tensor softmax(Located input) {
 Tensor layerNorm(Located input, Located scale, Located bias, double eps) {
   requireFloat("layerNorm", input);
   Shape rows = rowShape("layerNorm", input);
-  std::vector<Tensor> operands = {input.tensor, scale.tensor, bias.tensor};
+  std::vector<frontend::ModelValue> operands = {input.tensor, scale.tensor, bias.tensor};
   if (typeOf(scale.tensor) != typeOf(bias.tensor))
     ModelBuilder::fail("layerNorm", operands, input.where,
                        "expected a scale and a bias of one type, that of a row");
@@ -206,8 +207,8 @@ Tensor dropout(Located input, double rate, const std::string &name) {
 //===----------------------------------------------------------------------===//
 
 /// The attention of `inputs`: three, or one with n in the order.
-static Tensor attend(const std::string &order, const std::vector<Tensor> &inputs, Where where,
-                     const AttentionOptions &options) {
+static Tensor attend(const std::string &order, const std::vector<frontend::ModelValue> &inputs,
+                     Where where, const AttentionOptions &options) {
   const Tensor &first = inputs.front();
   if (!nn::isAttentionOrder(order) || (nn::attentionDim(order, 'n') >= 0) != (inputs.size() == 1))
     ModelBuilder::fail("attention", inputs, where,
@@ -244,7 +245,7 @@ static Tensor attend(const std::string &order, const std::vector<Tensor> &inputs
 Tensor attention(const std::string &order, Located q, Located k, Located v,
                  const AttentionOptions &options) {
   requireFloat("attention", q);
-  std::vector<Tensor> inputs = {q.tensor, k.tensor, v.tensor};
+  std::vector<frontend::ModelValue> inputs = {q.tensor, k.tensor, v.tensor};
   if (typeOf(k.tensor) != typeOf(v.tensor))
     ModelBuilder::fail("attention", inputs, q.where, "expected keys and values of one type");
   return attend(order, inputs, q.where, options);

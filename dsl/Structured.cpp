@@ -1,7 +1,7 @@
 //===- Structured.cpp - operations in einsum and einops notation ----------===//
 
+#include "dsl/ModelIR.h"
 #include "dsl/Operations.h"
-#include "frontend/ModelBuilder.h"
 
 #include "dialect/nn/NNDialect.h"
 

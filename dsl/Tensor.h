@@ -3,64 +3,27 @@
 #ifndef DSL_TENSOR_H
 #define DSL_TENSOR_H
 
-#include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include "frontend/ModelValue.h"
 
 namespace fsdp::dsl {
 
-class ModelBuilder;
 class Scope;
-using Shape = std::vector<int64_t>;
+using frontend::ElementType;
+using frontend::ModelBuilder;
+using frontend::ModelError;
+using frontend::Origin;
+using frontend::Shape;
+using frontend::Where;
 
-enum class ElementType { f32, f64, i32, i64 };
-
-/// The source location of an operation in the model.
-struct Where {
-  const char *file;
-  int line;
-
-  static Where here(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
-    return {file, line};
-  }
-};
-
-/// An error in a model: `FILE:LINE: error: ...` of the author's source, with the names of the
-/// operands, the actual and the expected.
-class ModelError : public std::runtime_error {
-public:
-  ModelError(Where where, const std::string &message)
-      : std::runtime_error(std::string(where.file) + ":" + std::to_string(where.line) +
-                           ": error: " + message) {}
-};
-
-/// The origin of a value, and of operations on it: a unit, and the scopes inside it.
-/// Both are empty for inputs and numbers.
-struct Origin {
-  std::string unit; ///< `h.0`
-  std::string path; ///< prefix of the names of operations, the unit's name first: `h.0.attn`
-};
-
-/// A value of the model's step: a tensor that exists once, on a single imagined device. Cheap to
-/// copy.
-class Tensor {
+/// A value of the model's step.
+class Tensor : public frontend::ModelValue {
 public:
   Tensor() = default;
+  Tensor(frontend::ModelValue value) : ModelValue(std::move(value)) {}
 
   Shape shape() const;
   int64_t size(int64_t dim) const { return shape().at(dim); }
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
-  /// The name of the value in messages: an input's or parameter's name, or that of its operation.
-  const std::string &name() const { return label; }
-
-private:
-  friend class ModelBuilder;
-  friend struct Located;
-  void *value = nullptr; ///< of the IR that the model becomes; ModelBuilder.h knows its type
-  ModelBuilder *model = nullptr;
-  std::string label; ///< for messages: `x`, `fc1.weight`, `fc1.relu`
-  Origin origin;
 };
 
 /// A parameter of the model. Every use of it in an operation is one read, which the
@@ -79,7 +42,6 @@ public:
   Parameter split(const std::string &sharding, Where where = Where::here()) const;
 
 private:
-  friend class ModelBuilder;
   friend class Scope;
   friend struct Located;
   Shape sizes;

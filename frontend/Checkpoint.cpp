@@ -1,12 +1,11 @@
 //===- Checkpoint.cpp - parts of a model that backward computes again -----===//
 
-#include "dsl/Model.h"
 #include "frontend/ModelBuilder.h"
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
 
-namespace fsdp::dsl {
+namespace fsdp::frontend {
 
 void ModelBuilder::requireOutside(const std::string &what, Where where) {
   if (isInCheckpoint())
@@ -14,28 +13,29 @@ void ModelBuilder::requireOutside(const std::string &what, Where where) {
         where, what + " is in a checkpoint, whose operations are computed twice; move it outside");
 }
 
-bool ModelBuilder::isVisible(const Tensor &tensor) {
-  Block *block = valueOf(tensor).getParentBlock();
+bool ModelBuilder::isVisible(const ModelValue &value) {
+  Block *block = valueOf(value).getParentBlock();
   return block == &step.getBody().front() || block == builder.getInsertionBlock();
 }
 
-void ModelBuilder::requireVisible(const std::string &what, const Tensor &tensor, Where where) {
-  if (!isVisible(tensor))
-    throw ModelError(where, what + ": '" + tensor.label +
+void ModelBuilder::requireVisible(const std::string &what, const ModelValue &value, Where where) {
+  if (!isVisible(value))
+    throw ModelError(where, what + ": '" + value.label +
                                 "' was computed in a checkpoint that does not return it; return it "
                                 "from the function");
 }
 
-std::vector<Tensor> ModelBuilder::checkpoint(llvm::function_ref<std::vector<Tensor>()> function,
-                                             ir::CheckpointPolicy policy, Where where) {
+std::vector<ModelValue>
+ModelBuilder::checkpoint(llvm::function_ref<std::vector<ModelValue>()> function,
+                         ir::CheckpointPolicy policy, Where where) {
   requireOutside("a checkpoint", where);
   OpBuilder::InsertionGuard guard(builder);
   // What the results are is known once the function has run.
   auto open = ir::CheckpointOp::create(builder, location("checkpoint", where), TypeRange(), policy);
   builder.setInsertionPointToStart(&open.getBody().emplaceBlock());
-  std::vector<Tensor> tensors = function();
+  std::vector<ModelValue> tensors = function();
   llvm::SmallVector<Value> values;
-  for (const Tensor &tensor : tensors) {
+  for (const ModelValue &tensor : tensors) {
     if (!tensor.model)
       throw ModelError(where, "the checkpoint returns a tensor that holds no value");
     if (tensor.model != this)
@@ -56,24 +56,4 @@ std::vector<Tensor> ModelBuilder::checkpoint(llvm::function_ref<std::vector<Tens
   return tensors;
 }
 
-static ir::CheckpointPolicy policyOf(Keep keep) {
-  switch (keep) {
-  case Keep::Nothing:
-    return ir::CheckpointPolicy::full;
-  case Keep::Contractions:
-    return ir::CheckpointPolicy::selective;
-  }
-  llvm_unreachable("unknown choice of what is kept");
-}
-
-Tensor Model::checkpoint(const std::function<Tensor()> &function, Keep keep, Where where) {
-  return builder->checkpoint([&] { return std::vector<Tensor>{function()}; }, policyOf(keep), where)
-      .front();
-}
-
-std::vector<Tensor> Model::checkpoint(const std::function<std::vector<Tensor>()> &function,
-                                      Keep keep, Where where) {
-  return builder->checkpoint(function, policyOf(keep), where);
-}
-
-} // namespace fsdp::dsl
+} // namespace fsdp::frontend

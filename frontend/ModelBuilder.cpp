@@ -13,7 +13,7 @@
 using namespace mlir;
 namespace ir = mlir::fsdp;
 
-namespace fsdp::dsl {
+namespace fsdp::frontend {
 
 void registerDialects(DialectRegistry &registry) {
   registry.insert<nn::NNDialect, ir::FSDPDialect, arith::ArithDialect, math::MathDialect>();
@@ -41,14 +41,14 @@ static std::string describe(RankedTensorType type) {
   return text;
 }
 
-void ModelBuilder::fail(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
+void ModelBuilder::fail(const std::string &what, llvm::ArrayRef<ModelValue> operands, Where where,
                         const std::string &message) {
   std::string text = what;
   llvm::ListSeparator separator(" and ");
-  for (const Tensor &operand : operands)
+  for (const ModelValue &operand : operands)
     text += std::string(text.size() == what.size() ? " of " : "") +
             std::string(StringRef(separator)) + "'" + operand.name() + "' (" +
-            describe(dsl::typeOf(operand)) + ")";
+            describe(frontend::typeOf(operand)) + ")";
   throw ModelError(where, text + ": " + message);
 }
 
@@ -83,13 +83,13 @@ Location ModelBuilder::location(const std::string &name, Where where) {
                       FileLineColLoc::get(&context, where.file, where.line, 1));
 }
 
-Tensor ModelBuilder::wrap(Value value, const std::string &label, const Origin &origin) {
-  Tensor tensor;
-  tensor.value = value.getAsOpaquePointer();
-  tensor.model = this;
-  tensor.label = label;
-  tensor.origin = origin;
-  return tensor;
+ModelValue ModelBuilder::wrap(Value value, const std::string &label, const Origin &origin) {
+  ModelValue wrapped;
+  wrapped.value = value.getAsOpaquePointer();
+  wrapped.model = this;
+  wrapped.label = label;
+  wrapped.origin = origin;
+  return wrapped;
 }
 
 /// That of what a unit computes forward.
@@ -97,15 +97,15 @@ ir::Structure ModelBuilder::structureOf(const Origin &origin) {
   return {origin.unit.empty() ? StringAttr() : builder.getStringAttr(origin.unit)};
 }
 
-Tensor ModelBuilder::read(const Parameter &parameter, Where where) {
-  ir::StructureScope scope(builder, structureOf(parameter.origin));
-  auto type = RankedTensorType::get(parameter.sizes, builder.getF32Type());
+ModelValue ModelBuilder::read(const std::string &parameter, const Origin &origin, Where where) {
+  ir::StructureScope scope(builder, structureOf(origin));
+  auto param = cast<ir::ParamOp>(symbols.lookup(parameter));
   Value value =
-      ir::ReadOp::create(builder, location(parameter.label, where), type, parameter.label);
-  return wrap(value, parameter.label, parameter.origin);
+      ir::ReadOp::create(builder, location(parameter, where), param.getTensorType(), parameter);
+  return wrap(value, parameter, origin);
 }
 
-Tensor ModelBuilder::scalar(double value, ElementType elementType, Where where) {
+ModelValue ModelBuilder::scalar(double value, ElementType elementType, Where where) {
   auto type = RankedTensorType::get({}, typeOf(elementType));
   Attribute element =
       isa<FloatType>(type.getElementType())
@@ -128,17 +128,18 @@ void ModelBuilder::check(llvm::function_ref<LogicalResult()> verify, const std::
     throw ModelError(where, what + ": " + ir::inWordsOfModel(message, &context));
 }
 
-Tensor ModelBuilder::create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
-                            llvm::function_ref<Value(OpBuilder &, Location)> build) {
+ModelValue ModelBuilder::create(const std::string &what, llvm::ArrayRef<ModelValue> operands,
+                                Where where,
+                                llvm::function_ref<Value(OpBuilder &, Location)> build) {
   // An operation belongs to the unit of the first operand that belongs somewhere, and is named
   // after it: `fc1.relu`.
   Origin origin;
-  for (const Tensor &operand : operands) {
+  for (const ModelValue &operand : operands) {
     if (operand.model != this)
       fail(what, operands, where, "operands belong to different models");
     requireVisible(what, operand, where);
     // The last operand wins when it is a parameter: in x * w it is w's layer that computes.
-    bool parameter = dsl::valueOf(operand).getDefiningOp<ir::ReadOp>() != nullptr;
+    bool parameter = frontend::valueOf(operand).getDefiningOp<ir::ReadOp>() != nullptr;
     if (origin.path.empty() || parameter)
       origin = operand.origin;
   }
@@ -157,18 +158,4 @@ Tensor ModelBuilder::create(const std::string &what, llvm::ArrayRef<Tensor> oper
   return wrap(value, label, origin);
 }
 
-void requireFloat(const char *what, const Located &input) {
-  if (!isa<FloatType>(typeOf(input.tensor).getElementType()))
-    ModelBuilder::fail(what, {input.tensor}, input.where, "expected a float element type");
-}
-
-Shape rowShape(const char *what, const Located &input) {
-  Shape shape = input.tensor.shape();
-  if (shape.empty())
-    ModelBuilder::fail(what, {input.tensor}, input.where,
-                       "expected at least one dimension, the row's");
-  shape.pop_back();
-  return shape;
-}
-
-} // namespace fsdp::dsl
+} // namespace fsdp::frontend

@@ -1,7 +1,8 @@
-//===- ModelBuilder.h - builds the IR of a model ----------------*- C++ -*-===//
-// The implementation of Model.h, which does not include MLIR. An operation of Operations.h is a
-// call
-// of `create`.
+//===- ModelBuilder.h - builds the global IR of a model ---------*- C++ -*-===//
+//
+// What every front end does: declares inputs and parameters, creates ops in units, with names and
+// locations, checks shapes, and reports errors in the words of the model. An operation of a front
+// end is a call of `create`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,53 +10,66 @@
 #define FRONTEND_MODELBUILDER_H
 
 #include "dialect/fsdp/Structure.h"
-#include "dsl/Tensor.h"
+#include "frontend/ModelValue.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
-namespace fsdp::dsl {
+namespace fsdp::frontend {
 
-class Model;
-
+/// Builds one training step. All functions throw ModelError, with the location of their caller, for
+/// what the IR cannot express: shapes that do not fit, names that are given twice.
 class ModelBuilder {
 public:
   ModelBuilder(mlir::MLIRContext &context, Where where);
 
+  /// A batch: dimension `sampleDim` counts samples.
+  ModelValue input(const std::string &name, const Shape &shape, ElementType elementType,
+                   int64_t sampleDim, Where where);
+  /// Declares the parameter `name`. `fileShape` is its shape in weight files if that joins
+  /// dimensions that `shape` separates, else empty. A frozen one is not trained.
+  void parameter(const std::string &name, const Shape &shape, mlir::fsdp::InitAttr init,
+                 const Shape &fileShape, const Origin &origin, bool isFrozen, Where where);
+  ModelValue read(const std::string &parameter, const Origin &origin, Where where);
   /// Creates an op by `build` in the unit of its operands, names it after them and `what`, and
-  /// verifies it; throws ModelError with the operands' names and shapes and the verifier's message.
-  Tensor create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
-                llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location)> build);
-  Tensor read(const Parameter &parameter, Where where);
+  /// verifies it; errors have the operands' names and shapes and the verifier's message.
+  ModelValue create(const std::string &what, llvm::ArrayRef<ModelValue> operands, Where where,
+                    llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location)> build);
   /// A constant of rank 0.
-  Tensor scalar(double value, ElementType elementType, Where where);
+  ModelValue scalar(double value, ElementType elementType, Where where);
   /// The result of `function`, computed in an `fsdp.checkpoint`.
-  std::vector<Tensor> checkpoint(llvm::function_ref<std::vector<Tensor>()> function,
-                                 mlir::fsdp::CheckpointPolicy policy, Where where);
-  /// Throws ModelError while the function of a checkpoint runs.
-  void requireOutside(const std::string &what, Where where);
-  /// Throws ModelError for a tensor of a checkpoint that has ended.
-  void requireVisible(const std::string &what, const Tensor &tensor, Where where);
-  /// Throws ModelError with `message` for operation `what` on `operands`.
-  [[noreturn]] static void fail(const std::string &what, llvm::ArrayRef<Tensor> operands,
-                                Where where, const std::string &message);
+  std::vector<ModelValue> checkpoint(llvm::function_ref<std::vector<ModelValue>()> function,
+                                     mlir::fsdp::CheckpointPolicy policy, Where where);
+  /// The loss that training minimizes, a quotient of scalars in f64.
+  void loss(const ModelValue &sum, const ModelValue &weight, Where where);
+  /// A further quotient to log.
+  void metric(const std::string &name, const ModelValue &sum, const ModelValue &weight,
+              Where where);
+  /// `constants` of the rule by name; others have the rule's defaults.
+  void optimizer(const std::string &rule,
+                 llvm::ArrayRef<mlir::fsdp::OptimizerAttr::Constant> constants,
+                 mlir::fsdp::ScheduleKind schedule, int64_t warmup, Where where);
+  /// A file written next to the weights in every checkpoint.
+  void checkpointFile(const std::string &name, const std::string &text, Where where);
+  /// Ends the description: the module, which has a loss and parameters.
+  mlir::OwningOpRef<mlir::ModuleOp> take(Where where);
 
-  /// Throws ModelError with the message of `verify` of `what` if it fails.
+  /// Throws while the function of a checkpoint runs.
+  void requireOutside(const std::string &what, Where where);
+  /// Throws for a value of a checkpoint that has ended.
+  void requireVisible(const std::string &what, const ModelValue &value, Where where);
+  /// Throws `message` for operation `what` on `operands`.
+  [[noreturn]] static void fail(const std::string &what, llvm::ArrayRef<ModelValue> operands,
+                                Where where, const std::string &message);
+  /// Throws the message of `verify` of `what` if it fails.
   void check(llvm::function_ref<llvm::LogicalResult()> verify, const std::string &what,
              Where where);
   mlir::Location location(const std::string &name, Where where);
-  Tensor wrap(mlir::Value value, const std::string &label, const Origin &origin);
-  mlir::Type typeOf(ElementType type);
-  /// The type of `what`. Throws ModelError unless all sizes are at least 0 and its bytes can be
-  /// counted.
-  static mlir::RankedTensorType checkedType(const std::string &what, const Shape &shape,
-                                            mlir::Type element, Where where);
 
-  static mlir::Value valueOf(const Tensor &tensor) {
-    return mlir::Value::getFromOpaquePointer(tensor.value);
+  static mlir::Value valueOf(const ModelValue &value) {
+    return mlir::Value::getFromOpaquePointer(value.value);
   }
-  static ModelBuilder &of(const Tensor &tensor) { return *tensor.model; }
-  static ModelBuilder &of(Model &model);
+  static ModelBuilder &of(const ModelValue &value) { return *value.model; }
 
   mlir::MLIRContext &context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -65,27 +79,27 @@ public:
 
 private:
   bool isInCheckpoint() { return builder.getInsertionBlock() != &step.getBody().front(); }
-  bool isVisible(const Tensor &tensor);
+  bool isVisible(const ModelValue &value);
   mlir::fsdp::Structure structureOf(const Origin &origin);
+  ModelValue wrap(mlir::Value value, const std::string &label, const Origin &origin);
+  mlir::Type typeOf(ElementType type);
+  /// The type of `what`. Throws unless all sizes are at least 0 and its bytes can be counted.
+  static mlir::RankedTensorType checkedType(const std::string &what, const Shape &shape,
+                                            mlir::Type element, Where where);
+  /// Throws unless `sum` and `weight` of `what` are visible scalars in f64.
+  void requireQuotient(const std::string &what, const ModelValue &sum, const ModelValue &weight,
+                       Where where);
 };
 
-inline mlir::Value valueOf(const Tensor &tensor) { return ModelBuilder::valueOf(tensor); }
-inline mlir::RankedTensorType typeOf(const Tensor &tensor) {
-  return llvm::cast<mlir::RankedTensorType>(valueOf(tensor).getType());
+inline mlir::Value valueOf(const ModelValue &value) { return ModelBuilder::valueOf(value); }
+inline mlir::RankedTensorType typeOf(const ModelValue &value) {
+  return llvm::cast<mlir::RankedTensorType>(valueOf(value).getType());
 }
-inline ModelBuilder &builderOf(const Tensor &tensor) { return ModelBuilder::of(tensor); }
-
-/// Throws unless `input`, an operand of the operation `what`, has floats.
-void requireFloat(const char *what, const Located &input);
-/// The shape of the rows of `input`: all dimensions but the last, which must exist.
-Shape rowShape(const char *what, const Located &input);
-
-/// Ends the description. Throws ModelError without a loss or without parameters.
-mlir::OwningOpRef<mlir::ModuleOp> take(Model &model, Where where = Where::here());
+inline ModelBuilder &builderOf(const ModelValue &value) { return ModelBuilder::of(value); }
 
 /// Loads every dialect that models and the compiler use, with their interfaces.
 void registerDialects(mlir::DialectRegistry &registry);
 
-} // namespace fsdp::dsl
+} // namespace fsdp::frontend
 
 #endif // FRONTEND_MODELBUILDER_H

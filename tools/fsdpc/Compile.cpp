@@ -23,7 +23,7 @@ namespace fsdpc {
 
 Context::Context() {
   DialectRegistry registry;
-  ::fsdp::dsl::registerDialects(registry);
+  ::fsdp::frontend::registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry);
   context->loadAllAvailableDialects();
   context->printOpOnDiagnostic(false);

@@ -4,7 +4,7 @@
 
 #include "base/Options.h"
 #include "dsl/Model.h"
-#include "frontend/ModelBuilder.h"
+#include "dsl/ModelIR.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dsl/Model.h"
+#include "dsl/ModelIR.h"
 #include "dsl/Operations.h"
-#include "frontend/ModelBuilder.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp::dsl;

@@ -1,8 +1,8 @@
 //===- ModelTest.cpp - the IR that a description becomes ------------------===//
 
 #include "dsl/Model.h"
+#include "dsl/ModelIR.h"
 #include "dsl/Operations.h"
-#include "frontend/ModelBuilder.h"
 #include "mlir/IR/Verifier.h"
 #include <gtest/gtest.h>
 

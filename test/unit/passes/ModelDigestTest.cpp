@@ -2,8 +2,8 @@
 
 #include "passes/global/ModelDigest.h"
 #include "dsl/Model.h"
+#include "dsl/ModelIR.h"
 #include "dsl/Operations.h"
-#include "frontend/ModelBuilder.h"
 #include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
 

@@ -1,0 +1,28 @@
+//===- ModelIR.h - the IR behind the types of models ------------*- C++ -*-===//
+//
+// For what includes MLIR: the sources of the DSL and the compiler's driver.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSL_MODELIR_H
+#define DSL_MODELIR_H
+
+#include "dsl/Tensor.h"
+#include "frontend/ModelBuilder.h"
+
+namespace fsdp::dsl {
+
+class Model;
+using frontend::registerDialects;
+
+/// Ends the description. Throws ModelError without a loss or without parameters.
+mlir::OwningOpRef<mlir::ModuleOp> take(Model &model, Where where = Where::here());
+
+/// Throws unless `input`, an operand of the operation `what`, has floats.
+void requireFloat(const char *what, const Located &input);
+/// The shape of the rows of `input`: all dimensions but the last, which must exist.
+Shape rowShape(const char *what, const Located &input);
+
+} // namespace fsdp::dsl
+
+#endif // DSL_MODELIR_H
