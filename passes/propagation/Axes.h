@@ -27,9 +27,11 @@ bool isWhole(const Mesh &mesh, const AxisPart &axis);
 /// The product of the sizes.
 int64_t sizeOf(const AxisList &axes);
 bool overlaps(const AxisList &axes, const AxisPart &axis);
-/// True if `first` is a proper prefix of `second`, possibly by a part of its last axis.
-bool isStrictPrefix(const AxisList &first, const AxisList &second);
+/// True if `first` is a prefix of `second`, possibly by a part of its last axis: on a mesh "a"=2,
+/// "b"=4, `a` and `a+b:(1)2` are prefixes of `a+b`, and `b` and `a+b:(2)2` are not.
 bool isPrefix(const AxisList &first, const AxisList &second);
+/// The same without `a+b` itself.
+bool isStrictPrefix(const AxisList &first, const AxisList &second);
 
 /// `a+b:(1)2` for the axes "a" and the part (1)2 of "b"; `_` where there is none.
 std::string print(const Mesh &mesh, const AxisList &axes);

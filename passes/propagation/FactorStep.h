@@ -21,9 +21,18 @@ public:
 
   /// Extends each tensor along each factor by the axes that all tensors agree on. Returns the
   /// tensors that changed.
+  ///
+  ///   c[i, k] = sum over j of a[i, j] * b[j, k]
+  ///   before: a [x, _]    b [_, y]    c [_, _]
+  ///   after:  a [x, _]    b [_, y]    c [x, y]
+  ///   with b [_, x], both i and k of c want x: c stays [_, _]
   std::vector<bool> carryCompatible(const std::vector<Direction> &directions);
   /// Extends each tensor by all axes that it does not contradict; between factors that need the
   /// same axis the one of the larger tensor wins.
+  ///
+  ///   c[i, k] = sum over j of a[i, j] * b[j, k], a larger than b
+  ///   before: a [x, _]    b [_, x]    c [_, _]
+  ///   after:  a [x, _]    b [_, x]    c [x, _]
   std::vector<bool> carryAggressively(const std::vector<Direction> &directions);
 
   const TensorProjection &tensor(size_t index) const { return tensors[index]; }
@@ -31,9 +40,10 @@ public:
 private:
   size_t numOperands() const { return op.operandDims.size(); }
   /// The longest list that is compatible with every tensor's; tensors on the source side of
-  /// `direction` may extend it.
+  /// `direction` may extend it: of x+y, x and x+y it is x+y, of x+y and x+z it is x.
   AxisList commonAxes(int factor, Direction direction) const;
-  /// The longest prefix of `axis` that overlaps no axis of another factor of `tensor`.
+  /// The longest prefix of `axis` that overlaps no axis of another factor of `tensor`: of an axis
+  /// x of size 8 in a tensor that has x:(4)2 in another dimension, x:(1)4.
   std::optional<AxisPart> withoutOtherFactors(AxisPart axis, const TensorProjection &tensor,
                                               int factor) const;
   /// The longest prefix of `axis` that `factor` of `tensor` has room for after axes of size

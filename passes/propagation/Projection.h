@@ -29,10 +29,20 @@ struct TensorProjection {
 
 /// Distributes the axes of each dimension to its factors, major to minor: a factor takes axes that
 /// divide its size, splitting an axis where necessary.
+///
+///   mesh "a"=2, "b"=4; a dimension of factors f0 of size 4 and f1 of size 6, split over a+b
+///   f0: a+b:(1)2    f1: b:(2)2
+///   the same with f0 of size 3: nothing divides it
+///   f0: _ (overflow a+b)    f1: _
 TensorProjection project(const Op &op, const Mapping &dims, const Sharding &sharding);
 
 /// The axes of each dimension from those of its factors. Axes after a factor that is not split
 /// completely are left out: their shards would be strided.
+///
+///   mesh "a"=2, "b"=4; factors of sizes 4 and 6, f0 split over b, f1 over a
+///   the dimension: b+a
+///   f0 split over a only, f1 over b
+///   the dimension: a
 std::vector<AxisList> unproject(const Op &op, const Mapping &dims, const TensorProjection &tensor);
 
 } // namespace mlir::fsdp::propagation
