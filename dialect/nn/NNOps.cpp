@@ -229,10 +229,26 @@ static Attribute foldSplat(Attribute value, RankedTensorType type) {
   return splat ? splat.resizeSplat(type) : Attribute();
 }
 
+/// True if `second` undoes `first`: both name the same factors, of equal sizes, in the same places.
+static bool areInverse(RearrangeOp first, RearrangeOp second) {
+  ShardingRule one = first.getShardingRule(), other = second.getShardingRule();
+  DenseMap<int64_t, int64_t> known; // factors of `second`, by those of `first`
+  auto matchDims = [&](const DimFactors &left, const DimFactors &right) {
+    return llvm::equal(left, right, [&](int64_t a, int64_t b) {
+      return known.try_emplace(a, b).first->second == b &&
+             one.factors[a].size == other.factors[b].size;
+    });
+  };
+  return llvm::equal(one.results.front(), other.operands.front(), matchDims) &&
+         llvm::equal(one.operands.front(), other.results.front(), matchDims);
+}
+
 OpFoldResult RearrangeOp::fold(FoldAdaptor adaptor) {
   Notation pattern = getPattern();
   if (pattern.operands.front() == pattern.result)
     return getInput();
+  if (auto first = getInput().getDefiningOp<RearrangeOp>(); first && areInverse(first, *this))
+    return first.getInput();
   return foldSplat(adaptor.getInput(), getType());
 }
 
