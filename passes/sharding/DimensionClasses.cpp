@@ -12,38 +12,17 @@ static int64_t rankOf(Value value) {
   return type ? type.getRank() : 0;
 }
 
-//===----------------------------------------------------------------------===//
-// Union-find over dimensions
-//===----------------------------------------------------------------------===//
-
 unsigned DimensionClasses::addTensor(RankedTensorType type) {
   unsigned first = dims.size();
-  for (int64_t size : type.getShape()) {
-    parents.push_back(dims.size());
-    dims.emplace_back();
-    dims.back().size = size;
-  }
+  for (int64_t size : type.getShape())
+    dims.emplace_back().size = size;
+  equal.grow(dims.size());
   return first;
-}
-
-unsigned DimensionClasses::find(unsigned dim) const {
-  while (parents[dim] != dim)
-    dim = parents[dim] = parents[parents[dim]]; // halves the path
-  return dim;
-}
-
-void DimensionClasses::join(unsigned a, unsigned b) {
-  unsigned from = find(b), to = find(a);
-  // Paths stay short: everything on them points to the root.
-  for (unsigned dim : {a, b})
-    while (parents[dim] != dim)
-      dim = std::exchange(parents[dim], to);
-  parents[from] = to;
 }
 
 void DimensionClasses::joinTensors(Value value, StringAttr param) {
   for (int64_t dim = 0; dim < rankOf(value); ++dim)
-    join(params.lookup(param) + dim, values.lookup(value) + dim);
+    equal.join(params.lookup(param) + dim, values.lookup(value) + dim);
 }
 
 void DimensionClasses::refuse(unsigned dim, Operation *op, StringRef need) {
@@ -78,7 +57,7 @@ void DimensionClasses::addUse(Operation *op, const nn::ShardingRule &rule, Value
     if (dimOfFactor[factor] < 0)
       dimOfFactor[factor] = first + dim;
     else
-      join(dimOfFactor[factor], first + dim);
+      equal.join(dimOfFactor[factor], first + dim);
   }
 }
 
@@ -164,15 +143,11 @@ DimensionClasses::DimensionClasses(ModuleOp module) {
     for (Operation &op : step.getBody().front())
       add(&op);
   // What is known of the dimensions is known of their classes.
-  numbers.assign(dims.size(), 0);
-  for (unsigned dim = 0; dim < dims.size(); ++dim)
-    if (parents[dim] == dim) {
-      numbers[dim] = classes.size();
-      classes.emplace_back();
-      classes.back().size = dims[dim].size;
-    }
+  equal.compress();
+  classes.resize(equal.getNumClasses());
   for (unsigned dim = 0; dim < dims.size(); ++dim) {
-    Class &all = classes[numbers[find(dim)]];
+    Class &all = classes[equal[dim]];
+    all.size = dims[dim].size;
     all.indexed |= dims[dim].indexed;
     all.parts = std::max(all.parts, dims[dim].parts);
     all.params.append(dims[dim].params);

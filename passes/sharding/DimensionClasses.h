@@ -5,6 +5,7 @@
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/IntEqClasses.h"
 #include <string>
 
 namespace mlir::fsdp {
@@ -36,14 +37,12 @@ public:
   ArrayRef<Class> getClasses() const { return classes; }
   /// The class of dimension `dim` of `value`, a value of a step.
   const Class &lookup(Value value, int64_t dim) const {
-    return classes[numbers[find(values.lookup(value) + dim)]];
+    return classes[equal[values.lookup(value) + dim]];
   }
 
 private:
   /// The dimensions of a tensor have consecutive numbers.
   unsigned addTensor(RankedTensorType type);
-  unsigned find(unsigned dim) const;
-  void join(unsigned a, unsigned b);
   void joinTensors(Value value, StringAttr param);
   void add(Operation *op);
   void addRule(Operation *op);
@@ -53,12 +52,9 @@ private:
 
   DenseMap<Value, unsigned> values;
   DenseMap<StringAttr, unsigned> params;
-  /// For each dimension: its representative, and the facts about it alone.
-  mutable std::vector<unsigned> parents; ///< find() shortens paths
-  std::vector<Class> dims;
+  std::vector<Class> dims; ///< the facts about each dimension alone
+  llvm::IntEqClasses equal;
   std::vector<Class> classes;
-  /// For the representative of a class: the class.
-  std::vector<unsigned> numbers;
 };
 
 /// The shapes that ranks compute with where these are not the types: values of steps of which
