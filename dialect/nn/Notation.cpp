@@ -190,6 +190,7 @@ struct Equation {
 
 /// The size of a name, and the equation that gave it; none gave a known one.
 struct Solved {
+  StringRef name;
   int64_t size;
   const Equation *origin;
 };
@@ -233,9 +234,12 @@ FailureOr<llvm::StringMap<int64_t>> Notation::solveSizes(ArrayRef<ArrayRef<int64
   };
   // Every round solves the dimensions that lack one size; each solved size may
   // make another dimension solvable.
-  llvm::StringMap<Solved> solved;
+  SmallVector<Solved, 12> solved;
+  auto find = [&](StringRef name) {
+    return llvm::find_if(solved, [&](const Solved &entry) { return entry.name == name; });
+  };
   for (const auto &entry : known)
-    solved.try_emplace(entry.first(), Solved{entry.second, nullptr});
+    solved.push_back({entry.first(), entry.second, nullptr});
   for (bool changed = true; changed;) {
     changed = false;
     for (const Equation &equation : equations) {
@@ -243,11 +247,11 @@ FailureOr<llvm::StringMap<int64_t>> Notation::solveSizes(ArrayRef<ArrayRef<int64
       StringRef unknown;
       size_t unknowns = 0;
       for (StringRef name : equation.names) {
-        auto it = solved.find(name);
+        const Solved *it = find(name);
         if (it == solved.end()) {
           unknown = unknowns == 0 ? name : unknown;
           ++unknowns;
-        } else if (__builtin_mul_overflow(product, it->second.size, &product)) {
+        } else if (__builtin_mul_overflow(product, it->size, &product)) {
           return tooMany(equation);
         }
       }
@@ -257,25 +261,25 @@ FailureOr<llvm::StringMap<int64_t>> Notation::solveSizes(ArrayRef<ArrayRef<int64
         return fail(emitError, where(equation) + " is " + Twine(equation.size) +
                                    ", expected a multiple of " + Twine(product) + " to solve '" +
                                    unknown + "'");
-      solved.try_emplace(unknown, Solved{equation.size / product, &equation});
+      solved.push_back({unknown, equation.size / product, &equation});
       changed = true;
     }
   }
   for (const Equation &equation : equations) {
     int64_t product = 1;
     for (StringRef name : equation.names) {
-      auto it = solved.find(name);
+      const Solved *it = find(name);
       if (it == solved.end())
         return fail(emitError, "the size of '" + name +
                                    "' does not follow from the shapes; give it in 'sizes'");
-      if (__builtin_mul_overflow(product, it->second.size, &product))
+      if (__builtin_mul_overflow(product, it->size, &product))
         return tooMany(equation);
     }
     if (product == equation.size)
       continue;
     std::string reason;
     for (StringRef name : equation.names) {
-      const Solved &entry = solved.find(name)->second;
+      const Solved &entry = *find(name);
       if (entry.origin != &equation)
         reason += (reason.empty() ? "'" : ", '") + name.str() + "' is " +
                   std::to_string(entry.size) + " by " +
@@ -286,8 +290,8 @@ FailureOr<llvm::StringMap<int64_t>> Notation::solveSizes(ArrayRef<ArrayRef<int64
                                (reason.empty() ? Twine() : " (" + Twine(reason) + ")"));
   }
   llvm::StringMap<int64_t> sizes(solved.size());
-  for (const auto &entry : solved)
-    sizes.try_emplace(entry.first(), entry.second.size);
+  for (const Solved &entry : solved)
+    sizes.try_emplace(entry.name, entry.size);
   return sizes;
 }
 

@@ -2,6 +2,7 @@
 
 #include "passes/propagation/FactorStep.h"
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace mlir::fsdp::propagation {
@@ -194,24 +195,29 @@ bool Solver::visit(int opIndex, bool aggressive) {
   }
   if (!any)
     return false;
-  before.clear();
-  std::vector<TensorProjection> tensors;
-  any = false;
-  auto add = [&](int value, const Mapping &dims) {
-    before.push_back(solution.shardings[value]);
-    tensors.push_back(project(op, dims, before.back()));
-    for (size_t dim = 0; dim < dims.size(); ++dim)
-      any |= !before.back().dims[dim].axes.empty();
+  auto isSplit = [&](int value) {
+    const std::vector<DimSharding> &dims = solution.shardings[value].dims;
+    return std::any_of(dims.begin(), dims.end(),
+                       [](const DimSharding &dim) { return !dim.axes.empty(); });
   };
-  for (size_t i = 0; i < op.operands.size(); ++i)
-    add(op.operands[i], op.operandDims[i]);
-  for (size_t i = 0; i < op.results.size(); ++i)
-    add(op.results[i], op.resultDims[i]);
-  if (!any)
+  if (std::none_of(op.operands.begin(), op.operands.end(), isSplit) &&
+      std::none_of(op.results.begin(), op.results.end(), isSplit))
     return false;
+  std::vector<TensorProjection> tensors;
+  tensors.reserve(op.operands.size() + op.results.size());
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    tensors.push_back(project(op, op.operandDims[i], solution.shardings[op.operands[i]]));
+  for (size_t i = 0; i < op.results.size(); ++i)
+    tensors.push_back(project(op, op.resultDims[i], solution.shardings[op.results[i]]));
   FactorStep step(op, options.subAxes, std::move(tensors));
   std::vector<bool> changed =
       aggressive ? step.carryAggressively(directions) : step.carryCompatible(directions);
+  if (std::find(changed.begin(), changed.end(), true) == changed.end())
+    return false;
+  before.clear();
+  for (const std::vector<int> *values : {&op.operands, &op.results})
+    for (int value : *values)
+      before.push_back(solution.shardings[value]);
   bool updated = false;
   for (size_t index = 0; index < changed.size(); ++index) {
     if (!changed[index])
@@ -295,16 +301,16 @@ static bool areEqual(const Sharding &a, const Sharding &b) {
 }
 
 void applyConstraints(Problem &problem) {
-  for (const Op &op : problem.ops) {
-    if (op.kind != OpKind::constraint)
-      continue;
-    int input = op.operands[0];
-    const Sharding &wanted = problem.values[op.results[0]].sharding;
+  std::map<int, std::vector<int>> resultsOf; // of the constraints on each value
+  for (const Op &op : problem.ops)
+    if (op.kind == OpKind::constraint)
+      resultsOf[op.operands[0]].push_back(op.results[0]);
+  for (const auto &[input, results] : resultsOf) {
+    const Sharding &wanted = problem.values[results.front()].sharding;
     bool closed = std::none_of(wanted.dims.begin(), wanted.dims.end(),
                                [](const DimSharding &dim) { return dim.open; });
-    bool unanimous = std::all_of(problem.ops.begin(), problem.ops.end(), [&](const Op &other) {
-      return other.kind != OpKind::constraint || other.operands[0] != input ||
-             areEqual(problem.values[other.results[0]].sharding, wanted);
+    bool unanimous = std::all_of(results.begin(), results.end(), [&](int other) {
+      return areEqual(problem.values[other].sharding, wanted);
     });
     if (closed && unanimous && problem.values[input].sharding.dims.empty())
       problem.values[input].sharding = wanted;

@@ -95,6 +95,8 @@ distribute(const ShardingRule &rule, const DimFactors &dim, ArrayRef<int64_t> si
 /// alone evenly.
 static bool leavesParts(const ShardingRule &rule, ArrayRef<int64_t> parts) {
   auto fits = [&](const DimFactors &dim) {
+    if (dim.size() < 2)
+      return true;
     SmallVector<int64_t, 2> factors = splittable(rule, dim);
     for (int64_t factor : dim)
       if (parts[factor] != 0 && !llvm::is_contained(factors, factor))
@@ -149,7 +151,7 @@ SmallVector<bool> OpSplit::findAdmitted(const ShardingRule &rule, const TensorFa
       if (admitted[dim])
         continue;
       taken[dim] = dims[dim];
-      admitted[dim] = admits(rule, tensor, taken);
+      admitted[dim] = dims[dim].sizes.empty() || admits(rule, tensor, taken);
       grows |= admitted[dim];
       if (!admitted[dim])
         taken[dim] = {};

@@ -47,6 +47,16 @@ SmallVector<DimAxes> StepShardings::axesOf(ValueRange values) const {
   return llvm::map_to_vector(values, [&](Value value) { return axesOf(value); });
 }
 
+const nn::ShardingRule *StepShardings::getRule(Operation *op) const {
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  if (!ruled)
+    return nullptr;
+  std::unique_ptr<nn::ShardingRule> &rule = rules[op];
+  if (!rule)
+    rule = std::make_unique<nn::ShardingRule>(ruled.getShardingRule());
+  return rule.get();
+}
+
 OpSplit StepShardings::split(Operation *op, const nn::ShardingRule &rule) const {
   return OpSplit::settle(rule, getMesh(step), axesOf(op->getOperands()),
                          axesOf(ValueRange(op->getResults())));
@@ -74,10 +84,9 @@ bool StepShardings::hasWholeSamples() const {
   load->push_back(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
   const int64_t loaded = mesh.getSize(*load);
   for (Operation &op : step.getBody().front()) {
-    auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(&op);
-    if (!ruled)
+    if (!getRule(&op))
       continue;
-    nn::ShardingRule rule = ruled.getShardingRule();
+    const nn::ShardingRule &rule = *getRule(&op);
     OpSplit taken = split(&op, rule);
     for (size_t factor = 0; factor < rule.factors.size(); ++factor) {
       ArrayRef<StringAttr> axes = taken.getAxes(factor);
@@ -125,7 +134,7 @@ bool StepShardings::addsPartialSums(Operation *op) const {
     return false;
   // An operand that is split otherwise than the op takes it is moved, and what is moved is
   // complete.
-  nn::ShardingRule rule = ruled.getShardingRule();
+  const nn::ShardingRule &rule = *getRule(op);
   OpSplit taken = split(op, rule);
   return llvm::all_of(llvm::zip_equal(op->getOperands(), rule.operands), [&](auto pair) {
     return axesOf(std::get<0>(pair)) == taken.project(std::get<1>(pair));
@@ -139,7 +148,7 @@ bool StepShardings::multipliesPartialSums(Operation *op, unsigned index,
   auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
   if (!ruled || ruled.getLinearity() != nn::Linearity::product)
     return false;
-  nn::ShardingRule rule = ruled.getShardingRule();
+  const nn::ShardingRule &rule = *getRule(op);
   OpSplit taken = split(op, rule);
   if (axesOf(op->getOperand(index)) != taken.project(rule.operands[index]))
     return false;
@@ -178,15 +187,14 @@ SmallVector<AxisList> StepShardings::getCarried(Operation *op) const {
 
 AxisList StepShardings::unreducedOf(OpResult value) const {
   Operation *op = value.getOwner();
-  auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
   // A constraint on a parameter is one on its gradient, which is reduced once, where it is stored.
   if (auto constraint = dyn_cast<ConstraintOp>(op);
       constraint && isGradient(value) && axesOf(constraint.getInput()) == axesOf(value) &&
       leavesSums(constraint.getInput().getDefiningOp()))
     return AxisList(lookup(constraint.getInput()).getUnreduced());
-  if (!interface || isa<ConstraintOp, ReshardOp>(op))
+  if (!getRule(op) || isa<ConstraintOp, ReshardOp>(op))
     return {};
-  nn::ShardingRule rule = interface.getShardingRule();
+  const nn::ShardingRule &rule = *getRule(op);
   AxisList axes = split(op, rule).getReducedAxes(rule.results[value.getResultNumber()]);
   for (const AxisList &carried : getCarried(op))
     for (StringAttr axis : carried)
@@ -208,10 +216,9 @@ void StepShardings::assign(Operation *op, ArrayRef<DimAxes> axes) {
 }
 
 void StepShardings::insertReshards(Operation *op) {
-  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
-  if (!ruled || isa<ConstraintOp, ReshardOp>(op))
+  if (!getRule(op) || isa<ConstraintOp, ReshardOp>(op))
     return;
-  nn::ShardingRule rule = ruled.getShardingRule();
+  const nn::ShardingRule &rule = *getRule(op);
   OpSplit taken = split(op, rule);
   auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
   // Several results leave one op in one split; whoever wants one of them otherwise moves it.
@@ -291,10 +298,7 @@ static SmallVector<StringAttr> getComputeAxes(ReadOp read, int64_t dim,
 
 LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &symbols) const {
   MeshAttr mesh = getMesh(step);
-  auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
-  nn::ShardingRule rule;
-  if (interface)
-    rule = interface.getShardingRule();
+  const nn::ShardingRule *rule = getRule(op);
   for (auto [index, value] : llvm::enumerate(op->getResults())) {
     ShardingAttr sharding = lookup(value);
     auto type = cast<RankedTensorType>(value.getType());
@@ -308,8 +312,8 @@ LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &sym
         if (mesh.getAxisIndex(axis) < 0)
           return op->emitOpError()
                  << "has a sharding over axis '" << axis.getValue() << "', which the mesh lacks";
-    if (interface)
-      made = OpSplit::findAdmitted(rule, mesh, rule.results[index], axesOf(value));
+    if (rule)
+      made = OpSplit::findAdmitted(*rule, mesh, rule->results[index], axesOf(value));
     for (int64_t dim = 0; dim < type.getRank(); ++dim) {
       SmallVector<StringAttr> axes = sharding.getAxes(dim);
       bool admitted = axes.empty();
@@ -319,7 +323,7 @@ LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &sym
         admitted |= axes == getComputeAxes(read, dim, symbols);
       else if (isa<ConstraintOp, ReshardOp>(op))
         admitted = true;
-      else if (interface)
+      else if (rule)
         admitted |= made[dim];
       if (!admitted)
         return op->emitOpError() << "has a sharding that splits dimension " << dim << " of result #"

@@ -5,6 +5,7 @@
 
 #include "passes/sharding/OpSplit.h"
 #include "llvm/ADT/DenseMap.h"
+#include <memory>
 #include <optional>
 
 namespace mlir::fsdp {
@@ -32,7 +33,9 @@ public:
 
   ShardingAttr lookup(Value value) const { return shardings.lookup(value); }
 
-  /// The split of `op`, an op with a sharding rule.
+  /// The sharding rule of `op`; null for an op without one.
+  const nn::ShardingRule *getRule(Operation *op) const;
+  /// The split of `op`, an op with the sharding rule `rule`.
   OpSplit split(Operation *op, const nn::ShardingRule &rule) const;
 
   /// The axes of ranks over which the step loads its samples, if all inputs that are split over
@@ -67,6 +70,8 @@ private:
   // Accessors of ops are not const.
   mutable StepOp step;
   DenseMap<Value, ShardingAttr> shardings;
+  /// Of the ops that were asked for it.
+  mutable DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;
   /// A value in another sharding.
   DenseMap<std::pair<Value, Attribute>, Value> resharded;
 };
