@@ -45,10 +45,7 @@ static std::optional<int64_t> piece(Value whole, uint64_t dim) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(whole.getType()).getShape();
   if (llvm::any_of(shape.take_front(dim), [](int64_t size) { return size != 1; }))
     return std::nullopt;
-  int64_t elements = 1;
-  for (int64_t size : shape.drop_front(dim + 1))
-    elements *= size;
-  return elements;
+  return nn::elementsOf(shape.drop_front(dim + 1));
 }
 
 namespace {
@@ -345,11 +342,8 @@ private:
       addCopies(flatten);
       return success();
     }
-    if (isa<arith::ConstantOp>(op))
-      return success(); // cloned into the bodies that use it
-    if (joined.contains(op))
-      return success(); // computed part by part
-    if (placeView(op))
+    // Constants are cloned into the bodies that use them; joined parts are in their places.
+    if (isa<arith::ConstantOp>(op) || joined.contains(op) || placeView(op))
       return success();
     addLaunch(op);
     if (auto input = dyn_cast<InputOp>(op);
@@ -362,6 +356,7 @@ private:
   /// as soon as this one is copied.
   void addCopyOfStaged(InputOp input) {
     PlannedLaunch &load = plan.launches.back();
+    const std::string name = load.name + " copy";
     auto type = cast<RankedTensorType>(input.getType());
     const int buffer = findStaged(plan.buffers, input);
     const BufferView target = places.lookup(input.getResult());
@@ -370,13 +365,20 @@ private:
     auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
     Operation *copy =
         FlattenOp::create(builder, input.getLoc(), flat, ValueRange{input.getResult()});
-    PlannedLaunch launch =
-        makeLaunch(load.name + " copy", streams::compute, input.getLoc(), getStructure(input));
-    launch.body = {copy};
-    launch.values = {input.getResult()};
-    launch.ins = {load.outs.front()};
-    places[copy->getResult(0)] = {target.buffer, 0, flat};
-    addResult(launch, copy->getResult(0));
+    addFill(name, copy, load.outs.front(), {target.buffer, 0, flat}, getStructure(input));
+  }
+
+  /// Launches `op`, a constant or a copy of the value that is at `from`, which writes to `to`.
+  void addFill(StringRef name, Operation *op, std::optional<BufferView> from, BufferView to,
+               Structure structure) {
+    PlannedLaunch launch = makeLaunch(name, streams::compute, op->getLoc(), structure);
+    launch.body = {op};
+    if (from) {
+      launch.values = {op->getOperand(0)};
+      launch.ins = {*from};
+    }
+    places[op->getResult(0)] = to;
+    addResult(launch, op->getResult(0));
     plan.launches.push_back(std::move(launch));
   }
 
@@ -425,14 +427,7 @@ private:
     to.type = RankedTensorType::get({to.type.getNumElements()}, to.type.getElementType());
     Operation *copy =
         FlattenOp::create(builder, store.getLoc(), to.type, ValueRange{store.getValue()});
-    PlannedLaunch launch =
-        makeLaunch(getLaunchName(copy), streams::compute, store.getLoc(), getStructure(store));
-    launch.body = {copy};
-    launch.values = {store.getValue()};
-    launch.ins = {from};
-    places[copy->getResult(0)] = to;
-    addResult(launch, copy->getResult(0));
-    plan.launches.push_back(std::move(launch));
+    addFill(getLaunchName(copy), copy, from, to, getStructure(store));
   }
 
   void addLaunch(Operation *op) {
@@ -520,14 +515,8 @@ private:
       if (place == wanted)
         continue;
       Operation *copy = FlattenOp::create(builder, location, partType(elements), ValueRange{part});
-      PlannedLaunch launch =
-          makeLaunch(getLaunchName(copy), streams::compute, location, getStructure(flatten));
-      launch.body = {copy};
-      launch.values = {part};
-      launch.ins = {place};
-      places[copy->getResult(0)] = {whole.buffer, wanted.offset, partType(elements)};
-      addResult(launch, copy->getResult(0));
-      plan.launches.push_back(std::move(launch));
+      addFill(getLaunchName(copy), copy, place, {whole.buffer, wanted.offset, partType(elements)},
+              getStructure(flatten));
     }
     int64_t rest = whole.type.getNumElements() - offset;
     if (rest == 0)
@@ -535,12 +524,8 @@ private:
     Operation *zeros =
         arith::ConstantOp::create(builder, location, builder.getZeroAttr(partType(rest)));
     std::string name = getLocationName(location);
-    PlannedLaunch launch = makeLaunch(name.empty() ? "padding" : name + " padding",
-                                      streams::compute, location, getStructure(flatten));
-    launch.body = {zeros};
-    places[zeros->getResult(0)] = {whole.buffer, offset, partType(rest)};
-    addResult(launch, zeros->getResult(0));
-    plan.launches.push_back(std::move(launch));
+    addFill(name.empty() ? "padding" : name + " padding", zeros, std::nullopt,
+            {whole.buffer, offset, partType(rest)}, getStructure(flatten));
   }
 
   SegmentOp segment;
