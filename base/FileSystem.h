@@ -2,7 +2,7 @@
 //
 // Everything that must survive a crash is written through this interface, so that a test can stand
 // in for the system: it records the calls and computes what a power failure may leave after each
-// (test/unit/runtime/PowerLossFileSystem.h), or makes each of them fail in turn.
+// (test/unit/base/PowerLossFileSystem.h), or makes each of them fail in turn.
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,7 +35,7 @@ SAME = {"llama-wide": "llama-wide-chunks"}
 FIRST, SAME_BITS, NCCL = ("linear", "gpt2-tiny"), ("gpt2-tiny-bf16", "gpt2-124m-bf16", "linear"), ("linear", "gpt2-tiny",
                                                                                                "gpt2-tiny-bf16")
 TEST_FILES = ("Row", "Copy", "Loss", "InPlace", "Update", "Variant", "Attention")
-# Jobs of the runtime (test/unit/runtime/CudaRanksMain.cpp): mesh, what they do, how they talk, exit status, what
+# Jobs of the runtime (test/unit/runtime/comm/cuda/CudaRanksMain.cpp): mesh, what they do, how they talk, exit status, what
 # they say. All ranks share the GPU as threads; NCCL, which refuses that, has one rank, which goes through all of NCCL
 # (`nccl-always`) or, as programs do, needs none. Then the faults that every rank must hear of.
 RANKS = [

@@ -1,7 +1,7 @@
 //===- Communicator.h - collectives over a group of ranks -------------------===//
 //
-// One interface, one conformance suite (test/unit/runtime/CommunicatorTest.cpp) that every backend
-// passes. Sums run in rank order on every backend, so results are the same bits everywhere.
+// One interface, one conformance suite (test/unit/runtime/comm/CommunicatorTest.cpp) that every
+// backend passes. Sums run in rank order on every backend, so results are the same bits everywhere.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_COMM_COMMUNICATOR_H

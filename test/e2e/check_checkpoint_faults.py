@@ -2,7 +2,7 @@
 """check_checkpoint_faults.py SCRATCH LIBRARY: disks that are full, folders that vanish, places that cannot be written.
 
 The run says which file, and the system's reason; what was half written is removed; earlier checkpoints stay and are gone on from. With
---save-errors=warn the run ends as if nothing had been. Each call that fails, by itself: test/unit/runtime/CheckpointFolderTest.cpp.
+--save-errors=warn the run ends as if nothing had been. Each call that fails, by itself: test/unit/runtime/train/CheckpointFolderTest.cpp.
 """
 
 import os

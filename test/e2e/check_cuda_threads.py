@@ -26,7 +26,7 @@ SOURCES = [
         "execution/cuda/InputStaging")),
     *(f"test/emulator/{name}.cpp" for name in ("Failure", "Memory", "Nccl", "NcclComm", "Queue", "Runtime", "Settings",
                                               "Symbols")),
-    "test/unit/runtime/CudaRanksMain.cpp", "test/unit/runtime/Conformance.cpp",
+    "test/unit/runtime/comm/cuda/CudaRanksMain.cpp", "test/unit/runtime/comm/Conformance.cpp",
 ]
 PLANTED = ("_Z21ncclCommGetAsyncErrorP8ncclCommP12ncclResult_t",
            "_Z22ncclCommInitRankConfigPP8ncclCommi12ncclUniqueIdiP12ncclConfig_t")

@@ -6,7 +6,7 @@
 #include "runtime/train/CommandLine.h"
 #include "test/fuzz/Readers.h"
 #include "test/mutation/FileReaders.h"
-#include "test/unit/runtime/TemporaryFile.h"
+#include "test/unit/base/TemporaryFile.h"
 
 #include <cmath>
 #include <cstdio>

@@ -15,7 +15,7 @@
 #include "test/mutation/FileReaders.h"
 #include "test/mutation/Seeds.h"
 #include "test/mutation/TextMutator.h"
-#include "test/unit/runtime/TemporaryFile.h"
+#include "test/unit/base/TemporaryFile.h"
 
 #include <cmath>
 #include <filesystem>

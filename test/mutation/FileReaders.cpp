@@ -5,7 +5,7 @@
 #include "base/Error.h"
 #include "runtime/data/OpenDataset.h"
 #include "runtime/train/Weights.h"
-#include "test/unit/runtime/TemporaryFile.h"
+#include "test/unit/base/TemporaryFile.h"
 
 #include <algorithm>
 #include <limits>

@@ -29,7 +29,8 @@ inline const std::set<InPlacePair> kKernelPairs = {
     {"nn.scan_sum", 0, 0},           {"nn.softmax", 0, 0},
 };
 
-/// Of collectives: test/unit/runtime/Conformance.cpp runs them in place with every communicator.
+/// Of collectives: test/unit/runtime/comm/Conformance.cpp runs them in place with every
+/// communicator.
 inline const std::set<InPlacePair> kCollectivePairs = {{"fsdp.all_reduce", 0, 0}};
 
 /// "nn.softmax 0 -> 0, nn.rope 0 -> 0"

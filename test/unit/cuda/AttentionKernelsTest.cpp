@@ -1,6 +1,6 @@
 #include "runtime/kernels/Attention.h"
 #include "test/unit/cuda/DeviceKernels.h"
-#include "test/unit/runtime/AttentionPlaces.h"
+#include "test/unit/runtime/kernels/AttentionPlaces.h"
 
 using namespace fsdp::rt;
 

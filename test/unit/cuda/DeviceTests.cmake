@@ -32,8 +32,8 @@ endfunction()
 
 # fsdp_add_device_ranks(TARGET FOLDER): jobs of the runtime whose ranks share the GPU.
 function(fsdp_add_device_ranks target folder)
-  fsdp_add_device_program(${target} ${folder} ${folder}/test/unit/runtime/CudaRanksMain.cpp
-    ${folder}/test/unit/runtime/Conformance.cpp)
+  fsdp_add_device_program(${target} ${folder} ${folder}/test/unit/runtime/comm/cuda/CudaRanksMain.cpp
+    ${folder}/test/unit/runtime/comm/Conformance.cpp)
   target_link_libraries(${target} PRIVATE fsdp_runtime_cuda)
 endfunction()
 

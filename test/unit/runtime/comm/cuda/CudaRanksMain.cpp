@@ -1,0 +1,584 @@
+//===- CudaRanksMain.cpp - jobs of the CUDA runtime, emulated or on a GPU ---===//
+//
+//   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
+//
+// Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
+// between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `grow` and
+// `unfinished` plant no fault; others do, most in rank 1;
+// with `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena
+// itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
+//
+//===----------------------------------------------------------------------===//
+#include "base/WaitCounter.h"
+#include "runtime/execution/Device.h"
+#include "runtime/execution/cuda/Context.h"
+#include "runtime/job/Bootstrap.h"
+#include "runtime/job/ErrorReport.h"
+#include "runtime/job/SharedJob.h"
+#include "runtime/kernels/cuda/Kernels.h"
+#include "test/unit/runtime/comm/Conformance.h"
+#include "test/unit/runtime/program/MeshText.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace base;
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// What is planted from outside
+//===----------------------------------------------------------------------===//
+
+/// What NCCL is to say of its communicators, where it is not what they say; see the linker's
+/// --wrap.
+static std::atomic<ncclResult_t> asyncError{ncclSuccess};
+#ifdef FSDP_CUDA_EMULATOR
+#define GET_ASYNC_ERROR "_Z21ncclCommGetAsyncErrorP8ncclCommP12ncclResult_t"
+ncclResult_t realGetAsyncError(ncclComm_t, ncclResult_t *) asm("__real_" GET_ASYNC_ERROR);
+ncclResult_t plantedAsyncError(ncclComm_t, ncclResult_t *) asm("__wrap_" GET_ASYNC_ERROR);
+ncclResult_t plantedAsyncError(ncclComm_t comm, ncclResult_t *error) {
+  *error = asyncError.load();
+  return *error == ncclSuccess ? realGetAsyncError(comm, error) : ncclSuccess;
+}
+
+/// Whether a rank stays away from the others when they join.
+static std::atomic<bool> staysAway{false};
+#define INIT_RANK "_Z22ncclCommInitRankConfigPP8ncclCommi12ncclUniqueIdiP12ncclConfig_t"
+ncclResult_t realInitRank(ncclComm_t *, int, ncclUniqueId, int,
+                          ncclConfig_t *) asm("__real_" INIT_RANK);
+ncclResult_t plantedInitRank(ncclComm_t *, int, ncclUniqueId, int,
+                             ncclConfig_t *) asm("__wrap_" INIT_RANK);
+ncclResult_t plantedInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
+                             ncclConfig_t *config) {
+  if (staysAway && rank == 1)
+    sleep(1000);
+  return realInitRank(comm, ranks, id, rank, config);
+}
+
+/// FORK=fail: no process can be started; FORK=kill: what is started dies at once.
+extern "C" pid_t __fork();
+extern "C" pid_t fork() noexcept {
+  const char *fault = std::getenv("FORK");
+  if (fault && !std::strcmp(fault, "fail")) {
+    errno = EAGAIN;
+    return -1;
+  }
+  const pid_t pid = __fork();
+  if (pid == 0 && fault)
+    raise(SIGKILL);
+  return pid;
+}
+#endif
+
+namespace {
+
+enum : int { kCompute, kGather };
+constexpr const char *kStreams[] = {"compute", "gather"};
+constexpr std::size_t kArena = std::size_t(40) << 20;
+
+//===----------------------------------------------------------------------===//
+// The conformance suite over the device's communicators
+//===----------------------------------------------------------------------===//
+
+/// A device's communicator for memory of the host: brings it to the arena, performs, brings it
+/// back. Buffers that overlap on the host overlap in the arena.
+class OnDevice final : public Communicator {
+public:
+  OnDevice(Context &c, int index, std::unique_ptr<Communicator> host)
+      : Communicator(host->name(), c.rankIn(index), c.sizeOf(index)), c_(c), index_(index),
+        host_(std::move(host)) {}
+
+protected:
+  void doMove(const void *source, void *target, const Request &request,
+              const int *sources) override {
+    const TransferRuns moves(request, size(), sources);
+    const std::size_t element = sizeInBytes(request.type);
+    Placed at = bring(source, moves.sourceCount() * element, target, moves.targetCount() * element);
+    const DType type = request.type;
+    switch (request.kind) {
+    case Kind::AllGather:
+      CHECK(c_, "all_gather",
+            all_gather(layoutOf(request), at.source, at.target, type, comm(), stream()));
+      break;
+    case Kind::Broadcast:
+      CHECK(c_, "broadcast",
+            ncclBroadcast(at.source, at.target, request.total, ncclUint8, request.root, comm(),
+                          stream()));
+      break;
+    case Kind::AllToAll:
+      CHECK(c_, "all_to_all",
+            all_to_all(exchangeOf(request), at.source, at.target, type, comm(), stream()));
+      break;
+    case Kind::Repartition:
+      CHECK(c_, "repartition",
+            all_to_all(RecutLayout{request.outer, request.local, request.inner, request.total},
+                       at.source, at.target, type, comm(), stream()));
+      break;
+    default:
+      CHECK(
+          c_, "permute",
+          collective_permute(sources, request.total, at.source, at.target, type, comm(), stream()));
+    }
+    take(at, target, moves.targetCount() * element);
+  }
+  void doReduceScatter(const void *whole, void *piece, const Request &request) override {
+    const ShardLayout tile = layoutOf(request);
+    const std::size_t element = sizeInBytes(request.type);
+    Placed at = bring(whole, tile.wholeCount() * element, piece, tile.pieceCount() * element);
+    CHECK(c_, "reduce_scatter",
+          reduce_scatter(tile, at.source, at.target, request.type, comm(), stream(),
+                         operatorOf(request)));
+    take(at, piece, tile.pieceCount() * element);
+  }
+  void doAllReduce(const void *source, void *target, const Request &request) override {
+    const std::size_t bytes = request.total * sizeInBytes(request.type);
+    Placed at = bring(source, bytes, target, bytes);
+    CHECK(c_, "all_reduce",
+          ncclAllReduce(at.source, at.target, request.total, ncclTypeOf(request.type),
+                        operatorOf(request), comm(), stream()));
+    take(at, target, bytes);
+  }
+  void doBarrier(const Request &) override { host_->barrier(); }
+  void doSend(const void *source, const Request &request) override {
+    Placed at = bring(source, request.total * sizeInBytes(request.type), source, 0);
+    CHECK(c_, "send",
+          fsdp::rt::send(request.root - rank(), request.total, at.source, request.type, comm(),
+                         stream()));
+    c_.synchronize();
+  }
+  void doReceive(void *target, const Request &request) override {
+    const std::size_t bytes = request.total * sizeInBytes(request.type);
+    Placed at = bring(target, 0, target, bytes);
+    CHECK(c_, "receive",
+          fsdp::rt::receive(request.root - rank(), request.total, at.target, request.type, comm(),
+                            stream()));
+    take(at, target, bytes);
+  }
+
+private:
+  struct Placed {
+    const std::byte *source;
+    std::byte *target;
+  };
+
+  static ncclRedOp_t operatorOf(const Request &r) {
+    return r.op == ReduceOp::Max ? ncclMax : ncclSum;
+  }
+  cudaStream_t stream() const { return c_.stream(kGather); }
+  Comm comm() const { return c_.comm(index_, kGather); }
+
+  Placed bring(const void *source, std::size_t sourceBytes, const void *target,
+               std::size_t targetBytes) {
+    const auto *from = static_cast<const std::byte *>(source);
+    const auto *to = static_cast<const std::byte *>(target);
+    std::byte *first = c_.base(), *second = c_.base() + kArena / 2;
+    if (from < to + targetBytes && to < from + sourceBytes) {
+      const std::byte *low = std::min(from, to);
+      first = c_.base() + (from - low), second = c_.base() + (to - low);
+    }
+    CHECK(c_, "bring", cudaMemcpy(second, target, targetBytes, cudaMemcpyHostToDevice));
+    CHECK(c_, "bring", cudaMemcpy(first, source, sourceBytes, cudaMemcpyHostToDevice));
+    CHECK(c_, "bring", cudaStreamSynchronize(nullptr)); // until it is there
+    return {first, second};
+  }
+  void take(const Placed &at, void *target, std::size_t bytes) {
+    CHECK(c_, "take", cudaMemcpyAsync(target, at.target, bytes, cudaMemcpyDeviceToHost, stream()));
+    c_.synchronize();
+  }
+
+  Context &c_;
+  int index_;
+  std::unique_ptr<Communicator> host_;
+};
+
+/// A job whose communicators are the device's.
+class DeviceJob final : public Job {
+public:
+  DeviceJob(Job &host, Context &c)
+      : Job(host.mesh(), host.options(), host.rank()), host_(host), c_(c) {
+    memory_.resize(kConformanceArena);
+    peer_.arena = memory_.data();
+    peer_.arenaBytes = memory_.size();
+    peer_.failure = &host.failure();
+  }
+  std::unique_ptr<Communicator> communicator(int index, int) override {
+    auto host = host_.communicator(index, 1); // the context has the world's first channel
+    if (index == static_cast<int>(options_.communicators.size()))
+      return host; // over all ranks is for the host's memory
+    return std::make_unique<OnDevice>(c_, index, std::move(host));
+  }
+
+private:
+  Job &host_;
+  Context &c_;
+  std::vector<std::byte> memory_;
+};
+
+//===----------------------------------------------------------------------===//
+// Steps on two streams
+//===----------------------------------------------------------------------===//
+
+/// A unit that is gathered, doubled by being summed with itself, and scattered; total is uneven.
+struct Unit {
+  ArenaSpan<float> piece, whole, gradient, sum, norm;
+  ShardLayout tile;
+};
+
+Unit unitOf(const Mesh &mesh, bool even) {
+  const std::size_t total = even ? mesh.size() * 1024 : 10007, ranks = mesh.size(),
+                    local = (total + ranks - 1) / ranks;
+  return {{0, local},         {65536, total}, {2 * 65536, total},
+          {3 * 65536, local}, {4 * 65536, 1}, {1, local, 1, total}};
+}
+
+void step(Context &c, const Unit &u, bool fault) {
+  CHECK(c, "gather", cudaStreamWaitEvent(c.stream(kGather), c.event(1)));
+  CHECK(c, "gather",
+        all_gather(u.tile, c.in(u.piece), c.out(u.whole), c.comm(0, kGather), c.stream(kGather)));
+  CHECK(c, "gather", cudaEventRecord(c.event(0), c.stream(kGather)));
+  CHECK(c, "copy", cudaStreamWaitEvent(c.stream(kCompute), c.event(0)));
+  CHECK(c, "copy",
+        cudaMemcpyAsync(c.out(u.gradient), c.in(u.whole), u.whole.bytes(), cudaMemcpyDeviceToDevice,
+                        c.stream(kCompute)));
+  CHECK(c, "copy", cudaEventRecord(c.event(1), c.stream(kCompute)));
+  CHECK(c, "scatter", cudaStreamWaitEvent(c.stream(kGather), c.event(1)));
+  ShardLayout tile = u.tile;
+  if (fault)
+    ++tile.local;
+  CHECK(
+      c, "scatter",
+      reduce_scatter(tile, c.in(u.gradient), c.out(u.sum), c.comm(0, kGather), c.stream(kGather)));
+  CHECK(c, "norm",
+        ncclAllReduce(c.in(ArenaSpan<float>{u.sum.offset, 1}), c.out(u.norm), 1, ncclFloat, ncclSum,
+                      c.comm(0, kGather), c.stream(kGather)));
+  CHECK(c, "output",
+        cudaMemcpyAsync(c.output(0), c.in(u.norm), 4, cudaMemcpyDeviceToHost, c.stream(kGather)));
+}
+
+int steps(Job &job, Context &c, const std::string &mode, bool even) {
+  const Unit u = unitOf(job.mesh(), even);
+  const auto me = static_cast<std::size_t>(c.rankIn(0)),
+             ranks = static_cast<std::size_t>(c.sizeOf(0));
+  std::vector<float> values(u.piece.count, -1); // padding that must not arrive anywhere
+  for (std::size_t i = 0; i < u.tile.held(me); ++i)
+    values[i] = float(me * u.tile.local + i);
+  CHECK(c, "start", cudaMemcpy(c.base(), values.data(), u.piece.bytes(), cudaMemcpyHostToDevice));
+  CHECK(c, "start", cudaStreamSynchronize(nullptr));
+  for (int s = 0; s < 5; ++s) {
+    const bool planted = s == 2 && job.rank() == 1;
+    if (planted && mode == "throw")
+      throw Error("the planted fault");
+    if (planted && mode == "leave")
+      return 0;
+    if (planted && mode == "sleep")
+      sleep(1000);
+    if (planted && mode == "invalid")
+      CHECK(c, "wrong copy",
+            cudaMemcpyAsync(nullptr, c.base(), 4, cudaMemcpyDeviceToDevice, c.stream(0)));
+    if (planted && (mode == "label" || mode == "id")) {
+      const ArenaSpan<std::int32_t> number{u.norm.offset + 64, 1};
+      const ArenaSpan<float> row{u.norm.offset + 128, 4}, result{u.norm.offset + 192, 4};
+      const std::int32_t seven = 7;
+      CHECK(c, "start", cudaMemcpy(c.out(number), &seven, 4, cudaMemcpyHostToDevice));
+      CHECK(c, "start", cudaDeviceSynchronize()); // streams do not wait for the default one
+      if (mode == "label")
+        CHECK(c, "loss",
+              cross_entropy(LogitRows{1, 4}, c.in(row), c.in(number), c.out(result), c.stream(0)));
+      else
+        CHECK(c, "look",
+              embedding(EmbeddingShape{1, 2, 2}, c.in(row), c.in(number), c.out(result),
+                        c.stream(0)));
+      c.synchronize();
+    }
+    if (planted && mode == "blas")
+      CHECK(c, "product", CUBLAS_STATUS_NOT_SUPPORTED);
+    if (planted && mode == "joined") {
+      // What goes on with the first call's result must not start where there is none.
+      const float before = 7;
+      CHECK(c, "start", cudaMemcpy(c.base(), &before, 4, cudaMemcpyHostToDevice));
+      CHECK(c, "start", cudaStreamSynchronize(nullptr));
+      const auto failing = [&] {
+        CHECK(c, "product and kernel",
+              InOrder{cudaMemcpyAsync(nullptr, c.base(), 4, cudaMemcpyDeviceToDevice, c.stream(0)),
+                      [&] { return cudaMemsetAsync(c.base(), 0, 4, c.stream(0)); }});
+      };
+      try {
+        failing();
+      } catch (const Error &error) {
+        float after = 0;
+        CHECK(c, "look", cudaStreamSynchronize(c.stream(0)));
+        CHECK(c, "look", cudaMemcpy(&after, c.base(), 4, cudaMemcpyDeviceToHost));
+        if (after != before)
+          throw Error("the second call of an action was made though the first had failed");
+        throw;
+      }
+    }
+    if (planted && mode == "remote")
+      asyncError = ncclRemoteError;
+    if (s == 2 && mode == "remote")
+      sleep(1000);
+    step(c, u, planted && mode == "kind");
+    c.synchronize();
+    float expected = 0;
+    for (std::size_t r = 0; r < ranks; ++r)
+      expected += u.tile.held(r) ? float(r * u.tile.local) * float(ranks) : 0;
+    if (*c.output(0) != expected)
+      throw Error(format("got a norm of %g, expected %g", *c.output(0), expected));
+  }
+  CHECK(c, "end",
+        cudaMemcpy(values.data(), c.base() + u.sum.offset, u.sum.bytes(), cudaMemcpyDeviceToHost));
+  for (std::size_t i = 0; i < u.sum.count; ++i) {
+    const float expected = i < u.tile.held(me) ? float(me * u.tile.local + i) * float(ranks) : 0;
+    if (values[i] != expected)
+      throw Error(format("element %zu got %g, expected %g", i, values[i], expected));
+  }
+  if (c.peakBytes() != u.norm.offset + 4)
+    throw Error(format("peak got %zu bytes, expected %zu", c.peakBytes(), u.norm.offset + 4));
+  c.world().barrier();
+  if (job.rank() == 0)
+    std::printf("done\n");
+  return 0;
+}
+
+/// A walk that does not ask for the same inputs each time, or for more than there is room for.
+int stage(Context &c, const Program &program, const std::string &mode) {
+  struct Numbers final : InputSource {
+    char next = 0;
+    void load(int, void *target, std::size_t bytes) override { std::memset(target, ++next, bytes); }
+  } numbers;
+  const ExecutionPlan &walk = program.train;
+  if (mode == "pin") {
+    c.begin(walk, &numbers);
+    c.staged(1);
+    return 0;
+  }
+  // Two microbatches a run; those of the next are fetched while the device copies.
+  char expected = 0;
+  for (int run = 0; run < 4; ++run) {
+    c.begin(walk, &numbers);
+    for (int i = 0; i < 2; ++i)
+      if (static_cast<const char *>(c.staged(0))[3] != ++expected)
+        throw Error("got another batch than the next");
+    if (run > 0)
+      c.stageAhead();
+  }
+  c.begin(walk, &numbers);
+  if (static_cast<const char *>(c.staged(0))[0] != ++expected || numbers.next != expected + 1)
+    throw Error("got a batch that was not fetched ahead");
+  c.staged(1);
+  return 0;
+}
+
+/// Walks that are not joined: what the host fetches for later ones replaces no batch that is still
+/// to be copied, however late the stream runs.
+int stageBehind(Context &c, const Program &program) {
+  struct Numbers final : InputSource {
+    float next = 0;
+    void load(int, void *target, std::size_t bytes) override {
+      std::fill_n(static_cast<float *>(target), bytes / sizeof(float), ++next);
+    }
+  } numbers;
+  constexpr int runs = 8;
+  for (int run = 0; run < runs; ++run) {
+    c.begin(program.train, &numbers);
+    const ArenaSpan<float> place{static_cast<std::size_t>(run) * 64, 4};
+    CHECK(c, "load",
+          cudaMemcpyAsync(c.out(place), c.staged(0), place.bytes(), cudaMemcpyHostToDevice,
+                          c.stream(1)));
+    if (run % 3) // else the next walk fetches its batches itself
+      c.stageAhead();
+  }
+  c.synchronize();
+  for (int run = 0; run < runs; ++run) {
+    float got = 0;
+    CHECK(c, "read", cudaMemcpy(&got, c.base() + run * 64, sizeof got, cudaMemcpyDeviceToHost));
+    if (got != static_cast<float>(run + 1))
+      throw Error(format("walk %d got batch %g", run + 1, got));
+  }
+  return 0;
+}
+
+/// Messages from each rank to the next one, without a wait of the host between them.
+int transfers(Context &c) {
+  constexpr std::size_t kMessages = 4, kCount = 3000;
+  const int rank = c.rankIn(0);
+  const auto span = [](std::size_t place) {
+    return ArenaSpan<float>{place * kCount * sizeof(float), kCount};
+  };
+  const cudaStream_t stream = c.stream(kGather);
+  for (std::size_t message = 0; message < kMessages; ++message) {
+    const std::vector<float> values(kCount, float(100 * rank) + float(message));
+    CHECK(c, "start",
+          cudaMemcpy(c.out(span(message)), values.data(), kCount * sizeof(float),
+                     cudaMemcpyHostToDevice));
+  }
+  CHECK(c, "start", cudaStreamSynchronize(nullptr));
+  for (std::size_t message = 0; message < kMessages; ++message) {
+    CHECK(c, "receive",
+          fsdp::rt::receive(-1, kCount, c.out(span(kMessages + message)), DType::F32,
+                            c.comm(0, kGather), stream));
+    CHECK(c, "send",
+          fsdp::rt::send(1, kCount, c.in(span(message)), DType::F32, c.comm(0, kGather), stream));
+  }
+  c.synchronize();
+  for (std::size_t message = 0; rank > 0 && message < kMessages; ++message) {
+    std::vector<float> got(kCount);
+    CHECK(c, "end",
+          cudaMemcpy(got.data(), c.in(span(kMessages + message)), kCount * sizeof(float),
+                     cudaMemcpyDeviceToHost));
+    for (float value : got)
+      if (value != float(100 * (rank - 1)) + float(message))
+        throw Error(format("message %zu got %g", message, value));
+  }
+  c.world().barrier(); // until then the next rank reads this one's memory
+  return 0;
+}
+
+/// After messages between neighbors, the first one from rank 0 to the last rank: the host of rank 0
+/// does not wait for that of the other, which comes later.
+int lateTransfer(Context &c) {
+  transfers(c);
+  const int rank = c.rankIn(0), last = c.sizeOf(0) - 1;
+  const ArenaSpan<float> value{0, 1};
+  if (rank == 0)
+    CHECK(c, "send",
+          fsdp::rt::send(last, 1, c.in(value), DType::F32, c.comm(0, kGather), c.stream(kGather)));
+  c.world().barrier();
+  if (rank == last)
+    CHECK(c, "receive",
+          fsdp::rt::receive(-last, 1, c.out(value), DType::F32, c.comm(0, kGather),
+                            c.stream(kGather)));
+  c.synchronize();
+  c.world().barrier();
+  return 0;
+}
+
+/// A workspace grows while kernels that use it have not run.
+int grow(Context &c) {
+  StreamWorkspace workspace;
+  constexpr std::size_t kCount = 64, kTimes = 5;
+  for (std::size_t i = 0; i < kTimes; ++i) {
+    const ArenaSpan<float> target{i * kCount * sizeof(float), kCount};
+    std::byte *memory = nullptr;
+    CHECK(c, "grow", workspace.reserve(target.bytes() << i, memory));
+    CHECK(c, "fill", cudaMemsetAsync(memory, int(i + 1), target.bytes(), c.stream(kCompute)));
+    CHECK(c, "copy",
+          cudaMemcpyAsync(c.out(target), memory, target.bytes(), cudaMemcpyDeviceToDevice,
+                          c.stream(kCompute)));
+  }
+  c.synchronize();
+  std::vector<char> got(kTimes * kCount * sizeof(float));
+  CHECK(c, "read", cudaMemcpy(got.data(), c.base(), got.size(), cudaMemcpyDeviceToHost));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (got[i] != char(i / (kCount * sizeof(float)) + 1))
+      throw Error(format("byte %zu got %d", i, got[i]));
+  return 0;
+}
+
+int body(Job &job, const Program &program, const std::string &asked) {
+  const bool even = asked.rfind("even-", 0) == 0;
+  const std::string mode = even ? asked.substr(5) : asked;
+  if (cudaError_t status =
+          cudaSetDevice(job.options().transport == Transport::Nccl ? job.rank() : 0))
+    throw Error(cudaGetErrorString(status));
+#ifdef FSDP_CUDA_EMULATOR
+  if (mode == "join")
+    staysAway = true;
+#endif
+  Context c(job, program);
+  if (mode == "inputs" || mode == "pin")
+    return stage(c, program, mode);
+  if (mode == "describe") {
+    if (job.rank() == 0)
+      std::printf("%s\n", c.describeCollectives().c_str());
+    c.world().barrier();
+    return 0;
+  }
+  if (mode == "memory") {
+    steps(job, c, "steps", even);
+    if (job.rank() == 0)
+      std::printf("libraries: %zu MiB\n", c.libraryBytes().value_or(0) >> 20);
+    c.world().barrier();
+    return 0;
+  }
+  if (mode == "transfers")
+    return transfers(c);
+  if (mode == "late-transfer")
+    return lateTransfer(c);
+  if (mode == "grow")
+    return grow(c);
+  if (mode == "unfinished") {
+    CHECK(c, "fill", cudaMemsetAsync(c.base(), 1, 4096, c.stream(kCompute)));
+    return 0;
+  }
+  if (mode == "behind")
+    return stageBehind(c, program);
+  if (mode != "conformance")
+    return steps(job, c, mode, even);
+  DeviceJob device(job, c);
+  const std::size_t compared = runConformance(device);
+  c.world().barrier();
+  if (job.rank() == 0)
+    std::printf("compared %zu\n", compared);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: cuda-ranks MESH MODE nccl|loopback\n");
+    return kExitBadCommandLine;
+  }
+  const MeshText text(argv[1]);
+  JobOptions options;
+  options.transport = std::string(argv[3]) == "nccl" ? Transport::Nccl : Transport::Loopback;
+  options.communicators = text.communicators();
+  const char *timeout = std::getenv("FSDP_TIMEOUT");
+  options.timeoutSeconds = timeout ? std::atof(timeout) : 60;
+  Program program{};
+  program.streams = kStreams;
+  program.communicators = options.communicators;
+  program.events = 2;
+  program.arenaBytes = kArena;
+  static constexpr Input inputs[] = {
+      {"x", {4}, 0, ArenaSpan<float>{0, 4}, 1, 1, {}, 0},
+      {"huge", {4}, 0, ArenaSpan<float>{0, std::size_t(1) << 50}, 1, 1, {}, 0}};
+  program.inputs = inputs;
+  const std::string mode = argv[2];
+  try {
+    if (mode == "count")
+      target::requireDevices(options, Mesh(text.axes(), text.order()).size());
+    if (mode == "name")
+      target::jobOptions(program, argv[3]);
+  } catch (const Error &error) {
+    return report(error);
+  }
+  if (mode == "count" || mode == "name")
+    return kExitDone;
+
+  // As runRanks does for loopback, with either way to talk.
+  const Mesh mesh(text.axes(), text.order());
+  const SharedSegment::Layout layout = layoutOf(mesh, options);
+  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < mesh.size(); ++rank)
+    ranks.emplace_back([&, rank] {
+      JobOptions own = options;
+      own.localRank = rank;
+      SharedJob job(mesh, own, rank, segment);
+      runRank(job, segment, rank, SupervisionMode::Itself,
+              [&](Job &started) { return body(started, program, mode); });
+    });
+  for (std::thread &rank : ranks)
+    rank.join();
+  return segment.failure().raised() ? segment.failure().error().status() : kExitDone;
+}

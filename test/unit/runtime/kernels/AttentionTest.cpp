@@ -1,0 +1,343 @@
+#include "runtime/kernels/Attention.h"
+#include "runtime/kernels/F32MicroKernel.h"
+#include "test/unit/runtime/kernels/AttentionPlaces.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+using namespace fsdp::rt;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+Floats normal(std::size_t count, std::mt19937 &random, float deviation = 1) {
+  std::normal_distribution<float> distribution(0, deviation);
+  Floats values(count);
+  for (float &value : values)
+    value = distribution(random);
+  return values;
+}
+
+struct Tensors {
+  Floats q, k, v, dOut;              // given
+  Floats out, logSumExp, dQ, dK, dV; // computed
+};
+
+Tensors randomTensors(const AttentionShape &s, std::mt19937 &random) {
+  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
+  const std::size_t keys = std::size_t(s.batch) * s.groups * s.keys;
+  Tensors t;
+  t.q = normal(rows * s.width, random, 2);
+  t.k = normal(keys * s.width, random, 2);
+  t.v = normal(keys * s.width, random);
+  t.dOut = normal(rows * s.width, random);
+  t.out.resize(rows * s.width, NAN);
+  t.logSumExp.resize(rows, NAN);
+  t.dQ.resize(rows * s.width, NAN);
+  t.dK.resize(keys * s.width, NAN);
+  t.dV.resize(keys * s.width, NAN);
+  return t;
+}
+
+void perform(const AttentionShape &sizes, Tensors &t) {
+  const AttentionShape s = rowMajor(sizes);
+  kernels::attention(s, t.q.data(), t.k.data(), t.v.data(), t.out.data(), t.logSumExp.data());
+  kernels::attentionGrad(s, t.q.data(), t.k.data(), t.v.data(), t.out.data(), t.logSumExp.data(),
+                         t.dOut.data(), t.dQ.data(), t.dK.data(), t.dV.data());
+}
+
+struct Expected {
+  std::vector<double> out, logSumExp, dQ, dK, dV;
+};
+
+/// The formulas, in double, one query after another.
+Expected reference(const AttentionShape &s, const Tensors &t) {
+  const std::size_t width = s.width;
+  Expected e;
+  e.out.resize(t.out.size());
+  e.logSumExp.resize(t.logSumExp.size());
+  e.dQ.resize(t.dQ.size());
+  e.dK.resize(t.dK.size());
+  e.dV.resize(t.dV.size());
+  const auto dot = [&](const Floats &a, std::size_t i, const Floats &b, std::size_t j) {
+    double sum = 0;
+    for (std::size_t d = 0; d < width; ++d)
+      sum += double(a[i * width + d]) * double(b[j * width + d]);
+    return sum;
+  };
+  for (std::size_t b = 0; b < s.batch; ++b)
+    for (std::size_t h = 0; h < s.heads; ++h)
+      for (std::size_t query = 0; query < s.queries; ++query) {
+        const std::size_t row = (b * s.heads + h) * s.queries + query;
+        const std::size_t key0 = (b * s.groups + h / (s.heads / s.groups)) * s.keys;
+        std::vector<double> p;
+        double sum = 0, along = 0;
+        for (std::size_t key = 0; key < s.keys; ++key)
+          if (!s.causal || std::ptrdiff_t(key) <= std::ptrdiff_t(query) + std::ptrdiff_t(s.keys) -
+                                                      std::ptrdiff_t(s.queries))
+            sum += p.emplace_back(std::exp(double(s.scale) * dot(t.q, row, t.k, key0 + key)));
+        e.logSumExp[row] = std::log(sum);
+        for (std::size_t key = 0; key < p.size(); ++key) {
+          p[key] /= sum;
+          along += p[key] * dot(t.dOut, row, t.v, key0 + key);
+          for (std::size_t d = 0; d < width; ++d)
+            e.out[row * width + d] += p[key] * double(t.v[(key0 + key) * width + d]);
+        }
+        for (std::size_t key = 0; key < p.size(); ++key) {
+          const double dScore =
+              double(s.scale) * p[key] * (dot(t.dOut, row, t.v, key0 + key) - along);
+          for (std::size_t d = 0; d < width; ++d) {
+            e.dQ[row * width + d] += dScore * double(t.k[(key0 + key) * width + d]);
+            e.dK[(key0 + key) * width + d] += dScore * double(t.q[row * width + d]);
+            e.dV[(key0 + key) * width + d] += p[key] * double(t.dOut[row * width + d]);
+          }
+        }
+      }
+  return e;
+}
+
+/// The largest difference, relative to the largest number.
+double difference(const Floats &got, const std::vector<double> &expected) {
+  double worst = 0, size = 0.05;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == float(expected[i]))
+      continue; // among them infinities
+    const double distance = std::abs(double(got[i]) - expected[i]);
+    worst = distance <= worst ? worst : distance; // a NaN stays
+    size = std::max(size, std::abs(expected[i]));
+  }
+  return worst / size;
+}
+
+void compare(AttentionShape s, unsigned seed) {
+  SCOPED_TRACE(testing::Message() << "batch " << s.batch << " heads " << s.heads << " groups "
+                                  << s.groups << " queries " << s.queries << " keys " << s.keys
+                                  << " width " << s.width << " causal " << s.causal);
+  std::mt19937 random(seed);
+  Tensors t = randomTensors(s, random);
+  perform(s, t);
+  const Expected e = reference(s, t);
+  EXPECT_LT(difference(t.out, e.out), 2e-6);
+  EXPECT_LT(difference(t.logSumExp, e.logSumExp), 2e-6);
+  EXPECT_LT(difference(t.dQ, e.dQ), 3e-5);
+  EXPECT_LT(difference(t.dK, e.dK), 3e-5);
+  EXPECT_LT(difference(t.dV, e.dV), 1e-5);
+
+  Tensors again = t;
+  perform(s, again);
+  EXPECT_EQ(again.out, t.out);
+  EXPECT_EQ(again.dQ, t.dQ);
+  EXPECT_EQ(again.dK, t.dK);
+  EXPECT_EQ(again.dV, t.dV);
+}
+
+TEST(AttentionTest, FollowsItsFormulaOnShapesThatDoNotFitBlocks) {
+  for (const bool causal : {false, true}) {
+    compare({1, 1, 1, 1, 1, 1, 1.0f, causal}, 1);
+    compare({1, 1, 1, 1, 1, 16, 0.25f, causal}, 1);
+    compare({2, 3, 3, 5, 5, 7, 0.3f, causal}, 2);
+    compare({1, 2, 1, 64, 128, 32, 0.15f, causal}, 3);
+    compare({1, 1, 1, 65, 129, 33, 0.1f, causal}, 4);
+    compare({2, 2, 2, 130, 130, 64, 0.125f, causal}, 5);
+    compare({1, 1, 1, 63, 300, 17, 0.2f, causal}, 6);
+  }
+}
+
+TEST(AttentionTest, FollowsItsFormulaOnRandomShapes) {
+  std::mt19937 random(7);
+  const auto upTo = [&](std::uint32_t most) { return std::uint32_t(1 + random() % most); };
+  for (unsigned i = 0; i < 40; ++i) {
+    const std::uint32_t groups = upTo(3), width = upTo(70);
+    compare({upTo(3), groups * upTo(3), groups, upTo(150), upTo(280), width,
+             1 / std::sqrt(float(width)), random() % 2 == 0},
+            i);
+  }
+}
+
+TEST(AttentionTest, OperandsLieWhereStridesSay) {
+  std::mt19937 random(21);
+  const auto upTo = [&](std::uint32_t most) { return std::uint32_t(1 + random() % most); };
+  for (unsigned i = 0; i < 30; ++i) {
+    const std::uint32_t groups = upTo(3);
+    const AttentionShape sizes{upTo(3),   groups * upTo(2), groups, upTo(80),
+                               upTo(150), upTo(40),         0.2f,   random() % 2 == 0};
+    Tensors t = randomTensors(sizes, random);
+    perform(sizes, t);
+    const AttentionPlace q(sizes.batch, sizes.heads, sizes.queries, sizes.width, 1, random);
+    const AttentionPlace k(sizes.batch, sizes.groups, sizes.keys, sizes.width, 1, random);
+    const AttentionPlace o(sizes.batch, sizes.heads, sizes.queries, sizes.width, 1, random);
+    AttentionShape s = sizes;
+    s.q = q.strides, s.k = k.strides, s.out = o.strides;
+    const Floats atQ = q.scattered(t.q), atK = k.scattered(t.k), atV = k.scattered(t.v),
+                 atDOut = o.scattered(t.dOut);
+    Floats out(o.count, NAN), dQ(q.count, NAN), dK(k.count, NAN), dV(k.count, NAN);
+    Floats sums(t.logSumExp.size(), NAN);
+    kernels::attention(s, atQ.data(), atK.data(), atV.data(), out.data(), sums.data());
+    kernels::attentionGrad(s, atQ.data(), atK.data(), atV.data(), out.data(), sums.data(),
+                           atDOut.data(), dQ.data(), dK.data(), dV.data());
+    EXPECT_EQ(sums, t.logSumExp);
+    EXPECT_EQ(o.gathered(out), t.out);
+    EXPECT_EQ(q.gathered(dQ), t.dQ);
+    EXPECT_EQ(k.gathered(dK), t.dK);
+    EXPECT_EQ(k.gathered(dV), t.dV);
+    EXPECT_EQ(o.overwritten(out) + q.overwritten(dQ) + k.overwritten(dK) + k.overwritten(dV), 0u)
+        << "numbers between the rows";
+  }
+}
+
+// As the projection of a transformer leaves them: (batch, positions, 3, heads, width).
+TEST(AttentionTest, QueriesKeysAndValuesBesideEachOther) {
+  std::mt19937 random(22);
+  const AttentionShape sizes{2, 3, 3, 40, 40, 16, 0.25f, true};
+  Tensors t = randomTensors(sizes, random);
+  perform(sizes, t);
+  AttentionShape s = sizes;
+  s.part = 3 * 16;
+  s.q = s.k = {40 * 3 * s.part, 16, 3 * s.part};
+  s.out = {40 * s.part, 16, s.part};
+  const auto forEach = [&](auto fn) {
+    for (std::size_t b = 0, index = 0; b < 2; ++b)
+      for (std::size_t h = 0; h < 3; ++h)
+        for (std::size_t r = 0; r < 40; ++r)
+          for (std::size_t i = 0; i < 16; ++i, ++index)
+            fn(index, b * s.q.batch + h * s.q.head + r * s.q.row + i,
+               b * s.out.batch + h * s.out.head + r * s.out.row + i);
+  };
+  Floats qkv(3 * t.q.size()), dQkv(qkv.size(), NAN), out(t.out.size(), NAN), dOut(t.dOut.size()),
+      sums(t.logSumExp.size());
+  forEach([&](std::size_t index, std::size_t at, std::size_t atOut) {
+    qkv[at] = t.q[index], qkv[at + s.part] = t.k[index], qkv[at + 2 * s.part] = t.v[index];
+    dOut[atOut] = t.dOut[index];
+  });
+  const float *q = qkv.data(), *k = q + s.part, *v = k + s.part;
+  float *dQ = dQkv.data(), *dK = dQ + s.part, *dV = dK + s.part;
+  kernels::attention(s, q, k, v, out.data(), sums.data());
+  kernels::attentionGrad(s, q, k, v, out.data(), sums.data(), dOut.data(), dQ, dK, dV);
+  forEach([&](std::size_t index, std::size_t at, std::size_t atOut) {
+    ASSERT_EQ(out[atOut], t.out[index]);
+    ASSERT_EQ(dQ[at], t.dQ[index]);
+    ASSERT_EQ(dK[at], t.dK[index]);
+    ASSERT_EQ(dV[at], t.dV[index]);
+  });
+}
+
+TEST(AttentionTest, AQueryThatSeesNothingIsZero) {
+  // Five queries over two keys: the first three see none.
+  const AttentionShape s{1, 1, 1, 5, 2, 4, 0.5f, true};
+  std::mt19937 random(8);
+  Tensors t = randomTensors(s, random);
+  perform(s, t);
+  for (std::size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(t.out[i], 0);
+    EXPECT_EQ(t.dQ[i], 0);
+  }
+  EXPECT_EQ(t.logSumExp[2], -INFINITY);
+  for (float value : t.dK)
+    EXPECT_TRUE(std::isfinite(value));
+  compare(s, 9);
+}
+
+TEST(AttentionTest, LargeScoresDoNotOverflow) {
+  const AttentionShape s{1, 1, 1, 70, 200, 8, 30.0f, true};
+  std::mt19937 random(10);
+  Tensors t = randomTensors(s, random);
+  perform(s, t);
+  for (const Floats *values : {&t.out, &t.logSumExp, &t.dQ, &t.dK, &t.dV})
+    for (float value : *values)
+      ASSERT_TRUE(std::isfinite(value));
+}
+
+TEST(AttentionTest, ANaNShows) {
+  const AttentionShape s{1, 1, 1, 20, 20, 8, 0.3f, true};
+  std::mt19937 random(11);
+  Tensors t = randomTensors(s, random);
+  t.q[10 * 8 + 3] = NAN;
+  perform(s, t);
+  for (std::size_t query = 0; query < 20; ++query)
+    EXPECT_EQ(std::isnan(t.out[query * 8]), query == 10) << query;
+}
+
+std::vector<bf16> narrowed(const Floats &values) {
+  std::vector<bf16> result(values.size());
+  convert(values.data(), values.size(), result.data());
+  return result;
+}
+
+Floats widened(const std::vector<bf16> &values) { return {values.begin(), values.end()}; }
+
+/// Attention on bf16 against the formulas on the same numbers in double: off by the rounding of
+/// results, and of probabilities and the gradients of scores in between.
+void compareNarrow(const AttentionShape &sizes, unsigned seed) {
+  const AttentionShape s = rowMajor(sizes);
+  SCOPED_TRACE(testing::Message() << "batch " << s.batch << " heads " << s.heads << " groups "
+                                  << s.groups << " queries " << s.queries << " keys " << s.keys
+                                  << " width " << s.width << " causal " << s.causal);
+  std::mt19937 random(seed);
+  Tensors t = randomTensors(s, random);
+  const auto q = narrowed(t.q), k = narrowed(t.k), v = narrowed(t.v), dOut = narrowed(t.dOut);
+  t.q = widened(q), t.k = widened(k), t.v = widened(v), t.dOut = widened(dOut);
+  auto out = narrowed(t.out), dQ = narrowed(t.dQ), dK = narrowed(t.dK), dV = narrowed(t.dV);
+  kernels::attention(s, q.data(), k.data(), v.data(), out.data(), t.logSumExp.data());
+  kernels::attentionGrad(s, q.data(), k.data(), v.data(), out.data(), t.logSumExp.data(),
+                         dOut.data(), dQ.data(), dK.data(), dV.data());
+  const Expected e = reference(s, t);
+  EXPECT_LT(difference(widened(out), e.out), 0x1p-8);
+  EXPECT_LT(difference(t.logSumExp, e.logSumExp), 3e-6);
+  EXPECT_LT(difference(widened(dQ), e.dQ), 0x1p-6);
+  EXPECT_LT(difference(widened(dK), e.dK), 0x1p-6);
+  EXPECT_LT(difference(widened(dV), e.dV), 0x1p-8);
+}
+
+TEST(AttentionTest, OnBf16FollowsItsFormula) {
+  for (const bool causal : {false, true}) {
+    compareNarrow({1, 1, 1, 1, 1, 1, 1.0f, causal}, 21);
+    compareNarrow({2, 3, 3, 5, 5, 7, 0.3f, causal}, 22);
+    compareNarrow({1, 4, 2, 256, 256, 64, 0.125f, causal}, 23);
+    compareNarrow({1, 1, 1, 600, 600, 64, 0.125f, causal}, 24);
+    compareNarrow({1, 2, 1, 300, 777, 80, 0.11f, causal}, 25);
+    compareNarrow({1, 1, 1, 40, 33, 128, 0.09f, causal}, 26);
+    // Scales that nobody takes, but which have a meaning.
+    compareNarrow({1, 1, 1, 70, 300, 16, -0.25f, causal}, 27);
+    compareNarrow({1, 1, 1, 70, 300, 16, 0.0f, causal}, 28);
+  }
+  std::mt19937 random(29);
+  const auto upTo = [&](std::uint32_t most) { return std::uint32_t(1 + random() % most); };
+  for (unsigned i = 0; i < 12; ++i) {
+    const std::uint32_t groups = upTo(3), width = upTo(130);
+    compareNarrow({upTo(3), groups * upTo(3), groups, upTo(300), upTo(300), width,
+                   1 / std::sqrt(float(width)), random() % 2 == 0},
+                  i);
+  }
+}
+
+TEST(TileProductTest, FollowsItsFormula) {
+  std::mt19937 random(12);
+  for (int i = 0; i < 60; ++i) {
+    const std::size_t m = random() % 30, n = random() % 70, k = random() % 20;
+    const bool transposed = random() % 2, add = random() % 2;
+    const F32MicroKernel shape{m,     n,    k, transposed ? 1 : k + 2, transposed ? m + 3 : 1,
+                               n + 1, n + 5};
+    const Floats a = normal((m + 3) * (k + 2), random), b = normal(k * (n + 1), random);
+    const Floats before = normal(m * (n + 5), random);
+    Floats c = before;
+    // Exactly as long as the last row: what is read past it shows in a sanitizer.
+    const Floats tight(b.begin(), b.end() - (k ? 1 : 0));
+    // What is empty has a place in an arena too.
+    const float *const place = tight.empty() ? before.data() : tight.data();
+    multiply(shape, a.data(), place, c.data(), add);
+    for (std::size_t row = 0; row < m; ++row)
+      for (std::size_t column = 0; column < n + 5; ++column) {
+        double sum = add || column >= n ? double(before[row * (n + 5) + column]) : 0;
+        for (std::size_t l = 0; l < k && column < n; ++l)
+          sum +=
+              double(a[row * shape.aRow + l * shape.aColumn]) * double(b[l * shape.bRow + column]);
+        ASSERT_NEAR(c[row * (n + 5) + column], sum, 1e-5);
+      }
+  }
+}
+
+} // namespace

@@ -1,0 +1,189 @@
+#include "runtime/train/LogFile.h"
+#include "runtime/files/StandardStreams.h"
+#include "test/unit/base/TemporaryFile.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+using namespace base;
+using namespace fsdp::rt;
+namespace fs = std::filesystem;
+
+namespace {
+
+void writeStep(LogFile &log, std::int64_t step) {
+  JsonLine line;
+  line.add("step", step);
+  log.write(line, step);
+}
+
+std::string textOf(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class LogFileTest : public testing::Test {
+protected:
+  void TearDown() override { fs::remove_all(file.folder); }
+  TemporaryFile file{"log"};
+};
+
+TEST_F(LogFileTest, LinesAreThereAtOnce) {
+  LogFile log(file.path);
+  writeStep(log, 1);
+  EXPECT_EQ(file.read(), "{\"step\": 1}\n");
+  EXPECT_EQ(log.kept(), "");
+  log.finish();
+}
+
+TEST_F(LogFileTest, AnExistingLogGetsTheFirstFreeNumber) {
+  file.write("first\n");
+  ASSERT_EQ(chmod(file.path.c_str(), 0600), 0);
+  EXPECT_EQ(LogFile(file.path).kept(), file.path + ".1");
+  EXPECT_EQ(LogFile(file.path).kept(), "") << "an empty log is none";
+  file.write("second\n");
+  fs::create_directory(file.path + ".2"); // taken, whatever it is
+  LogFile third(file.path);
+  EXPECT_EQ(third.kept(), file.path + ".3");
+  writeStep(third, 1);
+  EXPECT_EQ(textOf(file.path + ".1"), "first\n");
+  EXPECT_EQ(textOf(file.path + ".3"), "second\n");
+  EXPECT_EQ(file.read(), "{\"step\": 1}\n");
+  struct stat status;
+  ASSERT_EQ(stat(file.path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u) << "as the log before it";
+}
+
+TEST_F(LogFileTest, AnExistingLogTakesNoNameOfAnotherOutput) {
+  file.write("first\n");
+  fs::create_symlink("log.2", file.path + ".link");
+  const OutputPath exported(file.path + ".1"), trace(file.path + ".link");
+  const LogFile log(file.path, {exported.identity(), trace.identity()});
+  EXPECT_EQ(log.kept(), file.path + ".3");
+  EXPECT_FALSE(fs::exists(file.path + ".1"));
+}
+
+TEST_F(LogFileTest, ALogOfARunIsNotReplaced) {
+  const std::string other = file.path + ".other";
+  std::ofstream(other) << "old";
+  EXPECT_EQ(messageOf([&] { requireNoLogOfARun(other); }), "no error");
+  EXPECT_EQ(messageOf([&] { requireNoLogOfARun(file.path); }), "no error");
+  const LogFile log(file.path);
+  EXPECT_NE(messageOf([&] { requireNoLogOfARun(file.path); }).find("another run writes its log"),
+            std::string::npos);
+}
+
+TEST_F(LogFileTest, ALinkStaysAndItsTargetIsRenamed) {
+  std::ofstream(file.path + ".target") << "old";
+  fs::create_symlink("log.target", file.path);
+  LogFile log(file.path);
+  EXPECT_EQ(fs::path(log.kept()).filename(), "log.target.1");
+  EXPECT_TRUE(fs::is_symlink(file.path));
+}
+
+TEST_F(LogFileTest, ALogOfARunThatGoesOnIsRefused) {
+  std::string message;
+  {
+    LogFile first(file.path);
+    writeStep(first, 1);
+    message = messageOf([&] { LogFile second(file.path); });
+    EXPECT_EQ(file.read(), "{\"step\": 1}\n");
+    EXPECT_FALSE(fs::exists(file.path + ".1"));
+  }
+  EXPECT_NE(
+      message.find("another run writes its log there; wait for its end or choose another file"),
+      std::string::npos)
+      << message;
+  EXPECT_EQ(LogFile(file.path).kept(), file.path + ".1") << "the lock went with the run";
+}
+
+/// Many processes begin the same log at the same time: one has it, or they have it in turn.
+TEST_F(LogFileTest, OneOfManyRunsHasTheLog) {
+  constexpr int runs = 16;
+  file.write("old\n");
+  int gate[2], done[2];
+  ASSERT_EQ(pipe(gate) | pipe(done), 0);
+  for (int i = 0; i < runs; ++i)
+    if (fork() == 0) {
+      char byte;
+      close(gate[1]);
+      close(done[1]);
+      (void)!read(gate[0], &byte, 1); // ends when the gate is closed
+      int status = 1;
+      try {
+        LogFile log(file.path);
+        writeStep(log, i);
+        status = 0;
+        (void)!read(done[0], &byte, 1);
+      } catch (const std::exception &error) {
+        status = std::strstr(error.what(), "another run writes its log there") ? 1 : 2;
+      }
+      _exit(status);
+    }
+  close(gate[0]);
+  close(gate[1]);
+  int counts[3] = {};
+  int status;
+  for (int i = 0; i < runs - 1; ++i) {
+    ASSERT_GT(wait(&status), 0);
+    ++counts[WEXITSTATUS(status)];
+  }
+  close(done[0]);
+  close(done[1]);
+  ASSERT_GT(wait(&status), 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "the one that held the lock";
+  EXPECT_EQ(counts[1], runs - 1);
+  EXPECT_EQ(textOf(file.path + ".1"), "old\n");
+  EXPECT_FALSE(fs::exists(file.path + ".2"));
+  EXPECT_EQ(fs::file_size(file.path), file.read().find('\n') + 1) << "one line of one run";
+}
+
+TEST_F(LogFileTest, AFullDiskEndsTheLogNotTheRun) {
+  testing::internal::CaptureStderr();
+  LogFile log("/dev/full");
+  writeStep(log, 7);
+  writeStep(log, 8);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "note: cannot write '/dev/full' in step 7: No space left on device; training continues "
+            "without it\n");
+  EXPECT_EQ(messageOf([&] { log.finish(); }),
+            "cannot write '/dev/full': No space left on device; training is done, but the log "
+            "lacks the steps from 7 on; free some space or choose another location");
+}
+
+TEST_F(LogFileTest, ALogThatIsGivenUpEndsWithAWholeLine) {
+  EXPECT_EXIT(
+      {
+        prepareStandardStreams(); // no signal at the limit
+        rlimit limit;
+        limit.rlim_cur = limit.rlim_max = 30;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        LogFile log(file.path);
+        for (int step = 1; step < 9; ++step)
+          writeStep(log, step);
+        _exit(messageOf([&] { log.finish(); }).find("from 3 on") != std::string::npos ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "note: cannot write");
+  EXPECT_EQ(file.read(), "{\"step\": 1}\n{\"step\": 2}\n");
+}
+
+TEST_F(LogFileTest, WhatCannotBeCreatedIsAnError) {
+  EXPECT_NE(messageOf([] { LogFile other("/nowhere/log"); }).find("cannot create '/nowhere/log'"),
+            std::string::npos);
+}
+
+TEST_F(LogFileTest, ANameWithoutRoomForANumberIsCut) {
+  const std::string longName = file.folder + "/" + std::string(254, 'x'),
+                    aside = file.folder + "/" + std::string(253, 'x') + ".1";
+  std::ofstream(longName) << "old\n";
+  EXPECT_EQ(LogFile(longName).kept(), aside);
+  EXPECT_EQ(textOf(aside), "old\n");
+  EXPECT_EQ(textOf(longName), "");
+}
+
+} // namespace
