@@ -3,6 +3,7 @@
 #include "tools/fsdpc/Compile.h"
 
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "dialect/fsdp/ModelDigest.h"
 #include "dialect/fsdp/Names.h"
 #include "frontend/ModelBuilder.h"
@@ -104,7 +105,7 @@ void configure(ModuleOp module, const std::string &name, const MeshAxes &mesh,
 void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
   auto needs = [&](Emit next) { return done < next && next <= phase; };
   if (needs(Emit::Global) && !ir::getMeshOp(module))
-    setMesh(module, {{getStorageAxis().str(), 1}});
+    setMesh(module, {{ir::getStorageAxis().str(), 1}});
   // Of the model as it was described: passes change what computes it.
   if (needs(Emit::Global))
     if (std::string digest = ir::computeModelDigest(module); !digest.empty())
