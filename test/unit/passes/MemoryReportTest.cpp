@@ -119,7 +119,7 @@ TEST_F(MemoryReportTest, WritesJsonAndATable) {
   permuted.collectives.push_back({"collective_permute", {"fsdp"}, 8, 8, 1});
   std::string wide;
   llvm::raw_string_ostream wideStream(wide);
-  permuted.print(wideStream);
+  print(permuted, wideStream);
   EXPECT_NE(wide.find("     3 x all_gather         over fsdp, 80 bytes per call, 64 received\n"),
             std::string::npos)
       << wide;
