@@ -112,6 +112,8 @@ OwningOpRef<ModuleOp> ModelBuilder::take(Where where) {
     throw ModelError(where, "the model has no loss; call 'Model::loss'");
   if (module->getOps<ir::ParamOp>().empty())
     throw ModelError(where, "the model has no parameter; there is nothing to train");
+  if (!step.getOptimizerAttr())
+    throw ModelError(where, "the model has no optimizer; call 'ModelBuilder::optimizer'");
   return std::move(module);
 }
 

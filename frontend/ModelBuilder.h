@@ -51,7 +51,7 @@ public:
                  mlir::fsdp::ScheduleKind schedule, int64_t warmup, Where where);
   /// A file written next to the weights in every checkpoint.
   void checkpointFile(const std::string &name, const std::string &text, Where where);
-  /// Ends the description: the module, which has a loss and parameters.
+  /// Ends the description: the module. Throws without a loss, parameters or an optimizer.
   mlir::OwningOpRef<mlir::ModuleOp> take(Where where);
 
   /// Throws while the function of a checkpoint runs.

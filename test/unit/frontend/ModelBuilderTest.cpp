@@ -37,6 +37,15 @@ struct ModelBuilderTest : testing::Test {
   }
 };
 
+template <typename Function> void expectError(Function function, const std::string &message) {
+  try {
+    function();
+    ADD_FAILURE() << "no error, expected: " << message;
+  } catch (const ModelError &error) {
+    EXPECT_EQ(error.what(), "step.txt:7: error: " + message);
+  }
+}
+
 TEST_F(ModelBuilderTest, OpsAreInTheUnitOfTheirParameterAndHaveNamesAndLocations) {
   ModelBuilder model(context, kFile);
   ModelValue x = model.input("x", {6, 4}, ElementType::f32, 0, kFile);
@@ -56,6 +65,9 @@ TEST_F(ModelBuilderTest, OpsAreInTheUnitOfTheirParameterAndHaveNamesAndLocations
   EXPECT_EQ(location.getFilename().getValue(), "step.txt");
   EXPECT_EQ(location.getLine(), 7u);
   model.loss(sum(model, product), model.scalar(24, ElementType::f64, kFile), kFile);
+  expectError([&] { model.take(kFile); },
+              "the model has no optimizer; call 'ModelBuilder::optimizer'");
+  model.optimizer("sgd", {{"lr", 0.1}}, mlir::fsdp::ScheduleKind::constant, /*warmup=*/0, kFile);
   mlir::OwningOpRef<mlir::ModuleOp> module = model.take(kFile);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
 }
@@ -63,14 +75,6 @@ TEST_F(ModelBuilderTest, OpsAreInTheUnitOfTheirParameterAndHaveNamesAndLocations
 TEST_F(ModelBuilderTest, ErrorsBeginWithTheLocationOfTheCaller) {
   ModelBuilder model(context, kFile);
   ModelValue x = model.input("x", {6, 4}, ElementType::f32, 0, kFile);
-  auto expectError = [](auto function, const std::string &message) {
-    try {
-      function();
-      ADD_FAILURE() << "no error, expected: " << message;
-    } catch (const ModelError &error) {
-      EXPECT_EQ(error.what(), "step.txt:7: error: " + message);
-    }
-  };
   expectError([&] { model.input("x", {6}, ElementType::f32, 0, kFile); },
               "input 'x' is declared twice; give each its own name");
   expectError([&] { model.loss(x, x, kFile); },
