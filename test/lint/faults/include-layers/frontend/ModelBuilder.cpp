@@ -1,0 +1,1 @@
+#include "dsl/Model.h"
