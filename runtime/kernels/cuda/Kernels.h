@@ -168,6 +168,15 @@ struct RankSources {
 cudaError_t reduce_in_rank_order(const RankSources &sources, void *target, std::size_t count,
                                  DType type, ReduceOp op, cudaStream_t stream);
 
+// Templates have the types of their rows too.
+namespace signatures {
+#define FSDP_KERNEL(name, function, types, flops, parameters, Stream)                              \
+  using function##Checked =                                                                        \
+      decltype(static_cast<function##OnDevice<float, std::int32_t, float, 1> *>(                   \
+          ::fsdp::rt::name));
+#include "runtime/program/Kernels.def"
+} // namespace signatures
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_KERNELS_CUDA_KERNELS_H
