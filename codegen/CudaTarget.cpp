@@ -1,10 +1,4 @@
 //===- CudaTarget.cpp - programs of CUDA, NCCL and cuBLASLt calls ---------===//
-//
-// Every action is one checked statement, CHECK(c, name, function(..., stream)): shapes and numbers
-// first, then what is read and written in the order of the call, then communicator and stream. A
-// product that a kernel goes on with is two calls in one statement.
-//
-//===----------------------------------------------------------------------===//
 
 #include "codegen/CudaKernelPrinter.h"
 #include "codegen/Elementwise.h"
@@ -19,23 +13,12 @@ namespace {
 
 class CudaTarget : public Target {
 public:
-  explicit CudaTarget(const ScheduledProgram &program) : program(program) {}
+  using Target::Target;
 
   LogicalResult check(LaunchOp launch) const override;
   FailureOr<KernelFunction> kernel(LaunchOp launch, bool anonymous) const override {
     return printCudaKernel(program, launch, anonymous);
   }
-  void wait(const SpelledLaunch &launch, const std::string &event, Writer &writer) const override {
-    check(launch, "cudaStreamWaitEvent(c.stream(" + launch.stream + "), c.event(" + event + "))",
-          writer);
-  }
-  void record(const SpelledLaunch &launch, const std::string &event,
-              Writer &writer) const override {
-    check(launch, "cudaEventRecord(c.event(" + event + "), c.stream(" + launch.stream + "))",
-          writer);
-  }
-  void launch(const SpelledLaunch &launch, const KernelTable &kernels,
-              Writer &writer) const override;
   void head(const EmitOptions &options, StringRef file, ArrayRef<std::string> headers,
             Writer &writer) const override;
   StringRef runtimeHeader() const override { return "runtime/CudaRuntime.h"; }
@@ -45,23 +28,9 @@ public:
                    EmittedProgram &out) const override;
 
 private:
-  void check(const SpelledLaunch &launch, const std::string &call, Writer &writer) const {
-    writer.list("CHECK(", {"c", launch.name, call}, ");");
-  }
-  std::string callOf(const SpelledLaunch &launch, const KernelTable &kernels) const;
-  std::string kernelCall(const SpelledLaunch &launch, const KernelTable &kernels) const;
-  std::string ncclCall(const SpelledLaunch &launch) const;
-  std::string copyIn(const SpelledLaunch &launch) const;
-  std::string copyOut(const SpelledLaunch &launch) const;
-  std::string storage(const SpelledLaunch &launch) const;
-  int64_t elements(Value buffer) const { return program.spanOf(buffer).type.getNumElements(); }
-  int64_t ranksOver(ArrayAttr axes) const;
-
   void declare(const KernelTable &kernels, Writer &writer) const;
   void record(const KernelTable &kernels, Writer &writer) const;
   void define(const KernelTable &kernels, Writer &writer) const;
-
-  const ScheduledProgram &program;
 };
 
 } // namespace
@@ -71,197 +40,6 @@ LogicalResult CudaTarget::check(LaunchOp launch) const {
     return failed(op.verifyCuda()) ? WalkResult::interrupt() : WalkResult::advance();
   });
   return failure(result.wasInterrupted());
-}
-
-//===----------------------------------------------------------------------===//
-// Actions
-//===----------------------------------------------------------------------===//
-
-static std::string in(const SpelledLaunch &launch, Value buffer) {
-  return "c.in(" + launch.slice(buffer) + ")";
-}
-
-static std::string out(const SpelledLaunch &launch, Value buffer) {
-  return "c.out(" + launch.slice(buffer) + ")";
-}
-
-static std::string onStream(const SpelledLaunch &launch) {
-  return ", c.stream(" + launch.stream + "))";
-}
-
-int64_t CudaTarget::ranksOver(ArrayAttr axes) const {
-  int64_t ranks = 1;
-  for (StringAttr axis : getAxisNames(axes))
-    ranks *= program.mesh.getAxisSize(axis);
-  return ranks;
-}
-
-/// A batch lies in pinned memory before the segment runs.
-std::string CudaTarget::copyIn(const SpelledLaunch &launch) const {
-  LaunchOp op = launch.op;
-  auto input = cast<InputOp>(onlyOp(op));
-  std::string target = launch.slice(launch.call.writes.front());
-  return "cudaMemcpyAsync(c.out(" + target + "), c.staged(" +
-         program.names.input(input.getNameAttr()) + "), " + target +
-         ".bytes(), cudaMemcpyHostToDevice" + onStream(launch);
-}
-
-/// The host reads the number, or the sum and its weight, after the segment.
-std::string CudaTarget::copyOut(const SpelledLaunch &launch) const {
-  ArrayRef<Value> numbers = launch.call.reads;
-  auto copy = [&](StringRef place, Value number, StringRef type) {
-    return "cudaMemcpyAsync(c." + place.str() + "(" + launch.call.arguments.front().text + "), " +
-           in(launch, number) + ", sizeof(" + type.str() + "), cudaMemcpyDeviceToHost" +
-           onStream(launch);
-  };
-  if (numbers.size() == 1)
-    return copy("output", numbers.front(), "float");
-  return "InOrder{" + copy("sum", numbers[0], "double") + ", [&] { return " +
-         copy("weight", numbers[1], "double") + "; }}";
-}
-
-static StringRef ncclType(Type element) {
-  if (element.isF64())
-    return "ncclDouble";
-  if (element.isBF16())
-    return "ncclBfloat16";
-  if (element.isInteger(64))
-    return "ncclInt64";
-  if (element.isInteger(32))
-    return "ncclInt32";
-  return element.isInteger(1) ? "ncclUint8" : "ncclFloat";
-}
-
-/// NCCL's own function where it means what the tile says: outermost dimension, cut evenly, without
-/// padding. Other tiles are packed and unpacked by the runtime.
-std::string CudaTarget::ncclCall(const SpelledLaunch &launch) const {
-  const Call &call = launch.call;
-  LaunchOp op = launch.op;
-  const std::string &communicator = program.names.communicator(op.getStreamAttr(), call.over);
-  const std::string end =
-      ", c.comm(" + communicator + ", " + launch.stream + ")" + onStream(launch);
-  if (call.reads.empty() || call.writes.empty()) {
-    Value buffer = call.reads.empty() ? call.writes.front() : call.reads.front();
-    return (call.function + "(" + call.arguments.back().text + ", /*count=*/").str() +
-           std::to_string(elements(buffer)) + ", " +
-           (call.reads.empty() ? out(launch, buffer) : in(launch, buffer)) + end;
-  }
-  Value source = call.reads.front(), target = call.writes.front();
-  std::string buffers = in(launch, source) + ", " + out(launch, target),
-              type = ", " + ncclType(program.spanOf(source).type.getElementType()).str();
-  if (call.collective == "all_reduce")
-    return "ncclAllReduce(" + buffers + ", " + std::to_string(elements(source)) + type +
-           (call.maximum ? ", ncclMax" : ", ncclSum") + end;
-  if (call.collective == "broadcast")
-    return "ncclBroadcast(" + buffers + ", " + std::to_string(elements(source)) + type + ", " +
-           call.arguments.back().text + end;
-  if (call.collective == "collective_permute")
-    return "collective_permute(" + call.arguments.back().text + ", /*count=*/" +
-           std::to_string(elements(source)) + ", " + buffers + end;
-  if (!call.tile)
-    return (call.function + "(" + call.arguments.back().text + ", ").str() + buffers + end;
-  const CallTile &tile = *call.tile;
-  if (tile.outer != 1 || tile.local * ranksOver(call.over) != tile.total)
-    return (call.function + "(").str() + tile.spell() + ", " + buffers + end;
-  std::string count = ", " + std::to_string(tile.local * tile.inner);
-  if (call.collective == "all_gather")
-    return "ncclAllGather(" + buffers + count + type + end;
-  return "ncclReduceScatter(" + buffers + count + type + ", ncclSum" + end;
-}
-
-/// What a kernel is told of the storage that it updates.
-std::string CudaTarget::storage(const SpelledLaunch &launch) const {
-  LaunchOp op = launch.op;
-  auto step = cast<OptimizerStepOp>(onlyOp(op));
-  auto storage = program.symbols.lookup<StorageOp>(step.getStorage());
-  std::string coordinate = "0";
-  if (storage.getKind() != StorageKind::replicated) {
-    int index = program.communicatorOver(storage.getAxes());
-    auto [stream, axes] = (program.communicators.begin() + index)->first;
-    coordinate = "c.rankIn(" + program.names.communicator(stream, axes) + ")";
-  }
-  return "ShardOf{&storages[" + program.names.storage(step.getStorageAttr().getAttr()) +
-         "], /*coordinate=*/" + coordinate + "}";
-}
-
-/// Of what goes on with a product, without the product itself.
-std::string CudaTarget::kernelCall(const SpelledLaunch &launch, const KernelTable &kernels) const {
-  const Call &call = launch.call;
-  std::string text = "fused::" + kernels[launch.op].name + "(";
-  for (const KernelMask &mask : kernels.masksOf(launch.op))
-    text += mask.spell(program) + ", ";
-  for (Value buffer : ArrayRef(call.reads).drop_front(call.hasEpilogue ? 2 : 0))
-    text += in(launch, buffer) + ", ";
-  if (call.hasEpilogue)
-    text += in(launch, call.writes.front()) + ", ";
-  for (Value buffer : call.writes)
-    text += out(launch, buffer) + ", ";
-  return text + "c.stream(" + launch.stream + "))";
-}
-
-std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &kernels) const {
-  const Call &call = launch.call;
-  if (!call.collective.empty())
-    return ncclCall(launch);
-  if (call.onDevice == DeviceCall::copyIn)
-    return copyIn(launch);
-  if (call.onDevice == DeviceCall::copyOut)
-    return copyOut(launch);
-  if (call.function.empty())
-    return kernelCall(launch, kernels);
-  std::vector<std::string> constants, buffers, notes;
-  SmallVector<Value> inPlace(call.writes);
-  if (call.hasEpilogue)
-    inPlace.clear(); // written by the kernel
-  for (const CallArgument &argument : call.arguments) {
-    switch (argument.kind) {
-    case CallArgument::constant:
-      constants.push_back(argument.text);
-      break;
-    case CallArgument::storage:
-      constants.push_back(storage(launch));
-      break;
-    case CallArgument::kernel:
-      break; // it is what is called
-    case CallArgument::read:
-      buffers.push_back(in(launch, argument.buffer));
-      break;
-    case CallArgument::written:
-      buffers.push_back(out(launch, argument.buffer));
-      llvm::erase(inPlace, argument.buffer);
-      break;
-    case CallArgument::noted: {
-      std::string place = argument.text + "(" + launch.slice(argument.buffer) + ")";
-      buffers.push_back("c.in(" + place + ")");
-      notes.push_back("c.out(" + place + ")");
-      break;
-    }
-    case CallArgument::absent:
-      buffers.push_back("/*" + argument.text + "=*/nullptr");
-      break;
-    }
-  }
-  for (Value buffer : inPlace)
-    buffers.push_back(out(launch, buffer));
-  llvm::append_range(buffers, notes);
-  if (call.onDevice == DeviceCall::counted)
-    constants.push_back("/*count=*/" + std::to_string(elements(call.reads.front())));
-  if (call.tile) // before this rank's index
-    std::swap(constants.front(), constants.back());
-  std::string text = call.onDevice == DeviceCall::product ? "matmul(c.blas(), "
-                     : call.takesKernel ? "fused::" + kernels[launch.op].name + "("
-                                        : (call.function + "(").str();
-  for (const std::string &argument : llvm::concat<const std::string>(constants, buffers))
-    text += argument + ", ";
-  return text + "c.stream(" + launch.stream + "))";
-}
-
-void CudaTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
-                        Writer &writer) const {
-  std::string call = callOf(launch, kernels);
-  if (launch.call.hasEpilogue)
-    call = "InOrder{" + call + ", [&] { return " + kernelCall(launch, kernels) + "; }}";
-  check(launch, call, writer);
 }
 
 //===----------------------------------------------------------------------===//
@@ -276,12 +54,11 @@ void CudaTarget::head(const EmitOptions &options, StringRef file, ArrayRef<std::
         "// One rank's program: each statement enqueues one action on a stream and returns. Arena "
         "offsets,",
         "// streams, events and the order of actions are fixed here; they are documented in",
-        "// runtime/program/Program.h and runtime/execution/cuda/Context.h. CHECK throws an error "
-        "that names the "
-        "action, the",
-        "// rank and the library's message. Compiled with -DFSDP_RECORD, the program prints its "
-        "actions",
-        "// instead of executing them.", ""})
+        "// runtime/program/Program.h and runtime/execution/cuda/Launch.h. An action that fails "
+        "throws an error",
+        "// that names it, the rank and the library's message. Compiled with -DFSDP_RECORD, the "
+        "program prints",
+        "// its actions instead of executing them.", ""})
     writer.line(line);
   for (const std::string &header : headers)
     writer.line("#include \"" + header + "\"");
@@ -314,11 +91,11 @@ void CudaTarget::declare(const KernelTable &kernels, Writer &writer) const {
   writer.line("} // namespace fused");
 }
 
-/// The doubles that write a launch down.
+/// Stand for kernels that a recorded program names and never runs.
 void CudaTarget::record(const KernelTable &kernels, Writer &writer) const {
   writer.line("namespace fused {");
   for (const KernelTable::Entry &entry : kernels.all())
-    writer.line("FSDP_RECORDED_KERNEL(" + entry.name + ")");
+    writer.line("constexpr fsdp::rt::RecordedKernel " + entry.name + "{};");
   writer.line("} // namespace fused");
 }
 
@@ -385,8 +162,8 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
   for (StringRef line :
        {"//",
         "// Each enqueues one kernel, or a few copies, on the stream; pointers are to the device.",
-        "", "#pragma once", "", "#ifdef FSDP_RECORD", "",
-        "#include \"runtime/execution/cuda/Context.h\"", ""})
+        "", "#pragma once", "", "#ifdef FSDP_RECORD", "", "#include \"runtime/execution/Record.h\"",
+        ""})
     header.line(line);
   record(kernels, header);
   for (StringRef line :

@@ -261,7 +261,8 @@ KernelFunction Printer::print() {
   KernelFunction function = KernelFunction::declare(kernel, held, inputs, outputs);
   if (kernel.rowLoops)
     for (const std::string &parameter : {end, begin})
-      function.parameters.insert(function.parameters.begin(), "std::int64_t " + parameter);
+      function.parameters.insert(function.parameters.begin() + held.size(),
+                                 "std::int64_t " + parameter);
   if (kernel.updates)
     function.parameters.insert(function.parameters.begin() + 2, "fsdp::rt::UpdateStep step");
 

@@ -2,9 +2,9 @@
 
 #include "codegen/KernelTable.h"
 
-#include "codegen/Calls.h"
 #include "codegen/Elementwise.h"
 #include "codegen/Names.h"
+#include "codegen/ShapeArguments.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;

@@ -11,7 +11,7 @@ namespace mlir::fsdp {
 
 /// A function `NAME(parameters) { body }` of the emitted program: first one `std::int64_t` for each
 /// mask (how many elements of the split dimension are real), then a pointer for each input and each
-/// output. On the CPU an epilogue of a product takes the range of rows before all of these.
+/// output. On the CPU an epilogue of a product takes the range of rows before the pointers.
 struct KernelFunction {
   std::vector<std::string> parameters;
   std::string device; ///< lines before the function that only it uses; `@` denotes its name

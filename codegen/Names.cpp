@@ -31,99 +31,87 @@ static constexpr llvm::StringLiteral keywords[] = {
 // What slices of the arena are declared with.
 static constexpr llvm::StringLiteral declaring[] = {"ArenaSpan", "StepState", "bf16", "std"};
 
-// What programs use by its bare name.
+// The functions of the runtime that programs call by their bare names.
+static constexpr llvm::StringLiteral functions[] = {
+#define FSDP_KERNEL(name, function, types, flops, parameters, stream) #name,
+#define FSDP_VARIADIC_KERNEL(name, function) #name,
+#define FSDP_LAUNCH(name) #name,
+#include "runtime/program/Kernels.def"
+#define FSDP_COLLECTIVE(name, Kind, Request) #name,
+#define FSDP_SEND(name, Kind, Request) #name,
+#define FSDP_RECEIVE(name, Kind, Request) #name,
+#include "runtime/program/Collectives.def"
+};
+
+// The parameters of kernels, the shape first, and the requests of collectives.
+static constexpr llvm::StringLiteral parameters[] = {
+#define FSDP_KERNEL(name, function, types, flops, parameters, stream) #parameters,
+#include "runtime/program/Kernels.def"
+#define FSDP_COLLECTIVE(name, Kind, Request) #Request,
+#define FSDP_SEND(name, Kind, Request) #Request,
+#define FSDP_RECEIVE(name, Kind, Request) #Request,
+#include "runtime/program/Collectives.def"
+};
+
+/// The name of the first type in the C++ `code`.
+static llvm::StringRef firstType(llvm::StringRef code) {
+  code = code.ltrim("( ");
+  code.consume_front("const ");
+  return code.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+// What else programs use by its bare name: what their tables are made of, and what these are
+// called.
 static constexpr llvm::StringLiteral used[] = {
-    "AllToAllLayout",
     "CommunicatorSpec",
     "Context",
     "Gemm",
-    "InOrder",
-    "IndexShard",
     "Initializer",
     "Input",
     "Join",
     "Layout",
-    "LogitRows",
     "MeshAxis",
     "Parameter",
     "Program",
-    "RecutLayout",
-    "ReduceOp",
-    "Schedule",
     "Segment",
     "SegmentRuns",
     "ShardOf",
     "Source",
-    "SourceRanks",
     "State",
     "Storage",
     "Table",
     "UpdateStep",
-    "ShardLayout",
-    "advance",
-    "all_finite",
-    "all_gather",
-    "all_reduce",
-    "all_slice",
-    "all_to_all",
     "arena",
     "argc",
     "argv",
     "axes",
     "badGradient",
     "badGradients",
-    "broadcast",
-    "collective_permute",
     "communicators",
-    "concat",
-    "cross_entropy",
-    "cross_entropy_grad",
     "cudaError_t",
     "cudaStream_t",
     "deferredBadGradient",
     "detail",
     "device_order",
-    "dropout",
     "fsdp",
     "fused",
-    "gemm",
     "inputs",
     "kernels",
-    "launch",
     "launchKernel",
-    "learning_rate",
     "load",
-    "load_input",
     "main",
-    "matmul",
     "maximum",
-    "microbatch_samples",
     "minimum",
-    "next_microbatch",
-    "optimizer_step",
-    "output",
     "outputs",
-    "pad",
-    "partial_cross_entropy",
     "persistent",
     "plans",
     "program",
     "reads",
-    "receive",
-    "record",
     "reduceBlock",
     "reduceLanes",
-    "reduce_scatter",
     "rt",
     "runTraining",
-    "sample_count",
     "segments",
-    "send",
-    "shard_indices",
-    "shard_offset",
-    "shard_size",
-    "slice",
-    "square_sum",
     "step",
     "storages",
     "store",
@@ -133,7 +121,6 @@ static constexpr llvm::StringLiteral used[] = {
     "vectorLog",
     "vectorLog1p",
     "vectorTanh",
-    "wait",
     "warpReduce",
     "writes",
 };
@@ -146,9 +133,14 @@ static const llvm::StringSet<> &wordsTaken(bool qualified) {
       words.insert(word);
     for (llvm::StringLiteral word : declaring)
       words.insert(word);
-    if (!qualified)
-      for (llvm::StringLiteral word : used)
-        words.insert(word);
+    if (qualified)
+      return words;
+    for (llvm::StringLiteral word : used)
+      words.insert(word);
+    for (llvm::StringLiteral word : functions)
+      words.insert(word);
+    for (llvm::StringLiteral code : parameters)
+      words.insert(firstType(code));
     return words;
   };
   static const llvm::StringSet<> behindColons = collect(true), bare = collect(false);

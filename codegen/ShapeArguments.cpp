@@ -4,69 +4,69 @@
 
 #include "codegen/Elementwise.h"
 #include "codegen/Names.h"
-#include "dialect/nn/NNDialect.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// "{1, 2}"
-static std::string spell(ArrayRef<int64_t> values) {
-  std::string list;
-  for (int64_t value : values)
-    list += (list.empty() ? "{" : ", ") + std::to_string(value);
-  return list.empty() ? "{}" : list + "}";
+std::string mlir::fsdp::rankIndex(const ScheduledProgram &program, ArrayAttr over) {
+  std::string text;
+  for (StringAttr axis : getAxisNames(over)) {
+    std::string own = "c.coordinate(" + program.names.axis(axis) + ")";
+    text = text.empty()
+               ? own
+               : "(" + text + ") * " + std::to_string(program.mesh.getAxisSize(axis)) + " + " + own;
+  }
+  return text.empty() ? "0" : text;
 }
 
-static std::string spell(const nn::ShapeArgument::Value &value, MLIRContext *context) {
-  if (auto *integer = std::get_if<int64_t>(&value))
-    return std::to_string(*integer);
-  if (auto *flag = std::get_if<bool>(&value))
-    return *flag ? "true" : "false";
-  if (auto *number = std::get_if<nn::ShapeArgument::Number>(&value))
-    return literal(number->value,
-                   number->single ? Type(Float32Type::get(context)) : Float64Type::get(context));
-  return spell(std::get<SmallVector<int64_t, 4>>(value));
-}
+namespace {
 
-/// "/*name=*/value"
-static std::string field(StringRef name, const std::string &value) {
-  return ("/*" + name + "=*/" + value).str();
-}
+/// A value of a field as C++.
+struct ValueText {
+  const ScheduledProgram &program;
 
-std::string mlir::fsdp::spell(const nn::ShapeArgument &shape, MLIRContext *context) {
+  std::string operator()(int64_t value) const { return std::to_string(value); }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(const nn::ShapeArgument::Number &number) const {
+    MLIRContext *context = program.module.getContext();
+    return literal(number.value,
+                   number.single ? Type(Float32Type::get(context)) : Float64Type::get(context));
+  }
+  /// "{1, 2}"
+  template <typename T, unsigned N> std::string operator()(const SmallVector<T, N> &values) const {
+    std::string list;
+    for (const T &value : values)
+      list += (list.empty() ? "{" : ", ") + (*this)(value);
+    return list.empty() ? "{}" : list + "}";
+  }
+  std::string operator()(std::pair<int64_t, int64_t> pair) const {
+    return "{" + std::to_string(pair.first) + ", " + std::to_string(pair.second) + "}";
+  }
+  std::string operator()(const nn::ShapeArgument::RankSum &terms) const {
+    std::string sum;
+    for (const auto &[factor, over] : terms) {
+      std::string index = rankIndex(program, over);
+      sum +=
+          (sum.empty() ? "" : " + ") +
+          (factor == 1 ? index : "std::int64_t{" + std::to_string(factor) + "} * (" + index + ")");
+    }
+    return sum.empty() ? "0" : sum;
+  }
+  std::string operator()(const nn::ShapeArgument::Expression &expression) const {
+    return expression.text;
+  }
+  std::string operator()(const nn::ShapeArgument::HashedName &hashed) const {
+    return "hashName(\"" + escaped(hashed.name) + "\")";
+  }
+};
+
+} // namespace
+
+std::string mlir::fsdp::spell(const ScheduledProgram &program, const nn::ShapeArgument &shape) {
   std::string fields;
   for (const auto &[name, value] : shape.getFields())
-    fields += (fields.empty() ? "" : ", ") + field(name, ::spell(value, context));
-  return shape.getType().str() + "{" + fields + "}";
-}
-
-std::string mlir::fsdp::dropoutMask(DropoutOp op, std::string first) {
-  // By how much the first index grows from one microbatch to the next.
-  std::string microbatch;
-  if (std::optional<uint64_t> along = op.getAlong()) {
-    int64_t step = cast<RankedTensorType>(op.getType()).getDimSize(*along);
-    for (int64_t size : op.getGlobalShape().drop_front(*along + 1))
-      step *= size;
-    microbatch = ", " + field("microbatch", std::to_string(step));
-  }
-  // From the innermost dimension on; dimensions that lie together in the whole tensor are joined.
-  ArrayRef<int64_t> part = cast<RankedTensorType>(op.getType()).getShape(),
-                    whole = op.getGlobalShape();
-  SmallVector<std::pair<int64_t, int64_t>> extents = {{1, 1}};
-  for (int64_t dim = part.size() - 1, stride = 1; dim >= 0; stride *= whole[dim--]) {
-    auto &[size, step] = extents.back();
-    if (size * step == stride)
-      size *= part[dim];
-    else
-      extents.push_back({part[dim], stride});
-  }
-  std::string list;
-  for (auto [size, stride] : llvm::reverse(extents))
-    list +=
-        (list.empty() ? "{" : ", {") + std::to_string(size) + ", " + std::to_string(stride) + "}";
-  Type f64 = Float64Type::get(op.getContext());
-  return "DropoutMask<" + std::to_string(extents.size()) + ">{" +
-         field("rate", literal(op.getRate().convertToDouble(), f64)) + ", " +
-         field("name", "hashName(\"" + escaped(op.getName()) + "\")") + ", " +
-         field("first", first) + ", " + field("extents", "{" + list + "}") + microbatch + "}";
+    fields += (fields.empty() ? "/*" : ", /*") + name.str() + "=*/" +
+              std::visit(ValueText{program}, value);
+  return shape.getType().empty() ? fields : shape.getType().str() + "{" + fields + "}";
 }

@@ -3,17 +3,16 @@
 #ifndef CODEGEN_SHAPEARGUMENTS_H
 #define CODEGEN_SHAPEARGUMENTS_H
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "codegen/ScheduledProgram.h"
 #include <string>
 
 namespace mlir::fsdp {
 
-/// `shape` as C++: "SoftmaxRows{/*rows=*/8, /*width=*/10}".
-std::string spell(const nn::ShapeArgument &shape, MLIRContext *context);
+/// The C++ expression of a rank's index over `over`, first axis major.
+std::string rankIndex(const ScheduledProgram &program, ArrayAttr over);
 
-/// The arguments of the runtime's dropout for `op`; `first` is the C++ expression of the index in
-/// the whole tensor of this rank's first element.
-std::string dropoutMask(DropoutOp op, std::string first);
+/// `shape` as C++: "SoftmaxRows{/*rows=*/8, /*width=*/10}".
+std::string spell(const ScheduledProgram &program, const nn::ShapeArgument &shape);
 
 } // namespace mlir::fsdp
 

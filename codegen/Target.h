@@ -1,6 +1,6 @@
 //===- Target.h - the interface of targets ----------------------*- C++ -*-===//
-// Programs of all targets have the same functions, tables, addresses, streams, events and names;
-// their calls and kernels are printed through this interface.
+// Programs of all targets have the same functions, tables, addresses, streams, events, names and
+// calls of the runtime; their kernels and files are printed through this interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +25,7 @@ struct SpelledLaunch {
 
 class Target {
 public:
+  explicit Target(const ScheduledProgram &program) : program(program) {}
   virtual ~Target() = default;
 
   /// Rejects ops that the target's kernels do not support.
@@ -33,13 +34,11 @@ public:
   /// The generated function of a launch that does not call the runtime.
   virtual FailureOr<KernelFunction> kernel(LaunchOp launch, bool anonymous) const = 0;
 
-  // The lines of an action.
-  virtual void wait(const SpelledLaunch &launch, const std::string &event,
-                    Writer &writer) const = 0;
-  virtual void launch(const SpelledLaunch &launch, const KernelTable &kernels,
-                      Writer &writer) const = 0;
-  virtual void record(const SpelledLaunch &launch, const std::string &event,
-                      Writer &writer) const = 0;
+  // The lines of an action: calls `function(c, stream, ...)` of the target's Launch.h
+  // (runtime/execution) and of runtime/launches.
+  void wait(const SpelledLaunch &launch, const std::string &event, Writer &writer) const;
+  void launch(const SpelledLaunch &launch, const KernelTable &kernels, Writer &writer) const;
+  void record(const SpelledLaunch &launch, const std::string &event, Writer &writer) const;
 
   // The files. In a program of one file, kernels precede their callers.
   /// The beginning of the host file `file`, which includes `headers` of the program.
@@ -51,6 +50,12 @@ public:
   virtual void kernelsInside(const KernelTable &kernels, Writer &writer) const = 0;
   virtual void kernelFiles(const EmitOptions &options, const KernelTable &kernels,
                            EmittedProgram &out) const = 0;
+
+protected:
+  const ScheduledProgram &program;
+
+private:
+  std::string spellKernel(const SpelledLaunch &launch, const KernelTable &kernels) const;
 };
 
 /// The first line of a file.

@@ -1,18 +1,22 @@
 //===- Runtime.h - what a generated CUDA program includes -------------------===//
+//
+// Compiled with -DFSDP_RECORD it needs none of CUDA's headers: what is recorded of an action is the
+// same on all targets.
+//
+//===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_CUDARUNTIME_H
 #define FSDP_RUNTIME_CUDARUNTIME_H
 
-#include "runtime/device/cuda/Check.h"
-#include "runtime/execution/cuda/Context.h"
+#ifdef FSDP_RECORD
+#include "runtime/Runtime.h"
+#else
+#include "runtime/execution/cuda/Launch.h"
+#include "runtime/launches/Collectives.h"
+#include "runtime/launches/Kernels.h"
+#include "runtime/launches/Optimizer.h"
 #include "runtime/numerics/Random.h"
-#include "runtime/program/ArenaSpan.h"
-#include "runtime/program/KernelArguments.h"
 #include "runtime/program/Program.h"
-#include "runtime/program/StepState.h"
 #include "runtime/train/Driver.h"
-#ifndef FSDP_RECORD
-#include "runtime/kernels/cuda/Kernels.h"
-#include "runtime/kernels/cuda/Matmul.h"
 #endif
 
 #endif // FSDP_RUNTIME_CUDARUNTIME_H

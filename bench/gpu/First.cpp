@@ -40,7 +40,7 @@ int main() {
     return 1;
   std::int64_t *memory = nullptr, value = 0;
   if (!succeeds("allocate 8 bytes", cudaMalloc(&memory, sizeof value)) ||
-      !succeeds("launch a kernel", shard_size(42, memory, nullptr)) ||
+      !succeeds("launch a kernel", shard_size(IndexShard{0, 42, 42, 0}, memory, nullptr)) ||
       !succeeds("wait for it", cudaDeviceSynchronize()) ||
       !succeeds("read its result",
                 cudaMemcpy(&value, memory, sizeof value, cudaMemcpyDeviceToHost)))

@@ -27,6 +27,11 @@ AttentionShape headsOf(const Sizes &s, bool together) {
   return a;
 }
 
+/// A dimension of `size` elements, all of which one rank has.
+IndexShard ofSize(std::size_t size) {
+  return {0, static_cast<std::int64_t>(size), static_cast<std::int64_t>(size), 0};
+}
+
 template <class T> struct Kernels {
   DeviceBench &bench;
   const Sizes &s;
@@ -122,7 +127,7 @@ template <class T> struct Kernels {
           *picked = bench.take<float>(shape.rows);
     auto *count = bench.take<std::int64_t>(1);
     if (count)
-      shard_size(s.classes, count, stream);
+      shard_size(ofSize(s.classes), count, stream);
     bench.measure("cross_entropy", type, text, size, 0, [&] {
       return cross_entropy(shape, static_cast<const T *>(logits), labels, losses, sums, stream);
     });
@@ -188,7 +193,7 @@ template <class T> struct Kernels {
     one("slice", by(s.rows(), s.width / 2), bytes / 2, [&] { return slice(half, x, y, stream); });
     one("pad", by(s.rows(), s.width), bytes * 0.75, [&] { return pad(half, x, y, stream); });
     one("concat", by(s.rows(), s.width / 2, 2), bytes, [&] {
-      return concat(Join<2>{s.rows(), {s.width / 2, s.width / 2}}, y, x, x + n / 2, stream);
+      return concat(Join<2>{s.rows(), {s.width / 2, s.width / 2}}, x, x + n / 2, y, stream);
     });
     const ShardLayout tile{1, s.rows() / 2, s.width, s.rows()};
     one("slice_piece", by(tile.local, s.width), bytes / 2,
@@ -254,9 +259,9 @@ template <class T> struct Kernels {
         [&] { return microbatch_samples(Microbatches{1, 2, 2, 0}, state, count, stream); });
     one("next_microbatch", [&] { return next_microbatch(2, state, state, stream); });
     one("all_finite",
-        [&] { return all_finite(ok, static_cast<const float *>(lr), value, stream); });
+        [&] { return all_finite(static_cast<const float *>(lr), value, ok, stream); });
     one("advance", [&] { return advance(state, ok, bad, state, bad, stream); });
-    one("shard_size", [&] { return shard_size(2, count, stream); });
+    one("shard_size", [&] { return shard_size(ofSize(2), count, stream); });
     one("shard_offset", [&] { return shard_offset(2, count, stream); });
     bench.release();
   }

@@ -125,11 +125,24 @@ static int64_t bytesAlong(Value value, int64_t dim) {
   return size ? bytesOf(value) / size : 0;
 }
 
+/// What lies outside and inside of the cut dimension, in the order of the runtime's ShardLayout.
+static nn::ShapeArgument layoutOf(StringRef type, Value whole, Value piece, int64_t dim) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(whole.getType()).getShape();
+  return nn::ShapeArgument(type.str())
+      .field("outer", nn::elementsOf(shape.take_front(dim)))
+      .field("local", sizeAlong(piece, dim))
+      .field("inner", nn::elementsOf(shape.drop_front(dim + 1)))
+      .field("total", shape[dim]);
+}
+
 // The last rank holds least of what it gets; padding is not sent.
 int64_t AllGatherOp::getReceivedBytes() {
   const int64_t dim = getDim(), size = sizeAlong(getResult(), dim),
                 part = sizeAlong(getInput(), dim);
   return bytesAlong(getResult(), dim) * std::min(size, (getGroupSize() - 1) * part);
+}
+nn::ShapeArgument AllGatherOp::getRequest() {
+  return layoutOf("ShardLayout", getResult(), getInput(), getDim());
 }
 LogicalResult AllGatherOp::verify() {
   return verifyPart(*this, getType(), getInput().getType(), getDim(), getOver());
@@ -140,6 +153,9 @@ int64_t ReduceScatterOp::getReceivedBytes() {
   const int64_t dim = getDim(), size = sizeAlong(getInput(), dim),
                 part = sizeAlong(getResult(), dim);
   return bytesAlong(getInput(), dim) * std::min(size, part) * (getGroupSize() - 1);
+}
+nn::ShapeArgument ReduceScatterOp::getRequest() {
+  return layoutOf("ShardLayout", getInput(), getResult(), getDim());
 }
 LogicalResult ReduceScatterOp::verify() {
   return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver());
@@ -154,8 +170,19 @@ int64_t AllReduceOp::getReceivedBytes() {
   return elements ? ((ranks - 1) * part + elements - part) * (bytesOf(getInput()) / elements) : 0;
 }
 
+nn::ShapeArgument AllReduceOp::getRequest() {
+  const bool max = getKind() == ReduceKind::max;
+  return nn::ShapeArgument().expression("op", max ? "ReduceOp::Max" : "ReduceOp::Sum");
+}
+
 bool AllSliceOp::involvesPeers() { return false; }
 int64_t AllSliceOp::getReceivedBytes() { return 0; }
+nn::ShapeArgument AllSliceOp::getRequest() {
+  return layoutOf("RankPiece", getInput(), getResult(), getDim()).rankIndex("index", getOver());
+}
+nn::KernelCall AllSliceOp::getKernelCall() {
+  return {*this, getRequest(), nn::KernelElements::any};
+}
 LogicalResult AllSliceOp::verify() {
   return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver());
 }
@@ -183,6 +210,28 @@ int64_t AllToAllOp::getReceivedBytes() {
     most = std::max(most, std::max<int64_t>(exists, 0) - std::max<int64_t>(end - begin, 0));
   }
   return bytes / size * most;
+}
+nn::ShapeArgument AllToAllOp::getRequest() {
+  ArrayRef<int64_t> from = getInput().getType().getShape(), to = getResult().getType().getShape();
+  const size_t split = getSplit(), concat = getConcat(), first = std::min(split, concat),
+               last = std::max(split, concat);
+  const int64_t outer = nn::elementsOf(from.take_front(first)),
+                inner = nn::elementsOf(from.drop_front(last + 1));
+  if (split == concat)
+    return nn::ShapeArgument("RecutLayout")
+        .field("outer", outer)
+        .field("given", from[split])
+        .field("inner", inner)
+        .field("received", to[split]);
+  return nn::ShapeArgument("AllToAllLayout")
+      .field("outer", outer)
+      .field("middle", nn::elementsOf(from.slice(first + 1, last - first - 1)))
+      .field("inner", inner)
+      .field("splitLocal", to[split])
+      .field("splitTotal", from[split])
+      .field("concatLocal", from[concat])
+      .field("concatTotal", to[concat])
+      .field("splitFirst", split < concat);
 }
 LogicalResult AllToAllOp::verify() {
   auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getType());
@@ -213,6 +262,11 @@ int64_t CollectivePermuteOp::getReceivedBytes() {
       return bytesOf(getResult());
   return 0;
 }
+nn::ShapeArgument CollectivePermuteOp::getRequest() {
+  std::string ranks;
+  llvm::raw_string_ostream(ranks) << llvm::interleaved(getFrom());
+  return nn::ShapeArgument().expression("sources", "SourceRanks::of<" + ranks + ">()");
+}
 LogicalResult CollectivePermuteOp::verify() {
   int64_t ranks = getMesh(*this).getSize(getAxes());
   if (static_cast<int64_t>(getFrom().size()) != ranks)
@@ -231,6 +285,9 @@ LogicalResult CollectivePermuteOp::verify() {
 }
 
 int64_t BroadcastOp::getReceivedBytes() { return bytesOf(getResult()); }
+nn::ShapeArgument BroadcastOp::getRequest() {
+  return nn::ShapeArgument("Root").field("rank", static_cast<int64_t>(getFrom()));
+}
 LogicalResult BroadcastOp::verify() {
   int64_t ranks = getMesh(*this).getSize(getAxes());
   if (getFrom() >= static_cast<uint64_t>(ranks))
@@ -292,10 +349,16 @@ static LogicalResult verifyTransfer(Operation *op) {
          << " ranks of its group; remove the op, or use the offset of a rank that exists";
 }
 
+static nn::ShapeArgument peerAt(uint64_t offset) {
+  return nn::ShapeArgument("Peer").field("offset", static_cast<int64_t>(offset));
+}
+
+nn::ShapeArgument SendOp::getRequest() { return peerAt(getOffset()); }
 int64_t SendOp::getPeerOffset() { return static_cast<int64_t>(getOffset()); }
 int64_t SendOp::getReceivedBytes() { return 0; }
 LogicalResult SendOp::verify() { return verifyTransfer(*this); }
 
+nn::ShapeArgument ReceiveOp::getRequest() { return peerAt(getOffset()); }
 int64_t ReceiveOp::getPeerOffset() { return static_cast<int64_t>(getOffset()); }
 int64_t ReceiveOp::getReceivedBytes() { return bytesOf(getResult()); }
 LogicalResult ReceiveOp::verify() { return verifyTransfer(*this); }

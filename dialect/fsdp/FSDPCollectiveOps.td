@@ -4,6 +4,7 @@
 #define FSDP_COLLECTIVE_OPS_TD
 
 include "dialect/fsdp/FSDPModuleOps.td"
+include "dialect/nn/NNInterfaces.td"
 
 def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let description = [{
@@ -40,6 +41,8 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
                     [{ return ::mlir::fsdp::detail::getCollectiveBytes($_op); }]>,
     InterfaceMethod<"Bytes that a rank receives in one call, at most, by the algorithm that moves least.",
                     "int64_t", "getReceivedBytes">,
+    InterfaceMethod<"What generated programs ask the runtime for: the request of a row of runtime/program/Collectives.def.",
+                    "::mlir::nn::ShapeArgument", "getRequest">,
     InterfaceMethod<"Everything besides axes and types that must be the same on all ranks, in the op's syntax: 'dim 0', 'from [1, 0]'.",
                     "std::string", "getArguments", (ins), "",
                     [{ return ::mlir::fsdp::detail::getCollectiveArguments($_op); }]>,
@@ -151,7 +154,8 @@ def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [Pure, SameOperandsAndRes
   let assemblyFormat = "`` $kind $input `over` $over attr-dict `:` type($result)";
 }
 
-def FSDP_AllSliceOp : FSDP_CollectiveOp<"all_slice", [Pure], ["involvesPeers"]> {
+def FSDP_AllSliceOp : FSDP_CollectiveOp<"all_slice", [Pure,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>], ["involvesPeers"]> {
   let summary = "Keep this rank's part of a value that every rank has";
   let description = [{
     Rank i of n keeps elements [i*c, (i+1)*c) of dimension `dim`, c = ceil(size/n); elements past the operand's size are

@@ -180,7 +180,7 @@ def FSDP_IndexTensor : NN_SizedTensorOf<[I32, I64]>;
 
 def FSDP_ShardIndicesOp : FSDP_Op<"shard_indices", [Pure, InLocalPhase, InScheduledPhase,
     SameOperandsAndResultType, DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface, ["getIndexBound"]>]> {
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall", "getIndexBound"]>]> {
   let summary = "Convert global indices of a split dimension to those of this rank";
   let description = [{
     The integers are indices into a dimension of `size` elements (rows of a table, classes), of which each rank has
@@ -213,7 +213,8 @@ def FSDP_ShardIndicesOp : FSDP_Op<"shard_indices", [Pure, InLocalPhase, InSchedu
   }];
 }
 
-def FSDP_ShardSizeOp : FSDP_Op<"shard_size", [Pure, InLocalPhase, InScheduledPhase]> {
+def FSDP_ShardSizeOp : FSDP_Op<"shard_size", [Pure, InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>]> {
   let summary = "How many elements of a split dimension this rank has";
   let description = [{
     Of a dimension of `size` elements over R ranks, the rank with index r has c = ceil(`size` / R) elements, or `part`, of which
@@ -243,7 +244,8 @@ def FSDP_ShardSizeOp : FSDP_Op<"shard_size", [Pure, InLocalPhase, InScheduledPha
   }];
 }
 
-def FSDP_ShardOffsetOp : FSDP_Op<"shard_offset", [Pure, InLocalPhase, InScheduledPhase]> {
+def FSDP_ShardOffsetOp : FSDP_Op<"shard_offset", [Pure, InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>]> {
   let summary = "Where this rank's part of a split dimension begins";
   let description = [{
     Of a dimension of `size` elements over R ranks, the rank with index r has the c = ceil(`size` / R) elements, or `part`, from

@@ -25,6 +25,7 @@ def FSDP_OutputOp : FSDP_Op<"output", [InGlobalPhase, InLocalPhase, InScheduledP
 }
 
 def FSDP_LearningRateOp : FSDP_Op<"learning_rate", [InGlobalPhase, InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>,
     MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
   let summary = "The learning rate of this step";
   let description = [{
@@ -44,10 +45,14 @@ def FSDP_LearningRateOp : FSDP_Op<"learning_rate", [InGlobalPhase, InLocalPhase,
   let assemblyFormat = "$optimizer attr-dict";
 }
 
-def FSDP_AllFiniteOp : FSDP_Op<"all_finite", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase]> {
+def FSDP_AllFiniteOp : FSDP_Op<"all_finite", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>]> {
   let summary = "True if all scalars are finite";
   let description = [{
     Condition of the update, which is skipped if the loss or the gradient norm is not finite.
+
+    Constraints:
+    - (C1) values have rank 0.
 
     Example:
     ```mlir
@@ -60,9 +65,11 @@ def FSDP_AllFiniteOp : FSDP_Op<"all_finite", [Pure, InGlobalPhase, InLocalPhase,
   let arguments = (ins Variadic<FSDP_FloatTensor>:$values);
   let results = (outs FSDP_ScalarI1:$ok);
   let assemblyFormat = "$values attr-dict `:` type($values)";
+  let hasVerifier = 1;
 }
 
 def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>,
     MemoryEffects<[MemRead<FSDP_StepStateResource>, MemRead<FSDP_BadGradientResource>,
                    MemWrite<FSDP_StepStateResource>, MemWrite<FSDP_BadGradientResource>]>]> {
   let summary = "Advance the step state";
@@ -87,7 +94,8 @@ def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InSchedule
   let hasVerifier = 1;
 }
 
-def FSDP_SquareSumOp : FSDP_Op<"square_sum", [Pure, InLocalPhase, InScheduledPhase]> {
+def FSDP_SquareSumOp : FSDP_Op<"square_sum", [Pure, InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>]> {
   let summary = "Sum of the squares of all elements of a shard, in double";
   let description = [{
     The padding of a shard is zero and does not contribute.

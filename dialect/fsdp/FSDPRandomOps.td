@@ -12,7 +12,7 @@ def FSDP_DropoutOp : FSDP_Op<"dropout", [InGlobalPhase, InLocalPhase, InSchedule
     SameOperandsAndResultType, MemoryEffects<[MemRead<FSDP_StepStateResource>]>,
     DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
     DeclareOpInterfaceMethods<CostOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface, ["getPrecisionClass", "isElementwise"]>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall", "getPrecisionClass", "isElementwise"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Replace random elements by zero";
   let description = [{

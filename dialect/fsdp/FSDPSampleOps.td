@@ -12,6 +12,7 @@ include "dialect/fsdp/FSDPOptimizerOps.td"
 include "dialect/nn/NNInterfaces.td"
 
 def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>,
     MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
   let summary = "The number of valid samples in this batch";
   let description = [{
@@ -35,6 +36,7 @@ def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, I
 }
 
 def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>,
     MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
   let summary = "How many samples of this rank's part of this microbatch count";
   let description = [{
@@ -67,6 +69,7 @@ def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InSc
 }
 
 def FSDP_NextMicrobatchOp : FSDP_Op<"next_microbatch", [InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>,
     MemoryEffects<[MemRead<FSDP_StepStateResource>, MemWrite<FSDP_StepStateResource>]>]> {
   let summary = "Advance to the next microbatch of the step";
   let description = [{

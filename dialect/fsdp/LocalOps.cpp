@@ -169,6 +169,20 @@ int64_t ShardOffsetOp::getPartSize() {
   return getPart() ? *getPart() : ceilPart(*this, getSize(), getOver());
 }
 
+/// The runtime's shard of a dimension, and how many indices into it an op renumbers.
+template <typename Op> static nn::KernelCall shardCall(Op op, int64_t indices) {
+  return {op, nn::ShapeArgument("IndexShard")
+                  .field("count", indices)
+                  .field("size", static_cast<int64_t>(op.getSize()))
+                  .field("part", op.getPartSize())
+                  .rankIndex("index", op.getOver())};
+}
+nn::KernelCall ShardIndicesOp::getKernelCall() {
+  return shardCall(*this, cast<RankedTensorType>(getType()).getNumElements());
+}
+nn::KernelCall ShardSizeOp::getKernelCall() { return shardCall(*this, 0); }
+nn::KernelCall ShardOffsetOp::getKernelCall() { return shardCall(*this, 0); }
+
 nn::ShardingRule ShardIndicesOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
 int64_t ShardIndicesOp::getIndexBound(unsigned) { return getSize(); }
 
@@ -191,6 +205,30 @@ LogicalResult OptimizerStepOp::verifySymbolUses(SymbolTableCollection &symbols) 
                          << ", the shard of storage '" << getStorage() << "'";
   return success();
 }
+
+nn::KernelCall LearningRateOp::getKernelCall() {
+  std::string kind = stringifyScheduleKind(getOptimizer().getSchedule()).str();
+  kind.front() = llvm::toUpper(kind.front());
+  return {*this, nn::ShapeArgument("Schedule")
+                     .expression("kind", "Schedule::" + kind)
+                     .field("warmup", static_cast<int64_t>(getOptimizer().getWarmup()))};
+}
+
+LogicalResult AllFiniteOp::verify() {
+  // (C1)
+  for (Type type : getValues().getTypes())
+    if (cast<RankedTensorType>(type).getRank() != 0)
+      return emitOpError() << "takes " << type << ", expected scalars";
+  return success();
+}
+nn::KernelCall AllFiniteOp::getKernelCall() { return {*this, {}, nn::KernelElements::any}; }
+
+nn::KernelCall SquareSumOp::getKernelCall() {
+  return {*this, nn::ShapeArgument().field("count", getInput().getType().getNumElements()),
+          nn::KernelElements::operandsF32};
+}
+
+nn::KernelCall AdvanceOp::getKernelCall() { return *this; }
 
 LogicalResult AdvanceOp::verify() {
   for (Operation *op = (*this)->getNextNode(); op; op = op->getNextNode()) {

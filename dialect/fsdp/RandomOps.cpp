@@ -79,6 +79,33 @@ LogicalResult DropoutOp::verify() {
 
 nn::ShardingRule DropoutOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
 
+nn::KernelCall DropoutOp::getKernelCall() {
+  ArrayRef<int64_t> part = cast<RankedTensorType>(getType()).getShape(), whole = getGlobalShape();
+  // Behind how many elements of the whole tensor this rank's part begins; pieces of it from the
+  // innermost dimension on, where dimensions that are contiguous in the whole tensor are joined.
+  nn::ShapeArgument::RankSum first;
+  nn::ShapeArgument::Pairs extents = {{1, 1}};
+  for (int64_t dim = part.size() - 1, stride = 1; dim >= 0; stride *= whole[dim--]) {
+    if (SmallVector<StringAttr> axes = getAxes(dim); !axes.empty())
+      first.push_back({getRankDimSize(dim) * stride, getAxisArray(getContext(), axes)});
+    auto &[size, step] = extents.back();
+    if (size * step == stride)
+      size *= part[dim];
+    else
+      extents.push_back({part[dim], stride});
+  }
+  std::reverse(extents.begin(), extents.end());
+  nn::ShapeArgument mask("DropoutMask<" + std::to_string(extents.size()) + ">");
+  mask.number("rate", getRate())
+      .hashedName("name", getName())
+      .rankSum("first", std::move(first))
+      .pairs("extents", std::move(extents));
+  // By how much the first index grows from one microbatch to the next.
+  if (std::optional<uint64_t> along = getAlong())
+    mask.field("microbatch", nn::elementsOf(whole.drop_front(*along + 1)) * part[*along]);
+  return {*this, std::move(mask)};
+}
+
 nn::PrecisionClass DropoutOp::getPrecisionClass() { return nn::PrecisionClass::first; }
 bool DropoutOp::isElementwise() { return true; }
 

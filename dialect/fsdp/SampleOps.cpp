@@ -24,6 +24,22 @@ LogicalResult MicrobatchSamplesOp::verify() {
   return fsdp::detail::verifyAxes(*this, getAxisNames(getOver()), "is split over");
 }
 
+nn::KernelCall SampleCountOp::getKernelCall() { return *this; }
+
+nn::KernelCall MicrobatchSamplesOp::getKernelCall() {
+  const int64_t batch = getBatch();
+  const int64_t rows = llvm::divideCeil(batch, getMesh(*this).getSize(getAxisNames(getOver())));
+  return {*this, nn::ShapeArgument("Microbatches")
+                     .field("part", static_cast<int64_t>(llvm::divideCeil(rows, getMicrobatches())))
+                     .field("batch", batch)
+                     .field("rows", rows)
+                     .rankIndex("index", getOver())};
+}
+
+nn::KernelCall NextMicrobatchOp::getKernelCall() {
+  return {*this, nn::ShapeArgument().field("count", static_cast<int64_t>(getMicrobatches()))};
+}
+
 LogicalResult MaskSamplesOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   int64_t dim = getDim(), rows = getRows();

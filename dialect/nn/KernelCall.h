@@ -7,6 +7,7 @@
 #ifndef DIALECT_NN_KERNELCALL_H
 #define DIALECT_NN_KERNELCALL_H
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/SmallVector.h"
@@ -29,14 +30,31 @@ enum class PrecisionClass {
 /// an element before it writes it.
 using InPlacePairs = SmallVector<std::pair<unsigned, unsigned>, 2>;
 
-/// A struct of runtime/program/KernelArguments.h: its name, and its fields in order.
+/// A struct of the runtime (runtime/program/KernelArguments.h): its name, and its fields in order.
+/// Without a name it is the value of its only field; without fields there is none.
 class ShapeArgument {
 public:
   struct Number {
     double value;
     bool single; ///< a float, else a double
   };
-  using Value = std::variant<int64_t, bool, Number, SmallVector<int64_t, 4>>;
+  /// A sum of terms factor * index, where `index` is this rank's among those over some axes.
+  struct RankTerm {
+    int64_t factor;
+    ArrayAttr over;
+  };
+  using RankSum = SmallVector<RankTerm, 2>;
+  /// A C++ expression of names of the runtime.
+  struct Expression {
+    std::string text;
+  };
+  /// What the runtime's random numbers of this name go by.
+  struct HashedName {
+    std::string name;
+  };
+  using Pairs = SmallVector<std::pair<int64_t, int64_t>, 4>;
+  using Value = std::variant<int64_t, bool, Number, SmallVector<int64_t, 4>, Pairs, RankSum,
+                             Expression, HashedName>;
   struct Field {
     StringRef name; ///< a literal
     Value value;
@@ -49,6 +67,15 @@ public:
   ShapeArgument &field(StringRef name, bool value) { return add(name, value); }
   ShapeArgument &field(StringRef name, ArrayRef<int64_t> values) {
     return add(name, SmallVector<int64_t, 4>(values));
+  }
+  ShapeArgument &pairs(StringRef name, Pairs values) { return add(name, std::move(values)); }
+  ShapeArgument &rankIndex(StringRef name, ArrayAttr over) { return add(name, RankSum{{1, over}}); }
+  ShapeArgument &rankSum(StringRef name, RankSum terms) { return add(name, std::move(terms)); }
+  ShapeArgument &expression(StringRef name, std::string text) {
+    return add(name, Expression{std::move(text)});
+  }
+  ShapeArgument &hashedName(StringRef name, StringRef value) {
+    return add(name, HashedName{value.str()});
   }
   ShapeArgument &single(StringRef name, const APFloat &value) {
     return add(name, Number{value.convertToDouble(), true});
@@ -70,20 +97,28 @@ private:
   SmallVector<Field, 0> fields;
 };
 
-/// A call of the runtime: `callee(shape, operands, results)`.
+/// The float types of the operands and results of a function of the runtime.
+enum class KernelElements {
+  single,      ///< f32 and bf16
+  operandsF32, ///< f32 for operands
+  any,
+};
+
+/// A call of the runtime: `callee(shape, operands, results)`. What the op has of effects on the
+/// step state says whether the state is passed too: before the operands, and after the results.
 struct KernelCall {
   /// Empty where the runtime has no function: code generation then writes loops.
   StringRef callee;
   ShapeArgument shape;
-  bool anyElement = false;      ///< for elements of every type, not for f32 and bf16 alone
-  bool resultsFirst = false;    ///< before the operands, of which there may be any number
+  KernelElements elements = KernelElements::single;
   unsigned optionalResults = 0; ///< number of trailing results that are left out if unused
   bool hasLoops = false;        ///< loops can replace the call, with constants as operands
 
   KernelCall() = default;
   /// The function has the name of the op.
-  KernelCall(Operation *op, ShapeArgument shape)
-      : callee(op->getName().stripDialect()), shape(std::move(shape)) {}
+  template <typename Op>
+  KernelCall(Op op, ShapeArgument shape = {}, KernelElements elements = KernelElements::single)
+      : callee(op->getName().stripDialect()), shape(std::move(shape)), elements(elements) {}
 };
 
 /// The product of `sizes`.

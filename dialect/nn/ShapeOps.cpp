@@ -131,13 +131,13 @@ PrecisionClass ConcatOp::getPrecisionClass() { return PrecisionClass::common; }
 static KernelCall partCall(Operation *op, RankedTensorType piece, RankedTensorType whole,
                            int64_t dim, int64_t start) {
   int64_t inner = elementsOf(whole.getShape().drop_front(dim + 1));
-  KernelCall call(op, ShapeArgument("Part")
-                          .field("outer", elementsOf(whole.getShape().take_front(dim)))
-                          .field("whole", whole.getDimSize(dim) * inner)
-                          .field("start", start * inner)
-                          .field("size", piece.getDimSize(dim) * inner));
-  call.anyElement = true;
-  return call;
+  return {op,
+          ShapeArgument("Part")
+              .field("outer", elementsOf(whole.getShape().take_front(dim)))
+              .field("whole", whole.getDimSize(dim) * inner)
+              .field("start", start * inner)
+              .field("size", piece.getDimSize(dim) * inner),
+          KernelElements::any};
 }
 
 KernelCall SliceOp::getKernelCall() {
@@ -154,11 +154,11 @@ KernelCall ConcatOp::getKernelCall() {
   for (Value input : getInputs())
     sizes.push_back(cast<RankedTensorType>(input.getType()).getNumElements() /
                     std::max<int64_t>(outer, 1));
-  KernelCall call(*this, ShapeArgument("Join<" + std::to_string(sizes.size()) + ">")
-                             .field("outer", outer)
-                             .field("sizes", sizes));
-  call.anyElement = call.resultsFirst = true;
-  return call;
+  return {*this,
+          ShapeArgument("Join<" + std::to_string(sizes.size()) + ">")
+              .field("outer", outer)
+              .field("sizes", sizes),
+          KernelElements::any};
 }
 
 //===----------------------------------------------------------------------===//

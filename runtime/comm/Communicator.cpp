@@ -9,30 +9,13 @@ namespace fsdp::rt {
 
 using namespace base;
 
-namespace {
-
-void checkLayout(const Communicator &comm, Communicator::Kind kind, ShardLayout tile) {
-  if (tile.local * comm.size() < tile.total)
-    throw Error(format("%s over '%s' got %zu elements on each of %d ranks, expected at least %zu "
-                       "together",
-                       nameOf(kind), comm.name().c_str(), tile.local, comm.size(), tile.total));
-}
-
-void checkReducible(Communicator::Kind kind, DType type) {
-  if (type == DType::Bool)
-    throw Error(format("%s got elements of type %s, expected f32, f64, bf16, i32 or i64",
-                       nameOf(kind), nameOf(type)));
-}
-
-} // namespace
-
 std::string Communicator::describeCurrent(const Request &request) const {
   return format("'%s', collective %lld over '%s'", request.describe().c_str(),
                 static_cast<long long>(collectives_), name_.c_str());
 }
 
 template <class Collective>
-void Communicator::perform(const Request &request, Collective collective) {
+void Communicator::track(const Request &request, Collective collective) {
   ++collectives_;
   if (!track_)
     return collective();
@@ -50,76 +33,42 @@ void Communicator::mismatch(const Request &mine, int other, const Request &their
       .byAll();
 }
 
-void Communicator::move(const void *source, void *target, const Request &request,
-                        const int *sources) {
-  if (size_ > 1)
-    return perform(request, [&] { doMove(source, target, request, sources); });
-  const TransferRuns moves(request, 1, sources);
-  const std::size_t element = sizeInBytes(request.type);
-  if (moves.hasGaps(0) && moves.targetCount())
-    std::memset(target, 0, moves.targetCount() * element);
-  moves.forEach(0, 0, [&](std::size_t from, std::size_t to, std::size_t count) {
-    std::memmove(static_cast<char *>(target) + to * element,
-                 static_cast<const char *>(source) + from * element, count * element);
+void Communicator::perform(const Request &request, const void *source, void *target,
+                           const int *sources) {
+  request.check(size_, name_.c_str());
+  if (size_ == 1)
+    return copy(request, source, target, sources);
+  track(request, [&] {
+    if (request.kind == Kind::ReduceScatter)
+      doReduceScatter(source, target, request);
+    else if (request.kind == Kind::AllReduce)
+      doAllReduce(source, target, request);
+    else
+      doMove(source, target, request, sources);
   });
 }
 
-void Communicator::allGather(const void *piece, void *whole, ShardLayout tile, DType type) {
-  checkLayout(*this, Kind::AllGather, tile);
-  move(piece, whole, Request::make(Kind::AllGather, type, ReduceOp::Sum, tile));
-}
-
-void Communicator::reduceScatter(const void *whole, void *piece, ShardLayout tile, DType type,
-                                 ReduceOp op) {
-  checkLayout(*this, Kind::ReduceScatter, tile);
-  checkReducible(Kind::ReduceScatter, type);
-  if (size_ > 1) {
-    const Request request = Request::make(Kind::ReduceScatter, type, op, tile);
-    return perform(request, [&] { doReduceScatter(whole, piece, request); });
+void Communicator::copy(const Request &request, const void *source, void *target,
+                        const int *sources) const {
+  const std::size_t element = sizeInBytes(request.type);
+  const auto move = [&](std::size_t from, std::size_t to, std::size_t count) {
+    if (count)
+      std::memmove(static_cast<char *>(target) + to * element,
+                   static_cast<const char *>(source) + from * element, count * element);
+  };
+  if (request.kind == Kind::AllReduce)
+    return move(0, 0, request.total);
+  if (request.kind == Kind::ReduceScatter) {
+    const ShardLayout tile = layoutOf(request);
+    forEachRun(tile, 0, [&](std::size_t inPiece, std::size_t inWhole, std::size_t count) {
+      move(inWhole, inPiece, count);
+    });
+    return clearPadding(tile, 0, target, element);
   }
-  const std::size_t row = tile.total * tile.inner * sizeInBytes(type);
-  const std::size_t stride = tile.local * tile.inner * sizeInBytes(type);
-  for (std::size_t o = 0; o < tile.outer && stride; ++o) {
-    char *to = static_cast<char *>(piece) + o * stride;
-    if (row)
-      std::memmove(to, static_cast<const char *>(whole) + o * row, row);
-    std::memset(to + row, 0, stride - row);
-  }
-}
-
-void Communicator::allReduce(const void *source, void *target, std::size_t count, DType type,
-                             ReduceOp op) {
-  checkReducible(Kind::AllReduce, type);
-  if (size_ > 1) {
-    const Request request = Request::make(Kind::AllReduce, type, op, ShardLayout{1, 0, 1, count});
-    return perform(request, [&] { doAllReduce(source, target, request); });
-  }
-  if (count)
-    std::memmove(target, source, count * sizeInBytes(type));
-}
-
-void Communicator::broadcast(const void *source, void *target, std::size_t bytes, int root) {
-  if (root < 0 || root >= size_)
-    throw Error(
-        format("broadcast over '%s' got root %d, expected 0..%d", name_.c_str(), root, size_ - 1));
-  move(source, target,
-       Request::make(Kind::Broadcast, DType::Bool, ReduceOp::Sum, ShardLayout{1, 0, 1, bytes},
-                     root));
-}
-
-void Communicator::allToAll(const void *source, void *target, AllToAllLayout layout, DType type) {
-  checkLayout(*this, Kind::AllToAll, layout.split());
-  checkLayout(*this, Kind::AllToAll, layout.concat());
-  move(source, target, Request::allToAll(layout, type));
-}
-
-void Communicator::repartition(const void *source, void *target, RecutLayout layout, DType type) {
-  move(source, target, Request::repartition(layout, type));
-}
-
-void Communicator::permute(const void *source, void *target, std::size_t count, DType type,
-                           const int *sources) {
-  move(source, target, Request::permute(count, type, sources, size_), sources);
+  const TransferRuns moves(request, 1, sources);
+  if (moves.hasGaps(0) && moves.targetCount())
+    std::memset(target, 0, moves.targetCount() * element);
+  moves.forEach(0, 0, move);
 }
 
 Communicator::Request Communicator::transfer(Kind kind, std::size_t count, DType type, int peer) {
@@ -134,12 +83,12 @@ Communicator::Request Communicator::transfer(Kind kind, std::size_t count, DType
 
 void Communicator::send(const void *source, std::size_t count, DType type, int peer) {
   const Request request = transfer(Kind::Send, count, type, peer);
-  perform(request, [&] { doSend(source, request); });
+  track(request, [&] { doSend(source, request); });
 }
 
 void Communicator::receive(void *target, std::size_t count, DType type, int peer) {
   const Request request = transfer(Kind::Receive, count, type, peer);
-  perform(request, [&] { doReceive(target, request); });
+  track(request, [&] { doReceive(target, request); });
 }
 
 void Communicator::barrier() {
@@ -147,7 +96,7 @@ void Communicator::barrier() {
     return;
   const Request request =
       Request::make(Kind::Barrier, DType::Bool, ReduceOp::Sum, ShardLayout{0, 0, 0, 0});
-  perform(request, [&] { doBarrier(request); });
+  track(request, [&] { doBarrier(request); });
 }
 
 } // namespace fsdp::rt

@@ -9,9 +9,9 @@
 
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/CollectiveRequest.h"
-#include "runtime/program/ExchangeLayout.h"
 #include "runtime/program/ShardLayout.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -38,30 +38,19 @@ public:
   /// Keeps collectives in `track`, that of the thread that uses the communicator, from now on.
   void keepIn(FlightTrack *track) { track_ = track; }
 
-  /// Every rank's piece (`tile.pieceCount()` elements at `piece`) into `whole` on every rank.
-  /// In place when `piece` is its own part of `whole` and outer == 1.
-  void allGather(const void *piece, void *whole, ShardLayout tile, DType type);
-  /// Sum (or max) over the ranks of `whole`, in rank order; each rank keeps its own part in
-  /// `piece`, padding is zero. In place as above.
-  void reduceScatter(const void *whole, void *piece, ShardLayout tile, DType type,
-                     ReduceOp op = ReduceOp::Sum);
-  /// Sum or max of `count` elements in rank order, on every rank. `source` may be `target`.
-  void allReduce(const void *source, void *target, std::size_t count, DType type,
-                 ReduceOp op = ReduceOp::Sum);
-  /// `bytes` of `buffer` from group rank `root` to every rank.
-  void broadcast(void *buffer, std::size_t bytes, int root) {
-    broadcast(buffer, buffer, bytes, root);
+  using Kind = CollectiveKind;
+  using Request = CollectiveRequest;
+
+  /// Performs `request`, a collective with a source and a target; see Collectives.def. `sources`:
+  /// of a permutation.
+  void perform(const Request &request, const void *source, void *target,
+               const int *sources = nullptr);
+  /// The same of `kind`, where a rank has `count` elements of the source.
+  template <class Asked>
+  void perform(Kind kind, const Asked &asked, std::size_t count, DType type, const void *source,
+               void *target) {
+    perform(Request::of(kind, asked, count, type), source, target, sourcesOf(asked));
   }
-  /// `source` of group rank `root` into `target` of every rank; they may be one.
-  void broadcast(const void *source, void *target, std::size_t bytes, int root);
-  /// The split of a value from one dimension to another; see AllToAllLayout. Not in place.
-  void allToAll(const void *source, void *target, AllToAllLayout layout, DType type);
-  /// Parts of another size; see RecutLayout. Not in place.
-  void repartition(const void *source, void *target, RecutLayout layout, DType type);
-  /// `count` elements of `source` of group rank `sources[rank()]` into `target`, zeros where that
-  /// is -1. Every rank gives all `size()` entries of `sources`, in which no rank stands twice; it
-  /// reads them until the call returns. Not in place.
-  void permute(const void *source, void *target, std::size_t count, DType type, const int *sources);
   /// `count` elements of `source` to group rank `peer`, another one, which receives as many of the
   /// same type. Returns when `source` may be changed: at the latest when they are received, and
   /// with shared memory not before.
@@ -71,37 +60,18 @@ public:
   /// Returns when every rank has come.
   void barrier();
 
+  // Collectives of the host.
   template <class T> void allGather(const T *piece, T *whole, ShardLayout tile) {
-    allGather(piece, whole, tile, dtypeOf<T>);
-  }
-  template <class T>
-  void reduceScatter(const T *whole, T *piece, ShardLayout tile, ReduceOp op = ReduceOp::Sum) {
-    reduceScatter(whole, piece, tile, dtypeOf<T>, op);
+    perform(Kind::AllGather, tile, tile.pieceCount(), dtypeOf<T>, piece, whole);
   }
   template <class T>
   void allReduce(const T *source, T *target, std::size_t count, ReduceOp op = ReduceOp::Sum) {
-    allReduce(source, target, count, dtypeOf<T>, op);
+    perform(Kind::AllReduce, op, count, dtypeOf<T>, source, target);
   }
-  template <class T> void allToAll(const T *source, T *target, AllToAllLayout layout) {
-    allToAll(source, target, layout, dtypeOf<T>);
+  /// `bytes` of `buffer` from group rank `root` to every rank.
+  void broadcast(void *buffer, std::size_t bytes, int root) {
+    perform(Kind::Broadcast, Root{root}, bytes, DType::Bool, buffer, buffer);
   }
-  template <class T> void repartition(const T *source, T *target, RecutLayout layout) {
-    repartition(source, target, layout, dtypeOf<T>);
-  }
-  template <class T>
-  void permute(const T *source, T *target, std::size_t count, const int *sources) {
-    permute(source, target, count, dtypeOf<T>, sources);
-  }
-
-  template <class T> void send(const T *source, std::size_t count, int peer) {
-    send(source, count, dtypeOf<T>, peer);
-  }
-  template <class T> void receive(T *target, std::size_t count, int peer) {
-    receive(target, count, dtypeOf<T>, peer);
-  }
-
-  using Kind = CollectiveKind;
-  using Request = CollectiveRequest;
 
 protected:
   Communicator(std::string name, int rank, int size)
@@ -126,9 +96,9 @@ protected:
 
 private:
   /// Numbers and keeps `collective()`.
-  template <class Collective> void perform(const Request &request, Collective collective);
-  /// As doMove; a rank by itself copies.
-  void move(const void *source, void *target, const Request &request, const int *sources = nullptr);
+  template <class Collective> void track(const Request &request, Collective collective);
+  /// As `perform`, of a rank by itself.
+  void copy(const Request &request, const void *source, void *target, const int *sources) const;
 
   /// The next transfer of `kind` with `peer`; throws where there is no such rank.
   Request transfer(Kind kind, std::size_t count, DType type, int peer);
@@ -139,6 +109,23 @@ private:
   std::vector<std::uint64_t> sent_, received_; ///< messages, by peer
   FlightTrack *track_ = nullptr;
 };
+
+// What launches perform (runtime/launches/Collectives.h).
+template <class Request, class T>
+void perform(Communicator &comm, CollectiveKind kind, const Request &request, std::size_t count,
+             const T *source, T *target) {
+  comm.perform(kind, request, count, dtypeOf<T>, source, target);
+}
+template <class T> void send(Communicator &comm, Peer peer, std::size_t count, const T *source) {
+  if (const int rank = comm.rank() + peer.offset; rank >= 0 && rank < comm.size())
+    comm.send(source, count, dtypeOf<T>, rank);
+}
+template <class T> void receive(Communicator &comm, Peer peer, std::size_t count, T *target) {
+  if (const int rank = comm.rank() + peer.offset; rank >= 0 && rank < comm.size())
+    comm.receive(target, count, dtypeOf<T>, rank);
+  else
+    std::fill_n(target, count, T());
+}
 
 } // namespace fsdp::rt
 

@@ -51,6 +51,8 @@ public:
   Communicator &comm(int index, int stream = 0) const {
     return *communicators_[index * streams_.size() + stream];
   }
+  /// This rank's index in communicator `index`.
+  int rankIn(int index) const { return comm(index).rank(); }
   /// Over all ranks; for the host thread's own use (start, export, end), never on a stream.
   Communicator &world() const { return *communicators_.back(); }
 

@@ -9,12 +9,20 @@
 #define FSDP_RUNTIME_EXECUTION_LAUNCH_H
 
 #include "runtime/execution/Context.h"
+#include "runtime/kernels/Kernels.h"
+#include "runtime/kernels/Optimizer.h"
+
+/// What performs the kernels of Kernels.def here.
+#define FSDP_KERNEL_FUNCTION(name, function) kernels::function
 
 #ifndef FSDP_RECORD
 
 #include <utility>
 
 namespace fsdp::rt {
+
+/// The name of an action: a literal.
+using ActionName = const char *;
 
 namespace detail {
 
@@ -69,8 +77,28 @@ void launchCollective(Context &c, int stream, const char *name, const char *kind
   Communicator *communicator = &c.comm(over, stream);
   launch(
       c, stream, name, read, written,
-      [communicator, body](const R *...r, W *...w) { body(*communicator, r..., w...); },
-      Work{kind, 0});
+      [communicator, body](auto *...p) { body(*communicator, p...); }, Work{kind, 0});
+}
+
+/// Leaves a number for the log, as output `index` of the walk. The slice may be reused after it.
+inline void output(Context &c, int stream, const char *name, int index, ArenaSpan<float> value) {
+  launch(
+      c, stream, name, reads(value), writes(),
+      [outputs = c.outputs, index](const float *value) { outputs[index] = *value; },
+      Work{"output"});
+  c.leftOutput(stream);
+}
+
+/// Leaves a sum and its weight, as output `index` of a walk that evaluates.
+inline void output(Context &c, int stream, const char *name, int index, ArenaSpan<double> sum,
+                   ArenaSpan<double> weight) {
+  launch(
+      c, stream, name, reads(sum, weight), writes(),
+      [sums = c.sums, index](const double *sum, const double *weight) {
+        sums[index] = {*sum, *weight};
+      },
+      Work{"output"});
+  c.leftOutput(stream);
 }
 
 /// Copies this rank's part of input `index` into the arena.

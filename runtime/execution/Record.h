@@ -30,11 +30,11 @@
 namespace fsdp::rt {
 inline namespace recording {
 
-/// Stands for the communicator that a recorded program asks for its coordinate.
-struct RecordedCommunicator {
-  int groupRank, groupSize;
-  int rank() const { return groupRank; }
-  int size() const { return groupSize; }
+using ActionName = const char *;
+
+/// Stands for a kernel of a CUDA program, which no host function is.
+struct RecordedKernel {
+  template <class... A> void operator()(const A &...) const {}
 };
 
 /// What the recorded program runs against: names and a file to write to.
@@ -56,17 +56,7 @@ public:
       ranks *= axis.size;
     return ranks;
   }
-  RecordedCommunicator comm(int index) const {
-    int ranks = 1;
-    for (int axis : communicators_[index].axes)
-      ranks *= axes_[axis].size;
-    return {0, ranks};
-  }
-  /// Kernels are never run, so a slice has no address.
-  template <class T> T *data(ArenaSpan<T>) const { return nullptr; }
-  float *outputs = nullptr;
-  WeightedSum *sums = nullptr;
-  void leftOutput(int) {}
+  int rankIn(int) const { return 0; }
 
 private:
   Table<MeshAxis> axes_;
@@ -128,6 +118,11 @@ inline void wait(Context &c, int stream, int event) {
 template <class T>
 void load_input(Context &c, int stream, const char *name, int, ArenaSpan<T> target) {
   launch(c, stream, name, reads(), writes(target), 0);
+}
+
+template <class... T>
+void output(Context &c, int stream, const char *name, int, ArenaSpan<T>... values) {
+  launch(c, stream, name, reads(values...), writes(), 0);
 }
 
 } // namespace recording

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/kernels/Attention.h"
+#include "runtime/kernels/Kernels.h"
 
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/AttentionBf16.h"
@@ -282,8 +282,24 @@ void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, con
     }
 }
 
+template <class T>
+void attentionPacked(AttentionShape shape, const T *qkv, T *out, float *logSumExp) {
+  attention(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, out, logSumExp);
+}
+
+template <class T>
+void attentionGradPacked(AttentionShape shape, const T *qkv, const T *out, const float *logSumExp,
+                         const T *dOut, T *dQkv) {
+  const std::size_t part = shape.part;
+  attentionGrad(shape, qkv, qkv + part, qkv + 2 * part, out, logSumExp, dOut, dQkv, dQkv + part,
+                dQkv + 2 * part);
+}
+
 #define INSTANTIATE(T)                                                                             \
   template void attention(AttentionShape, const T *, const T *, const T *, T *, float *);          \
+  template void attentionPacked(AttentionShape, const T *, T *, float *);                          \
+  template void attentionGradPacked(AttentionShape, const T *, const T *, const float *,           \
+                                    const T *, T *);                                               \
   template void attentionGrad(AttentionShape, const T *, const T *, const T *, const T *,          \
                               const float *, const T *, T *, T *, T *);
 INSTANTIATE(float)

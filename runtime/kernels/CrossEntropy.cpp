@@ -1,6 +1,6 @@
 //===- CrossEntropy.cpp ---------------------------------------------------===//
 
-#include "runtime/kernels/CrossEntropy.h"
+#include "runtime/kernels/Kernels.h"
 
 #include "runtime/device/IndexRange.h"
 #include "runtime/kernels/RowReduction.h"
@@ -62,6 +62,11 @@ void crossEntropy(LogitRows shape, const T *logits, const Label *labels, float *
 }
 
 template <class T, typename Label>
+void crossEntropyLosses(LogitRows shape, const T *logits, const Label *labels, float *losses) {
+  crossEntropy(shape, logits, labels, losses, nullptr);
+}
+
+template <class T, typename Label>
 void crossEntropyGrad(LogitRows shape, const T *logits, const Label *labels, const float *logSumExp,
                       const float *upstream, T *gradients) {
   for (std::size_t r = 0; r < shape.rows; ++r) {
@@ -72,9 +77,9 @@ void crossEntropyGrad(LogitRows shape, const T *logits, const Label *labels, con
 }
 
 template <class T, typename Label>
-void partialCrossEntropy(LogitRows shape, const T *logits, const Label *labels, std::int64_t count,
-                         float *top, float *sums, float *picked) {
-  const std::size_t classes = columns(shape, count);
+void partialCrossEntropy(LogitRows shape, const T *logits, const Label *labels,
+                         const std::int64_t *count, float *top, float *sums, float *picked) {
+  const std::size_t classes = columns(shape, *count);
   constexpr float nothing = -std::numeric_limits<float>::infinity();
   for (std::size_t r = 0; r < shape.rows; ++r) {
     const T *row = logits + r * shape.classes;
@@ -89,9 +94,9 @@ void partialCrossEntropy(LogitRows shape, const T *logits, const Label *labels, 
 
 template <class T, typename Label>
 void partialCrossEntropyGrad(LogitRows shape, const T *logits, const Label *labels,
-                             const float *logSumExp, const float *upstream, std::int64_t count,
-                             T *gradients) {
-  const std::size_t classes = columns(shape, count);
+                             const float *logSumExp, const float *upstream,
+                             const std::int64_t *count, T *gradients) {
+  const std::size_t classes = columns(shape, *count);
   for (std::size_t r = 0; r < shape.rows; ++r) {
     const std::size_t at = r * shape.classes;
     gradientOfRow(logits + at, classes, checkedPart(labels[r], r, classes), logSumExp[r],
@@ -102,12 +107,13 @@ void partialCrossEntropyGrad(LogitRows shape, const T *logits, const Label *labe
 
 #define INSTANTIATE(T, Label)                                                                      \
   template void crossEntropy(LogitRows, const T *, const Label *, float *, float *);               \
+  template void crossEntropyLosses(LogitRows, const T *, const Label *, float *);                  \
   template void crossEntropyGrad(LogitRows, const T *, const Label *, const float *,               \
                                  const float *, T *);                                              \
-  template void partialCrossEntropy(LogitRows, const T *, const Label *, std::int64_t, float *,    \
-                                    float *, float *);                                             \
+  template void partialCrossEntropy(LogitRows, const T *, const Label *, const std::int64_t *,     \
+                                    float *, float *, float *);                                    \
   template void partialCrossEntropyGrad(LogitRows, const T *, const Label *, const float *,        \
-                                        const float *, std::int64_t, T *);
+                                        const float *, const std::int64_t *, T *);
 INSTANTIATE(float, std::int32_t)
 INSTANTIATE(float, std::int64_t)
 INSTANTIATE(bf16, std::int32_t)

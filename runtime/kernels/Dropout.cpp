@@ -1,6 +1,6 @@
 //===- Dropout.cpp --------------------------------------------------------===//
 
-#include "runtime/kernels/Dropout.h"
+#include "runtime/kernels/Kernels.h"
 
 #include "runtime/numerics/Random.h"
 

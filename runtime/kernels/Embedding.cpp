@@ -1,6 +1,6 @@
 //===- Embedding.cpp ------------------------------------------------------===//
 
-#include "runtime/kernels/Embedding.h"
+#include "runtime/kernels/Kernels.h"
 
 #include "runtime/device/IndexRange.h"
 #include "runtime/device/StreamingStores.h"

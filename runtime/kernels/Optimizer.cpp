@@ -1,6 +1,7 @@
 //===- Optimizer.cpp ------------------------------------------------------===//
 
 #include "runtime/kernels/Optimizer.h"
+#include "runtime/kernels/Kernels.h"
 
 #include "runtime/program/Shard.h"
 
@@ -21,7 +22,7 @@ void noteBadGradient(ShardOf shard, const float *gradient, std::int32_t &firstBa
   }
 }
 
-double squareSum(const float *values, std::size_t count) {
+void squareSum(std::size_t count, const float *values, double *out) {
   // Sixteen lanes, added at the end: the order depends on the index alone.
   constexpr std::size_t lanes = 16;
   double sums[lanes] = {};
@@ -35,7 +36,7 @@ double squareSum(const float *values, std::size_t count) {
   double total = 0;
   for (double sum : sums)
     total += sum;
-  return total;
+  *out = total;
 }
 
 } // namespace fsdp::rt::kernels

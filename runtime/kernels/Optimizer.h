@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
+#include <utility>
 
 namespace fsdp::rt {
 
@@ -23,8 +25,6 @@ namespace kernels {
 /// Notes the first parameter of the shard whose gradient is not finite in `firstBad` (see
 /// BadGradients), unless that is an earlier one.
 void noteBadGradient(ShardOf shard, const float *gradient, std::int32_t &firstBad);
-/// The sum of squares in double, in index order within fixed lanes.
-double squareSum(const float *values, std::size_t count);
 
 /// Calls `visit(begin, end, decays)` for the parts of a shard with and without weight decay, in
 /// order, until they cover all of it. Padding has no gradient and is zero, so either kind suits it.
@@ -45,6 +45,38 @@ template <typename Visit> void forEachDecayPart(ShardOf shard, Visit visit) {
     begin = end;
   }
 }
+/// What the launch of an update performs: `kernel(begin, end, step, parameter, gradient, states...,
+/// newParameter, newStates...)` updates the elements [begin, end) of the shard.
+template <bool Scaled, std::size_t states, typename Kernel> struct UpdateKernel {
+  ShardOf shard;
+  bool deferred;
+  Kernel kernel;
+
+  /// The addresses that the launch reads and writes, in order.
+  template <typename... Pointers> void operator()(Pointers... addresses) const {
+    run(std::make_tuple(addresses...), std::make_index_sequence<states>());
+  }
+
+private:
+  template <typename Addresses, std::size_t... I>
+  void run(const Addresses &all, std::index_sequence<I...>) const {
+    constexpr std::size_t lr = 2 + states, ok = lr + 1 + Scaled, written = ok + 3;
+    const float *gradient = std::get<1>(all);
+    if (!*std::get<ok>(all))
+      return noteBadGradient(shard, gradient, *std::get<written + 1 + states>(all));
+    const std::int64_t count = std::get<ok + 1>(all)->updates + !deferred;
+    UpdateStep step{*std::get<lr>(all), 1.0f, static_cast<double>(count), false};
+    if constexpr (Scaled)
+      step.scale = *std::get<lr + 1>(all);
+    float *parameter = std::get<written>(all);
+    forEachDecayPart(shard, [&](std::size_t begin, std::size_t end, bool decays) {
+      step.decays = decays;
+      kernel(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end), step, parameter,
+             gradient, std::get<written + 1 + I>(all)..., parameter,
+             std::get<written + 1 + I>(all)...);
+    });
+  }
+};
 } // namespace kernels
 
 } // namespace fsdp::rt

@@ -1,7 +1,7 @@
 //===- Rope.cpp - rotary position embedding -------------------------------===//
 
 #include "runtime/device/Workspace.h"
-#include "runtime/kernels/UnaryKernels.h"
+#include "runtime/kernels/Kernels.h"
 #include "runtime/numerics/BFloat16.h"
 
 #include <cmath>

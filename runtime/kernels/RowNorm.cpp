@@ -1,6 +1,6 @@
 //===- RowNorm.cpp --------------------------------------------------------===//
 
-#include "runtime/kernels/RowNorm.h"
+#include "runtime/kernels/Kernels.h"
 
 #include "runtime/device/Workspace.h"
 

@@ -1,6 +1,6 @@
 //===- ScanSum.cpp - cumulative sums --------------------------------------===//
 
-#include "runtime/kernels/UnaryKernels.h"
+#include "runtime/kernels/Kernels.h"
 #include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 //===- Softmax.cpp - rows of probabilities --------------------------------===//
 
+#include "runtime/kernels/Kernels.h"
 #include "runtime/kernels/RowReduction.h"
-#include "runtime/kernels/UnaryKernels.h"
 #include "runtime/numerics/BFloat16.h"
 
 namespace fsdp::rt::kernels {

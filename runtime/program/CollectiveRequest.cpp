@@ -12,26 +12,14 @@ using namespace base;
 
 const char *nameOf(CollectiveKind kind) {
   switch (kind) {
-  case CollectiveKind::AllGather:
-    return "all_gather";
-  case CollectiveKind::ReduceScatter:
-    return "reduce_scatter";
-  case CollectiveKind::AllReduce:
-    return "all_reduce";
-  case CollectiveKind::Broadcast:
-    return "broadcast";
-  case CollectiveKind::AllToAll:
-    return "all_to_all";
-  case CollectiveKind::Repartition:
-    return "repartition";
-  case CollectiveKind::Permute:
-    return "permute";
+#define FSDP_COLLECTIVE(name, Kind, Request)                                                       \
+  case CollectiveKind::Kind:                                                                       \
+    return #name;
+#define FSDP_SEND(name, Kind, Request) FSDP_COLLECTIVE(name, Kind, Request)
+#define FSDP_RECEIVE(name, Kind, Request) FSDP_COLLECTIVE(name, Kind, Request)
+#include "runtime/program/Collectives.def"
   case CollectiveKind::Barrier:
     return "barrier";
-  case CollectiveKind::Send:
-    return "send";
-  case CollectiveKind::Receive:
-    return "receive";
   }
   return "?";
 }
@@ -71,7 +59,8 @@ std::string CollectiveRequest::describe() const {
   if (kind == Kind::Barrier)
     return text;
   if (kind == Kind::Broadcast)
-    return text + format(" of %zu bytes from %d", std::size_t(total), int(root));
+    return text +
+           format(" of %zu bytes from %d", std::size_t(total) * sizeInBytes(type), int(root));
   const bool reduces = kind == Kind::ReduceScatter || kind == Kind::AllReduce;
   text += format(" %s %s", !reduces ? "of" : op == ReduceOp::Max ? "max" : "sum", rt::nameOf(type));
   if (kind == Kind::Permute)
@@ -89,45 +78,62 @@ std::string CollectiveRequest::describe() const {
   if (isTransfer())
     return text + format(" x%zu %s %d (message %zu)", std::size_t(total),
                          kind == Kind::Send ? "to" : "from", int(root), std::size_t(message));
-  if (kind == Kind::AllReduce)
+  if (local == 0 && root)
+    return text + format(" x%zu by %d", std::size_t(total), int(root));
+  if (local == 0)
     return text + format(" x%zu", std::size_t(total));
   return text + format(" %zux%zux%zu of %zu", std::size_t(outer), std::size_t(local),
                        std::size_t(inner), std::size_t(total));
 }
 
-CollectiveRequest CollectiveRequest::allToAll(AllToAllLayout layout, DType type) {
-  CollectiveRequest request =
-      make(Kind::AllToAll, type, ReduceOp::Sum,
-           {layout.outer, layout.splitLocal, layout.inner, layout.splitTotal});
-  request.middle = layout.middle;
-  request.concatLocal = layout.concatLocal;
-  request.concatTotal = layout.concatTotal;
-  request.splitFirst = layout.splitFirst;
-  return request;
-}
-
-CollectiveRequest CollectiveRequest::repartition(RecutLayout layout, DType type) {
-  return make(Kind::Repartition, type, ReduceOp::Sum,
-              {layout.outer, layout.given, layout.inner, layout.received});
-}
-
-CollectiveRequest CollectiveRequest::permute(std::size_t count, DType type, const int *sources,
-                                             int ranks) {
-  CollectiveRequest request = make(Kind::Permute, type, ReduceOp::Sum, ShardLayout{1, 0, 1, count});
+void encode(const SourceRanks &sources, CollectiveRequest &request) {
+  const char *name = nameOf(request.kind);
   request.sources = 14695981039346656037u; // FNV-1a
-  for (int receiver = 0; receiver < ranks; ++receiver) {
-    if (sources[receiver] < -1 || sources[receiver] >= ranks)
-      throw Error(format("permute got rank %d as the source of rank %d, expected -1..%d",
-                         sources[receiver], receiver, ranks - 1));
+  for (int receiver = 0; receiver < sources.count; ++receiver) {
+    const int source = sources.table[receiver];
+    if (source < -1 || source >= sources.count)
+      throw Error(format("%s got rank %d as the source of rank %d, expected -1..%d", name, source,
+                         receiver, sources.count - 1));
     for (int before = 0; before < receiver; ++before)
-      if (sources[receiver] >= 0 && sources[before] == sources[receiver])
-        throw Error(
-            format("permute got rank %d as the source of ranks %d and %d, expected of one at most",
-                   sources[receiver], before, receiver));
-    request.sources =
-        (request.sources ^ static_cast<std::uint32_t>(sources[receiver])) * 1099511628211u;
+      if (source >= 0 && sources.table[before] == source)
+        throw Error(format("%s got rank %d as the source of ranks %d and %d, expected of one at "
+                           "most",
+                           name, source, before, receiver));
+    request.sources = (request.sources ^ static_cast<std::uint32_t>(source)) * 1099511628211u;
   }
-  return request;
+}
+
+static void checkParts(const CollectiveRequest &request, std::size_t local, std::size_t total,
+                       int ranks, const char *name) {
+  if (local * static_cast<std::size_t>(ranks) < total)
+    throw Error(format("%s over '%s' got %zu elements on each of %d ranks, expected at least %zu "
+                       "together",
+                       nameOf(request.kind), name, local, ranks, total));
+}
+
+void CollectiveRequest::check(int ranks, const char *name) const {
+  switch (kind) {
+  case Kind::AllToAll:
+    checkParts(*this, local, total, ranks, name);
+    return checkParts(*this, concatLocal, concatTotal, ranks, name);
+  case Kind::AllGather:
+    return checkParts(*this, local, total, ranks, name);
+  case Kind::ReduceScatter:
+    checkParts(*this, local, total, ranks, name);
+    [[fallthrough]];
+  case Kind::AllReduce:
+    if (type == DType::Bool)
+      throw Error(format("%s got elements of type %s, expected f32, f64, bf16, i32 or i64",
+                         rt::nameOf(kind), rt::nameOf(type)));
+    return;
+  case Kind::Broadcast:
+    if (root >= ranks)
+      throw Error(format("%s over '%s' got root %d, expected 0..%d", rt::nameOf(kind), name,
+                         int(root), ranks - 1));
+    return;
+  default:
+    return;
+  }
 }
 
 CollectiveRequest CollectiveRequest::transfer(Kind kind, std::size_t count, DType type, int peer,

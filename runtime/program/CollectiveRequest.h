@@ -4,7 +4,6 @@
 #define FSDP_RUNTIME_PROGRAM_COLLECTIVEREQUEST_H
 
 #include "runtime/program/ArenaSpan.h"
-#include "runtime/program/ExchangeLayout.h"
 #include "runtime/program/ShardLayout.h"
 
 #include <cstddef>
@@ -13,17 +12,87 @@
 
 namespace fsdp::rt {
 
+//===----------------------------------------------------------------------===//
+// What programs ask for: the requests of Collectives.def
+//===----------------------------------------------------------------------===//
+
+/// A value whose split moves from one dimension to another. Each rank holds `concatLocal` of
+/// `concatTotal` indices of one dimension and all `splitTotal` of the other; it gets all of the one
+/// and `splitLocal` of the other. Which elements a rank's part has, and what is padding, is as in
+/// ShardLayout for both. In memory, what is held is
+///   outer x splitTotal x middle x concatLocal x inner   where `splitFirst`, else
+///   outer x concatLocal x middle x splitTotal x inner
+/// and what is got has splitLocal and concatTotal in the same places.
+struct AllToAllLayout {
+  std::size_t outer = 1, middle = 1, inner = 1;
+  std::size_t splitLocal = 0, splitTotal = 0, concatLocal = 0, concatTotal = 0;
+  bool splitFirst = true;
+
+  constexpr std::size_t sourceCount() const {
+    return outer * splitTotal * middle * concatLocal * inner;
+  }
+  constexpr std::size_t targetCount() const {
+    return outer * splitLocal * middle * concatTotal * inner;
+  }
+  /// What one rank sends to another one.
+  constexpr std::size_t pairCount() const {
+    return outer * splitLocal * middle * concatLocal * inner;
+  }
+  /// How a rank cuts what it holds for the ranks that it sends to.
+  constexpr ShardLayout split() const {
+    return splitFirst ? ShardLayout{outer, splitLocal, middle * concatLocal * inner, splitTotal}
+                      : ShardLayout{outer * concatLocal * middle, splitLocal, inner, splitTotal};
+  }
+  /// How it joins what it receives from them.
+  constexpr ShardLayout concat() const {
+    return splitFirst ? ShardLayout{outer * splitLocal * middle, concatLocal, inner, concatTotal}
+                      : ShardLayout{outer, concatLocal, middle * splitLocal * inner, concatTotal};
+  }
+};
+
+/// A dimension whose parts change their size: rank r holds indices [r*given, (r+1)*given) and gets
+/// [r*received, (r+1)*received), zeros where no rank holds any. Both are `outer x part x inner` in
+/// memory.
+struct RecutLayout {
+  std::size_t outer = 1, given = 0, inner = 1, received = 0;
+};
+
+/// From which rank of the group each of its `count` ranks receives, -1 from none; no rank is there
+/// twice. Read until the call returns.
+struct SourceRanks {
+  const int *table;
+  int count;
+
+  template <int... From> static constexpr SourceRanks of() {
+    return {Table<From...>::ranks, sizeof...(From)};
+  }
+
+private:
+  template <int... From> struct Table {
+    static constexpr int ranks[sizeof...(From)] = {From...};
+  };
+};
+
+/// The rank of the group that gives what every rank gets.
+struct Root {
+  int rank;
+};
+
+/// The rank `offset` further in the group.
+struct Peer {
+  int offset;
+};
+
+//===----------------------------------------------------------------------===//
+// What ranks compare
+//===----------------------------------------------------------------------===//
+
 enum class CollectiveKind : std::uint32_t {
-  AllGather,
-  ReduceScatter,
-  AllReduce,
-  Broadcast,
-  AllToAll,
-  Repartition,
-  Permute,
-  Barrier,
-  Send,
-  Receive
+#define FSDP_COLLECTIVE(name, Kind, Request) Kind,
+#define FSDP_SEND(name, Kind, Request) Kind,
+#define FSDP_RECEIVE(name, Kind, Request) Kind,
+#include "runtime/program/Collectives.def"
+  Barrier, ///< only the host asks for one
 };
 
 /// The name of the op: "all_gather".
@@ -47,12 +116,19 @@ struct CollectiveRequest {
 
   /// Of a collective that cuts a dimension as `tile` says, or that has a total alone.
   static CollectiveRequest make(Kind kind, DType type, ReduceOp op, ShardLayout tile, int root = 0);
-  /// Of the calls of these arguments. Errors as theirs.
-  static CollectiveRequest allToAll(AllToAllLayout layout, DType type);
-  static CollectiveRequest repartition(RecutLayout layout, DType type);
-  static CollectiveRequest permute(std::size_t count, DType type, const int *sources, int ranks);
   static CollectiveRequest transfer(Kind kind, std::size_t count, DType type, int peer,
                                     std::uint64_t message);
+  /// What `kind` asks for by a request of Collectives.def, where a rank has `count` elements of the
+  /// source.
+  template <class Asked>
+  static CollectiveRequest of(Kind kind, const Asked &asked, std::size_t count, DType type) {
+    CollectiveRequest request = make(kind, type, ReduceOp::Sum, ShardLayout{1, 0, 1, count});
+    encode(asked, request);
+    return request;
+  }
+
+  /// Throws what is wrong with it in the group `name` of `ranks` ranks.
+  void check(int ranks, const char *name) const;
   bool isTransfer() const { return kind == Kind::Send || kind == Kind::Receive; }
 
   /// Of a send or a receive: what the peer, which is group rank `root`, says where this rank is
@@ -62,6 +138,30 @@ struct CollectiveRequest {
   /// "all_gather f32 1x617x1 of 1234", "send of f32 x1234 to 1 (message 7)"
   std::string describe() const;
 };
+
+// Writes a request of Collectives.def into `r`, which has the total number of elements alone.
+inline void encode(const ShardLayout &tile, CollectiveRequest &r) {
+  r.outer = tile.outer, r.local = tile.local, r.inner = tile.inner, r.total = tile.total;
+}
+inline void encode(ReduceOp op, CollectiveRequest &r) { r.op = op; }
+inline void encode(Root root, CollectiveRequest &r) {
+  r.root = static_cast<std::uint16_t>(root.rank);
+}
+inline void encode(const AllToAllLayout &layout, CollectiveRequest &r) {
+  encode(ShardLayout{layout.outer, layout.splitLocal, layout.inner, layout.splitTotal}, r);
+  r.middle = layout.middle;
+  r.concatLocal = layout.concatLocal, r.concatTotal = layout.concatTotal;
+  r.splitFirst = layout.splitFirst;
+}
+inline void encode(const RecutLayout &layout, CollectiveRequest &r) {
+  encode(ShardLayout{layout.outer, layout.given, layout.inner, layout.received}, r);
+}
+/// Throws where `sources` is no part of a permutation.
+void encode(const SourceRanks &sources, CollectiveRequest &r);
+
+/// The table of a permutation; null for other collectives.
+template <class Request> constexpr const int *sourcesOf(const Request &) { return nullptr; }
+constexpr const int *sourcesOf(const SourceRanks &sources) { return sources.table; }
 
 } // namespace fsdp::rt
 

@@ -8,6 +8,8 @@
 #ifndef FSDP_RUNTIME_PROGRAM_KERNELARGUMENTS_H
 #define FSDP_RUNTIME_PROGRAM_KERNELARGUMENTS_H
 
+#include "runtime/program/ShardLayout.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -91,12 +93,19 @@ struct EmbeddingShape {
 };
 
 /// `count` indices into a dimension of `size` elements, of which each rank has `part` consecutive
-/// ones.
+/// ones; or that dimension alone.
 struct IndexShard {
   std::size_t count;
   std::int64_t size;
-  std::int64_t part;  ///< ceil(size / ranks)
+  std::int64_t part;  ///< ceil(size / ranks) at least
   std::int64_t index; ///< of this rank among those that share the dimension
+
+  constexpr std::int64_t first() const { return index * part; }
+  /// How many elements of the dimension this rank has.
+  constexpr std::int64_t held() const {
+    const std::int64_t behind = size - first();
+    return behind < 0 ? 0 : behind < part ? behind : part;
+  }
 };
 
 /// `blocks` sequences of `positions` times `inner` vectors of `width` numbers; the width is even.
@@ -156,20 +165,19 @@ struct Part {
   std::size_t size;
 };
 
+/// What rank `index` of those that share a dimension keeps of a value that all of them have.
+struct RankPiece {
+  std::size_t outer, local, inner, total; ///< see ShardLayout
+  std::int64_t index;
+
+  constexpr ShardLayout layout() const { return {outer, local, inner, total}; }
+};
+
 /// N tensors one after another in each of `outer` runs; `sizes`: elements of a run of each.
 template <std::size_t N> struct Join {
   std::size_t outer;
   std::size_t sizes[N];
 };
-
-/// Kernels of one operand and one result of its size, in place or not, for float and bf16: the name
-/// that both targets call, and the shape that it is told. The CPU's functions (UnaryKernels.h),
-/// CUDA's (cuda/Kernels.h) and those that record them (cuda/Record.h) are all declared from this
-/// list.
-#define FSDP_UNARY_KERNELS(KERNEL)                                                                 \
-  KERNEL(rope, RopeShape)                                                                          \
-  KERNEL(scan_sum, ScanShape)                                                                      \
-  KERNEL(softmax, SoftmaxRows)
 
 /// What an update rule is told besides parameter, gradient and states. Plain, so that it may lie in
 /// shared memory.

@@ -59,15 +59,17 @@
 // CHECK-LABEL: void fc_forward(Context &c) {
 // CHECK-NEXT:  load_input(c, kInput, "x", kInputX, arena::x);
 // CHECK-NEXT:  record(c, kInput, 0);
-// CHECK:       all_gather(c, kGather, "fc.gather", kOverFsdpGather, persistent::fc_flat_parameter,
-// CHECK-NEXT:      arena::fc_gathered, ShardLayout{/*outer=*/1, /*local=*/16, /*inner=*/1, /*total=*/15});
+// CHECK:       all_gather(c, kGather, "fc.gather", kOverFsdpGather,
+// CHECK-NEXT:      ShardLayout{/*outer=*/1, /*local=*/16, /*inner=*/1, /*total=*/15},
+// CHECK-NEXT:      persistent::fc_flat_parameter, arena::fc_gathered);
 // CHECK:       wait(c, kCompute, 0);
 // CHECK-NEXT:  wait(c, kCompute, 2);
 // CHECK-NEXT:  gemm(c, kCompute, "fc.product",
 // CHECK-NEXT:      Gemm{/*m=*/5, /*n=*/3, /*k=*/4, /*batch=*/{1, 1, 1}, /*a=*/{4, 1, {{{}}}}, /*b=*/{3, 1, {{{}}}},
 // CHECK:       launch(c, kCompute, "fc.error", reads(arena::fc_z, arena::fc_bias, arena::target),
 // CHECK-NEXT:      writes(arena::fc_error, arena::loss_sum),
-// CHECK-NEXT:      [held = ShardLayout{1, 5, 1, 9}.held(c.coordinate(kAxisFsdp))](
+// CHECK-NEXT:      [held = ShardLayout{1, 5, 1,
+// CHECK-NEXT:      9}.held(c.coordinate(kAxisFsdp))](auto... p) { return fused::fc_error(held, p...); });
 
 // CHECK-LABEL: void fc_backward(Context &c) {
 // CHECK-LABEL: void update(Context &c) {
@@ -76,6 +78,7 @@
 // CHECK-NEXT:      /*scale=*/ArenaSpan<float>{}, arena::ok, persistent::step_state,
 // CHECK-NEXT:      badGradient(persistent::step_state));
 // CHECK-NEXT:  advance(c, kCompute, "advance", persistent::step_state, arena::ok,
+// CHECK-NEXT:      badGradients(persistent::step_state), persistent::step_state,
 // CHECK-NEXT:      badGradients(persistent::step_state));
 
 // CHECK: constexpr Program program = {

@@ -2,7 +2,7 @@
 
 Siblings never include one another; runtime includes nothing of ours from above, and only
 generated code and tests include it, but for the numbers that the compiler plans with
-(runtime/program/Limits.h, and the list CudaArchitectures.def, which include nothing of ours);
+(runtime/program/Limits.h, and the lists *.def beside it, which include nothing of ours);
 base, which compiler and runtime share, includes nothing of ours; passes/schedule and passes/reshard decide on plain data, without IR.
 Includes are rooted at the repository.
 
@@ -40,14 +40,15 @@ RUNTIME = {
     "comm": {"numerics", "program", "device", "kernels"},
     "job": {"program", "files", "device", "comm"},
     "execution": {"numerics", "program", "device", "kernels", "comm", "job"},
-    "launches": {"program", "kernels", "comm", "execution"},
+    "launches": {"program", "device", "kernels", "comm", "execution"},
     "data": {"numerics", "program"},
     "train": {"numerics", "program", "files", "data", "device", "job", "execution"},
 }
 # Sums over ranks are kernels on a GPU; on the CPU they are part of comm.
 KERNELS_OF_COMM = "runtime/comm/cuda/"
 # Files of one folder that folders which must not include the others of it may include.
-NUMBERS = ("runtime/program/Limits.h", "runtime/program/CudaArchitectures.def")
+NUMBERS = ("runtime/program/Limits.h",
+           *(f"runtime/program/{name}.def" for name in ("Collectives", "CudaArchitectures", "Kernels")))
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*(["<])([^">]+)[">]')
 
 

@@ -1,7 +1,6 @@
 //===- Comm.h - a communicator as a stream of the device uses it ------------===//
 //
-// The calls have NCCL's names, arguments and meaning, so that generated text reads as if it called
-// NCCL; who answers them is NCCL itself or Loopback (N ranks as threads on one device).
+// Its collectives go through NCCL, or through Loopback (N ranks as threads on one device).
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_COMM_CUDA_COMM_H
@@ -76,29 +75,6 @@ struct Comm {
   int size() const { return backend->size(); }
 };
 
-inline ncclResult_t ncclAllGather(const void *piece, void *whole, std::size_t count,
-                                  ncclDataType_t type, Comm comm, cudaStream_t stream) {
-  noteWork({"all_gather"});
-  return comm.backend->allGather(piece, whole, count, type, stream);
-}
-inline ncclResult_t ncclReduceScatter(const void *whole, void *piece, std::size_t count,
-                                      ncclDataType_t type, ncclRedOp_t op, Comm comm,
-                                      cudaStream_t stream) {
-  noteWork({"reduce_scatter"});
-  return comm.backend->reduceScatter(whole, piece, count, type, op, stream);
-}
-inline ncclResult_t ncclAllReduce(const void *source, void *target, std::size_t count,
-                                  ncclDataType_t type, ncclRedOp_t op, Comm comm,
-                                  cudaStream_t stream) {
-  noteWork({"all_reduce"});
-  return comm.backend->allReduce(source, target, count, type, op, stream);
-}
-inline ncclResult_t ncclBroadcast(const void *source, void *target, std::size_t count,
-                                  ncclDataType_t type, int root, Comm comm, cudaStream_t stream) {
-  noteWork({"broadcast"});
-  return comm.backend->broadcast(source, target, count, type, root, stream);
-}
-
 /// NCCL's name of an element type; bool moves as bytes.
 constexpr ncclDataType_t ncclTypeOf(DType type) {
   switch (type) {
@@ -136,82 +112,34 @@ constexpr std::size_t bytesOf(ncclDataType_t type) {
   }
 }
 
-/// Collectives over any tile: a dimension that is not outermost, or that is not cut evenly. Pieces
-/// are packed into one block, sent by the call above, and unpacked; padding never reaches the whole
-/// and is zero in the piece. A tile that needs none of this is the plain call.
-ncclResult_t all_gather(ShardLayout tile, const void *piece, void *whole, DType type, Comm comm,
-                        cudaStream_t stream);
-ncclResult_t reduce_scatter(ShardLayout tile, const void *whole, void *piece, DType type, Comm comm,
-                            cudaStream_t stream, ncclRedOp_t op = ncclSum);
-template <class T>
-ncclResult_t all_gather(ShardLayout tile, const T *piece, T *whole, Comm comm,
-                        cudaStream_t stream) {
-  FSDP_NOTE_WORK();
-  return all_gather(tile, piece, whole, dtypeOf<T>, comm, stream);
-}
-template <class T>
-ncclResult_t reduce_scatter(ShardLayout tile, const T *whole, T *piece, Comm comm,
-                            cudaStream_t stream, ncclRedOp_t op = ncclSum) {
-  FSDP_NOTE_WORK();
-  return reduce_scatter(tile, whole, piece, dtypeOf<T>, comm, stream, op);
-}
-
-/// The split of a value from one dimension to another, and parts of another size; see
-/// Communicator::allToAll and repartition. What goes to a rank is packed into one piece where it is
-/// not, and unpacked there; padding is zero.
-ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target, DType type,
-                        Comm comm, cudaStream_t stream);
-ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DType type, Comm comm,
-                        cudaStream_t stream);
-template <class Layout, class T>
-ncclResult_t all_to_all(Layout layout, const T *source, T *target, Comm comm, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
-  return all_to_all(layout, source, target, dtypeOf<T>, comm, stream);
-}
-
-/// `count` elements of the rank that `sources` says for this one; see Communicator::permute.
-ncclResult_t collective_permute(const int *sources, std::size_t count, const void *source,
-                                void *target, DType type, Comm comm, cudaStream_t stream);
-template <class T, int... From>
-ncclResult_t collective_permute(SourceRanks<From...>, std::size_t count, const T *source, T *target,
-                                Comm comm, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
-  return collective_permute(SourceRanks<From...>::table, count, source, target, dtypeOf<T>, comm,
-                            stream);
-}
-
-/// `count` elements to, and from, the rank `offset` further in the group: ncclSend and ncclRecv.
-/// Where there is no such rank, nothing is sent, and zeros are received. A call by itself, not in a
-/// group: of a chain of ranks the last one only receives, so that all go on.
-ncclResult_t send(int offset, std::size_t count, const void *source, DType type, Comm comm,
+/// Enqueues `request`, a collective with a source and a target; see Collectives.def. `sources`: of
+/// a permutation. NCCL's own collective where the dimension that is cut is outermost and cut
+/// evenly; else what goes to a rank is packed into one block and unpacked there, padding being
+/// zero.
+ncclResult_t perform(Comm comm, const CollectiveRequest &request, const int *sources,
+                     const void *source, void *target, cudaStream_t stream);
+/// ncclSend and ncclRecv of `count` elements, to and from the rank `peer.offset` further in the
+/// group. Where there is no such rank, nothing is sent, and zeros are received. A call by itself,
+/// not in a group: of a chain of ranks the last one only receives, so that all go on.
+ncclResult_t send(Comm comm, Peer peer, const void *source, std::size_t count, DType type,
                   cudaStream_t stream);
-ncclResult_t receive(int offset, std::size_t count, void *target, DType type, Comm comm,
+ncclResult_t receive(Comm comm, Peer peer, void *target, std::size_t count, DType type,
                      cudaStream_t stream);
-template <class T>
-ncclResult_t send(int offset, std::size_t count, const T *source, Comm comm, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
-  return send(offset, count, source, dtypeOf<T>, comm, stream);
-}
-template <class T>
-ncclResult_t receive(int offset, std::size_t count, T *target, Comm comm, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
-  return receive(offset, count, target, dtypeOf<T>, comm, stream);
-}
 
-/// True where the plain NCCL calls mean what the tile says, on `ranks` ranks: outermost dimension,
-/// cut evenly, without padding.
-constexpr bool isPlain(ShardLayout tile, std::size_t ranks) {
-  return tile.outer == 1 && tile.local * ranks == tile.total;
+// What launches perform (runtime/launches/Collectives.h).
+template <class Request, class T>
+ncclResult_t perform(Comm comm, CollectiveKind kind, const Request &request, std::size_t count,
+                     const T *source, T *target, cudaStream_t stream) {
+  return perform(comm, CollectiveRequest::of(kind, request, count, dtypeOf<T>), sourcesOf(request),
+                 source, target, stream);
 }
-
-/// The part of `whole` that the rank of index `index` keeps, into `piece`, zeros in its padding;
-/// meets nobody.
-cudaError_t all_slice(ShardLayout tile, int index, const void *whole, void *piece, DType type,
-                      cudaStream_t stream);
 template <class T>
-cudaError_t all_slice(ShardLayout tile, int index, const T *whole, T *piece, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
-  return all_slice(tile, index, whole, piece, dtypeOf<T>, stream);
+ncclResult_t send(Comm comm, Peer peer, std::size_t count, const T *source, cudaStream_t stream) {
+  return send(comm, peer, source, count, dtypeOf<T>, stream);
+}
+template <class T>
+ncclResult_t receive(Comm comm, Peer peer, std::size_t count, T *target, cudaStream_t stream) {
+  return receive(comm, peer, target, count, dtypeOf<T>, stream);
 }
 
 } // namespace fsdp::rt

@@ -7,173 +7,194 @@ namespace fsdp::rt {
 
 namespace {
 
+using Kind = CollectiveKind;
+
 // NCCL's name for a failure of CUDA's; what it was is found in cudaGetLastError.
 ncclResult_t asNccl(cudaError_t status) {
   return status == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-} // namespace
+/// One collective of a rank: its request, and where it is performed.
+struct Call {
+  Comm comm;
+  const CollectiveRequest &request;
+  const void *source;
+  void *target;
+  cudaStream_t stream;
 
-ncclResult_t all_gather(ShardLayout tile, const void *piece, void *whole, DType type, Comm comm,
-                        cudaStream_t stream) {
-  const auto ranks = static_cast<std::size_t>(comm.size());
-  if (isPlain(tile, ranks))
-    return ncclAllGather(piece, whole, tile.pieceCount(), ncclTypeOf(type), comm, stream);
+  CollectiveBackend &backend() const { return *comm.backend; }
+  std::size_t ranks() const { return static_cast<std::size_t>(comm.size()); }
+  std::size_t elementBytes() const { return sizeInBytes(request.type); }
+  ncclDataType_t type() const { return ncclTypeOf(request.type); }
+  ncclRedOp_t op() const { return request.op == ReduceOp::Max ? ncclMax : ncclSum; }
+
+  /// True where NCCL's call means what the tile says: outermost dimension, cut evenly, without
+  /// padding.
+  bool isPlain(ShardLayout tile) const {
+    return tile.outer == 1 && tile.local * ranks() == tile.total;
+  }
+  ncclResult_t clear(void *memory, std::size_t count) const {
+    return count ? asNccl(cudaMemsetAsync(memory, 0, count * elementBytes(), stream)) : ncclSuccess;
+  }
+  /// Two blocks of scratch memory.
+  ncclResult_t stage(std::size_t firstBytes, std::size_t secondBytes, void *&first,
+                     void *&second) const {
+    const std::size_t room = (firstBytes + 255) / 256 * 256;
+    const ncclResult_t status = asNccl(backend().staging(room + secondBytes, stream, first));
+    second = static_cast<std::byte *>(first) + room;
+    return status;
+  }
+  /// What `moves` says, one piece between two ranks, after zeros where nothing arrives.
+  ncclResult_t exchange(const TransferRuns &moves, const void *from, void *to) const {
+    if (moves.hasGaps(comm.rank()))
+      if (ncclResult_t status = clear(to, moves.targetCount()))
+        return status;
+    return backend().exchange(moves, from, to, type(), stream);
+  }
+};
+
+ncclResult_t allGather(const Call &call) {
+  const ShardLayout tile = layoutOf(call.request);
+  if (call.isPlain(tile))
+    return call.backend().allGather(call.source, call.target, tile.pieceCount(), call.type(),
+                                    call.stream);
   if (tile.wholeCount() == 0)
     return ncclSuccess;
   void *pieces = nullptr;
-  const std::size_t bytes = ranks * tile.pieceCount() * sizeInBytes(type);
-  if (ncclResult_t status = asNccl(comm.backend->staging(bytes, stream, pieces)))
+  const std::size_t bytes = call.ranks() * tile.pieceCount() * call.elementBytes();
+  if (ncclResult_t status = asNccl(call.backend().staging(bytes, call.stream, pieces)))
     return status;
-  if (ncclResult_t status =
-          ncclAllGather(piece, pieces, tile.pieceCount(), ncclTypeOf(type), comm, stream))
+  if (ncclResult_t status = call.backend().allGather(call.source, pieces, tile.pieceCount(),
+                                                     call.type(), call.stream))
     return status;
-  return asNccl(unpack_pieces(tile, ranks, sizeInBytes(type), pieces, whole, stream));
+  return asNccl(
+      unpack_pieces(tile, call.ranks(), call.elementBytes(), pieces, call.target, call.stream));
 }
 
-ncclResult_t reduce_scatter(ShardLayout tile, const void *whole, void *piece, DType type, Comm comm,
-                            cudaStream_t stream, ncclRedOp_t op) {
-  const auto ranks = static_cast<std::size_t>(comm.size());
-  if (isPlain(tile, ranks))
-    return ncclReduceScatter(whole, piece, tile.pieceCount(), ncclTypeOf(type), op, comm, stream);
+ncclResult_t reduceScatter(const Call &call) {
+  const ShardLayout tile = layoutOf(call.request);
+  if (call.isPlain(tile))
+    return call.backend().reduceScatter(call.source, call.target, tile.pieceCount(), call.type(),
+                                        call.op(), call.stream);
   if (tile.wholeCount() == 0)
-    return asNccl(cudaMemsetAsync(piece, 0, tile.pieceCount() * sizeInBytes(type), stream));
+    return asNccl(
+        cudaMemsetAsync(call.target, 0, tile.pieceCount() * call.elementBytes(), call.stream));
   void *pieces = nullptr;
-  const std::size_t bytes = ranks * tile.pieceCount() * sizeInBytes(type);
-  if (ncclResult_t status = asNccl(comm.backend->staging(bytes, stream, pieces)))
+  const std::size_t bytes = call.ranks() * tile.pieceCount() * call.elementBytes();
+  if (ncclResult_t status = asNccl(call.backend().staging(bytes, call.stream, pieces)))
     return status;
-  if (ncclResult_t status =
-          asNccl(pack_pieces(tile, ranks, sizeInBytes(type), whole, pieces, stream)))
+  if (ncclResult_t status = asNccl(
+          pack_pieces(tile, call.ranks(), call.elementBytes(), call.source, pieces, call.stream)))
     return status;
   // Every rank has zeros in the padding, and so has their combination.
-  return ncclReduceScatter(pieces, piece, tile.pieceCount(), ncclTypeOf(type), op, comm, stream);
+  return call.backend().reduceScatter(pieces, call.target, tile.pieceCount(), call.type(),
+                                      call.op(), call.stream);
 }
 
-namespace {
-
-/// Two blocks of scratch memory.
-ncclResult_t stage(Comm comm, cudaStream_t stream, std::size_t firstBytes, std::size_t secondBytes,
-                   void *&first, void *&second) {
-  const std::size_t room = (firstBytes + 255) / 256 * 256;
-  const ncclResult_t status = asNccl(comm.backend->staging(room + secondBytes, stream, first));
-  second = static_cast<std::byte *>(first) + room;
-  return status;
-}
-
-} // namespace
-
-ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target, DType type,
-                        Comm comm, cudaStream_t stream) {
-  const auto ranks = static_cast<std::size_t>(comm.size());
-  const std::size_t element = sizeInBytes(type), pair = layout.pairCount(),
+ncclResult_t allToAll(const Call &call) {
+  const AllToAllLayout layout = exchangeOf(call.request);
+  const std::size_t ranks = call.ranks(), element = call.elementBytes(), pair = layout.pairCount(),
                     bytes = ranks * pair * element;
-  noteWork({"all_to_all"});
-  if (layout.targetCount() == 0)
-    return ncclSuccess;
   if (bytes == 0)
-    return asNccl(cudaMemsetAsync(target, 0, layout.targetCount() * element, stream));
+    return call.clear(call.target, layout.targetCount());
   const ShardLayout split = layout.split(), concat = layout.concat();
-  const bool packs = !isPlain(split, ranks), unpacks = !isPlain(concat, ranks);
+  const bool packs = !call.isPlain(split), unpacks = !call.isPlain(concat);
   void *packed = nullptr, *received = nullptr;
   if (packs || unpacks)
-    if (ncclResult_t status =
-            stage(comm, stream, packs ? bytes : 0, unpacks ? bytes : 0, packed, received))
+    if (ncclResult_t status = call.stage(packs ? bytes : 0, unpacks ? bytes : 0, packed, received))
       return status;
   if (packs)
-    if (ncclResult_t status = asNccl(pack_pieces(split, ranks, element, source, packed, stream)))
+    if (ncclResult_t status =
+            asNccl(pack_pieces(split, ranks, element, call.source, packed, call.stream)))
       return status;
-  const auto request = CollectiveRequest::allToAll({1, 1, pair, 1, ranks, 1, ranks, true}, type);
-  if (ncclResult_t status =
-          comm.backend->exchange(TransferRuns(request, comm.size()), packs ? packed : source,
-                                 unpacks ? received : target, ncclTypeOf(type), stream))
+  const auto request = CollectiveRequest::of(
+      Kind::AllToAll, AllToAllLayout{1, 1, pair, 1, ranks, 1, ranks, true}, 0, call.request.type);
+  if (ncclResult_t status = call.backend().exchange(
+          TransferRuns(request, call.comm.size()), packs ? packed : call.source,
+          unpacks ? received : call.target, call.type(), call.stream))
     return status;
-  return unpacks ? asNccl(unpack_pieces(concat, ranks, element, received, target, stream))
+  return unpacks ? asNccl(unpack_pieces(concat, ranks, element, received, call.target, call.stream))
                  : ncclSuccess;
 }
 
-ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DType type, Comm comm,
-                        cudaStream_t stream) {
-  const std::size_t element = sizeInBytes(type), row = layout.outer * layout.inner;
-  const std::size_t sourceBytes = layout.given * row * element,
-                    targetBytes = layout.received * row * element;
-  noteWork({"all_to_all"});
-  if (targetBytes == 0)
+ncclResult_t repartition(const Call &call) {
+  const std::size_t outer = call.request.outer, inner = call.request.inner,
+                    given = call.request.local, received = call.request.total,
+                    element = call.elementBytes(), row = outer * inner;
+  if (received * row == 0)
     return ncclSuccess;
+  const auto request = CollectiveRequest::of(
+      Kind::Repartition, RecutLayout{1, given, row, received}, 0, call.request.type);
+  const TransferRuns moves(request, call.comm.size());
+  if (outer == 1)
+    return call.exchange(moves, call.source, call.target);
   // The cut dimension outermost: what goes to a rank is then one piece.
-  const bool packs = layout.outer != 1;
-  void *packed = nullptr, *received = nullptr;
-  if (packs) {
-    if (ncclResult_t status = stage(comm, stream, sourceBytes, targetBytes, packed, received))
-      return status;
-    if (sourceBytes)
-      if (cudaError_t status = pack_pieces({layout.outer, 1, layout.inner, layout.given},
-                                           layout.given, element, source, packed, stream))
-        return asNccl(status);
-  }
-  const auto request =
-      CollectiveRequest::repartition({1, layout.given, row, layout.received}, type);
-  const TransferRuns moves(request, comm.size());
-  void *to = packs ? received : target;
-  if (moves.hasGaps(comm.rank()))
-    if (cudaError_t status = cudaMemsetAsync(to, 0, targetBytes, stream))
-      return asNccl(status);
+  void *packed = nullptr, *arrived = nullptr;
   if (ncclResult_t status =
-          comm.backend->exchange(moves, packs ? packed : source, to, ncclTypeOf(type), stream))
+          call.stage(given * row * element, received * row * element, packed, arrived))
     return status;
-  return packs ? asNccl(unpack_pieces({layout.outer, 1, layout.inner, layout.received},
-                                      layout.received, element, received, target, stream))
-               : ncclSuccess;
-}
-
-ncclResult_t collective_permute(const int *sources, std::size_t count, const void *source,
-                                void *target, DType type, Comm comm, cudaStream_t stream) {
-  noteWork({"collective_permute"});
-  const auto request = CollectiveRequest::permute(count, type, sources, comm.size());
-  const TransferRuns moves(request, comm.size(), sources);
-  if (moves.hasGaps(comm.rank()) && count)
-    if (cudaError_t status = cudaMemsetAsync(target, 0, count * sizeInBytes(type), stream))
+  if (given * row)
+    if (cudaError_t status =
+            pack_pieces({outer, 1, inner, given}, given, element, call.source, packed, call.stream))
       return asNccl(status);
-  return comm.backend->exchange(moves, source, target, ncclTypeOf(type), stream);
+  if (ncclResult_t status = call.exchange(moves, packed, arrived))
+    return status;
+  return asNccl(unpack_pieces({outer, 1, inner, received}, received, element, arrived, call.target,
+                              call.stream));
 }
 
-namespace {
+/// The peer of a transfer, or -1 where the group has none.
+int rankOf(Comm comm, Peer peer) {
+  const int rank = comm.rank() + peer.offset;
+  return rank < comm.size() ? rank : -1;
+}
 
-/// Calls `transfer(request)` where the group has a rank `offset` further.
-template <class Transfer>
-ncclResult_t meetPeer(CollectiveKind kind, int offset, std::size_t count, DType type, Comm comm,
-                      cudaStream_t stream, Transfer transfer) {
-  const int peer = comm.rank() + offset;
-  if (peer < 0 || peer >= comm.size())
-    return comm.backend->skipTransfer(stream);
-  return transfer(
-      CollectiveRequest::transfer(kind, count, type, peer, comm.backend->nextMessage(kind, peer)));
+CollectiveRequest requestOf(Comm comm, Kind kind, std::size_t count, DType type, int peer) {
+  return CollectiveRequest::transfer(kind, count, type, peer,
+                                     comm.backend->nextMessage(kind, peer));
 }
 
 } // namespace
 
-ncclResult_t send(int offset, std::size_t count, const void *source, DType type, Comm comm,
-                  cudaStream_t stream) {
-  noteWork({"send"});
-  return meetPeer(CollectiveKind::Send, offset, count, type, comm, stream,
-                  [&](const auto &request) { return comm.backend->send(source, request, stream); });
+ncclResult_t perform(Comm comm, const CollectiveRequest &request, const int *sources,
+                     const void *source, void *target, cudaStream_t stream) {
+  const Call call = {comm, request, source, target, stream};
+  CollectiveBackend &backend = *comm.backend;
+  switch (request.kind) {
+  case Kind::AllGather:
+    return allGather(call);
+  case Kind::ReduceScatter:
+    return reduceScatter(call);
+  case Kind::AllReduce:
+    return backend.allReduce(source, target, request.total, call.type(), call.op(), stream);
+  case Kind::Broadcast:
+    return backend.broadcast(source, target, request.total, call.type(), request.root, stream);
+  case Kind::AllToAll:
+    return allToAll(call);
+  case Kind::Repartition:
+    return repartition(call);
+  default: // one piece between two ranks
+    return call.exchange(TransferRuns(request, comm.size(), sources), source, target);
+  }
 }
 
-ncclResult_t receive(int offset, std::size_t count, void *target, DType type, Comm comm,
+ncclResult_t send(Comm comm, Peer peer, const void *source, std::size_t count, DType type,
+                  cudaStream_t stream) {
+  const int rank = rankOf(comm, peer);
+  if (rank < 0)
+    return comm.backend->skipTransfer(stream);
+  return comm.backend->send(source, requestOf(comm, Kind::Send, count, type, rank), stream);
+}
+
+ncclResult_t receive(Comm comm, Peer peer, void *target, std::size_t count, DType type,
                      cudaStream_t stream) {
-  noteWork({"receive"});
-  const int peer = comm.rank() + offset;
-  if ((peer < 0 || peer >= comm.size()) && count)
+  const int rank = rankOf(comm, peer);
+  if (rank >= 0)
+    return comm.backend->receive(target, requestOf(comm, Kind::Receive, count, type, rank), stream);
+  if (count)
     if (cudaError_t status = cudaMemsetAsync(target, 0, count * sizeInBytes(type), stream))
       return asNccl(status);
-  return meetPeer(
-      CollectiveKind::Receive, offset, count, type, comm, stream,
-      [&](const auto &request) { return comm.backend->receive(target, request, stream); });
-}
-
-cudaError_t all_slice(ShardLayout tile, int index, const void *whole, void *piece, DType type,
-                      cudaStream_t stream) {
-  return slice_piece(tile, static_cast<std::size_t>(index), sizeInBytes(type), whole, piece,
-                     stream);
+  return comm.backend->skipTransfer(stream);
 }
 
 } // namespace fsdp::rt

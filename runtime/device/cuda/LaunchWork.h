@@ -1,7 +1,7 @@
 //===- LaunchWork.h - what launches say of themselves, for traces -*- C++ -*-===//
 //
-// A function of the runtime that enqueues something notes its kind of work; a trace reads the note
-// after the call. What notes nothing is a kernel of the program's own.
+// A launch notes its kind of work, and a kernel its variant; a trace reads the notes after the
+// call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,27 +38,9 @@ inline void noteEvent(cudaEvent_t event) {
   if (launchEvent)
     *launchEvent = event;
 }
-/// The kind of work is the name of the calling function.
-#define FSDP_NOTE_WORK() ::fsdp::rt::noteWork({__func__})
-
-// CUDA's own functions as a program calls them, with a stream of its context.
-
-inline cudaError_t cudaStreamWaitEvent(WorkStream stream, cudaEvent_t event, unsigned flags = 0) {
-  noteWork({"wait"});
-  noteEvent(event);
-  return ::cudaStreamWaitEvent(stream.handle, event, flags);
-}
-/// Takes no time: no trace shows it.
-inline cudaError_t cudaEventRecord(cudaEvent_t event, WorkStream stream) {
-  noteWork({nullptr});
-  noteEvent(event);
-  return ::cudaEventRecord(event, stream.handle);
-}
+/// CUDA's own function as a program calls it, with a stream of its context.
 inline cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes,
                                    cudaMemcpyKind kind, WorkStream stream) {
-  noteWork({kind == cudaMemcpyHostToDevice   ? "load_input"
-            : kind == cudaMemcpyDeviceToHost ? "output"
-                                             : "copy"});
   if (cudaError_t status = ::cudaMemcpyAsync(to, from, bytes, kind, stream.handle))
     return status;
   if (!stream.workspace)

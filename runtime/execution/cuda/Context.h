@@ -1,18 +1,11 @@
 //===- Context.h - what a generated CUDA program runs against ---------------===//
 //
 // One per rank: the arena on the device, streams, events, communicators, and the pinned host memory
-// through which inputs come and numbers leave. With -DFSDP_RECORD the same source runs against the
-// recording one (Record.h) instead.
+// through which inputs come and numbers leave.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_EXECUTION_CUDA_CONTEXT_H
 #define FSDP_RUNTIME_EXECUTION_CUDA_CONTEXT_H
-
-#include "runtime/device/cuda/Check.h"
-
-#ifdef FSDP_RECORD
-#include "runtime/execution/cuda/Record.h"
-#else
 
 #include "runtime/comm/cuda/Comm.h"
 #include "runtime/comm/cuda/DevicePeer.h"
@@ -96,7 +89,7 @@ public:
   /// works.
   void stageAhead();
 
-  /// What is done next, for errors; see CHECK. `name` is a literal.
+  /// What is done next, for errors. `name` is a literal.
   Context &at(const char *name) {
     if (__builtin_expect(observer_ != nullptr, 0))
       traceNext(name);
@@ -107,12 +100,6 @@ public:
   void check(cublasStatus_t status, const char *file, int line) const {
     if (__builtin_expect(status != CUBLAS_STATUS_SUCCESS, 0))
       fail(status, file, line);
-  }
-
-  template <class First, class Second>
-  void check(const InOrder<First, Second> &calls, const char *file, int line) const {
-    check(calls.first, file, line);
-    check(calls.second(), file, line);
   }
 
   std::byte *base() const { return base_; }
@@ -184,5 +171,4 @@ private:
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RECORD
 #endif // FSDP_RUNTIME_EXECUTION_CUDA_CONTEXT_H

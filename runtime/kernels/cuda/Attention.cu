@@ -218,7 +218,6 @@ cudaError_t launch(const AttentionShape &s, const bf16 *q, const bf16 *k, const 
 
 cudaError_t attention(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
                       float *logSumExp, cudaStream_t stream) {
-  noteWork(attentionWork(s));
   if (!takes(s))
     return cudaErrorInvalidValue;
   if (s.width <= 32)

@@ -396,7 +396,6 @@ template <int D> cudaError_t launchGrad(const Gradients &at, cudaStream_t stream
 
 cudaError_t attention(AttentionShape s, const float *q, const float *k, const float *v, float *out,
                       float *logSumExp, cudaStream_t stream) {
-  noteWork(attentionWork(s));
   if (!takes(s))
     return cudaErrorInvalidValue;
   if (s.width <= 32)
@@ -409,7 +408,6 @@ cudaError_t attention(AttentionShape s, const float *q, const float *k, const fl
 cudaError_t attention_grad(AttentionShape s, const float *q, const float *k, const float *v,
                            const float *out, const float *logSumExp, const float *dOut, float *dQ,
                            float *dK, float *dV, WorkStream stream) {
-  noteWork(attentionGradWork(s));
   if (!takes(s))
     return cudaErrorInvalidValue;
   Gradients at = {s, q, k, v, out, logSumExp, dOut, nullptr, dQ, dK, dV};
@@ -422,5 +420,20 @@ cudaError_t attention_grad(AttentionShape s, const float *q, const float *k, con
     return launchGrad<64>(at, stream);
   return launchGrad<128>(at, stream);
 }
+
+#define PACKED(T)                                                                                  \
+  cudaError_t attention(AttentionShape shape, const T *qkv, T *out, float *logSumExp,              \
+                        cudaStream_t stream) {                                                     \
+    return attention(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, out, logSumExp, stream);  \
+  }                                                                                                \
+  cudaError_t attention_grad(AttentionShape shape, const T *qkv, const T *out,                     \
+                             const float *logSumExp, const T *dOut, T *dQkv, WorkStream stream) {  \
+    const std::size_t part = shape.part;                                                           \
+    return attention_grad(shape, qkv, qkv + part, qkv + 2 * part, out, logSumExp, dOut, dQkv,      \
+                          dQkv + part, dQkv + 2 * part, stream);                                   \
+  }
+PACKED(float)
+PACKED(bf16)
+#undef PACKED
 
 } // namespace fsdp::rt

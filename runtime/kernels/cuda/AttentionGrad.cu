@@ -286,7 +286,6 @@ template <int D> cudaError_t launch(const Gradients &at, cudaStream_t stream) {
 cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
                            const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ,
                            bf16 *dK, bf16 *dV, WorkStream stream) {
-  noteWork(attentionGradWork(s));
   if (!takes(s))
     return cudaErrorInvalidValue;
   const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;

@@ -122,20 +122,17 @@ bool lieAlike(const void *logits, const void *gradients) {
 #define INSTANTIATE(T, Label)                                                                      \
   cudaError_t cross_entropy(LogitRows shape, const T *logits, const Label *labels, float *losses,  \
                             float *logSumExp, WorkStream stream) {                                 \
-    FSDP_NOTE_WORK();                                                                              \
     return launchKernel(crossEntropyRows<T, Label>, dim3(shape.rows),                              \
                         scanThreads<T>(shape.classes), 0, stream, shape, logits, labels, losses,   \
                         logSumExp, stream.fault());                                                \
   }                                                                                                \
   cudaError_t cross_entropy(LogitRows shape, const T *logits, const Label *labels, float *losses,  \
                             WorkStream stream) {                                                   \
-    FSDP_NOTE_WORK();                                                                              \
     return cross_entropy(shape, logits, labels, losses, nullptr, stream);                          \
   }                                                                                                \
   cudaError_t cross_entropy_grad(LogitRows shape, const T *logits, const Label *labels,            \
                                  const float *logSumExp, const float *upstream, T *gradients,      \
                                  cudaStream_t stream) {                                            \
-    FSDP_NOTE_WORK();                                                                              \
     noteVectors(lieAlike(logits, gradients));                                                      \
     return launchKernel(crossEntropyGradRows<T, Label>, dim3(shape.rows),                          \
                         scanThreads<T>(shape.classes), 0, stream, shape, logits, labels,           \
@@ -145,7 +142,6 @@ bool lieAlike(const void *logits, const void *gradients) {
   cudaError_t cross_entropy_grad(LogitRows shape, const T *logits, const Label *labels,            \
                                  const float *logSumExp, const float *upstream,                    \
                                  const std::int64_t *count, T *gradients, cudaStream_t stream) {   \
-    FSDP_NOTE_WORK();                                                                              \
     noteVectors(lieAlike(logits, gradients));                                                      \
     return launchKernel(crossEntropyGradRows<T, Label>, dim3(shape.rows),                          \
                         scanThreads<T>(shape.classes), 0, stream, shape, logits, labels,           \
@@ -154,7 +150,6 @@ bool lieAlike(const void *logits, const void *gradients) {
   cudaError_t partial_cross_entropy(LogitRows shape, const T *logits, const Label *labels,         \
                                     const std::int64_t *count, float *top, float *sum,             \
                                     float *picked, WorkStream stream) {                            \
-    FSDP_NOTE_WORK();                                                                              \
     return launchKernel(partialRows<T, Label>, dim3(shape.rows), scanThreads<T>(shape.classes), 0, \
                         stream, shape, logits, labels, count, top, sum, picked, stream.fault());   \
   }

@@ -43,24 +43,20 @@ cudaError_t shardIndices(IndexShard shard, const Id *indices, Id *own, WorkStrea
 
 cudaError_t shard_indices(IndexShard shard, const std::int32_t *indices, std::int32_t *own,
                           WorkStream stream) {
-  FSDP_NOTE_WORK();
   return shardIndices(shard, indices, own, stream);
 }
 
 cudaError_t shard_indices(IndexShard shard, const std::int64_t *indices, std::int64_t *own,
                           WorkStream stream) {
-  FSDP_NOTE_WORK();
   return shardIndices(shard, indices, own, stream);
 }
 
-cudaError_t shard_size(std::int64_t size, std::int64_t *count, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
-  return launchKernel(writeNumber, dim3(1), 1, 0, stream, size, count);
+cudaError_t shard_size(IndexShard shard, std::int64_t *count, cudaStream_t stream) {
+  return launchKernel(writeNumber, dim3(1), 1, 0, stream, shard.held(), count);
 }
 
-cudaError_t shard_offset(std::int64_t first, std::int64_t *offset, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
-  return launchKernel(writeNumber, dim3(1), 1, 0, stream, first, offset);
+cudaError_t shard_offset(IndexShard shard, std::int64_t *offset, cudaStream_t stream) {
+  return launchKernel(writeNumber, dim3(1), 1, 0, stream, shard.first(), offset);
 }
 
 } // namespace fsdp::rt

@@ -58,7 +58,6 @@ __global__ void __launch_bounds__(kThreads)
 } // namespace
 
 cudaError_t square_sum(std::size_t count, const float *values, double *out, WorkStream stream) {
-  FSDP_NOTE_WORK();
   const bool vectors = aligned16(values);
   noteVectors(vectors);
   const std::size_t stretches = ceilDiv(count, kStretch);

@@ -87,11 +87,9 @@ template <class T> cudaError_t launch(RopeShape shape, const T *x, T *y, cudaStr
 } // namespace
 
 cudaError_t rope(RopeShape shape, const float *x, float *y, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
   return launch(shape, x, y, stream);
 }
 cudaError_t rope(RopeShape shape, const bf16 *x, bf16 *y, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
   return launch(shape, x, y, stream);
 }
 

@@ -288,25 +288,21 @@ cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, WorkStream s
 #define INSTANTIATE(T)                                                                             \
   cudaError_t layer_norm(NormRows shape, const T *x, const T *scale, const T *bias, T *y,          \
                          float *mean, float *rstd, cudaStream_t stream) {                          \
-    FSDP_NOTE_WORK();                                                                              \
     return launchForward<true>(shape, x, scale, bias, y, mean, rstd, stream);                      \
   }                                                                                                \
   cudaError_t layer_norm_grad(NormRows shape, const T *x, const T *scale, const float *mean,       \
                               const float *rstd, const T *dY, T *dX, float *dScale, float *dBias,  \
                               WorkStream stream) {                                                 \
-    FSDP_NOTE_WORK();                                                                              \
     return launchGrad<true>(NormGrad<T>{shape, x, scale, mean, rstd, dY, dX, nullptr, false},      \
                             dScale, dBias, stream);                                                \
   }                                                                                                \
   cudaError_t rms_norm(NormRows shape, const T *x, const T *scale, T *y, float *rstd,              \
                        cudaStream_t stream) {                                                      \
-    FSDP_NOTE_WORK();                                                                              \
     return launchForward<false>(shape, x, scale, static_cast<const T *>(nullptr), y, nullptr,      \
                                 rstd, stream);                                                     \
   }                                                                                                \
   cudaError_t rms_norm_grad(NormRows shape, const T *x, const T *scale, const float *rstd,         \
                             const T *dY, T *dX, float *dScale, WorkStream stream) {                \
-    FSDP_NOTE_WORK();                                                                              \
     return launchGrad<false>(NormGrad<T>{shape, x, scale, nullptr, rstd, dY, dX, nullptr, false},  \
                              dScale, nullptr, stream);                                             \
   }

@@ -65,35 +65,29 @@ __global__ void nextStep(const bool *ok, StepState *state, BadGradients *bad) {
 
 cudaError_t learning_rate(Schedule schedule, const StepState *state, float *lr,
                           cudaStream_t stream) {
-  FSDP_NOTE_WORK();
   return launchKernel(setRate, dim3(1), 1, 0, stream, schedule, state, lr);
 }
 
 cudaError_t device::all_finite(const FiniteScalars &scalars, bool *ok, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
   return launchKernel(checkFinite, dim3(1), 1, 0, stream, scalars, ok);
 }
 
 cudaError_t sample_count(const StepState *state, std::int64_t *count, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
   return launchKernel(countSamples, dim3(1), 1, 0, stream, state, count);
 }
 
 cudaError_t microbatch_samples(Microbatches batches, const StepState *state, std::int64_t *count,
                                cudaStream_t stream) {
-  FSDP_NOTE_WORK();
   return launchKernel(countMicrobatch, dim3(1), 1, 0, stream, batches, state, count);
 }
 
 cudaError_t next_microbatch(std::int64_t count, const StepState *, StepState *next,
                             cudaStream_t stream) {
-  FSDP_NOTE_WORK();
   return launchKernel(nextMicrobatch, dim3(1), 1, 0, stream, count, next);
 }
 
 cudaError_t advance(const StepState *, const bool *ok, const BadGradients *, StepState *next,
                     BadGradients *bad, cudaStream_t stream) {
-  FSDP_NOTE_WORK();
   return launchKernel(nextStep, dim3(1), 1, 0, stream, ok, next, bad);
 }
 

@@ -110,7 +110,6 @@ cudaError_t update(ShardOf shard, const UpdateOperands &u, const Updated<N> &upd
   bool vectors = aligned16(u.gradient);
   for (float *address : updated.address)
     vectors = vectors && aligned16(address);
-  noteWork({"optimizer_step"});
   noteVectors(vectors);
   ShardParts parts;
   for (std::size_t begin = 0; begin < count;) {

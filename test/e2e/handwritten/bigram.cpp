@@ -101,8 +101,8 @@ void forward(Context &c) {
   load_input(c, kInput, "load tokens", 0, arena::tokens);
   load_input(c, kInput, "load targets", 1, arena::targets);
   record(c, kInput, 0);
-  all_gather(c, kGather, "all_gather table", kGatherFsdp, arena::table_parameter, arena::table,
-             table_tile);
+  all_gather(c, kGather, "all_gather table", kGatherFsdp, table_tile, arena::table_parameter,
+             arena::table);
   record(c, kGather, 1);
   wait(c, kCompute, 0);
   wait(c, kCompute, 1);
@@ -110,10 +110,11 @@ void forward(Context &c) {
   cross_entropy(c, kCompute, "cross_entropy", LogitRows{kTokens, kVocabulary}, arena::logits,
                 arena::targets, arena::losses, arena::log_sum_exp);
   launch(c, kCompute, "weights", reads(), writes(arena::upstream),
-         [i = c.comm(kComputeFsdp).rank()](float *upstream) { weights(i, upstream); });
+         [i = c.rankIn(kComputeFsdp)](float *upstream) { weights(i, upstream); });
   launch(c, kCompute, "loss sum", reads(arena::losses, arena::upstream), writes(arena::loss_sum),
          sum_of_losses);
-  all_reduce(c, kCompute, "all_reduce loss", kComputeFsdp, arena::loss_sum, arena::loss_sum);
+  all_reduce(c, kCompute, "all_reduce loss", kComputeFsdp, ReduceOp::Sum, arena::loss_sum,
+             arena::loss_sum);
 }
 
 /// Of whole batches only: what counts is fixed.
@@ -141,24 +142,26 @@ void train(Context &c) {
                  arena::table_grad);
   record(c, kCompute, 2);
   wait(c, kReduce, 2);
-  reduce_scatter(c, kReduce, "reduce_scatter table", kReduceFsdp, arena::table_grad,
-                 arena::table_grad_shard, table_tile);
+  reduce_scatter(c, kReduce, "reduce_scatter table", kReduceFsdp, table_tile, arena::table_grad,
+                 arena::table_grad_shard);
   record(c, kReduce, 3);
   wait(c, kCompute, 3);
-  square_sum(c, kCompute, "square_sum table", arena::table_grad_shard, arena::square_sum);
-  all_reduce(c, kCompute, "all_reduce square_sum", kComputeFsdp, arena::square_sum,
+  square_sum(c, kCompute, "square_sum table", arena::table_grad_shard.count,
+             arena::table_grad_shard, arena::square_sum);
+  all_reduce(c, kCompute, "all_reduce square_sum", kComputeFsdp, ReduceOp::Sum, arena::square_sum,
              arena::square_sum);
   launch(c, kCompute, "grad_norm", reads(arena::square_sum), writes(arena::grad_norm), root);
   output(c, kCompute, "output grad_norm", kGradNorm, arena::grad_norm);
   learning_rate(c, kCompute, "learning_rate", Schedule{Schedule::Constant, /*warmup=*/0},
                 arena::step_state, arena::learning_rate);
   output(c, kCompute, "output lr", kLr, arena::learning_rate);
-  all_finite(c, kCompute, "all_finite", arena::ok, arena::loss, arena::grad_norm);
+  all_finite(c, kCompute, "all_finite", arena::loss, arena::grad_norm, arena::ok);
   optimizer_step(c, kCompute, "sgd table", storages[0], /*deferred=*/false, descend,
                  arena::table_parameter, arena::table_grad_shard, arena::learning_rate,
                  /*scale=*/ArenaSpan<float>{}, arena::ok, arena::step_state,
                  badGradient(arena::step_state));
-  advance(c, kCompute, "advance", arena::step_state, arena::ok, badGradients(arena::step_state));
+  advance(c, kCompute, "advance", arena::step_state, arena::ok, badGradients(arena::step_state),
+          arena::step_state, badGradients(arena::step_state));
 }
 
 //===--- Tables -----------------------------------------------------------===//

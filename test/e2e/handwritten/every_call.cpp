@@ -2,11 +2,15 @@
 //
 // Recorded and compared with every_call.record: what each call says that it
 // reads and writes, and in which order. It is also compiled to perform, which
-// shows that every call fits a stream's slot; it is never run.
+// shows that every call fits a stream's slot, and for CUDA; it is never run.
 //
 //===----------------------------------------------------------------------===//
 
+#ifdef FSDP_CUDA_CALLS
+#include "runtime/CudaRuntime.h"
+#else
 #include "runtime/Runtime.h"
+#endif
 
 namespace {
 
@@ -28,25 +32,31 @@ constexpr Storage storages[] = {{"unit", Layout::Flat, {0}, 0, 0, 4, 0, p, {}, m
 constexpr const char *outputs[] = {"loss"};
 
 /// Stands for an update rule with any number of states.
+#ifdef FSDP_CUDA_CALLS
+constexpr auto rule = [](auto...) { return cudaSuccess; };
+#else
 constexpr auto rule = [](std::int64_t, std::int64_t, UpdateStep, auto *...) {};
+#endif
 
 void step(Context &c) {
   const Storage &unit = storages[0];
   load_input(c, 0, "load_input", 0, p);
-  all_gather(c, 0, "all_gather", 0, m, p, tile);
-  reduce_scatter(c, 0, "reduce_scatter", 0, p, m, tile);
-  all_slice(c, 0, "all_slice", /*index=*/0, p, m, tile);
-  all_reduce(c, 0, "all_reduce", 0, sum, sum);
-  broadcast(c, 0, "broadcast", 0, p, 0);
-  broadcast(c, 0, "broadcast into", 0, p, g, 1);
-  all_to_all(c, 0, "all_to_all", 0, p, g, AllToAllLayout{1, 1, 1, 1, 2, 2, 4, true});
-  all_to_all(c, 0, "repartition", 0, p, lr, RecutLayout{1, 4, 1, 1});
-  collective_permute(c, 0, "collective_permute", 0, p, g, SourceRanks<1, -1>());
-  send(c, 0, "send", 0, p, /*offset=*/1);
-  receive(c, 0, "receive", 0, g, /*offset=*/-1);
+  all_gather(c, 0, "all_gather", 0, tile, m, p);
+  reduce_scatter(c, 0, "reduce_scatter", 0, tile, p, m);
+  all_slice(c, 0, "all_slice", RankPiece{1, 2, 1, 4, /*index=*/0}, p, m);
+  all_reduce(c, 0, "all_reduce", 0, ReduceOp::Sum, sum, sum);
+  broadcast(c, 0, "broadcast", 0, Root{0}, p, p);
+  broadcast(c, 0, "broadcast into", 0, Root{1}, p, g);
+  all_to_all(c, 0, "all_to_all", 0, AllToAllLayout{1, 1, 1, 1, 2, 2, 4, true}, p, g);
+  all_to_all(c, 0, "repartition", 0, RecutLayout{1, 4, 1, 1}, p, lr);
+  collective_permute(c, 0, "collective_permute", 0, SourceRanks::of<1, -1>(), p, g);
+  send(c, 0, "send", 0, Peer{1}, p);
+  receive(c, 0, "receive", 0, Peer{-1}, g);
   gemm(c, 0, "gemm", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 0}, p, g, m);
+#ifndef FSDP_CUDA_CALLS
   gemm(c, 0, "gemm added", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 1}, p, g,
        m);
+#endif
   cross_entropy(c, 0, "cross_entropy", LogitRows{2, 2}, p, label, g, m);
   cross_entropy(c, 0, "cross_entropy alone", LogitRows{2, 2}, p, wide_label, g);
   cross_entropy_grad(c, 0, "cross_entropy_grad", LogitRows{2, 2}, p, label, m, g, v);
@@ -64,20 +74,22 @@ void step(Context &c) {
   embedding_grad(c, 0, "embedding_grad", EmbeddingShape{2, 2, 2}, wide_label, g, p);
   embedding(c, 0, "embedding of a part", EmbeddingShape{2, 2, 2, true}, p, label, g);
   shard_indices(c, 0, "shard_indices", IndexShard{2, 3, 2, 1}, label, label);
-  shard_size(c, 0, "shard_size", 2, wide_label);
-  shard_offset(c, 0, "shard_offset", 2, wide_label);
+  shard_size(c, 0, "shard_size", IndexShard{0, 3, 2, 1}, wide_label);
+  shard_offset(c, 0, "shard_offset", IndexShard{0, 3, 2, 1}, wide_label);
   rope(c, 0, "rope", RopeShape{1, 2, 1, 2, 10000, false}, p, g);
   scan_sum(c, 0, "scan_sum", ScanShape{2, 2, 1, false, true}, p, g);
   dropout(c, 0, "dropout", DropoutMask<2>{0.5, hashName("drop"), 8, {{2, 4}, {2, 1}}}, state, p, g);
   const AttentionShape heads = rowMajor({1, 1, 1, 2, 2, 2, 1, true});
   attention(c, 0, "attention", heads, p, g, m, v, lr);
+  attention(c, 0, "attention of one operand", heads, p, v, lr);
   attention_grad(c, 0, "attention_grad", heads, p, g, m, v, lr, p, g, m, v);
+  attention_grad(c, 0, "attention_grad of one operand", heads, p, v, lr, g, m);
   slice(c, 0, "slice", Part{1, 4, 0, 4}, p, g);
   pad(c, 0, "pad", Part{1, 4, 0, 4}, p, g);
-  concat(c, 0, "concat", Join<2>{1, {1, 1}}, m, lr, scale);
-  square_sum(c, 0, "square_sum", g, sum);
+  concat(c, 0, "concat", Join<2>{1, {1, 1}}, lr, scale, m);
+  square_sum(c, 0, "square_sum", 4, g, sum);
   learning_rate(c, 0, "learning_rate", Schedule{Schedule::Cosine, 3}, state, lr);
-  all_finite(c, 0, "all_finite", ok, lr, sum, scale);
+  all_finite(c, 0, "all_finite", lr, sum, scale, ok);
   const ArenaSpan<float> noScale{};
   optimizer_step(c, 0, "sgd", unit, false, rule, p, g, lr, noScale, ok, state, badGradient(state));
   optimizer_step(c, 0, "sgd scaled", unit, false, rule, p, g, lr, scale, ok, state,
@@ -94,8 +106,8 @@ void step(Context &c) {
   output(c, 0, "output sum", 0, sum, sum);
   sample_count(c, 0, "sample_count", state, wide_label);
   microbatch_samples(c, 0, "microbatch_samples", Microbatches{1, 2, 2, 0}, state, wide_label);
-  next_microbatch(c, 0, "next_microbatch", 2, state);
-  advance(c, 0, "advance", state, ok, badGradients(state));
+  next_microbatch(c, 0, "next_microbatch", 2, state, state);
+  advance(c, 0, "advance", state, ok, badGradients(state), state, badGradients(state));
   record(c, 0, 0);
   wait(c, 0, 0);
 }

@@ -146,8 +146,8 @@ void layer_forward(Context &c) {
   load_input(c, kInput, "load x", 0, arena::x);
   load_input(c, kInput, "load y", 1, arena::y);
   record(c, kInput, 0);
-  all_gather(c, kGather, "all_gather layer", kGatherFsdp, arena::layer_parameter,
-             arena::layer_gathered, layer_tile);
+  all_gather(c, kGather, "all_gather layer", kGatherFsdp, layer_tile, arena::layer_parameter,
+             arena::layer_gathered);
   record(c, kGather, 1);
   wait(c, kCompute, 0);
   wait(c, kCompute, 1);
@@ -160,10 +160,11 @@ void layer_forward(Context &c) {
 /// Sums over the ranks of what the errors leave.
 void measure(Context &c) {
   launch(c, kCompute, "loss sum", reads(arena::error), writes(arena::loss_sum), sum_of_squares);
-  all_reduce(c, kCompute, "all_reduce loss", kComputeFsdp, arena::loss_sum, arena::loss_sum);
+  all_reduce(c, kCompute, "all_reduce loss", kComputeFsdp, ReduceOp::Sum, arena::loss_sum,
+             arena::loss_sum);
   launch(c, kCompute, "largest error", reads(arena::error), writes(arena::largest_error), largest);
-  all_reduce(c, kCompute, "all_reduce largest error", kComputeFsdp, arena::largest_error,
-             arena::largest_error, ReduceOp::Max);
+  all_reduce(c, kCompute, "all_reduce largest error", kComputeFsdp, ReduceOp::Max,
+             arena::largest_error, arena::largest_error);
 }
 
 void layer_backward(Context &c) {
@@ -177,8 +178,8 @@ void layer_backward(Context &c) {
          sum_over_rows);
   record(c, kCompute, 2);
   wait(c, kReduce, 2);
-  reduce_scatter(c, kReduce, "reduce_scatter layer", kReduceFsdp, arena::layer_grad,
-                 arena::layer_grad_shard, layer_tile);
+  reduce_scatter(c, kReduce, "reduce_scatter layer", kReduceFsdp, layer_tile, arena::layer_grad,
+                 arena::layer_grad_shard);
   record(c, kReduce, 3);
 }
 
@@ -195,29 +196,29 @@ void momentum(std::int64_t begin, std::int64_t end, UpdateStep step, const float
 
 void update(Context &c) {
   wait(c, kCompute, 3);
-  square_sum(c, kCompute, "square_sum layer", arena::layer_grad_shard, arena::square_sum);
-  all_reduce(c, kCompute, "all_reduce square_sum", kComputeFsdp, arena::square_sum,
+  square_sum(c, kCompute, "square_sum layer", arena::layer_grad_shard.count,
+             arena::layer_grad_shard, arena::square_sum);
+  all_reduce(c, kCompute, "all_reduce square_sum", kComputeFsdp, ReduceOp::Sum, arena::square_sum,
              arena::square_sum);
   launch(c, kCompute, "grad_norm", reads(arena::square_sum), writes(arena::grad_norm), root);
   output(c, kCompute, "output grad_norm", kGradNorm, arena::grad_norm);
   learning_rate(c, kCompute, "learning_rate", Schedule{Schedule::Constant, /*warmup=*/0},
                 arena::step_state, arena::learning_rate);
   output(c, kCompute, "output lr", kLr, arena::learning_rate);
-  all_finite(c, kCompute, "all_finite", arena::ok, arena::loss, arena::grad_norm);
+  all_finite(c, kCompute, "all_finite", arena::loss, arena::grad_norm, arena::ok);
   optimizer_step(c, kCompute, "sgd layer", storages[kLayer], /*deferred=*/false, momentum,
                  arena::layer_parameter, arena::layer_grad_shard, arena::layer_momentum,
                  arena::learning_rate, /*scale=*/ArenaSpan<float>{}, arena::ok, arena::step_state,
                  badGradient(arena::step_state));
-  advance(c, kCompute, "advance", arena::step_state, arena::ok, badGradients(arena::step_state));
+  advance(c, kCompute, "advance", arena::step_state, arena::ok, badGradients(arena::step_state),
+          arena::step_state, badGradients(arena::step_state));
 }
 
 void train(Context &c) {
   layer_forward(c);
   launch(c, kCompute, "error", reads(arena::bias, arena::y, arena::error), writes(arena::error),
-         [i = c.comm(kComputeFsdp).rank()](const float *bias, const float *y, const float *,
-                                           float *error) {
-           error_of_rows(i, kBatch, bias, y, error);
-         });
+         [i = c.rankIn(kComputeFsdp)](const float *bias, const float *y, const float *,
+                                      float *error) { error_of_rows(i, kBatch, bias, y, error); });
   measure(c);
   launch(c, kCompute, "loss", reads(arena::loss_sum), writes(arena::loss), mean);
   output(c, kCompute, "output loss", kLoss, arena::loss);
@@ -232,8 +233,8 @@ void evaluate(Context &c) {
   layer_forward(c);
   launch(c, kCompute, "error", reads(arena::samples, arena::bias, arena::y, arena::error),
          writes(arena::error),
-         [i = c.comm(kComputeFsdp).rank()](const std::int64_t *samples, const float *bias,
-                                           const float *y, const float *, float *error) {
+         [i = c.rankIn(kComputeFsdp)](const std::int64_t *samples, const float *bias,
+                                      const float *y, const float *, float *error) {
            error_of_rows(i, *samples, bias, y, error);
          });
   measure(c);

@@ -1,4 +1,4 @@
-#include "runtime/kernels/Attention.h"
+#include "runtime/kernels/Kernels.h"
 #include "test/unit/cuda/DeviceKernels.h"
 #include "test/unit/runtime/kernels/AttentionPlaces.h"
 

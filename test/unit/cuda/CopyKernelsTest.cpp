@@ -1,7 +1,6 @@
 #include "runtime/comm/Reduction.h"
 #include "runtime/comm/ShardRuns.h"
-#include "runtime/kernels/Dropout.h"
-#include "runtime/kernels/Parts.h"
+#include "runtime/kernels/Kernels.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 #include <numeric>
@@ -58,7 +57,7 @@ TYPED_TEST(CopyKernels, ConcatJoins) {
   }
   Device<T> a(inputs[0]), b(inputs[1]), c(inputs[2]), joined_(joined.size());
   const T *first = a;
-  OK(concat(join, joined_.data(), first, b.data(), c.data(), this->stream));
+  OK(concat(join, first, b.data(), c.data(), joined_.data(), this->stream));
   this->expectEqual(joined_.values(), joined);
 }
 

@@ -1,6 +1,4 @@
-#include "runtime/kernels/CrossEntropy.h"
-#include "runtime/kernels/Embedding.h"
-#include "runtime/kernels/IndexShard.h"
+#include "runtime/kernels/Kernels.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 #include <algorithm>
@@ -172,20 +170,20 @@ TYPED_TEST(LossKernels, PartsOfClassesAreTheCpus) {
     for (std::size_t r = 0; r < shape.rows && classes; r += 2)
       labels[r] = Label(this->random() % std::size_t(classes));
     Floats top(shape.rows), sum(shape.rows), picked(shape.rows), gradients(n);
-    kernels::partialCrossEntropy(shape, logits.data(), labels.data(), classes, top.data(),
+    kernels::partialCrossEntropy(shape, logits.data(), labels.data(), &classes, top.data(),
                                  sum.data(), picked.data());
     const Floats logSumExp(shape.rows, 11.0f);
     kernels::partialCrossEntropyGrad(shape, logits.data(), labels.data(), logSumExp.data(),
-                                     upstream.data(), classes, gradients.data());
+                                     upstream.data(), &classes, gradients.data());
     Device<T> logits_(logits), gradients_(n);
     Device<Label> labels_(labels);
     Device<std::int64_t> count_(1);
     Device<float> top_(shape.rows), sum_(shape.rows), picked_(shape.rows), upstream_(upstream),
         exact(logSumExp);
     Device<std::int64_t> first_(1);
-    OK(shard_offset(1 - classes, first_, this->stream));
+    OK(shard_offset(IndexShard{0, 0, 1 - classes, 1}, first_, this->stream));
     EXPECT_EQ(first_.values(), std::vector<std::int64_t>{1 - classes});
-    OK(shard_size(classes, count_, this->stream));
+    OK(shard_size(IndexShard{0, classes, classes, 0}, count_, this->stream));
     OK(partial_cross_entropy(shape, logits_, labels_, count_, top_, sum_, picked_, this->stream));
     EXPECT_EQ(top_.floats(), top);
     expectClose<float>(sum_.floats(), sum, "sums");

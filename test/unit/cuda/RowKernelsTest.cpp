@@ -1,5 +1,4 @@
-#include "runtime/kernels/RowNorm.h"
-#include "runtime/kernels/UnaryKernels.h"
+#include "runtime/kernels/Kernels.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 using namespace fsdp::rt;

@@ -1,5 +1,5 @@
+#include "runtime/kernels/Kernels.h"
 #include "runtime/kernels/Optimizer.h"
-#include "runtime/kernels/StepControl.h"
 #include "test/unit/cuda/DeviceKernels.h"
 #include "test/unit/cuda/TestRules.h"
 
@@ -154,7 +154,8 @@ TEST_F(UpdateKernels, SquareSumIsInDouble) {
       OK(square_sum(count, values_, sum, stream));
       sums[offset] = sum.values()[0];
     }
-    const double expected = kernels::squareSum(values.data(), count);
+    double expected = 0;
+    kernels::squareSum(count, values.data(), &expected);
     EXPECT_NEAR(sums[0], expected, 1e-12 * expected);
     EXPECT_EQ(sums[0], sums[1]) << "alignment changes no bit";
   }
@@ -173,11 +174,13 @@ TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {
       Device<bool> ok(1);
       for (int step = 0; step < 10; ++step) {
         OK(learning_rate({kind, warmup}, state, lr, stream));
-        const float rate = kernels::learningRate({kind, warmup}, expected);
+        float rate = 0;
+        kernels::learningRate({kind, warmup}, &expected, &rate);
         EXPECT_NEAR(lr.floats()[0], rate, 1e-6f * rate);
         ok.set(0, step % 4 != 1);
         OK(advance(state, ok, bad, state, bad, stream));
-        kernels::advance(expected, noted, step % 4 != 1);
+        const bool good = step % 4 != 1;
+        kernels::advance(&expected, &good, &noted, &expected, &noted);
         const StepState got = state.values()[0];
         EXPECT_EQ(std::memcmp(&got, &expected, sizeof(got)), 0) << "step " << step;
         EXPECT_EQ(bad.values()[0].ofStep, noted.ofStep) << "step " << step;
@@ -198,7 +201,9 @@ TEST_F(UpdateKernels, MicrobatchesCountTheirSamples) {
       std::int64_t all = 0;
       for (int part = 0; part < 2; ++part) {
         OK(microbatch_samples(batches, state, count, stream));
-        EXPECT_EQ(count.values()[0], kernels::microbatchSamples(batches, expected));
+        std::int64_t own = 0;
+        kernels::microbatchSamples(batches, &expected, &own);
+        EXPECT_EQ(count.values()[0], own);
         all += count.values()[0];
         OK(next_microbatch(2, state, state, stream));
         expected.microbatch = (expected.microbatch + 1) % 2;
@@ -215,13 +220,13 @@ TEST_F(UpdateKernels, AllFiniteTakesFloatsAndDoubles) {
   Device<double> b(std::vector<double>{1e300}), nan(std::vector<double>{std::nan("")});
   Device<bool> ok(1);
   const auto isOk = [&]() -> bool { return ok.values()[0]; };
-  OK(all_finite(ok.data(), a.data(), b.data(), stream));
+  OK(all_finite(a.data(), b.data(), ok.data(), stream));
   EXPECT_TRUE(isOk());
-  OK(all_finite(ok.data(), a.data(), nan.data(), stream));
+  OK(all_finite(a.data(), nan.data(), ok.data(), stream));
   EXPECT_FALSE(isOk());
-  OK(all_finite(ok.data(), a.data(), b.data(), a.data(), stream));
+  OK(all_finite(a.data(), b.data(), a.data(), ok.data(), stream));
   EXPECT_TRUE(isOk());
-  OK(all_finite(ok.data(), static_cast<const float *>(bad.data()), b.data(), stream));
+  OK(all_finite(static_cast<const float *>(bad.data()), b.data(), ok.data(), stream));
   EXPECT_FALSE(isOk());
 }
 

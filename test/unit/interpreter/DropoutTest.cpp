@@ -1,7 +1,7 @@
 //===- DropoutTest.cpp - the runtime's masks, and the interpreter's -------===//
 
-#include "runtime/kernels/Dropout.h"
 #include "interpreter/Draws.h"
+#include "runtime/kernels/Kernels.h"
 #include "runtime/numerics/Random.h"
 #include "gtest/gtest.h"
 

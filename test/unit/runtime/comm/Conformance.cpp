@@ -161,6 +161,15 @@ private:
   }
 
   /// `count` elements between two guards, all `garbage` at first.
+  template <class Asked>
+  void perform(CollectiveKind kind, const Asked &asked, std::size_t count, const T *source,
+               T *target) {
+    comm_.perform(kind, asked, count, dtypeOf<T>, source, target);
+  }
+  static SourceRanks tableOf(const std::vector<int> &sources) {
+    return {sources.data(), static_cast<int>(sources.size())};
+  }
+
   T *buffer(int which, std::size_t count) {
     const std::size_t bytes = (count + 2 * kGuard) * sizeof(T);
     T *start;
@@ -219,7 +228,10 @@ private:
     const std::size_t me = comm_.rank();
     for (std::size_t i = 0; i < tile.wholeCount(); ++i)
       whole[i] = valueAt<T>(comm_.rank(), i, rough);
-    comm_.reduceScatter(whole, piece, tile, op);
+    Communicator::Request request =
+        Communicator::Request::of(CollectiveKind::ReduceScatter, tile, 0, dtypeOf<T>);
+    request.op = op;
+    comm_.perform(request, whole, piece);
     for (std::size_t o = 0; o < tile.outer; ++o)
       for (std::size_t l = 0; l < tile.local; ++l)
         for (std::size_t k = 0; k < tile.inner; ++k) {
@@ -258,13 +270,14 @@ private:
       std::vector<int> sources;
       std::string text;
     } cases[] = {
-        {{0, 2}, "permute got rank 2 as the source of rank 1, expected -1..1"},
-        {{-2, 0}, "permute got rank -2 as the source of rank 0, expected -1..1"},
-        {{1, 1}, "permute got rank 1 as the source of ranks 0 and 1, expected of one at most"}};
+        {{0, 2}, "collective_permute got rank 2 as the source of rank 1, expected -1..1"},
+        {{-2, 0}, "collective_permute got rank -2 as the source of rank 0, expected -1..1"},
+        {{1, 1},
+         "collective_permute got rank 1 as the source of ranks 0 and 1, expected of one at most"}};
     for (const auto &wrong : cases) {
       std::string got;
       try {
-        Communicator::Request::permute(1, dtypeOf<T>, wrong.sources.data(), 2);
+        Communicator::Request::of(CollectiveKind::Permute, tableOf(wrong.sources), 1, dtypeOf<T>);
       } catch (const Error &error) {
         got = error.what();
       }
@@ -278,7 +291,7 @@ private:
     T *source = buffer(0, count), *target = buffer(1, count);
     for (std::size_t i = 0; i < count; ++i)
       source[i] = valueAt<T>(comm_.rank(), i, true);
-    comm_.broadcast(source, target, count * sizeof(T), root);
+    perform(CollectiveKind::Broadcast, Root{root}, count, source, target);
     for (std::size_t i = 0; i < count; ++i)
       check("broadcast into another buffer", i, target[i], valueAt<T>(root, i, true));
     checkGuards("broadcast");
@@ -301,7 +314,7 @@ private:
             for (std::size_t k = 0; k < l.inner; ++k)
               source[at(l.splitTotal, l.concatLocal, o, s, m, c, k)] = valueAt<T>(
                   3, at(l.splitTotal, l.concatTotal, o, s, m, me * l.concatLocal + c, k), true);
-    comm_.allToAll(source, target, l);
+    perform(CollectiveKind::AllToAll, l, 0, source, target);
     for (std::size_t o = 0; o < l.outer; ++o)
       for (std::size_t s = 0; s < l.splitLocal; ++s)
         for (std::size_t m = 0; m < l.middle; ++m)
@@ -331,7 +344,7 @@ private:
       for (std::size_t i = 0; i < l.given; ++i)
         for (std::size_t k = 0; k < l.inner; ++k)
           source[(o * l.given + i) * l.inner + k] = value(o, me * l.given + i, k);
-    comm_.repartition(source, target, l);
+    perform(CollectiveKind::Repartition, l, 0, source, target);
     for (std::size_t o = 0; o < l.outer; ++o)
       for (std::size_t i = 0; i < l.received; ++i)
         for (std::size_t k = 0; k < l.inner; ++k) {
@@ -345,7 +358,7 @@ private:
     T *source = buffer(0, count), *target = buffer(1, count);
     for (std::size_t i = 0; i < count; ++i)
       source[i] = valueAt<T>(comm_.rank(), i, true);
-    comm_.permute(source, target, count, sources.data());
+    perform(CollectiveKind::Permute, tableOf(sources), count, source, target);
     const int from = sources[static_cast<std::size_t>(comm_.rank())];
     for (std::size_t i = 0; i < count; ++i)
       check("permute", i, target[i], from < 0 ? T(0) : valueAt<T>(from, i, true));
@@ -361,13 +374,13 @@ private:
     T *source = buffer(0, size);
     for (std::size_t i = 0; i < size; ++i)
       source[i] = valueAt<T>(comm_.rank() + number, i, true);
-    comm_.send(source, size, to);
+    comm_.send(source, size, dtypeOf<T>, to);
     checkGuards("send");
   }
   void receive(std::size_t count, int from, int number = 0) {
     const std::size_t size = sizeOf(count, from);
     T *target = buffer(1, size);
-    comm_.receive(target, size, from);
+    comm_.receive(target, size, dtypeOf<T>, from);
     for (std::size_t i = 0; i < size; ++i)
       check("receive", i, target[i], valueAt<T>(from + number, i, true));
     checkGuards("receive");
@@ -411,9 +424,9 @@ private:
         std::string got;
         try {
           if (sends)
-            comm_.send(&value, 1, peer);
+            comm_.send(&value, 1, dtypeOf<T>, peer);
           else
-            comm_.receive(&value, 1, peer);
+            comm_.receive(&value, 1, dtypeOf<T>, peer);
         } catch (const Error &error) {
           got = error.what();
         }
@@ -433,7 +446,7 @@ private:
     T *whole = buffer(0, tile.total);
     for (std::size_t i = 0; i < tile.total; ++i)
       whole[i] = valueAt<T>(comm_.rank(), i, true);
-    comm_.reduceScatter(whole, whole + me * local, tile);
+    perform(CollectiveKind::ReduceScatter, tile, 0, whole, whole + me * local);
     for (std::size_t l = 0; l < local; ++l)
       check("reduce_scatter in place", l, whole[me * local + l],
             combined<T>(ReduceOp::Sum, comm_.size(), me * local + l, true));

@@ -161,10 +161,15 @@ TEST(Communicator, RefusesWhatItCannotDo) {
               "all_gather over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 "
               "together");
     EXPECT_EQ(
-        refusal([&] { comm->reduceScatter(data, data, ShardLayout{1, 2, 1, 3}); }),
+        refusal([&] {
+          comm->perform(CollectiveKind::ReduceScatter, ShardLayout{1, 2, 1, 3}, 2, DType::F32, data,
+                        data);
+        }),
         "reduce_scatter over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 "
         "together");
-    EXPECT_EQ(refusal([&] { comm->allReduce(data, data, 1, DType::Bool); }),
+    EXPECT_EQ(refusal([&] {
+                comm->perform(CollectiveKind::AllReduce, ReduceOp::Sum, 1, DType::Bool, data, data);
+              }),
               "all_reduce got elements of type bool, expected f32, f64, bf16, i32 or i64");
     EXPECT_EQ(refusal([&] { comm->broadcast(data, 4, 1); }),
               "broadcast over 'over_fsdp' got root 1, expected 0..0");

@@ -3,7 +3,6 @@
 #include "runtime/execution/Device.h"
 #include "runtime/execution/Launch.h"
 #include "runtime/job/Bootstrap.h"
-#include "runtime/launches/StepControl.h"
 
 #include <atomic>
 #include <chrono>

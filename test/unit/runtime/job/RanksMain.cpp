@@ -108,7 +108,7 @@ Units unitsOf(const Mesh &mesh) {
 
 /// A step of a small program over the last communicator before the world: gather, compute, scatter.
 void step(Context &c, const Units &u) {
-  all_gather(c, kGather, "gather", 0, u.piece, u.whole, u.tile);
+  all_gather(c, kGather, "gather", 0, u.tile, u.piece, u.whole);
   record(c, kGather, 0);
   wait(c, kCompute, 0);
   launch(c, kCompute, "double", reads(u.whole), writes(u.gradient),
@@ -118,10 +118,10 @@ void step(Context &c, const Units &u) {
          });
   record(c, kCompute, 1);
   wait(c, kGather, 1);
-  reduce_scatter(c, kGather, "scatter", 0, u.gradient, u.sum, u.tile);
+  reduce_scatter(c, kGather, "scatter", 0, u.tile, u.gradient, u.sum);
   record(c, kGather, 2);
   wait(c, kCompute, 2);
-  all_reduce(c, kCompute, "norm", 0, ArenaSpan<float>{u.sum.offset, 1},
+  all_reduce(c, kCompute, "norm", 0, ReduceOp::Sum, ArenaSpan<float>{u.sum.offset, 1},
              ArenaSpan<float>{4 * 65536, 1});
 }
 
@@ -147,7 +147,7 @@ int overlap(Context &c, const Units &u) {
   c.observe(kGather, {count, &arrived});
   constexpr int kUnits = 5;
   for (int i = 0; i < kUnits; ++i) {
-    all_gather(c, kGather, "gather", 0, u.piece, u.whole, u.tile);
+    all_gather(c, kGather, "gather", 0, u.tile, u.piece, u.whole);
     record(c, kGather, i);
   }
   for (int i = 0; i < kUnits; ++i) {
@@ -203,12 +203,12 @@ void plant(const std::string &mode, Context &c, const Units &u) {
   if (mode == "exit")
     _exit(3);
   if (mode == "kind")
-    reduce_scatter(c, kGather, "wrong kind", 0, u.gradient, u.sum, u.tile);
+    reduce_scatter(c, kGather, "wrong kind", 0, u.tile, u.gradient, u.sum);
   if (mode == "count")
-    all_gather(c, kGather, "wrong count", 0, u.piece, u.whole,
-               ShardLayout{1, u.tile.local, 1, 10000});
+    all_gather(c, kGather, "wrong count", 0, ShardLayout{1, u.tile.local, 1, 10000}, u.piece,
+               u.whole);
   if (mode == "unsent")
-    receive(c, kGather, "unsent", 0, ArenaSpan<float>{u.sum.offset, 4}, /*offset=*/-1);
+    receive(c, kGather, "unsent", 0, Peer{-1}, ArenaSpan<float>{u.sum.offset, 4});
   if (mode == "suspend")
     suspendJob(c);
   if (mode == "allocate")
@@ -219,11 +219,11 @@ void plant(const std::string &mode, Context &c, const Units &u) {
 void plantInBoth(const std::string &mode, Context &c, const Units &u) {
   const int rank = c.comm(0).rank();
   if (mode == "sizes" && rank == 0)
-    send(c, kGather, "four", 0, ArenaSpan<float>{u.sum.offset, 4}, /*offset=*/1);
+    send(c, kGather, "four", 0, Peer{1}, ArenaSpan<float>{u.sum.offset, 4});
   if (mode == "sizes" && rank == 1)
-    receive(c, kGather, "five", 0, ArenaSpan<float>{u.sum.offset, 5}, /*offset=*/-1);
+    receive(c, kGather, "five", 0, Peer{-1}, ArenaSpan<float>{u.sum.offset, 5});
   if (mode == "crossing" && rank < 2)
-    receive(c, kGather, "crossing", 0, ArenaSpan<float>{u.sum.offset, 4}, /*offset=*/rank ? -1 : 1);
+    receive(c, kGather, "crossing", 0, Peer{rank ? -1 : 1}, ArenaSpan<float>{u.sum.offset, 4});
 }
 
 int body(Job &job, const std::string &mode) {

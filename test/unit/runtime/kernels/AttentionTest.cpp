@@ -1,5 +1,5 @@
-#include "runtime/kernels/Attention.h"
 #include "runtime/kernels/F32MicroKernel.h"
+#include "runtime/kernels/Kernels.h"
 #include "test/unit/runtime/kernels/AttentionPlaces.h"
 
 #include <gtest/gtest.h>

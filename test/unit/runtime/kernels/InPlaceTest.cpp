@@ -3,10 +3,7 @@
 // types; a pair without a case fails. Kernels that the compiler writes are run both ways by
 // test/e2e/check_emitted.py.
 
-#include "runtime/kernels/CrossEntropy.h"
-#include "runtime/kernels/Dropout.h"
-#include "runtime/kernels/RowNorm.h"
-#include "runtime/kernels/UnaryKernels.h"
+#include "runtime/kernels/Kernels.h"
 #include "runtime/numerics/Random.h"
 #include "test/unit/InPlacePairs.h"
 

@@ -1,6 +1,5 @@
-#include "runtime/kernels/CrossEntropy.h"
+#include "runtime/kernels/Kernels.h"
 #include "runtime/kernels/Optimizer.h"
-#include "runtime/kernels/StepControl.h"
 #include "test/unit/base/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +76,9 @@ TEST(KernelsTest, SquareSumIsTakenInDouble) {
     double reference = 0;
     for (std::size_t i = 0; i < count; ++i)
       reference += double(values[i]) * double(values[i]);
-    EXPECT_NEAR(kernels::squareSum(values.data(), count), reference, 1e-12 * reference);
+    double sum = 0;
+    kernels::squareSum(count, values.data(), &sum);
+    EXPECT_NEAR(sum, reference, 1e-12 * reference);
   }
   EXPECT_GT(expected, double(std::numeric_limits<float>::max()));
 }
@@ -137,7 +138,9 @@ TEST(KernelsTest, SchedulesFollowTheirFormulas) {
   state.baseLearningRate = 2;
   const auto rate = [&](Schedule::Kind kind, int warmup, int step) {
     state.step = step - 1;
-    return kernels::learningRate({kind, warmup}, state);
+    float rate = 0;
+    kernels::learningRate({kind, warmup}, &state, &rate);
+    return rate;
   };
   EXPECT_EQ(rate(Schedule::Constant, 0, 1), 2);
   EXPECT_EQ(rate(Schedule::Constant, 0, 12), 2);
@@ -156,16 +159,17 @@ TEST(KernelsTest, SchedulesFollowTheirFormulas) {
 TEST(KernelsTest, BadStepsAreCountedAndNoUpdate) {
   StepState state{};
   BadGradients bad;
-  kernels::advance(state, bad, true);
-  kernels::advance(state, bad, false);
+  const auto advance = [&](bool ok) { kernels::advance(&state, &ok, &bad, &state, &bad); };
+  advance(true);
+  advance(false);
   bad = {3, 5};
-  kernels::advance(state, bad, false);
+  advance(false);
   EXPECT_EQ(state.step, 3);
   EXPECT_EQ(state.updates, 1);
   EXPECT_EQ(state.badSteps, 2);
   EXPECT_EQ(bad.ofStep, 3);
   EXPECT_EQ(bad.ofDeferred, 5);
-  kernels::advance(state, bad, true);
+  advance(true);
   EXPECT_EQ(state.badSteps, 0);
   EXPECT_EQ(bad.ofStep, -1);
   EXPECT_EQ(bad.ofDeferred, -1);

@@ -1,13 +1,7 @@
 // Kernels on bf16 do what those on float do and round once: each is compared with the float kernel
 // on the same numbers.
 
-#include "runtime/kernels/Attention.h"
-#include "runtime/kernels/CrossEntropy.h"
-#include "runtime/kernels/Dropout.h"
-#include "runtime/kernels/Embedding.h"
-#include "runtime/kernels/Parts.h"
-#include "runtime/kernels/RowNorm.h"
-#include "runtime/kernels/UnaryKernels.h"
+#include "runtime/kernels/Kernels.h"
 #include "runtime/numerics/Random.h"
 
 #include <gtest/gtest.h>

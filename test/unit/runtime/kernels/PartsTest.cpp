@@ -1,6 +1,6 @@
 //===- PartsTest.cpp - slices, pads and insertions ------------------------===//
 
-#include "runtime/kernels/Parts.h"
+#include "runtime/kernels/Kernels.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,4 @@
-#include "runtime/kernels/Embedding.h"
-#include "runtime/kernels/RowNorm.h"
-#include "runtime/kernels/UnaryKernels.h"
+#include "runtime/kernels/Kernels.h"
 #include "test/unit/base/TemporaryFile.h"
 
 #include <gtest/gtest.h>

@@ -5,9 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/kernels/CrossEntropy.h"
-#include "runtime/kernels/Embedding.h"
-#include "runtime/kernels/IndexShard.h"
+#include "runtime/kernels/Kernels.h"
 #include "runtime/program/ShardLayout.h"
 #include "test/unit/base/TemporaryFile.h"
 
@@ -78,9 +76,9 @@ TYPED_TEST(ShardedClasses, CrossEntropyOfPartsIsThatOfTheWhole) {
         kernels::shardIndices({rows, std::int64_t(classes), std::int64_t(part), std::int64_t(rank)},
                               labels.data(), own[rank].data());
         const std::vector<T> mine = partOf(logits, rows, tile, rank, padding);
-        kernels::partialCrossEntropy({rows, part}, mine.data(), own[rank].data(),
-                                     std::int64_t(tile.held(rank)), tops[rank].data(),
-                                     sums[rank].data(), picked[rank].data());
+        const auto held = static_cast<std::int64_t>(tile.held(rank));
+        kernels::partialCrossEntropy({rows, part}, mine.data(), own[rank].data(), &held,
+                                     tops[rank].data(), sums[rank].data(), picked[rank].data());
       }
       for (std::size_t r = 0; r < rows; ++r) {
         float top = tops[0][r], label = 0;
@@ -96,14 +94,13 @@ TYPED_TEST(ShardedClasses, CrossEntropyOfPartsIsThatOfTheWhole) {
       }
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         std::vector<T> mine = partOf(logits, rows, tile, rank, padding), got(rows * part);
+        const auto held = static_cast<std::int64_t>(tile.held(rank));
         kernels::partialCrossEntropyGrad({rows, part}, mine.data(), own[rank].data(),
-                                         logSumExp.data(), upstream.data(),
-                                         std::int64_t(tile.held(rank)), got.data());
+                                         logSumExp.data(), upstream.data(), &held, got.data());
         EXPECT_TRUE(got == partOf(gradients, rows, tile, rank, T(0.0f)))
             << "the same bits, zeros in the padding";
         kernels::partialCrossEntropyGrad({rows, part}, mine.data(), own[rank].data(),
-                                         logSumExp.data(), upstream.data(),
-                                         std::int64_t(tile.held(rank)), mine.data());
+                                         logSumExp.data(), upstream.data(), &held, mine.data());
         EXPECT_TRUE(mine == got) << "in place";
       }
     }
@@ -157,10 +154,10 @@ TEST(ShardedClassesTest, OnlyMinusOneIsAClassElsewhere) {
   const Floats logits(8);
   const std::int32_t labels[] = {-1, 3};
   float top[2], sum[2], picked[2];
-  // The fourth column is padding.
+  const std::int64_t classes = 3; // the fourth column is padding
   EXPECT_EQ(
       messageOf([&] {
-        kernels::partialCrossEntropy({2, 4}, logits.data(), labels, 3, top, sum, picked);
+        kernels::partialCrossEntropy({2, 4}, logits.data(), labels, &classes, top, sum, picked);
       }),
       "label of row 1 is 3, expected 0 to 2; correct the data or the model's number of classes");
   const std::int32_t ids[] = {-2};

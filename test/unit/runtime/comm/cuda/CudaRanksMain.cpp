@@ -11,11 +11,12 @@
 //===----------------------------------------------------------------------===//
 #include "base/WaitCounter.h"
 #include "runtime/execution/Device.h"
-#include "runtime/execution/cuda/Context.h"
+#include "runtime/execution/cuda/Launch.h"
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/SharedJob.h"
-#include "runtime/kernels/cuda/Kernels.h"
+#include "runtime/launches/Collectives.h"
+#include "runtime/launches/Kernels.h"
 #include "test/unit/runtime/comm/Conformance.h"
 #include "test/unit/runtime/program/MeshText.h"
 
@@ -78,6 +79,9 @@ extern "C" pid_t fork() noexcept {
 }
 #endif
 
+/// Performs a call as the action `name` of the context, which throws what it gives.
+#define CHECK(context, name, ...) (context).at(name).check((__VA_ARGS__), __FILE__, __LINE__)
+
 namespace {
 
 enum : int { kCompute, kGather };
@@ -102,64 +106,36 @@ protected:
     const TransferRuns moves(request, size(), sources);
     const std::size_t element = sizeInBytes(request.type);
     Placed at = bring(source, moves.sourceCount() * element, target, moves.targetCount() * element);
-    const DType type = request.type;
-    switch (request.kind) {
-    case Kind::AllGather:
-      CHECK(c_, "all_gather",
-            all_gather(layoutOf(request), at.source, at.target, type, comm(), stream()));
-      break;
-    case Kind::Broadcast:
-      CHECK(c_, "broadcast",
-            ncclBroadcast(at.source, at.target, request.total, ncclUint8, request.root, comm(),
-                          stream()));
-      break;
-    case Kind::AllToAll:
-      CHECK(c_, "all_to_all",
-            all_to_all(exchangeOf(request), at.source, at.target, type, comm(), stream()));
-      break;
-    case Kind::Repartition:
-      CHECK(c_, "repartition",
-            all_to_all(RecutLayout{request.outer, request.local, request.inner, request.total},
-                       at.source, at.target, type, comm(), stream()));
-      break;
-    default:
-      CHECK(
-          c_, "permute",
-          collective_permute(sources, request.total, at.source, at.target, type, comm(), stream()));
-    }
+    perform(request, at, sources);
     take(at, target, moves.targetCount() * element);
   }
   void doReduceScatter(const void *whole, void *piece, const Request &request) override {
     const ShardLayout tile = layoutOf(request);
     const std::size_t element = sizeInBytes(request.type);
     Placed at = bring(whole, tile.wholeCount() * element, piece, tile.pieceCount() * element);
-    CHECK(c_, "reduce_scatter",
-          reduce_scatter(tile, at.source, at.target, request.type, comm(), stream(),
-                         operatorOf(request)));
+    perform(request, at);
     take(at, piece, tile.pieceCount() * element);
   }
   void doAllReduce(const void *source, void *target, const Request &request) override {
     const std::size_t bytes = request.total * sizeInBytes(request.type);
     Placed at = bring(source, bytes, target, bytes);
-    CHECK(c_, "all_reduce",
-          ncclAllReduce(at.source, at.target, request.total, ncclTypeOf(request.type),
-                        operatorOf(request), comm(), stream()));
+    perform(request, at);
     take(at, target, bytes);
   }
   void doBarrier(const Request &) override { host_->barrier(); }
   void doSend(const void *source, const Request &request) override {
     Placed at = bring(source, request.total * sizeInBytes(request.type), source, 0);
     CHECK(c_, "send",
-          fsdp::rt::send(request.root - rank(), request.total, at.source, request.type, comm(),
-                         stream()));
+          fsdp::rt::send(comm(), Peer{request.root - rank()}, at.source, request.total,
+                         request.type, stream()));
     c_.synchronize();
   }
   void doReceive(void *target, const Request &request) override {
     const std::size_t bytes = request.total * sizeInBytes(request.type);
     Placed at = bring(target, 0, target, bytes);
     CHECK(c_, "receive",
-          fsdp::rt::receive(request.root - rank(), request.total, at.target, request.type, comm(),
-                            stream()));
+          fsdp::rt::receive(comm(), Peer{request.root - rank()}, at.target, request.total,
+                            request.type, stream()));
     take(at, target, bytes);
   }
 
@@ -169,8 +145,9 @@ private:
     std::byte *target;
   };
 
-  static ncclRedOp_t operatorOf(const Request &r) {
-    return r.op == ReduceOp::Max ? ncclMax : ncclSum;
+  void perform(const Request &request, const Placed &at, const int *sources = nullptr) {
+    CHECK(c_, nameOf(request.kind),
+          fsdp::rt::perform(comm(), request, sources, at.source, at.target, stream()));
   }
   cudaStream_t stream() const { return c_.stream(kGather); }
   Comm comm() const { return c_.comm(index_, kGather); }
@@ -240,27 +217,22 @@ Unit unitOf(const Mesh &mesh, bool even) {
 }
 
 void step(Context &c, const Unit &u, bool fault) {
-  CHECK(c, "gather", cudaStreamWaitEvent(c.stream(kGather), c.event(1)));
-  CHECK(c, "gather",
-        all_gather(u.tile, c.in(u.piece), c.out(u.whole), c.comm(0, kGather), c.stream(kGather)));
-  CHECK(c, "gather", cudaEventRecord(c.event(0), c.stream(kGather)));
-  CHECK(c, "copy", cudaStreamWaitEvent(c.stream(kCompute), c.event(0)));
-  CHECK(c, "copy",
-        cudaMemcpyAsync(c.out(u.gradient), c.in(u.whole), u.whole.bytes(), cudaMemcpyDeviceToDevice,
-                        c.stream(kCompute)));
-  CHECK(c, "copy", cudaEventRecord(c.event(1), c.stream(kCompute)));
-  CHECK(c, "scatter", cudaStreamWaitEvent(c.stream(kGather), c.event(1)));
+  wait(c, kGather, 1);
+  all_gather(c, kGather, "gather", 0, u.tile, u.piece, u.whole);
+  record(c, kGather, 0);
+  wait(c, kCompute, 0);
+  launch(c, kCompute, "copy", reads(u.whole), writes(u.gradient),
+         [&](const float *from, float *to, WorkStream stream) {
+           return cudaMemcpyAsync(to, from, u.whole.bytes(), cudaMemcpyDeviceToDevice, stream);
+         });
+  record(c, kCompute, 1);
+  wait(c, kGather, 1);
   ShardLayout tile = u.tile;
   if (fault)
     ++tile.local;
-  CHECK(
-      c, "scatter",
-      reduce_scatter(tile, c.in(u.gradient), c.out(u.sum), c.comm(0, kGather), c.stream(kGather)));
-  CHECK(c, "norm",
-        ncclAllReduce(c.in(ArenaSpan<float>{u.sum.offset, 1}), c.out(u.norm), 1, ncclFloat, ncclSum,
-                      c.comm(0, kGather), c.stream(kGather)));
-  CHECK(c, "output",
-        cudaMemcpyAsync(c.output(0), c.in(u.norm), 4, cudaMemcpyDeviceToHost, c.stream(kGather)));
+  reduce_scatter(c, kGather, "scatter", 0, tile, u.gradient, u.sum);
+  all_reduce(c, kGather, "norm", 0, ReduceOp::Sum, ArenaSpan<float>{u.sum.offset, 1}, u.norm);
+  output(c, kGather, "output", 0, u.norm);
 }
 
 int steps(Job &job, Context &c, const std::string &mode, bool even) {
@@ -290,12 +262,9 @@ int steps(Job &job, Context &c, const std::string &mode, bool even) {
       CHECK(c, "start", cudaMemcpy(c.out(number), &seven, 4, cudaMemcpyHostToDevice));
       CHECK(c, "start", cudaDeviceSynchronize()); // streams do not wait for the default one
       if (mode == "label")
-        CHECK(c, "loss",
-              cross_entropy(LogitRows{1, 4}, c.in(row), c.in(number), c.out(result), c.stream(0)));
+        cross_entropy(c, 0, "loss", LogitRows{1, 4}, row, number, result);
       else
-        CHECK(c, "look",
-              embedding(EmbeddingShape{1, 2, 2}, c.in(row), c.in(number), c.out(result),
-                        c.stream(0)));
+        embedding(c, 0, "look", EmbeddingShape{1, 2, 2}, row, number, result);
       c.synchronize();
     }
     if (planted && mode == "blas")
@@ -306,9 +275,12 @@ int steps(Job &job, Context &c, const std::string &mode, bool even) {
       CHECK(c, "start", cudaMemcpy(c.base(), &before, 4, cudaMemcpyHostToDevice));
       CHECK(c, "start", cudaStreamSynchronize(nullptr));
       const auto failing = [&] {
-        CHECK(c, "product and kernel",
-              InOrder{cudaMemcpyAsync(nullptr, c.base(), 4, cudaMemcpyDeviceToDevice, c.stream(0)),
-                      [&] { return cudaMemsetAsync(c.base(), 0, 4, c.stream(0)); }});
+        const ArenaSpan<float> a{1024, 4}, product{0, 4};
+        gemm(c, 0, "product and kernel",
+             Gemm{2, 2, 2, {1, 1, 1}, {3, 3, {}}, {3, 3, {}}, {3, 3, {}}}, reads(a, a),
+             writes(product), [&](const float *, float *to, WorkStream stream) {
+               return cudaMemsetAsync(to, 0, 4, stream);
+             });
       };
       try {
         failing();
@@ -390,9 +362,7 @@ int stageBehind(Context &c, const Program &program) {
   for (int run = 0; run < runs; ++run) {
     c.begin(program.train, &numbers);
     const ArenaSpan<float> place{static_cast<std::size_t>(run) * 64, 4};
-    CHECK(c, "load",
-          cudaMemcpyAsync(c.out(place), c.staged(0), place.bytes(), cudaMemcpyHostToDevice,
-                          c.stream(1)));
+    load_input(c, 1, "load", 0, place);
     if (run % 3) // else the next walk fetches its batches itself
       c.stageAhead();
   }
@@ -413,7 +383,6 @@ int transfers(Context &c) {
   const auto span = [](std::size_t place) {
     return ArenaSpan<float>{place * kCount * sizeof(float), kCount};
   };
-  const cudaStream_t stream = c.stream(kGather);
   for (std::size_t message = 0; message < kMessages; ++message) {
     const std::vector<float> values(kCount, float(100 * rank) + float(message));
     CHECK(c, "start",
@@ -422,11 +391,8 @@ int transfers(Context &c) {
   }
   CHECK(c, "start", cudaStreamSynchronize(nullptr));
   for (std::size_t message = 0; message < kMessages; ++message) {
-    CHECK(c, "receive",
-          fsdp::rt::receive(-1, kCount, c.out(span(kMessages + message)), DType::F32,
-                            c.comm(0, kGather), stream));
-    CHECK(c, "send",
-          fsdp::rt::send(1, kCount, c.in(span(message)), DType::F32, c.comm(0, kGather), stream));
+    receive(c, kGather, "receive", 0, Peer{-1}, span(kMessages + message));
+    send(c, kGather, "send", 0, Peer{1}, span(message));
   }
   c.synchronize();
   for (std::size_t message = 0; rank > 0 && message < kMessages; ++message) {
@@ -449,13 +415,10 @@ int lateTransfer(Context &c) {
   const int rank = c.rankIn(0), last = c.sizeOf(0) - 1;
   const ArenaSpan<float> value{0, 1};
   if (rank == 0)
-    CHECK(c, "send",
-          fsdp::rt::send(last, 1, c.in(value), DType::F32, c.comm(0, kGather), c.stream(kGather)));
+    send(c, kGather, "send", 0, Peer{last}, value);
   c.world().barrier();
   if (rank == last)
-    CHECK(c, "receive",
-          fsdp::rt::receive(-last, 1, c.out(value), DType::F32, c.comm(0, kGather),
-                            c.stream(kGather)));
+    receive(c, kGather, "receive", 0, Peer{-last}, value);
   c.synchronize();
   c.world().barrier();
   return 0;

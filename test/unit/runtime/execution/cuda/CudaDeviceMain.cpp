@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/execution/Device.h"
-#include "runtime/execution/cuda/Context.h"
+#include "runtime/execution/cuda/Launch.h"
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/SharedJob.h"
-#include "runtime/kernels/cuda/Kernels.h"
+#include "runtime/launches/Kernels.h"
 
 #include <cstddef>
 #include <cstring>
@@ -31,9 +31,9 @@ constexpr ArenaSpan<float> kState{0, sizeof(StepBuffer) / 4}, kOther{kSpan, kSta
     kLabel{6 * kSpan, 1}, kLoss{7 * kSpan, 1};
 
 template <int stream, class From, class To> void copy(Context &c, From from, To to) {
-  CHECK(c, "copy",
-        cudaMemcpyAsync(c.out(to), c.in(from), from.bytes(), cudaMemcpyDeviceToDevice,
-                        c.stream(stream)));
+  launch(c, stream, "copy", reads(from), writes(to), [&](auto *source, auto *target, WorkStream s) {
+    return cudaMemcpyAsync(target, source, from.bytes(), cudaMemcpyDeviceToDevice, s);
+  });
 }
 void copyAToB(Context &c) { copy<kFirst>(c, kA, kB); }
 void copyBToC(Context &c) { copy<kSecond>(c, kB, kC); }
@@ -41,14 +41,11 @@ void copyStateToOther(Context &c) { copy<kFirst>(c, kState, kOther); }
 void copyOtherToState(Context &c) { copy<kFirst>(c, kOther, kState); }
 void outputA(Context &c) {
   copy<kFirst>(c, kA, kB);
-  CHECK(c, "output",
-        cudaMemcpyAsync(c.output(0), c.in(ArenaSpan<float>{kB.offset, 1}), sizeof(float),
-                        cudaMemcpyDeviceToHost, c.stream(kFirst)));
+  output(c, kFirst, "output", 0, ArenaSpan<float>{kB.offset, 1});
 }
 void lookUpLabel(Context &c) {
-  CHECK(c, "loss",
-        cross_entropy(LogitRows{1, 4}, c.in(kRow), c.in(ArenaSpan<std::int32_t>{kLabel.offset, 1}),
-                      c.out(kLoss), c.stream(kFirst)));
+  cross_entropy(c, kFirst, "loss", LogitRows{1, 4}, kRow, ArenaSpan<std::int32_t>{kLabel.offset, 1},
+                kLoss);
 }
 bool secondWasIdle = false;
 void lookAtSecond(Context &c) { secondWasIdle = cudaStreamQuery(c.stream(kSecond)) == cudaSuccess; }

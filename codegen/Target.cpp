@@ -1,0 +1,63 @@
+//===- Target.cpp - the actions of emitted programs -----------------------===//
+
+#include "codegen/Target.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+void Target::wait(const SpelledLaunch &launch, const std::string &event, Writer &writer) const {
+  writer.line("wait(c, " + launch.stream + ", " + event + ");");
+}
+
+void Target::record(const SpelledLaunch &launch, const std::string &event, Writer &writer) const {
+  writer.line("record(c, " + launch.stream + ", " + event + ");");
+}
+
+/// The generated kernel of `launch` as an argument. Which part of a split dimension a rank has, and
+/// how much of that is real, is a matter of the rank: the kernel takes it first.
+std::string Target::spellKernel(const SpelledLaunch &launch, const KernelTable &kernels) const {
+  const std::string name = "fused::" + kernels[launch.op].name;
+  ArrayRef<KernelMask> masks = kernels.masksOf(launch.op);
+  if (masks.empty())
+    return name;
+  std::string captures, names;
+  for (auto [i, mask] : llvm::enumerate(masks)) {
+    const std::string each = mask.name().str() + (i ? "_" + std::to_string(i + 1) : std::string());
+    captures += (i ? ", " : "") + each + " = " + mask.spell(program);
+    names += each + ", ";
+  }
+  return "[" + captures + "](auto... p) { return " + name + "(" + names + "p...); }";
+}
+
+void Target::launch(const SpelledLaunch &launch, const KernelTable &kernels, Writer &writer) const {
+  const Call &call = launch.call;
+  std::vector<std::string> items = {"c", launch.stream, launch.name};
+  if (call.over) {
+    LaunchOp op = launch.op;
+    items.push_back(program.names.communicator(op.getStreamAttr(), call.over));
+  }
+  bool kernelIsNext = call.kernel == Call::argument;
+  for (const CallArgument &argument : call.arguments) {
+    if (!argument.buffer) {
+      items.push_back(argument.text);
+      continue;
+    }
+    if (std::exchange(kernelIsNext, false))
+      items.push_back(spellKernel(launch, kernels));
+    std::string slice = launch.slice(argument.buffer);
+    items.push_back(argument.text.empty() ? slice : argument.text + "(" + slice + ")");
+  }
+  if (call.kernel == Call::alone || call.kernel == Call::epilogue) {
+    auto slices = [&](ArrayRef<Value> buffers) {
+      std::string text;
+      for (Value buffer : buffers)
+        text += (text.empty() ? "" : ", ") + launch.slice(buffer);
+      return text;
+    };
+    items.push_back("reads(" + slices(call.reads) + ")");
+    items.push_back("writes(" + slices(call.writes) + ")");
+    items.push_back(spellKernel(launch, kernels));
+  }
+  const StringRef function = call.kernel == Call::alone ? "launch" : call.function;
+  writer.list((function + "(").str(), items, ");");
+}

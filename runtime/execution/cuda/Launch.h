@@ -1,0 +1,176 @@
+//===- Launch.h - every action of a generated CUDA program ------------------===//
+//
+// What runtime/execution/Launch.h is for the CPU, with the same calls: generated programs of both
+// targets have one text. An action that CUDA, NCCL or cuBLASLt refuses throws an `Error` with the
+// file and line of the call, the action, the rank and the library's own words.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_EXECUTION_CUDA_LAUNCH_H
+#define FSDP_RUNTIME_EXECUTION_CUDA_LAUNCH_H
+
+#include "runtime/execution/cuda/Context.h"
+#include "runtime/kernels/cuda/Kernels.h"
+#include "runtime/kernels/cuda/Matmul.h"
+
+#include <tuple>
+#include <utility>
+
+/// What enqueues the kernels of Kernels.def here.
+#define FSDP_KERNEL_FUNCTION(name, function) name
+
+namespace fsdp::rt {
+
+/// The name of an action, a literal, and where a program calls it.
+struct ActionName {
+  const char *text, *file;
+  int line;
+
+  ActionName(const char *text, const char *file = __builtin_FILE(), int line = __builtin_LINE())
+      : text(text), file(file), line(line) {}
+};
+
+namespace detail {
+
+template <class T> constexpr ArenaSpan<T> sliceOf(ByteRange range) {
+  return {range.offset, range.bytes / sizeof(T)};
+}
+
+template <class... R, class... W, class Kernel, std::size_t... I, std::size_t... J>
+auto enqueue(Context &c, int stream, const Reads<R...> &read, const Writes<W...> &written,
+             const Kernel &kernel, std::index_sequence<I...>, std::index_sequence<J...>) {
+  return kernel(c.in(sliceOf<R>(read.ranges[I]))..., c.out(sliceOf<W>(written.ranges[J]))...,
+                c.stream(stream));
+}
+
+} // namespace detail
+
+/// Enqueues `kernel(const R *..., W *..., stream)`, which returns a status. The name is set before
+/// its operands are evaluated, so that they, a hang and an asynchronous failure are said to be this
+/// action's. `work` is for traces.
+template <class... R, class... W, class Kernel>
+void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
+            const Kernel &kernel, Work work = {}) {
+  c.at(name.text).check(detail::enqueue(
+                            c, stream, read, written,
+                            [&](auto... p) {
+                              noteWork(work);
+                              return kernel(p...);
+                            },
+                            std::index_sequence_for<R...>(), std::index_sequence_for<W...>()),
+                        name.file, name.line);
+}
+
+/// `event` now stands for everything enqueued on `stream` so far.
+inline void record(Context &c, int stream, int event, const char *file = __builtin_FILE(),
+                   int line = __builtin_LINE()) {
+  const cudaStream_t on = c.at("record").stream(stream);
+  noteWork({nullptr}); // takes no time: no trace shows it
+  noteEvent(c.event(event));
+  c.check(cudaEventRecord(c.event(event), on), file, line);
+}
+
+/// What follows on `stream` starts after the latest record of `event` enqueued before this call.
+inline void wait(Context &c, int stream, int event, const char *file = __builtin_FILE(),
+                 int line = __builtin_LINE()) {
+  const cudaStream_t on = c.at("wait").stream(stream);
+  noteWork({"wait"});
+  noteEvent(c.event(event));
+  c.check(cudaStreamWaitEvent(on, c.event(event), 0), file, line);
+}
+
+/// A launch that meets other ranks: `body(communicator, const R *..., W *..., stream)`.
+template <class... R, class... W, class Body>
+void launchCollective(Context &c, int stream, ActionName name, const char *kind, int over,
+                      Reads<R...> read, Writes<W...> written, const Body &body) {
+  launch(
+      c, stream, name, read, written, [&](auto... p) { return body(c.comm(over, stream), p...); },
+      Work{kind});
+}
+
+/// Copies this rank's part of input `index`, which is in pinned memory before the segment runs,
+/// into the arena.
+template <class T>
+void load_input(Context &c, int stream, ActionName name, int index, ArenaSpan<T> target) {
+  launch(
+      c, stream, name, reads(), writes(target),
+      [&](T *to, WorkStream on) {
+        return cudaMemcpyAsync(to, c.staged(index), target.bytes(), cudaMemcpyHostToDevice, on);
+      },
+      Work{"load_input"});
+}
+
+namespace detail {
+template <class T>
+void copyOut(Context &c, int stream, ActionName name, T *to, ArenaSpan<T> value) {
+  launch(
+      c, stream, name, reads(value), writes(),
+      [&](const T *from, WorkStream on) {
+        return cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToHost, on);
+      },
+      Work{"output"});
+}
+} // namespace detail
+
+/// Leaves a number, or a sum and its weight, as output `index` of the walk; the host reads it after
+/// the segment.
+inline void output(Context &c, int stream, ActionName name, int index, ArenaSpan<float> value) {
+  detail::copyOut(c, stream, name, c.output(index), value);
+}
+inline void output(Context &c, int stream, ActionName name, int index, ArenaSpan<double> sum,
+                   ArenaSpan<double> weight) {
+  detail::copyOut(c, stream, name, c.sum(index), sum);
+  detail::copyOut(c, stream, name, c.weight(index), weight);
+}
+
+/// Enqueues a product of matrices of float, or of bf16 to bf16 or float.
+template <class In, class Out>
+void gemm(Context &c, int stream, ActionName name, const Gemm &product, ArenaSpan<In> a,
+          ArenaSpan<In> b, ArenaSpan<Out> out) {
+  launch(
+      c, stream, name, reads(a, b), writes(out),
+      [&](auto... p) { return matmul(c.blas(), product, p...); }, gemmWork(product));
+}
+
+/// Enqueues a product, the first two slices that are read by one another into the first that is
+/// written, then `kernel(const R *..., const Out *product, Out *, W *..., stream)`, which may write
+/// over the product, if the product was enqueued.
+template <class In, class... R, class Out, class... W, class Kernel>
+void gemm(Context &c, int stream, ActionName name, const Gemm &product, Reads<In, In, R...> read,
+          Writes<Out, W...> written, const Kernel &kernel) {
+  const ArenaSpan<Out> result = detail::sliceOf<Out>(written.ranges[0]);
+  gemm(c, stream, name, product, detail::sliceOf<In>(read.ranges[0]),
+       detail::sliceOf<In>(read.ranges[1]), result);
+  Reads<R..., Out> rest;
+  std::copy(read.ranges.begin() + 2, read.ranges.end(), rest.ranges.begin());
+  rest.ranges.back() = written.ranges[0];
+  launch(c, stream, name, rest, written, kernel);
+}
+
+/// What the launch of an update enqueues: `kernel(shard, deferred, parameter, gradient, states...,
+/// lr, scale, ok, state, firstBad, newParameter, newStates..., newFirstBad, stream)`. Where the
+/// gradient is not scaled, `scale` is null.
+template <bool Scaled, std::size_t states, typename Kernel> struct UpdateKernel {
+  ShardOf shard;
+  bool deferred;
+  Kernel kernel;
+
+  template <typename... P> cudaError_t operator()(P... addresses) const {
+    if constexpr (Scaled)
+      return kernel(shard, deferred, addresses...);
+    else
+      return call(std::make_tuple(addresses...), std::make_index_sequence<3 + states>(),
+                  std::make_index_sequence<sizeof...(P) - 3 - states>());
+  }
+
+private:
+  template <typename Addresses, std::size_t... I, std::size_t... J>
+  cudaError_t call(const Addresses &all, std::index_sequence<I...>,
+                   std::index_sequence<J...>) const {
+    return kernel(shard, deferred, std::get<I>(all)..., static_cast<const float *>(nullptr),
+                  std::get<sizeof...(I) + J>(all)...);
+  }
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_EXECUTION_CUDA_LAUNCH_H
