@@ -10,7 +10,7 @@
 namespace mlir::fsdp {
 
 struct FunctionRange;
-class NameTable;
+class RowSpelling;
 
 /// The file that a host program goes into.
 struct HostFile {
@@ -40,8 +40,7 @@ private:
   LogicalResult emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
                               Writer &writer) const;
   LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range,
-                            NameTable &spelling, Writer &writer) const;
-  LogicalResult emitAction(const Action &action, NameTable &spelling, Writer &writer) const;
+                            RowSpelling &spelling, Writer &writer) const;
 
   const ScheduledProgram &program;
   const EmitOptions &options;

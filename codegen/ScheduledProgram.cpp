@@ -147,6 +147,7 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
       action.records.push_back(programEvents.lookup(record));
     if (awaited.contains(action.launch)) {
       action.records.push_back(timeline.events++);
+      timeline.recorders.push_back(action.launch);
       events[action.launch] = action.records.back();
     }
   }
@@ -371,6 +372,7 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
         !axes.empty() && result.communicatorOver(axes) < 0)
       result.communicators.insert({{StringAttr::get(module.getContext(), "storage"), axes},
                                    static_cast<int>(result.communicators.size())});
+  result.modelNames.create(result);
   result.names.create(result);
   return result;
 }
@@ -394,7 +396,9 @@ void ProgramNames::create(const ScheduledProgram &program) {
   for (const auto &[input, entry] : program.inputs)
     inputs[input] = enumerator("input", input);
   for (EventOp event : program.programEvents)
-    events.push_back(enumerator("event", event.getName()));
+    events.push_back(enumerator("event", program.modelNames.of(event).whole()));
+  if (!events.empty())
+    firstOwnEvent = enumerator("program", "events");
   for (const ProgramWalk &walk : program.walks) {
     std::string name = identifierFor(walk.name.getValue());
     runTables[walk.name] = names.unique(name + "_runs");
@@ -410,5 +414,9 @@ void ProgramNames::create(const ScheduledProgram &program) {
     for (StringAttr output : timeline.outputs)
       outputs[{timeline.segment, output}] =
           inside.unique(enumeratorFor("output " + output.getValue().str()));
+    std::vector<std::string> &own = ownEvents[timeline.segment];
+    for (LaunchOp recorder : timeline.recorders)
+      own.push_back(
+          inside.unique(enumeratorFor("done " + program.modelNames.of(recorder).whole())));
   }
 }

@@ -7,10 +7,10 @@
 // RUN: fsdp-translate --fsdp-to-record %s > %t.expected
 // RUN: FileCheck %s --check-prefix=RECORD < %t.expected
 // RUN: fsdp-translate --fsdp-to-cpp %s > %t.cpp
-// RUN: g++ -std=c++17 -O0 -DFSDP_RECORD -I %{root} %t.cpp -o %t.record
+// RUN: g++ -std=c++20 -O0 -DFSDP_RECORD -I %{root} %t.cpp -o %t.record
 // RUN: %t.record | diff - %t.expected
 // RUN: fsdp-translate --fsdp-to-cuda %s > %t.cuda.cpp
-// RUN: g++ -std=c++17 -O0 -DFSDP_RECORD -I %{root} %t.cuda.cpp -o %t.cuda.record
+// RUN: g++ -std=c++20 -O0 -DFSDP_RECORD -I %{root} %t.cuda.cpp -o %t.cuda.record
 // RUN: %t.cuda.record | diff - %t.expected
 
 // CHECK:       enum : int { kEventWUpdated, kEventConsumed, kEventSummed };
