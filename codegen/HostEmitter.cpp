@@ -47,26 +47,28 @@ static ArrayRef<Action> actionsOf(const Timeline &timeline, const FunctionRange 
 LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &range,
                                        RowSpelling &spelling, Writer &writer) const {
   const ModelNames &names = program.modelNames;
-  auto seen = [&](const ModelName &name) {
-    return identifierFor(names.seenFrom(range.unit, name));
+  auto spell = [&](std::string type, std::string value, const ModelName &name,
+                   const std::string &before = "", const std::string &behind = "") {
+    return spelling.spell({std::move(type), std::move(value),
+                           before + identifierFor(names.seenFrom(range.unit, name)) + behind,
+                           before + identifierFor(name.whole()) + behind});
   };
   auto slice = [&](Value buffer) {
-    return spelling.spell("ArenaSpan<" + arena.typeOf(buffer) + ">", arena.spell(buffer),
-                          seen(names.of(buffer)));
+    return spell("ArenaSpan<" + arena.typeOf(buffer) + ">", arena.spell(buffer), names.of(buffer));
   };
   const int ofProgram = program.programEvents.size();
   auto spellEvent = [&](int event) {
-    return spelling.spell("int", program.names.event(timeline.segment, event),
-                          "after_" + seen(event < ofProgram
-                                              ? names.of(program.programEvents[event])
-                                              : names.of(timeline.recorders[event - ofProgram])));
+    return spell("int", program.names.event(timeline.segment, event),
+                 event < ofProgram ? names.of(program.programEvents[event])
+                                   : names.of(timeline.recorders[event - ofProgram]),
+                 "after_");
   };
   for (const Action &action : actionsOf(timeline, range)) {
     LaunchOp launch = action.launch;
     SpelledLaunch spelled{launch, *calls.find(launch)->second,
                           program.names.stream(launch.getStreamAttr()),
-                          spelling.spell("const char *", "\"" + escaped(launch.getName()) + "\"",
-                                         seen(names.of(launch)) + "_name"),
+                          spell("const char *", "\"" + escaped(launch.getName()) + "\"",
+                                names.of(launch), "", "_name"),
                           slice};
     for (int event : action.waits)
       target->wait(spelled, spellEvent(event), writer);

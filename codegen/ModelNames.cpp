@@ -166,7 +166,6 @@ std::string ModelNames::seenFrom(StringAttr unit, const ModelName &name) const {
   if (own == positions.end() || other == positions.end())
     return name.whole();
   const int distance = other->second - own->second;
-  return distance == 1    ? "next." + name.name
-         : distance == -1 ? "previous." + name.name
-                          : name.whole();
+  const std::string count = std::abs(distance) > 1 ? std::to_string(std::abs(distance)) + "." : "";
+  return (distance > 0 ? "next." : "previous.") + count + name.name;
 }

@@ -40,7 +40,8 @@ public:
   ModelName of(EventOp event) const;
 
   /// The name as seen from `unit`: "ln_2.grad" in its own unit, "next.ln_2.grad" in the unit before
-  /// its own, "previous.ln_2.grad" in the unit behind it, and the whole name elsewhere.
+  /// its own, "next.2.ln_2.grad" in the one before that, "previous.ln_2.grad" in the unit behind
+  /// it; the whole name where one of them has no unit.
   std::string seenFrom(StringAttr unit, const ModelName &name) const;
 
 private:

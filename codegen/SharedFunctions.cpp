@@ -8,13 +8,12 @@
 
 using namespace mlir::fsdp;
 
-std::string RowSpelling::spell(const std::string &type, const std::string &value,
-                               const std::string &name) {
+std::string RowSpelling::spell(Field field) {
   if (!collects)
-    return value;
-  auto [entry, isNew] = indices.try_emplace(type + " " + value, fields.size());
+    return field.value;
+  auto [entry, isNew] = indices.try_emplace(field.type + " " + field.value, fields.size());
   if (isNew)
-    fields.push_back({type, value, name});
+    fields.push_back(std::move(field));
   return "at." + (names.empty() ? std::to_string(entry->second) : names[entry->second]);
 }
 
@@ -22,6 +21,13 @@ std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<RowSpelling
   std::vector<std::string> chosen;
   Names names(/*qualified=*/true);
   for (size_t field = 0; field < rows.front().getFields().size(); ++field) {
+    auto isSame = [&](const RowSpelling &row) {
+      return row.getFields()[field].whole == rows.front().getFields()[field].whole;
+    };
+    if (llvm::all_of(rows, isSame)) {
+      chosen.push_back(names.unique(rows.front().getFields()[field].whole));
+      continue;
+    }
     llvm::MapVector<llvm::StringRef, size_t> votes;
     for (const RowSpelling &row : rows)
       ++votes[row.getFields()[field].name];

@@ -21,7 +21,8 @@ public:
   struct Field {
     std::string type;  ///< "ArenaSpan<float>", "const char *", "int"
     std::string value; ///< "arena::h_0_query", "\"h.0.einsum\"", "kDoneH0Einsum"
-    std::string name;  ///< what the function calls it: "query", "einsum.name"
+    std::string name;  ///< as seen from the unit of the function: "query", "next_weight"
+    std::string whole; ///< in the program: "h_0_query"
   };
 
   /// As the value itself.
@@ -33,7 +34,7 @@ public:
     return RowSpelling(true, std::move(names));
   }
 
-  std::string spell(const std::string &type, const std::string &value, const std::string &name);
+  std::string spell(Field field);
   llvm::ArrayRef<Field> getFields() const { return fields; }
 
 private:
@@ -46,8 +47,8 @@ private:
   llvm::StringMap<size_t> indices; ///< by type and value
 };
 
-/// The names of the fields of `rows`, which have the same types: of each field the name that most
-/// rows give it.
+/// The names of the fields of `rows`, which have the same types: of each field the name in the
+/// program if that is one, else the name that most functions see.
 std::vector<std::string> chooseFieldNames(llvm::ArrayRef<RowSpelling> rows);
 
 /// Writes the struct `name` of `fields`, which are called `names`.

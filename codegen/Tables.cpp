@@ -203,8 +203,7 @@ static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp stor
 static void emitExtraFiles(DictionaryAttr files, Writer &writer) {
   writer.open("constexpr ExtraFile extra_files[] =");
   for (NamedAttribute file : files) {
-    writer.line("{.name = " + quoted(file.getName()) + ",");
-    writer.line(" .text =");
+    writer.line("{.name = " + quoted(file.getName()) + ", .text =");
     StringRef text = cast<StringAttr>(file.getValue());
     do {
       auto [line, rest] = text.split('\n');
