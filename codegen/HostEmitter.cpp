@@ -45,13 +45,13 @@ static ArrayRef<Action> actionsOf(const Timeline &timeline, const FunctionRange 
 }
 
 LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &range,
-                                       RowSpelling &spelling, Writer &writer) const {
+                                       NameTable &table, Writer &writer) const {
   const ModelNames &names = program.modelNames;
   auto spell = [&](std::string type, std::string value, const ModelName &name,
                    const std::string &before = "", const std::string &behind = "") {
-    return spelling.spell({std::move(type), std::move(value),
-                           before + identifierFor(names.seenFrom(range.unit, name)) + behind,
-                           before + identifierFor(name.whole()) + behind});
+    return table.spell({std::move(type), std::move(value),
+                        before + identifierFor(names.seenFrom(range.unit, name)) + behind,
+                        before + identifierFor(name.whole()) + behind});
   };
   auto slice = [&](Value buffer) {
     return spell("ArenaSpan<" + arena.typeOf(buffer) + ">", arena.spell(buffer), names.of(buffer));
@@ -84,16 +84,16 @@ LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionR
 LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
                                          Writer &writer) const {
   const std::vector<FunctionRange> ranges = cutIntoFunctions(program, timeline);
-  std::vector<RowSpelling> rows;
+  std::vector<NameTable> rows;
   llvm::StringMap<size_t> groupOfText;
   std::vector<SmallVector<size_t>> groups; ///< ranges, in order
   std::vector<std::string> callOf(ranges.size());
   for (auto [i, range] : llvm::enumerate(ranges)) {
     Writer body;
-    rows.push_back(RowSpelling::ofNumbers());
+    rows.push_back(NameTable::ofNumbers());
     if (failed(emitActions(timeline, range, rows.back(), body)))
       return failure();
-    for (const RowSpelling::Field &field : rows.back().getFields())
+    for (const NameTable::Field &field : rows.back().getFields())
       body.line(field.type);
     auto [group, isNew] = groupOfText.try_emplace(body.text(), groups.size());
     if (isNew)
@@ -119,7 +119,7 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
     if (group.size() == 1) {
       std::string name = names.unique(first.name());
       writer.open("void " + name + "(Context &c)");
-      RowSpelling values = RowSpelling::ofValues();
+      NameTable values = NameTable::ofValues();
       if (failed(emitActions(timeline, first, values, writer)))
         return failure();
       writer.close();
@@ -127,7 +127,7 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
       continue;
     }
     SmallVector<StringRef> units;
-    std::vector<RowSpelling> ofGroup;
+    std::vector<NameTable> ofGroup;
     for (size_t i : group) {
       units.push_back(ranges[i].unit ? ranges[i].unit.getValue() : "");
       ofGroup.push_back(rows[i]);
@@ -141,7 +141,7 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
     declareRow(writer, type, ofGroup.front().getFields(), fields);
     writer.line();
     writer.open("void " + function + "(Context &c, const " + type + " &at)");
-    RowSpelling named = RowSpelling::ofFields(fields);
+    NameTable named = NameTable::ofFields(fields);
     if (failed(emitActions(timeline, first, named, writer)))
       return failure();
     writer.close();

@@ -10,7 +10,7 @@
 namespace mlir::fsdp {
 
 struct FunctionRange;
-class RowSpelling;
+class NameTable;
 
 /// The file that a host program goes into.
 struct HostFile {
@@ -39,8 +39,8 @@ private:
   LogicalResult emitSegment(const Timeline &timeline, Writer &writer) const;
   LogicalResult emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
                               Writer &writer) const;
-  LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range,
-                            RowSpelling &spelling, Writer &writer) const;
+  LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range, NameTable &table,
+                            Writer &writer) const;
 
   const ScheduledProgram &program;
   const EmitOptions &options;

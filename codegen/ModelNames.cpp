@@ -2,12 +2,43 @@
 
 #include "codegen/ModelNames.h"
 
-#include "codegen/ScheduledProgram.h"
 #include "dialect/fsdp/Structure.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+
+/// The parameter, or its gradient, that a part of a flat unit is; "" for other parts.
+static std::string memberName(SubviewOp subview, const SymbolTable *symbols) {
+  auto buffer = subview.getBuffer().getDefiningOp<BufferOp>();
+  if (!buffer || !buffer.getStorageAttr() ||
+      (buffer.getPersistent() && buffer.getWhat() != StorageOp::copy))
+    return "";
+  bool isGradient = buffer.getWhat() == BufferOp::gradient;
+  auto module = buffer->getParentOfType<ModuleOp>();
+  auto lookup = [&](FlatSymbolRefAttr symbol) {
+    return symbols ? symbols->lookup(symbol.getAttr()) : module.lookupSymbol(symbol);
+  };
+  auto storage = cast<StorageOp>(lookup(buffer.getStorageAttr()));
+  for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
+    if (member.getOffset() != static_cast<int64_t>(subview.getOffset()))
+      continue;
+    auto param = dyn_cast_or_null<ParamOp>(lookup(member.getParam()));
+    if (param &&
+        param.getComputeType().getNumElements() == subview.getType().getTensor().getNumElements())
+      return param.getSymName().str() + (isGradient ? ".grad" : "");
+  }
+  return "";
+}
+
+std::string mlir::fsdp::bufferName(Value buffer, const SymbolTable *symbols) {
+  if (auto op = buffer.getDefiningOp<BufferOp>())
+    return op.getName().str();
+  auto subview = buffer.getDefiningOp<SubviewOp>();
+  if (std::string name = memberName(subview, symbols); !name.empty())
+    return name;
+  return bufferName(subview.getBuffer(), symbols) + ".at." + std::to_string(subview.getOffset());
+}
 
 std::string ModelName::whole() const { return unit ? unit.str() + "." + name : name; }
 
@@ -73,25 +104,25 @@ struct NameParts {
 
 } // namespace
 
-void ModelNames::create(const ScheduledProgram &program) {
+void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &symbols) {
   llvm::StringMap<StringAttr> unitOfParam;
-  for (ParamOp param : program.module.getOps<ParamOp>())
+  for (ParamOp param : module.getOps<ParamOp>())
     if (StringAttr unit = param.getUnitAttr()) {
       positions.try_emplace(unit, static_cast<int>(positions.size()));
       unitOfParam[param.getSymName()] = unit;
     }
   llvm::DenseMap<Value, StringAttr> units;
   llvm::StringMap<StringRef> launches; // by their names as those of buffers have them
-  for (auto buffer : program.program.getBody().front().getOps<BufferOp>())
+  for (auto buffer : program.getBody().front().getOps<BufferOp>())
     if (buffer.getStorageAttr())
-      if (auto storage = program.symbols.lookup<StorageOp>(buffer.getStorageAttr().getValue());
+      if (auto storage = symbols.lookup<StorageOp>(buffer.getStorageAttr().getValue());
           storage && !storage.getMembers().empty())
         units[buffer.getResult()] =
             unitOfParam.lookup(cast<MemberAttr>(storage.getMembers()[0]).getParam().getValue());
   auto forEachLaunch = [&](auto visit) {
-    for (const Timeline &timeline : program.timelines)
-      for (const Action &action : timeline.actions)
-        visit(action.launch);
+    for (auto segment : program.getBody().front().getOps<SegmentOp>())
+      for (auto launch : segment.getBody().front().getOps<LaunchOp>())
+        visit(launch);
   };
   forEachLaunch([&](LaunchOp launch) {
     StringAttr unit = getStructure(launch).unit;
@@ -104,14 +135,14 @@ void ModelNames::create(const ScheduledProgram &program) {
     if (auto rest = behindUnit(launch.getName(), unit)) {
       NameParts parts(*rest);
       std::string place = unit.str() + "." + parts.place();
-      if (parts.operation > 0 && !program.symbols.lookup<StorageOp>(place))
+      if (parts.operation > 0 && !symbols.lookup<StorageOp>(place))
         operations[place].try_emplace(parts.components[parts.operation]);
     }
   });
   auto add = [&](Value buffer) {
     if (buffers.contains(buffer))
       return;
-    std::string text = bufferName(buffer, &program.symbols);
+    std::string text = bufferName(buffer, &symbols);
     StringRef param = text;
     param.consume_back(".grad");
     StringAttr unit = unitOfParam.lookup(param);
@@ -125,7 +156,7 @@ void ModelNames::create(const ScheduledProgram &program) {
                  .str();
     buffers.try_emplace(buffer, shorten(text, unit ? unit : units.lookup(buffer)));
   };
-  for (auto buffer : program.program.getBody().front().getOps<BufferOp>())
+  for (auto buffer : program.getBody().front().getOps<BufferOp>())
     add(buffer);
   forEachLaunch([&](LaunchOp launch) {
     for (ValueRange used : {ValueRange(launch.getIns()), ValueRange(launch.getOuts())})

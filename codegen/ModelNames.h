@@ -17,8 +17,6 @@
 
 namespace mlir::fsdp {
 
-struct ScheduledProgram;
-
 /// A name within its unit: "ln_2.grad" of "h.0".
 struct ModelName {
   StringAttr unit; ///< null: of none
@@ -30,8 +28,8 @@ struct ModelName {
 
 class ModelNames {
 public:
-  /// Reads the launches and parameters of `program`.
-  void create(const ScheduledProgram &program);
+  /// Reads the launches of `program` and the parameters of `module`, which has these `symbols`.
+  void create(ModuleOp module, ProgramOp program, const SymbolTable &symbols);
 
   ModelName of(LaunchOp launch) const;
   /// Of a buffer, or of a part of one, that launches use.
@@ -53,6 +51,11 @@ private:
   /// The operations of a place, "h.0.ln_2": one that is alone there needs no mention.
   llvm::StringMap<llvm::StringMap<char>> operations;
 };
+
+/// The name of a buffer or subview: that of the buffer, or of the value in the model that the
+/// subview holds. Callers that query many names pass the `symbols` of the module, which are
+/// indexed.
+std::string bufferName(Value buffer, const SymbolTable *symbols = nullptr);
 
 } // namespace mlir::fsdp
 

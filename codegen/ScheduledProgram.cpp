@@ -26,38 +26,6 @@ Operation *mlir::fsdp::onlyOp(LaunchOp launch) {
   return only;
 }
 
-/// The parameter, or its gradient, that a part of a flat unit is; "" for other parts.
-static std::string memberName(SubviewOp subview, const SymbolTable *symbols) {
-  auto buffer = subview.getBuffer().getDefiningOp<BufferOp>();
-  if (!buffer || !buffer.getStorageAttr() ||
-      (buffer.getPersistent() && buffer.getWhat() != StorageOp::copy))
-    return "";
-  bool isGradient = buffer.getWhat() == BufferOp::gradient;
-  auto module = buffer->getParentOfType<ModuleOp>();
-  auto lookup = [&](FlatSymbolRefAttr symbol) {
-    return symbols ? symbols->lookup(symbol.getAttr()) : module.lookupSymbol(symbol);
-  };
-  auto storage = cast<StorageOp>(lookup(buffer.getStorageAttr()));
-  for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
-    if (member.getOffset() != static_cast<int64_t>(subview.getOffset()))
-      continue;
-    auto param = dyn_cast_or_null<ParamOp>(lookup(member.getParam()));
-    if (param &&
-        param.getComputeType().getNumElements() == subview.getType().getTensor().getNumElements())
-      return param.getSymName().str() + (isGradient ? ".grad" : "");
-  }
-  return "";
-}
-
-std::string mlir::fsdp::bufferName(Value buffer, const SymbolTable *symbols) {
-  if (auto op = buffer.getDefiningOp<BufferOp>())
-    return op.getName().str();
-  auto subview = buffer.getDefiningOp<SubviewOp>();
-  if (std::string name = memberName(subview, symbols); !name.empty())
-    return name;
-  return bufferName(subview.getBuffer(), symbols) + ".at." + std::to_string(subview.getOffset());
-}
-
 int ScheduledProgram::events() const {
   int most = 0;
   for (const Timeline &timeline : timelines)
@@ -372,7 +340,7 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
         !axes.empty() && result.communicatorOver(axes) < 0)
       result.communicators.insert({{StringAttr::get(module.getContext(), "storage"), axes},
                                    static_cast<int>(result.communicators.size())});
-  result.modelNames.create(result);
+  result.modelNames.create(module, result.program, result.symbols);
   result.names.create(result);
   return result;
 }

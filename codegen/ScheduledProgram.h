@@ -103,11 +103,6 @@ private:
 /// or none.
 Operation *onlyOp(LaunchOp launch);
 
-/// The name of a buffer or subview: that of the buffer, or of the value in the model that the
-/// subview holds. Callers that query many names pass the `symbols` of the module, which are
-/// indexed.
-std::string bufferName(Value buffer, const SymbolTable *symbols = nullptr);
-
 } // namespace mlir::fsdp
 
 #endif // CODEGEN_SCHEDULEDPROGRAM_H

@@ -8,7 +8,7 @@
 
 using namespace mlir::fsdp;
 
-std::string RowSpelling::spell(Field field) {
+std::string NameTable::spell(Field field) {
   if (!collects)
     return field.value;
   auto [entry, isNew] = indices.try_emplace(field.type + " " + field.value, fields.size());
@@ -17,11 +17,11 @@ std::string RowSpelling::spell(Field field) {
   return "at." + (names.empty() ? std::to_string(entry->second) : names[entry->second]);
 }
 
-std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<RowSpelling> rows) {
+std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<NameTable> rows) {
   std::vector<std::string> chosen;
   Names names(/*qualified=*/true);
   for (size_t field = 0; field < rows.front().getFields().size(); ++field) {
-    auto isSame = [&](const RowSpelling &row) {
+    auto isSame = [&](const NameTable &row) {
       return row.getFields()[field].whole == rows.front().getFields()[field].whole;
     };
     if (llvm::all_of(rows, isSame)) {
@@ -29,7 +29,7 @@ std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<RowSpelling
       continue;
     }
     llvm::MapVector<llvm::StringRef, size_t> votes;
-    for (const RowSpelling &row : rows)
+    for (const NameTable &row : rows)
       ++votes[row.getFields()[field].name];
     auto *best = llvm::max_element(
         votes, [](const auto &one, const auto &other) { return one.second < other.second; });
@@ -39,7 +39,7 @@ std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<RowSpelling
 }
 
 void mlir::fsdp::declareRow(Writer &writer, llvm::StringRef name,
-                            llvm::ArrayRef<RowSpelling::Field> fields,
+                            llvm::ArrayRef<NameTable::Field> fields,
                             llvm::ArrayRef<std::string> names) {
   writer.open("struct " + name);
   // In the order of the values, so neighbours of one type only.
@@ -54,7 +54,7 @@ void mlir::fsdp::declareRow(Writer &writer, llvm::StringRef name,
   writer.close(";");
 }
 
-void mlir::fsdp::writeRow(Writer &writer, llvm::ArrayRef<RowSpelling::Field> fields,
+void mlir::fsdp::writeRow(Writer &writer, llvm::ArrayRef<NameTable::Field> fields,
                           llvm::ArrayRef<std::string> names) {
   std::vector<std::string> values;
   for (auto [field, name] : llvm::zip_equal(fields, names))

@@ -15,7 +15,7 @@
 namespace mlir::fsdp {
 
 /// How a function spells the values that may differ between it and an equal one.
-class RowSpelling {
+class NameTable {
 public:
   /// A value of the row of one function.
   struct Field {
@@ -26,19 +26,19 @@ public:
   };
 
   /// As the value itself.
-  static RowSpelling ofValues() { return RowSpelling(false, {}); }
+  static NameTable ofValues() { return NameTable(false, {}); }
   /// As a field with a number: equal functions get equal text.
-  static RowSpelling ofNumbers() { return RowSpelling(true, {}); }
+  static NameTable ofNumbers() { return NameTable(true, {}); }
   /// As the field of this name: `names` are those of all fields, in order.
-  static RowSpelling ofFields(std::vector<std::string> names) {
-    return RowSpelling(true, std::move(names));
+  static NameTable ofFields(std::vector<std::string> names) {
+    return NameTable(true, std::move(names));
   }
 
   std::string spell(Field field);
   llvm::ArrayRef<Field> getFields() const { return fields; }
 
 private:
-  RowSpelling(bool collects, std::vector<std::string> names)
+  NameTable(bool collects, std::vector<std::string> names)
       : collects(collects), names(std::move(names)) {}
 
   bool collects;
@@ -49,14 +49,14 @@ private:
 
 /// The names of the fields of `rows`, which have the same types: of each field the name in the
 /// program if that is one, else the name that most functions see.
-std::vector<std::string> chooseFieldNames(llvm::ArrayRef<RowSpelling> rows);
+std::vector<std::string> chooseFieldNames(llvm::ArrayRef<NameTable> rows);
 
 /// Writes the struct `name` of `fields`, which are called `names`.
-void declareRow(Writer &writer, llvm::StringRef name, llvm::ArrayRef<RowSpelling::Field> fields,
+void declareRow(Writer &writer, llvm::StringRef name, llvm::ArrayRef<NameTable::Field> fields,
                 llvm::ArrayRef<std::string> names);
 
 /// Writes the row of `fields`, called `names`, of a table.
-void writeRow(Writer &writer, llvm::ArrayRef<RowSpelling::Field> fields,
+void writeRow(Writer &writer, llvm::ArrayRef<NameTable::Field> fields,
               llvm::ArrayRef<std::string> names);
 
 /// What `units` have in common: "h" of "h.0" and "h.1"; "layer" where it is nothing.
