@@ -6,11 +6,13 @@
 #include "codegen/Names.h"
 #include "codegen/ScheduledProgram.h"
 #include "codegen/Writer.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace mlir::fsdp {
 
 /// Names every buffer that launches use and declares it as a constant: those that persist in
-/// namespace `persistent`, those of a segment in its namespace `arena`.
+/// namespace `persistent`, those of a segment in its namespace `arena`, beside the first function
+/// that uses them.
 class Arena {
 public:
   explicit Arena(const ScheduledProgram &program) : program(program) {}
@@ -24,19 +26,16 @@ public:
   /// The type of its elements: "float".
   std::string typeOf(Value buffer) const { return types.find(buffer)->second; }
   void declarePersistent(Writer &writer) const;
-  void declareSegment(Writer &writer, const Timeline &timeline) const;
+  /// Declares those of the buffers that `actions` of a segment use which are not in `declared`.
+  void declare(ArrayRef<Action> actions, llvm::DenseSet<Value> &declared, Writer &writer) const;
 
 private:
-  struct Declaration {
-    std::string name, declaration, note;
-  };
-  LogicalResult add(Value buffer, StringRef segment, Names &names,
-                    std::vector<Declaration> &slices);
+  LogicalResult add(Value buffer, StringRef segment, Names &names);
 
   const ScheduledProgram &program;
   llvm::DenseMap<Value, std::string> spelling, outside, types;
-  std::vector<Declaration> persistent;
-  std::vector<std::vector<Declaration>> segments;
+  llvm::DenseMap<Value, std::string> declarations; ///< of buffers of segments
+  std::vector<std::string> persistent;             ///< declarations
 };
 
 } // namespace mlir::fsdp

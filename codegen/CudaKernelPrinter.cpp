@@ -87,7 +87,7 @@ void CudaKernelWriter::elementwise() {
                   inputs[node.input] + " + " + address(node.at) + ");");
     }
   }
-  define(outside);
+  defineAll(outside);
   if (width == 1) {
     for (const KernelStore &each : kernel.stores)
       store(each);
@@ -105,7 +105,7 @@ void CudaKernelWriter::elementwise() {
   writer.line("#pragma unroll");
   writer.open("for (int " + lane + " = 0; " + lane + " < " + std::to_string(width) + "; ++" + lane +
               ")");
-  define(inside);
+  defineAll(inside);
   for (const KernelStore &each : kernel.stores)
     store(each);
   writer.close();
@@ -122,11 +122,10 @@ void CudaKernelWriter::elementwise() {
 /// This thread's part of the sum: every `step`-th of the reduced elements from `first` on.
 void CudaKernelWriter::accumulate(const std::string &total, const std::string &first,
                                   const std::string &step) {
-  const KernelReduction &reduction = *kernel.reduction;
   SmallVector<int> outside, inside;
   for (int number = 0, end = kernel.nodes.size(); number < end; ++number)
     (inLoop(number) ? inside : outside).push_back(number);
-  define(outside);
+  defineAll(outside);
   if (reduced.size == 0)
     return;
   std::string flat = flatName(reduced, "term");
@@ -135,14 +134,10 @@ void CudaKernelWriter::accumulate(const std::string &total, const std::string &f
                 std::to_string(reduced.size) + "; " +
                 (step == "1" ? "++" + flat : flat + " += " + step) + ")");
   declareIndices(reduced, flat);
-  define(inside);
+  defineAll(inside);
   for (const KernelStore &each : kernel.stores)
     store(each);
-  std::string element = operand(reduction.store.node);
-  writer.line(total + " = " +
-              (reduction.kind == KernelReduction::max ? "maximum(" + element + ", " + total + ")"
-                                                      : total + " + " + element) +
-              ";");
+  writer.line(total + " = " + combined(total) + ";");
   if (!reduced.loops.empty())
     writer.close();
 }
@@ -156,10 +151,7 @@ std::string CudaKernelWriter::combination(StringRef function, StringRef sizes,
 /// The result, by the thread for which `guard` holds.
 void CudaKernelWriter::finish(const std::string &total, const std::string &guard) {
   const KernelReduction &reduction = *kernel.reduction;
-  std::string result = total;
-  if (reduction.kind == KernelReduction::mean)
-    result += " / " + literal(static_cast<double>(reduction.count), reduction.type);
-  result = stored(reduction.store.output, reduction.type, result);
+  std::string result = inMemory(reduction.store.output, reduction.type, finished(total));
   if (!guard.empty())
     writer.line("if (" + guard + ")");
   writer.line((guard.empty() ? "" : "  ") + outputs[reduction.store.output] + "[" +
@@ -179,8 +171,7 @@ void CudaKernelWriter::reduceColumns() {
   std::string c = std::to_string(columns), l = std::to_string(lanes);
   std::string grid = std::to_string(llvm::divideCeil(kept.size, columns));
   const KernelReduction &reduction = *kernel.reduction;
-  std::string total = named("total"), flat = flatName(kept, "result"),
-              start = identityOf(reduction.kind == KernelReduction::max, reduction.type);
+  std::string total = named("total"), flat = flatName(kept, "result"), start = identity();
   std::string size = std::to_string(kept.size);
   std::string inside = flat + " < " + size;
   if (kept.size > 1)
@@ -219,8 +210,7 @@ void CudaKernelWriter::reduceRows() {
   const KernelReduction &reduction = *kernel.reduction;
   std::string size = std::to_string(kept.size);
   std::string total = named("total"), flat = flatName(kept, "result"),
-              start = typeName(reduction.type) + " " + total + " = " +
-                      identityOf(reduction.kind == KernelReduction::max, reduction.type) + ";";
+              start = typeName(reduction.type) + " " + total + " = " + identity() + ";";
   auto result = [&](const std::string &text) {
     if (!kept.loops.empty())
       writer.line("const " + index + " " + flat + " = " + text + ";");
@@ -260,7 +250,7 @@ KernelFunction CudaKernelWriter::print() {
   for (const std::vector<std::string> *part : {&held, &inputs, &outputs})
     llvm::append_range(arguments, *part);
 
-  tables();
+  tables("__device__ const", "@_", head);
   if (kept.size == 0) {
     function.body = "return cudaSuccess;\n"; // there are no results
     return function;
@@ -304,37 +294,19 @@ static KernelFunction printArgmax(nn::ArgmaxOp op) {
 
 /// Copies and fills, one after another.
 static KernelFunction printFlatten(FlattenOp op, LaunchOp launch) {
-  KernelFunction function;
-  Type element = getElementTypeOrSelf(op.getType());
-  std::string type = typeName(element);
-  for (size_t i = 0; i < launch.getIns().size(); ++i)
-    function.parameters.push_back("const " + type + " *part_" + std::to_string(i));
-  function.parameters.push_back(type + " *flat");
+  KernelFunction function = declareFlatten(op, launch);
   function.parameters.push_back("cudaStream_t stream");
+  const std::string type = typeName(getElementTypeOrSelf(op.getType()));
   std::vector<std::string> calls;
-  int64_t offset = 0;
-  auto place = [&] { return offset ? "flat + " + std::to_string(offset) : std::string("flat"); };
-  auto fill = [&](int64_t count, const std::string &value) {
-    if (count)
-      calls.push_back("device::fill(" + place() + ", " + std::to_string(count) + ", " + value +
-                      ", stream)");
-    offset += count;
-  };
-  for (Value input : op.getInputs()) {
-    int64_t count = cast<RankedTensorType>(input.getType()).getNumElements();
-    auto argument = dyn_cast<BlockArgument>(input);
-    if (!argument) {
-      auto values = cast<DenseElementsAttr>(input.getDefiningOp<arith::ConstantOp>().getValue());
-      fill(count, literal(values.getSplatValue<Attribute>()));
-      continue;
-    }
-    if (count)
-      calls.push_back("cudaMemcpyAsync(" + place() + ", part_" +
-                      std::to_string(argument.getArgNumber()) + ", " + std::to_string(count) +
-                      " * sizeof(" + type + "), cudaMemcpyDeviceToDevice, stream)");
-    offset += count;
+  for (const FlatPiece &piece : flatPieces(op)) {
+    const std::string place = piece.offset ? "flat + " + std::to_string(piece.offset) : "flat",
+                      count = std::to_string(piece.count);
+    calls.push_back(piece.argument < 0
+                        ? "device::fill(" + place + ", " + count + ", " + piece.value + ", stream)"
+                        : "cudaMemcpyAsync(" + place + ", part_" + std::to_string(piece.argument) +
+                              ", " + count + " * sizeof(" + type +
+                              "), cudaMemcpyDeviceToDevice, stream)");
   }
-  fill(cast<RankedTensorType>(op.getType()).getNumElements() - offset, identityOf(false, element));
   Writer writer;
   if (calls.size() <= 1) {
     writer.line("return " + (calls.empty() ? "cudaSuccess" : calls.front()) + ";");

@@ -3,15 +3,10 @@
 #ifndef CODEGEN_CUDAKERNELWRITER_H
 #define CODEGEN_CUDAKERNELWRITER_H
 
-#include "codegen/Elementwise.h"
-#include "codegen/KernelTable.h"
-#include "codegen/Names.h"
-#include "codegen/Writer.h"
+#include "codegen/KernelExpressions.h"
 #include "llvm/ADT/BitVector.h"
 
 namespace mlir::fsdp {
-
-inline std::string typeName(Type type) { return elementType(type).str(); }
 
 /// Some of the loops as one index, and how threads iterate over it.
 struct LoopGroup {
@@ -20,7 +15,8 @@ struct LoopGroup {
 };
 
 /// Writes one kernel (see CudaKernelPrinter.h). `alignments` are in bytes, of inputs, then outputs.
-class CudaKernelWriter {
+/// The level of a node is 1 in the loop that a thread runs, over a vector or over terms, else 0.
+class CudaKernelWriter : KernelExpressions {
 public:
   CudaKernelWriter(const Kernel &kernel, ArrayRef<int64_t> alignments, bool anonymous);
   KernelFunction print();
@@ -28,17 +24,17 @@ public:
   KernelFunction printUpdate();
 
 private:
-  // Names and expressions.
-  std::string named(StringRef wanted) { return names.unique(anonymous ? "v" : wanted); }
-  std::string loopIndex(int loop) const;
-  std::string address(const Affine &at) const;
-  std::string operand(int node) const;
-  std::string value(int node) const;
-  bool inlined(int node) const;
-  Type memoryType(const KernelNode &load) const {
-    return kernel.inputs[load.input].getElementType();
+  int levelOf(int node) const override { return inLoop(node); }
+  int storeLevel() const override { return vectorized || kernel.reduction; }
+  std::string loopIndex(int loop) const override;
+  std::string element(int load) const override;
+  std::string widened(Type type, const std::string &element) const override {
+    return "toFloat(" + element + ")";
   }
-  std::string stored(int output, Type type, const std::string &value) const;
+  bool inlined(int node) const override {
+    return vectorLoad(node) || KernelExpressions::inlined(node);
+  }
+  std::string inMemory(int output, Type type, const std::string &value) const;
   bool vectorLoad(int node) const { return !vectors[node].empty(); }
 
   // The loops that an expression varies with.
@@ -57,9 +53,8 @@ private:
   std::string flatName(const LoopGroup &group, StringRef wanted);
   /// The block's number, in a type that holds every index.
   std::string blockNumber() const { return index == "int" ? "blockIdx.x" : index + "(blockIdx.x)"; }
-  void define(ArrayRef<int> nodes);
+  void defineAll(ArrayRef<int> nodes);
   void store(const KernelStore &store);
-  void tables();
   void elementwise();
   void reduceColumns();
   void reduceRows();
@@ -68,14 +63,10 @@ private:
   void finish(const std::string &total, const std::string &guard);
   void launches(const std::string &grid, const std::string &block, StringRef note);
 
-  const Kernel &kernel;
   ArrayRef<int64_t> alignments; ///< in bytes: of inputs, then outputs
-  bool anonymous;
-  Names names;
-  Writer writer, head, host;
-  std::vector<std::string> loops, inputs, outputs, held, nodes, vectors, outputVectors;
+  Writer head, host;
+  std::vector<std::string> vectors, outputVectors;
   std::vector<llvm::BitVector> variesWith;
-  SmallVector<int> uses, results;
   LoopGroup kept, reduced;
   bool vectorized = false;
   std::string lane; ///< the current element of a vector

@@ -47,7 +47,7 @@ KernelFunction CudaKernelWriter::printUpdate() {
     parameters.push_back("float *" + output);
   body.list("__device__ void apply(", parameters, ") const {");
   writer = Writer();
-  define(inside);
+  defineAll(inside);
   for (const KernelStore &each : kernel.stores)
     store(each);
   Writer statements = body.nested();

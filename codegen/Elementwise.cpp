@@ -2,7 +2,7 @@
 
 #include "codegen/Elementwise.h"
 
-#include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Elementwise.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
@@ -87,131 +87,21 @@ std::string mlir::fsdp::identityOf(bool maximum, Type type) {
 // Expressions
 //===----------------------------------------------------------------------===//
 
-static std::string compare(arith::CmpFOp op) {
-  using P = arith::CmpFPredicate;
-  switch (op.getPredicate()) {
-  case P::AlwaysFalse:
-    return "false";
-  case P::AlwaysTrue:
-    return "true";
-  case P::OEQ:
-    return "$0 == $1";
-  case P::OGT:
-    return "$0 > $1";
-  case P::OGE:
-    return "$0 >= $1";
-  case P::OLT:
-    return "$0 < $1";
-  case P::OLE:
-    return "$0 <= $1";
-  case P::ONE:
-    return "($0 < $1 || $0 > $1)";
-  case P::ORD:
-    return "($0 == $0 && $1 == $1)";
-  case P::UEQ:
-    return "!($0 < $1 || $0 > $1)";
-  case P::UGT:
-    return "!($0 <= $1)";
-  case P::UGE:
-    return "!($0 < $1)";
-  case P::ULT:
-    return "!($0 >= $1)";
-  case P::ULE:
-    return "!($0 > $1)";
-  case P::UNE:
-    return "$0 != $1";
-  case P::UNO:
-    return "($0 != $0 || $1 != $1)";
-  }
-  llvm_unreachable("unknown predicate");
-}
-
-static std::string compare(arith::CmpIOp op) {
-  using P = arith::CmpIPredicate;
-  StringRef sign;
-  switch (op.getPredicate()) {
-  case P::eq:
-    return "$0 == $1";
-  case P::ne:
-    return "$0 != $1";
-  case P::slt:
-  case P::ult:
-    sign = " < ";
-    break;
-  case P::sle:
-  case P::ule:
-    sign = " <= ";
-    break;
-  case P::sgt:
-  case P::ugt:
-    sign = " > ";
-    break;
-  case P::sge:
-  case P::uge:
-    sign = " >= ";
-    break;
-  }
-  bool isUnsigned = op.getPredicate() >= P::ult;
-  Type type = getElementTypeOrSelf(op.getLhs().getType());
-  if (!isUnsigned || type.isInteger(1))
-    return "$0" + sign.str() + "$1";
-  std::string cast = type.isInteger(32) ? "std::uint32_t" : "std::uint64_t";
-  return cast + "($0)" + sign.str() + cast + "($1)";
-}
-
-/// Integer arithmetic wraps, so it is done on unsigned values.
-static std::string wrapping(Operation *op, StringRef sign) {
-  Type type = getElementTypeOrSelf(op->getResult(0).getType());
-  std::string cast = type.isInteger(64) ? "std::uint64_t" : "std::uint32_t";
-  return (elementType(type) + "(" + cast + "($0) " + sign + " " + cast + "($1))").str();
-}
-
 std::string mlir::fsdp::elementwiseExpression(Operation *op) {
+  const std::string text = nn::elementExpression(op);
+  if (text.empty())
+    return "";
   Type result = computeType(getElementTypeOrSelf(op->getResult(0).getType()));
-  std::string type = elementType(result).str();
-  bool fromBool =
-      op->getNumOperands() > 0 && getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1);
-  return llvm::TypeSwitch<Operation *, std::string>(op)
-      .Case<arith::AddFOp>([](auto) { return "$0 + $1"; })
-      .Case<arith::SubFOp>([](auto) { return "$0 - $1"; })
-      .Case<arith::MulFOp>([](auto) { return "$0 * $1"; })
-      .Case<arith::DivFOp>([](auto) { return "$0 / $1"; })
-      .Case<arith::NegFOp>([](auto) { return "-$0"; })
-      .Case<arith::MaximumFOp>([](auto) { return "maximum($0, $1)"; })
-      .Case<arith::MinimumFOp>([](auto) { return "minimum($0, $1)"; })
-      .Case<arith::CmpFOp, arith::CmpIOp>([](auto cmp) { return compare(cmp); })
-      .Case<arith::SelectOp>([](auto) { return "$0 ? $1 : $2"; })
-      .Case<arith::AddIOp>([](auto add) { return wrapping(add, "+"); })
-      .Case<arith::SubIOp>([](auto sub) { return wrapping(sub, "-"); })
-      .Case<arith::MulIOp>([](auto mul) { return wrapping(mul, "*"); })
-      .Case<arith::AndIOp>([&](auto) { return type + "($0 & $1)"; })
-      .Case<arith::OrIOp>([&](auto) { return type + "($0 | $1)"; })
-      .Case<arith::XOrIOp>([&](auto) { return type + "($0 ^ $1)"; })
-      // A signed i1 is 0 or -1.
-      .Case<arith::SIToFPOp, arith::ExtSIOp>(
-          [&](auto) { return type + (fromBool ? "(-int($0))" : "($0)"); })
-      .Case<arith::UIToFPOp>([&](arith::UIToFPOp cast) {
-        Type from = getElementTypeOrSelf(cast.getIn().getType());
-        if (from.isInteger(1))
-          return type + "($0)";
-        return type + (from.isInteger(32) ? "(std::uint32_t($0))" : "(std::uint64_t($0))");
-      })
-      .Case<arith::ExtFOp, arith::TruncFOp>([&](auto) { return type + "($0)"; })
-      .Case<arith::TruncIOp>(
-          [&](auto) { return result.isInteger(1) ? "($0 & 1) != 0" : type + "($0)"; })
-      .Case<math::ExpOp>([](auto) { return "#exp($0)"; })
-      .Case<math::LogOp>([](auto) { return "#log($0)"; })
-      .Case<math::Log1pOp>([](auto) { return "#log1p($0)"; })
-      .Case<math::SqrtOp>([](auto) { return "#sqrt($0)"; })
-      .Case<math::RsqrtOp>([](auto) { return "#rsqrt($0)"; })
-      .Case<math::TanhOp>([](auto) { return "#tanh($0)"; })
-      .Case<math::ErfOp>([](auto) { return "#erf($0)"; })
-      .Case<math::AbsFOp>([](auto) { return "#fabs($0)"; })
-      .Case<math::SinOp>([](auto) { return "#sin($0)"; })
-      .Case<math::CosOp>([](auto) { return "#cos($0)"; })
-      .Case<math::PowFOp>([](auto) { return "#pow($0, $1)"; })
-      .Case<math::FmaOp>([](auto) { return "#fma($0, $1, $2)"; })
-      .Default([](Operation *) { return ""; });
+  std::string spelled;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '@')
+      spelled += text[i];
+    else if (StringRef(text).substr(i + 1).starts_with("u("))
+      spelled += result.isInteger(64) ? "std::uint64_t" : "std::uint32_t", ++i;
+    else
+      spelled += elementType(result);
+  }
+  return spelled;
 }
 
 std::string mlir::fsdp::hostFunction(StringRef name, Type type) {

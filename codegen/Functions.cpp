@@ -25,19 +25,20 @@ struct Communication {
 };
 } // namespace
 
-/// What the function that holds `launch` is called after; "" for a launch that goes along with
-/// its neighbours: communication and the casts beside it, input and output, arithmetic of no unit.
-static std::string functionOf(LaunchOp launch, const Communication &communication) {
+/// The function of `launch`, without its actions; one without a part where the launch goes along
+/// with its neighbours: communication and the casts beside it, input and output, arithmetic of no
+/// unit.
+static FunctionRange functionOf(LaunchOp launch, const Communication &communication) {
   Operation *op = onlyOp(launch);
   if (isa_and_nonnull<CollectiveOpInterface, InputOp, OutputOp, OutputSumOp>(op) ||
       communication.streams.contains(launch.getStream()))
-    return "";
+    return {};
   Structure structure = getStructure(launch);
   if (structure.direction == Direction::update)
-    return "update";
+    return {nullptr, "update"};
   if (!structure.unit)
-    return "";
-  return (structure.unit.getValue() + "." + stringifyDirection(structure.direction)).str();
+    return {};
+  return {structure.unit, stringifyDirection(structure.direction).str()};
 }
 
 std::vector<FunctionRange> mlir::fsdp::cutIntoFunctions(const ScheduledProgram &program,
@@ -49,33 +50,32 @@ std::vector<FunctionRange> mlir::fsdp::cutIntoFunctions(const ScheduledProgram &
   size_t cut = 0; ///< where the next function would begin
   for (size_t i = 0; i < count; ++i) {
     LaunchOp launch = timeline.actions[i].launch;
-    std::string name = functionOf(launch, communication);
+    FunctionRange own = functionOf(launch, communication);
     bool isAhead = isa_and_nonnull<InputOp>(onlyOp(launch)) ||
                    communication.gathers.contains(launch.getStream());
-    if (name.empty() && !isAhead) {
+    if (own.part.empty() && !isAhead) {
       cut = i + 1;
       continue;
     }
-    if (name.empty())
+    if (own.part.empty())
       continue;
-    if (ranges.empty())
-      ranges.push_back({name, 0, 0});
-    else if (ranges.back().name.empty())
-      ranges.back().name = name;
-    else if (ranges.back().name != name) {
+    if (ranges.empty()) {
+      ranges.push_back(own);
+    } else if (ranges.back().unit != own.unit || ranges.back().part != own.part) {
       ranges.back().end = cut;
-      ranges.push_back({name, cut, 0});
+      own.begin = cut;
+      ranges.push_back(own);
     }
     cut = i + 1;
   }
   if (ranges.empty() && count > 0)
-    ranges.push_back({"actions", 0, 0});
+    ranges.push_back({nullptr, "actions"});
   if (!ranges.empty())
     ranges.back().end = count;
 
   std::vector<FunctionRange> pieces;
   for (const FunctionRange &range : ranges)
     for (size_t begin = range.begin; begin < range.end; begin += limit)
-      pieces.push_back({range.name, begin, std::min(begin + limit, range.end)});
+      pieces.push_back({range.unit, range.part, begin, std::min(begin + limit, range.end)});
   return pieces;
 }

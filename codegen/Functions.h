@@ -9,8 +9,12 @@ namespace mlir::fsdp {
 
 /// The actions [begin, end) of a timeline, to be one function.
 struct FunctionRange {
-  std::string name; ///< "fc1.forward"
+  StringAttr unit;  ///< null: of none
+  std::string part; ///< "forward"; empty until a launch says
   size_t begin = 0, end = 0;
+
+  /// "fc1.forward"
+  std::string name() const { return unit ? unit.str() + "." + part : part; }
 };
 
 /// Splits the actions where the unit or direction of compute changes, and after at most `limit`

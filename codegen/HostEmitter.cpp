@@ -40,93 +40,129 @@ LogicalResult HostEmitter::prepare(KernelTable &kernels) {
   return success();
 }
 
-LogicalResult HostEmitter::emitAction(const Action &action, NameTable &spelling,
-                                      Writer &writer) const {
-  LaunchOp launch = action.launch;
-  const Call &call = *calls.find(launch)->second;
-  auto slice = [&](Value buffer) {
-    return spelling.slice(arena.spell(buffer), arena.typeOf(buffer));
-  };
-  SpelledLaunch spelled{launch, call, program.names.stream(launch.getStreamAttr()),
-                        spelling.launchName("\"" + escaped(launch.getName()) + "\""), slice};
-  auto spellEvent = [&](int event) {
-    bool isOfProgram = event < static_cast<int>(program.programEvents.size());
-    return spelling.event(isOfProgram ? program.names.event(event) : std::to_string(event));
-  };
-  for (int event : action.waits)
-    target->wait(spelled, spellEvent(event), writer);
-  target->launch(spelled, *kernels, writer);
-  for (int event : action.records)
-    target->record(spelled, spellEvent(event), writer);
-  return success();
+static ArrayRef<Action> actionsOf(const Timeline &timeline, const FunctionRange &range) {
+  return ArrayRef(timeline.actions).slice(range.begin, range.end - range.begin);
 }
 
 LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &range,
-                                       NameTable &spelling, Writer &writer) const {
-  for (size_t i = range.begin; i < range.end; ++i)
-    if (failed(emitAction(timeline.actions[i], spelling, writer)))
-      return failure();
+                                       NameTable &table, Writer &writer) const {
+  const ModelNames &names = program.modelNames;
+  auto spell = [&](std::string type, std::string value, const ModelName &name,
+                   const std::string &before = "", const std::string &behind = "") {
+    return table.spell({std::move(type), std::move(value),
+                        before + identifierFor(names.seenFrom(range.unit, name)) + behind,
+                        before + identifierFor(name.whole()) + behind});
+  };
+  auto slice = [&](Value buffer) {
+    return spell("ArenaSpan<" + arena.typeOf(buffer) + ">", arena.spell(buffer), names.of(buffer));
+  };
+  const int ofProgram = program.programEvents.size();
+  auto spellEvent = [&](int event) {
+    return spell("int", program.names.event(timeline.segment, event),
+                 event < ofProgram ? names.of(program.programEvents[event])
+                                   : names.of(timeline.recorders[event - ofProgram]),
+                 "after_");
+  };
+  for (const Action &action : actionsOf(timeline, range)) {
+    LaunchOp launch = action.launch;
+    SpelledLaunch spelled{launch, *calls.find(launch)->second,
+                          program.names.stream(launch.getStreamAttr()),
+                          spell("const char *", "\"" + escaped(launch.getName()) + "\"",
+                                names.of(launch), "", "_name"),
+                          slice};
+    for (int event : action.waits)
+      target->wait(spelled, spellEvent(event), writer);
+    target->launch(spelled, *kernels, writer);
+    for (int event : action.records)
+      target->record(spelled, spellEvent(event), writer);
+  }
   return success();
 }
 
-/// Functions that differ in no more than places, names and events are written once, with a table
-/// for each; `calls` are all calls in order.
+/// Functions that differ in no more than places, names and events are written once, with a row for
+/// each; `calls` are all calls in order.
 LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
                                          Writer &writer) const {
-  struct Group {
-    size_t size = 0;
-    std::string function, table; ///< empty until they are written
-  };
-  std::vector<FunctionRange> ranges = cutIntoFunctions(program, timeline);
-  std::vector<NameTable> spellings;
-  std::vector<std::string> bodies;
-  llvm::StringMap<Group> groups;
-  for (const FunctionRange &range : ranges) {
+  const std::vector<FunctionRange> ranges = cutIntoFunctions(program, timeline);
+  std::vector<NameTable> rows;
+  llvm::StringMap<size_t> groupOfText;
+  std::vector<SmallVector<size_t>> groups; ///< ranges, in order
+  std::vector<std::string> callOf(ranges.size());
+  for (auto [i, range] : llvm::enumerate(ranges)) {
     Writer body;
-    spellings.push_back(NameTable::numbered());
-    if (failed(emitActions(timeline, range, spellings.back(), body)))
+    rows.push_back(NameTable::ofNumbers());
+    if (failed(emitActions(timeline, range, rows.back(), body)))
       return failure();
-    for (const NameTable::Field &field : spellings.back().getFields())
+    for (const NameTable::Field &field : rows.back().getFields())
       body.line(field.type);
-    ++groups[body.text()].size;
-    bodies.push_back(body.text());
+    auto [group, isNew] = groupOfText.try_emplace(body.text(), groups.size());
+    if (isNew)
+      groups.emplace_back();
+    groups[group->second].push_back(i);
   }
   Names names;
-  names.unique("run");
-  names.unique("at");
-  names.unique("trace");
-  names.unique("traced");
-  for (auto [i, range] : llvm::enumerate(ranges)) {
-    Group &group = groups[bodies[i]];
-    std::string name = names.unique(range.name);
+  for (StringRef own : {"run", "at", "trace", "traced"})
+    names.unique(own);
+  llvm::DenseSet<Value> declared;
+  for (ArrayRef<size_t> group : groups) {
+    const FunctionRange &first = ranges[group.front()];
+    Writer constants;
+    for (size_t i : group)
+      arena.declare(actionsOf(timeline, ranges[i]), declared, constants);
     writer.line();
-    if (group.size == 1) {
+    if (!constants.text().empty()) {
+      writer.line("namespace arena {");
+      writer.append(constants);
+      writer.line("} // namespace arena");
+      writer.line();
+    }
+    if (group.size() == 1) {
+      std::string name = names.unique(first.name());
       writer.open("void " + name + "(Context &c)");
-      NameTable literal = NameTable::literal();
-      if (failed(emitActions(timeline, range, literal, writer)))
+      NameTable values = NameTable::ofValues();
+      if (failed(emitActions(timeline, first, values, writer)))
         return failure();
       writer.close();
-      calls.push_back(name + "(c);");
+      callOf[group.front()] = name + "(c);";
       continue;
     }
-    if (group.function.empty()) {
-      group.function = names.unique(sharedName(range.name));
-      group.table = names.unique(StringRef(enumeratorFor(group.function)).drop_front());
-      StringRef unit = StringRef(range.name).rsplit('.').first;
-      NameTable named = spellings[i].named(unit);
-      writer.line("// What differs between the " + std::to_string(group.size) + " calls of " +
-                  group.function + ".");
-      declareTable(writer, group.table, named.getFields());
-      writer.line();
-      writer.open("void " + group.function + "(Context &c, const " + group.table + " &at)");
-      if (failed(emitActions(timeline, range, named, writer)))
-        return failure();
-      writer.close();
-      writer.line();
+    SmallVector<StringRef> units;
+    std::vector<NameTable> ofGroup;
+    for (size_t i : group) {
+      units.push_back(ranges[i].unit ? ranges[i].unit.getValue() : "");
+      ofGroup.push_back(rows[i]);
     }
-    defineTable(writer, group.table, name, spellings[i].getFields());
-    calls.push_back(group.function + "(c, " + name + ");");
+    std::string function = names.unique(commonUnit(units) + "." + first.part);
+    std::string type = names.unique(StringRef(enumeratorFor(function)).drop_front());
+    std::string table = names.unique(function + "_rows");
+    const std::vector<std::string> fields = chooseFieldNames(ofGroup);
+    writer.line("// What differs between the " + std::to_string(group.size()) + " calls of " +
+                function + ".");
+    declareRow(writer, type, ofGroup.front().getFields(), fields);
+    writer.line();
+    writer.open("void " + function + "(Context &c, const " + type + " &at)");
+    NameTable named = NameTable::ofFields(fields);
+    if (failed(emitActions(timeline, first, named, writer)))
+      return failure();
+    writer.close();
+    writer.line();
+    writer.open("constexpr " + type + " " + table + "[] =");
+    for (auto [number, i] : llvm::enumerate(group)) {
+      writer.line("// " + commentFor(ranges[i].name()));
+      writeRow(writer, rows[i].getFields(), fields);
+      callOf[i] = function + "(c, " + table + "[" + std::to_string(number) + "]);";
+    }
+    writer.close(";");
+    if (group.back() - group.front() + 1 == group.size()) { // one call after another
+      for (size_t i : group)
+        callOf[i].clear();
+      callOf[group.front()] =
+          "for (const " + type + " &at : " + table + ")\n  " + function + "(c, at);";
+    }
   }
+  for (const std::string &call : callOf)
+    if (!call.empty())
+      calls.push_back(call);
   return success();
 }
 
@@ -134,20 +170,19 @@ LogicalResult HostEmitter::emitSegment(const Timeline &timeline, Writer &writer)
   const std::string &space = program.names.segment(timeline.segment);
   emitBanner(writer, "Segment " + space);
   writer.line("namespace " + space + " {");
-  writer.line();
-  writer.line("namespace arena {");
-  arena.declareSegment(writer, timeline);
-  writer.line("} // namespace arena");
   std::vector<std::string> slots;
   for (auto [i, name, slot] : llvm::enumerate(timeline.outputs, timeline.slots))
     slots.push_back(
         program.names.output(timeline.segment, name) +
         (slot == (i ? timeline.slots[i - 1] + 1 : 0) ? "" : " = " + std::to_string(slot)));
-  if (!slots.empty()) {
-    writer.line();
-    writer.list("enum : int { ", slots, " };");
-  }
+  std::vector<std::string> events = program.names.getOwnEvents(timeline.segment);
+  if (!events.empty() && !program.names.getFirstOwnEvent().empty())
+    events.front() += " = " + program.names.getFirstOwnEvent();
   writer.line();
+  emitEnum(slots, "Outputs", writer);
+  emitEnum(events, "Events: completions that other streams wait for in this segment", writer);
+  if (!slots.empty() || !events.empty())
+    writer.line();
   emitTraceTables(program, timeline, writer);
   std::vector<std::string> calls;
   if (failed(emitFunctions(timeline, calls, writer)))
@@ -155,7 +190,7 @@ LogicalResult HostEmitter::emitSegment(const Timeline &timeline, Writer &writer)
   writer.line();
   writer.open("void run(Context &c)");
   for (const std::string &call : calls)
-    writer.line(call);
+    writer.lines(call);
   if (calls.empty())
     writer.line("(void)c;");
   writer.close();

@@ -39,9 +39,8 @@ private:
   LogicalResult emitSegment(const Timeline &timeline, Writer &writer) const;
   LogicalResult emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
                               Writer &writer) const;
-  LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range,
-                            NameTable &spelling, Writer &writer) const;
-  LogicalResult emitAction(const Action &action, NameTable &spelling, Writer &writer) const;
+  LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range, NameTable &table,
+                            Writer &writer) const;
 
   const ScheduledProgram &program;
   const EmitOptions &options;

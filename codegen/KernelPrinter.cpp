@@ -1,144 +1,55 @@
-//===- KernelPrinter.cpp --------------------------------------------------===//
+//===- KernelPrinter.cpp - loops of one thread ----------------------------===//
 
 #include "codegen/KernelPrinter.h"
 
-#include "codegen/Elementwise.h"
-#include "codegen/Names.h"
+#include "codegen/KernelExpressions.h"
 #include "codegen/ScheduledProgram.h"
 #include "codegen/UpdateKernel.h"
-#include "codegen/Writer.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
 
-/// Writes one nest of loops.
-class Printer {
+/// Writes one nest of loops. The level of a node is the number of loops around it.
+class Printer : KernelExpressions {
 public:
   Printer(const Kernel &kernel, bool anonymous);
   KernelFunction print();
 
 private:
-  std::string named(StringRef wanted);
-  std::string address(const Affine &at) const;
-  std::string operand(int node) const;
-  std::string value(int node) const;
-  bool inlined(int node) const;
+  int levelOf(int node) const override { return depths[node]; }
+  int storeLevel() const override {
+    return kernel.stores.empty() ? static_cast<int>(kernel.loops.size())
+                                 : storeDepth(kernel.stores.front());
+  }
+  std::string widened(Type type, const std::string &element) const override {
+    return typeName(type) + "(" + element + ")";
+  }
 
   void openLoop(int loop, bool simd);
   void openRows();
   int64_t rows() const;
   void closeLoops(int from, int to);
   void nodesAt(int depth);
-  void storesAt(int depth);
   void reduceIn(int depth);
-  std::string combined(StringRef accumulated) const;
-  std::string finished(StringRef accumulated) const;
   int depthOf(const Affine &at) const;
   int storeDepth(const KernelStore &store) const;
 
-  const Kernel &kernel;
-  bool anonymous;
-  Names names;
-  Writer writer;
-  std::vector<std::string> loops, inputs, outputs, held, nodes;
   std::string begin, end; ///< of the rows that a call is for, where there are such
-  SmallVector<int> depths, uses, stored;
+  SmallVector<int> depths;
   int accumulateAt = -1; ///< depth of the register that the reduction's last loops add to
   std::string accumulator;
 };
 
 } // namespace
 
-static std::string typeName(Type type) { return elementType(type).str(); }
-
-std::string Printer::named(StringRef wanted) { return names.unique(anonymous ? "v" : wanted); }
-
 Printer::Printer(const Kernel &kernel, bool anonymous)
-    : kernel(kernel), anonymous(anonymous), depths(kernel.depths()), uses(kernel.uses()),
-      stored(kernel.stored()) {
-  for (const LoopVar &loop : kernel.loops)
-    loops.push_back(named(loop.name));
+    : KernelExpressions(kernel, anonymous, hostFunction, {}), depths(kernel.depths()) {
   if (kernel.rowLoops) {
     begin = named("begin");
     end = named("end");
   }
-  for (const KernelMask &mask : kernel.masks)
-    held.push_back(named(mask.name()));
-  for (StringRef name : kernel.inputNames)
-    inputs.push_back(named(name));
-  for (StringRef name : kernel.outputNames)
-    outputs.push_back(named(name));
-  nodes.resize(kernel.nodes.size());
-}
-
-//===----------------------------------------------------------------------===//
-// Expressions
-//===----------------------------------------------------------------------===//
-
-std::string Printer::address(const Affine &at) const {
-  return spellAffine(at, ArrayRef(loops).take_front(at.size()));
-}
-
-/// Literals and positions stand where they are used; so do, where that is one place of the same
-/// depth, loads, and what is stored. As a result may take the place of an operand
-/// (passes/scheduled/InPlace.h; a product stands in the place of the first), an element is loaded
-/// once, and nothing is loaded where something has been stored: with several results, what they
-/// store has names.
-bool Printer::inlined(int index) const {
-  const KernelNode &node = kernel.nodes[index];
-  if (node.kind == KernelNode::constant || node.kind == KernelNode::table ||
-      node.kind == KernelNode::position)
-    return true;
-  if (uses[index] + stored[index] != 1)
-    return false;
-  bool load = node.kind == KernelNode::load;
-  if (stored[index]) {
-    int depth = kernel.stores.empty() ? static_cast<int>(kernel.loops.size())
-                                      : storeDepth(kernel.stores.front());
-    return kernel.outputs.size() == 1 && (load || node.kind == KernelNode::expression) &&
-           depth == depths[index];
-  }
-  for (size_t user = 0; load && user < kernel.nodes.size(); ++user)
-    if (llvm::is_contained(kernel.nodes[user].operands, index))
-      return depths[user] == depths[index];
-  return false;
-}
-
-std::string Printer::operand(int index) const {
-  if (!inlined(index))
-    return nodes[index];
-  std::string text = value(index);
-  bool compound =
-      kernel.nodes[index].kind != KernelNode::load && text.find_first_of(" -") != std::string::npos;
-  return compound ? "(" + text + ")" : text;
-}
-
-std::string Printer::value(int index) const {
-  const KernelNode &node = kernel.nodes[index];
-  switch (node.kind) {
-  case KernelNode::load: {
-    std::string element = inputs[node.input] + "[" + address(node.at) + "]";
-    bool widens = kernel.inputs[node.input].getElementType() != node.type;
-    return widens ? typeName(node.type) + "(" + element + ")" : element;
-  }
-  case KernelNode::constant:
-    return node.text;
-  case KernelNode::table:
-    return nodes[index] + "_table[" + address(node.at) + "]";
-  case KernelNode::position:
-    return address(node.at);
-  case KernelNode::masked:
-    return maskCondition(node, address(node.at), node.mask < 0 ? "" : held[node.mask],
-                         node.operands.size() > 2 ? operand(node.operands[2]) : "") +
-           " ? " + operand(node.operands[0]) + " : " + operand(node.operands[1]);
-  case KernelNode::expression:
-    break;
-  }
-  return spellExpression(node.text, node.type, hostFunction,
-                         [&](int number) { return operand(node.operands[number]); });
 }
 
 int Printer::depthOf(const Affine &at) const {
@@ -186,16 +97,8 @@ void Printer::openRows() {
               ")");
   if (one)
     return;
-  std::vector<std::string> items;
-  int64_t inner = rows();
-  for (size_t loop = 0; loop < kernel.rowLoops; ++loop) {
-    int64_t size = kernel.loops[loop].size;
-    inner /= size;
-    std::string text = inner == 1 ? row : row + " / " + std::to_string(inner);
-    items.push_back(loops[loop] + " = " + text +
-                    (loop > 0 ? " % " + std::to_string(size) : std::string()));
-  }
-  writer.list("const std::int64_t ", items, ";");
+  writer.list("const std::int64_t ",
+              splitIndex(llvm::to_vector(llvm::seq<int>(0, kernel.rowLoops)), row), ";");
 }
 
 /// Closes loops [from, to).
@@ -206,34 +109,13 @@ void Printer::closeLoops(int from, int to) {
 }
 
 void Printer::nodesAt(int depth) {
-  for (size_t index = 0; index < kernel.nodes.size(); ++index) {
-    const KernelNode &node = kernel.nodes[index];
-    if (depths[index] != depth || inlined(index))
-      continue;
-    nodes[index] = named(node.name);
-    writer.line("const " + typeName(node.type) + " " + nodes[index] + " = " + value(index) + ";");
-  }
-  storesAt(depth);
-}
-
-void Printer::storesAt(int depth) {
+  for (int index = 0, count = kernel.nodes.size(); index < count; ++index)
+    if (depths[index] == depth)
+      define(index);
   for (const KernelStore &store : kernel.stores)
     if (storeDepth(store) == depth)
-      writer.line(outputs[store.output] + "[" + address(store.at) +
-                  "] = " + (inlined(store.node) ? value(store.node) : nodes[store.node]) + ";");
-}
-
-std::string Printer::combined(StringRef accumulated) const {
-  std::string element = operand(kernel.reduction->store.node), so = accumulated.str();
-  return kernel.reduction->kind == KernelReduction::max ? "maximum(" + element + ", " + so + ")"
-                                                        : so + " + " + element;
-}
-
-std::string Printer::finished(StringRef accumulated) const {
-  if (kernel.reduction->kind != KernelReduction::mean)
-    return accumulated.str();
-  return accumulated.str() + " / " +
-         literal(static_cast<double>(kernel.reduction->count), kernel.reduction->type);
+      writer.line(outputs[store.output] + "[" + address(store.at) + "] = " + result(store.node) +
+                  ";");
 }
 
 /// The loops from `depth` on, with the reduction inside of them.
@@ -246,10 +128,8 @@ void Printer::reduceIn(int depth) {
       accumulator = named("total");
       bool fresh = llvm::none_of(ArrayRef(kernel.loops).take_front(d),
                                  [](const LoopVar &loop) { return loop.reduction; });
-      writer.line(
-          typeName(reduction.type) + " " + accumulator + " = " +
-          (fresh ? identityOf(reduction.kind == KernelReduction::max, reduction.type) : target) +
-          ";");
+      writer.line(typeName(reduction.type) + " " + accumulator + " = " +
+                  (fresh ? identity() : target) + ";");
     }
     // Where the innermost loop reduces, its sums go to one place.
     openLoop(d, d + 1 == count && accumulateAt < 0 && !kernel.loops[d].reduction);
@@ -267,16 +147,7 @@ KernelFunction Printer::print() {
     function.parameters.insert(function.parameters.begin() + 2, "fsdp::rt::UpdateStep step");
 
   int count = kernel.loops.size();
-  for (auto [index, node] : llvm::enumerate(kernel.nodes)) {
-    if (node.kind != KernelNode::table)
-      continue;
-    nodes[index] = named(node.name);
-    std::vector<std::string> values;
-    for (Attribute value : node.values.getValues<Attribute>())
-      values.push_back(literal(value));
-    writer.list("static constexpr " + typeName(node.type) + " " + nodes[index] + "_table[] = {",
-                values, "};");
-  }
+  tables("static constexpr", "", writer);
   if (!kernel.reduction) {
     nodesAt(0);
     for (int depth = 0; depth < count; ++depth) {
@@ -308,8 +179,7 @@ KernelFunction Printer::print() {
     writer.line("if (" + begin + " == 0)");
   if (outer)
     writer.line(std::string(kernel.rowLoops ? "  " : "") + "std::fill_n(" +
-                outputs[reduction.store.output] + ", " + results + ", " +
-                identityOf(reduction.kind == KernelReduction::max, reduction.type) + ");");
+                outputs[reduction.store.output] + ", " + results + ", " + identity() + ");");
   nodesAt(0);
   if (first == count && !outer) { // nothing to reduce over
     for (int depth = 0; depth < count; ++depth) {
@@ -370,31 +240,17 @@ static KernelFunction printArgmax(nn::ArgmaxOp op) {
 }
 
 static KernelFunction printFlatten(FlattenOp op, LaunchOp launch) {
-  KernelFunction function;
-  std::string type = typeName(getElementTypeOrSelf(op.getType()));
-  for (size_t i = 0; i < launch.getIns().size(); ++i)
-    function.parameters.push_back("const " + type + " *part_" + std::to_string(i));
-  function.parameters.push_back(type + " *flat");
+  KernelFunction function = declareFlatten(op, launch);
   Writer writer;
-  int64_t offset = 0;
-  auto fill = [&](int64_t count, StringRef value) {
-    if (count)
-      writer.line("std::fill_n(flat + " + std::to_string(offset) + ", " + std::to_string(count) +
-                  ", " + value + ");");
-  };
-  for (Value input : op.getInputs()) {
-    int64_t count = cast<RankedTensorType>(input.getType()).getNumElements();
-    if (auto argument = dyn_cast<BlockArgument>(input)) {
-      writer.line("std::copy_n(part_" + std::to_string(argument.getArgNumber()) + ", " +
-                  std::to_string(count) + ", flat + " + std::to_string(offset) + ");");
-    } else {
-      auto values = cast<DenseElementsAttr>(input.getDefiningOp<arith::ConstantOp>().getValue());
-      fill(count, literal(values.getSplatValue<Attribute>()));
-    }
-    offset += count;
+  for (const FlatPiece &piece : flatPieces(op)) {
+    const std::string place = "flat + " + std::to_string(piece.offset),
+                      count = std::to_string(piece.count);
+    if (piece.argument >= 0)
+      writer.line("std::copy_n(part_" + std::to_string(piece.argument) + ", " + count + ", " +
+                  place + ");");
+    else
+      writer.line("std::fill_n(" + place + ", " + count + ", " + piece.value + ");");
   }
-  fill(cast<RankedTensorType>(op.getType()).getNumElements() - offset,
-       identityOf(false, getElementTypeOrSelf(op.getType())));
   function.body = writer.text();
   return function;
 }

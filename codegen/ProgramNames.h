@@ -29,7 +29,16 @@ public:
   const std::string &storage(StringAttr symbol) const { return get(storages, symbol); }
   /// An event of the program, by its number.
   const std::string &event(int number) const { return events[number]; }
-  /// In the namespace of its segment.
+  /// The number of the first event of a segment's own; empty where the program has no events.
+  const std::string &getFirstOwnEvent() const { return firstOwnEvent; }
+  /// In the namespace of its segment: its own events, which follow those of the program.
+  const std::vector<std::string> &getOwnEvents(SegmentOp segment) const {
+    return get(ownEvents, segment);
+  }
+  /// An event that `segment` waits for or records, by its number.
+  const std::string &event(SegmentOp segment, size_t number) const {
+    return number < events.size() ? events[number] : getOwnEvents(segment)[number - events.size()];
+  }
   const std::string &output(SegmentOp segment, StringAttr name) const {
     return get(outputs, {segment, name});
   }
@@ -43,7 +52,7 @@ public:
 
 private:
   template <typename Map>
-  static const std::string &get(const Map &map, const typename Map::key_type &key) {
+  static const typename Map::mapped_type &get(const Map &map, const typename Map::key_type &key) {
     auto entry = map.find(key);
     assert(entry != map.end() && "named by create");
     return entry->second;
@@ -52,8 +61,10 @@ private:
   llvm::DenseMap<StringAttr, std::string> streams, axes, inputs, storages, memberTables,
       stateTables, runTables, outputTables;
   std::vector<std::string> events;
+  std::string firstOwnEvent;
   llvm::DenseMap<std::pair<StringAttr, ArrayAttr>, std::string> communicators;
   llvm::DenseMap<Operation *, std::string> segments;
+  llvm::DenseMap<Operation *, std::vector<std::string>> ownEvents;
   llvm::DenseMap<std::pair<Operation *, StringAttr>, std::string> outputs;
 };
 

@@ -24,7 +24,7 @@ static std::string cudaProject(const EmittedProgram &program, StringRef name,
                                llvm::ArrayRef<std::string> architectures) {
   const std::string kernels = filesEnding(program, ".cu"), sources = filesEnding(program, ".cpp");
   return "# Builds " + escaped(name) + R"( for CUDA: cmake -S . -B build && cmake --build build -j
-# Needs the CUDA toolkit, NCCL and a C++17 compiler; nvcc compiles kernels only.
+# Needs the CUDA toolkit, NCCL and a C++20 compiler; nvcc compiles kernels only.
 cmake_minimum_required(VERSION 3.18)
 project(train LANGUAGES CXX)
 if(NOT CMAKE_BUILD_TYPE)
@@ -47,7 +47,7 @@ add_executable(record EXCLUDE_FROM_ALL)" +
          sources + R"()
 target_compile_definitions(record PRIVATE FSDP_RECORD)
 foreach(program train record)
-  target_compile_features(${program} PRIVATE cxx_std_17)
+  target_compile_features(${program} PRIVATE cxx_std_20)
   target_compile_options(${program} PRIVATE ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS})
   target_link_options(${program} PRIVATE -pie ${FSDP_HARDENING_LINK_FLAGS})
   target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
@@ -78,7 +78,7 @@ add_executable(record EXCLUDE_FROM_ALL)" +
          sources + R"()
 target_compile_definitions(record PRIVATE FSDP_RECORD)
 foreach(program train record)
-  target_compile_features(${program} PRIVATE cxx_std_17)
+  target_compile_features(${program} PRIVATE cxx_std_20)
   target_compile_options(${program} PRIVATE ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS} ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS})
   target_link_options(${program} PRIVATE -pie ${FSDP_HARDENING_LINK_FLAGS})
   target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
@@ -93,7 +93,7 @@ static BuildCommand compileCommand(StringRef file, const std::string &object,
   if (!file.ends_with(".cpp") && (!kernels || places.record))
     return {};
   BuildCommand command = {kernels ? places.toolchain.nvcc : places.toolchain.compiler,
-                          "-std=c++17"};
+                          kernels ? "-std=c++17" : "-std=c++20"};
   // The recorded program computes nothing, so it is not worth optimizing; neither are the calls of
   // a host program.
   if (places.record)

@@ -26,38 +26,6 @@ Operation *mlir::fsdp::onlyOp(LaunchOp launch) {
   return only;
 }
 
-/// The parameter, or its gradient, that a part of a flat unit is; "" for other parts.
-static std::string memberName(SubviewOp subview, const SymbolTable *symbols) {
-  auto buffer = subview.getBuffer().getDefiningOp<BufferOp>();
-  if (!buffer || !buffer.getStorageAttr() ||
-      (buffer.getPersistent() && buffer.getWhat() != StorageOp::copy))
-    return "";
-  bool isGradient = buffer.getWhat() == BufferOp::gradient;
-  auto module = buffer->getParentOfType<ModuleOp>();
-  auto lookup = [&](FlatSymbolRefAttr symbol) {
-    return symbols ? symbols->lookup(symbol.getAttr()) : module.lookupSymbol(symbol);
-  };
-  auto storage = cast<StorageOp>(lookup(buffer.getStorageAttr()));
-  for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
-    if (member.getOffset() != static_cast<int64_t>(subview.getOffset()))
-      continue;
-    auto param = dyn_cast_or_null<ParamOp>(lookup(member.getParam()));
-    if (param &&
-        param.getComputeType().getNumElements() == subview.getType().getTensor().getNumElements())
-      return param.getSymName().str() + (isGradient ? ".grad" : "");
-  }
-  return "";
-}
-
-std::string mlir::fsdp::bufferName(Value buffer, const SymbolTable *symbols) {
-  if (auto op = buffer.getDefiningOp<BufferOp>())
-    return op.getName().str();
-  auto subview = buffer.getDefiningOp<SubviewOp>();
-  if (std::string name = memberName(subview, symbols); !name.empty())
-    return name;
-  return bufferName(subview.getBuffer(), symbols) + ".at." + std::to_string(subview.getOffset());
-}
-
 int ScheduledProgram::events() const {
   int most = 0;
   for (const Timeline &timeline : timelines)
@@ -147,6 +115,7 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
       action.records.push_back(programEvents.lookup(record));
     if (awaited.contains(action.launch)) {
       action.records.push_back(timeline.events++);
+      timeline.recorders.push_back(action.launch);
       events[action.launch] = action.records.back();
     }
   }
@@ -371,6 +340,7 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
         !axes.empty() && result.communicatorOver(axes) < 0)
       result.communicators.insert({{StringAttr::get(module.getContext(), "storage"), axes},
                                    static_cast<int>(result.communicators.size())});
+  result.modelNames.create(module, result.program, result.symbols);
   result.names.create(result);
   return result;
 }
@@ -394,7 +364,9 @@ void ProgramNames::create(const ScheduledProgram &program) {
   for (const auto &[input, entry] : program.inputs)
     inputs[input] = enumerator("input", input);
   for (EventOp event : program.programEvents)
-    events.push_back(enumerator("event", event.getName()));
+    events.push_back(enumerator("event", program.modelNames.of(event).whole()));
+  if (!events.empty())
+    firstOwnEvent = enumerator("program", "events");
   for (const ProgramWalk &walk : program.walks) {
     std::string name = identifierFor(walk.name.getValue());
     runTables[walk.name] = names.unique(name + "_runs");
@@ -410,5 +382,9 @@ void ProgramNames::create(const ScheduledProgram &program) {
     for (StringAttr output : timeline.outputs)
       outputs[{timeline.segment, output}] =
           inside.unique(enumeratorFor("output " + output.getValue().str()));
+    std::vector<std::string> &own = ownEvents[timeline.segment];
+    for (LaunchOp recorder : timeline.recorders)
+      own.push_back(
+          inside.unique(enumeratorFor("done " + program.modelNames.of(recorder).whole())));
   }
 }

@@ -7,6 +7,7 @@
 #ifndef CODEGEN_SCHEDULEDPROGRAM_H
 #define CODEGEN_SCHEDULEDPROGRAM_H
 
+#include "codegen/ModelNames.h"
 #include "codegen/ProgramNames.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -28,6 +29,7 @@ struct Timeline {
   SmallVector<StringAttr> outputs; ///< their names, in issue order
   SmallVector<int> slots;          ///< of the outputs, in the walks that the segment belongs to
   int events = 0;                  ///< one past the last that it uses
+  SmallVector<LaunchOp> recorders; ///< of the segment's own events, in order
   bool countsSamples = false;      ///< takes batches of which only some samples count
 };
 
@@ -76,6 +78,7 @@ struct ScheduledProgram {
   /// A communicator serves one stream and one list of axes.
   llvm::MapVector<std::pair<StringAttr, ArrayAttr>, int> communicators;
   llvm::MapVector<StringAttr, InputEntry> inputs;
+  ModelNames modelNames;
   ProgramNames names;
 
   /// The number of events of the program, those of segments included.
@@ -99,11 +102,6 @@ private:
 /// The only op of the body of `launch` besides constants and the yield; null if there are several
 /// or none.
 Operation *onlyOp(LaunchOp launch);
-
-/// The name of a buffer or subview: that of the buffer, or of the value in the model that the
-/// subview holds. Callers that query many names pass the `symbols` of the module, which are
-/// indexed.
-std::string bufferName(Value buffer, const SymbolTable *symbols = nullptr);
 
 } // namespace mlir::fsdp
 

@@ -1,6 +1,6 @@
 //===- SharedFunctions.h - one function for equal layers --------*- C++ -*-===//
-// Equal layers share one function, called once for each with a table of the differences: places in
-// the arena, names of launches, numbers of events.
+// Equal layers share one function, called once for each with a row of what differs: places in the
+// arena, names of launches, events.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,49 +14,53 @@
 
 namespace mlir::fsdp {
 
-/// How a function prints the values that may differ between it and an equal one.
+/// How a function spells the values that may differ between it and an equal one.
 class NameTable {
 public:
-  /// The value of a field of the table for one function.
+  /// A value of the row of one function.
   struct Field {
     std::string type;  ///< "ArenaSpan<float>", "const char *", "int"
-    std::string value; ///< "arena::h_0_query", "\"h.0.einsum\"", "3"
-    std::string name;  ///< "query", "einsum_name", "event"
+    std::string value; ///< "arena::h_0_query", "\"h.0.einsum\"", "kDoneH0Einsum"
+    std::string name;  ///< as seen from the unit of the function: "query", "next_weight"
+    std::string whole; ///< in the program: "h_0_query"
   };
 
-  /// As a literal value.
-  static NameTable literal() { return NameTable(false); }
-  /// As a numbered field: equal functions get equal text.
-  static NameTable numbered() { return NameTable(true); }
-  /// As `at.name`; `unit` is left out where names begin with it.
-  NameTable named(llvm::StringRef unit) const;
-
-  std::string slice(const std::string &value, const std::string &type) {
-    return spell("ArenaSpan<" + type + ">", value);
+  /// As the value itself.
+  static NameTable ofValues() { return NameTable(false, {}); }
+  /// As a field with a number: equal functions get equal text.
+  static NameTable ofNumbers() { return NameTable(true, {}); }
+  /// As the field of this name: `names` are those of all fields, in order.
+  static NameTable ofFields(std::vector<std::string> names) {
+    return NameTable(true, std::move(names));
   }
-  std::string launchName(const std::string &quoted) { return spell("const char *", quoted); }
-  std::string event(const std::string &number) { return spell("int", number); }
 
-  const std::vector<Field> &getFields() const { return fields; }
+  std::string spell(Field field);
+  llvm::ArrayRef<Field> getFields() const { return fields; }
 
 private:
-  explicit NameTable(bool collects) : collects(collects) {}
-  std::string spell(const std::string &type, const std::string &value);
+  NameTable(bool collects, std::vector<std::string> names)
+      : collects(collects), names(std::move(names)) {}
 
   bool collects;
+  std::vector<std::string> names;
   std::vector<Field> fields;
   llvm::StringMap<size_t> indices; ///< by type and value
 };
 
-/// Writes the struct `name` with `fields`, those of one type in one declaration.
-void declareTable(Writer &writer, llvm::StringRef name, llvm::ArrayRef<NameTable::Field> fields);
+/// The names of the fields of `rows`, which have the same types: of each field the name in the
+/// program if that is one, else the name that most functions see.
+std::vector<std::string> chooseFieldNames(llvm::ArrayRef<NameTable> rows);
 
-/// Writes the constant `name` of type `type` with the values of `fields`.
-void defineTable(Writer &writer, llvm::StringRef type, llvm::StringRef name,
-                 llvm::ArrayRef<NameTable::Field> fields);
+/// Writes the struct `name` of `fields`, which are called `names`.
+void declareRow(Writer &writer, llvm::StringRef name, llvm::ArrayRef<NameTable::Field> fields,
+                llvm::ArrayRef<std::string> names);
 
-/// "h.forward" for "h.0.forward": the name of the function of all layers.
-std::string sharedName(llvm::StringRef name);
+/// Writes the row of `fields`, called `names`, of a table.
+void writeRow(Writer &writer, llvm::ArrayRef<NameTable::Field> fields,
+              llvm::ArrayRef<std::string> names);
+
+/// What `units` have in common: "h" of "h.0" and "h.1"; "layer" where it is nothing.
+std::string commonUnit(llvm::ArrayRef<llvm::StringRef> units);
 
 } // namespace mlir::fsdp
 

@@ -24,14 +24,67 @@ static std::string braced(ArrayRef<int64_t> values) {
 
 static std::string quoted(StringRef text) { return "\"" + escaped(text) + "\""; }
 
-static std::string axisList(const ScheduledProgram &program, ArrayAttr axes) {
-  SmallVector<int64_t> indices;
-  for (StringAttr axis : getAxisNames(axes))
-    indices.push_back(program.mesh.getAxisIndex(axis));
-  return braced(indices);
+namespace {
+
+/// The initializers of a constant, by the names of its fields, in the order of its type. A field
+/// that has its default value is left out.
+class Fields {
+public:
+  Fields &add(StringRef name, const llvm::Twine &value) {
+    items.push_back(("." + name + " = " + value).str());
+    return *this;
+  }
+  Fields &add(StringRef name, int64_t value) { return add(name, llvm::Twine(value)); }
+  Fields &addUnless(bool isDefault, StringRef name, const llvm::Twine &value) {
+    return isDefault ? *this : add(name, value);
+  }
+  Fields &addUnless(bool isDefault, StringRef name, int64_t value) {
+    return isDefault ? *this : add(name, value);
+  }
+  /// "{.name = value, ...}"
+  std::string spell() const { return "{" + llvm::join(items, ", ") + "}"; }
+  ArrayRef<std::string> getItems() const { return items; }
+
+private:
+  std::vector<std::string> items;
+};
+
+} // namespace
+
+/// `constexpr TYPE NAME[] =` with a row for each of `rows`; nothing where there are none.
+static void emitRows(StringRef type, StringRef name, ArrayRef<Fields> rows, Writer &writer) {
+  if (rows.empty())
+    return;
+  writer.open("constexpr " + type + " " + name + "[] =");
+  for (const Fields &row : rows)
+    writer.list("{", row.getItems(), "},");
+  writer.close(";");
 }
 
-static void emitEnum(ArrayRef<std::string> names, StringRef what, Writer &writer) {
+/// `constexpr TYPE NAME[] = {...};` of values that need no names; nothing where there are none.
+static void emitValues(StringRef type, StringRef name, ArrayRef<std::string> values,
+                       Writer &writer) {
+  if (!values.empty())
+    writer.list(("constexpr " + type + (type.ends_with("*") ? "" : " ") + name + "[] = {").str(),
+                values, "};");
+}
+
+/// "{kAxisData, kAxisFsdp}"
+static std::string axisList(const ScheduledProgram &program, ArrayAttr axes) {
+  std::vector<std::string> names;
+  for (StringAttr axis : getAxisNames(axes))
+    names.push_back(program.names.axis(axis));
+  return "{" + llvm::join(names, ", ") + "}";
+}
+
+/// The enumerator of a communicator over `axes`.
+static std::string communicatorOver(const ScheduledProgram &program, ArrayAttr axes) {
+  const auto &[stream, over] =
+      (program.communicators.begin() + program.communicatorOver(axes))->first;
+  return program.names.communicator(stream, over);
+}
+
+void mlir::fsdp::emitEnum(ArrayRef<std::string> names, StringRef what, Writer &writer) {
   if (names.empty())
     return;
   std::vector<std::string> items(names.begin(), names.end());
@@ -54,13 +107,16 @@ void mlir::fsdp::emitEnumerators(const ScheduledProgram &program, Writer &writer
     inputs.push_back(names.input(input));
   for (size_t event = 0; event < program.programEvents.size(); ++event)
     events.push_back(names.event(static_cast<int>(event)));
+  if (!events.empty())
+    events.push_back(names.getFirstOwnEvent());
   emitEnum(streams, "Streams", writer);
   emitEnum(communicators, "Communicators: each over some axes of the mesh, and for one stream",
            writer);
   emitEnum(axes, "Axes of the mesh", writer);
   emitEnum(storages, "Storages: state that a rank keeps from step to step", writer);
   emitEnum(inputs, "Inputs: tensors that a step reads from the data set", writer);
-  emitEnum(events, "Events: completions that later segments wait for", writer);
+  emitEnum(events, "Events: completions that later segments wait for; then those of each segment",
+           writer);
 }
 
 //===----------------------------------------------------------------------===//
@@ -81,28 +137,29 @@ static std::string initializer(InitAttr init) {
   llvm_unreachable("unknown initializer");
 }
 
-/// The table of how `param` is split and padded in compute, called after `member`; "{}" where it is
+/// The table of how `param` is split and padded in compute, called after `member`; "" where it is
 /// neither.
 static std::string emitSplits(const ScheduledProgram &program, ParamOp param,
                               const std::string &member, Writer &writer) {
   ShardingAttr compute =
       param.getPlacementAttr() ? param.getPlacementAttr().getCompute() : ShardingAttr();
   RankedTensorType part = param.getComputeType();
-  MLIRContext *context = param.getContext();
-  std::vector<std::string> items;
+  std::vector<Fields> rows;
   for (int64_t dim = 0; dim < part.getRank(); ++dim) {
-    SmallVector<StringAttr> axes;
+    SmallVector<int64_t> axes; // by number: plans that share the table number their axes alike
     if (compute)
-      axes = compute.getAxes(dim);
+      for (StringAttr axis : compute.getAxes(dim))
+        axes.push_back(program.mesh.getAxisIndex(axis));
     if (!axes.empty() || part.getDimSize(dim) != param.getTensorType().getDimSize(dim))
-      items.push_back("{/*dim=*/" + std::to_string(dim) + ", /*axes=*/" +
-                      axisList(program, getAxisArray(context, axes)) + ", /*part=*/" +
-                      std::to_string(part.getDimSize(dim)) + "}");
+      rows.emplace_back()
+          .add("dim", dim)
+          .addUnless(axes.empty(), "axes", braced(axes))
+          .add("part", part.getDimSize(dim));
   }
-  if (items.empty())
-    return "{}";
+  if (rows.empty())
+    return "";
   std::string name = member + "_split";
-  writer.list("constexpr Split " + name + "[] = {", items, "};");
+  emitRows("Split", name, rows, writer);
   return name;
 }
 
@@ -114,7 +171,7 @@ static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp stor
   for (auto [index, member] : llvm::enumerate(storage.getMembers().getAsRange<MemberAttr>()))
     if (auto param = program.symbols.lookup<ParamOp>(member.getParam().getValue()))
       splits.push_back(emitSplits(program, param, (name + std::to_string(index)).str(), writer));
-  writer.open("constexpr Parameter " + name + "[] =");
+  std::vector<Fields> rows;
   for (auto [index, member] : llvm::enumerate(storage.getMembers().getAsRange<MemberAttr>())) {
     auto param = program.symbols.lookup<ParamOp>(member.getParam().getValue());
     if (!param)
@@ -127,20 +184,17 @@ static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp stor
       return param.emitOpError() << "has rank " << std::max(shape.size(), fileShape.size())
                                  << ", expected at most 8 dimensions in weight files";
     size = std::max(size, member.getOffset() + param.getComputeType().getNumElements());
-    std::vector<std::string> items = {"/*name=*/" + quoted(param.getSymName()),
-                                      "/*alias=*/nullptr",
-                                      "/*shape=*/" + braced(shape),
-                                      "/*fileShape=*/" + braced(fileShape),
-                                      "/*offset=*/" + std::to_string(member.getOffset()),
-                                      initializer(param.getInit()),
-                                      std::string("/*decay=*/") +
-                                          (param.getFileRank() >= 2 ? "true" : "false"),
-                                      "/*position=*/" + std::to_string(positions.lookup(param))};
-    if (splits[index] != "{}")
-      items.push_back("/*splits=*/" + splits[index]);
-    writer.list("{", items, "},");
+    rows.emplace_back()
+        .add("name", quoted(param.getSymName()))
+        .add("shape", braced(shape))
+        .add("fileShape", braced(fileShape))
+        .add("offset", member.getOffset())
+        .add("init", initializer(param.getInit()))
+        .addUnless(param.getFileRank() < 2, "decay", "true")
+        .add("position", positions.lookup(param))
+        .addUnless(splits[index].empty(), "splits", splits[index]);
   }
-  writer.close(";");
+  emitRows("Parameter", name, rows, writer);
   return success();
 }
 
@@ -149,7 +203,7 @@ static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp stor
 static void emitExtraFiles(DictionaryAttr files, Writer &writer) {
   writer.open("constexpr ExtraFile extra_files[] =");
   for (NamedAttribute file : files) {
-    writer.line("{" + quoted(file.getName()) + ",");
+    writer.line("{.name = " + quoted(file.getName()) + ", .text =");
     StringRef text = cast<StringAttr>(file.getValue());
     do {
       auto [line, rest] = text.split('\n');
@@ -164,19 +218,17 @@ static void emitExtraFiles(DictionaryAttr files, Writer &writer) {
 
 /// Writes what weights are compared with.
 static void emitConfigEntries(ArrayAttr entries, Writer &writer) {
-  writer.open("constexpr ConfigEntry config_entries[] =");
+  std::vector<Fields> rows;
   for (auto entry : entries.getAsRange<DictionaryAttr>()) {
-    auto field = [&](StringRef name, StringRef otherwise = "") {
-      auto text = entry.getAs<StringAttr>(name);
-      return quoted(text ? text.getValue() : otherwise);
-    };
-    writer.list("{",
-                {"/*names=*/" + field(configNamesKey), "/*value=*/" + field(configValueKey),
-                 "/*implied=*/" + field(configImpliedKey), "/*same=*/" + field(configSameKey, "[]"),
-                 "/*option=*/" + field(configOptionKey)},
-                "},");
+    Fields &row = rows.emplace_back();
+    for (auto [name, key] :
+         {std::pair("names", configNamesKey), std::pair("value", configValueKey),
+          std::pair("implied", configImpliedKey), std::pair("same", configSameKey),
+          std::pair("option", configOptionKey)})
+      if (auto text = entry.getAs<StringAttr>(key))
+        row.add(name, quoted(text));
   }
-  writer.close(";");
+  emitRows("ConfigEntry", "config_entries", rows, writer);
 }
 
 static constexpr llvm::StringLiteral extraFiles = "extra_files", configEntries = "config_entries";
@@ -210,74 +262,50 @@ LogicalResult mlir::fsdp::emitModelTables(const ScheduledProgram &program, Model
 
 void mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &arena,
                               const ModelTables &tables, Writer &writer) {
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Fields> rows;
   int64_t parameters = 0;
   for (StorageOp storage : program.storages) {
     StringAttr symbol = storage.getSymNameAttr();
     const std::string &members = program.names.members(symbol);
     const ModelTable &table = tables.find(members)->second;
-    std::string states = "{}";
-    if (!storage.getStates().empty()) {
-      states = program.names.states(symbol);
-      std::vector<std::string> items;
-      for (StringRef state : storage.getStates().getAsValueRange<StringAttr>())
-        items.push_back("{" + quoted(state) + ", " +
-                        arena.spell(program.shardOf(storage, state).getResult()) + "}");
-      writer.list("constexpr State " + states + "[] = {", items, "};");
-    }
+    std::vector<Fields> states;
+    for (StringRef state : storage.getStates().getAsValueRange<StringAttr>())
+      states.emplace_back()
+          .add("name", quoted(state))
+          .add("shard", arena.spell(program.shardOf(storage, state).getResult()));
+    emitRows("State", program.names.states(symbol), states, writer);
     if (table.place.empty())
       writer.lines(table.text);
-    std::string layout = storage.getKind() == StorageKind::flat        ? "Layout::Flat"
-                         : storage.getKind() == StorageKind::dimension ? "Layout::Dimension"
-                                                                       : "Layout::Replicated";
-    bool split = storage.getKind() != StorageKind::replicated;
-    int communicator = split ? program.communicatorOver(storage.getAxes()) : -1;
-    std::string shard =
-        storage.keepsShard()
-            ? arena.spell(program.shardOf(storage, StorageOp::parameter).getResult())
-            : "Buffer::unplaced(" + std::to_string(storage.getShardType().getNumElements()) + ")";
-    rows.push_back({"/*name=*/" + quoted(storage.getSymName()), layout,
-                    "/*axes=*/" + axisList(program, storage.getAxes()),
-                    "/*communicator=*/" + std::to_string(communicator),
-                    "/*dim=*/" + std::to_string(std::max<int64_t>(storage.getDim(), 0)),
-                    "/*size=*/" + std::to_string(table.size),
-                    "/*firstParameter=*/" + std::to_string(parameters), shard, states,
-                    table.place + members});
+    const bool split = storage.getKind() != StorageKind::replicated;
+    Fields &row = rows.emplace_back();
+    row.add("name", quoted(storage.getSymName()));
+    row.add("layout", storage.getKind() == StorageKind::flat        ? "Layout::Flat"
+                      : storage.getKind() == StorageKind::dimension ? "Layout::Dimension"
+                                                                    : "Layout::Replicated");
+    if (split)
+      row.add("axes", axisList(program, storage.getAxes()))
+          .add("communicator", communicatorOver(program, storage.getAxes()))
+          .addUnless(storage.getKind() != StorageKind::dimension, "dim", storage.getDim());
+    row.add("size", table.size).add("firstParameter", parameters);
+    row.add("shard", storage.keepsShard()
+                         ? arena.spell(program.shardOf(storage, StorageOp::parameter).getResult())
+                         : "Buffer::unplaced(" +
+                               std::to_string(storage.getShardType().getNumElements()) + ")");
+    row.addUnless(states.empty(), "states", program.names.states(symbol));
+    row.add("members", table.place + members);
     if (storage.getCopy())
-      rows.back().push_back("/*copy=*/" +
-                            arena.spell(program.shardOf(storage, StorageOp::copy).getResult()));
-    if (ArrayAttr axes = getAxisArray(storage.getContext(), storage.getSplitAxes());
-        !axes.empty()) {
-      if (!storage.getCopy())
-        rows.back().push_back("/*copy=*/{}");
-      rows.back().push_back("/*splitAxes=*/" + axisList(program, axes));
-      rows.back().push_back("/*splitCommunicator=*/" +
-                            std::to_string(program.communicatorOver(axes)));
-    }
+      row.add("copy", arena.spell(program.shardOf(storage, StorageOp::copy).getResult()));
+    if (ArrayAttr axes = getAxisArray(storage.getContext(), storage.getSplitAxes()); !axes.empty())
+      row.add("splitAxes", axisList(program, axes))
+          .add("splitCommunicator", communicatorOver(program, axes));
     parameters += storage.getMembers().size();
   }
-  if (rows.empty()) {
-    writer.line("constexpr Table<Storage> storages;");
-    return;
-  }
-  writer.open("constexpr Storage storages[] =");
-  for (const std::vector<std::string> &row : rows)
-    writer.list("{", row, "},");
-  writer.close(";");
+  emitRows("Storage", "storages", rows, writer);
 }
 
 //===----------------------------------------------------------------------===//
 // The program
 //===----------------------------------------------------------------------===//
-
-/// `constexpr TYPE NAME[] = {...};`, or an empty table.
-static void emitTable(StringRef type, StringRef name, ArrayRef<std::string> items, Writer &writer) {
-  if (items.empty())
-    writer.line("constexpr Table<" + type + "> " + name + ";");
-  else
-    writer.list(("constexpr " + type + (type.ends_with("*") ? "" : " ") + name + "[] = {").str(),
-                items, "};");
-}
 
 static std::string sourceName(InputOp input) {
   return input->hasAttr(tokensAttrName)    ? "Source::Tokens"
@@ -286,11 +314,7 @@ static std::string sourceName(InputOp input) {
 }
 
 static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writer &writer) {
-  if (program.inputs.empty()) {
-    writer.line("constexpr Table<Input> inputs;");
-    return;
-  }
-  writer.open("constexpr Input inputs[] =");
+  std::vector<Fields> inputs;
   for (const auto &[name, entry] : program.inputs) {
     InputOp op = entry.op;
     auto type = cast<RankedTensorType>(op.getType());
@@ -300,38 +324,41 @@ static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writ
     auto microbatches = op->getAttrOfType<IntegerAttr>("microbatches");
     int64_t parts = microbatches ? microbatches.getInt() : 1;
     int64_t batch = op.getGlobalBatch() ? *op.getGlobalBatch() : rows * parts;
-    std::string element = elementType(type.getElementType()).str();
-    std::vector<std::string> items = {
-        "/*name=*/" + quoted(name.getValue()),
-        "/*sample=*/" + braced(sample),
-        "/*sampleDim=*/" + std::to_string(op.getSampleDim()),
-        arena.spellOutside(op->getParentOfType<LaunchOp>().getOuts().front()),
-        "/*batch=*/" + std::to_string(batch),
-        "/*rows=*/" + std::to_string(rows),
-        "/*axes=*/" + (op.getOver() ? axisList(program, *op.getOver()) : "{}"),
-        "/*limit=*/" + std::to_string(entry.limit),
-        "/*source=*/" + sourceName(op)};
-    if (parts > 1)
-      items.push_back("/*parts=*/" + std::to_string(parts));
-    writer.list("{", items, "},");
+    Fields &row = inputs.emplace_back();
+    row.add("name", quoted(name.getValue()))
+        .add("sample", braced(sample))
+        .addUnless(op.getSampleDim() == 0, "sampleDim", op.getSampleDim())
+        .add("slice", arena.spellOutside(op->getParentOfType<LaunchOp>().getOuts().front()))
+        .add("batch", batch)
+        .add("rows", rows);
+    if (op.getOver() && !op.getOver()->empty())
+      row.add("axes", axisList(program, *op.getOver()));
+    row.addUnless(entry.limit == 0, "limit", entry.limit)
+        .add("source", sourceName(op))
+        .addUnless(parts == 1, "parts", parts);
   }
-  writer.close(";");
+  emitRows("Input", "inputs", inputs, writer);
 }
 
-/// Writes the tables of `walk`; what the table of the program says of it.
+/// Writes the tables of `walk`; its plan in the table of the program.
 static std::string emitWalk(const ScheduledProgram &program, const ProgramWalk &walk,
                             Writer &writer) {
-  std::vector<std::string> runs, outputs;
+  std::vector<Fields> runs;
+  std::vector<std::string> outputs;
   for (auto [segment, times] : walk.runs)
-    runs.push_back("{" + std::to_string(segment) + ", " + std::to_string(times) + "}");
+    runs.emplace_back().add("segment", segment).add("times", times);
   for (StringAttr output : walk.outputs)
     outputs.push_back(quoted(output));
   const std::string &runTable = program.names.walkRuns(walk.name);
   const std::string &outputTable = program.names.walkOutputs(walk.name);
-  emitTable("SegmentRuns", runTable, runs, writer);
-  emitTable("const char *", outputTable, outputs, writer);
-  return "{" + quoted(walk.name) + ", " + runTable + ", " + outputTable +
-         (walk.countsSamples ? ", /*countsSamples=*/true}" : "}");
+  emitRows("SegmentRuns", runTable, runs, writer);
+  emitValues("const char *", outputTable, outputs, writer);
+  return Fields()
+      .add("name", quoted(walk.name))
+      .add("runs", runTable)
+      .addUnless(outputs.empty(), "outputs", outputTable)
+      .addUnless(!walk.countsSamples, "countsSamples", "true")
+      .spell();
 }
 
 /// Samples of whole numbers are rows of tokens.
@@ -357,21 +384,23 @@ static OptimizerAttr optimizerOf(const ScheduledProgram &program) {
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
                                   const EmitOptions &options, const ModelTables &tables,
                                   StringRef elsewhere, Writer &writer) {
-  std::vector<std::string> axes, order, streams, communicators, segments;
+  std::vector<Fields> axes, communicators, segments;
+  std::vector<std::string> order, streams;
   for (auto [axis, size] :
        llvm::zip_equal(program.mesh.getAxisNames(), program.mesh.getAxisSizes()))
-    axes.push_back("{" + quoted(axis) + ", " + std::to_string(size) + "}");
+    axes.emplace_back().add("name", quoted(axis)).add("size", size);
   for (int64_t rank : program.mesh.getDevices())
     order.push_back(std::to_string(rank));
   for (const auto &[stream, index] : program.streams)
     streams.push_back(quoted(stream));
   for (const auto &[key, index] : program.communicators)
-    communicators.push_back("{" + quoted(program.communicatorName(key.first, key.second)) + ", " +
-                            axisList(program, key.second) + "}");
-  emitTable("MeshAxis", "axes", axes, writer);
-  emitTable("int", "device_order", order, writer);
-  emitTable("const char *", "streams", streams, writer);
-  emitTable("CommunicatorSpec", "communicators", communicators, writer);
+    communicators.emplace_back()
+        .add("name", quoted(program.communicatorName(key.first, key.second)))
+        .add("axes", axisList(program, key.second));
+  emitRows("MeshAxis", "axes", axes, writer);
+  emitValues("int", "device_order", order, writer);
+  emitValues("const char *", "streams", streams, writer);
+  emitRows("CommunicatorSpec", "communicators", communicators, writer);
   emitInputs(program, arena, writer);
   // The name of a table of the model, written here unless it stands elsewhere; empty where the
   // model has none.
@@ -387,11 +416,14 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   for (const Timeline &timeline : program.timelines) {
     SegmentOp segment = timeline.segment;
     const std::string &space = program.names.segment(segment);
-    segments.push_back("{" + quoted(segment.getSymName()) + ", " + space + "::run, /*joined=*/" +
-                       (segment.getAsync() ? "false, " : "true, ") + space + "::trace}");
+    segments.emplace_back()
+        .add("name", quoted(segment.getSymName()))
+        .add("run", space + "::run")
+        .addUnless(!segment.getAsync(), "joined", "false")
+        .add("trace", space + "::trace");
   }
-  emitTable("Segment", "segments", segments, writer);
-  std::string train = "{}", evaluate = "{}", drain;
+  emitRows("Segment", "segments", segments, writer);
+  std::string train, evaluate, drain;
   for (const ProgramWalk &walk : program.walks) {
     bool drains = isDrain(program.timelines[walk.runs.front().first].segment);
     (drains                         ? drain
@@ -400,30 +432,39 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   }
   writer.line();
   writer.open("constexpr Program program =");
-  auto field = [&](StringRef label, const llvm::Twine &value) {
-    writer.line("/*" + label + "=*/" + value + ",");
+  auto field = [&](StringRef name, const llvm::Twine &value) {
+    writer.line("." + name + " = " + value + ",");
+  };
+  auto table = [&](StringRef name, StringRef value, bool isEmpty) {
+    if (!isEmpty)
+      field(name, value);
   };
   Type f32 = Builder(program.module.getContext()).getF32Type();
   OptimizerAttr optimizer = optimizerOf(program);
   field("name", quoted(options.name));
-  field("axes", "axes");
-  field("deviceOrder", "device_order");
+  table("axes", "axes", axes.empty());
+  table("deviceOrder", "device_order", order.empty());
   field("arenaBytes", llvm::Twine(*program.program.getArena()));
-  field("streams", "streams");
+  table("streams", "streams", streams.empty());
   field("events", llvm::Twine(program.events()));
-  field("communicators", "communicators");
-  field("storages", "storages");
-  field("inputs", "inputs");
-  field("segments", "segments");
-  field("train", train);
-  field("evaluate", evaluate);
+  table("communicators", "communicators", communicators.empty());
+  table("storages", "storages", program.storages.empty());
+  table("inputs", "inputs", program.inputs.empty());
+  table("segments", "segments", segments.empty());
+  table("train", train, train.empty());
+  table("evaluate", evaluate, evaluate.empty());
   field("stepState", "persistent::step_state");
   field("defaultLearningRate", literal(optimizer ? optimizer.getLr() : 0.0, f32));
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
-  writer.line("/*report=*/");
-  for (StringRef line : llvm::split(StringRef(options.report).rtrim('\n'), '\n'))
-    writer.line("\"" + escaped(line) + "\\n\"");
-  writer.line(",");
+  writer.line(".report =");
+  StringRef report = StringRef(options.report).rtrim('\n');
+  while (true) {
+    auto [line, rest] = report.split('\n');
+    writer.line("    \"" + escaped(line) + "\\n\"" + (rest.empty() ? "," : ""));
+    if (rest.empty())
+      break;
+    report = rest;
+  }
   field("communicator", quoted(options.communicator));
   field("warmup", llvm::Twine(optimizer ? optimizer.getWarmup() : 0));
   // Ranks of programs that differ, if only in a constant of the optimizer, refuse one another.
@@ -431,20 +472,16 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));
   field("options", quoted(options.options));
   field("persistentBytes", llvm::Twine(persistentBytes(program)));
-  // Fields stand in the order of Program; those that have nothing are left out at the end.
-  auto digestOfModel = program.module->getAttrOfType<StringAttr>(modelDigestAttrName);
-  auto config = program.module->getAttrOfType<DictionaryAttr>(modelConfigAttrName);
-  const std::string file = config ? quoted(config.getAs<StringAttr>(configFileKey)) : "";
-  const std::pair<StringRef, std::string> last[] = {
-      {"drain", drain},
-      {"extraFiles", files},
-      {"modelDigest", digestOfModel ? quoted(digestOfModel) : ""},
-      {"config", entries.empty() ? "" : "{" + file + ", " + entries + "}"},
-      {"compilation", options.compilation.empty() ? "" : quoted(options.compilation)}};
-  ArrayRef<std::pair<StringRef, std::string>> given(last);
-  while (!given.empty() && given.back().second.empty())
-    given = given.drop_back();
-  for (const auto &[label, value] : given)
-    field(label, !value.empty() ? value : label == "modelDigest" ? "\"\"" : "{}");
+  table("drain", drain, drain.empty());
+  table("extraFiles", files, files.empty());
+  if (auto digestOfModel = program.module->getAttrOfType<StringAttr>(modelDigestAttrName))
+    field("modelDigest", quoted(digestOfModel));
+  if (auto config = program.module->getAttrOfType<DictionaryAttr>(modelConfigAttrName);
+      config && !entries.empty())
+    field("config", Fields()
+                        .add("file", quoted(config.getAs<StringAttr>(configFileKey)))
+                        .add("entries", entries)
+                        .spell());
+  table("compilation", quoted(options.compilation), options.compilation.empty());
   writer.close(";");
 }

@@ -9,6 +9,8 @@
 
 namespace mlir::fsdp {
 
+/// An `enum` of `names` below the comment `what`; nothing where there are none.
+void emitEnum(ArrayRef<std::string> names, StringRef what, Writer &writer);
 /// `enum`s of streams, communicators, axes and storages.
 void emitEnumerators(const ScheduledProgram &program, Writer &writer);
 /// A table that describes the model, and may be the same for other meshes.

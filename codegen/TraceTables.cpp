@@ -82,11 +82,6 @@ static std::vector<std::pair<int, int>> gatherUses(const Timeline &timeline) {
   return uses;
 }
 
-static void emitArray(StringRef declaration, ArrayRef<std::string> items, Writer &writer) {
-  if (!items.empty())
-    writer.list(declaration, items, "};");
-}
-
 void mlir::fsdp::emitTraceTables(const ScheduledProgram &program, const Timeline &timeline,
                                  Writer &writer) {
   std::vector<std::string> streams, lives, uses;
@@ -98,18 +93,21 @@ void mlir::fsdp::emitTraceTables(const ScheduledProgram &program, const Timeline
   for (auto [gather, use] : gatherUses(timeline))
     uses.push_back("{" + std::to_string(gather) + ", " + std::to_string(use) + "}");
   writer.line("// For --trace: the stream of each launch; bytes that are alive from one launch to "
-              "another; gathers "
-              "and");
-  writer.line("// their first uses.");
+              "another;");
+  writer.line("// gathers and their first uses.");
   writer.line("namespace traced {");
-  emitArray("constexpr std::uint8_t streams[] = {", streams, writer);
-  emitArray("constexpr BufferLife lives[] = {", lives, writer);
-  emitArray("constexpr GatherUse uses[] = {", uses, writer);
+  std::vector<std::string> fields;
+  auto array = [&](StringRef type, StringRef name, ArrayRef<std::string> items) {
+    if (items.empty())
+      return;
+    writer.list(("constexpr " + type + " " + name + "[] = {").str(), items, "};");
+    fields.push_back(("." + name + " = traced::" + name).str());
+  };
+  array("std::uint8_t", "streams", streams);
+  array("BufferLife", "lives", lives);
+  array("GatherUse", "uses", uses);
   writer.line("} // namespace traced");
-  writer.list("constexpr SegmentTrace trace = {",
-              {streams.empty() ? "{}" : "traced::streams", lives.empty() ? "{}" : "traced::lives",
-               uses.empty() ? "{}" : "traced::uses"},
-              "};");
+  writer.list("constexpr SegmentTrace trace = {", fields, "};");
 }
 
 int64_t mlir::fsdp::persistentBytes(const ScheduledProgram &program) {

@@ -346,7 +346,7 @@ LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
     if (failed(CompiledBlock::run(instruction, context, values)))
       return failure();
   }
-  if (!launch.writesStepState)
+  if (!launch.stateAccess.writesState())
     context.stepState = latest;
   for (auto [out, value] : llvm::zip_equal(launch.outs, launch.body.yielded))
     arenas[rank].write(out.begin, values[value], issued->ownerOf(out));

@@ -87,7 +87,6 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
     for (Operation &inner : body) {
       if (isMeeting(&inner))
         launch.collective = &inner;
-      launch.writesStepState |= isa<AdvanceOp, NextMicrobatchOp>(inner);
       launch.leavesOutputs |= isa<OutputOp, OutputSumOp>(inner);
       timeline.loadsInputs |= isa<InputOp>(inner);
       if (!launch.stepState && !getStepStateAccess({&inner}).isNone())

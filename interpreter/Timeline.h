@@ -49,11 +49,9 @@ struct CompiledLaunch {
   SmallVector<unsigned> waits;           ///< numbers of launches of the same segment
   SmallVector<unsigned> awaits, records; ///< numbers of events
   SmallVector<BufferRange> ins, outs;
-  /// The buffer of the step state, if the body uses it, the accesses to it, and whether it writes
-  /// the state.
+  /// The buffer of the step state, if the body uses it, and the accesses to it.
   std::optional<BufferRange> stepState;
   StepStateAccess stateAccess;
-  bool writesStepState = false;
   CompiledBlock body;
   Operation *collective = nullptr;
   bool leavesOutputs = false; ///< for which the host waits

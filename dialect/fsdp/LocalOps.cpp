@@ -2,6 +2,7 @@
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/fsdp/Fill.h"
+#include "dialect/fsdp/StepStateAccess.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -232,13 +233,7 @@ nn::KernelCall AdvanceOp::getKernelCall() { return *this; }
 
 LogicalResult AdvanceOp::verify() {
   for (Operation *op = (*this)->getNextNode(); op; op = op->getNextNode()) {
-    SmallVector<MemoryEffects::EffectInstance> effects;
-    if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
-      interface.getEffects(effects);
-    bool reads = llvm::any_of(effects, [](const MemoryEffects::EffectInstance &effect) {
-      return isa<StepStateResource>(effect.getResource());
-    });
-    if (!reads && !isa<UpdateOp>(op))
+    if (getStepStateAccess({op}).isNone() && !isa<UpdateOp>(op))
       continue;
     InFlightDiagnostic diag =
         emitOpError()

@@ -17,6 +17,12 @@ bool StepStateAccess::conflictsWith(const StepStateAccess &other) const {
   return touch(writes, other.reads) || touch(writes, other.writes) || touch(reads, other.writes);
 }
 
+static constexpr StepStateBytes stateBytes{0, limits::kStepStateBytes};
+
+bool StepStateAccess::writesState() const {
+  return llvm::any_of(writes, [](StepStateBytes bytes) { return bytes.overlaps(stateBytes); });
+}
+
 /// Where `op`, which has an effect on what updates note, has it.
 static StepStateBytes getNotes(Operation *op) {
   constexpr int64_t begin = limits::kStepStateBytes, size = limits::kBadGradientBytes;
@@ -28,7 +34,6 @@ static StepStateBytes getNotes(Operation *op) {
 }
 
 StepStateAccess mlir::fsdp::getStepStateAccess(ArrayRef<Operation *> ops) {
-  constexpr StepStateBytes state{0, limits::kStepStateBytes};
   StepStateAccess access;
   auto add = [](SmallVectorImpl<StepStateBytes> &to, StepStateBytes bytes) {
     if (!llvm::is_contained(to, bytes))
@@ -42,7 +47,7 @@ StepStateAccess mlir::fsdp::getStepStateAccess(ArrayRef<Operation *> ops) {
       const bool isState = isa<StepStateResource>(effect.getResource());
       if (!isState && !isa<BadGradientResource>(effect.getResource()))
         continue;
-      const StepStateBytes bytes = isState ? state : getNotes(op);
+      const StepStateBytes bytes = isState ? stateBytes : getNotes(op);
       add(isa<MemoryEffects::Write>(effect.getEffect()) ? access.writes : access.reads, bytes);
     }
   }

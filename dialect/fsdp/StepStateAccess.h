@@ -33,6 +33,8 @@ struct StepStateAccess {
   SmallVector<StepStateBytes, 2> reads, writes;
 
   bool isNone() const { return reads.empty() && writes.empty(); }
+  /// Whether it writes the state itself, beside what updates note.
+  bool writesState() const;
   /// Whether the one writes what the other one reads or writes.
   bool conflictsWith(const StepStateAccess &other) const;
 };

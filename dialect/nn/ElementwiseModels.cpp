@@ -1,12 +1,16 @@
-//===- ElementwiseModels.cpp - interfaces of arith and math on tensors ----===//
+//===- ElementwiseModels.cpp - the table of elementwise ops ---------------===//
 //
-// One table: rule, cost and kernel of every elementwise op, and the derivatives of those
-// that have one. Formulas reuse the result of the op where that saves work,
-// and follow JAX where the derivative does not exist (ties of a maximum: half each;
-// abs at 0: 0; pow at base 0 with respect to the exponent: 0).
+// One row for each elementwise op of arith and math: its cost, how it acts on sums, its C++
+// expression for both targets, and its derivative. The interpreter has a reference of its own,
+// written in double (interpreter/Elementwise.cpp), with which tests compare these rows.
+//
+// Derivatives reuse the result of the op where that saves work, and follow JAX where the derivative
+// does not exist (ties of a maximum: half each; abs at 0: 0; pow at base 0 with respect to the
+// exponent: 0).
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/nn/Elementwise.h"
 #include "dialect/nn/NNDialect.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -15,29 +19,36 @@ using namespace mlir;
 using namespace mlir::nn;
 
 //===----------------------------------------------------------------------===//
-// Derivatives
+// Rows
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// Builds the arithmetic of one derivative at one place.
-struct Formula {
+/// Builds the derivative of `op`, whose only result has the cotangent `d`, which is not null.
+struct Backward {
   OpBuilder &builder;
-  Location loc;
+  Operation *op;
+  Value d;
+  ArrayRef<bool> needed;
+  SmallVectorImpl<Value> &cotangents;
 
+  /// Appends the cotangent of operand `index`, which `build` builds; null if it is not needed.
+  template <typename Fn> void operand(unsigned index, Fn build) const {
+    cotangents.push_back(needed[index] ? build() : Value());
+  }
+
+  Value x(unsigned index = 0) const { return op->getOperand(index); }
+  Value y() const { return op->getResult(0); }
   Value constant(Value like, double value) const {
     Type type = like.getType();
     FloatAttr element = builder.getFloatAttr(getElementTypeOrSelf(type), value);
     if (auto shaped = dyn_cast<ShapedType>(type))
-      return arith::ConstantOp::create(builder, loc,
+      return arith::ConstantOp::create(builder, op->getLoc(),
                                        DenseElementsAttr::get(shaped, element.getValue()));
-    return arith::ConstantOp::create(builder, loc, element);
+    return arith::ConstantOp::create(builder, op->getLoc(), element);
   }
-  template <typename Op> Value make(Value operand) const {
-    return Op::create(builder, loc, operand);
-  }
-  template <typename Op> Value make(Value lhs, Value rhs) const {
-    return Op::create(builder, loc, lhs, rhs);
+  template <typename Op, typename... Args> Value make(Args... args) const {
+    return Op::create(builder, op->getLoc(), args...);
   }
   Value add(Value lhs, Value rhs) const { return make<arith::AddFOp>(lhs, rhs); }
   Value sub(Value lhs, Value rhs) const { return make<arith::SubFOp>(lhs, rhs); }
@@ -46,27 +57,216 @@ struct Formula {
   Value neg(Value value) const { return make<arith::NegFOp>(value); }
   Value scale(Value value, double factor) const { return mul(value, constant(value, factor)); }
   Value compare(arith::CmpFPredicate predicate, Value lhs, Value rhs) const {
-    return arith::CmpFOp::create(builder, loc, predicate, lhs, rhs);
+    return make<arith::CmpFOp>(predicate, lhs, rhs);
   }
   Value select(Value condition, Value yes, Value no) const {
-    return arith::SelectOp::create(builder, loc, condition, yes, no);
+    return make<arith::SelectOp>(condition, yes, no);
   }
 };
 
-/// What a derivative gets: the cotangent `d` of the only result, never null.
-struct Backward {
-  const Formula &f;
-  Value d;
-  ArrayRef<bool> needed;
-  SmallVectorImpl<Value> &cotangents;
+/// The C++ expression of an element (see elementExpression): a text, or a function of the op.
+struct Expression {
+  Expression(const char *text) : text(text) {}
+  Expression(std::string (*of)(Operation *)) : of(of) {}
+  std::string get(Operation *op) const { return of ? of(op) : text; }
 
-  /// Appends what `build` builds if the operand `index` is needed, else null.
-  template <typename Fn> void operand(unsigned index, Fn build) const {
-    cotangents.push_back(needed[index] ? build() : Value());
+private:
+  const char *text = nullptr;
+  std::string (*of)(Operation *) = nullptr;
+};
+
+/// Operations per element of the result, and whether a loop may compute them again.
+struct Work {
+  int64_t flops;
+  bool isCheap;
+};
+constexpr Work conversion{0, true}, cheap{1, true}, costly{1, false};
+
+/// What the compiler knows of an op.
+struct Row {
+  TypeID op;
+  void (*attach)(const Row &row, MLIRContext &context);
+  Work work;
+  Linearity linearity; ///< how it acts on partial sums
+  PrecisionClass precision;
+  Expression expression;
+  void (*differentiate)(const Backward &); ///< null: it has no derivative
+};
+
+} // namespace
+
+using L = Linearity;
+using P = PrecisionClass;
+
+/// The row of `op`; null if it has none.
+static const Row *findRow(Operation *op);
+
+namespace {
+
+template <typename Op>
+struct RuleModel : ShardingRuleOpInterface::ExternalModel<RuleModel<Op>, Op> {
+  ShardingRule getShardingRule(Operation *op) const { return ShardingRule::elementwise(op); }
+  Linearity getLinearity(Operation *op) const { return findRow(op)->linearity; }
+};
+
+template <typename Op> struct CostModel : CostOpInterface::ExternalModel<CostModel<Op>, Op> {
+  Cost getCost(Operation *op) const {
+    auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    return costOf(op, findRow(op)->work.flops *
+                          (type && type.hasStaticShape() ? type.getNumElements() : 1));
+  }
+};
+
+template <typename Op> struct KernelModel : KernelOpInterface::ExternalModel<KernelModel<Op>, Op> {
+  PrecisionClass getPrecisionClass(Operation *op) const { return findRow(op)->precision; }
+  bool isElementwise(Operation *op) const { return true; }
+  bool isCheap(Operation *op) const { return findRow(op)->work.isCheap; }
+};
+
+template <typename Op>
+struct DerivativeModel : DifferentiableOpInterface::ExternalModel<DerivativeModel<Op>, Op> {
+  LogicalResult buildCotangents(Operation *op, OpBuilder &builder, ArrayRef<Value> resultCotangents,
+                                ArrayRef<bool> needed,
+                                SmallVectorImpl<Value> &operandCotangents) const {
+    if (resultCotangents[0])
+      findRow(op)->differentiate({builder, op, resultCotangents[0], needed, operandCotangents});
+    else
+      operandCotangents.append(op->getNumOperands(), Value());
+    return success();
   }
 };
 
 } // namespace
+
+template <typename Op>
+static Row row(Work work, Linearity linearity, Expression expression,
+               void (*differentiate)(const Backward &) = nullptr,
+               PrecisionClass precision = P::elementwise) {
+  auto attach = [](const Row &row, MLIRContext &context) {
+    Op::template attachInterface<RuleModel<Op>, CostModel<Op>, KernelModel<Op>>(context);
+    if (row.differentiate)
+      Op::template attachInterface<DerivativeModel<Op>>(context);
+  };
+  return {TypeID::get<Op>(), attach, work, linearity, precision, expression, differentiate};
+}
+
+//===----------------------------------------------------------------------===//
+// Expressions that depend on types or attributes
+//===----------------------------------------------------------------------===//
+
+static std::string compareFloats(Operation *op) {
+  using Predicate = arith::CmpFPredicate;
+  switch (cast<arith::CmpFOp>(op).getPredicate()) {
+  case Predicate::AlwaysFalse:
+    return "false";
+  case Predicate::AlwaysTrue:
+    return "true";
+  case Predicate::OEQ:
+    return "$0 == $1";
+  case Predicate::OGT:
+    return "$0 > $1";
+  case Predicate::OGE:
+    return "$0 >= $1";
+  case Predicate::OLT:
+    return "$0 < $1";
+  case Predicate::OLE:
+    return "$0 <= $1";
+  case Predicate::ONE:
+    return "($0 < $1 || $0 > $1)";
+  case Predicate::ORD:
+    return "($0 == $0 && $1 == $1)";
+  case Predicate::UEQ:
+    return "!($0 < $1 || $0 > $1)";
+  case Predicate::UGT:
+    return "!($0 <= $1)";
+  case Predicate::UGE:
+    return "!($0 < $1)";
+  case Predicate::ULT:
+    return "!($0 >= $1)";
+  case Predicate::ULE:
+    return "!($0 > $1)";
+  case Predicate::UNE:
+    return "$0 != $1";
+  case Predicate::UNO:
+    return "($0 != $0 || $1 != $1)";
+  }
+  llvm_unreachable("unknown predicate");
+}
+
+static bool isOfBools(Operation *op) {
+  return getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1);
+}
+
+static std::string compareIntegers(Operation *op) {
+  using Predicate = arith::CmpIPredicate;
+  auto compare = [&](StringRef sign, bool isUnsigned = false) {
+    if (!isUnsigned || isOfBools(op))
+      return ("$0 " + sign + " $1").str();
+    const bool isLong = getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(64);
+    std::string cast = isLong ? "std::uint64_t" : "std::uint32_t";
+    return cast + "($0) " + sign.str() + " " + cast + "($1)";
+  };
+  switch (cast<arith::CmpIOp>(op).getPredicate()) {
+  case Predicate::eq:
+    return compare("==");
+  case Predicate::ne:
+    return compare("!=");
+  case Predicate::slt:
+    return compare("<");
+  case Predicate::sle:
+    return compare("<=");
+  case Predicate::sgt:
+    return compare(">");
+  case Predicate::sge:
+    return compare(">=");
+  case Predicate::ult:
+    return compare("<", true);
+  case Predicate::ule:
+    return compare("<=", true);
+  case Predicate::ugt:
+    return compare(">", true);
+  case Predicate::uge:
+    return compare(">=", true);
+  }
+  llvm_unreachable("unknown predicate");
+}
+
+/// A signed i1 is 0 or -1.
+static std::string signedValue(Operation *op) { return isOfBools(op) ? "@(-int($0))" : "@($0)"; }
+
+static std::string unsignedValue(Operation *op) {
+  if (isOfBools(op))
+    return "@($0)";
+  return getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(32) ? "@(std::uint32_t($0))"
+                                                                         : "@(std::uint64_t($0))";
+}
+
+static std::string truncated(Operation *op) {
+  return getElementTypeOrSelf(op->getResult(0).getType()).isInteger(1) ? "($0 & 1) != 0" : "@($0)";
+}
+
+//===----------------------------------------------------------------------===//
+// Derivatives that several rows or many lines have
+//===----------------------------------------------------------------------===//
+
+/// The cotangent goes to the operand that wins by `wins`, half to each at a tie.
+template <arith::CmpFPredicate wins> static void differentiateExtremum(const Backward &b) {
+  if (!b.needed[0] && !b.needed[1]) {
+    b.cotangents.append(2, Value());
+    return;
+  }
+  Value tie = b.compare(arith::CmpFPredicate::OEQ, b.x(0), b.x(1));
+  Value otherwise = b.select(tie, b.scale(b.d, 0.5), b.constant(b.d, 0));
+  b.operand(0, [&] { return b.select(b.compare(wins, b.x(0), b.x(1)), b.d, otherwise); });
+  b.operand(1, [&] { return b.select(b.compare(wins, b.x(1), b.x(0)), b.d, otherwise); });
+}
+
+static void differentiateSelect(const Backward &b) {
+  b.cotangents.push_back(Value());
+  const bool isFloat = isa<FloatType>(getElementTypeOrSelf(b.y().getType()));
+  b.operand(1, [&] { return isFloat ? b.select(b.x(0), b.d, b.constant(b.d, 0)) : Value(); });
+  b.operand(2, [&] { return isFloat ? b.select(b.x(0), b.constant(b.d, 0), b.d) : Value(); });
+}
 
 static bool isNonzeroSplat(Value value) {
   SplatElementsAttr splat;
@@ -74,195 +274,178 @@ static bool isNonzeroSplat(Value value) {
          !splat.getSplatValue<APFloat>().isZero();
 }
 
-static void differentiate(arith::AddFOp op, const Backward &b) {
-  b.operand(0, [&] { return b.d; });
-  b.operand(1, [&] { return b.d; });
-}
-
-static void differentiate(arith::SubFOp op, const Backward &b) {
-  b.operand(0, [&] { return b.d; });
-  b.operand(1, [&] { return b.f.neg(b.d); });
-}
-
-static void differentiate(arith::MulFOp op, const Backward &b) {
-  b.operand(0, [&] { return b.f.mul(b.d, op.getRhs()); });
-  b.operand(1, [&] { return b.f.mul(b.d, op.getLhs()); });
-}
-
-static void differentiate(arith::DivFOp op, const Backward &b) {
-  Value quotient;
-  if (b.needed[0] || b.needed[1])
-    quotient = b.f.div(b.d, op.getRhs());
-  b.operand(0, [&] { return quotient; });
-  b.operand(1, [&] { return b.f.neg(b.f.mul(quotient, op.getResult())); });
-}
-
-static void differentiate(arith::NegFOp op, const Backward &b) {
-  b.operand(0, [&] { return b.f.neg(b.d); });
-}
-
-static void differentiate(math::FmaOp op, const Backward &b) {
-  b.operand(0, [&] { return b.f.mul(b.d, op.getB()); });
-  b.operand(1, [&] { return b.f.mul(b.d, op.getA()); });
-  b.operand(2, [&] { return b.d; });
-}
-
-/// The cotangent goes to the operand that wins by `wins`, half to each at a tie.
-template <typename Op>
-static void differentiateExtremum(Op op, const Backward &b, arith::CmpFPredicate wins) {
-  if (!b.needed[0] && !b.needed[1]) {
-    b.cotangents.append(2, Value());
-    return;
-  }
-  Value lhs = op.getLhs(), rhs = op.getRhs();
-  Value tie = b.f.compare(arith::CmpFPredicate::OEQ, lhs, rhs);
-  Value otherwise = b.f.select(tie, b.f.scale(b.d, 0.5), b.f.constant(b.d, 0));
-  b.operand(0, [&] { return b.f.select(b.f.compare(wins, lhs, rhs), b.d, otherwise); });
-  b.operand(1, [&] { return b.f.select(b.f.compare(wins, rhs, lhs), b.d, otherwise); });
-}
-
-static void differentiate(arith::MaximumFOp op, const Backward &b) {
-  differentiateExtremum(op, b, arith::CmpFPredicate::OGT);
-}
-
-static void differentiate(arith::MinimumFOp op, const Backward &b) {
-  differentiateExtremum(op, b, arith::CmpFPredicate::OLT);
-}
-
-static void differentiate(arith::SelectOp op, const Backward &b) {
-  b.cotangents.push_back(Value());
-  bool isFloat = isa<FloatType>(getElementTypeOrSelf(op.getType()));
-  b.operand(1, [&] {
-    return isFloat ? b.f.select(op.getCondition(), b.d, b.f.constant(b.d, 0)) : Value();
-  });
-  b.operand(2, [&] {
-    return isFloat ? b.f.select(op.getCondition(), b.f.constant(b.d, 0), b.d) : Value();
-  });
-}
-
-static void differentiate(arith::ExtFOp op, const Backward &b) {
-  b.operand(0, [&]() -> Value {
-    return arith::TruncFOp::create(b.f.builder, b.f.loc, op.getIn().getType(), b.d);
-  });
-}
-
-static void differentiate(arith::TruncFOp op, const Backward &b) {
-  b.operand(0, [&]() -> Value {
-    return arith::ExtFOp::create(b.f.builder, b.f.loc, op.getIn().getType(), b.d);
-  });
-}
-
-static void differentiate(math::ExpOp op, const Backward &b) {
-  b.operand(0, [&] { return b.f.mul(b.d, op.getResult()); });
-}
-
-static void differentiate(math::LogOp op, const Backward &b) {
-  b.operand(0, [&] { return b.f.div(b.d, op.getOperand()); });
-}
-
-static void differentiate(math::Log1pOp op, const Backward &b) {
-  b.operand(0, [&] {
-    Value x = op.getOperand();
-    return b.f.div(b.d, b.f.add(x, b.f.constant(x, 1)));
-  });
-}
-
-static void differentiate(math::SqrtOp op, const Backward &b) {
-  b.operand(0, [&] { return b.f.div(b.f.scale(b.d, 0.5), op.getResult()); });
-}
-
-static void differentiate(math::RsqrtOp op, const Backward &b) {
-  b.operand(0, [&] {
-    Value r = op.getResult();
-    return b.f.mul(b.f.scale(b.d, -0.5), b.f.mul(r, b.f.mul(r, r)));
-  });
-}
-
-static void differentiate(math::TanhOp op, const Backward &b) {
-  b.operand(0, [&] {
-    Value t = op.getResult();
-    return b.f.mul(b.d, b.f.sub(b.f.constant(t, 1), b.f.mul(t, t)));
-  });
-}
-
-static void differentiate(math::ErfOp op, const Backward &b) {
-  b.operand(0, [&] {
-    Value x = op.getOperand();
-    Value density = b.f.make<math::ExpOp>(b.f.neg(b.f.mul(x, x)));
-    return b.f.mul(b.d, b.f.scale(density, 2 / std::sqrt(M_PI)));
-  });
-}
-
-static void differentiate(math::AbsFOp op, const Backward &b) {
-  b.operand(0, [&] {
-    Value x = op.getOperand(), zero = b.f.constant(x, 0);
-    Value negative =
-        b.f.select(b.f.compare(arith::CmpFPredicate::OLT, x, zero), b.f.neg(b.d), zero);
-    return b.f.select(b.f.compare(arith::CmpFPredicate::OGT, x, zero), b.d, negative);
-  });
-}
-
-static void differentiate(math::SinOp op, const Backward &b) {
-  b.operand(0, [&] { return b.f.mul(b.d, b.f.make<math::CosOp>(op.getOperand())); });
-}
-
-static void differentiate(math::CosOp op, const Backward &b) {
-  b.operand(0, [&] { return b.f.neg(b.f.mul(b.d, b.f.make<math::SinOp>(op.getOperand()))); });
-}
-
-static void differentiate(math::PowFOp op, const Backward &b) {
-  Value base = op.getLhs(), exponent = op.getRhs();
+static void differentiatePower(const Backward &b) {
+  Value base = b.x(0), exponent = b.x(1);
   b.operand(0, [&] {
     // exponent * base^(exponent - 1), and 0 for the exponent 0 even where the base is 0.
-    Value power = b.f.make<math::PowFOp>(base, b.f.sub(exponent, b.f.constant(exponent, 1)));
-    Value slope = b.f.mul(exponent, power);
+    Value power = b.make<math::PowFOp>(base, b.sub(exponent, b.constant(exponent, 1)));
+    Value slope = b.mul(exponent, power);
     if (!isNonzeroSplat(exponent)) {
-      Value zero = b.f.constant(exponent, 0);
-      slope = b.f.select(b.f.compare(arith::CmpFPredicate::OEQ, exponent, zero), zero, slope);
+      Value zero = b.constant(exponent, 0);
+      slope = b.select(b.compare(arith::CmpFPredicate::OEQ, exponent, zero), zero, slope);
     }
-    return b.f.mul(b.d, slope);
+    return b.mul(b.d, slope);
   });
   b.operand(1, [&] {
-    Value zero = b.f.constant(base, 0);
-    Value slope = b.f.mul(op.getResult(), b.f.make<math::LogOp>(base));
-    slope = b.f.select(b.f.compare(arith::CmpFPredicate::OEQ, base, zero), zero, slope);
-    return b.f.mul(b.d, slope);
+    Value zero = b.constant(base, 0);
+    Value slope = b.mul(b.y(), b.make<math::LogOp>(base));
+    slope = b.select(b.compare(arith::CmpFPredicate::OEQ, base, zero), zero, slope);
+    return b.mul(b.d, slope);
   });
 }
 
 //===----------------------------------------------------------------------===//
-// Models
+// The table
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<Row> arithRows() {
+  static const Row rows[] = {
+      row<arith::AddFOp>(cheap, L::additive, "$0 + $1",
+                         [](const Backward &b) {
+                           b.operand(0, [&] { return b.d; });
+                           b.operand(1, [&] { return b.d; });
+                         }),
+      row<arith::SubFOp>(cheap, L::additive, "$0 - $1",
+                         [](const Backward &b) {
+                           b.operand(0, [&] { return b.d; });
+                           b.operand(1, [&] { return b.neg(b.d); });
+                         }),
+      row<arith::NegFOp>(cheap, L::additive, "-$0",
+                         [](const Backward &b) { b.operand(0, [&] { return b.neg(b.d); }); }),
+      row<arith::MulFOp>(cheap, L::product, "$0 * $1",
+                         [](const Backward &b) {
+                           b.operand(0, [&] { return b.mul(b.d, b.x(1)); });
+                           b.operand(1, [&] { return b.mul(b.d, b.x(0)); });
+                         }),
+      row<arith::DivFOp>(costly, L::quotient, "$0 / $1",
+                         [](const Backward &b) {
+                           Value quotient;
+                           if (b.needed[0] || b.needed[1])
+                             quotient = b.div(b.d, b.x(1));
+                           b.operand(0, [&] { return quotient; });
+                           b.operand(1, [&] { return b.neg(b.mul(quotient, b.y())); });
+                         }),
+      row<arith::MaximumFOp>(cheap, L::homogeneous, "maximum($0, $1)",
+                             differentiateExtremum<arith::CmpFPredicate::OGT>),
+      row<arith::MinimumFOp>(cheap, L::homogeneous, "minimum($0, $1)",
+                             differentiateExtremum<arith::CmpFPredicate::OLT>),
+      row<arith::CmpFOp>(cheap, L::none, compareFloats),
+      // Integer arithmetic wraps, so it is done on unsigned values.
+      row<arith::AddIOp>(cheap, L::additive, "@(@u($0) + @u($1))"),
+      row<arith::SubIOp>(cheap, L::additive, "@(@u($0) - @u($1))"),
+      row<arith::MulIOp>(cheap, L::product, "@(@u($0) * @u($1))"),
+      row<arith::AndIOp>(cheap, L::none, "@($0 & $1)"),
+      row<arith::OrIOp>(cheap, L::none, "@($0 | $1)"),
+      row<arith::XOrIOp>(cheap, L::none, "@($0 ^ $1)"),
+      row<arith::CmpIOp>(cheap, L::none, compareIntegers),
+      row<arith::SelectOp>(conversion, L::choice, "$0 ? $1 : $2", differentiateSelect),
+      row<arith::SIToFPOp>(conversion, L::linearMap, signedValue),
+      row<arith::UIToFPOp>(conversion, L::linearMap, unsignedValue),
+      row<arith::ExtSIOp>(conversion, L::linearMap, signedValue),
+      row<arith::TruncIOp>(conversion, L::linearMap, truncated),
+      // A cast of the model's is to the type that it asks for; it may start from a narrower one.
+      row<arith::ExtFOp>(
+          conversion, L::rounding, "@($0)",
+          [](const Backward &b) {
+            b.operand(0, [&] { return b.make<arith::TruncFOp>(b.x().getType(), b.d); });
+          },
+          P::any),
+      row<arith::TruncFOp>(
+          conversion, L::rounding, "@($0)",
+          [](const Backward &b) {
+            b.operand(0, [&] { return b.make<arith::ExtFOp>(b.x().getType(), b.d); });
+          },
+          P::fixed),
+  };
+  return rows;
+}
+
+static ArrayRef<Row> mathRows() {
+  static const Row rows[] = {
+      row<math::ExpOp>(costly, L::none, "#exp($0)",
+                       [](const Backward &b) { b.operand(0, [&] { return b.mul(b.d, b.y()); }); }),
+      row<math::LogOp>(costly, L::none, "#log($0)",
+                       [](const Backward &b) { b.operand(0, [&] { return b.div(b.d, b.x()); }); }),
+      row<math::Log1pOp>(costly, L::none, "#log1p($0)",
+                         [](const Backward &b) {
+                           b.operand(
+                               0, [&] { return b.div(b.d, b.add(b.x(), b.constant(b.x(), 1))); });
+                         }),
+      row<math::SqrtOp>(
+          costly, L::none, "#sqrt($0)",
+          [](const Backward &b) { b.operand(0, [&] { return b.div(b.scale(b.d, 0.5), b.y()); }); }),
+      row<math::RsqrtOp>(costly, L::none, "#rsqrt($0)",
+                         [](const Backward &b) {
+                           b.operand(0, [&] {
+                             Value half = b.scale(b.d, -0.5);
+                             return b.mul(half, b.mul(b.y(), b.mul(b.y(), b.y())));
+                           });
+                         }),
+      row<math::TanhOp>(costly, L::none, "#tanh($0)",
+                        [](const Backward &b) {
+                          b.operand(0, [&] {
+                            Value one = b.constant(b.y(), 1);
+                            return b.mul(b.d, b.sub(one, b.mul(b.y(), b.y())));
+                          });
+                        }),
+      row<math::ErfOp>(costly, L::none, "#erf($0)",
+                       [](const Backward &b) {
+                         b.operand(0, [&] {
+                           Value density = b.make<math::ExpOp>(b.neg(b.mul(b.x(), b.x())));
+                           return b.mul(b.d, b.scale(density, 2 / std::sqrt(M_PI)));
+                         });
+                       }),
+      row<math::AbsFOp>(costly, L::none, "#fabs($0)",
+                        [](const Backward &b) {
+                          b.operand(0, [&] {
+                            Value zero = b.constant(b.x(), 0);
+                            Value isBelow = b.compare(arith::CmpFPredicate::OLT, b.x(), zero);
+                            Value below = b.select(isBelow, b.neg(b.d), zero);
+                            Value isAbove = b.compare(arith::CmpFPredicate::OGT, b.x(), zero);
+                            return b.select(isAbove, b.d, below);
+                          });
+                        }),
+      row<math::SinOp>(costly, L::none, "#sin($0)",
+                       [](const Backward &b) {
+                         b.operand(0, [&] { return b.mul(b.d, b.make<math::CosOp>(b.x())); });
+                       }),
+      row<math::CosOp>(costly, L::none, "#cos($0)",
+                       [](const Backward &b) {
+                         b.operand(0,
+                                   [&] { return b.neg(b.mul(b.d, b.make<math::SinOp>(b.x()))); });
+                       }),
+      row<math::PowFOp>(costly, L::none, "#pow($0, $1)", differentiatePower),
+      row<math::FmaOp>(costly, L::none, "#fma($0, $1, $2)",
+                       [](const Backward &b) {
+                         b.operand(0, [&] { return b.mul(b.d, b.x(1)); });
+                         b.operand(1, [&] { return b.mul(b.d, b.x(0)); });
+                         b.operand(2, [&] { return b.d; });
+                       }),
+  };
+  return rows;
+}
+
+static const Row *findRow(Operation *op) {
+  static const llvm::DenseMap<TypeID, const Row *> known = [] {
+    llvm::DenseMap<TypeID, const Row *> known;
+    for (ArrayRef<Row> rows : {arithRows(), mathRows()})
+      for (const Row &row : rows)
+        known[row.op] = &row;
+    return known;
+  }();
+  return known.lookup(op->getName().getTypeID());
+}
+
+std::string mlir::nn::elementExpression(Operation *op) {
+  const Row *row = findRow(op);
+  return row ? row->expression.get(op) : "";
+}
+
+//===----------------------------------------------------------------------===//
+// Constants, and registration
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-/// What an elementwise op says of itself: `flops` operations per element of the result; whether
-/// they are cheap; what it does with sums; which float types it takes.
-template <int64_t flops, bool cheap, Linearity linearity = Linearity::none,
-          PrecisionClass precision = PrecisionClass::elementwise>
-struct Elementwise {
-  template <typename Op>
-  struct RuleModel : ShardingRuleOpInterface::ExternalModel<RuleModel<Op>, Op> {
-    ShardingRule getShardingRule(Operation *op) const { return ShardingRule::elementwise(op); }
-    Linearity getLinearity(Operation *op) const { return linearity; }
-  };
-  template <typename Op> struct CostModel : CostOpInterface::ExternalModel<CostModel<Op>, Op> {
-    Cost getCost(Operation *op) const {
-      auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-      return costOf(op, flops * (type && type.hasStaticShape() ? type.getNumElements() : 1));
-    }
-  };
-  template <typename Op>
-  struct KernelModel : KernelOpInterface::ExternalModel<KernelModel<Op>, Op> {
-    PrecisionClass getPrecisionClass(Operation *op) const { return precision; }
-    bool isElementwise(Operation *op) const { return true; }
-    bool isCheap(Operation *op) const { return cheap; }
-  };
-  template <typename... Ops> static void attach(MLIRContext *context) {
-    (Ops::template attachInterface<RuleModel<Ops>, CostModel<Ops>, KernelModel<Ops>>(*context),
-     ...);
-  }
-};
 
 /// Only a splat is the same on every rank whatever its shape.
 struct ConstantModel : ShardingRuleOpInterface::ExternalModel<ConstantModel, arith::ConstantOp> {
@@ -284,57 +467,17 @@ struct ConstantCost : CostOpInterface::ExternalModel<ConstantCost, arith::Consta
   Cost getCost(Operation *op) const { return costOf(op, 0); }
 };
 
-template <typename Op>
-struct DerivativeModel : DifferentiableOpInterface::ExternalModel<DerivativeModel<Op>, Op> {
-  LogicalResult buildCotangents(Operation *op, OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                ArrayRef<bool> needed,
-                                SmallVectorImpl<Value> &operandCotangents) const {
-    if (!resultCotangents[0]) {
-      operandCotangents.append(op->getNumOperands(), Value());
-      return success();
-    }
-    Formula formula{builder, op->getLoc()};
-    differentiate(cast<Op>(op), {formula, resultCotangents[0], needed, operandCotangents});
-    return success();
-  }
-};
-
-template <typename... Ops> void attachDerivatives(MLIRContext *context) {
-  (Ops::template attachInterface<DerivativeModel<Ops>>(*context), ...);
-}
-
 } // namespace
 
 void mlir::nn::registerElementwiseModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, arith::ArithDialect *) {
-    using L = Linearity;
-    using P = PrecisionClass;
-    Elementwise<1, true, L::additive>::attach<arith::AddFOp, arith::SubFOp, arith::NegFOp,
-                                              arith::AddIOp, arith::SubIOp>(context);
-    Elementwise<1, true, L::product>::attach<arith::MulFOp, arith::MulIOp>(context);
-    Elementwise<1, false, L::quotient>::attach<arith::DivFOp>(context);
-    Elementwise<1, true, L::homogeneous>::attach<arith::MaximumFOp, arith::MinimumFOp>(context);
-    Elementwise<1, true>::attach<arith::CmpFOp, arith::CmpIOp, arith::AndIOp, arith::OrIOp,
-                                 arith::XOrIOp>(context);
-    // Those that only select or convert count no operations.
-    Elementwise<0, true, L::choice>::attach<arith::SelectOp>(context);
-    Elementwise<0, true, L::linearMap>::attach<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp,
-                                               arith::TruncIOp>(context);
-    // A cast of the model's is to the type that it asks for; it may start from a narrower one.
-    Elementwise<0, true, L::rounding, P::any>::attach<arith::ExtFOp>(context);
-    Elementwise<0, true, L::rounding, P::fixed>::attach<arith::TruncFOp>(context);
+    for (const Row &row : arithRows())
+      row.attach(row, *context);
     arith::ConstantOp::attachInterface<ConstantModel, ConstantCost>(*context);
-    attachDerivatives<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp,
-                      arith::MaximumFOp, arith::MinimumFOp, arith::SelectOp, arith::ExtFOp,
-                      arith::TruncFOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, math::MathDialect *) {
-    Elementwise<1, false>::attach<math::ExpOp, math::LogOp, math::Log1pOp, math::SqrtOp,
-                                  math::RsqrtOp, math::TanhOp, math::ErfOp, math::AbsFOp,
-                                  math::SinOp, math::CosOp, math::PowFOp, math::FmaOp>(context);
-    attachDerivatives<math::ExpOp, math::LogOp, math::Log1pOp, math::SqrtOp, math::RsqrtOp,
-                      math::TanhOp, math::ErfOp, math::AbsFOp, math::SinOp, math::CosOp,
-                      math::PowFOp, math::FmaOp>(context);
+    for (const Row &row : mathRows())
+      row.attach(row, *context);
   });
 }
 

@@ -58,7 +58,7 @@ static LogicalResult verifyStepState(LaunchOp launch) {
 static LogicalResult verifyOneUpdate(LaunchOp launch) {
   Operation *first = nullptr;
   WalkResult result = launch.getBody().walk([&](Operation *op) {
-    if (!isa<OptimizerStepOp, AdvanceOp>(op))
+    if (getStepStateAccess({op}).writes.empty())
       return WalkResult::advance();
     if (!first) {
       first = op;

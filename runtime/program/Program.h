@@ -46,17 +46,17 @@ enum class Source {
 /// shape {T}, T being the context, and a `limit`: the vocabulary. All inputs of a program have
 /// tensors as their source, or none has.
 struct Input {
-  const char *name;   ///< the tensor's name in a data file
-  Shape sample;       ///< extents of one sample, without the sample dimension
-  int sampleDim;      ///< where the sample dimension stands among the slice's dimensions
-  Buffer slice;       ///< this rank's samples
-  std::int64_t batch; ///< global batch, in samples
-  std::int64_t rows;  ///< samples of one load: ceil(ceil(batch / ranks over the axes) / parts)
-  AxisList axes;      ///< the axes over which samples are split
-  std::int64_t limit; ///< labels and tokens: values lie in [0, limit); 0 where any value is good
+  const char *name;       ///< the tensor's name in a data file
+  Shape sample;           ///< extents of one sample, without the sample dimension
+  int sampleDim = 0;      ///< where the sample dimension stands among the slice's dimensions
+  Buffer slice;           ///< this rank's samples
+  std::int64_t batch;     ///< global batch, in samples
+  std::int64_t rows;      ///< samples of one load: ceil(ceil(batch / ranks over the axes) / parts)
+  AxisList axes = {};     ///< the axes over which samples are split
+  std::int64_t limit = 0; ///< labels and tokens: values lie in [0, limit); 0: any value
   Source source = Source::Tensor;
-  std::int64_t parts =
-      1; ///< microbatches: loads that take a rank's samples of a batch, one after another
+  /// Microbatches: loads that take a rank's samples of a batch, one after another.
+  std::int64_t parts = 1;
 };
 
 /// A straight-line piece of the program, enqueued whole.
@@ -78,9 +78,9 @@ struct SegmentRuns {
 /// What is enqueued for one step: segments in order.
 struct ExecutionPlan {
   const char *name = nullptr;
-  Table<SegmentRuns> runs; ///< none: the program does not do this
+  Table<SegmentRuns> runs = {}; ///< none: the program does not do this
   /// What `output` launches leave for the log, in the order of their indices. Equal on every rank.
-  Table<const char *> outputs;
+  Table<const char *> outputs = {};
   /// Sums and weights are those of the first `StepState::samples` samples of the batch. Without it
   /// the walk takes whole batches only.
   bool countsSamples = false;
@@ -101,8 +101,8 @@ struct ConfigEntry {
   /// JSON: what a file means that has none of the names, or null there; "": it must have one.
   const char *implied = "";
   const char *same = "[]"; ///< JSON: values that mean the same as `value`
-  const char *option =
-      ""; ///< of the program that described the model: what sets the value; "": nothing does
+  /// Of the program that described the model: what sets the value; "": nothing does.
+  const char *option = "";
 };
 
 /// What weights are compared with before training begins from them.
@@ -114,25 +114,25 @@ struct ModelConfig {
 /// Everything the driver knows about a generated program.
 struct Program {
   const char *name;
-  Table<MeshAxis> axes;
-  Table<int> deviceOrder;                ///< ranks in mesh order; empty for 0, 1, 2, …
-  std::size_t arenaBytes;                ///< the compiler's plan for one rank
-  Table<const char *> streams;           ///< names
-  int events;                            ///< how many
-  Table<CommunicatorSpec> communicators; ///< each over some axes
-  Table<Storage> storages;
-  Table<Input> inputs;
-  Table<Segment> segments;
+  Table<MeshAxis> axes = {};
+  Table<int> deviceOrder = {};                ///< ranks in mesh order; empty for 0, 1, 2, …
+  std::size_t arenaBytes = 0;                 ///< the compiler's plan for one rank
+  Table<const char *> streams = {};           ///< names
+  int events = 0;                             ///< how many
+  Table<CommunicatorSpec> communicators = {}; ///< each over some axes
+  Table<Storage> storages = {};
+  Table<Input> inputs = {};
+  Table<Segment> segments = {};
   /// One step: loss, gradients, update, and the step state advanced. It leaves numbers: "loss",
   /// "grad_norm" (before clipping) and "lr" are among them, the others are metrics.
-  ExecutionPlan train;
+  ExecutionPlan train = {};
   /// One batch; leaves parameters and step state alone. Its outputs, "loss" among them, are sums
   /// and weights, which the driver adds up over batches before it divides.
-  ExecutionPlan evaluate;
+  ExecutionPlan evaluate = {};
   ArenaSpan<StepState> stepState;
-  float defaultLearningRate;    ///< `--lr` overrides it
-  std::int64_t tokensPerSample; ///< for the rate in the log; 1 where samples are not token rows
-  const char *report;           ///< the compiler's memory report, a table that `--report` prints
+  float defaultLearningRate = 0;    ///< `--lr` overrides it
+  std::int64_t tokensPerSample = 1; ///< for the rate in the log; 1 where samples are not token rows
+  const char *report = ""; ///< the compiler's memory report, a table that `--report` prints
   /// How ranks talk unless `--communicator` says otherwise: "auto", "shm", "tcp" or "mpi".
   const char *communicator = "auto";
   std::int64_t warmup = 0; ///< steps over which the learning rate rises
@@ -146,8 +146,8 @@ struct Program {
   /// their own step.
   ExecutionPlan drain = {};
   Table<ExtraFile> extraFiles = {};
-  const char *modelDigest =
-      ""; ///< "v1:9d2f0c1e8a7b6543": of the model as it was described; "": not known
+  /// "v1:9d2f0c1e8a7b6543": of the model as it was described; "": not known.
+  const char *modelDigest = "";
   ModelConfig config = {};
   const char *compilation = ""; ///< a JSON object: by what and how it was compiled; "": not known
 };

@@ -27,9 +27,9 @@ struct GatherUse {
 };
 
 struct SegmentTrace {
-  Table<std::uint8_t> streams; ///< of each launch
-  Table<BufferLife> lives;
-  Table<GatherUse> uses;
+  Table<std::uint8_t> streams = {}; ///< of each launch
+  Table<BufferLife> lives = {};
+  Table<GatherUse> uses = {};
 };
 
 } // namespace fsdp::rt

@@ -92,20 +92,20 @@ struct Initializer {
 /// extent are zero.
 struct Split {
   int dim;
-  AxisList axes;
+  AxisList axes = {};
   std::int64_t part;
 };
 
 /// One parameter within a storage.
 struct Parameter {
-  const char *name;   ///< its name in weight files
-  const char *alias;  ///< a second name accepted on reading, or nullptr
-  Shape shape;        ///< in memory, factors apart
-  Shape fileShape;    ///< in weight files: the same elements in the same order
-  std::size_t offset; ///< first element within the flat unit; 0 unless the storage is flat
+  const char *name;            ///< its name in weight files
+  const char *alias = nullptr; ///< a second name accepted on reading, or nullptr
+  Shape shape;                 ///< in memory, factors apart
+  Shape fileShape;             ///< in weight files: the same elements in the same order
+  std::size_t offset = 0;      ///< first element within the flat unit; 0 unless the storage is flat
   Initializer init;
-  bool decay;       ///< whether weight decay applies
-  int position = 0; ///< among all parameters, as the model declares them
+  bool decay = false; ///< whether weight decay applies
+  int position = 0;   ///< among all parameters, as the model declares them
   /// In the order of the dimensions. A rank stores, and computes with, its part.
   Table<Split> splits = {};
 };
@@ -146,15 +146,15 @@ enum class Layout {
 struct Storage {
   const char *name; ///< the unit's name
   Layout layout;
-  AxisList axes;    ///< the axes it is cut over; empty when replicated
-  int communicator; ///< index of the communicator over these axes; -1 when replicated
-  int dim;          ///< the dimension that is cut (Layout::Dimension); 0 otherwise
-  std::size_t
-      size; ///< elements of the members (of their parts, where they are split), without padding
-  int firstParameter; ///< how many parameters the storages before this one have
-  Buffer shard;       ///< this rank's piece, padding included; unplaced where the copy holds it
-  Table<State> states;
-  Table<Parameter> members;
+  AxisList axes = {};    ///< the axes it is cut over; empty when replicated
+  int communicator = -1; ///< index of the communicator over these axes; -1 when replicated
+  int dim = 0;           ///< the dimension that is cut (Layout::Dimension); 0 otherwise
+  /// Elements of the members (of their parts, where they are split), without padding.
+  std::size_t size;
+  int firstParameter = 0; ///< how many parameters the storages before this one have
+  Buffer shard;           ///< this rank's piece, padding included; unplaced where the copy holds it
+  Table<State> states = {};
+  Table<Parameter> members = {};
   Buffer copy = {}; ///< all members, without padding, on every rank, in f32 or bf16; empty where
                     ///< there is none
   AxisList splitAxes =
@@ -164,8 +164,15 @@ struct Storage {
   constexpr bool hasCopy() const { return copy.count > 0; }
   /// The copy as a storage of its own, on each rank.
   constexpr Storage asReplicated() const {
-    return {name,      Layout::Replicated, {}, -1, 0, size, firstParameter, copy, {}, members, {},
-            splitAxes, splitCommunicator};
+    Storage storage = *this;
+    storage.layout = Layout::Replicated;
+    storage.axes = {};
+    storage.communicator = -1;
+    storage.dim = 0;
+    storage.shard = copy;
+    storage.states = {};
+    storage.copy = {};
+    return storage;
   }
 };
 

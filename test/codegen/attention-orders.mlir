@@ -14,19 +14,19 @@ fsdp.param @one : tensor<8x2x4xf32> unit "all" init <constant, 0.1>
 // CHECK: attention(c, kCompute, "attention",
 // CHECK-NEXT: AttentionShape{/*batch=*/3, /*heads=*/2, /*groups=*/2, /*queries=*/5, /*keys=*/5, /*width=*/4,
 // CHECK-NEXT: /*scale=*/0.5f, /*causal=*/true, /*q=*/{120, 4, 24}, /*k=*/{120, 4, 24}, /*out=*/{40, 4, 8},
-// CHECK-NEXT: /*part=*/8}, arena::[[QKV]], arena::attention_0, arena::attention_1);
+// CHECK-NEXT: /*part=*/8}, arena::[[QKV]], arena::attention, arena::attention_1);
 // CHECK: gemm(c, kCompute, "[[ONE:[a-z_]*]]",
 // CHECK: rope(c, kCompute, "rope",
 // CHECK-NEXT: RopeShape{/*blocks=*/3, /*positions=*/5, /*inner=*/2, /*width=*/4, /*theta=*/1e+04,
 // CHECK-NEXT: /*inverse=*/false}, arena::[[ONE]], arena::rope);
 // CHECK: attention(c, kCompute, "attention 2",
 // CHECK: /*scale=*/1.0f, /*causal=*/false, /*q=*/{40, 4, 8}, /*k=*/{40, 4, 8}, /*out=*/{40, 4, 8}},
-// CHECK-NEXT: arena::rope, arena::[[ONE]], arena::attention_0, arena::attention_2_0, arena::attention_2_1);
+// CHECK-NEXT: arena::rope, arena::[[ONE]], arena::attention, arena::attention_2, arena::attention_2_1);
 // CHECK: attention_grad(c, kCompute, "attention_grad",
-// CHECK: arena::attention_grad_0, arena::attention_grad_1, arena::attention_grad_2);
+// CHECK: arena::attention_grad, arena::attention_grad_1, arena::attention_grad_2);
 // One result for the gradients of all three, which the gradient of the weight reads as a matrix.
 // CHECK: attention_grad(c, kCompute, "attention_grad 2",
-// CHECK: /*part=*/8}, arena::[[QKV]], arena::attention_0, arena::attention_1, arena::attention_grad_2,
+// CHECK: /*part=*/8}, arena::[[QKV]], arena::attention, arena::attention_1, arena::attention_grad_2,
 // CHECK-NEXT: arena::[[GRADIENT:[a-z_0-9]*]]);
 // CHECK: Gemm{/*m=*/8, /*n=*/24, /*k=*/15, /*batch=*/{1, 1, 1}, /*a=*/{1, 8, {}}, /*b=*/{24, 1, {}},
 // CHECK-NEXT: /*c=*/{24, 1, {}}}, arena::input_x, arena::[[GRADIENT]], arena::qkv_grad);

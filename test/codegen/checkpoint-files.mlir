@@ -4,19 +4,19 @@
 // RUN: fsdp-translate --fsdp-to-cpp %t/without.mlir | FileCheck %s --check-prefix=WITHOUT
 
 // CHECK:      constexpr ExtraFile extra_files[] = {
-// CHECK-NEXT:   {"config.json",
+// CHECK-NEXT:   {.name = "config.json", .text =
 // CHECK-NEXT:   "{\n"
 // CHECK-NEXT:   "  \"layers\": 2\n"
 // CHECK-NEXT:   "}\n"
 // CHECK-NEXT:   },
-// CHECK-NEXT:   {"name",
+// CHECK-NEXT:   {.name = "name", .text =
 // CHECK-NEXT:   "no end of line"
 // CHECK-NEXT:   },
-// CHECK-NEXT:   {"nothing",
+// CHECK-NEXT:   {.name = "nothing", .text =
 // CHECK-NEXT:   ""
 // CHECK-NEXT:   },
 // CHECK-NEXT: };
-// CHECK:      /*extraFiles=*/extra_files,
+// CHECK:      .extraFiles = extra_files,
 // WITHOUT-NOT: xtra{{_f|F}}iles
 
 //--- with.mlir

@@ -1,23 +1,24 @@
 // Gradient accumulation over four microbatches, each a run of a segment that is not joined. Events of the program have
-// names and numbers before those of segments; outputs are numbered over the walk.
+// numbers before those of segments; outputs are numbered over the walk.
 // RUN: fsdp-translate --fsdp-to-cpp %s | FileCheck %s
 
 // What the program writes down of itself is what is read off the IR.
 // RUN: fsdp-translate --fsdp-to-record %s > %t.expected
 // RUN: FileCheck %s --check-prefix=RECORD < %t.expected
 // RUN: fsdp-translate --fsdp-to-cpp %s > %t.cpp
-// RUN: g++ -std=c++17 -O0 -DFSDP_RECORD -I %{root} %t.cpp -o %t.record
+// RUN: g++ -std=c++20 -O0 -DFSDP_RECORD -I %{root} %t.cpp -o %t.record
 // RUN: %t.record | diff - %t.expected
 // RUN: fsdp-translate --fsdp-to-cuda %s > %t.cuda.cpp
-// RUN: g++ -std=c++17 -O0 -DFSDP_RECORD -I %{root} %t.cuda.cpp -o %t.cuda.record
+// RUN: g++ -std=c++20 -O0 -DFSDP_RECORD -I %{root} %t.cuda.cpp -o %t.cuda.record
 // RUN: %t.cuda.record | diff - %t.expected
 
-// CHECK:       enum : int { kEventWUpdated, kEventConsumed, kEventSummed };
+// CHECK:       enum : int { kEventWUpdated, kEventConsumed, kEventSummed, kProgramEvents };
 // CHECK-LABEL: namespace first {
+// CHECK:       enum : int { kDoneY = kProgramEvents, kDoneWGather };
 // CHECK:       wait(c, kInput, kEventConsumed);
 // CHECK-NEXT:  load_input(c, kInput, "x", kInputX, arena::x);
 // CHECK-NEXT:  load_input(c, kInput, "y", kInputY, arena::y);
-// CHECK-NEXT:  record(c, kInput, 3);
+// CHECK-NEXT:  record(c, kInput, kDoneY);
 // CHECK-NEXT:  wait(c, kGather, kEventWUpdated);
 // CHECK-NEXT:  wait(c, kGather, kEventConsumed);
 // CHECK:       record(c, kCompute, kEventSummed);
@@ -27,17 +28,23 @@
 // CHECK:       enum : int { kOutputGradNorm = 1, kOutputLr };
 // CHECK:       record(c, kCompute, kEventWUpdated);
 // CHECK-NEXT:  record(c, kCompute, kEventConsumed);
-// CHECK:       /*batch=*/4, /*rows=*/1,
-// CHECK-NEXT:  /*axes=*/{}, /*limit=*/0, /*source=*/Source::Tensor, /*parts=*/4},
-// CHECK:       constexpr Segment segments[] = {{[{][{]}}"first", first::run, /*joined=*/false, first::trace},
-// CHECK:       {"squares", squares::run, /*joined=*/true, squares::trace}};
-// CHECK-NEXT:  constexpr SegmentRuns train_runs[] = {{[{][{]}}0, 1}, {1, 2}, {2, 1}, {3, 1}};
-// CHECK-NEXT:  constexpr const char *train_outputs[] = {"loss", "grad_norm", "lr"};
-// CHECK-NEXT:  constexpr SegmentRuns evaluate_runs[] = {{[{][{]}}4, 1}};
-// CHECK-NEXT:  constexpr const char *evaluate_outputs[] = {"loss"};
-// CHECK:       /*events=*/6,
-// CHECK:       /*train=*/{"train", train_runs, train_outputs},
-// CHECK-NEXT:  /*evaluate=*/{"evaluate", evaluate_runs, evaluate_outputs},
+// CHECK:       .batch = 4, .rows = 1,
+// CHECK-NEXT:  .source = Source::Tensor, .parts = 4},
+// CHECK:       constexpr Segment segments[] = {
+// CHECK-NEXT:  {.name = "first", .run = first::run, .joined = false, .trace = first::trace},
+// CHECK:       {.name = "squares", .run = squares::run, .trace = squares::trace},
+// CHECK:       constexpr SegmentRuns train_runs[] = {
+// CHECK-NEXT:  {.segment = 0, .times = 1},
+// CHECK-NEXT:  {.segment = 1, .times = 2},
+// CHECK-NEXT:  {.segment = 2, .times = 1},
+// CHECK-NEXT:  {.segment = 3, .times = 1},
+// CHECK:       constexpr const char *train_outputs[] = {"loss", "grad_norm", "lr"};
+// CHECK-NEXT:  constexpr SegmentRuns evaluate_runs[] = {
+// CHECK-NEXT:  {.segment = 4, .times = 1},
+// CHECK:       constexpr const char *evaluate_outputs[] = {"loss"};
+// CHECK:       .events = 6,
+// CHECK:       .train = {.name = "train", .runs = train_runs, .outputs = train_outputs},
+// CHECK-NEXT:  .evaluate = {.name = "evaluate", .runs = evaluate_runs, .outputs = evaluate_outputs},
 
 // RECORD:      segment first
 // RECORD-NEXT: wait input 1

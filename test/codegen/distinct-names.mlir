@@ -11,17 +11,19 @@
 // CHECK: constexpr ArenaSpan<float> NULL_{128, 16};
 // CHECK-NEXT: constexpr ArenaSpan<float> NULL_2_{192, 16};
 // CHECK-NEXT: constexpr ArenaSpan<float> ArenaSpan_2{256, 16};
-// CHECK: constexpr State b_1_states[] = {{[{][{]}}"momentum", persistent::NULL_2_}};
+// CHECK: constexpr State b_1_states[] = {
+// CHECK-NEXT: {.name = "momentum", .shard = persistent::NULL_2_},
 // CHECK: constexpr Parameter b_1_members[] =
 // CHECK: constexpr Parameter b1_members[] =
-// CHECK: constexpr ArenaSpan<float> x_at_2{328, 2}; // 2 of "x\\"
 // CHECK: enum : int { kOutputA, kOutputA_2 };
+// CHECK: constexpr ArenaSpan<float> x_at_2{328, 2}; // of "x\\"
 // CHECK: load_input(c, kInputX, "?\?/", kInput, arena::x);
 // CHECK: load_input(c, kInputX, "*/", kInputX_2, arena::value);
 // CHECK: all_gather(c, kBGather, "b.gather", kOverABGather,
 // CHECK: all_gather(c, kGather, "B.gather", kOverABGather2,
 // CHECK: launch(c, kCompute, "ends in \\",
-// CHECK: {"a_b_gather", {0}}, {"a_b_gather.2", {1}}
+// CHECK: {.name = "a_b_gather", .axes = {kAxisA}},
+// CHECK-NEXT: {.name = "a_b_gather.2", .axes = {kAxisAB}},
 // RECORD: over=a_b_gather kind=all_gather
 // RECORD: over=a_b_gather.2 kind=all_gather
 

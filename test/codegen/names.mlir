@@ -12,10 +12,11 @@
 // CHECK:         for_2[i] = x[i] * constant_table[i];
 
 // CHECK: namespace train {
-// CHECK: constexpr ArenaSpan<float> fc1_z{128, 4}; // 4
-// CHECK: constexpr ArenaSpan<float> fc1_z_2{192, 4}; // 4
+// CHECK: constexpr ArenaSpan<float> fc1_z{128, 4};
 // CHECK: void fc1_forward(Context &c) {
 // CHECK: launch(c, kCompute, "fc1.relu", reads(arena::fc1_z), writes(arena::fc1_h), fused::relu);
+// What the next function is the first to use is declared beside it.
+// CHECK: constexpr ArenaSpan<float> fc1_z_2{192, 4};
 // CHECK: void fc2_forward(Context &c) {
 // CHECK: launch(c, kCompute, "fc2.\"b\".relu", reads(arena::fc1_z_2), writes(arena::fc1_h), fused::relu);
 // CHECK: launch(c, kCompute, "switch", reads(arena::t2nd_x), writes(arena::for_2), fused::switch_2);
@@ -24,7 +25,7 @@
 // CHECK-NEXT: fc2_forward(c);
 // CHECK: } // namespace train
 // CHECK: namespace default_2 {
-// CHECK: {"default", default_2::run, /*joined=*/true, default_2::trace}
+// CHECK: {.name = "default", .run = default_2::run, .trace = default_2::trace},
 
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 512 {

@@ -14,7 +14,7 @@ fsdp.param @bias : tensor<8xf32> unit "all" init <constant, 0.0>
 // CHECK-DAG: attention(c, kCompute, "attention"
 // CHECK-DAG: AttentionShape{/*batch=*/3, /*heads=*/2, /*groups=*/2, /*queries=*/4, /*keys=*/5, /*width=*/4
 // CHECK-DAG: /*scale=*/0.5f, /*causal=*/true, /*q=*/{32, 16, 4}, /*k=*/{40, 20, 4}, /*out=*/{32, 16, 4}},
-// CHECK-DAG: arena::rope, arena::pad, arena::pad, arena::attention_0
+// CHECK-DAG: arena::rope, arena::pad, arena::pad, arena::attention
 // CHECK-DAG: rms_norm(c, kCompute, "{{[a-z_]*}}", NormRows{/*rows=*/24, /*width=*/4, /*epsilon=*/1e-06}
 // CHECK-DAG: slice(c, kCompute, "{{.*}}", Part{/*outer=*/24, /*whole=*/4, /*start=*/1, /*size=*/2}
 // CHECK-DAG: concat(c, kCompute, "concat", Join<2>{/*outer=*/24, /*sizes=*/{4, 2}}, arena::rms_norm_0,{{$}}

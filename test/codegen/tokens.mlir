@@ -6,10 +6,10 @@
 // LOCAL: fsdp.input "targets" sample_dim 0 shard_of 5 over ["fsdp"] {fsdp.targets = 11 : i64} : tensor<3x4xi32>
 
 // CHECK: constexpr Input inputs[] =
-// CHECK: /*name=*/"tokens", /*sample=*/{4},
-// CHECK: /*limit=*/11, /*source=*/Source::Tokens
-// CHECK: /*name=*/"targets", /*sample=*/{4},
-// CHECK: /*limit=*/11, /*source=*/Source::Targets
+// CHECK: {.name = "tokens", .sample = {4},
+// CHECK: .limit = 11, .source = Source::Tokens
+// CHECK: {.name = "targets", .sample = {4},
+// CHECK: .limit = 11, .source = Source::Targets
 
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @table : tensor<11x11xf32> unit "table" init <normal, 0.02>

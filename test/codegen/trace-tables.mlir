@@ -9,15 +9,16 @@
 // CHECK-NEXT: constexpr BufferLife lives[] = {{[{][{]}}128, 0, 3}, {64, 2, 3}, {128, 3, 5}, {64, 4, 4{{[}][}]}};
 // CHECK-NEXT: constexpr GatherUse uses[] = {{[{][{]}}2, 3{{[}][}]}};
 // CHECK-NEXT: } // namespace traced
-// CHECK-NEXT: constexpr SegmentTrace trace = {traced::streams, traced::lives, traced::uses};
+// CHECK-NEXT: constexpr SegmentTrace trace = {.streams = traced::streams, .lives = traced::lives,
+// CHECK-NEXT: .uses = traced::uses};
 
 // CHECK: namespace idle {
 // CHECK: namespace traced {
 // CHECK-NEXT: } // namespace traced
-// CHECK-NEXT: constexpr SegmentTrace trace = {{[{][{][}]}}, {}, {}};
+// CHECK-NEXT: constexpr SegmentTrace trace = {};
 
-// CHECK: {"idle", idle::run, /*joined=*/true, idle::trace}
-// CHECK: /*persistentBytes=*/160,
+// CHECK: {.name = "idle", .run = idle::run, .trace = idle::trace},
+// CHECK: .persistentBytes = 160,
 module @traced attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=2]>
   fsdp.param @w : tensor<16xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>

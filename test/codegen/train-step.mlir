@@ -9,8 +9,8 @@
 //
 // Programs that differ in a constant only have different digests, so that their ranks refuse one another.
 // RUN: sed 's/momentum = 0.9/momentum = 0.8/' %s | fsdp-translate --fsdp-to-cpp > %t.3
-// RUN: grep -h digest= %t.1 %t.2 | sort -u | count 1
-// RUN: grep -h digest= %t.1 %t.3 | sort -u | count 2
+// RUN: grep -h digest %t.1 %t.2 | sort -u | count 1
+// RUN: grep -h digest %t.1 %t.3 | sort -u | count 2
 
 // The broadcast bias, the padding and the sum are one pair of loops; the sum runs in order.
 // CHECK-LABEL: void fc_error(std::int64_t held, const float *z, const float *bias, const float *target,
@@ -49,21 +49,21 @@
 // CHECK: enum : int { kOverFsdpGather, kOverFsdpReduce };
 // CHECK: constexpr ArenaSpan<StepState> step_state{0, 1};
 // CHECK: constexpr ArenaSpan<float> fc_flat_parameter{128, 16};
-// CHECK: /*name=*/"fc.kernel", /*alias=*/nullptr, /*shape=*/{4, 3}, /*fileShape=*/{4, 3}, /*offset=*/0,
-// CHECK: {/*name=*/"fc.flat", Layout::Flat, /*axes=*/{0}, /*communicator=*/0, /*dim=*/0, /*size=*/15,
+// CHECK: {.name = "fc.kernel", .shape = {4, 3}, .fileShape = {4, 3}, .offset = 0,
+// CHECK: {.name = "fc.flat", .layout = Layout::Flat, .axes = {kAxisFsdp}, .communicator = kOverFsdpGather,
+// CHECK-NEXT: .size = 15, .firstParameter = 0, .shard = persistent::fc_flat_parameter,
 
 // CHECK: namespace train {
-// CHECK: constexpr ArenaSpan<float> fc_bias{496, 3}; // 3 of fc.gathered
-// CHECK: constexpr ArenaSpan<bool> ok{1152, 1};
+// CHECK: constexpr ArenaSpan<float> fc_bias{496, 3}; // of fc.gathered
 
 // CHECK-LABEL: void fc_forward(Context &c) {
 // CHECK-NEXT:  load_input(c, kInput, "x", kInputX, arena::x);
-// CHECK-NEXT:  record(c, kInput, 0);
+// CHECK-NEXT:  record(c, kInput, kDoneX);
 // CHECK:       all_gather(c, kGather, "fc.gather", kOverFsdpGather,
 // CHECK-NEXT:      ShardLayout{/*outer=*/1, /*local=*/16, /*inner=*/1, /*total=*/15},
 // CHECK-NEXT:      persistent::fc_flat_parameter, arena::fc_gathered);
-// CHECK:       wait(c, kCompute, 0);
-// CHECK-NEXT:  wait(c, kCompute, 2);
+// CHECK:       wait(c, kCompute, kDoneX);
+// CHECK-NEXT:  wait(c, kCompute, kDoneFcGather);
 // CHECK-NEXT:  gemm(c, kCompute, "fc.product",
 // CHECK-NEXT:      Gemm{/*m=*/5, /*n=*/3, /*k=*/4, /*batch=*/{1, 1, 1}, /*a=*/{4, 1, {{{}}}}, /*b=*/{3, 1, {{{}}}},
 // CHECK:       launch(c, kCompute, "fc.error", reads(arena::fc_z, arena::fc_bias, arena::target),
@@ -72,6 +72,7 @@
 // CHECK-NEXT:      9}.held(c.coordinate(kAxisFsdp))](auto... p) { return fused::fc_error(held, p...); });
 
 // CHECK-LABEL: void fc_backward(Context &c) {
+// CHECK: constexpr ArenaSpan<bool> ok{1152, 1};
 // CHECK-LABEL: void update(Context &c) {
 // CHECK:       optimizer_step(c, kCompute, "fc.update", storages[kStorageFcFlat], /*deferred=*/false, fused::sgd,
 // CHECK-NEXT:      persistent::fc_flat_parameter, arena::fc_grad_shard, persistent::fc_flat_momentum, arena::lr,
@@ -82,8 +83,8 @@
 // CHECK-NEXT:      badGradients(persistent::step_state));
 
 // CHECK: constexpr Program program = {
-// CHECK:   /*arenaBytes=*/1280,
-// CHECK:   /*digest=*/0x{{[0-9a-f]+}},
+// CHECK:   .arenaBytes = 1280,
+// CHECK:   .digest = 0x{{[0-9a-f]+}},
 // CHECK: int main(int argc, char **argv) { return runTraining(program, argc, argv); }
 
 // RECORD:      segment train

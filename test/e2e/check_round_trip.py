@@ -31,7 +31,9 @@ OPTIONS = [
 
 VALUE = re.compile(r"%[\w.$-]+")
 NAME = re.compile(r"[A-Za-z_]\w*")
-RECORD = re.compile(rb'/\*(options|compilation)=\*/".*",\n')
+RECORD = re.compile(rb'\.(options|compilation) = ".*",\n')
+# Of the lines of a program, those that its IR does not have: the report, and how it was compiled.
+OWN = re.compile(r'\s*("|#include "kernels.h"|\.(name|report|communicator|digest|options|compilation) =)')
 
 
 def files(folder):
@@ -71,8 +73,7 @@ def check_phases(folder, model, options):
     training.run([training.tool(model), *options, "--emit=source", "-o", folder / "source"])
     lines = set(with_names.splitlines())
     own = (folder / "source" / "train.cpp").read_text().splitlines()
-    # The report, and how the program was compiled, are no part of the IR.
-    lost = [line for line in own if line not in lines and not line.lstrip().startswith(('"', "/*", '#include "kernels.h"'))]
+    lost = [line for line in own if line not in lines and not OWN.match(line)]
     if lost or len(own) < 100:
         sys.exit(f"{folder}: with locations the scheduled IR is translated to other lines than the program's: {lost[:3]}")
 

@@ -85,7 +85,7 @@ def check_record(folder, source, expected, name):
     """Compiles `source` to write its actions down."""
     program = folder / f"record-{name}"
     compiler = shutil.which("g++") or shutil.which("clang++")
-    training.run([compiler, "-std=c++17", "-w", "-DFSDP_RECORD", f"-I{emulated.ROOT}", source, "-o", program])
+    training.run([compiler, "-std=c++20", "-w", "-DFSDP_RECORD", f"-I{emulated.ROOT}", source, "-o", program])
     got = training.run([program]).stdout
     if got != expected:
         sys.exit(f"{program} printed\n{got}expected\n{expected}")

@@ -23,7 +23,6 @@ ALLOWED = [
     (("codegen/FusedProduct.",), {"nn::FusedOp", "nn::EinsumOp", "nn::ReduceOp"}, "the product that begins a kernel"),
     (("codegen/MatrixProduct.",), {"nn::EinsumOp"}, "reads a notation as matrices"),
     (("codegen/Calls.cpp",), {"nn::EinsumOp", "nn::FusedOp"}, "matrices where they are, loops elsewhere"),
-    (("codegen/Elementwise.cpp",), {"arith::*", "math::*"}, "the C++ of each: one line an op, asked by nothing else"),
     # Ops without a function of the runtime, or with loops beside it.
     (("codegen/KernelBuilder.cpp",), {"nn::CrossEntropyGradOp"}, "loops that take the place of its call"),
     (("codegen/KernelPrinter.cpp", "codegen/CudaKernelPrinter.cpp"), {"nn::ArgmaxOp"}, "no loops over elements"),
