@@ -3,12 +3,10 @@
 #include "runtime/train/CheckpointManifest.h"
 
 #include "base/Error.h"
-#include "base/JsonNesting.h"
+#include "base/JsonObject.h"
 #include "base/MappedFile.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/Version.h"
-
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstring>
@@ -200,14 +198,10 @@ std::string CheckpointManifest::text() const {
 CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
                                              const std::string &path) {
   const auto refuse = [&](const std::string &why) { Fields(Json(), path).refuse(why); };
-  if (static_cast<std::size_t>(end - begin) > kLongestHeader)
-    refuse("it has " + std::to_string(end - begin) + " bytes, expected at most " +
-           std::to_string(kLongestHeader));
-  if (nestingOf(begin, end) > kDeepestHeader)
-    refuse("it is nested deeper than " + std::to_string(kDeepestHeader) + " levels");
-  Json json = Json::parse(begin, end, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object())
-    refuse("it is not a JSON object");
+  const std::string_view text(begin, static_cast<std::size_t>(end - begin));
+  Json json;
+  if (const std::string fault = parseJsonObject(text, json); !fault.empty())
+    refuse("it " + fault);
   const Fields fields(json, path);
   if (fields.text("format") != kFormat)
     refuse("got format '" + fields.text("format") + "', expected '" + kFormat + "'");
@@ -220,9 +214,9 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
     throw Error("'" + path + "' has been altered since it was written: got checksum " +
                 digestOf(json) + ", expected " + expected + "; use an earlier checkpoint");
   // Blanks and names that stand twice are in no field.
-  if (spelled != std::string_view(begin, static_cast<std::size_t>(end - begin)))
+  if (spelled != text)
     throw Error("'" + path + "' has been altered since it was written: got " +
-                std::to_string(end - begin) + " bytes, expected the " +
+                std::to_string(text.size()) + " bytes, expected the " +
                 std::to_string(spelled.size()) +
                 " that its fields are written as; use an earlier checkpoint");
   CheckpointManifest manifest;

@@ -4,10 +4,8 @@
 
 #include "base/Error.h"
 #include "base/FileSystem.h"
-#include "base/JsonNesting.h"
+#include "base/JsonObject.h"
 #include "base/MappedFile.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -71,11 +69,8 @@ std::string adviceFor(const ConfigEntry &entry, const Json &got) {
 
 Json parseConfig(const std::string &path) {
   const MappedFile bytes(path);
-  const char *end = bytes.data() + bytes.size();
   Json config;
-  if (nestingOf(bytes.data(), end) <= kDeepestHeader)
-    config = Json::parse(bytes.data(), end, nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object())
+  if (!parseJsonObject({bytes.data(), bytes.size()}, config).empty())
     throw Error("'" + path +
                 "' is not a JSON object, expected one that describes the model of the weights "
                 "beside it: mend it, or "
