@@ -62,17 +62,14 @@ public:
 
 private:
   // Written and read word by word, so that reading while another process writes is no race.
-  static constexpr std::size_t kName = 3, kOther = kName + sizeof(FlightAction::name) / 8,
-                               kRequest = kOther + sizeof(FlightAction::other) / 8,
-                               kWords = kRequest + sizeof(CollectiveRequest) / 8;
-  static_assert(sizeof(CollectiveRequest) % 8 == 0);
+  template <std::size_t Words> using AtomicWords = std::array<std::atomic<std::uint64_t>, Words>;
   struct Entry {
     std::atomic<std::uint64_t> serial; ///< from 1; 0 while it is written
     std::atomic<double> end;
-    std::array<std::atomic<std::uint64_t>, kWords> words;
+    AtomicWords<sizeof(FlightAction) / 8> action; ///< `end` is in the field above
   };
 
-  std::array<std::atomic<std::uint64_t>, 2> label_;
+  AtomicWords<2> label_;
   std::atomic<std::uint64_t> begun_;
   std::array<Entry, kActions> entries_;
 };
