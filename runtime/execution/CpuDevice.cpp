@@ -29,9 +29,7 @@ public:
     c.sums = leftSums.data();
   }
 
-  int rankIn(int index) const override { return c.comm(index).rank(); }
   Communicator &world() override { return c.world(); }
-  Communicator &communicator(int index) override { return c.comm(index); }
 
   void write(const Buffer &buffer, const std::function<void(float *)> &fill) override {
     finish();

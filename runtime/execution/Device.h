@@ -31,13 +31,8 @@ public:
   Job &job() const { return job_; }
   int rank() const { return job_.rank(); }
 
-  /// This rank's index in communicator `index` of the program.
-  virtual int rankIn(int index) const = 0;
   /// Over all ranks, for memory of the host.
   virtual Communicator &world() = 0;
-  /// Over the ranks of communicator `index` of the program, for memory of the host. Every rank asks
-  /// for the same ones in the same order.
-  virtual Communicator &communicator(int index) = 0;
 
   /// `fill` writes the elements of a buffer as floats; they are rounded to its type for the arena.
   virtual void write(const Buffer &buffer, const std::function<void(float *)> &fill) = 0;

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstring>
 #include <cublasLt.h>
-#include <map>
 #include <optional>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -113,14 +112,7 @@ public:
       cudaStreamDestroy(copies);
   }
 
-  int rankIn(int index) const override { return c.rankIn(index); }
   Communicator &world() override { return c.world(); }
-  Communicator &communicator(int index) override {
-    std::unique_ptr<Communicator> &made = communicators[index];
-    if (!made)
-      made = job().communicator(index);
-    return *made;
-  }
 
   void write(const Buffer &buffer, const std::function<void(float *)> &fill) override {
     finish();
@@ -273,7 +265,6 @@ private:
   const Program &program;
   cudaStream_t copies = nullptr; ///< of copyToHost, made with the first
   std::vector<float> staging;    ///< host side of what is written and read
-  std::map<int, std::unique_ptr<Communicator>> communicators;
   std::int64_t samplesSet = 0; ///< what the arena's step state has
   bool underWay = false;       ///< what was enqueued may still run
   Context c;
