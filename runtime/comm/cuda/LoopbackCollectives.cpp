@@ -16,28 +16,12 @@ namespace {
 constexpr double kPollInterval = 0.05;
 
 bool typeOf(ncclDataType_t type, DType &found) {
-  switch (type) {
-  case ncclFloat32:
-    found = DType::F32;
-    return true;
-  case ncclFloat64:
-    found = DType::F64;
-    return true;
-  case ncclInt32:
-    found = DType::I32;
-    return true;
-  case ncclInt64:
-    found = DType::I64;
-    return true;
-  case ncclBfloat16:
-    found = DType::BF16;
-    return true;
-  case ncclUint8:
-    found = DType::Bool;
-    return true;
-  default:
-    return false;
-  }
+  for (DType candidate : {DType::F32, DType::F64, DType::I32, DType::I64, DType::BF16, DType::Bool})
+    if (ncclTypeOf(candidate) == type) {
+      found = candidate;
+      return true;
+    }
+  return false;
 }
 
 ncclResult_t asNccl(cudaError_t status) {
@@ -74,38 +58,27 @@ public:
 
   ncclResult_t allGather(const void *piece, void *whole, std::size_t count, ncclDataType_t type,
                          cudaStream_t stream) override {
-    const std::size_t bytes = count * bytesOf(type);
-    if (ncclResult_t status =
-            open(CollectiveKind::AllGather, type, ReduceOp::Sum, 0, count, piece, stream))
-      return status;
-    for (int peer = 0; peer < size(); ++peer) {
-      void *target = static_cast<std::byte *>(whole) + std::size_t(peer) * bytes;
-      if (ncclResult_t status = copy(shownBy(peer).source, target, bytes, stream))
-        return status;
-    }
-    return close(stream);
+    return move(CollectiveKind::AllGather, piece, whole, count, type, 0, stream);
   }
 
   ncclResult_t reduceScatter(const void *whole, void *piece, std::size_t count, ncclDataType_t type,
                              ncclRedOp_t op, cudaStream_t stream) override {
-    ReduceOp reduceOp;
-    DType dtype;
-    if (!typeOf(type, dtype) || !operatorOf(op, reduceOp))
+    CollectiveRequest request;
+    if (!makeRequest(CollectiveKind::ReduceScatter, type, op, 0, count, request))
       return ncclInvalidArgument;
-    if (ncclResult_t status =
-            open(CollectiveKind::ReduceScatter, type, reduceOp, 0, count, whole, stream))
+    if (ncclResult_t status = open(request, whole, stream))
       return status;
     const RankSources sources = sourcesAt(std::size_t(rank()) * count * bytesOf(type));
-    if (cudaError_t status = reduce_in_rank_order(sources, piece, count, dtype, reduceOp, stream))
+    if (cudaError_t status =
+            reduce_in_rank_order(sources, piece, count, request.type, request.op, stream))
       return asNccl(status);
     return close(stream);
   }
 
   ncclResult_t allReduce(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          ncclRedOp_t op, cudaStream_t stream) override {
-    ReduceOp reduceOp;
-    DType dtype;
-    if (!typeOf(type, dtype) || !operatorOf(op, reduceOp))
+    CollectiveRequest request;
+    if (!makeRequest(CollectiveKind::AllReduce, type, op, 0, count, request))
       return ncclInvalidArgument;
     // In place, the sum has to stand elsewhere until all have read what it replaces.
     const std::size_t bytes = count * bytesOf(type);
@@ -113,11 +86,10 @@ public:
     if (source == target && size() > 1)
       if (cudaError_t status = sums_.reserve(bytes, sum))
         return asNccl(status);
-    if (ncclResult_t status =
-            open(CollectiveKind::AllReduce, type, reduceOp, 0, count, source, stream))
+    if (ncclResult_t status = open(request, source, stream))
       return status;
     if (cudaError_t status =
-            reduce_in_rank_order(sourcesAt(0), sum, count, dtype, reduceOp, stream))
+            reduce_in_rank_order(sourcesAt(0), sum, count, request.type, request.op, stream))
       return asNccl(status);
     if (ncclResult_t status = close(stream))
       return status;
@@ -126,12 +98,7 @@ public:
 
   ncclResult_t broadcast(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          int root, cudaStream_t stream) override {
-    if (ncclResult_t status =
-            open(CollectiveKind::Broadcast, type, ReduceOp::Sum, root, count, source, stream))
-      return status;
-    if (ncclResult_t status = copy(shownBy(root).source, target, count * bytesOf(type), stream))
-      return status;
-    return close(stream);
+    return move(CollectiveKind::Broadcast, source, target, count, type, root, stream);
   }
 
   ncclResult_t exchange(const TransferRuns &moves, const void *source, void *target,
@@ -226,10 +193,6 @@ private:
     return barrier_.shown[static_cast<std::size_t>(rank)];
   }
 
-  static bool operatorOf(ncclRedOp_t op, ReduceOp &found) {
-    found = op == ncclMax ? ReduceOp::Max : ReduceOp::Sum;
-    return op == ncclMax || op == ncclSum;
-  }
   static ncclResult_t copy(const void *from, void *to, std::size_t bytes, cudaStream_t stream) {
     if (from == to || !bytes)
       return ncclSuccess;
@@ -243,22 +206,27 @@ private:
     return sources;
   }
 
-  /// Shows what this rank does, and lets its stream wait for the data of all.
-  ncclResult_t open(CollectiveKind kind, ncclDataType_t type, ReduceOp op, int root,
-                    std::size_t count, const void *source, cudaStream_t stream) {
-    CollectiveRequest request{};
-    request.kind = kind;
-    if (!typeOf(type, request.type))
-      return ncclInvalidArgument;
-    request.op = op;
-    request.root = static_cast<std::uint16_t>(root);
-    request.outer = request.inner = 1;
-    request.local = count;
-    request.total = kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast
-                        ? count
-                        : count * static_cast<std::size_t>(size());
-    return open(request, source, stream);
+  /// The request of a call with NCCL's arguments; false: they are not supported.
+  bool makeRequest(CollectiveKind kind, ncclDataType_t type, ncclRedOp_t op, int root,
+                   std::size_t count, CollectiveRequest &request) const {
+    DType dtype;
+    if (!typeOf(type, dtype) || (op != ncclMax && op != ncclSum))
+      return false;
+    const bool isWhole = kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast;
+    request = CollectiveRequest::make(
+        kind, dtype, op == ncclMax ? ReduceOp::Max : ReduceOp::Sum,
+        {1, count, 1, isWhole ? count : count * static_cast<std::size_t>(size())}, root);
+    return true;
   }
+  ncclResult_t move(CollectiveKind kind, const void *source, void *target, std::size_t count,
+                    ncclDataType_t type, int root, cudaStream_t stream) {
+    CollectiveRequest request;
+    if (!makeRequest(kind, type, ncclSum, root, count, request))
+      return ncclInvalidArgument;
+    return exchange(TransferRuns(request, size()), source, target, type, stream);
+  }
+
+  /// Publishes what this rank does, and makes its stream wait for the data of all ranks.
   ncclResult_t open(const CollectiveRequest &request, const void *source, cudaStream_t stream) {
     begin(request);
     PublishedBuffer &mine = shownBy(rank());
