@@ -7,20 +7,6 @@
 
 namespace fsdp::rt {
 
-/// A process, told apart from every other one of this machine, earlier ones that had its id
-/// included. Plain data, as other processes read it.
-struct ProcessIdentity {
-  std::int32_t pid = 0;
-  std::uint64_t startTime = 0; ///< ticks since boot; 0: not known
-  std::uint64_t pidNamespace = 0;
-  char boot[40] = {};
-
-  static ProcessIdentity ofSelf();
-  /// Elsewhere: in a container of its own, where this process cannot see it.
-  enum Liveness { Alive, Gone, Elsewhere };
-  Liveness liveness() const;
-};
-
 /// Identity of this boot of the kernel, or "".
 std::string bootIdentity();
 /// Its state, as /proc/PID/stat says it: 'D' in a call that nothing interrupts, 'Z' ended but for

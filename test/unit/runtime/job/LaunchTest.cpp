@@ -133,7 +133,7 @@ TEST_F(Launch, TellsALateRankAtOnce) {
 TEST_F(Launch, KeepsTwoJobsApart) {
   const std::string first = "env RANK=0 WORLD_SIZE=2 FSDP_TIMEOUT=4 " RANKS_PROGRAM " fsdp=2 steps";
   Finished job = runCommand("sh -c '" + first + " & sleep 0.7; " + first + "; wait'");
-  EXPECT_TRUE(job.says(" belongs to another job that is starting now (its rank 0 is process "))
+  EXPECT_TRUE(job.says("another job of this name is starting now (its rank 0 is process "))
       << job.output;
 }
 
