@@ -5,7 +5,6 @@
 #include "base/Descriptor.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,20 +33,19 @@ private:
   base::Descriptor descriptor_;
 };
 
-/// An IPv4 or IPv6 address with its port, as plain data that may be sent.
+/// A numeric IPv4 or IPv6 address with a port.
 struct Address {
-  std::uint32_t size = 0;    ///< 0: none
-  unsigned char bytes[28]{}; ///< a sockaddr_in or sockaddr_in6
+  std::string host; ///< "10.0.0.1", "fe80::1%eth0"; empty: none
+  int port = 0;
 
-  /// Whether it is none, or one of either family that is whole.
-  bool isValid() const;
   bool isLoopback() const;
-  Address withPort(int port) const;
   /// "10.0.0.1:29501", "[fe80::1]:29501"
   std::string describe() const;
 };
 
-/// Listens on every address of this machine; `port` 0 takes a free one. Errors: the port is taken.
+/// Whether `host` is a numeric address.
+bool isNumericHost(const std::string &host);
+/// Listens on every address of this machine; `port` 0 takes a free one. Error: the port is taken.
 Socket listenOn(int port);
 int portOf(const Socket &listener);
 /// The next connection that waits at a listener, or nothing.
@@ -56,7 +54,7 @@ Socket acceptFrom(const Socket &listener);
 std::vector<Address> resolve(const std::string &host, int port, std::string &reason);
 /// Connects within `seconds`. Nothing: `reason` says why.
 Socket connectTo(const Address &address, double seconds, std::string &reason);
-/// Who is at the other end; an IPv4 address that came through an IPv6 socket as what it is.
+/// The address at the other end; an IPv4 address also where it came through an IPv6 socket.
 Address peerOf(const Socket &socket);
 
 } // namespace fsdp::rt

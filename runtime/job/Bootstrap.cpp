@@ -153,7 +153,7 @@ int runThreads(const Mesh &mesh, const JobOptions &options, const std::function<
     for (int rank = 0; rank < mesh.size(); ++rank)
       ranks.push_back(startThread(format("rank %d", rank), [&, rank] {
         SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
-        const int own = runRank(job, segment, rank, SupervisionMode::Itself, body);
+        const int own = runRank(job, segment, rank, {}, body);
         if (own != kExitDone)
           status = own;
       }));
@@ -172,12 +172,12 @@ int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<in
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   if (mesh.size() == 1 && !options.onFailure) {
     SharedJob job(mesh, options, 0, segment);
-    return runRank(job, segment, 0, SupervisionMode::Itself, body);
+    return runRank(job, segment, 0, {}, body);
   }
   Parent parent(segment, options);
   parent.start([&](int rank) {
     SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
-    return runRank(job, segment, rank, SupervisionMode::Parent, body);
+    return runRank(job, segment, rank, Supervision::byParent(), body);
   });
   return parent.wait();
 }
@@ -268,7 +268,8 @@ int runLaunched(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironme
       layoutOf(mesh, options), {launched.rank, 0, launched.size, launched.key, options.identity},
       options.timeoutSeconds);
   SharedJob job(mesh, options, launched.rank, segment);
-  return runRank(job, segment, launched.rank, SupervisionMode::Neighbours, body);
+  return runRank(job, segment, launched.rank, {reportOnce, (launched.rank + 1) % launched.size},
+                 body);
 }
 
 } // namespace

@@ -119,7 +119,7 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironm
   // work know better what is wrong, so they are given time to say it.
   auto end = std::make_unique<MpiCommunicator>("end of the job", job.peer(), world,
                                                10 * options.timeoutSeconds);
-  int status = runRank(job, segment, 0, SupervisionMode::Itself, [&](Job &started) {
+  int status = runRank(job, segment, 0, {}, [&](Job &started) {
     try {
       int result = body(started);
       if ((result == 0 || isStatusOfSignal(result)) && !started.failure().raised()) {

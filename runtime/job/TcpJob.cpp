@@ -179,8 +179,8 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
     return report(error.at(rank, ""));
   }
   const int record = here.alone() ? 0 : rank;
-  const Supervision supervision{here.alone() ? -1 : here.next(),
-                                [&](Failure &) { control.report(); }};
+  const Supervision supervision{[&](Failure &) { control.report(); },
+                                here.alone() ? -1 : here.next()};
   return runRank(job, *segment, record, supervision, [&](Job &started) {
     const int status = body(started);
     if (status == kExitDone || isStatusOfSignal(status)) {

@@ -85,9 +85,8 @@ struct JoinRequest {
 
 /// What all know of a rank.
 struct PeerInfo {
-  int machine = 0; ///< ranks that can share memory have the same
-  Address address; ///< where it listens
-  int port = 0;
+  int machine = 0;  ///< ranks that can share memory have the same
+  Address address;  ///< where it listens; without a host: on that of rank 0
   std::string host; ///< name of its machine, for messages
 };
 
@@ -101,7 +100,7 @@ struct JoinAnswer {
   What what = Welcome;
   std::uint64_t nonce = 0;     ///< AllHere: no other job has the same
   std::string reason;          ///< Refused, Failed
-  std::vector<PeerInfo> peers; ///< AllHere: by rank. Without an address: where rank 0 was found
+  std::vector<PeerInfo> peers; ///< AllHere: by rank
 
   std::string encode() const;
   static std::optional<JoinAnswer> decode(std::string_view payload, int size);

@@ -242,11 +242,9 @@ private:
       peer.machine =
           machines.emplace(ranks_[rank].machine, static_cast<int>(machines.size())).first->second;
       // Who came through the loopback device is found by all where they have found rank 0.
-      Address seen = rank ? peerOf(lines_[rank]) : Address();
-      if (seen.isLoopback())
-        seen = Address();
-      peer.address = seen;
-      peer.port = ranks_[rank].port;
+      if (const Address seen = rank ? peerOf(lines_[rank]) : Address(); !seen.isLoopback())
+        peer.address.host = seen.host;
+      peer.address.port = ranks_[rank].port;
       peer.host = ranks_[rank].host;
       found.peers.push_back(std::move(peer));
     }
@@ -297,9 +295,9 @@ public:
       throw RendezvousError(answer->reason, RendezvousError::FirstRank);
     result.nonce = answer->nonce;
     result.peers = answer->peers;
-    const Address host = peerOf(line);
     for (PeerInfo &peer : result.peers)
-      peer.address = (peer.address.size ? peer.address : host).withPort(peer.port);
+      if (peer.address.host.empty())
+        peer.address.host = peerOf(line).host;
     result.lines.push_back(std::move(line));
     return result;
   }
@@ -413,11 +411,11 @@ std::string machineIdentity() {
   if (const char *given = std::getenv("FSDP_MACHINE"))
     return given;
   const std::string boot = bootIdentity();
-  struct stat memory{}, processes{};
-  stat("/dev/shm", &memory);
+  struct stat network{}, processes{};
+  stat("/proc/self/ns/net", &network); // of the socket that passes the memory
   stat("/proc/self/ns/pid", &processes);
   return format("%s-%zu-%zu-%d", boot.empty() ? hostName().c_str() : boot.c_str(),
-                std::size_t(memory.st_dev), std::size_t(processes.st_ino),
+                std::size_t(network.st_ino), std::size_t(processes.st_ino),
                 static_cast<int>(getuid()));
 }
 
