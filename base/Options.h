@@ -25,8 +25,8 @@ using Take = std::function<std::string(const std::string &)>;
 /// given several times, all values are checked and the last one counts.
 inline CLI::Option *addOption(CLI::App &app, const std::string &name, const std::string &type,
                               const std::string &description, Take take) {
-  CLI::callback_t each = [name, take = std::move(take)](const CLI::results_t &given) {
-    for (const std::string &text : given)
+  CLI::callback_t each = [name, take = std::move(take)](const CLI::results_t &values) {
+    for (const std::string &text : values)
       if (const std::string wrong = take(text); !wrong.empty())
         throw CLI::ValidationError(name, wrong);
     return true;
@@ -51,12 +51,12 @@ CLI::Option *addText(CLI::App &app, const std::string &name, const std::string &
 /// to extend the list.
 inline CLI::Option *addFile(CLI::App &app, const std::string &name, const std::string &type,
                             std::string &value, const std::string &description) {
-  CLI::callback_t once = [name, &value](const CLI::results_t &given) {
-    if (given.size() != 1)
+  CLI::callback_t once = [name, &value](const CLI::results_t &values) {
+    if (values.size() != 1)
       throw CLI::ValidationError(
-          name, "given " + std::to_string(given.size()) +
+          name, "given " + std::to_string(values.size()) +
                     " times, expected once: its files would add up, and only one is supported yet");
-    value = given.front();
+    value = values.front();
     return true;
   };
   return app.add_option(name, std::move(once), description)

@@ -32,7 +32,7 @@ char *MessageCommunicator::scratch(std::size_t bytes) {
 
 void MessageCommunicator::checkWait(double waited, const Request &request) {
   peer_.failure->check();
-  if (peer_.isLeaving())
+  if (peer_.isClosing())
     throw Aborted("the rank is leaving");
   if (waited > timeout_)
     reportAbsent(request);
@@ -146,14 +146,16 @@ void MessageCommunicator::move(const void *source, void *target, const TransferR
 
 void MessageCommunicator::scatter(const void *whole, void *piece, const Request &request,
                                   bool padded) {
-  const ShardLayout tile = layoutOf(request);
+  const ShardLayout layout = layoutOf(request);
   const std::size_t element = sizeOf(request);
   const char *from = static_cast<const char *>(whole);
-  auto heldBytes = [&](int peer) { return tile.outer * tile.held(peer) * tile.inner * element; };
+  auto heldBytes = [&](int peer) {
+    return layout.outer * layout.held(peer) * layout.inner * element;
+  };
 
-  const bool direct = tile.outer == 1;
+  const bool direct = layout.outer == 1;
   const std::size_t incoming = heldBytes(rank());
-  char *received = scratch(incoming * size() + (direct ? 0 : tile.wholeCount() * element));
+  char *received = scratch(incoming * size() + (direct ? 0 : layout.wholeCount() * element));
   char *packed = received + incoming * size();
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank())
@@ -161,10 +163,10 @@ void MessageCommunicator::scatter(const void *whole, void *piece, const Request 
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank())
       continue;
-    const char *start = from + peer * tile.local * tile.inner * element;
+    const char *start = from + peer * layout.local * layout.inner * element;
     if (!direct) {
       start = packed;
-      forEachRun(tile, peer, [&](std::size_t, std::size_t w, std::size_t count) {
+      forEachRun(layout, peer, [&](std::size_t, std::size_t w, std::size_t count) {
         std::memcpy(packed, from + w * element, count * element);
         packed += count * element;
       });
@@ -173,7 +175,7 @@ void MessageCommunicator::scatter(const void *whole, void *piece, const Request 
   }
   finish(request);
   std::size_t at = 0;
-  forEachRun(tile, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
+  forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
     for (int peer = 0; peer < size(); ++peer)
       sources_[peer] = peer == rank() ? from + w * element : received + incoming * peer + at;
     reduceInRankOrder(static_cast<char *>(piece) + p * element, sources_.data(), size(), count,
@@ -181,7 +183,7 @@ void MessageCommunicator::scatter(const void *whole, void *piece, const Request 
     at += count * element;
   });
   if (padded)
-    clearPadding(tile, rank(), piece, element);
+    clearPadding(layout, rank(), piece, element);
 }
 
 void MessageCommunicator::doMove(const void *source, void *target, const Request &request,

@@ -25,9 +25,9 @@ struct PeerContext {
   /// Longest wait for other ranks, in seconds.
   double timeoutSeconds = 0;
   /// Set while the rank's context closes: its waits for others end at once.
-  std::atomic<bool> leaving{false};
+  std::atomic<bool> closing{false};
 
-  bool isLeaving() const { return leaving.load(std::memory_order_relaxed); }
+  bool isClosing() const { return closing.load(std::memory_order_relaxed); }
 };
 
 } // namespace fsdp::rt

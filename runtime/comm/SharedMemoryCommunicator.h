@@ -40,7 +40,7 @@ private:
   void reportAbsent(const Request &request);
 
   /// Says whom this rank meets in the transfer `request`, and what of.
-  void show(const Request &request, std::uint64_t source);
+  void publishTransfer(const Request &request, std::uint64_t source);
   /// Waits until `counter`, which the peer of `request` advances, is at `target`; false where it is
   /// not after a while. Throws where the peer has ended or is late.
   bool awaitPeer(base::WaitCounter &counter, std::uint64_t target, const Request &request,
@@ -53,8 +53,8 @@ private:
   const char *sourceOf(int peer) const;
   char *targetOf(int peer) const;
   char *stagingOf(int peer) const;
-  CollectiveSlot::PublishedBuffer &shownBy(int peer) const {
-    return slots_[peer]->shown[opened_ & 1];
+  CollectiveSlot::PublishedBuffer &publishedBy(int peer) const {
+    return slots_[peer]->published[opened_ & 1];
   }
 
   void reduceAll(void *target, const void *const *sources, std::size_t first, std::size_t count,

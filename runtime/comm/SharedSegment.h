@@ -32,7 +32,7 @@ struct alignas(64) CollectiveSlot {
     std::uint64_t source, target;
   };
   /// Collectives alternate: a peer may still look at one while this rank opens the next.
-  PublishedBuffer shown[2];
+  PublishedBuffer published[2];
   /// Barriers that this rank has come to; for the diagnosis of those that do not.
   std::atomic<std::uint64_t> arrivals;
 
@@ -41,14 +41,15 @@ struct alignas(64) CollectiveSlot {
   struct Transfer {
     /// Whom it meets: `involvesPeers(kind, peer)`, or 0. Says that what is shown may be read, by
     /// that peer.
-    std::atomic<std::uint64_t> with;
-    PublishedBuffer shown; ///< `target`: the count of `posted` with which the first piece is there
+    std::atomic<std::uint64_t> partner;
+    PublishedBuffer
+        published; ///< `target`: the count of `posted` with which the first piece is there
     /// How often this rank has shown something: a transfer, or the next piece of one that goes
     /// through staging.
     base::WaitCounter posted;
     base::WaitCounter taken; ///< how many such pieces of what it sends have been taken
 
-    static std::uint64_t involvesPeers(CollectiveKind kind, int peer) {
+    static std::uint64_t transferKey(CollectiveKind kind, int peer) {
       return std::uint64_t(kind) << 32 | static_cast<std::uint32_t>(peer);
     }
   } transfer;

@@ -14,7 +14,7 @@ namespace {
 // How often a rank that waits looks whether the others are still there.
 constexpr double kPollInterval = 0.05;
 // How long the cause of a lost connection may take to arrive.
-constexpr double kCause = 3;
+constexpr double kCauseTimeout = 3;
 constexpr int kNone = -1;
 
 } // namespace
@@ -26,7 +26,7 @@ TcpCommunicator::TcpCommunicator(std::string name, const PeerContext &peer,
       connections_(static_cast<std::size_t>(size())) {
   const auto check = [&] {
     peer_.failure->check();
-    if (peer_.isLeaving())
+    if (peer_.isClosing())
       throw Aborted("the rank is leaving");
   };
   for (int peer = 0; peer < size(); ++peer)
@@ -44,13 +44,13 @@ TcpCommunicator::~TcpCommunicator() {
 
 void TcpCommunicator::send(const void *data, std::size_t bytes, int peer) {
   if (bytes)
-    connections_[peer].out.parts.push_back(
+    connections_[peer].out.transfers.push_back(
         {const_cast<char *>(static_cast<const char *>(data)), bytes});
 }
 
 void TcpCommunicator::receive(void *data, std::size_t bytes, int peer) {
   if (bytes)
-    connections_[peer].in.parts.push_back({static_cast<char *>(data), bytes});
+    connections_[peer].in.transfers.push_back({static_cast<char *>(data), bytes});
 }
 
 // What a peer does not take keeps this rank waiting too.
@@ -61,17 +61,17 @@ bool TcpCommunicator::awaits(int peer) {
 bool TcpCommunicator::move(Connection &connection, Queue &queue, bool outwards, int &fault) {
   bool moved = false;
   while (!queue.empty()) {
-    Part &part = queue.parts[queue.next];
-    const long bytes = outwards ? connection.socket.send(part.data, part.bytes)
-                                : connection.socket.receive(part.data, part.bytes);
+    Transfer &transfer = queue.transfers[queue.next];
+    const long bytes = outwards ? connection.socket.send(transfer.data, transfer.bytes)
+                                : connection.socket.receive(transfer.data, transfer.bytes);
     if (bytes == Socket::kEnded)
       fault = errno;
     if (bytes <= 0)
       return moved;
     moved = true;
-    part.data += bytes;
-    part.bytes -= static_cast<std::size_t>(bytes);
-    queue.next += part.bytes == 0;
+    transfer.data += bytes;
+    transfer.bytes -= static_cast<std::size_t>(bytes);
+    queue.next += transfer.bytes == 0;
   }
   return moved;
 }
@@ -92,7 +92,7 @@ bool TcpCommunicator::move(const Request &request) {
 }
 
 void TcpCommunicator::finish(const Request &request) {
-  double looked = now();
+  double lastCheck = now();
   WaitedTime waited;
   for (;;) {
     const bool moved = move(request);
@@ -110,20 +110,20 @@ void TcpCommunicator::finish(const Request &request) {
     const double time = now();
     if (moved)
       waited.restart();
-    if (time - looked < kPollInterval)
+    if (time - lastCheck < kPollInterval)
       continue;
-    looked = time;
+    lastCheck = time;
     checkWait(waited.look(), request);
   }
   for (Connection &connection : connections_) {
-    connection.in.parts.clear();
-    connection.out.parts.clear();
+    connection.in.transfers.clear();
+    connection.out.transfers.clear();
     connection.in.next = connection.out.next = 0;
   }
 }
 
 void TcpCommunicator::lost(int peer, int reason, const Request &request) {
-  for (WaitedTime waited; waited.look() < kCause;) {
+  for (WaitedTime waited; waited.look() < kCauseTimeout;) {
     checkWait(0, request);
     poll(nullptr, 0, 20);
   }

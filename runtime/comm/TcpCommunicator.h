@@ -33,16 +33,16 @@ protected:
   bool awaits(int peer) override;
 
 private:
-  struct Part {
+  struct Transfer {
     char *data;
     std::size_t bytes;
   };
   /// What is under way in one direction, in order; `next` is the first that has not gone whole.
   struct Queue {
-    std::vector<Part> parts;
+    std::vector<Transfer> transfers;
     std::size_t next = 0;
 
-    bool empty() const { return next == parts.size(); }
+    bool empty() const { return next == transfers.size(); }
   };
   struct Connection {
     Socket socket;

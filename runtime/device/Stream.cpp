@@ -54,7 +54,7 @@ void Stream::wait(const Event &event) {
     return; // nothing recorded, or already in order
   WaitCounter *progress = &event.stream->completed_;
   enqueue(
-      event.what, [this, progress, target = event.position] { await(*progress, target); },
+      event.launch, [this, progress, target = event.position] { await(*progress, target); },
       Work{"wait", 0}, 0, event.stream);
 }
 
@@ -83,8 +83,8 @@ void Stream::perform(Slot &slot) {
   try {
     const std::uint64_t kept =
         !track_        ? 0
-        : slot.awaited ? track_->begin(FlightAction::Wait, slot.what, slot.awaited->name_.c_str())
-                       : track_->begin(FlightAction::Launch, slot.what);
+        : slot.awaited ? track_->begin(FlightAction::Wait, slot.launch, slot.awaited->name_.c_str())
+                       : track_->begin(FlightAction::Launch, slot.launch);
     slot.perform(slot.closure);
     // What throws stays under way, and what only ended because the job has failed.
     if (track_ && !failure_.raised())
@@ -92,18 +92,18 @@ void Stream::perform(Slot &slot) {
   } catch (const Aborted &) {
     return;
   } catch (const Error &error) {
-    failure_.raise(error.at(rank_, slot.what));
+    failure_.raise(error.at(rank_, slot.launch));
     return;
   } catch (const std::exception &error) {
-    failure_.raise(Error(error.what()).at(rank_, slot.what));
+    failure_.raise(Error(error.what()).at(rank_, slot.launch));
     return;
   } catch (...) {
-    failure_.raise(Error("an exception of unknown type").at(rank_, slot.what));
+    failure_.raise(Error("an exception of unknown type").at(rank_, slot.launch));
     return;
   }
   if (observer_.notify)
     observer_.notify(observer_.user,
-                     {slot.what, slot.work, slot.bytes, start, now(), processorSeconds() - ran,
+                     {slot.launch, slot.work, slot.bytes, start, now(), processorSeconds() - ran,
                       slot.awaited ? slot.awaited->name_.c_str() : nullptr});
 }
 

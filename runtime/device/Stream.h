@@ -42,7 +42,7 @@ class Stream;
 struct Event {
   Stream *stream = nullptr;
   std::uint64_t position = 0;
-  const char *what = nullptr; ///< the launch that was enqueued last, for traces
+  const char *launch = nullptr; ///< the launch that was enqueued last, for traces
 };
 
 class Stream {
@@ -57,16 +57,16 @@ public:
 
   const std::string &name() const { return name_; }
 
-  /// Enqueues `action()`; `what` must outlive it (a literal). `work` and `bytes` are for observers.
+  /// Enqueues `action()`; `launch` must outlive it (a literal). `work` and `bytes` are for observers.
   /// Throws `Aborted` when the job has failed.
   template <class Action>
-  void push(const char *what, const Action &action, Work work = {}, std::size_t bytes = 0) {
-    latest_ = what;
-    enqueue(what, action, work, bytes, nullptr);
+  void push(const char *launch, const Action &action, Work work = {}, std::size_t bytes = 0) {
+    latestLaunch_ = launch;
+    enqueue(launch, action, work, bytes, nullptr);
   }
 
   /// `event` now stands for everything enqueued here so far.
-  void record(Event &event) { event = {this, enqueued(), latest_}; }
+  void record(Event &event) { event = {this, enqueued(), latestLaunch_}; }
   /// What is enqueued after this starts when what `event` stands for *now* is done; later records
   /// of the event do not change it.
   void wait(const Event &event);
@@ -88,7 +88,7 @@ public:
 private:
   struct Slot {
     void (*perform)(void *);
-    const char *what;
+    const char *launch;
     const Stream *awaited; ///< where it waits
     Work work;
     std::size_t bytes;
@@ -97,14 +97,14 @@ private:
   static constexpr std::size_t kSlots = 512;
 
   template <class Action>
-  void enqueue(const char *what, const Action &action, Work work, std::size_t bytes,
+  void enqueue(const char *launch, const Action &action, Work work, std::size_t bytes,
                const Stream *awaited) {
     static_assert(sizeof(Action) <= kClosureBytes && alignof(Action) <= 16,
                   "the closure does not fit a slot of the stream: capture or pass less");
     static_assert(std::is_trivially_copyable_v<Action> && std::is_trivially_destructible_v<Action>,
                   "closures are copied into the ring as bytes: capture values and pointers only");
     Slot &slot = acquire();
-    slot.what = what;
+    slot.launch = launch;
     slot.awaited = awaited;
     slot.work = work;
     slot.bytes = bytes;
@@ -124,7 +124,7 @@ private:
   base::Failure &failure_;
   FlightTrack *track_;
   StreamObserver observer_;
-  const char *latest_ = "start"; ///< the launch that was enqueued last
+  const char *latestLaunch_ = "start"; ///< the launch that was enqueued last
   std::unique_ptr<Slot[]> slots_;
   base::WaitCounter enqueued_, completed_;
   std::atomic<bool> stop_{false};

@@ -5,7 +5,7 @@ namespace fsdp::rt {
 using namespace base;
 
 Context::Context(Job &job, Table<const char *> streams, int events)
-    : job_(job), base_(job.arena()), events_(events), outputsLeft_(streams.size()) {
+    : job_(job), base_(job.arena()), events_(events), outputEvents_(streams.size()) {
   // Every rank makes the same communicators in the same order: making one may be a collective.
   if (streams.size() > kChannels)
     throw Error(
@@ -25,12 +25,12 @@ Context::Context(Job &job, Table<const char *> streams, int events)
 
 Context::~Context() {
   // When an exception takes us here, a stream may wait for ranks that will not come.
-  job_.leave(true);
+  job_.setClosing(true);
   for (auto &stream : streams_)
     stream->stop();
   for (auto &stream : streams_)
     stream->close();
-  job_.leave(false);
+  job_.setClosing(false);
 }
 
 void Context::synchronize() {
@@ -39,7 +39,7 @@ void Context::synchronize() {
 }
 
 void Context::awaitOutputs() {
-  for (const Event &left : outputsLeft_)
+  for (const Event &left : outputEvents_)
     if (left.stream)
       left.stream->synchronize(left.position);
 }

@@ -57,7 +57,7 @@ public:
   /// Waits for every stream. Throws `Aborted` when the job has failed.
   void synchronize();
   /// What is enqueued on `stream` so far leaves outputs.
-  void leftOutput(int stream) { streams_[stream]->record(outputsLeft_[stream]); }
+  void leftOutput(int stream) { streams_[stream]->record(outputEvents_[stream]); }
   /// Waits for what leaves outputs. Throws as synchronize().
   void awaitOutputs();
 
@@ -85,7 +85,7 @@ private:
   std::byte *base_;
   std::size_t peakBytes_ = 0;
   std::vector<Event> events_;
-  std::vector<Event> outputsLeft_; ///< by stream
+  std::vector<Event> outputEvents_; ///< by stream
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<Stream>> streams_;
 };

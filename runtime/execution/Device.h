@@ -61,7 +61,7 @@ public:
   /// after a segment that is joined, until all is done. What else is enqueued goes on behind the
   /// walks that follow. `prefetchNext`: the walk will be run again from where the source then
   /// stands, so that the batches may be fetched in the meantime.
-  virtual void run(const ExecutionPlan &walk, InputSource *source, bool prefetchNext) = 0;
+  virtual void run(const ExecutionPlan &plan, InputSource *source, bool prefetchNext) = 0;
   /// Waits for all that is enqueued.
   virtual void finish() = 0;
   /// What the latest walk's `output` launches left, by index: numbers, or sums and weights.
@@ -113,9 +113,9 @@ std::unique_ptr<Device> open(const Program &program, Job &job);
 /// Calls `visit(segment, wait)` for each run of a segment of `walk`, in order; `wait`: all that was
 /// enqueued before has to be done first.
 template <class Visit>
-void forEachSegment(const Program &program, const ExecutionPlan &walk, Visit visit) {
+void forEachSegment(const Program &program, const ExecutionPlan &plan, Visit visit) {
   bool wait = false;
-  for (const SegmentRuns &runs : walk.runs)
+  for (const SegmentRuns &runs : plan.runs)
     for (std::int64_t run = 0; run < runs.times; ++run) {
       const Segment &segment = program.segments[static_cast<std::size_t>(runs.segment)];
       visit(segment, wait);
@@ -124,15 +124,15 @@ void forEachSegment(const Program &program, const ExecutionPlan &walk, Visit vis
 }
 
 /// True where `walk` is one run of one segment.
-inline bool isOneSegment(const ExecutionPlan &walk) {
-  return walk.runs.size() == 1 && walk.runs[0].times == 1;
+inline bool isOneSegment(const ExecutionPlan &plan) {
+  return plan.runs.size() == 1 && plan.runs[0].times == 1;
 }
 
 /// True where nothing of `walk` goes on behind what follows it.
-inline bool endsJoined(const Program &program, const ExecutionPlan &walk) {
-  if (walk.runs.empty())
+inline bool endsJoined(const Program &program, const ExecutionPlan &plan) {
+  if (plan.runs.empty())
     return true;
-  const SegmentRuns &last = walk.runs[walk.runs.size() - 1];
+  const SegmentRuns &last = plan.runs[plan.runs.size() - 1];
   return program.segments[static_cast<std::size_t>(last.segment)].joined;
 }
 

@@ -37,10 +37,10 @@ std::string textOf(const Mark &mark) { return format("%s %" PRId64, mark.name, m
 
 bool isWait(const StreamAction &action) { return std::strcmp(action.work.kind, "wait") == 0; }
 
-void addName(std::string &to, const char *what, int rank, int thread, const std::string &name) {
+void addName(std::string &to, const char *key, int rank, int thread, const std::string &name) {
   to += format(R"({"name":"%s","ph":"M","pid":%d,"tid":%d,"args":{"name":%s}},)"
                "\n",
-               what, rank, thread, quoted(name).c_str());
+               key, rank, thread, quoted(name).c_str());
 }
 
 /// A number of bytes that changes over time.

@@ -49,9 +49,11 @@ class Parent {
 public:
   Parent(SharedSegment &segment, const JobOptions &options)
       : segment_(segment), failure_(segment.failure()), onFailure_(options.onFailure),
-        flightRecord_(options.flightRecord), silence_(silenceLimit(options.timeoutSeconds)),
+        flightRecord_(options.flightRecord),
+        heartbeatTimeout_(heartbeatTimeout(options.timeoutSeconds)),
         ranks_(segment.layout().ranks, options.handlesStop),
-        heard_(static_cast<std::size_t>(segment.layout().ranks), 0), silent_(heard_.size()) {}
+        lastHeartbeat_(static_cast<std::size_t>(segment.layout().ranks), 0),
+        sinceHeartbeat_(lastHeartbeat_.size()) {}
 
   /// Starts the ranks; `rankMain` runs in each and gives its exit status.
   void start(const std::function<int(int)> &rankMain) {
@@ -68,8 +70,8 @@ public:
     double failedAt = 0;
     while (reap()) {
       const double time = now();
-      listen();
-      if ((failure_.raised() || ranks_.isEnded()) && failedAt == 0)
+      checkHeartbeats();
+      if ((failure_.raised() || ranks_.isEndRequested()) && failedAt == 0)
         failedAt = time;
       if (failedAt != 0 && ranks_.end(time - failedAt - kGraceSeconds - 1))
         break;
@@ -80,11 +82,12 @@ public:
     if (!failure_.raised())
       return stopped_;
     const Error error = failure_.error();
-    const bool isLeft = ranks_.anyRuns();
-    onFailure_ && !isLeft
+    const bool isRankLeft = ranks_.anyRuns();
+    onFailure_ && !isRankLeft
         ? onFailure_(error)
-        : (void)report(isLeft && onFailure_ ? notRestarted(error, kNotRestartedAsLeft) : error);
-    ranks_.leave();
+        : (void)report(isRankLeft && onFailure_ ? notRestarted(error, kNotRestartedAsRankRemains)
+                                                : error);
+    ranks_.abandon();
     writeFlightRecord(segment_, flightRecord_, 0, segment_.layout().ranks);
     return error.status();
   }
@@ -95,7 +98,7 @@ private:
     return ranks_.reap([&](int rank, int status) {
       const bool done = segment_.rank(rank).state == RankRecord::Done;
       if (WIFEXITED(status) && isStatusOfSignal(WEXITSTATUS(status)) &&
-          (done || ranks_.isAsked())) {
+          (done || ranks_.isStopRequested())) {
         stopped_ = WEXITSTATUS(status);
         return;
       }
@@ -106,23 +109,23 @@ private:
   }
 
   // A process that is stopped as a whole gives no sign of life.
-  void listen() {
-    for (std::size_t i = 0; i < heard_.size(); ++i) {
+  void checkHeartbeats() {
+    for (std::size_t i = 0; i < lastHeartbeat_.size(); ++i) {
       const int rank = static_cast<int>(i);
       RankRecord &record = segment_.rank(rank);
       if (!ranks_.runs(rank) || record.state != RankRecord::Running ||
-          record.heartbeat != heard_[i]) {
-        heard_[i] = record.heartbeat;
-        silent_[i].restart();
+          record.heartbeat != lastHeartbeat_[i]) {
+        lastHeartbeat_[i] = record.heartbeat;
+        sinceHeartbeat_[i].restart();
         continue;
       }
-      const double silent = silent_[i].look();
-      if (silent <= silence_)
+      const double sinceHeartbeat = sinceHeartbeat_[i].look();
+      if (sinceHeartbeat <= heartbeatTimeout_)
         continue;
-      failure_.raise(Error(format("not responding: no heartbeat for %.1f s%s", silent,
+      failure_.raise(Error(format("not responding: no heartbeat for %.1f s%s", sinceHeartbeat,
                                   describeHang(segment_, rank).c_str()))
                          .at(rank, ""));
-      ranks_.killOne(rank);
+      ranks_.killRank(rank);
     }
   }
 
@@ -130,10 +133,10 @@ private:
   Failure &failure_;
   std::function<void(const Error &)> onFailure_;
   std::string flightRecord_;
-  double silence_;
+  double heartbeatTimeout_;
   ForkedRanks ranks_;
-  std::vector<double> heard_;
-  std::vector<WaitedTime> silent_;
+  std::vector<double> lastHeartbeat_;
+  std::vector<WaitedTime> sinceHeartbeat_;
   int stopped_ = kExitDone; ///< the status of ranks that have ended as asked
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kNoStatus = 255;
 /// How long one that was asked to end has to remove what it has begun.
-constexpr double kRemoving = 0.5;
+constexpr double kCleanUpTimeout = 0.5;
 
 /// The status of a child that has ended within `seconds`.
 std::optional<int> await(pid_t child, double seconds) {
@@ -49,9 +49,9 @@ std::optional<int> runInChild(double seconds, const std::function<int()> &work) 
   if (const std::optional<int> status = await(child, seconds))
     return status;
   kill(child, SIGTERM);
-  if (!await(child, kRemoving)) {
+  if (!await(child, kCleanUpTimeout)) {
     kill(child, SIGKILL);
-    await(child, kRemoving);
+    await(child, kCleanUpTimeout);
   }
   return std::nullopt;
 }

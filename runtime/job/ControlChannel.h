@@ -42,11 +42,11 @@ private:
   struct Connection {
     Socket socket;
     int rank = 0;
-    double silent = 0; ///< seconds
+    double sinceHeartbeat = 0; ///< seconds
     bool done = false;
     std::vector<char> bytes; ///< of a message that has not come whole
   };
-  struct IncomingConnection;
+  struct PendingConnection;
 
   void run();
   void poll();
@@ -54,12 +54,12 @@ private:
   /// Takes the whole messages that have come; false when something else has.
   bool handleMessages(Connection &connection);
   void handleMessage(Connection &connection, const ControlMessage &message);
-  void ended(Connection &connection);
+  void handleEnd(Connection &connection);
   void acceptConnections();
-  bool handleCaller(IncomingConnection &caller);
+  bool handlePending(PendingConnection &connection);
   /// Passes on the job's failure, once.
   void broadcastFailure();
-  void endTogether();
+  void finishTogether();
   void send(Connection &connection, ControlMessage::Kind kind, const base::Error *error = nullptr);
   void wake();
 
@@ -68,18 +68,18 @@ private:
   const std::uint64_t nonce_;
   const std::string token_;
   const bool loopbackOnly_;
-  const double silence_;
-  Socket listener_, wakes_;
+  const double heartbeatTimeout_;
+  Socket listener_, wakeEvent_;
   std::vector<Connection> connections_;
-  std::vector<std::unique_ptr<IncomingConnection>> callers_;
+  std::vector<std::unique_ptr<PendingConnection>> pending_;
   std::vector<pollfd> entries_;
   base::Failure *failure_ = nullptr;
-  std::atomic<bool> stop_{false}, finished_{false}, cut_{false};
-  bool told_ = false, saidDone_ = false, allDone_ = false;
-  base::WaitCounter settled_, ended_; ///< the failure is printed; all ranks are done
+  std::atomic<bool> stop_{false}, isFinished_{false}, isFirstRankLost_{false};
+  bool isFailureSent_ = false, isDoneSent_ = false, areAllDone_ = false;
+  base::WaitCounter failureReported_, jobEnded_; ///< the failure is printed; all ranks are done
   std::mutex mutex_;
-  std::map<std::pair<int, std::uint64_t>, Socket> arrived_; ///< by rank and id; under mutex_
-  base::WaitCounter arrivals_;
+  std::map<std::pair<int, std::uint64_t>, Socket> joined_; ///< by rank and id; under mutex_
+  base::WaitCounter joinCount_;
   std::thread thread_;
 };
 

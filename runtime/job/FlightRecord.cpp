@@ -22,7 +22,7 @@ using namespace base;
 namespace {
 
 /// Seconds after which writing a record is given up.
-constexpr double kWriting = 5;
+constexpr double kWriteTimeout = 5;
 
 std::string temporaryFolder() {
   const char *folder = std::getenv("TMPDIR");
@@ -93,7 +93,7 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
     std::fprintf(stderr, "note: wrote the last actions of each rank to '%s'\n",
                  printable(name).c_str());
   };
-  const std::optional<int> status = runInChild(kWriting, [&] {
+  const std::optional<int> status = runInChild(kWriteTimeout, [&] {
     try {
       write();
     } catch (const Error &error) {
@@ -106,7 +106,7 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
     std::fprintf(stderr, "warning: the last actions of each rank are lost: '%s' %s\n",
                  printable(name).c_str(),
                  status ? "was not written: its process could not be started, or was killed"
-                        : format("was not written within %g s", kWriting).c_str());
+                        : format("was not written within %g s", kWriteTimeout).c_str());
 }
 
 } // namespace fsdp::rt

@@ -21,7 +21,7 @@ namespace {
 
 /// Seconds after SIGKILL in which a process ends that the system lets end; and one that has much
 /// memory to give back.
-constexpr double kEnding = 5, kEndingOfMuch = 60;
+constexpr double kKillTimeout = 5, kKillTimeoutOfLargeProcess = 60;
 
 bool isIgnored(int number) {
   struct sigaction action;
@@ -48,7 +48,7 @@ ForkedRanks::ForkedRanks(int count, bool handlesStop)
     sigaddset(&awaited_, SIGUSR1);
   sigprocmask(SIG_BLOCK, &awaited_, &before_);
   if (handlesStop_) // one that came between attempts: these ranks find it too
-    askedBy_ = stopRequest().signal, askedAt_ = now();
+    stopSignal_ = stopRequest().signal, stopSignalTime_ = now();
 }
 
 ForkedRanks::~ForkedRanks() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
@@ -81,13 +81,13 @@ void ForkedRanks::await(double seconds) {
   if (number <= 0 || number == SIGCHLD)
     return;
   if (!handlesStop_ || number == SIGHUP)
-    endedBy_ = number;
-  else if (number != SIGUSR1 && askedBy_ && now() - askedAt_ > kSameSignalSeconds)
-    endedBy_ = askedBy_;
-  else if (number != SIGUSR1 && askedBy_)
+    endSignal_ = number;
+  else if (number != SIGUSR1 && stopSignal_ && now() - stopSignalTime_ > kSameSignalSeconds)
+    endSignal_ = stopSignal_;
+  else if (number != SIGUSR1 && stopSignal_)
     return; // ranks have it
   else if (number != SIGUSR1) {
-    askedBy_ = number, askedAt_ = now();
+    stopSignal_ = number, stopSignalTime_ = now();
     noteStop(number);
   }
   for (pid_t child : children_)
@@ -126,40 +126,40 @@ bool ForkedRanks::end(double seconds) {
   if (seconds <= 0)
     return false;
   killAll();
-  if (seconds < kEnding)
+  if (seconds < kKillTimeout)
     return false;
   bool mayEnd = false; // what frees much memory runs, and ends
   for (pid_t child : children_)
     mayEnd |= child > 0 && std::strchr("DZ", stateOf(static_cast<int>(child))) == nullptr;
-  return !mayEnd || seconds > kEndingOfMuch;
+  return !mayEnd || seconds > kKillTimeoutOfLargeProcess;
 }
 
 bool ForkedRanks::anyRuns() const {
   return std::any_of(children_.begin(), children_.end(), [](pid_t child) { return child > 0; });
 }
 
-void ForkedRanks::leave() {
+void ForkedRanks::abandon() {
   for (std::size_t i = 0; i < children_.size(); ++i)
     if (const pid_t child = std::exchange(children_[i], 0); child > 0)
       std::fprintf(stderr,
                    "note: rank %d (process %d) has not ended %g s after it was killed: it waits in "
                    "the system, as for a disk that does not answer, "
                    "and is left\n",
-                   static_cast<int>(i), static_cast<int>(child), kEnding);
+                   static_cast<int>(i), static_cast<int>(child), kKillTimeout);
 }
 
-void ForkedRanks::killOne(int rank) {
+void ForkedRanks::killRank(int rank) {
   if (runs(rank))
     kill(children_[static_cast<std::size_t>(rank)], SIGKILL);
 }
 
 int ForkedRanks::statusOfEnd() {
   await(0); // a signal that ranks got too, and died of before it was looked for here
-  if (endedBy_ && askedBy_)
-    return statusOfSignal(endedBy_);
-  if (endedBy_) {
+  if (endSignal_ && stopSignal_)
+    return statusOfSignal(endSignal_);
+  if (endSignal_) {
     sigprocmask(SIG_SETMASK, &before_, nullptr);
-    std::raise(endedBy_);
+    std::raise(endSignal_);
   }
   return 0;
 }

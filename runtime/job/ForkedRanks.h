@@ -36,15 +36,15 @@ public:
   bool end(double seconds);
   bool anyRuns() const;
   /// Says of each that is left that it is, and forgets it.
-  void leave();
+  void abandon();
   /// Kills one; works on a stopped process too.
-  void killOne(int rank);
+  void killRank(int rank);
   bool runs(int rank) const { return children_[static_cast<std::size_t>(rank)] > 0; }
 
   /// A signal that ends the job at once has come, and ranks that go on are killed.
-  bool isEnded() const { return endedBy_ != 0; }
+  bool isEndRequested() const { return endSignal_ != 0; }
   /// A signal has come that ranks handle, and end after.
-  bool isAsked() const { return askedBy_ != 0; }
+  bool isStopRequested() const { return stopSignal_ != 0; }
   /// After the last rank: ends this process by the signal that has ended them, if one has, or
   /// returns its status where ranks handle it; else 0.
   int statusOfEnd();
@@ -53,13 +53,13 @@ private:
   bool handlesStop_;
   std::vector<pid_t> children_;
   sigset_t awaited_, before_;
-  int endedBy_ = 0; ///< a signal, at once
-  int askedBy_ = 0; ///< a signal that ranks handle
-  double askedAt_ = 0;
+  int endSignal_ = 0;  ///< a signal, at once
+  int stopSignal_ = 0; ///< a signal that ranks handle
+  double stopSignalTime_ = 0;
 };
 
 /// Why a job that has failed is not tried again: one of its ranks is left.
-constexpr const char *kNotRestartedAsLeft =
+constexpr const char *kNotRestartedAsRankRemains =
     "; not restarted, as a rank of this attempt may still write";
 /// The error of a job that is not tried again.
 base::Error notRestarted(const base::Error &error, const char *why);

@@ -74,7 +74,7 @@ public:
   std::size_t arenaBytes() const { return peer_.arenaBytes; }
   const JobOptions &options() const { return options_; }
   /// Set while a context closes: waits of this rank for others end at once.
-  void leave(bool leaving) { peer_.leaving.store(leaving); }
+  void setClosing(bool closing) { peer_.closing.store(closing); }
   /// Where the latest actions of the host thread are kept, and those of a stream.
   FlightTrack *hostFlight() const { return peer_.flight; }
   FlightTrack *streamFlight(int stream) const;

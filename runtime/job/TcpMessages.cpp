@@ -181,7 +181,7 @@ std::optional<JoinRequest> JoinRequest::decode(std::string_view payload) {
 
 std::string JoinAnswer::encode() const {
   FieldWriter writer;
-  writer.number(what);
+  writer.number(kind);
   writer.number(nonce);
   writer.text(reason, kMaxOfReason);
   writer.number(peers.size());
@@ -197,10 +197,10 @@ std::string JoinAnswer::encode() const {
 std::optional<JoinAnswer> JoinAnswer::decode(std::string_view payload, int size) {
   FieldReader reader(payload);
   JoinAnswer answer;
-  answer.what = static_cast<What>(reader.number(Welcome, AllHere));
+  answer.kind = static_cast<Kind>(reader.number(Welcome, AllJoined));
   answer.nonce = reader.number();
   answer.reason = printable(reader.text(kMaxOfReason), kMaxOfReason);
-  const int peers = answer.what == AllHere ? size : 0;
+  const int peers = answer.kind == AllJoined ? size : 0;
   reader.number(peers, peers);
   for (int rank = 0; rank < peers; ++rank) {
     PeerInfo peer;

@@ -91,16 +91,16 @@ struct PeerInfo {
 };
 
 struct JoinAnswer {
-  enum What {
+  enum Kind {
     Welcome,
     Refused, ///< this rank is none of the job's
     Failed,  ///< the job cannot start; rank 0 says why
-    AllHere,
+    AllJoined,
   };
-  What what = Welcome;
-  std::uint64_t nonce = 0;     ///< AllHere: no other job has the same
+  Kind kind = Welcome;
+  std::uint64_t nonce = 0;     ///< AllJoined: different for every job
   std::string reason;          ///< Refused, Failed
-  std::vector<PeerInfo> peers; ///< AllHere: by rank
+  std::vector<PeerInfo> peers; ///< AllJoined: by rank
 
   std::string encode() const;
   static std::optional<JoinAnswer> decode(std::string_view payload, int size);

@@ -44,28 +44,28 @@ struct Rendezvous {
   bool loopbackOnly = false;
   Socket listener;
   /// Rank 0: to every other rank, by rank. The others: to rank 0, the only one.
-  std::vector<Socket> lines;
+  std::vector<Socket> connections;
 };
 
 /// A rendezvous that failed.
 class RendezvousError : public base::Error {
 public:
-  enum Teller { ThisRank, FirstOfMachine, FirstRank };
-  RendezvousError(const std::string &message, Teller teller,
-                  std::function<void()> tellOthers = nullptr)
-      : base::Error(message), teller_(teller), tellOthers_(std::move(tellOthers)) {}
+  enum Reporter { ThisRank, FirstOfMachine, FirstRank };
+  RendezvousError(const std::string &message, Reporter reporter,
+                  std::function<void()> informOthers = nullptr)
+      : base::Error(message), reporter_(reporter), informOthers_(std::move(informOthers)) {}
   /// Who is to print it.
-  Teller teller() const { return teller_; }
+  Reporter reporter() const { return reporter_; }
   /// To be called when it is printed: on rank 0, answers ranks that have still to come, until all
   /// have or some seconds are over.
-  void tellOthers() const {
-    if (tellOthers_)
-      tellOthers_();
+  void informOthers() const {
+    if (informOthers_)
+      informOthers_();
   }
 
 private:
-  Teller teller_;
-  std::function<void()> tellOthers_;
+  Reporter reporter_;
+  std::function<void()> informOthers_;
 };
 
 /// Returns when all ranks have come; `self.port` and `self.nonce` are filled in. Throws

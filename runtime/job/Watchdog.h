@@ -14,7 +14,7 @@ namespace fsdp::rt {
 
 /// Seconds without a sign of life after which a process counts as hanging: its threads are stopped
 /// as a whole. The longest wait in a collective, where that is shorter.
-double silenceLimit(double timeoutSeconds);
+double heartbeatTimeout(double timeoutSeconds);
 
 /// Seconds between the job's failure and the end of a rank that does not end by itself.
 constexpr double kGraceSeconds = 2;
@@ -32,13 +32,13 @@ public:
 
 private:
   void run();
-  void lookAfterNeighbour();
+  void checkNeighbour();
 
   SharedSegment &segment_;
   int rank_, neighbour_;
-  double silence_;
-  double heard_ = 0;        ///< the neighbour's latest sign of life
-  base::WaitedTime silent_; ///< since then
+  double heartbeatTimeout_;
+  double lastHeartbeat_ = 0;        ///< the neighbour's latest sign of life
+  base::WaitedTime sinceHeartbeat_; ///< since then
   std::function<void(base::Failure &)> report_;
   LauncherWatch launcher_;
   std::atomic<bool> stop_{false};

@@ -175,9 +175,9 @@ CheckpointSaver::~CheckpointSaver() {
   if (!writer.joinable())
     return;
   // When an exception takes us here, it may wait for ranks that will not come.
-  device.job().leave(true);
+  device.job().setClosing(true);
   writer.join();
-  device.job().leave(false);
+  device.job().setClosing(false);
 }
 
 void CheckpointSaver::attempt(const std::function<void()> &action) noexcept {
@@ -208,14 +208,14 @@ std::vector<std::string> CheckpointSaver::open(std::optional<std::int64_t> after
     std::size_t count = 0;
     for (const ShardShare &share : shares)
       count += share.end - share.begin;
-    half = device.hostMemory(count);
+    hostCopy = device.hostMemory(count);
   }
   ranks->barrier();
   return renamed;
 }
 
 void CheckpointSaver::copyToHost() {
-  float *next = half.get();
+  float *next = hostCopy.get();
   for (const ShardShare &share : shares) {
     device.copyToHost(share.shard, share.begin, share.end - share.begin, next);
     next += share.end - share.begin;
@@ -230,7 +230,7 @@ void CheckpointSaver::save(CheckpointManifest next) {
   manifest.files = CheckpointManifest::filesOf(layout);
   manifest.extraFiles = CheckpointManifest::extrasOf(program.extraFiles);
   problem.clear();
-  remark.clear();
+  pruneFault.clear();
   failed = false;
   if (!settings.behind) {
     write([&](std::size_t i) { return device.read(shares[i].shard); });
@@ -242,7 +242,7 @@ void CheckpointSaver::save(CheckpointManifest next) {
   writer = startThread("the save", [this] {
     yieldToSteps();
     std::vector<const float *> first; // where element 0 of each shard would be
-    const float *at = half.get();
+    const float *at = hostCopy.get();
     for (const ShardShare &share : shares) {
       first.push_back(at - share.begin);
       at += share.end - share.begin;
@@ -293,7 +293,7 @@ void CheckpointSaver::write(const std::function<const float *(std::size_t)> &val
     try {
       root.prune(step, settings.keep);
     } catch (const Error &error) { // this one is complete
-      remark = error.what();
+      pruneFault = error.what();
     }
 }
 
@@ -306,8 +306,8 @@ void CheckpointSaver::finish() {
 }
 
 void CheckpointSaver::report(bool together) {
-  if (!remark.empty())
-    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(remark).c_str());
+  if (!pruneFault.empty())
+    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(pruneFault).c_str());
   if (!std::exchange(failed, false)) {
     saved.push_back(folder);
     return;

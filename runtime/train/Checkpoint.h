@@ -88,13 +88,14 @@ private:
   Settings settings;
   CheckpointRoot root;
   std::unique_ptr<Communicator> ranks; ///< of the thread that writes, while it does
-  std::shared_ptr<float> half;         ///< copies of the shares, one after another
+  std::shared_ptr<float> hostCopy;     ///< copies of the shares, one after another
   std::thread writer;
   std::atomic<bool> written{false}; ///< the thread has nothing more to do
   CheckpointManifest manifest;      ///< of the save under way
   std::string problem;              ///< of this rank in it
   bool failed = false;              ///< on any rank
-  std::string folder, remark; ///< the checkpoint where it has succeeded; what could not be removed
+  std::string folder,
+      pruneFault; ///< the checkpoint where it has succeeded; what could not be removed
   std::vector<std::string> saved;
 };
 

@@ -103,7 +103,7 @@ int runTraining(Plans plans, int argc, char **argv) {
     RunStart runStart;
     return runSupervised(plans, program, options, [&](const Program &plan, std::string &cause) {
       if (options.restarts) // before this process waits for that disk
-        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
+        requireAnswer(options.save, heartbeatTimeout(options.timeout.value_or(kFolderTimeout)));
       if (options.maxRestarts)
         runStart.lock(options.save);
       if (options.restarts)

@@ -105,10 +105,10 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
           fchmod(descriptor.get(), mode);
         return;
       }
-      if (after && goOn(file, *after))
+      if (after && continueAfter(file, *after))
         return;
       mode = status.st_mode & 0777;
-      keptAs = renameAside(file, others);
+      previousLog = renameAside(file, others);
     }
     descriptor.reset();
     if (!locked)
@@ -118,7 +118,7 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
   }
 }
 
-bool LogFile::goOn(const std::string &file, std::int64_t after) {
+bool LogFile::continueAfter(const std::string &file, std::int64_t after) {
   std::ifstream in(file, std::ios::binary);
   std::int64_t end = 0;
   bool isLater = false;
@@ -155,7 +155,7 @@ void LogFile::write(JsonLine &line, std::int64_t step) {
 void LogFile::writeHeader(const std::string &line) { writeLine(line.data(), line.size(), 1); }
 
 void LogFile::writeLine(const char *next, std::size_t left, std::int64_t step) {
-  if (lostFrom)
+  if (firstLostStep)
     return;
   const auto length = static_cast<std::int64_t>(left);
   while (left > 0) {
@@ -163,16 +163,16 @@ void LogFile::writeLine(const char *next, std::size_t left, std::int64_t step) {
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0)
-      return lose(step, errno);
+      return giveUp(step, errno);
     next += written;
     left -= static_cast<std::size_t>(written);
   }
   bytes += length;
 }
 
-void LogFile::lose(std::int64_t step, int reason) {
-  lostFrom = step;
-  lostBy = reason;
+void LogFile::giveUp(std::int64_t step, int reason) {
+  firstLostStep = step;
+  lossReason = reason;
   std::string half;
   if (regular && ftruncate(descriptor.get(), bytes) != 0)
     half = "; its last line may be cut off";
@@ -182,17 +182,17 @@ void LogFile::lose(std::int64_t step, int reason) {
 }
 
 void LogFile::flush() {
-  if (!lostFrom && regular)
+  if (!firstLostStep && regular)
     fsync(descriptor.get());
 }
 
 void LogFile::finish() {
-  if (!lostFrom && regular && fsync(descriptor.get()) != 0)
+  if (!firstLostStep && regular && fsync(descriptor.get()) != 0)
     throw Error("cannot write '" + path + "': " + std::strerror(errno));
-  if (lostFrom)
-    throw Error("cannot write '" + path + "': " + std::strerror(lostBy) +
-                "; training is done, but the log lacks the steps from " + std::to_string(lostFrom) +
-                " on; free some space or choose another location");
+  if (firstLostStep)
+    throw Error("cannot write '" + path + "': " + std::strerror(lossReason) +
+                "; training is done, but the log lacks the steps from " +
+                std::to_string(firstLostStep) + " on; free some space or choose another location");
 }
 
 } // namespace fsdp::rt

@@ -28,7 +28,7 @@ public:
                    std::optional<std::int64_t> after = std::nullopt);
 
   /// The new name of the log that was there before, or empty.
-  const std::string &kept() const { return keptAs; }
+  const std::string &previous() const { return previousLog; }
   /// The number of steps that were dropped from the log that goes on.
   std::int64_t dropped() const { return droppedSteps; }
   /// The last step of the log that goes on, or nothing where it begins.
@@ -52,17 +52,17 @@ private:
   void writeLine(const char *next, std::size_t left, std::int64_t step);
   void replaceFile(const std::string &file, const std::vector<base::FileIdentity> &others,
                    std::optional<std::int64_t> after);
-  bool goOn(const std::string &file, std::int64_t after);
-  void lose(std::int64_t step, int reason);
+  bool continueAfter(const std::string &file, std::int64_t after);
+  void giveUp(std::int64_t step, int reason);
 
-  std::string path, keptAs;
+  std::string path, previousLog;
   std::optional<std::int64_t> last;
   base::Descriptor descriptor;
   bool regular = false;
   std::int64_t droppedSteps = 0;
-  std::int64_t bytes = 0;    ///< of whole lines
-  std::int64_t lostFrom = 0; ///< the first step that is not in it; 0: none
-  int lostBy = 0;
+  std::int64_t bytes = 0;         ///< of whole lines
+  std::int64_t firstLostStep = 0; ///< the first step that is not in it; 0: none
+  int lossReason = 0;
 };
 
 /// Error where `output` is a log that another run writes, and would be replaced.

@@ -13,8 +13,8 @@ namespace fsdp::rt {
 /// What speaks against going on from the checkpoint in `folder`: names and shapes of parameters may
 /// be the same where the model computes something else with them.
 struct ModelChange {
-  std::string what;    ///< empty: nothing
-  bool isKnown = true; ///< false: the two could not be compared
+  std::string difference; ///< empty: nothing
+  bool isKnown = true;    ///< false: the two could not be compared
 };
 
 /// Compares the digests of the models of a program and of a checkpoint, which must have the same

@@ -202,7 +202,7 @@ bool RunCheckpoints::resume() {
     else if (problem.empty())
       problem = "'" + folder + "' cannot be read by another rank";
     if (problem.empty()) {
-      goOnFrom(*checkpoint);
+      continueFrom(*checkpoint);
       runStart.begin(static_cast<int>(i), from.step);
       return true;
     }
@@ -224,18 +224,18 @@ bool RunCheckpoints::resume() {
   return false;
 }
 
-void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
+void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
   from = checkpoint.manifest();
   resumed = checkpoint.name();
   const std::string name = "'" + printable(checkpoint.name()) + "'";
   const ModelChange change = modelChange(program, from, checkpoint.name());
-  if (!change.what.empty() && change.isKnown && !options.allowModelChange)
-    throw Error(change.what +
+  if (!change.difference.empty() && change.isKnown && !options.allowModelChange)
+    throw Error(change.difference +
                 ": resume with the program that wrote it, or go on with --allow-model-change")
         .byAll()
         .asRefusal();
-  if (!change.what.empty() && device.rank() == 0)
-    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change.what).c_str());
+  if (!change.difference.empty() && device.rank() == 0)
+    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change.difference).c_str());
   if (from.step > steps && !options.onlyEvaluates())
     throw Error(format("got --steps %lld, but %s is of step %lld: ask for more steps, or resume "
                        "from an earlier checkpoint",

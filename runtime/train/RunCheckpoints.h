@@ -68,7 +68,7 @@ public:
 private:
   const CheckpointLayout &layout();
   std::vector<ShardShare> shares();
-  void goOnFrom(const Checkpoint &checkpoint);
+  void continueFrom(const Checkpoint &checkpoint);
   /// Ends the attempt: the first of the ranks where `isOwn` throws `error`.
   [[noreturn]] void refuse(bool isOwn, const base::Error &error);
   void save(std::int64_t step);

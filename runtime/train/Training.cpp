@@ -199,9 +199,9 @@ private:
 
   /// Performs the updates that the latest step has left for the next one.
   void drain() {
-    if (!left)
+    if (!deferredStep)
       return;
-    device->mark({"drain", std::exchange(left, 0)});
+    device->mark({"drain", std::exchange(deferredStep, 0)});
     device->run(program.drain, nullptr, /*prefetchNext=*/false);
   }
 
@@ -209,7 +209,7 @@ private:
     const double begin = now();
     device->mark({"step", step});
     device->run(program.train, batches ? &*batches : nullptr, /*prefetchNext=*/step < steps);
-    left = program.drain.runs.empty() ? 0 : step;
+    deferredStep = program.drain.runs.empty() ? 0 : step;
     const double seconds = now() - begin;
     std::copy_n(device->outputs(), values.size(), values.begin());
     stopIfBad(step);
@@ -251,19 +251,19 @@ private:
     constexpr std::int64_t none = INT32_MAX;
     std::int64_t first = firstBad < 0 ? -none : -std::int64_t(firstBad);
     device->world().allReduce(&first, &first, 1, ReduceOp::Max);
-    std::string culprit = "every gradient is finite";
+    std::string cause = "every gradient is finite";
     for (const Storage &storage : program.storages) {
       const std::int64_t member = -first - storage.firstParameter;
       if (-first != none && member >= 0 && member < std::int64_t(storage.members.size()))
-        culprit = std::string("the first gradient that is not finite is that of '") +
-                  storage.members[static_cast<std::size_t>(member)].name + "'";
+        cause = std::string("the first gradient that is not finite is that of '") +
+                storage.members[static_cast<std::size_t>(member)].name + "'";
     }
     throw Error(
         format("got loss %g and gradient norm %g in step %lld, the last of %d in a row that "
                "are not finite and whose updates were skipped; %s; lower the learning "
                "rate, clip the gradients, or look at the data",
                shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")),
-               static_cast<long long>(step), kBadStepsInARow, culprit.c_str()));
+               static_cast<long long>(step), kBadStepsInARow, cause.c_str()));
   }
 
   /// Loss and metrics over the validation set, every sample once. Of the last batch only the
@@ -339,8 +339,8 @@ private:
                                           identityOf(options.flightRecord)},
                 goesOn ? std::optional(first) : std::nullopt);
     runStart.noteOpened(log->identity());
-    if (!log->kept().empty())
-      std::printf("kept the existing log as '%s'\n", printable(log->kept()).c_str());
+    if (!log->previous().empty())
+      std::printf("kept the existing log as '%s'\n", printable(log->previous()).c_str());
     if (log->dropped())
       std::printf("dropped %lld steps after step %lld from the log '%s'\n", 0LL + log->dropped(),
                   0LL + first, name.c_str());
@@ -413,7 +413,7 @@ private:
   std::optional<ProgressLine> progress; // rank 0 only, like the log
   std::optional<LogFile> log;
   JsonLine line;
-  std::int64_t left = 0;         ///< the step that has left updates for the next one; 0: none has
+  std::int64_t deferredStep = 0; ///< the step that has left updates for the next one; 0: none has
   std::vector<float> values;     ///< those of the latest step
   std::vector<WeightedSum> sums; ///< of the outputs of the latest evaluation
 };

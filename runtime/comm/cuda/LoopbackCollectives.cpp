@@ -44,7 +44,7 @@ public:
       : CollectiveBackend(rank, static_cast<int>(group.size())), peer_(peer), name_(name),
         group_(std::move(group)), barrier_(barrier), messages_(group_.size()) {
     // The events are never destroyed: a peer may be about to wait for them when this rank ends.
-    PublishedBuffer &mine = shownBy(rank);
+    PublishedBuffer &mine = publishedBy(rank);
     FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.ready, cudaEventDisableTiming));
     FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.read, cudaEventDisableTiming));
   }
@@ -110,7 +110,7 @@ public:
     for (int peer = 0; peer < size(); ++peer)
       moves.forEach(peer, rank(), [&](std::size_t from, std::size_t to, std::size_t count) {
         if (status == ncclSuccess)
-          status = copy(behind(shownBy(peer).source, from * element),
+          status = copy(behind(publishedBy(peer).source, from * element),
                         static_cast<std::byte *>(target) + to * element, count * element, stream);
       });
     return status == ncclSuccess ? close(stream) : status;
@@ -189,8 +189,8 @@ private:
         .byAll();
   }
 
-  PublishedBuffer &shownBy(int rank) const {
-    return barrier_.shown[static_cast<std::size_t>(rank)];
+  PublishedBuffer &publishedBy(int rank) const {
+    return barrier_.published[static_cast<std::size_t>(rank)];
   }
 
   static ncclResult_t copy(const void *from, void *to, std::size_t bytes, cudaStream_t stream) {
@@ -202,7 +202,7 @@ private:
     RankSources sources{};
     sources.count = size();
     for (int peer = 0; peer < size(); ++peer)
-      sources.address[peer] = behind(shownBy(peer).source, bytes);
+      sources.address[peer] = behind(publishedBy(peer).source, bytes);
     return sources;
   }
 
@@ -229,14 +229,14 @@ private:
   /// Publishes what this rank does, and makes its stream wait for the data of all ranks.
   ncclResult_t open(const CollectiveRequest &request, const void *source, cudaStream_t stream) {
     begin(request);
-    PublishedBuffer &mine = shownBy(rank());
+    PublishedBuffer &mine = publishedBy(rank());
     if (cudaError_t status = cudaEventRecord(mine.ready, stream))
       return asNccl(status);
     mine.request = request;
     mine.source = source;
     awaitAll(request);
     for (int peer = 0; peer < size(); ++peer) {
-      const PublishedBuffer &theirs = shownBy(peer);
+      const PublishedBuffer &theirs = publishedBy(peer);
       if (!(theirs.request == request))
         mismatch(request, peer, theirs.request);
       if (peer != rank())
@@ -248,13 +248,13 @@ private:
 
   /// Lets this rank's stream wait until all have read its data.
   ncclResult_t close(cudaStream_t stream) {
-    const CollectiveRequest request = shownBy(rank()).request;
-    if (cudaError_t status = cudaEventRecord(shownBy(rank()).read, stream))
+    const CollectiveRequest request = publishedBy(rank()).request;
+    if (cudaError_t status = cudaEventRecord(publishedBy(rank()).read, stream))
       return asNccl(status);
     awaitAll(request);
     for (int peer = 0; peer < size(); ++peer)
       if (peer != rank())
-        if (cudaError_t status = cudaStreamWaitEvent(stream, shownBy(peer).read, 0))
+        if (cudaError_t status = cudaStreamWaitEvent(stream, publishedBy(peer).read, 0))
           return asNccl(status);
     peer_.hostFlight()->end(kept_);
     return ncclSuccess;
@@ -263,13 +263,13 @@ private:
   void awaitAll(const CollectiveRequest &request) {
     if (size() == 1)
       return;
-    __atomic_store_n(&shownBy(rank()).arrivals, ++arrivals_, __ATOMIC_RELAXED);
-    barrier_.come.advance();
+    __atomic_store_n(&publishedBy(rank()).arrivals, ++arrivals_, __ATOMIC_RELAXED);
+    barrier_.arrived.advance();
     const std::uint64_t all = arrivals_ * static_cast<std::uint64_t>(size());
-    await(barrier_.come, all, request, [&] {
+    await(barrier_.arrived, all, request, [&] {
       std::string late;
       for (int peer = 0; peer < size(); ++peer)
-        if (__atomic_load_n(&shownBy(peer).arrivals, __ATOMIC_RELAXED) < arrivals_)
+        if (__atomic_load_n(&publishedBy(peer).arrivals, __ATOMIC_RELAXED) < arrivals_)
           late += (late.empty() ? "" : ", ") + std::to_string(group_[std::size_t(peer)]);
       return late;
     });
@@ -326,9 +326,9 @@ LoopbackCollectives::LoopbackCollectives(DevicePeer &peer) : peer_(peer) {
       for (int rank = 0; rank < mesh.size(); ++rank) {
         const std::vector<int> group = mesh.group(rank, communicators[index].axes);
         Barrier &barrier = (*hub)[{static_cast<int>(index), group.front()}];
-        if (!barrier.shown.empty())
+        if (!barrier.published.empty())
           continue;
-        barrier.shown.resize(group.size());
+        barrier.published.resize(group.size());
         barrier.channels = std::make_unique<Channel[]>(group.size() * group.size());
       }
   std::shared_ptr<Hub> *address = &hub;

@@ -57,8 +57,8 @@ private:
   };
   /// The barrier of a group, and its channels.
   struct Barrier {
-    base::WaitCounter come;
-    std::vector<PublishedBuffer> shown;
+    base::WaitCounter arrived;
+    std::vector<PublishedBuffer> published;
     std::unique_ptr<Channel[]> channels; ///< by sender, then by receiver
   };
   /// The barriers of all groups, by communicator and first rank; one for all ranks.

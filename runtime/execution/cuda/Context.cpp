@@ -136,9 +136,9 @@ Blas &Context::blas() {
 
 const void *Context::staged(int input) { return staging_->next(input); }
 
-void Context::begin(const ExecutionPlan &walk, InputSource *source) {
+void Context::begin(const ExecutionPlan &plan, InputSource *source) {
   job_.failure().check();
-  staging_->begin(walk, source);
+  staging_->begin(plan, source);
   if (!staging_->isFetched())
     awaitCopiesFrom(staging_->place());
   for (StreamWorkspace &workspace : workspaces_)

@@ -91,7 +91,7 @@ public:
   const void *staged(int input);
 
   /// Before a walk's actions: its inputs come from `source`.
-  void begin(const ExecutionPlan &walk, InputSource *source);
+  void begin(const ExecutionPlan &plan, InputSource *source);
   /// Fetches the inputs that the walk under way will ask for when it runs again, while the device
   /// works.
   void stageAhead();

@@ -181,17 +181,17 @@ public:
     return c.stepBuffer().bad.first();
   }
 
-  void run(const ExecutionPlan &walk, InputSource *source, bool prefetchNext) override {
+  void run(const ExecutionPlan &plan, InputSource *source, bool prefetchNext) override {
     guarded([&] {
       if (trace)
         trace->begin(marked);
-      c.begin(walk, source);
+      c.begin(plan, source);
       std::int64_t number = 0;
-      forEachSegment(program, walk, [&](const Segment &segment, bool wait) {
+      forEachSegment(program, plan, [&](const Segment &segment, bool wait) {
         if (wait)
           c.synchronize();
         if (trace)
-          trace->segment(segment, isOneSegment(walk) ? Mark() : Mark{segment.name, ++number});
+          trace->segment(segment, isOneSegment(plan) ? Mark() : Mark{segment.name, ++number});
         segment.run(c);
       });
       if (trace)
@@ -199,7 +199,7 @@ public:
       if (prefetchNext)
         c.stageAhead();
       // What is traced is timed from idle streams on.
-      underWay = !trace && !endsJoined(program, walk);
+      underWay = !trace && !endsJoined(program, plan);
       underWay ? c.awaitOutputs() : c.synchronize();
       if (trace)
         trace->end();
@@ -265,8 +265,8 @@ private:
   const Program &program;
   cudaStream_t copies = nullptr; ///< of copyToHost, made with the first
   std::vector<float> staging;    ///< host side of what is written and read
-  std::int64_t samplesSet = 0; ///< what the arena's step state has
-  bool underWay = false;       ///< what was enqueued may still run
+  std::int64_t samplesSet = 0;   ///< what the arena's step state has
+  bool underWay = false;         ///< what was enqueued may still run
   Context c;
   std::optional<EventTrace> trace;
 };

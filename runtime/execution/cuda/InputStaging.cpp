@@ -18,10 +18,10 @@ InputStaging::~InputStaging() {
         cudaFreeHost(memory);
 }
 
-void InputStaging::begin(const ExecutionPlan &walk, InputSource *source) {
+void InputStaging::begin(const ExecutionPlan &plan, InputSource *source) {
   if (!source)
     return; // the walk loads nothing: what was fetched is for a later one
-  current_ = &plans_[&walk == &program_.evaluate];
+  current_ = &plans_[&plan == &program_.evaluate];
   current_->half ^= 1;
   source_ = source;
   position_ = 0;

@@ -21,7 +21,7 @@ public:
   InputStaging &operator=(const InputStaging &) = delete;
 
   /// The actions that follow are those of `walk`, whose batches `source` gives.
-  void begin(const ExecutionPlan &walk, InputSource *source);
+  void begin(const ExecutionPlan &plan, InputSource *source);
   /// Where the walk's batches lie (see HostCopies), and where those of its next run will.
   int place() const { return placeOf(current_->half); }
   int nextPlace() const { return placeOf(current_->half ^ 1); }

@@ -89,7 +89,7 @@ JoinRequest someRequest() {
 
 JoinAnswer someAnswer(int size) {
   std::string reason;
-  JoinAnswer answer{JoinAnswer::AllHere, 7, "a reason", {}};
+  JoinAnswer answer{JoinAnswer::AllJoined, 7, "a reason", {}};
   for (int rank = 0; rank < size; ++rank)
     answer.peers.push_back(
         {rank % 2, resolve(rank % 2 ? "127.0.0.1" : "::1", 4000 + rank, reason).at(0), "node"});
@@ -410,7 +410,8 @@ TEST(TcpMessages, AConnectionThatSaysNonsenseHasEnded) {
     met.rank = 1;
     met.peers.resize(2);
     met.peers[0].host = "node0";
-    met.lines.push_back(connectTo(resolve("127.0.0.1", portOf(listener), reason).at(0), 5, reason));
+    met.connections.push_back(
+        connectTo(resolve("127.0.0.1", portOf(listener), reason).at(0), 5, reason));
     met.listener = listenOn(0);
     Socket peer;
     while (!(peer = acceptFrom(listener)))
