@@ -1,4 +1,4 @@
-#include "runtime/data/TokenDataset.h"
+#include "runtime/data/OpenDataset.h"
 #include "runtime/data/OpenDataset.h"
 #include "test/unit/base/TemporaryFile.h"
 
