@@ -23,7 +23,7 @@ struct ErrorRecord {
 };
 
 /// The first error of a job. It holds no pointer, as it lies in the memory that the ranks share.
-/// Every rank checks it while it waits for another rank.
+/// Every rank checks it while it waits for others.
 class Failure {
 public:
   /// Stores the error unless one is stored already; true for the first. Never throws.

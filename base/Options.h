@@ -1,4 +1,4 @@
-//===- Options.h - options that are given once and checked ------*- C++ -*-===//
+//===- Options.h - options on top of CLI11 ----------------------*- C++ -*-===//
 // Shared by the command lines of the compiler and of generated programs, on top of CLI11, whose
 // conversions accept octal and hexadecimal numbers, blanks, and empty values.
 //
@@ -18,7 +18,7 @@
 
 namespace base {
 
-/// Takes the text of a value. Returns nothing, or its fault.
+/// Takes the text of a value. Returns an empty text, or the fault.
 using Take = std::function<std::string(const std::string &)>;
 
 /// Adds an option with one value, passed to `take`; `type` denotes the value in the help. If it is
@@ -112,15 +112,15 @@ CLI::Option *addChoice(CLI::App &app, const std::string &name, Text &value,
                    });
 }
 
-/// Given or not.
+/// An option without a value.
 inline CLI::Option *addFlag(CLI::App &app, const std::string &name, bool &value,
                             const std::string &description) {
   return app.add_flag(name, value, description)->disable_flag_override();
 }
 
-/// Parses `arguments`, the program's own name not among them. Throws CLI::CallForHelp or
-/// CLI::CallForVersion if one of them is asked for, and `Misuse`, an exception made of a message,
-/// for every error.
+/// Parses `arguments`, without the program's name. Throws CLI::CallForHelp or CLI::CallForVersion
+/// if one of these is requested, and `Misuse`, an exception constructed from a message, for every
+/// error.
 template <typename Misuse> void parseArguments(CLI::App &app, std::vector<std::string> arguments) {
   for (const std::string &argument : arguments) {
     if (argument.empty())

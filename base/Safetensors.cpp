@@ -1,5 +1,3 @@
-//===- Safetensors.cpp ----------------------------------------------------===//
-
 #include "base/Safetensors.h"
 
 #include "base/Error.h"

@@ -1,4 +1,4 @@
-//===- ShardRuns.h - walking over the parts of a split buffer ------------------===//
+//===- ShardRuns.h - contiguous runs of a split buffer --------------------===//
 #ifndef FSDP_RUNTIME_COMM_SHARDRUNS_H
 #define FSDP_RUNTIME_COMM_SHARDRUNS_H
 
@@ -18,7 +18,7 @@ inline AllToAllLayout exchangeOf(const CollectiveRequest &r) {
 }
 
 /// Calls `run(pieceIndex, wholeIndex, count)` for each contiguous run of elements that rank `r`
-/// really holds: never the padding.
+/// holds, without padding.
 template <class Run> void forEachRun(ShardLayout layout, std::size_t r, Run run) {
   const std::size_t count = layout.held(r) * layout.inner;
   if (!count)
@@ -28,8 +28,8 @@ template <class Run> void forEachRun(ShardLayout layout, std::size_t r, Run run)
         count);
 }
 
-/// The part of [first, first+count) that lies in [low, high): `run(skipped, count)` when there is
-/// one.
+/// Calls `run(skipped, count)` for the part of [first, first+count) in [low, high), if it is not
+/// empty.
 template <class Run>
 void clip(std::size_t first, std::size_t count, std::size_t low, std::size_t high, Run run) {
   std::size_t from = std::max(first, low), to = std::min(first + count, high);

@@ -12,10 +12,11 @@ using namespace base;
 
 namespace {
 
-// How often a rank that waits looks whether the others are still there.
+// Interval at which a waiting rank checks the state of the others, in seconds.
 constexpr double kPollInterval = 0.05;
 
-// An all_reduce of at most this many bytes is summed by every rank for itself: one barrier less.
+// Every rank computes the whole sum of an all_reduce of at most this many bytes, which saves a
+// barrier.
 constexpr std::size_t kSmallBytes = 4096;
 
 std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(request.type); }
@@ -107,7 +108,7 @@ void SharedMemoryCommunicator::reportAbsent(const Request &request) {
     if (!latest.empty())
       list += " (latest action: " + latest + ")";
   }
-  if (gone.empty() && late.empty()) // the last has come between the wait and this look
+  if (gone.empty() && late.empty()) // the last rank has arrived since the wait
     return;
   const std::string collective = describeCurrent(request);
   if (!gone.empty())
@@ -121,7 +122,7 @@ void SharedMemoryCommunicator::reportAbsent(const Request &request) {
       .byAll();
 }
 
-// No pointer, or nothing behind it, is as good as inside.
+// A null pointer and empty data count as inside the arena.
 std::uint64_t SharedMemoryCommunicator::offsetOf(const void *pointer, std::size_t bytes) const {
   if (!pointer || !bytes)
     return 0;
@@ -161,7 +162,7 @@ void SharedMemoryCommunicator::doMove(const void *source, void *target, const Re
   if (moves.hasGaps(rank()))
     std::memset(to, 0, moves.targetCount() * element);
   if (!staged) {
-    // Each rank starts with itself and goes round, so that not all read from one.
+    // Each rank starts with itself, so that the ranks read from different peers.
     for (int step = 0; step < size(); ++step) {
       int peer = (rank() + step) % size();
       const char *from = peer == rank() ? static_cast<const char *>(source) : sourceOf(peer);
@@ -229,8 +230,8 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
   const bool staged = open(request, source, target);
 
   if (!staged && all * element > kSmallBytes) {
-    // Each rank sums its part in place of the result, then takes the others' parts. A part is a
-    // multiple of 64 bytes, so that no two ranks write one line.
+    // Each rank sums its part into the result, then copies the parts of the others. A part is a
+    // multiple of 64 bytes, so that no two ranks write to the same cache line.
     const std::size_t part = ((all + size() - 1) / size() + 15) & ~std::size_t(15);
     const ShardLayout parts{1, part, 1, all};
     for (int peer = 0; peer < size(); ++peer)
@@ -248,13 +249,13 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
     return awaitAll(request);
   }
 
-  // Every rank sums everything, in pieces that fit beside the sources.
+  // Every rank sums all elements, in pieces of the size of the staging area.
   alignas(64) char sum[kSmallBytes];
   if (!staged) {
     for (int peer = 0; peer < size(); ++peer)
       sources_[peer] = peer == rank() ? source : sourceOf(peer);
     reduceAll(sum, sources_.data(), 0, all, request);
-    awaitAll(request); // all have read before anyone writes: the target may be the source
+    awaitAll(request); // all ranks have read before one writes, as the target may be the source
     std::memcpy(to, sum, all * element);
     return;
   }
@@ -277,9 +278,9 @@ void SharedMemoryCommunicator::doBarrier(const Request &request) { open(request,
 // Transfers
 //===----------------------------------------------------------------------===//
 
-// Two ranks meet in the slot of the sender: the receiver takes what it finds there, the sender
-// waits until it has. Both show what they are in, so that two that wait for one another for ever
-// can say so.
+// A transfer uses the slot of the sender: the receiver copies the data published there, and the
+// sender waits for that. Both publish their transfer, so that two ranks that wait for each other
+// detect it.
 
 void SharedMemoryCommunicator::publishTransfer(const Request &request, std::uint64_t source) {
   CollectiveSlot::Transfer &mine = slots_[rank()]->transfer;
@@ -299,7 +300,7 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
     throw Aborted("the rank is leaving");
   const int world = group_[request.root];
   const bool ended = segment_.rank(world).state == RankRecord::Done;
-  if (counter.value() >= target) // before it ended
+  if (counter.value() >= target) // before the peer ended
     return true;
   const std::string collective = describeCurrent(request);
   if (ended)
@@ -319,9 +320,8 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
 void SharedMemoryCommunicator::checkCrossing(const Request &request) const {
   const std::uint64_t crossing = CollectiveSlot::Transfer::transferKey(request.kind, rank());
   if (slots_[request.root]->transfer.partner.load() == crossing)
-    throw Error(format("%s waits for rank %d, which is in a %s %s this rank itself: neither goes "
-                       "on; let one of them %s "
-                       "first, or use two streams",
+    throw Error(format("%s waits for rank %d, which is in a %s %s this rank itself: neither "
+                       "continues; let one of them %s first, or use two streams",
                        describeCurrent(request).c_str(), group_[request.root],
                        request.kind == Kind::Send ? "send" : "receive",
                        request.kind == Kind::Send ? "to" : "from",
@@ -382,7 +382,7 @@ void SharedMemoryCommunicator::doReceive(void *target, const Request &request) {
     if (bytes)
       std::memcpy(to + low, from, std::min(room, bytes - low));
     if (low + room >= std::max<std::size_t>(bytes, 1))
-      theirs.partner.store(0); // before it goes on
+      theirs.partner.store(0); // before the sender continues
     theirs.taken.advance();
   }
 }

@@ -128,7 +128,7 @@ Address addressOf(const sockaddr *address, socklen_t size) {
   return {text, std::atoi(port)};
 }
 
-/// The address that `ask` (getsockname, getpeername) tells of a socket.
+/// The address of a socket by `ask`: getsockname or getpeername.
 Address addressBy(int (*ask)(int, sockaddr *, socklen_t *), const Socket &socket) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;

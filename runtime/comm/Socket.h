@@ -1,4 +1,4 @@
-//===- Socket.h - TCP connections and where they lead -----------------------===//
+//===- Socket.h - TCP sockets and addresses -------------------------------===//
 #ifndef FSDP_RUNTIME_COMM_SOCKET_H
 #define FSDP_RUNTIME_COMM_SOCKET_H
 
@@ -10,7 +10,7 @@
 
 namespace fsdp::rt {
 
-/// An open socket or nothing; closed with the object. All are non-blocking and without delay.
+/// Owns a socket, or none. Sockets are non-blocking and without delay.
 class Socket {
 public:
   Socket() = default;
@@ -19,13 +19,13 @@ public:
   explicit operator bool() const { return bool(descriptor_); }
   int descriptor() const { return descriptor_.get(); }
 
-  /// What a transfer came to: bytes moved (0: not now), or the end of the connection.
+  /// The result of a transfer: bytes moved (0: would block), or the end of the connection.
   static constexpr long kEnded = -1;
-  /// Moves what can be moved now. kEnded: the peer has closed, or is gone (errno says why, 0 for
-  /// closed).
+  /// Moves as many bytes as possible without blocking. kEnded: the connection is closed (errno is
+  /// 0) or lost (errno has the reason).
   long send(const void *data, std::size_t bytes);
   long receive(void *data, std::size_t bytes);
-  /// Waits for everything to move, for `seconds` at most. False when that fails.
+  /// Moves all bytes, within `seconds`. False on failure.
   bool sendAll(const void *data, std::size_t bytes, double seconds);
   bool receiveAll(void *data, std::size_t bytes, double seconds);
 

@@ -11,9 +11,9 @@ using namespace base;
 
 namespace {
 
-// How often a rank that waits looks whether the others are still there.
+// Interval at which a waiting rank checks the state of the others, in seconds.
 constexpr double kPollInterval = 0.05;
-// How long the cause of a lost connection may take to arrive.
+// Time for the cause of a lost connection to arrive, in seconds.
 constexpr double kCauseTimeout = 3;
 constexpr int kNone = -1;
 
@@ -35,7 +35,7 @@ TcpCommunicator::TcpCommunicator(std::string name, const PeerContext &peer,
   entries_.reserve(connections_.size());
 }
 
-// The peers find the end behind all that was sent.
+// The peers read the end of the connection after all sent data.
 TcpCommunicator::~TcpCommunicator() {
   for (Connection &connection : connections_)
     if (connection.socket)
@@ -53,7 +53,7 @@ void TcpCommunicator::receive(void *data, std::size_t bytes, int peer) {
     connections_[peer].in.transfers.push_back({static_cast<char *>(data), bytes});
 }
 
-// What a peer does not take keeps this rank waiting too.
+// Data that a peer does not receive also blocks this rank.
 bool TcpCommunicator::awaits(int peer) {
   return !connections_[peer].in.empty() || !connections_[peer].out.empty();
 }
@@ -82,7 +82,7 @@ bool TcpCommunicator::move(const Request &request) {
     const int peer = (rank() + step) % size();
     Connection &connection = connections_[peer];
     int fault = kNone;
-    // What has arrived is taken before an end is complained of.
+    // Data that has arrived is read before the end of the connection is reported.
     moved |= move(connection, connection.in, false, fault);
     moved |= move(connection, connection.out, true, fault);
     if (fault != kNone)
@@ -128,7 +128,7 @@ void TcpCommunicator::lost(int peer, int reason, const Request &request) {
     poll(nullptr, 0, 20);
   }
   const int world = group_[static_cast<std::size_t>(peer)];
-  // Nobody has failed. What it leaves unread resets the connection.
+  // No rank has failed. A peer that closes with unread data resets the connection.
   const bool ended = reason == 0 || reason == ECONNRESET || reason == EPIPE;
   throw Error(format("waiting in %s for rank %d, which %s", describeCurrent(request).c_str(), world,
                      ended ? "has ended already"

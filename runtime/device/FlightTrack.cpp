@@ -93,7 +93,7 @@ std::uint64_t FlightTrack::begin(FlightAction::Kind kind, const char *name, cons
 
 void FlightTrack::end(std::uint64_t action) {
   Entry &entry = entries_[action % kActions];
-  if (entry.serial.load(kRelaxed) == action) // not gone under those that it contains
+  if (entry.serial.load(kRelaxed) == action) // else the entry was overwritten by actions within it
     entry.end.store(now(), kRelaxed);
 }
 

@@ -6,7 +6,7 @@ using namespace base;
 
 Context::Context(Job &job, Table<const char *> streams, int events)
     : job_(job), base_(job.arena()), events_(events), outputEvents_(streams.size()) {
-  // Every rank makes the same communicators in the same order: making one may be a collective.
+  // Every rank creates the same communicators in the same order, as this may be a collective.
   if (streams.size() > kChannels)
     throw Error(
         format("the program has %zu streams, expected at most %d", streams.size(), kChannels));
@@ -24,7 +24,7 @@ Context::Context(Job &job, Table<const char *> streams, int events)
 }
 
 Context::~Context() {
-  // When an exception takes us here, a stream may wait for ranks that will not come.
+  // After an exception a stream may wait for ranks that will not join.
   job_.setClosing(true);
   for (auto &stream : streams_)
     stream->stop();

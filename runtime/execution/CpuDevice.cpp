@@ -1,4 +1,4 @@
-//===- CpuDevice.cpp - the arena is memory of the host --------------------===//
+//===- CpuDevice.cpp - the device of CPU programs -------------------------===//
 
 #include "base/WaitCounter.h"
 #include "runtime/device/Mapping.h"
@@ -129,14 +129,14 @@ private:
   }
 
   const Program &program;
-  std::int64_t samplesSet = 0; ///< what the arena's step state has
-  bool underWay = false;       ///< what was enqueued may still run
-  // What the context's streams write outlives it.
+  std::int64_t samplesSet = 0; ///< the value in the arena's step state
+  bool underWay = false;       ///< enqueued work may still run
+  // Written by the context's streams, so they outlive the context.
   std::vector<float> outputValues;
   std::vector<WeightedSum> outputSums;
   std::optional<Trace> trace;
   std::vector<std::uint64_t> actionsBefore,
-      positions; ///< actions of each stream before the trace, and in it
+      positions; ///< number of actions of each stream before the trace, and in it
   Context c;
 };
 

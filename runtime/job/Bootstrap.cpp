@@ -55,7 +55,7 @@ public:
         lastHeartbeat_(static_cast<std::size_t>(segment.layout().ranks), 0),
         sinceHeartbeat_(lastHeartbeat_.size()) {}
 
-  /// Starts the ranks; `rankMain` runs in each and gives its exit status.
+  /// Starts the ranks; `rankMain` runs in each and returns its exit status.
   void start(const std::function<int(int)> &rankMain) {
     try {
       ranks_.start(rankMain);
@@ -64,8 +64,8 @@ public:
     }
   }
 
-  /// Returns when no rank is left. A rank that ends badly or hangs takes the others with it, and so
-  /// does a signal that ends this process: ranks get it first, so that they can clean up.
+  /// Returns when all ranks have ended. If one fails or hangs, the others are ended, also by a
+  /// signal that ends this process: it is passed to the ranks first, so that they can clean up.
   int wait() {
     double failedAt = 0;
     while (reap()) {
@@ -108,7 +108,7 @@ private:
     });
   }
 
-  // A process that is stopped as a whole gives no sign of life.
+  // A process that is stopped has no heartbeat.
   void checkHeartbeats() {
     for (std::size_t i = 0; i < lastHeartbeat_.size(); ++i) {
       const int rank = static_cast<int>(i);
@@ -137,7 +137,7 @@ private:
   ForkedRanks ranks_;
   std::vector<double> lastHeartbeat_;
   std::vector<WaitedTime> sinceHeartbeat_;
-  int stopped_ = kExitDone; ///< the status of ranks that have ended as asked
+  int stopped_ = kExitDone; ///< the status of ranks that a signal has ended
 };
 
 JobOptions onThisMachine(const JobOptions &options, int localRank) {
@@ -160,7 +160,7 @@ int runThreads(const Mesh &mesh, const JobOptions &options, const std::function<
         if (own != kExitDone)
           status = own;
       }));
-  } catch (const Error &error) { // those that have started end with it
+  } catch (const Error &error) { // ends the ranks that have started
     segment.failure().raise(error);
     reportOnce(segment.failure());
   }
@@ -185,7 +185,7 @@ int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<in
   return parent.wait();
 }
 
-/// The options' identity behind what every program has.
+/// The identity that every program has, followed by that of the options.
 RunIdentity identityOf(const Mesh &mesh, const JobOptions &options) {
   std::string communicators;
   for (const CommunicatorSpec &spec : options.communicators) {
@@ -203,7 +203,7 @@ RunIdentity identityOf(const Mesh &mesh, const JobOptions &options) {
   return identity;
 }
 
-/// How the ranks of a launcher's job meet. Errors: a way to talk that does not lead there.
+/// The transport of a launcher's job. Errors: an option that does not fit the launcher.
 Transport chooseTransport(const JobOptions &options, const LaunchEnvironment &launched) {
   const bool one = launched.oneMachine();
   switch (options.transport) {
@@ -224,7 +224,7 @@ Transport chooseTransport(const JobOptions &options, const LaunchEnvironment &la
   default:
     if (one)
       return Transport::SharedMemory;
-    // mpirun's processes have MPI.
+    // Processes of mpirun have MPI.
     if ((launched.by == "Open MPI" || launched.by == "PMI") && builtWithMpi())
       return Transport::Mpi;
     if (!launched.address.empty())
@@ -299,7 +299,8 @@ int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(
     return options.transport == Transport::Loopback ? runThreads(mesh, options, body)
                                                     : runAlone(mesh, options, body);
   } catch (const Aborted &error) {
-    // Another rank says why; a launcher ends all with the first that ends badly.
+    // Another rank reports the cause. A launcher ends all ranks when the first one fails, so this
+    // one waits.
     std::this_thread::sleep_for(std::chrono::seconds(1));
     return error.status();
   } catch (const Error &error) {

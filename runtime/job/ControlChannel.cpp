@@ -15,22 +15,22 @@ using namespace base;
 
 namespace {
 
-// What a stranger is given to say something.
+// Time allowed for the handshake, in seconds.
 constexpr double kHandshakeTimeout = 5;
-// How long a rank that has failed waits for rank 0 to say so.
+// Time for which a rank that has failed waits for rank 0 to report it, in seconds.
 constexpr double kReportTimeout = 1.5;
-// Most time that a small message may take to leave this machine.
+// The most time for a small message to be sent, in seconds.
 constexpr double kSendTimeout = 0.2;
-/// Bytes that are read at once.
+/// Bytes read at once.
 constexpr std::size_t kBufferBytes = 4096;
-/// Context of the proof that opens a connection; the job's nonce is in what it proves.
+/// Context of the proof that opens a connection; the proven payload contains the job's nonce.
 constexpr const char *kBetweenRanks = "between ranks";
-/// Strangers that are listened to at the same time.
+/// The most connections whose handshake is not complete.
 constexpr std::size_t kMaxPendingConnections = 1024;
 
 } // namespace
 
-/// Who has connected and not said what for.
+/// A connection whose request has not arrived yet.
 struct ControlChannel::PendingConnection {
   Socket socket;
   double deadline = 0;
@@ -61,7 +61,7 @@ ControlChannel::~ControlChannel() {
 
 void ControlChannel::start(Failure &failure) {
   failure_ = &failure;
-  // While the job runs, the thread allocates nothing.
+  // The thread allocates nothing while the job runs.
   entries_.reserve(connections_.size() + 2);
   for (Connection &connection : connections_)
     connection.bytes.reserve(kBufferBytes + ControlMessage::kMax);
@@ -71,7 +71,7 @@ void ControlChannel::start(Failure &failure) {
 void ControlChannel::wake() {
   const std::uint64_t one = 1;
   if (write(wakeEvent_.descriptor(), &one, sizeof one) < 0)
-    return; // it is awake
+    return; // the counter is at its limit: the thread is awake
 }
 
 void ControlChannel::report() {
@@ -100,7 +100,7 @@ void ControlChannel::run() {
   while (!stop_) {
     poll();
     const double time = now();
-    // This process may itself have been stopped.
+    // The time in which this process was stopped does not count.
     const double elapsed = std::min(time - last, 0.5);
     last = time;
     for (Connection &connection : connections_) {
@@ -155,7 +155,7 @@ void ControlChannel::receiveFrom(Connection &connection) {
 }
 
 bool ControlChannel::handleMessages(Connection &connection) {
-  // What is not whole stays: less than a message.
+  // An incomplete message stays in the buffer.
   std::size_t taken = 0;
   for (ControlMessage message;;) {
     const std::string_view left(connection.bytes.data() + taken, connection.bytes.size() - taken);
@@ -238,7 +238,7 @@ void ControlChannel::finishTogether() {
     for (Connection &connection : connections_)
       send(connection, ControlMessage::AllDone);
   }
-  // Stays until all have read that: closing before might take it back.
+  // Stays until all have read that: an earlier close could discard it.
   if (areAllDone_ && all([](const Connection &connection) { return !connection.socket; }))
     jobEnded_.advance();
 }
@@ -247,7 +247,7 @@ void ControlChannel::send(Connection &connection, ControlMessage::Kind kind, con
   if (!connection.socket)
     return;
   char text[ControlMessage::kMax];
-  // What does not leave is found by the silence, or by the end of the connection.
+  // A failed send is detected by the heartbeat timeout, or by the end of the connection.
   connection.socket.sendAll(text, ControlMessage::encode(kind, error, text), kSendTimeout);
 }
 

@@ -21,7 +21,7 @@ using namespace base;
 
 namespace {
 
-/// Seconds after which writing a record is given up.
+/// Time limit for writing a record, in seconds.
 constexpr double kWriteTimeout = 5;
 
 std::string temporaryFolder() {
@@ -30,7 +30,7 @@ std::string temporaryFolder() {
                 static_cast<int>(geteuid()));
 }
 
-/// Errors: somebody else could have put a link into it.
+/// Error: another user could have put a link into the folder.
 void makeTemporaryFolder() {
   const std::string folder = temporaryFolder();
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
@@ -80,7 +80,7 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
                    firstRank + found.rank, printable(found.thread).c_str(), state.c_str(),
                    printable(action.describe()).c_str());
   }
-  // The failure itself has been said; that its record cannot be written must not hide it, nor keep
+  // The failure has been printed. A record that cannot be written must neither hide it nor delay
   // this process, which may be the one that ends the job.
   const auto write = [&] {
     if (const std::string folder = temporaryFolder() + "/";

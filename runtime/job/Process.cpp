@@ -20,7 +20,7 @@ std::string textOf(const std::string &path) {
 /// Field `number` of /proc/PID/stat, counted from 1; the third and later.
 std::string statField(int pid, int number) {
   const std::string text = textOf(format("/proc/%d/stat", pid));
-  // The command's name stands in parentheses and may hold anything.
+  // The command's name is in parentheses and may contain any character.
   const std::size_t behind = text.rfind(')');
   if (behind == text.npos)
     return "";

@@ -1,4 +1,3 @@
-//===- RendezvousSocket.cpp ------------------------------------------------===//
 #include "runtime/job/RendezvousSocket.h"
 #include "base/Error.h"
 

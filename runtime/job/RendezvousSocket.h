@@ -1,4 +1,4 @@
-//===- RendezvousSocket.h - how the ranks of a machine get one memory ------===//
+//===- RendezvousSocket.h - passes memory to ranks of a machine -----------===//
 #ifndef FSDP_RUNTIME_JOB_RENDEZVOUSSOCKET_H
 #define FSDP_RUNTIME_JOB_RENDEZVOUSSOCKET_H
 

@@ -1,4 +1,4 @@
-//===- SharedJob.h - a rank whose peers are all on this machine -------------===//
+//===- SharedJob.h - a rank of a job on one machine -----------------------===//
 #ifndef FSDP_RUNTIME_JOB_SHAREDJOB_H
 #define FSDP_RUNTIME_JOB_SHAREDJOB_H
 
@@ -17,10 +17,10 @@ private:
   SharedSegment &segment_;
 };
 
-/// What the segment of such a job holds.
+/// The layout of such a job's segment.
 SharedSegment::Layout layoutOf(const Mesh &mesh, const JobOptions &options);
 
-/// Name of communicator `index` of the options and its axes; the last one is over the whole mesh.
+/// Name and axes of communicator `index` of the options; the last one is over the whole mesh.
 CommunicatorSpec specOf(const Mesh &mesh, const JobOptions &options, int index);
 
 /// Prints a job's failure unless another rank has.

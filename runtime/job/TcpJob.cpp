@@ -44,9 +44,9 @@ struct LocalRanks {
   int next() const { return ranks[(static_cast<std::size_t>(index) + 1) % ranks.size()]; }
 };
 
-/// The records and arenas of a segment that several ranks share are by world rank: those of ranks
-/// elsewhere are never touched and cost nothing. A rank that is alone has one record, and one
-/// arena.
+/// Records and arenas of a segment that several ranks share are indexed by world rank; those of
+/// ranks on other machines are never touched and take no memory. The segment of a single rank has
+/// one record and one arena.
 class TcpJob final : public Job {
 public:
   TcpJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment,
@@ -65,7 +65,7 @@ public:
         std::all_of(group.begin(), group.end(), [&](int rank) { return local_.has(rank); }))
       return std::make_unique<SharedMemoryCommunicator>(spec.name, peer_, segment_, number, group,
                                                         options_.timeoutSeconds);
-    // One that is made again gets connections of its own.
+    // A communicator that is created again gets its own connections.
     const std::uint64_t id =
         std::uint64_t(made_[number]++) << 32 | static_cast<std::uint32_t>(number);
     return std::make_unique<TcpCommunicator>(
@@ -82,7 +82,7 @@ private:
   std::map<int, std::uint32_t> made_;
 };
 
-// Which of the jobs on these machines a rank belongs to, for a person to read.
+// Describes the job of a rank, for messages.
 std::string jobOf(const Mesh &mesh, const JobOptions &options) {
   std::string text = format("'%s' of mesh '%s'", options.program, mesh.describe().c_str());
   for (const char *name : {"TORCHELASTIC_RUN_ID", "FSDP_JOB_ID"})
@@ -91,7 +91,7 @@ std::string jobOf(const Mesh &mesh, const JobOptions &options) {
   return printable(text, 200);
 }
 
-/// Every communicator takes a descriptor for each rank of its group.
+/// Every communicator needs a descriptor for each rank of its group.
 void allowManyConnections() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
@@ -106,7 +106,7 @@ int end(const RendezvousError &error, int rank, int localRank) {
                        (error.reporter() == RendezvousError::FirstOfMachine && localRank <= 0);
   if (reports)
     report(error);
-  else if (error.reporter() == RendezvousError::FirstRank) // which has been there, and says it
+  else if (error.reporter() == RendezvousError::FirstRank) // rank 0 reports it
     usleep(2'000'000);
   else
     reportByFirst(error, std::max(rank, 1));

@@ -32,7 +32,7 @@ private:
   std::string bytes_;
 };
 
-/// Takes them off again. Whatever does not fit makes it bad, for good.
+/// Decodes them. A value that does not fit makes good() false.
 class FieldReader {
 public:
   explicit FieldReader(std::string_view bytes) : left_(bytes) {}
@@ -53,7 +53,7 @@ public:
     good_ = good_ && bytes <= most;
     return take(good_ ? bytes : 0);
   }
-  /// Whether all was there, and nothing else.
+  /// Whether all values fitted and no bytes remain.
   bool good() const { return good_ && left_.empty(); }
 
 private:
@@ -95,7 +95,7 @@ std::string sealFrame(FrameKind kind, std::string_view payload, std::string_view
 }
 
 std::size_t frameBytes(std::string_view got, FrameKind kind, std::size_t most) {
-  // A wrong kind is known before the header is whole.
+  // A wrong kind is detected before the header is complete.
   std::uint64_t words[2] = {static_cast<std::uint64_t>(kind), 0};
   if (got.substr(0, sizeof words[0]) != std::string_view(reinterpret_cast<const char *>(words),
                                                          std::min(got.size(), sizeof words[0])))

@@ -18,11 +18,11 @@ using namespace base;
 
 namespace {
 
-// What a stranger is given to say something, and a rank to be answered.
+// Time allowed for the handshake, in seconds.
 constexpr double kHandshakeTimeout = 5;
-// How long ranks that come late are still told why the job does not start.
+// Time for which ranks that join late are still told why the job does not start, in seconds.
 constexpr double kLateJoinerGrace = 5;
-// Strangers that are listened to at the same time.
+// The most connections whose handshake is not complete.
 constexpr std::size_t kMaxPendingConnections = 256;
 
 std::string list(const std::vector<int> &ranks) {
@@ -66,7 +66,7 @@ public:
     return welcomeAll();
   }
 
-  /// After a failure: tells it to those who have still to come.
+  /// After a failure: sends it to ranks that join late.
   void rejectLateRanks(const std::string &message) {
     failureText_ = message;
     const double deadline = now() + kLateJoinerGrace;
@@ -77,7 +77,7 @@ public:
   }
 
 private:
-  /// One who has come and not said who he is.
+  /// A connection that has not identified its rank yet.
   struct PendingConnection {
     Socket socket;
     double deadline = 0;
@@ -141,7 +141,7 @@ private:
     }
   }
 
-  /// False when there is no more to hear from a guest.
+  /// False when the connection is handled and can be dropped.
   bool handlePending(PendingConnection &connection) {
     for (;;) {
       const std::size_t whole = frameBytes(connection.bytes, FrameKind::Join, JoinRequest::kMax);
@@ -166,8 +166,8 @@ private:
     const auto payload = openFrame(connection.bytes, place_.token, connection.challenge);
     const auto request = payload ? JoinRequest::decode(*payload) : std::nullopt;
     if (!request) {
-      // Nothing that it says is to be believed, and it is told nothing that depends on the token
-      // ([Note: who proves first]).
+      // Its message is not trusted, and the answer must not depend on the token ([Note: who proves
+      // first]).
       noteRejection(format("%s has a different FSDP_JOB_TOKEN",
                            peerOf(connection.socket).describe().c_str()));
       const std::string frame = rejection();
@@ -198,7 +198,7 @@ private:
       firstRejection_ = fault;
   }
 
-  /// Why a guest is none of the ranks that have to come; empty for one of them.
+  /// Why a request is not from a rank that is expected; empty if it is.
   std::string faultOf(const JoinRequest &request) const {
     const std::string who = format("rank %d on '%s'", request.rank, request.host.c_str());
     if (request.size != self_.size || request.job != self_.job)
@@ -221,13 +221,13 @@ private:
     return to.sendAll(frame.data(), frame.size(), kHandshakeTimeout);
   }
 
-  /// Ends the job, with an error that lets late ranks know.
+  /// Ends the job, with an error that is sent to late ranks too.
   [[noreturn]] void fail(const std::string &message) {
     throw failure(message,
                   [self = shared_from_this(), message] { self->rejectLateRanks(message); });
   }
 
-  /// Tells all who have come.
+  /// The error, after it is sent to all ranks that have joined.
   RendezvousError failure(const std::string &message,
                           std::function<void()> informOthers = nullptr) {
     for (std::size_t rank = 1; rank < connections_.size(); ++rank)
@@ -246,7 +246,8 @@ private:
       PeerInfo peer;
       peer.machine =
           machines.emplace(ranks_[rank].machine, static_cast<int>(machines.size())).first->second;
-      // Who came through the loopback device is found by all where they have found rank 0.
+      // A rank that connected through the loopback device is on the machine of rank 0, which all
+      // ranks have reached.
       if (const Address seen = rank ? peerOf(connections_[rank]) : Address(); !seen.isLoopback())
         peer.address.host = seen.host;
       peer.address.port = ranks_[rank].port;
@@ -271,7 +272,7 @@ private:
   std::string address_;
   double seconds_;
   std::vector<Socket> connections_;
-  std::vector<JoinRequest> ranks_; ///< as they came; rank 0 is this one
+  std::vector<JoinRequest> ranks_; ///< rank 0 is this one
   std::vector<std::unique_ptr<PendingConnection>> pending_;
   std::vector<pollfd> entries_;
   std::string firstRejection_, failureText_;
@@ -291,7 +292,7 @@ public:
     result.listener = listenOn(0);
     self_.port = portOf(result.listener);
     Socket connection = findServer(seconds);
-    // Rank 0 gives up first, and says who is missing.
+    // Rank 0 has the shorter timeout, and reports the missing ranks.
     const std::optional<JoinAnswer> answer = receiveAnswer(connection, seconds + kHandshakeTimeout);
     if (!answer)
       throw RendezvousError(
@@ -309,7 +310,7 @@ public:
   }
 
 private:
-  /// An answer of a rank 0 that knows the token; nothing where none came.
+  /// The answer of a rank 0 that knows the token; nothing if none arrived.
   std::optional<JoinAnswer> receiveAnswer(Socket &connection, double seconds) {
     std::string frame;
     const bool came =
@@ -325,7 +326,7 @@ private:
     return JoinAnswer::decode(*payload, self_.size);
   }
 
-  /// Introduces this rank at one address. Nothing: `reason_` says why.
+  /// Joins at one address. Returns no connection on failure: `reason_` says why.
   Socket join(const Address &address, double seconds) {
     if (place_.loopbackOnly && !address.isLoopback()) {
       reason_ = "it is not a loopback address, and FSDP_JOB_TOKEN is not set";
@@ -397,7 +398,7 @@ std::string RendezvousPlace::describe() const {
 }
 
 Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds) {
-  // As the others see it.
+  // As the other ranks get it.
   self.machine = printable(self.machine, JoinRequest::kMaxOfMachine);
   self.host = printableHost(self.host);
   Rendezvous result = rendezvousAs(place, self, seconds);

@@ -62,8 +62,8 @@ void Watchdog::checkNeighbour() {
     return;
   }
   const double sinceHeartbeat = sinceHeartbeat_.look();
-  // A process that is gone gives no sign of life either; asking only for its id would be fooled by
-  // ranks that live in containers of their own.
+  // A process that has ended has no heartbeat either. The process id alone is not enough, as ranks
+  // may be in different containers.
   const bool gone = sinceHeartbeat > 1 && kill(record.pid, 0) != 0 && errno == ESRCH;
   if (!gone && sinceHeartbeat < heartbeatTimeout_)
     return;

@@ -1,5 +1,3 @@
-//===- CheckpointLayout.cpp -----------------------------------------------===//
-
 #include "runtime/train/CheckpointLayout.h"
 
 #include "base/Error.h"
@@ -99,7 +97,7 @@ std::vector<ShardShare> CheckpointLayout::sharesOf(const std::vector<int> &coord
     const AxisList others = axesOfReplicas(program, storage);
     const auto copies = static_cast<std::size_t>(ranksOver(program, others));
     const auto copy = static_cast<std::size_t>(position.along(others));
-    // Parts of whole pages of the file, about.
+    // Parts begin about at pages of the file.
     constexpr std::size_t kGrain = 1024;
     const std::size_t count = shard.buffer.count;
     const std::size_t part = ((count + copies - 1) / copies + kGrain - 1) / kGrain * kGrain;

@@ -1,5 +1,3 @@
-//===- ModelChange.cpp ----------------------------------------------------===//
-
 #include "runtime/train/ModelChange.h"
 
 #include "base/Error.h"
@@ -32,7 +30,7 @@ std::vector<std::string> split(const std::string &text, char mark) {
   return parts;
 }
 
-/// The value at `path`, "rope_parameters.rope_theta"; null where there is none.
+/// The value at `path`, "rope_parameters.rope_theta"; null if there is none.
 const Json *find(const Json &config, const std::string &path) {
   const Json *at = &config;
   for (const std::string &name : split(path, '.')) {
@@ -50,7 +48,7 @@ bool isSame(const Json &got, const Json &expected) {
   return got == expected;
 }
 
-/// As messages have it: a value of a file may be long.
+/// The value for a message; long values of a file are cut.
 std::string shown(const Json &value) {
   constexpr std::size_t kMax = 80;
   const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);

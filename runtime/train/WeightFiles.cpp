@@ -1,5 +1,3 @@
-//===- WeightFiles.cpp ----------------------------------------------------===//
-
 #include "runtime/train/WeightFiles.h"
 
 #include "base/Error.h"

@@ -1,5 +1,3 @@
-//===- Weights.cpp --------------------------------------------------------===//
-
 #include "runtime/train/Weights.h"
 
 #include "base/Error.h"
@@ -22,9 +20,9 @@ using namespace base;
 
 namespace {
 
-/// What wrappers of a model put before the names of its tensors.
+/// Prefixes that wrappers of a model add to the names of its tensors.
 constexpr std::string_view kWrappers[] = {"transformer.", "model."};
-/// The ends of names of constants that old files hold beside the parameters.
+/// The ends of the names of constants that old files contain beside the parameters.
 constexpr std::string_view kBuffers[] = {"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq"};
 
 /// The parameter's tensor, or nullptr.
@@ -71,7 +69,8 @@ bool isBuffer(std::string_view name) {
   return std::any_of(std::begin(kBuffers), std::end(kBuffers), endsName);
 }
 
-/// Whether the tensor repeats one that a parameter has: older files hold tied weights twice.
+/// Whether the tensor is a copy of one that a parameter uses: older files contain tied weights
+/// twice.
 bool isCopy(const FileTensor &tensor, const std::vector<const FileTensor *> &used) {
   return std::any_of(used.begin(), used.end(), [&](const FileTensor *other) {
     return tensor.dtype == other->dtype && tensor.shape == other->shape &&
@@ -165,14 +164,14 @@ void loadShard(const WeightFiles &file, const Storage &storage, const RankPositi
 }
 
 void exportWeights(const OutputPath &path, const Program &program, Device &device) {
-  // Tensors stand in the order of the model, whatever the placement made of it; so a storage is
-  // kept from its first member to its last.
+  // Tensors are written in the order of the model, for any placement, so a storage stays in memory
+  // from its first member to its last.
   struct Member {
     const Storage *storage;
     const Parameter *parameter;
   };
   std::multimap<int, Member> members;             ///< by position
-  std::map<const Storage *, std::size_t> missing; ///< members that are not written yet
+  std::map<const Storage *, std::size_t> missing; ///< number of members that are not written yet
   for (const Storage &storage : program.storages) {
     for (const Parameter &parameter : storage.members)
       members.emplace(parameter.position, Member{&storage, &parameter});

@@ -12,7 +12,7 @@ using namespace base;
 
 namespace {
 
-// How often a rank that waits looks whether the others are still there.
+// Interval at which a waiting rank checks for a failure of the job, in seconds.
 constexpr double kPollInterval = 0.05;
 
 bool typeOf(ncclDataType_t type, DType &found) {
@@ -43,7 +43,7 @@ public:
   Member(DevicePeer &peer, const char *name, std::vector<int> group, int rank, Barrier &barrier)
       : CollectiveBackend(rank, static_cast<int>(group.size())), peer_(peer), name_(name),
         group_(std::move(group)), barrier_(barrier), messages_(group_.size()) {
-    // The events are never destroyed: a peer may be about to wait for them when this rank ends.
+    // The events are never destroyed, as a peer may wait for them when this rank ends.
     PublishedBuffer &mine = publishedBy(rank);
     FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.ready, cudaEventDisableTiming));
     FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.read, cudaEventDisableTiming));
@@ -80,7 +80,7 @@ public:
     CollectiveRequest request;
     if (!makeRequest(CollectiveKind::AllReduce, type, op, 0, count, request))
       return ncclInvalidArgument;
-    // In place, the sum has to stand elsewhere until all have read what it replaces.
+    // In place, the sum is stored elsewhere until all ranks have read their data.
     const std::size_t bytes = count * bytesOf(type);
     void *sum = target;
     if (source == target && size() > 1)
@@ -175,7 +175,7 @@ private:
   Channel &channelOf(int sender, int receiver) const {
     return barrier_.channels[sender * size() + receiver];
   }
-  /// Numbers and keeps a collective.
+  /// Numbers and records a collective.
   void begin(const CollectiveRequest &request) {
     kept_ =
         peer_.hostFlight()->begin(FlightAction::Collective, "", name_, ++collectives_, &request);
@@ -246,7 +246,7 @@ private:
     return ncclSuccess;
   }
 
-  /// Lets this rank's stream wait until all have read its data.
+  /// Makes this rank's stream wait until all ranks have read its data.
   ncclResult_t close(cudaStream_t stream) {
     const CollectiveRequest request = publishedBy(rank()).request;
     if (cudaError_t status = cudaEventRecord(publishedBy(rank()).read, stream))
@@ -279,7 +279,7 @@ private:
     await(counter, target, request, [&] { return std::to_string(group_[request.root]); });
   }
 
-  /// `late` says which ranks the others wait for when it takes too long.
+  /// `late` lists the ranks that have not arrived, for the error after the timeout.
   template <class Late>
   void await(WaitCounter &counter, std::uint64_t target, const CollectiveRequest &request,
              Late late) {
@@ -305,7 +305,7 @@ private:
   std::uint64_t arrivals_ = 0, kept_ = 0;
   std::int64_t collectives_ = 0;
   StreamWorkspace workspace_, sums_;
-  std::deque<StreamWorkspace> messages_; // that are sent, by receiver
+  std::deque<StreamWorkspace> messages_; // messages that are sent, by receiver
 };
 
 //===----------------------------------------------------------------------===//
@@ -319,7 +319,7 @@ LoopbackCollectives::LoopbackCollectives(DevicePeer &peer) : peer_(peer) {
                        mesh.size(), RankSources::kMax));
   const auto communicators = peer.communicators();
   members_.resize(communicators.size());
-  // The first rank of the mesh makes the barriers; the others are told where they are.
+  // The first rank of the mesh creates the barriers, and sends their address to the others.
   auto hub = std::make_shared<Hub>();
   if (peer.world().rank() == 0)
     for (std::size_t index = 0; index < communicators.size(); ++index)

@@ -1,7 +1,7 @@
-//===- LaunchWork.h - what launches say of themselves, for traces -*- C++ -*-===//
+//===- LaunchWork.h - notes of launches for traces --------------*- C++ -*-===//
 //
-// A function of the runtime that enqueues something notes its kind of work; a trace reads the note
-// after the call. What notes nothing is a kernel of the program's own.
+// A function of the runtime that enqueues work notes the kind of work; a trace reads the note after
+// the call. Kernels that the compiler generated note nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 namespace fsdp::rt {
 
-/// Where this thread's launches note their work while it is traced, else null.
+/// The note of this thread's launches while it is traced, else null.
 inline thread_local Work *launchWork = nullptr;
 
 inline void noteWork(Work work) {
@@ -48,7 +48,7 @@ inline cudaError_t cudaStreamWaitEvent(WorkStream stream, cudaEvent_t event, uns
   noteEvent(event);
   return ::cudaStreamWaitEvent(stream.handle, event, flags);
 }
-/// Takes no time: no trace shows it.
+/// Takes no time, so it is not in traces.
 inline cudaError_t cudaEventRecord(cudaEvent_t event, WorkStream stream) {
   noteWork({nullptr});
   noteEvent(event);

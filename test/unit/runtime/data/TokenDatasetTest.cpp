@@ -1,5 +1,4 @@
 #include "runtime/data/OpenDataset.h"
-#include "runtime/data/OpenDataset.h"
 #include "test/unit/base/TemporaryFile.h"
 
 #include <gtest/gtest.h>

@@ -205,7 +205,7 @@ TEST_F(Launch, RefusesTheNetworkWithoutAToken) {
       job.says("error: ranks would connect over the network at '192.0.2.77' (192.0.2.77:29500), "
                "where any host could join the job: set FSDP_JOB_TOKEN to the same secret on every "
                "rank, or FSDP_JOB_TOKEN_FILE to a file of mode 0600 that holds it, or pass "
-               "--trust-network if nobody else can reach that address\n"))
+               "--trust-network if no other host can reach that address\n"))
       << job.output;
 }
 
