@@ -1,5 +1,3 @@
-//===- AtomicFile.cpp -----------------------------------------------------===//
-
 #include "base/AtomicFile.h"
 
 #include "base/Error.h"
@@ -60,7 +58,7 @@ void endBy(int number) {
   std::raise(number);
 }
 
-/// A signal that the process was started to ignore (nohup) or that somebody handles stays theirs.
+/// Does not replace a handler, nor a signal that the process ignores since its start (nohup).
 void handleEndingSignals() {
   for (int number : {SIGHUP, SIGINT, SIGTERM}) {
     struct sigaction before;
@@ -96,11 +94,11 @@ AtomicFile::~AtomicFile() { discard(); }
 void AtomicFile::createTemporary() {
   if (!owner)
     handleEndingSignals();
-  // Machines that share the folder may have processes of one number.
+  // Machines that share the folder may have processes with the same number.
   for (int attempt = 0; descriptor < 0; ++attempt) {
     temporary = withEnding(target, ".tmp." + std::to_string(getpid()) +
                                        (attempt ? "." + std::to_string(attempt) : ""));
-    remember(temporary); // before it is there, or a signal in between would leave it
+    remember(temporary); // before it exists, or a signal in between would leave it
     const int reason = system.open(temporary, FileSystem::Open::CreateNew, descriptor);
     if (reason == 0)
       break;

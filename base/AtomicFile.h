@@ -1,4 +1,4 @@
-//===- AtomicFile.h - files that appear whole or not at all -----*- C++ -*-===//
+//===- AtomicFile.h - files that are replaced atomically --------*- C++ -*-===//
 
 #ifndef BASE_ATOMICFILE_H
 #define BASE_ATOMICFILE_H
@@ -12,7 +12,7 @@
 namespace base {
 
 struct AtomicFileOptions {
-  /// Who may read the file may execute it.
+  /// Users who may read the file may execute it.
   bool executable = false;
   /// `commit` returns when content and name are on the device.
   bool flushed = true;
@@ -20,10 +20,9 @@ struct AtomicFileOptions {
 
 /// Writes a file beside its destination and renames it there when it is whole, with the mode and,
 /// where permitted, the owner of the file that it replaces. If anything fails, if `commit` is never
-/// reached, or if the process is ended by SIGHUP, SIGINT or SIGTERM, the destination keeps what it
-/// had and nothing is left beside it. A destination that is a stream is written into as it goes.
-/// Every failure (a full disk, a missing folder) throws an Error that names the file and the
-/// system's reason.
+/// reached, or if the process is ended by SIGHUP, SIGINT or SIGTERM, the destination keeps its
+/// content and no temporary file remains. A stream is written to directly. Every failure (a full
+/// disk, a missing folder) throws an Error that names the file and the system's reason.
 class AtomicFile {
 public:
   explicit AtomicFile(const OutputPath &path, FileSystem &system = FileSystem::real(),
@@ -32,15 +31,15 @@ public:
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
 
-  /// Takes the room for a file of `bytes` bytes, all of which are written next: a full disk is seen
-  /// before it gets any of them. Nothing for a stream.
+  /// Reserves space for `bytes` bytes, all of which are written next, so that a full disk is
+  /// detected before any byte is written. Does nothing for a stream.
   void reserve(std::size_t bytes);
 
   /// Appends `bytes` bytes.
   void write(const void *data, std::size_t bytes);
 
   /// Flushes to the device, renames over the destination, and flushes the folder's names; without
-  /// flushing where the options say so.
+  /// flushing if the options say so.
   void commit();
 
 private:
@@ -57,16 +56,16 @@ private:
   int descriptor = -1;
 };
 
-/// Who removes the temporary files of this process when a signal ends it, in the place of the
-/// handlers of AtomicFile: told of each before it is created, and when it is gone.
+/// Removes the temporary files of this process when a signal ends it, instead of the handlers of
+/// AtomicFile. `added` is called before a file is created, `removed` when it is gone.
 struct TemporaryFileOwner {
   void (*added)(const std::string &path);
   void (*removed)(const std::string &path);
 };
 void setTemporaryFileOwner(const TemporaryFileOwner &owner);
 
-/// Removes what AtomicFiles of this process have begun: for those who end it without unwinding.
-/// Safe in a signal handler.
+/// Removes the unfinished files of this process, for code that ends it without unwinding. Safe in a
+/// signal handler.
 void removeTemporaryFiles() noexcept;
 
 } // namespace base

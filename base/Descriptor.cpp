@@ -1,5 +1,3 @@
-//===- Descriptor.cpp -----------------------------------------------------===//
-
 #include "base/Descriptor.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-//===- Descriptor.h - an open file or nothing --------------------*- C++ -*-===//
+//===- Descriptor.h - an owned file descriptor ------------------*- C++ -*-===//
 #ifndef BASE_DESCRIPTOR_H
 #define BASE_DESCRIPTOR_H
 
@@ -7,7 +7,7 @@
 
 namespace base {
 
-/// A file descriptor or nothing; closed with the object.
+/// Owns a file descriptor, or none.
 class Descriptor {
 public:
   Descriptor() = default;
@@ -21,12 +21,12 @@ public:
 
   explicit operator bool() const { return number >= 0; }
   int get() const { return number; }
-  /// Closes what is open; errno stays.
+  /// Closes the descriptor, if there is one; does not change errno.
   void reset();
 
-  /// Locks the file against other runs until all copies of the descriptor are closed. False:
-  /// another run has locked it. Where the file system has no locks: true, with a note that calls it
-  /// `name`.
+  /// Locks the file against other runs until all copies of the descriptor are closed. Returns false
+  /// if another run has locked it. On a file system without locks it prints a note about `name` and
+  /// returns true.
   bool lockAgainstOtherRuns(const std::string &name) const;
 
 private:

@@ -1,8 +1,8 @@
 //===- Error.h - the one error type of the runtime -------------------------===//
 //
-// Everything that goes wrong in a generated program is an `Error`: what happened, on which rank,
-// and where (the action that was running, and the line that threw). `runRanks` catches it, tells
-// every other rank, prints it once, and turns it into the exit status.
+// Every failure in a generated program is an `Error`: a message, the rank, the action that was
+// running, and the line that threw it. `runRanks` catches it, informs the other ranks, prints it
+// once, and converts it to the exit status.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BASE_ERROR_H
@@ -21,28 +21,27 @@ enum ExitStatus : int {
   kExitNoDevice = 3,       ///< no device that can run the program
 };
 
-/// A failure. The message follows the house style: lower case, no final period, `got X, expected
-/// Y`, and how to mend it. It may hold names out of files or of other machines: what would control
-/// a terminal, or end the text, is shown as `?`. The throwing file and line are taken by default.
+/// A failure. Messages are in lower case without a final period, state `got X, expected Y`, and say
+/// how to fix the problem. They may contain names from files or other machines, so control
+/// characters and zero bytes are replaced by `?`. File and line are those of the caller by default.
 class Error : public std::runtime_error {
 public:
   explicit Error(const std::string &message, int status = kExitFailure,
                  const char *file = __builtin_FILE(), int line = __builtin_LINE());
 
-  /// The same error, said to have happened on `rank` while `action` ran. The first place named
-  /// wins.
+  /// The same error, attributed to `rank` and `action`. An existing attribution is kept.
   Error at(int rank, const std::string &action) const;
 
-  /// The same error, said to be one that the ranks of a group all find at the same time.
+  /// The same error, marked as one that all ranks of a group find at the same time.
   Error byAll() const {
     Error found(*this);
     found.byAll_ = true;
     return found;
   }
 
-  /// The same error, of a run that is refused before it trains, for the sake of another one or for
-  /// what it was asked, or that has done all but write its log: it names no rank, is not tried
-  /// again, and leaves the flight record of an earlier failure in its place.
+  /// The same error, marked as a refusal: the run does not start, because of another run or of its
+  /// options, or only its log is incomplete. The message names no rank, the run is not restarted,
+  /// and the flight record of an earlier failure is kept.
   Error asRefusal() const {
     Error found(*this);
     found.refusal_ = true;
@@ -52,7 +51,7 @@ public:
   int status() const { return status_; }
   bool isByAll() const { return byAll_; }
   bool isRefusal() const { return refusal_; }
-  /// World rank, or -1 while nobody has said.
+  /// World rank; -1: unknown.
   int rank() const { return rank_; }
   /// Name of the launch (or phase of the driver) that failed, possibly empty.
   const std::string &action() const { return action_; }
@@ -70,7 +69,7 @@ private:
   std::string action_;
 };
 
-/// Thrown where work stops because the job has already failed elsewhere: it is never reported.
+/// Thrown to stop work after the job has failed elsewhere; never reported.
 class Aborted : public Error {
 public:
   using Error::Error;

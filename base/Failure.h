@@ -9,8 +9,21 @@
 
 namespace base {
 
-/// The first thing that went wrong in a job. It holds no pointer: it stands in the memory that the
-/// ranks share, so that whoever looks sees the one cause, and everybody who waits looks.
+/// An error as plain data, for memory that processes share and for messages between them. Longer
+/// texts are cut.
+struct ErrorRecord {
+  std::int32_t status = 0, rank = -1;
+  std::int32_t byAll = 0, refusal = 0;
+  char action[128] = {}, message[1792] = {};
+
+  ErrorRecord() = default;
+  explicit ErrorRecord(const Error &error) noexcept;
+  /// The error; texts need not be terminated, as another process may have written them.
+  Error error() const;
+};
+
+/// The first error of a job. It holds no pointer, as it lies in the memory that the ranks share.
+/// Every rank checks it while it waits for others.
 class Failure {
 public:
   /// Stores the error unless one is stored already; true for the first. Never throws.
@@ -29,11 +42,7 @@ private:
   std::atomic<std::int32_t> state_{0}; // 0 nothing, 1 being written, 2 written
   std::atomic<std::int32_t> reported_{0};
   std::atomic<std::int32_t> recorded_{0};
-  std::int32_t status_ = 0;
-  std::int32_t rank_ = -1;
-  bool byAll_ = false, refusal_ = false;
-  char action_[128] = {};
-  char message_[1792] = {};
+  ErrorRecord record_;
 };
 
 } // namespace base

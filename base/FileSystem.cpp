@@ -1,5 +1,3 @@
-//===- FileSystem.cpp -----------------------------------------------------===//
-
 #include "base/FileSystem.h"
 
 #include <algorithm>
@@ -63,7 +61,7 @@ public:
     const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
       return errno;
-    // Some file systems cannot: they have no order to keep.
+    // Some file systems do not support this, as they keep no order of writes.
     const int reason = fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
     ::close(folder);
     return reason;

@@ -1,19 +1,20 @@
-//===- MappedFile.cpp -----------------------------------------------------===//
-
 #include "base/MappedFile.h"
 
 #include "base/AtomicFile.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <mutex>
+#include <set>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace base {
 
@@ -21,9 +22,9 @@ namespace {
 
 /// All mapped files of this process.
 std::mutex mutex;
-MappedFile *mapped = nullptr;
+std::set<const MappedFile *> mapped;
 struct sigaction before;
-LostPageHandler *handlers = nullptr; ///< the latest first
+std::vector<LostPageHandler *> handlers; ///< the latest last
 
 const char *kindOf(mode_t mode) {
   return S_ISFIFO(mode)   ? "FIFO"
@@ -42,10 +43,10 @@ const char *kindOf(mode_t mode) {
 
 } // namespace
 
-/// The file whose mapping holds `address`; null: none does.
+/// The file whose mapping contains `address`, or null.
 const MappedFile *mappedFileAt(const char *address) {
   std::lock_guard<std::mutex> guard(mutex);
-  for (const MappedFile *file = mapped; file; file = file->next)
+  for (const MappedFile *file : mapped)
     if (address >= file->base && address < file->base + file->bytes)
       return file;
   return nullptr;
@@ -55,16 +56,15 @@ namespace {
 
 void onBusError(int number, siginfo_t *info, void *) {
   const MappedFile *file = mappedFileAt(static_cast<const char *>(info->si_addr));
-  if (!file) { // whoever else handles it, or the end: the instruction is tried again
+  if (!file) { // the previous handler, or the default: the instruction is tried again
     sigaction(number, &before, nullptr);
     return;
   }
   int status = kExitFailure;
   try {
     file->requireWhole();
-    throw Error(
-        "'" + file->path() +
-        "': the system cannot read it any more: an error of the disk or of the file server");
+    throw Error("'" + file->path() +
+                "': the system can no longer read it: an error of the disk or of the file server");
   } catch (const Error &error) {
     status = error.status();
     if (LostPageHandler *handler = LostPageHandler::latest())
@@ -89,21 +89,17 @@ void handleBusErrors() {
 LostPageHandler::LostPageHandler(std::function<void(const Error &)> handle)
     : handle(std::move(handle)) {
   std::lock_guard<std::mutex> guard(mutex);
-  next = handlers;
-  handlers = this;
+  handlers.push_back(this);
 }
 
 LostPageHandler::~LostPageHandler() {
   std::lock_guard<std::mutex> guard(mutex);
-  LostPageHandler **link = &handlers;
-  while (*link != this)
-    link = &(*link)->next;
-  *link = next;
+  handlers.erase(std::find(handlers.begin(), handlers.end(), this));
 }
 
 LostPageHandler *LostPageHandler::latest() {
   std::lock_guard<std::mutex> guard(mutex);
-  return handlers;
+  return handlers.empty() ? nullptr : handlers.back();
 }
 
 MappedFile::MappedFile(std::string path) : name(std::move(path)) {
@@ -126,10 +122,7 @@ MappedFile::MappedFile(std::string path) : name(std::move(path)) {
   static std::once_flag once;
   std::call_once(once, handleBusErrors);
   std::lock_guard<std::mutex> guard(mutex);
-  next = mapped;
-  if (next)
-    next->previous = this;
-  mapped = this;
+  mapped.insert(this);
 }
 
 void MappedFile::requireWhole() const {
@@ -137,9 +130,10 @@ void MappedFile::requireWhole() const {
   if (fstat(file.get(), &status) != 0)
     throw Error("cannot read '" + name + "': " + strerror(errno));
   if (static_cast<std::size_t>(status.st_size) < bytes)
-    throw Error("'" + name + "': got " + std::to_string(status.st_size) + " bytes, expected " +
-                std::to_string(bytes) +
-                ": it was cut while it was read; a run needs its files as they were when it began");
+    throw Error(
+        "'" + name + "': got " + std::to_string(status.st_size) + " bytes, expected " +
+        std::to_string(bytes) +
+        ": it was truncated while it was read; do not change the files of a run before it ends");
 }
 
 void MappedFile::releasePages() const {
@@ -152,9 +146,7 @@ MappedFile::~MappedFile() {
     return;
   {
     std::lock_guard<std::mutex> guard(mutex);
-    (previous ? previous->next : mapped) = next;
-    if (next)
-      next->previous = previous;
+    mapped.erase(this);
   }
   munmap(const_cast<char *>(base), bytes);
 }

@@ -1,4 +1,4 @@
-//===- MappedFile.h - a file as bytes in memory -----------------*- C++ -*-===//
+//===- MappedFile.h - files mapped for reading ------------------*- C++ -*-===//
 
 #ifndef BASE_MAPPEDFILE_H
 #define BASE_MAPPEDFILE_H
@@ -12,16 +12,17 @@
 
 namespace base {
 
-/// A file that is there, and that the system does not give now: permission, a disk or a server that
-/// fails, no memory. It says nothing of the content.
+/// The file exists but cannot be read now: permissions, a failing disk or server, no memory. Its
+/// content may be valid.
 class UnreadableFile : public Error {
 public:
   using Error::Error;
 };
 
-/// A regular file, mapped for reading. Throws an Error that names it if it cannot be opened: an
-/// UnreadableFile, unless there is none, or something else. Where a page of it cannot be read later
-/// (SIGBUS), because the file was cut or the disk fails, the process ends: see LostPageHandler.
+/// A regular file, mapped for reading. The constructor throws an UnreadableFile if the file exists
+/// but cannot be opened, and another Error if it does not exist or is not a regular file. If a page
+/// cannot be read later (SIGBUS), because the file was truncated or the disk fails, the process
+/// ends: see LostPageHandler.
 class MappedFile {
 public:
   explicit MappedFile(std::string path);
@@ -32,10 +33,11 @@ public:
   const std::string &path() const { return name; }
   const char *data() const { return base; }
   std::size_t size() const { return bytes; }
-  /// Gives back the memory of what was read so far; data() is valid as before, and is read from the
-  /// file again.
+  /// Releases the memory of the pages read so far. data() stays valid; later accesses read the file
+  /// again.
   void releasePages() const;
-  /// Error: the file has become shorter; behind its end, data() reads as zero to the end of a page.
+  /// Error: the file has been truncated. data() reads as zero between the new end and the end of
+  /// its page.
   void requireWhole() const;
 
 private:
@@ -45,14 +47,12 @@ private:
   Descriptor file;
   const char *base = nullptr;
   std::size_t bytes = 0;
-  MappedFile *next = nullptr, *previous = nullptr; ///< of all that are mapped
 };
 
-/// What happens, while this object lives, where a page of a mapped file cannot be read, before the
-/// process ends with the error's status. Without a handler the error is printed; of several the
-/// latest is called, as in tests whose ranks are threads. It runs on the thread that reads, in a
-/// signal handler: that thread was between two instructions of its own and holds no lock of the
-/// system's.
+/// While this object exists, `handle` is called when a page of a mapped file cannot be read, before
+/// the process ends with the error's status. Without a handler the error is printed; of several
+/// handlers the latest is called. `handle` runs in a signal handler, on the thread that reads: it
+/// was executing code of its own, so it holds no lock of the C library.
 class LostPageHandler {
 public:
   explicit LostPageHandler(std::function<void(const Error &)> handle);
@@ -60,13 +60,10 @@ public:
   LostPageHandler(const LostPageHandler &) = delete;
   LostPageHandler &operator=(const LostPageHandler &) = delete;
 
-  /// Null where there is none.
+  /// Null if there is none.
   static LostPageHandler *latest();
 
   const std::function<void(const Error &)> handle;
-
-private:
-  LostPageHandler *next;
 };
 
 } // namespace base

@@ -1,9 +1,8 @@
-//===- Numbers.h - numbers of a command line, read in one way ---*- C++ -*-===//
+//===- Numbers.h - parsing of numbers in options ----------------*- C++ -*-===//
 //
-// The compiler and the programs that it generates take numbers through these functions, so that one
-// text means the same to both: decimal, no sign '+', no blanks, no leading zeros (C would read 010
-// as 8), all of the text, and nothing outside of the option's range. Plain C++: a generated program
-// carries a copy of this folder.
+// The compiler and generated programs parse numbers with these functions, so that both accept the
+// same texts: decimal, without '+', blanks or leading zeros (C would read 010 as 8), in the range
+// of the option. Plain C++, as a generated program has a copy of this folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,7 +82,7 @@ template <typename Number> bool parseAll(std::string_view text, Number &value) {
 
 } // namespace detail
 
-/// Reads `text` into `value`. Returns nothing, or the fault; `value` then does not change.
+/// Parses `text` into `value`. Returns an empty text, or the fault; then `value` does not change.
 template <typename Int>
 std::string parseInteger(std::string_view text, IntegerRange<Int> range, Int &value) {
   Int parsed{};
@@ -94,7 +93,7 @@ std::string parseInteger(std::string_view text, IntegerRange<Int> range, Int &va
   return "";
 }
 
-/// Reads `text` into `value`. Returns nothing, or what is wrong: then `value` stays as it was.
+/// Parses `text` into `value`. Returns an empty text, or the fault; then `value` does not change.
 inline std::string parseNumber(std::string_view text, NumberRange range, double &value) {
   double parsed = 0;
   if (!detail::parseAll(text, parsed) || std::signbit(parsed) || !range.contains(parsed))

@@ -1,4 +1,4 @@
-//===- Options.h - options that are given once and checked ------*- C++ -*-===//
+//===- Options.h - options on top of CLI11 ----------------------*- C++ -*-===//
 // Shared by the command lines of the compiler and of generated programs, on top of CLI11, whose
 // conversions accept octal and hexadecimal numbers, blanks, and empty values.
 //
@@ -18,15 +18,15 @@
 
 namespace base {
 
-/// Takes the text of a value. Returns nothing, or its fault.
+/// Takes the text of a value. Returns an empty text, or the fault.
 using Take = std::function<std::string(const std::string &)>;
 
 /// Adds an option with one value, passed to `take`; `type` denotes the value in the help. If it is
 /// given several times, all values are checked and the last one counts.
 inline CLI::Option *addOption(CLI::App &app, const std::string &name, const std::string &type,
                               const std::string &description, Take take) {
-  CLI::callback_t each = [name, take = std::move(take)](const CLI::results_t &given) {
-    for (const std::string &text : given)
+  CLI::callback_t each = [name, take = std::move(take)](const CLI::results_t &values) {
+    for (const std::string &text : values)
       if (const std::string wrong = take(text); !wrong.empty())
         throw CLI::ValidationError(name, wrong);
     return true;
@@ -51,12 +51,12 @@ CLI::Option *addText(CLI::App &app, const std::string &name, const std::string &
 /// to extend the list.
 inline CLI::Option *addFile(CLI::App &app, const std::string &name, const std::string &type,
                             std::string &value, const std::string &description) {
-  CLI::callback_t once = [name, &value](const CLI::results_t &given) {
-    if (given.size() != 1)
+  CLI::callback_t once = [name, &value](const CLI::results_t &values) {
+    if (values.size() != 1)
       throw CLI::ValidationError(
-          name, "given " + std::to_string(given.size()) +
+          name, "given " + std::to_string(values.size()) +
                     " times, expected once: its files would add up, and only one is supported yet");
-    value = given.front();
+    value = values.front();
     return true;
   };
   return app.add_option(name, std::move(once), description)
@@ -112,15 +112,15 @@ CLI::Option *addChoice(CLI::App &app, const std::string &name, Text &value,
                    });
 }
 
-/// Given or not.
+/// An option without a value.
 inline CLI::Option *addFlag(CLI::App &app, const std::string &name, bool &value,
                             const std::string &description) {
   return app.add_flag(name, value, description)->disable_flag_override();
 }
 
-/// Parses `arguments`, the program's own name not among them. Throws CLI::CallForHelp or
-/// CLI::CallForVersion if one of them is asked for, and `Misuse`, an exception made of a message,
-/// for every error.
+/// Parses `arguments`, without the program's name. Throws CLI::CallForHelp or CLI::CallForVersion
+/// if one of these is requested, and `Misuse`, an exception constructed from a message, for every
+/// error.
 template <typename Misuse> void parseArguments(CLI::App &app, std::vector<std::string> arguments) {
   for (const std::string &argument : arguments) {
     if (argument.empty())

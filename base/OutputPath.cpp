@@ -1,5 +1,3 @@
-//===- OutputPath.cpp -----------------------------------------------------===//
-
 #include "base/OutputPath.h"
 
 #include "base/Error.h"
@@ -40,8 +38,8 @@ int descriptorOf(const std::string &path) {
   return name.empty() || *end || number < 0 || number > INT_MAX ? -1 : static_cast<int>(number);
 }
 
-/// `path` with the links in the place of its last name followed, as far as they name a place: those
-/// of /proc to pipes and the like name none. Nothing for links that lead to themselves.
+/// `path` with the links at its last name followed, except links of /proc to pipes and the like,
+/// which name no path. Nothing if links form a cycle.
 std::optional<std::string> followLinks(std::string path) {
   for (int links = 0; links < kMaxLinks; ++links) {
     struct stat status, behind;
@@ -116,7 +114,7 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
     cannot("create", path, "there is no folder '" + folder + "'; create it first");
   if (!isThere || access(folder.c_str(), W_OK | X_OK) != 0)
     cannot("create", path, "folder '" + folder + "': " + std::strerror(errno));
-  constexpr std::size_t kMax = PATH_MAX - 1 - 32; // room for what AtomicFile puts behind it
+  constexpr std::size_t kMax = PATH_MAX - 1 - 32; // room for the ending that AtomicFile appends
   if (target.size() > kMax)
     cannot("create", path,
            "its path has " + std::to_string(target.size()) + " bytes, expected at most " +
@@ -124,7 +122,7 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
 }
 
 void OutputPath::openStream(const std::string &at, bool fifo) {
-  // Without O_NONBLOCK a FIFO's open waits for a reader, perhaps for ever.
+  // Without O_NONBLOCK, opening a FIFO waits for a reader.
   descriptor = Descriptor(open(at.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!descriptor && errno == ENXIO && fifo)
     cannot("write", path, "no process reads this FIFO; start its reader first");

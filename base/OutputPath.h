@@ -1,8 +1,7 @@
-//===- OutputPath.h - where a result goes -----------------------*- C++ -*-===//
+//===- OutputPath.h - destinations of output --------------------*- C++ -*-===//
 //
-// What a path of the command line leads to is found out once, before there is anything to write:
-// a mistake is refused before the first step, and what has to be open for the whole run (a FIFO, a
-// descriptor that the program was started with) is.
+// Output paths of the command line are resolved once, before anything is written: errors are
+// reported before the first step, and a FIFO or an inherited descriptor is open for the whole run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +16,13 @@
 
 namespace base {
 
-/// What makes two paths lead to the same file. A file that is not there yet is known by its folder
-/// and its name in it.
+/// Identifies a file: two paths to the same file compare equal. A file that does not exist yet is
+/// identified by its folder and its name.
 struct FileIdentity {
   dev_t device = 0;
   ino_t inode = 0;
   std::string newName; ///< empty for a file that exists
-  bool known = false;  ///< false where no file can be, and for the null device, which is nobody's
+  bool known = false;  ///< false if no file can be there, and for the null device
 
   bool operator==(const FileIdentity &other) const {
     return known && other.known && device == other.device && inode == other.inode &&
@@ -31,33 +30,33 @@ struct FileIdentity {
   }
 };
 
-/// The identity of the file at `path`, links followed; not known where links lead to themselves.
+/// The identity of the file at `path`, links followed; not known where links form a cycle.
 FileIdentity identityOf(const std::string &path);
-/// The identity of what is open as `descriptor`.
+/// The identity of an open file.
 FileIdentity identityOfDescriptor(int descriptor);
 
-/// A destination. A regular file, or a name that is free, will be replaced in one move, and a
-/// symbolic link leads to its target; a FIFO, a character device and what `/dev/stdout` or
-/// `/dev/fd/N` name are written into, and are open from here on.
+/// A destination of output. A regular file or a free name will be replaced atomically; symbolic
+/// links are followed. FIFOs, character devices, `/dev/stdout` and `/dev/fd/N` are streams, which
+/// the constructor opens.
 class OutputPath {
 public:
   /// No destination.
   OutputPath() = default;
-  /// Errors: a folder, a socket or a block device; a FIFO that no process reads; a folder around it
-  /// that is missing or not writable; a file without permission to write; a name or path that is
-  /// too long, also for AtomicFile.
+  /// Errors: the path is a folder, a socket, a block device, or a FIFO without a reader; its folder
+  /// is missing or not writable; the file is not writable; the name or path is too long, also with
+  /// the ending that AtomicFile appends.
   OutputPath(std::string path);
   OutputPath(const char *path) : OutputPath(std::string(path)) {}
 
-  /// Standard output, which is open from here on.
+  /// Standard output, as a stream.
   static OutputPath standardOutput();
 
   bool empty() const { return path.empty(); }
   /// As the user wrote it.
   const std::string &name() const { return path; }
-  /// What follows "cannot write": the name in quotes, or "to standard output".
+  /// The text that follows "cannot write": the name in quotes, or "to standard output".
   std::string describe() const;
-  /// The file to replace, links followed; only without a stream.
+  /// The file to replace, links followed. Only where this is not a stream.
   const std::string &file() const { return target; }
   /// The open descriptor to write into, or -1.
   int stream() const { return descriptor.get(); }
@@ -85,16 +84,15 @@ struct NamedFile {
   static NamedFile output(std::string option, const OutputPath &path);
 };
 
-/// Error where the file of an input is there and is none that can be read from its beginning to its
-/// end: a folder, a device, a socket, or a FIFO, which would wait for a writer. What `/dev/stdin`
-/// or `/dev/fd/N` name is open already, and may be a pipe.
+/// Error if an input exists and is a folder, a device, a socket, or a FIFO, which would block until
+/// it has a writer. What `/dev/stdin` or `/dev/fd/N` name is open already, and may be a pipe.
 void requireReadable(const std::string &path);
 
-/// Error (bad command line) where an output is the file of another option.
+/// Error (bad command line) if an output is the file of another option.
 void requireDistinct(const std::vector<NamedFile> &files);
 
-/// The same, and where an output would replace the file that standard output or standard error goes
-/// to.
+/// As requireDistinct; also an error where an output would replace the file to which standard
+/// output or standard error is redirected.
 void checkDistinct(const std::vector<NamedFile> &files);
 
 } // namespace base

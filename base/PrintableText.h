@@ -1,4 +1,4 @@
-//===- PrintableText.h - text of others, as messages show it ----------------===//
+//===- PrintableText.h - text of peers and files in messages --------------===//
 #ifndef BASE_PRINTABLETEXT_H
 #define BASE_PRINTABLETEXT_H
 
@@ -8,18 +8,18 @@
 
 namespace base {
 
-/// `text` up to its first zero byte and at most `most` bytes of it, control characters replaced by
-/// `?`: what a peer or a file says must not reach a terminal as commands.
+/// At most `most` bytes of `text`, up to its first zero byte, with control characters replaced by
+/// `?`, so that text of a peer or a file cannot send commands to a terminal.
 std::string printable(std::string_view text, std::size_t most);
 
-/// All of `text`, zero bytes replaced too.
+/// The whole of `text`, with zero bytes replaced as well.
 std::string printable(std::string_view text);
 
-/// The same for a whole message, of which the middle is left out where it is long: it quotes what
-/// files and command lines say, however long that is.
+/// The same for a message. The middle of a long message is omitted, as messages quote files and
+/// command lines of any length.
 std::string printableMessage(std::string_view message);
 
-/// Some names, as messages list them: at most five.
+/// A list of names for a message; at most five are shown.
 class NameList {
 public:
   void add(std::string_view name);
@@ -31,8 +31,7 @@ private:
   std::string text;
 };
 
-/// The same as `printable` for the name of a machine: everything but letters, digits and `._-:`
-/// becomes `?`.
+/// As `printable`, for host names: every character except letters, digits and `._-:` becomes `?`.
 std::string printableHost(std::string_view text);
 
 } // namespace base

@@ -17,9 +17,9 @@
 
 namespace base {
 
-/// Why another user may have changed `path`, as text that follows its name; empty if only this user
-/// (and root) can. A link may lead to a place of another user; links in a folder that passes belong
-/// to this user.
+/// The reason why another user may have changed `path`, as text that follows its name; empty if
+/// only this user and root can. A link may lead to a file of another user; links in a private
+/// folder belong to this user.
 inline std::string faultOfOwner(const std::string &path, bool linkAllowed) {
   struct stat status;
   if (lstat(path.c_str(), &status) != 0)
@@ -45,9 +45,9 @@ inline std::string faultOfPrivateFolder(const std::string &path) {
   return faultOfOwner(path, /*linkAllowed=*/false);
 }
 
-/// Why another user may replace a folder in `path`, which is not a link, as text that follows its
-/// name; empty if only this user and root can. In a sticky folder such as /tmp other users cannot
-/// rename this user's files, and the group with the number of the user is private.
+/// The reason why another user may replace a folder in `path`, which is not a link, as text that
+/// follows its name; empty if only this user and root can. In a sticky folder such as /tmp other
+/// users cannot rename this user's files, and the group with the number of the user is private.
 inline std::string faultOfPlace(const std::string &path) {
   struct stat status;
   if (lstat(path.c_str(), &status) != 0)

@@ -1,16 +1,11 @@
-//===- Safetensors.cpp ----------------------------------------------------===//
-
 #include "base/Safetensors.h"
 
 #include "base/Error.h"
-#include "base/JsonNesting.h"
-
-#include <nlohmann/json.hpp>
+#include "base/JsonObject.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
 #include <utility>
 
 namespace base {
@@ -141,26 +136,6 @@ namespace {
               "; write or download it again");
 }
 
-/// The JSON of a header, an object in which no name stands twice.
-Json parseHeader(const std::string &path, const char *begin, const char *end) {
-  if (nestingOf(begin, end) > kDeepestHeader)
-    refuse(path, "its header is nested deeper than " + std::to_string(kDeepestHeader) + " levels");
-  std::set<std::string> names;
-  std::string twice;
-  const auto sawName = [&](int depth, Json::parse_event_t event, Json &value) {
-    if (depth == 1 && event == Json::parse_event_t::key &&
-        !names.insert(value.get<std::string>()).second)
-      twice = value.get<std::string>();
-    return true;
-  };
-  Json json = Json::parse(begin, end, sawName, /*allow_exceptions=*/false);
-  if (!json.is_object())
-    refuse(path, "its header is not a JSON object");
-  if (!twice.empty())
-    refuse(path, "its header names tensor '" + twice + "' twice");
-  return json;
-}
-
 /// The tensor that `entry` describes, out of the `size` bytes at `data`.
 FileTensor parseTensor(const std::string &path, const std::string &name, const Json &entry,
                        const char *data, std::size_t size) {
@@ -225,15 +200,18 @@ SafetensorsContent parseSafetensors(const std::string &path, std::string_view by
     refuse(path, "got " + std::to_string(bytes.size()) +
                      " bytes, expected at least 8 for the header's length");
   const auto headerBytes = load<std::uint64_t>(bytes.data(), 0);
-  if (headerBytes > kLongestHeader || headerBytes > bytes.size() - 8)
+  if (headerBytes > kMaxJsonBytes || headerBytes > bytes.size() - 8)
     refuse(path, "got a header of " + std::to_string(headerBytes) + " bytes, expected at most " +
-                     std::to_string(std::min(kLongestHeader, bytes.size() - 8)));
+                     std::to_string(std::min(kMaxJsonBytes, bytes.size() - 8)));
   const char *header = bytes.data() + 8, *data = header + headerBytes;
   const std::size_t dataBytes = bytes.size() - 8 - headerBytes;
 
   SafetensorsContent content;
   content.headerSize = 8 + headerBytes;
-  const Json json = parseHeader(path, header, data);
+  Json json;
+  if (const std::string fault = parseJsonObject(std::string_view(header, headerBytes), json);
+      !fault.empty())
+    refuse(path, "its header " + fault);
   for (const auto &[name, entry] : json.items())
     if (name != "__metadata__")
       content.tensors.push_back(parseTensor(path, name, entry, data, dataBytes));

@@ -38,9 +38,9 @@ struct FileTensor {
 
   /// Converts elements [first, first + count) to float.
   void readFloats(std::size_t first, std::size_t count, float *to) const;
-  /// Converts elements [first, first + count) to `Int`; the caller has checked the range.
+  /// Converts elements [first, first + count) to `Int`; the caller has checked that the values fit.
   template <typename Int> void readIntegers(std::size_t first, std::size_t count, Int *to) const;
-  /// The first element that is NaN or infinite, as a float would hold it; `elements()` if none is.
+  /// Index of the first element that is NaN or infinite as a float; `elements()` if there is none.
   std::size_t firstNonfinite() const;
 };
 
@@ -74,7 +74,7 @@ private:
   SafetensorsContent content;
 };
 
-/// A tensor that is about to be written.
+/// A tensor to be written.
 struct TensorDeclaration {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -83,8 +83,8 @@ struct TensorDeclaration {
   std::size_t elements() const;
 };
 
-/// The first bytes of a file of these tensors, which stand behind them in this order: the length
-/// and the JSON text, padded to a multiple of eight bytes.
+/// The first bytes of a file of these tensors: the length of the JSON text and the text, padded to
+/// a multiple of eight bytes. The data of the tensors follows in this order.
 std::string safetensorsHeader(const std::vector<TensorDeclaration> &tensors);
 
 /// Writes F32 tensors in the order in which they are declared.
@@ -95,7 +95,7 @@ public:
   /// Appends elements of the tensors, in order.
   void write(const float *values, std::size_t count);
 
-  /// Makes the file appear. Everything declared must have been written.
+  /// Completes the file. All declared elements must have been written.
   void commit();
 
 private:

@@ -1,4 +1,4 @@
-//===- ShellWords.h - options as a shell reads them -------------*- C++ -*-===//
+//===- ShellWords.h - quoting for a shell -----------------------*- C++ -*-===//
 
 #ifndef BASE_SHELLWORDS_H
 #define BASE_SHELLWORDS_H

@@ -1,4 +1,4 @@
-//===- Thread.h - threads that start or say why not -----------------------===//
+//===- Thread.h - threads with an error that names them -------------------===//
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
 
@@ -11,13 +11,13 @@
 
 namespace base {
 
-/// Starts a thread that runs `body`. `whose` names it in the error where the system gives none:
+/// Starts a thread that runs `body`. `owner` names it in the error if the system cannot start one:
 /// "stream 'compute'".
-template <class Body> std::thread startThread(const std::string &whose, Body body) {
+template <class Body> std::thread startThread(const std::string &owner, Body body) {
   try {
     return std::thread(std::move(body));
   } catch (const std::system_error &error) {
-    throw Error("cannot start the thread of " + whose + ": " + error.code().message() +
+    throw Error("cannot start the thread of " + owner + ": " + error.code().message() +
                 ": the user's limit of processes, 'ulimit -u', or pids.max of its cgroup, must "
                 "leave room for more threads");
   }

@@ -1,4 +1,4 @@
-//===- WaitCounter.h - a growing count that others wait for --------------------===//
+//===- WaitCounter.h - a counter to wait for ------------------------------===//
 #ifndef BASE_WAITCOUNTER_H
 #define BASE_WAITCOUNTER_H
 
@@ -12,17 +12,17 @@ double now();
 /// Seconds that the calling thread has run on a processor.
 double processorSeconds();
 
-/// A count that only grows. Waiting spins briefly and then sleeps in the kernel, as there are more
-/// threads than cores. It holds no pointer, so it works in memory that processes share.
+/// A counter that only increases. Waiting spins briefly and then sleeps in the kernel, as there are
+/// more threads than cores. It holds no pointer, so it works in memory that processes share.
 ///
-/// [Note: no lost wake] A waiter reads `signal`, lowers `wakeAt` to its target, and looks at
-/// `value` once more before it sleeps on `signal`; whoever advances publishes `value` before it
-/// looks at `wakeAt`, and moves `signal` after it has reset `wakeAt`. So either the waiter sees the
-/// value, or the advance sees the target, or the sleep is refused because `signal` has moved.
+/// [Note: no lost wake] A waiter reads `signal`, lowers `wakeAt` to its target, and reads `value`
+/// again before it sleeps on `signal`. `advance` publishes `value` before it reads `wakeAt`, and
+/// changes `signal` after it has reset `wakeAt`. So either the waiter sees the value, or `advance`
+/// sees the target, or the sleep returns at once because `signal` has changed.
 class WaitCounter {
 public:
   std::uint64_t value() const { return value_.load(std::memory_order_acquire); }
-  /// Adds `by` and wakes those whose target is reached. Any thread or process may.
+  /// Adds `by` and wakes the waiters whose target is reached. Any thread or process may call it.
   std::uint64_t advance(std::uint64_t by = 1);
   /// Waits until value() >= target, for about `seconds` at most. True when reached.
   bool waitFor(std::uint64_t target, double seconds);

@@ -1,4 +1,4 @@
-//===- WaitedTime.h - how long others have been late --------------------------===//
+//===- WaitedTime.h - time spent waiting for others -----------------------===//
 #ifndef BASE_WAITEDTIME_H
 #define BASE_WAITEDTIME_H
 
@@ -8,23 +8,22 @@
 
 namespace base {
 
-/// Seconds that a thread has waited for somebody else, who could meanwhile have come. The time
-/// between two looks counts for half a second at most: a process that was itself stopped, or got no
-/// processor, or a machine that stood still, does not make others late. Whoever waits looks several
-/// times a second.
+/// Seconds that a thread has waited for another rank. The time between two calls of look() counts
+/// for half a second at most: the other rank is not late because this process was stopped or got no
+/// processor, or because the machine was suspended. A waiter calls look() several times a second.
 class WaitedTime {
 public:
-  /// At most that much counts between two looks.
+  /// The most that counts between two calls of look().
   static constexpr double kMaxSeconds = 0.5;
 
-  /// Seconds until now.
+  /// Seconds waited until now.
   double look() {
     const double time = now();
     seconds_ += std::min(time - last_, kMaxSeconds);
     last_ = time;
     return seconds_;
   }
-  /// Somebody has come: waits for the next.
+  /// Starts again at 0.
   void restart() {
     last_ = now();
     seconds_ = 0;

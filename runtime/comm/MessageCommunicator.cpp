@@ -32,7 +32,7 @@ char *MessageCommunicator::scratch(std::size_t bytes) {
 
 void MessageCommunicator::checkWait(double waited, const Request &request) {
   peer_.failure->check();
-  if (peer_.isLeaving())
+  if (peer_.isClosing())
     throw Aborted("the rank is leaving");
   if (waited > timeout_)
     reportAbsent(request);
@@ -43,7 +43,7 @@ void MessageCommunicator::reportAbsent(const Request &request) {
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank() && awaits(peer))
       late += (late.empty() ? "" : ", ") + std::to_string(group_[peer]);
-  if (request.kind == Kind::Send) // waits for nothing to come, but for what it sends to be taken
+  if (request.kind == Kind::Send) // a send waits for its receiver
     late = std::to_string(group_[request.root]);
   throw Error(
       format(
@@ -71,7 +71,8 @@ void MessageCommunicator::open(const Request &request) {
 
 namespace {
 
-/// What one rank gives to another: how much, in how many runs, and where the first one stands.
+/// The elements that one rank sends to another: number, number of runs, and offsets of the first
+/// run.
 struct OutgoingMessage {
   std::size_t count = 0, runs = 0, from = 0, to = 0;
 };
@@ -96,7 +97,8 @@ void MessageCommunicator::move(const void *source, void *target, const TransferR
   if (moves.hasGaps(rank()))
     std::memset(to, 0, moves.targetCount() * element);
 
-  // What is not one run is packed in scratch memory: first all that comes, then all that goes.
+  // Messages of several runs are packed in scratch memory: first all incoming, then all outgoing
+  // ones.
   std::size_t room = 0;
   for (int peer = 0; peer < size(); ++peer) {
     const OutgoingMessage in = outgoingMessageOf(moves, peer, rank()),
@@ -112,7 +114,7 @@ void MessageCommunicator::move(const void *source, void *target, const TransferR
     receive(in.runs > 1 ? free : to + in.to * element, in.count * element, peer);
     free += in.runs > 1 ? in.count * element : 0;
   }
-  const char *packed = nullptr; // what goes to all
+  const char *packed = nullptr; // the message to all ranks
   for (int step = 1; step < size(); ++step) {
     const int peer = (rank() + step) % size();
     const OutgoingMessage out = outgoingMessageOf(moves, rank(), peer);
@@ -146,14 +148,16 @@ void MessageCommunicator::move(const void *source, void *target, const TransferR
 
 void MessageCommunicator::scatter(const void *whole, void *piece, const Request &request,
                                   bool padded) {
-  const ShardLayout tile = layoutOf(request);
+  const ShardLayout layout = layoutOf(request);
   const std::size_t element = sizeOf(request);
   const char *from = static_cast<const char *>(whole);
-  auto heldBytes = [&](int peer) { return tile.outer * tile.held(peer) * tile.inner * element; };
+  auto heldBytes = [&](int peer) {
+    return layout.outer * layout.held(peer) * layout.inner * element;
+  };
 
-  const bool direct = tile.outer == 1;
+  const bool direct = layout.outer == 1;
   const std::size_t incoming = heldBytes(rank());
-  char *received = scratch(incoming * size() + (direct ? 0 : tile.wholeCount() * element));
+  char *received = scratch(incoming * size() + (direct ? 0 : layout.wholeCount() * element));
   char *packed = received + incoming * size();
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank())
@@ -161,10 +165,10 @@ void MessageCommunicator::scatter(const void *whole, void *piece, const Request 
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank())
       continue;
-    const char *start = from + peer * tile.local * tile.inner * element;
+    const char *start = from + peer * layout.local * layout.inner * element;
     if (!direct) {
       start = packed;
-      forEachRun(tile, peer, [&](std::size_t, std::size_t w, std::size_t count) {
+      forEachRun(layout, peer, [&](std::size_t, std::size_t w, std::size_t count) {
         std::memcpy(packed, from + w * element, count * element);
         packed += count * element;
       });
@@ -173,7 +177,7 @@ void MessageCommunicator::scatter(const void *whole, void *piece, const Request 
   }
   finish(request);
   std::size_t at = 0;
-  forEachRun(tile, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
+  forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
     for (int peer = 0; peer < size(); ++peer)
       sources_[peer] = peer == rank() ? from + w * element : received + incoming * peer + at;
     reduceInRankOrder(static_cast<char *>(piece) + p * element, sources_.data(), size(), count,
@@ -181,7 +185,7 @@ void MessageCommunicator::scatter(const void *whole, void *piece, const Request 
     at += count * element;
   });
   if (padded)
-    clearPadding(tile, rank(), piece, element);
+    clearPadding(layout, rank(), piece, element);
 }
 
 void MessageCommunicator::doMove(const void *source, void *target, const Request &request,
@@ -197,8 +201,8 @@ void MessageCommunicator::doReduceScatter(const void *whole, void *piece, const 
 
 void MessageCommunicator::doAllReduce(const void *source, void *target, const Request &request) {
   open(request);
-  // Each rank sums a part, then all gather the parts. Sums are per element: the cut changes no bit.
-  // The buffers hold no padding, so the last parts are cut to what there is.
+  // Each rank sums a part, then all ranks gather the parts. Sums are per element, so the division
+  // changes no bit. The buffers have no padding, so the last parts may be shorter.
   Request parts = request;
   parts.local = (request.total + size() - 1) / size();
   char *mine = static_cast<char *>(target) +
@@ -210,7 +214,7 @@ void MessageCommunicator::doAllReduce(const void *source, void *target, const Re
 
 void MessageCommunicator::doBarrier(const Request &request) { open(request); }
 
-// What is sent begins with what it is.
+// The request is sent before the data.
 void MessageCommunicator::doSend(const void *source, const Request &request) {
   announced_[rank()] = request;
   send(&announced_[rank()], sizeof(Request), request.root);

@@ -1,8 +1,8 @@
-//===- MessageCommunicator.h - collectives out of messages ------------------===//
+//===- MessageCommunicator.h - collectives by messages --------------------===//
 //
-// What ranks do that share no memory: point-to-point messages and this runtime's own rank-order
-// sums. Libraries' reductions change their order with the size of the message, and theirs would not
-// be the bits of the shared-memory backend.
+// Collectives of ranks that share no memory: point-to-point messages and this runtime's sums in
+// rank order. Reductions of libraries change their order with the size of the message, so their
+// results would not be bitwise equal to those of the shared-memory backend.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_COMM_MESSAGECOMMUNICATOR_H
@@ -17,8 +17,8 @@ namespace fsdp::rt {
 
 class TransferRuns;
 
-/// A backend says how messages go; they come between two ranks in the order in which they were
-/// sent.
+/// A backend implements the messages, which arrive between two ranks in the order in which they
+/// were sent.
 class MessageCommunicator : public Communicator {
 protected:
   /// `group`: the world ranks, this one among them.
@@ -26,15 +26,15 @@ protected:
                       double timeoutSeconds);
 
   /// Starts to send, or to receive, `bytes` to or from group rank `peer`, not this rank. The memory
-  /// is left alone until finish().
+  /// must not change until finish().
   virtual void send(const void *data, std::size_t bytes, int peer) = 0;
   virtual void receive(void *data, std::size_t bytes, int peer) = 0;
-  /// Waits until every message under way has arrived; calls checkWait() now and then.
+  /// Waits until every message has arrived; calls checkWait() several times a second.
   virtual void finish(const Request &request) = 0;
-  /// Whether something that group rank `peer` is to send has not arrived.
+  /// Whether a message from group rank `peer` has not arrived.
   virtual bool awaits(int peer) = 0;
 
-  /// Throws when the job has failed, this rank leaves, or it has waited for more seconds than the
+  /// Throws if the job has failed, this rank is closing, or `waited`, in seconds, exceeds the
   /// timeout.
   void checkWait(double waited, const Request &request);
 
@@ -51,14 +51,14 @@ protected:
   const double timeout_;
 
 private:
-  /// Tells every peer what this rank is about to do and checks that all do the same.
+  /// Sends this rank's request to every peer and checks that all requests are equal.
   void open(const Request &request);
-  /// `request` is what the errors of a wait name.
+  /// `request` is named in errors.
   void move(const void *source, void *target, const TransferRuns &moves, const Request &request);
   /// `padded`: the piece has room for its padding, which is cleared.
   void scatter(const void *whole, void *piece, const Request &request, bool padded);
   [[noreturn]] void reportAbsent(const Request &request);
-  /// Scratch of at least this many bytes; grows in the first step and stays.
+  /// Scratch memory of at least this many bytes, which grows in the first step.
   char *scratch(std::size_t bytes);
 
   std::vector<Request> announced_;

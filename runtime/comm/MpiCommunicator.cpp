@@ -18,7 +18,7 @@ constexpr int kTag = 1;
 // MPI counts in int.
 constexpr std::size_t kLargestMessage = std::size_t(1) << 30;
 
-// Streams of one rank call MPI one at a time (MPI_THREAD_SERIALIZED), and never block inside it.
+// Streams of a rank call MPI one at a time (MPI_THREAD_SERIALIZED), and never block in a call.
 std::mutex &oneAtATime() {
   static std::mutex mutex;
   return mutex;
@@ -43,7 +43,7 @@ MpiCommunicator::MpiCommunicator(std::string name, const PeerContext &peer, std:
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  // Freeing is collective: not when the job is going down, nor with messages under way.
+  // Freeing is collective, so not after a failure of the job nor with messages in progress.
   if (comm_ != MPI_COMM_NULL && underWay_.empty() && !peer_.failure->raised())
     MPI_Comm_free(&comm_);
 }
@@ -86,7 +86,7 @@ void MpiCommunicator::finish(const Request &request) {
     }
     if (done)
       break;
-    // More threads than cores: give the core away, and after a while sleep.
+    // There are more threads than cores: yield, and sleep after some tries.
     if (tries < 100) {
       sched_yield();
       continue;

@@ -1,4 +1,4 @@
-//===- MpiCommunicator.h - messages of MPI ----------------------------------===//
+//===- MpiCommunicator.h - messages over MPI ------------------------------===//
 //
 // Only MpiJob.cpp includes this.
 //

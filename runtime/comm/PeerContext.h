@@ -12,22 +12,22 @@ namespace fsdp::rt {
 
 class FlightTrack;
 
-/// What communicators know of the rank that they serve. It outlives them.
+/// The rank that a communicator serves. Outlives its communicators.
 struct PeerContext {
   int rank = 0; ///< in the world
   /// This rank's arena: zero at start, 64-byte aligned.
   std::byte *arena = nullptr;
   std::size_t arenaBytes = 0;
-  /// Where the job's first error is kept.
+  /// The job's first error.
   base::Failure *failure = nullptr;
-  /// Where the latest actions of the host thread are kept, followed by those of the streams.
+  /// The records of the latest actions of the host thread, followed by those of the streams.
   FlightTrack *flight = nullptr;
   /// Longest wait for other ranks, in seconds.
   double timeoutSeconds = 0;
-  /// Set while the rank's context closes: its waits for others end at once.
-  std::atomic<bool> leaving{false};
+  /// Set while the rank's context closes: the rank then stops waiting for others.
+  std::atomic<bool> closing{false};
 
-  bool isLeaving() const { return leaving.load(std::memory_order_relaxed); }
+  bool isClosing() const { return closing.load(std::memory_order_relaxed); }
 };
 
 } // namespace fsdp::rt

@@ -1,5 +1,3 @@
-//===- RankActions.cpp ----------------------------------------------------===//
-
 #include "runtime/comm/RankActions.h"
 
 #include "base/Error.h"
@@ -31,7 +29,7 @@ std::string describeLatest(const SharedSegment &segment, int rank) {
   const std::vector<RankAction> all = actionsOf(segment, rank);
   for (const RankAction &found : all) {
     if (found.action.kind == FlightAction::Mark || found.action.kind == FlightAction::Wait)
-      continue; // says what it is part of, or what is behind something else
+      continue; // a mark names a larger action, a wait another one
     if (found.isUnderWay() && !doing)
       doing = &found;
     if (!found.isUnderWay() && (!last || found.action.end > last->action.end))
@@ -50,7 +48,7 @@ std::string describeHang(const SharedSegment &segment, int rank) {
   std::string text;
   if (const std::string latest = describeLatest(segment, rank); !latest.empty())
     text = "; its latest action: " + latest;
-  std::map<std::string, std::string> waiting; // ranks by what they wait in
+  std::map<std::string, std::string> waiting; // ranks by the collective in which they wait
   for (int other = 0; other < segment.layout().ranks; ++other) {
     if (other == rank)
       continue;
@@ -61,7 +59,7 @@ std::string describeHang(const SharedSegment &segment, int rank) {
         break;
       }
   }
-  constexpr std::size_t kMax = 3; // of a message that stays readable
+  constexpr std::size_t kMax = 3; // for a readable message
   std::size_t said = 0;
   for (const auto &[collective, ranks] : waiting)
     if (said++ < kMax)

@@ -1,4 +1,4 @@
-//===- RankActions.h - what each rank did last, in words ---------*- C++ -*-===//
+//===- RankActions.h - descriptions of latest actions -----------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_COMM_RANKACTIONS_H
 #define FSDP_RUNTIME_COMM_RANKACTIONS_H
@@ -25,18 +25,18 @@ struct RankAction {
   }
 };
 
-/// Those of one rank that are kept, in the order in which they began.
+/// The recorded actions of a rank, in the order in which they began.
 std::vector<RankAction> actionsOf(const SharedSegment &segment, int rank);
 
 /// " of stream 'compute'"; empty for the host.
 std::string placeOf(const RankAction &action);
 
-/// What a rank of the segment is doing, or did last: "launch 'endless' of stream 'compute', under
-/// way for 3.2 s"; empty where it has done nothing that is kept.
+/// The current or latest action of a rank of the segment: "launch 'endless' of stream 'compute',
+/// under way for 3.2 s"; empty if there is none.
 std::string describeLatest(const SharedSegment &segment, int rank);
 
-/// Of a rank that does not respond, to be said behind its error: what it did last, and which ranks
-/// wait in which collective, each behind "; ". Empty where nothing is known.
+/// For the error of a rank that does not respond: its latest action, and the ranks that wait in
+/// collectives, each after "; ". Empty if nothing is known.
 std::string describeHang(const SharedSegment &segment, int rank);
 
 } // namespace fsdp::rt

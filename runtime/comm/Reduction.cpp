@@ -26,8 +26,8 @@ struct Max {
   template <class T> static T apply(T a, T b) { return (a < b || b != b) ? b : a; }
 };
 
-// t[i] = s[0][i] op s[1][i] op ... for up to four sources, left to right. Reads of one index come
-// before its write, so t may be one of them.
+// t[i] = s[0][i] op s[1][i] op ... for up to four sources, left to right. Each index is read before
+// it is written, so t may be one of the sources.
 template <class Op, class T> void combine(T *t, const T *const *s, int sources, std::size_t count) {
   const T *a = s[0], *b = s[sources > 1], *c = s[sources > 2 ? 2 : 0], *d = s[sources > 3 ? 3 : 0];
   switch (sources) {
@@ -54,11 +54,11 @@ template <class Op, class T> void combine(T *t, const T *const *s, int sources, 
 
 template <class Op, class T>
 void reduce(T *target, const void *const *sources, int sourceCount, std::size_t count) {
-  // More than four sources go through a block that stays in the first-level cache.
+  // More than four sources are summed in a block that stays in the first-level cache.
   constexpr std::size_t kBlock = 2048;
   alignas(64) T sum[kBlock];
   const T *four[4];
-  // A large sum that takes the place of no source is written past the caches.
+  // A large sum that replaces no source bypasses the caches.
   const bool streams = count * sizeof(T) >= kStreamingBytes &&
                        std::find(sources, sources + sourceCount, target) == sources + sourceCount;
   for (std::size_t from = 0; from < count; from += kBlock) {
@@ -81,8 +81,8 @@ void reduce(T *target, const void *const *sources, int sourceCount, std::size_t 
   }
 }
 
-// One rounding, at the end: the sum stands in float meanwhile. All of a block is read before any of
-// it is written, so the target may be one of the sources.
+// The sum is in float and rounded once, at the end. All of a block is read before any of it is
+// written, so the target may be one of the sources.
 template <class Op>
 void reduceNarrow(bf16 *target, const void *const *sources, int sourceCount, std::size_t count) {
   constexpr std::size_t kBlock = 2048;

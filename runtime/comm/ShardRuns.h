@@ -1,4 +1,4 @@
-//===- ShardRuns.h - walking over the parts of a split buffer ------------------===//
+//===- ShardRuns.h - contiguous runs of a split buffer --------------------===//
 #ifndef FSDP_RUNTIME_COMM_SHARDRUNS_H
 #define FSDP_RUNTIME_COMM_SHARDRUNS_H
 
@@ -18,17 +18,18 @@ inline AllToAllLayout exchangeOf(const CollectiveRequest &r) {
 }
 
 /// Calls `run(pieceIndex, wholeIndex, count)` for each contiguous run of elements that rank `r`
-/// really holds: never the padding.
-template <class Run> void forEachRun(ShardLayout tile, std::size_t r, Run run) {
-  const std::size_t count = tile.held(r) * tile.inner;
+/// holds, without padding.
+template <class Run> void forEachRun(ShardLayout layout, std::size_t r, Run run) {
+  const std::size_t count = layout.held(r) * layout.inner;
   if (!count)
     return;
-  for (std::size_t o = 0; o < tile.outer; ++o)
-    run(o * tile.local * tile.inner, (o * tile.total + r * tile.local) * tile.inner, count);
+  for (std::size_t o = 0; o < layout.outer; ++o)
+    run(o * layout.local * layout.inner, (o * layout.total + r * layout.local) * layout.inner,
+        count);
 }
 
-/// The part of [first, first+count) that lies in [low, high): `run(skipped, count)` when there is
-/// one.
+/// Calls `run(skipped, count)` for the part of [first, first+count) in [low, high), if it is not
+/// empty.
 template <class Run>
 void clip(std::size_t first, std::size_t count, std::size_t low, std::size_t high, Run run) {
   std::size_t from = std::max(first, low), to = std::min(first + count, high);
@@ -37,11 +38,11 @@ void clip(std::size_t first, std::size_t count, std::size_t low, std::size_t hig
 }
 
 /// Zeros in the padding of rank `r`'s piece.
-inline void clearPadding(ShardLayout tile, std::size_t r, void *piece, std::size_t elementBytes) {
-  const std::size_t held = tile.held(r) * tile.inner, row = tile.local * tile.inner;
+inline void clearPadding(ShardLayout layout, std::size_t r, void *piece, std::size_t elementBytes) {
+  const std::size_t held = layout.held(r) * layout.inner, row = layout.local * layout.inner;
   if (held == row)
     return;
-  for (std::size_t o = 0; o < tile.outer; ++o)
+  for (std::size_t o = 0; o < layout.outer; ++o)
     std::fill_n(static_cast<char *>(piece) + (o * row + held) * elementBytes,
                 (row - held) * elementBytes, char(0));
 }

@@ -12,10 +12,11 @@ using namespace base;
 
 namespace {
 
-// How often a rank that waits looks whether the others are still there.
+// Interval at which a waiting rank checks the state of the others, in seconds.
 constexpr double kPollInterval = 0.05;
 
-// An all_reduce of at most this many bytes is summed by every rank for itself: one barrier less.
+// Every rank computes the whole sum of an all_reduce of at most this many bytes, which saves a
+// barrier.
 constexpr std::size_t kSmallBytes = 4096;
 
 std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(request.type); }
@@ -58,7 +59,7 @@ bool SharedMemoryCommunicator::open(const Request &request, const void *source,
       sourceBytes = moves.sourceCount() * element;
   }
   ++opened_;
-  CollectiveSlot::PublishedBuffer &mine = shownBy(rank());
+  CollectiveSlot::PublishedBuffer &mine = publishedBy(rank());
   mine.request = request;
   mine.source = offsetOf(source, sourceBytes);
   mine.target = offsetOf(target, targetBytes);
@@ -66,7 +67,7 @@ bool SharedMemoryCommunicator::open(const Request &request, const void *source,
 
   bool outside = false;
   for (int peer = 0; peer < size(); ++peer) {
-    const CollectiveSlot::PublishedBuffer &theirs = shownBy(peer);
+    const CollectiveSlot::PublishedBuffer &theirs = publishedBy(peer);
     if (!(theirs.request == request))
       mismatch(request, peer, theirs.request);
     outside |= theirs.source == kOutside || theirs.target == kOutside;
@@ -84,44 +85,44 @@ void SharedMemoryCommunicator::awaitAll(const Request &request) {
   WaitedTime waited;
   do {
     segment_.failure().check();
-    if (peer_.isLeaving())
+    if (peer_.isClosing())
       throw Aborted("the rank is leaving");
-    bool left = false;
+    bool ended = false;
     for (int peer = 0; peer < size(); ++peer)
-      left |= segment_.rank(group_[peer]).state == RankRecord::Done &&
-              slots_[peer]->arrivals.load() < arrivals_;
-    if (waited.look() > timeout_ || left)
+      ended |= segment_.rank(group_[peer]).state == RankRecord::Done &&
+               slots_[peer]->arrivals.load() < arrivals_;
+    if (waited.look() > timeout_ || ended)
       reportAbsent(request);
   } while (!barrier_.waitFor(all, kPollInterval));
 }
 
 void SharedMemoryCommunicator::reportAbsent(const Request &request) {
-  std::string left, late;
+  std::string gone, late;
   for (int peer = 0; peer < size(); ++peer) {
     if (slots_[peer]->arrivals.load() >= arrivals_)
       continue;
     const bool ended = segment_.rank(group_[peer]).state == RankRecord::Done;
-    std::string &list = ended ? left : late;
+    std::string &list = ended ? gone : late;
     list += (list.empty() ? "" : ", ") + std::to_string(group_[peer]);
     const std::string latest = ended ? "" : describeLatest(segment_, group_[peer]);
     if (!latest.empty())
       list += " (latest action: " + latest + ")";
   }
-  if (left.empty() && late.empty()) // the last has come between the wait and this look
+  if (gone.empty() && late.empty()) // the last rank has arrived since the wait
     return;
-  const std::string what = describeCurrent(request);
-  if (!left.empty())
-    throw Error(
-        format("waiting in %s for rank %s, which has ended already", what.c_str(), left.c_str()))
+  const std::string collective = describeCurrent(request);
+  if (!gone.empty())
+    throw Error(format("waiting in %s for rank %s, which has ended already", collective.c_str(),
+                       gone.c_str()))
         .byAll();
   throw Error(
       format(
           "timed out after %g s in %s, waiting for rank %s; --timeout sets the timeout in seconds",
-          timeout_, what.c_str(), late.c_str()))
+          timeout_, collective.c_str(), late.c_str()))
       .byAll();
 }
 
-// No pointer, or nothing behind it, is as good as inside.
+// A null pointer and empty data count as inside the arena.
 std::uint64_t SharedMemoryCommunicator::offsetOf(const void *pointer, std::size_t bytes) const {
   if (!pointer || !bytes)
     return 0;
@@ -130,10 +131,10 @@ std::uint64_t SharedMemoryCommunicator::offsetOf(const void *pointer, std::size_
 }
 
 const char *SharedMemoryCommunicator::sourceOf(int peer) const {
-  return reinterpret_cast<const char *>(segment_.arena(group_[peer]) + shownBy(peer).source);
+  return reinterpret_cast<const char *>(segment_.arena(group_[peer]) + publishedBy(peer).source);
 }
 char *SharedMemoryCommunicator::targetOf(int peer) const {
-  return reinterpret_cast<char *>(segment_.arena(group_[peer]) + shownBy(peer).target);
+  return reinterpret_cast<char *>(segment_.arena(group_[peer]) + publishedBy(peer).target);
 }
 char *SharedMemoryCommunicator::stagingOf(int peer) const {
   return reinterpret_cast<char *>(segment_.staging(index_, group_[peer]));
@@ -161,7 +162,7 @@ void SharedMemoryCommunicator::doMove(const void *source, void *target, const Re
   if (moves.hasGaps(rank()))
     std::memset(to, 0, moves.targetCount() * element);
   if (!staged) {
-    // Each rank starts with itself and goes round, so that not all read from one.
+    // Each rank starts with itself, so that the ranks read from different peers.
     for (int step = 0; step < size(); ++step) {
       int peer = (rank() + step) % size();
       const char *from = peer == rank() ? static_cast<const char *>(source) : sourceOf(peer);
@@ -192,34 +193,34 @@ void SharedMemoryCommunicator::doMove(const void *source, void *target, const Re
 
 void SharedMemoryCommunicator::doReduceScatter(const void *whole, void *piece,
                                                const Request &request) {
-  const ShardLayout tile = layoutOf(request);
+  const ShardLayout layout = layoutOf(request);
   const std::size_t element = sizeOf(request);
   char *to = static_cast<char *>(piece);
   if (!open(request, whole)) {
     for (int peer = 0; peer < size(); ++peer)
       sources_[peer] = peer == rank() ? whole : sourceOf(peer);
-    forEachRun(tile, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
+    forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
       reduceAll(to + p * element, sources_.data(), w, count, request);
     });
-    clearPadding(tile, rank(), piece, element);
+    clearPadding(layout, rank(), piece, element);
     return awaitAll(request);
   }
   for (int peer = 0; peer < size(); ++peer)
     sources_[peer] = stagingOf(peer);
-  const std::size_t room = kStagingBytes / element, all = tile.wholeCount();
+  const std::size_t room = kStagingBytes / element, all = layout.wholeCount();
   for (std::size_t low = 0; low < all; low += room) {
     const std::size_t high = std::min(all, low + room);
     std::memcpy(stagingOf(rank()), static_cast<const char *>(whole) + low * element,
                 (high - low) * element);
     awaitAll(request);
-    forEachRun(tile, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
+    forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
       clip(w, count, low, high, [&](std::size_t skipped, std::size_t part) {
         reduceAll(to + (p + skipped) * element, sources_.data(), w + skipped - low, part, request);
       });
     });
     awaitAll(request);
   }
-  clearPadding(tile, rank(), piece, element);
+  clearPadding(layout, rank(), piece, element);
 }
 
 void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
@@ -229,8 +230,8 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
   const bool staged = open(request, source, target);
 
   if (!staged && all * element > kSmallBytes) {
-    // Each rank sums its part in place of the result, then takes the others' parts. A part is a
-    // multiple of 64 bytes, so that no two ranks write one line.
+    // Each rank sums its part into the result, then copies the parts of the others. A part is a
+    // multiple of 64 bytes, so that no two ranks write to the same cache line.
     const std::size_t part = ((all + size() - 1) / size() + 15) & ~std::size_t(15);
     const ShardLayout parts{1, part, 1, all};
     for (int peer = 0; peer < size(); ++peer)
@@ -248,13 +249,13 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
     return awaitAll(request);
   }
 
-  // Every rank sums everything, in pieces that fit beside the sources.
+  // Every rank sums all elements, in pieces of the size of the staging area.
   alignas(64) char sum[kSmallBytes];
   if (!staged) {
     for (int peer = 0; peer < size(); ++peer)
       sources_[peer] = peer == rank() ? source : sourceOf(peer);
     reduceAll(sum, sources_.data(), 0, all, request);
-    awaitAll(request); // all have read before anyone writes: the target may be the source
+    awaitAll(request); // all ranks have read before one writes, as the target may be the source
     std::memcpy(to, sum, all * element);
     return;
   }
@@ -277,16 +278,16 @@ void SharedMemoryCommunicator::doBarrier(const Request &request) { open(request,
 // Transfers
 //===----------------------------------------------------------------------===//
 
-// Two ranks meet in the slot of the sender: the receiver takes what it finds there, the sender
-// waits until it has. Both show what they are in, so that two that wait for one another for ever
-// can say so.
+// A transfer uses the slot of the sender: the receiver copies the data published there, and the
+// sender waits for that. Both publish their transfer, so that two ranks that wait for each other
+// detect it.
 
-void SharedMemoryCommunicator::show(const Request &request, std::uint64_t source) {
+void SharedMemoryCommunicator::publishTransfer(const Request &request, std::uint64_t source) {
   CollectiveSlot::Transfer &mine = slots_[rank()]->transfer;
-  mine.shown.request = request;
-  mine.shown.source = source;
-  mine.shown.target = ++posted_;
-  mine.with.store(CollectiveSlot::Transfer::involvesPeers(request.kind, request.root));
+  mine.published.request = request;
+  mine.published.source = source;
+  mine.published.target = ++posted_;
+  mine.partner.store(CollectiveSlot::Transfer::transferKey(request.kind, request.root));
   mine.posted.advance();
 }
 
@@ -295,32 +296,32 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
   if (counter.waitFor(target, kPollInterval))
     return true;
   segment_.failure().check();
-  if (peer_.isLeaving())
+  if (peer_.isClosing())
     throw Aborted("the rank is leaving");
   const int world = group_[request.root];
   const bool ended = segment_.rank(world).state == RankRecord::Done;
-  if (counter.value() >= target) // before it ended
+  if (counter.value() >= target) // before the peer ended
     return true;
-  const std::string what = describeCurrent(request);
+  const std::string collective = describeCurrent(request);
   if (ended)
-    throw Error(format("waiting in %s for rank %d, which has ended already", what.c_str(), world))
+    throw Error(
+        format("waiting in %s for rank %d, which has ended already", collective.c_str(), world))
         .byAll();
   if (waited.look() < timeout_)
     return false;
   const std::string latest = describeLatest(segment_, world);
   throw Error(format("timed out after %g s in %s, waiting for rank %d%s; --timeout sets the "
                      "timeout in seconds",
-                     timeout_, what.c_str(), world,
+                     timeout_, collective.c_str(), world,
                      latest.empty() ? "" : format(" (latest action: %s)", latest.c_str()).c_str()))
       .byAll();
 }
 
 void SharedMemoryCommunicator::checkCrossing(const Request &request) const {
-  const std::uint64_t crossing = CollectiveSlot::Transfer::involvesPeers(request.kind, rank());
-  if (slots_[request.root]->transfer.with.load() == crossing)
-    throw Error(format("%s waits for rank %d, which is in a %s %s this rank itself: neither goes "
-                       "on; let one of them %s "
-                       "first, or use two streams",
+  const std::uint64_t crossing = CollectiveSlot::Transfer::transferKey(request.kind, rank());
+  if (slots_[request.root]->transfer.partner.load() == crossing)
+    throw Error(format("%s waits for rank %d, which is in a %s %s this rank itself: neither "
+                       "continues; let one of them %s first, or use two streams",
                        describeCurrent(request).c_str(), group_[request.root],
                        request.kind == Kind::Send ? "send" : "receive",
                        request.kind == Kind::Send ? "to" : "from",
@@ -339,7 +340,7 @@ void SharedMemoryCommunicator::doSend(const void *source, const Request &request
     if (offset == kOutside)
       std::memcpy(stagingOf(rank()), from + low, std::min(room, bytes - low));
     if (low == 0) {
-      show(request, offset);
+      publishTransfer(request, offset);
     } else {
       ++posted_;
       mine.posted.advance();
@@ -354,34 +355,34 @@ void SharedMemoryCommunicator::doSend(const void *source, const Request &request
 void SharedMemoryCommunicator::doReceive(void *target, const Request &request) {
   CollectiveSlot::Transfer &mine = slots_[rank()]->transfer,
                            &theirs = slots_[request.root]->transfer;
-  const std::uint64_t sending = CollectiveSlot::Transfer::involvesPeers(Kind::Send, rank());
+  const std::uint64_t sending = CollectiveSlot::Transfer::transferKey(Kind::Send, rank());
   WaitedTime waited;
-  show(request, 0);
+  publishTransfer(request, 0);
   for (;;) {
     const std::uint64_t seen = theirs.posted.value();
-    if (theirs.with.load() == sending)
+    if (theirs.partner.load() == sending)
       break;
     checkCrossing(request);
     awaitPeer(theirs.posted, seen + 1, request, waited);
   }
-  mine.with.store(0);
-  const CollectiveSlot::PublishedBuffer &shown = theirs.shown;
-  if (!(shown.request == request.counterpart(rank())))
-    mismatch(request, request.root, shown.request);
+  mine.partner.store(0);
+  const CollectiveSlot::PublishedBuffer &published = theirs.published;
+  if (!(published.request == request.counterpart(rank())))
+    mismatch(request, request.root, published.request);
   const std::size_t bytes = request.total * sizeOf(request);
   char *to = static_cast<char *>(target);
-  const bool staged = shown.source == kOutside;
+  const bool staged = published.source == kOutside;
   const std::size_t room = staged ? kStagingBytes : std::max<std::size_t>(bytes, 1);
   const std::byte *from = staged ? segment_.staging(index_, group_[request.root])
-                                 : segment_.arena(group_[request.root]) + shown.source;
-  std::uint64_t piece = shown.target;
+                                 : segment_.arena(group_[request.root]) + published.source;
+  std::uint64_t piece = published.target;
   for (std::size_t low = 0; low < std::max<std::size_t>(bytes, 1); low += room, ++piece) {
     while (!awaitPeer(theirs.posted, piece, request, waited)) {
     }
     if (bytes)
       std::memcpy(to + low, from, std::min(room, bytes - low));
     if (low + room >= std::max<std::size_t>(bytes, 1))
-      theirs.with.store(0); // before it goes on
+      theirs.partner.store(0); // before the sender continues
     theirs.taken.advance();
   }
 }

@@ -1,7 +1,8 @@
-//===- SharedMemoryCommunicator.h - collectives inside one machine ----------===//
+//===- SharedMemoryCommunicator.h - collectives in shared memory ----------===//
 //
-// Ranks meet, read what they need straight out of their peers' arenas, and meet again before anyone
-// may change it. Data outside the arenas (the driver's own) goes through a staging area in pieces.
+// Ranks synchronize, read their data directly from the arenas of their peers, and synchronize again
+// before a peer may change it. Data outside the arenas (of the driver) is copied through a staging
+// area in pieces.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_COMM_SHAREDMEMORYCOMMUNICATOR_H
@@ -18,7 +19,7 @@ namespace fsdp::rt {
 
 class SharedMemoryCommunicator final : public Communicator {
 public:
-  /// `index`: which communicator of the segment; `group`: its world ranks, this one among them.
+  /// `index`: the communicator of the segment; `group`: its world ranks, including this one.
   SharedMemoryCommunicator(std::string name, const PeerContext &peer, SharedSegment &segment,
                            int index, std::vector<int> group, double timeoutSeconds);
 
@@ -32,29 +33,28 @@ protected:
   void doReceive(void *target, const Request &request) override;
 
 private:
-  /// Shows the group what this rank is about to do, waits for all, and checks that all do the same.
-  /// True when some rank's data lies outside its arena, so that all must go through staging.
+  /// Publishes this rank's request, waits for all ranks, and checks that all requests are equal.
+  /// True if a rank's data is outside its arena, so that all ranks must use staging.
   bool open(const Request &request, const void *source, const void *target = nullptr);
-  /// Returns when all of the group have come to the barrier this often.
+  /// Returns when all ranks of the group have arrived at the barrier as often as this rank.
   void awaitAll(const Request &request);
   void reportAbsent(const Request &request);
 
-  /// Says whom this rank meets in the transfer `request`, and what of.
-  void show(const Request &request, std::uint64_t source);
-  /// Waits until `counter`, which the peer of `request` advances, is at `target`; false where it is
-  /// not after a while. Throws where the peer has ended or is late.
+  /// Publishes the transfer `request` and its data for the peer.
+  void publishTransfer(const Request &request, std::uint64_t source);
+  /// Waits for `counter`, which the peer of `request` advances, to reach `target`; false if it has
+  /// not after kPollInterval. Throws if the peer has ended or the timeout has passed.
   bool awaitPeer(base::WaitCounter &counter, std::uint64_t target, const Request &request,
                  base::WaitedTime &waited);
-  /// Throws where the peer of `request` waits for this rank to do what this rank waits for it to
-  /// do.
+  /// Throws if the peer of `request` and this rank wait for each other.
   void checkCrossing(const Request &request) const;
 
   std::uint64_t offsetOf(const void *pointer, std::size_t bytes) const;
   const char *sourceOf(int peer) const;
   char *targetOf(int peer) const;
   char *stagingOf(int peer) const;
-  CollectiveSlot::PublishedBuffer &shownBy(int peer) const {
-    return slots_[peer]->shown[opened_ & 1];
+  CollectiveSlot::PublishedBuffer &publishedBy(int peer) const {
+    return slots_[peer]->published[opened_ & 1];
   }
 
   void reduceAll(void *target, const void *const *sources, std::size_t first, std::size_t count,
@@ -67,7 +67,8 @@ private:
   double timeout_;
   base::WaitCounter &barrier_;
   std::vector<CollectiveSlot *> slots_;
-  std::vector<const void *> sources_, shifted_; // one for each peer; kept to allocate nothing
+  std::vector<const void *> sources_,
+      shifted_; // one for each peer; members, so that collectives allocate nothing
   std::uint64_t opened_ = 0, arrivals_ = 0;
   std::uint64_t posted_ = 0, taken_ = 0; // of transfers
 };

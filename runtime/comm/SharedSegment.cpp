@@ -15,7 +15,7 @@ constexpr std::size_t roundUp(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// Fields stand on lines of their own: they are written by different ranks.
+// Fields are on separate cache lines, as different ranks write them.
 struct alignas(64) Header {
   Failure failure;
   alignas(64) WaitCounter attached;
@@ -27,7 +27,7 @@ struct alignas(64) BarrierLine {
   WaitCounter progress;
 };
 
-// A rank's tracks begin a page: no two ranks write one.
+// The tracks of a rank begin at a page boundary, so that no two ranks write to the same page.
 constexpr std::size_t kFlightBytes = roundUp(kFlightTracks * sizeof(FlightTrack), kPage);
 
 struct Offsets {
@@ -52,9 +52,8 @@ Offsets offsetsOf(const SharedSegment::Layout &layout) {
 
 std::size_t SharedSegment::bytesFor(const Layout &layout) { return offsetsOf(layout).end; }
 
-// All state is valid when zero except for wake-up targets, and `waitFor` lowers those only from
-// above: a zero target wakes once for nothing. So no rank needs to lay the segment out before the
-// others.
+// All state is valid when zero. A wake-up target of zero causes one unneeded wake-up. So no rank
+// has to initialize the segment before the others use it.
 SharedSegment::SharedSegment(Mapping mapping, const Layout &layout)
     : mapping_(std::move(mapping)), layout_(layout) {}
 

@@ -1,4 +1,4 @@
-//===- SharedSegment.h - the memory that ranks of a machine share -----------===//
+//===- SharedSegment.h - memory shared by ranks of a machine --------------===//
 #ifndef FSDP_RUNTIME_COMM_SHAREDSEGMENT_H
 #define FSDP_RUNTIME_COMM_SHAREDSEGMENT_H
 
@@ -14,61 +14,61 @@
 
 namespace fsdp::rt {
 
-/// What a rank says about itself to the others.
+/// The state of a rank, for the other ranks.
 struct RankRecord {
   enum State : std::int32_t { Absent, Running, Done };
   std::atomic<std::int32_t> pid{0};
   std::atomic<std::int32_t> state{Absent};
-  /// now() of the last sign of life.
+  /// now() of the latest heartbeat.
   std::atomic<double> heartbeat{0};
 };
 
-/// One communicator as one rank of it sees it; written by that rank only, read by its group between
+/// The state of one rank in one communicator; written by that rank only, read by its group between
 /// two barriers.
 struct alignas(64) CollectiveSlot {
   struct PublishedBuffer {
     CollectiveRequest request;
-    /// Byte offsets of what peers may read in this rank's arena; kOutside: it goes through staging.
+    /// Byte offsets of the data in this rank's arena; kOutside: it is copied through staging.
     std::uint64_t source, target;
   };
-  /// Collectives alternate: a peer may still look at one while this rank opens the next.
-  PublishedBuffer shown[2];
-  /// Barriers that this rank has come to; for the diagnosis of those that do not.
+  /// Collectives alternate between the two: a peer may still read one while this rank opens the
+  /// next.
+  PublishedBuffer published[2];
+  /// The number of barriers that this rank has reached, for diagnostics.
   std::atomic<std::uint64_t> arrivals;
 
-  /// The transfer that this rank is in. A sender shows what it sends, and leaves it until all of it
-  /// is taken.
+  /// The current transfer of this rank. The data of a sender must not change until the receiver has
+  /// copied all of it.
   struct Transfer {
-    /// Whom it meets: `involvesPeers(kind, peer)`, or 0. Says that what is shown may be read, by
-    /// that peer.
-    std::atomic<std::uint64_t> with;
-    PublishedBuffer shown; ///< `target`: the count of `posted` with which the first piece is there
-    /// How often this rank has shown something: a transfer, or the next piece of one that goes
-    /// through staging.
+    /// The peer that may read the published data: `transferKey(kind, peer)`, or 0.
+    std::atomic<std::uint64_t> partner;
+    PublishedBuffer
+        published; ///< `target`: the count of `posted` at which the first piece is available
+    /// The number of publications: of a transfer, or of the next piece of one through staging.
     base::WaitCounter posted;
-    base::WaitCounter taken; ///< how many such pieces of what it sends have been taken
+    base::WaitCounter taken; ///< the number of pieces that receivers have copied
 
-    static std::uint64_t involvesPeers(CollectiveKind kind, int peer) {
+    static std::uint64_t transferKey(CollectiveKind kind, int peer) {
       return std::uint64_t(kind) << 32 | static_cast<std::uint32_t>(peer);
     }
   } transfer;
 };
 constexpr std::uint64_t kOutside = ~std::uint64_t(0);
 
-/// Bytes of the area through which a rank shows its peers data that is not in its arena.
+/// Bytes of the staging area for data that is not in the arena of a rank.
 constexpr std::size_t kStagingBytes = std::size_t(1) << 18;
 
-/// One mapping for all ranks of a machine: the job's state, barriers, and every rank's arena,
-/// so that a rank reads its peers' arenas in place. Pages that nobody touches cost nothing.
+/// One mapping for all ranks of a machine: the job's state, barriers, and the arena of every rank,
+/// so that a rank reads the arenas of its peers in place. Unused pages take no memory.
 class SharedSegment {
 public:
   struct Layout {
     int ranks = 0;
-    int communicators = 0; // channels of each counted, the one over all ranks included
+    int communicators = 0; // counting every channel, and the one over all ranks
     std::size_t arenaBytes = 0;
   };
   static std::size_t bytesFor(const Layout &layout);
-  /// Takes a mapping of bytesFor(layout) bytes that is still zero, or that a peer has laid out.
+  /// `mapping` has bytesFor(layout) bytes, which are zero or in use by peers.
   SharedSegment(Mapping mapping, const Layout &layout);
 
   const Layout &layout() const { return layout_; }
@@ -78,7 +78,7 @@ public:
   RankRecord &rank(int rank) const;
   /// The kFlightTracks tracks of a rank.
   FlightTrack *flight(int rank) const;
-  /// The barrier of the group whose first rank is `leader`, and what each of its ranks shows there.
+  /// The barrier of the group whose first rank is `leader`, and the slot of each of its ranks.
   base::WaitCounter &barrier(int communicator, int leader) const;
   CollectiveSlot &slot(int communicator, int rank) const;
   std::byte *staging(int communicator, int rank) const;

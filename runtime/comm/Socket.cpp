@@ -3,13 +3,15 @@
 #include "base/WaitCounter.h"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -95,129 +97,94 @@ bool Socket::receiveAll(void *data, std::size_t bytes, double seconds) {
 
 //===----------------------------------------------------------------------===//
 // Addresses
-//===----------------------------------------------------------------------===//
 
 namespace {
 
-Address addressOf(const void *socketAddress, std::size_t size) {
-  Address address;
-  address.size = static_cast<std::uint32_t>(std::min(size, sizeof address.bytes));
-  std::memcpy(address.bytes, socketAddress, address.size);
-  return address;
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo *)>;
+
+/// What getaddrinfo finds; `status` is its error, or 0. A null `host` means every address of this
+/// machine.
+Addresses find(const char *host, int port, int family, int flags, int &status) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_family = family;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  status = getaddrinfo(host, std::to_string(port).c_str(), &hints, &found);
+  return {status == 0 ? found : nullptr, [](addrinfo *list) {
+            if (list)
+              freeaddrinfo(list);
+          }};
 }
 
-template <class T> T as(const Address &address) {
-  T result{};
-  std::memcpy(&result, address.bytes, std::min<std::size_t>(address.size, sizeof result));
-  return result;
+Address addressOf(const sockaddr *address, socklen_t size) {
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  if (getnameinfo(address, size, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return {};
+  constexpr std::string_view kMapped = "::ffff:"; // before an IPv4 address in an IPv6 one
+  std::string text = host;
+  if (text.compare(0, kMapped.size(), kMapped) == 0 && text.find('.') != text.npos)
+    text.erase(0, kMapped.size());
+  return {text, std::atoi(port)};
 }
 
-sa_family_t familyOf(const Address &address) { return as<sockaddr>(address).sa_family; }
-
-const sockaddr *pointerTo(const sockaddr_storage &storage) {
-  return reinterpret_cast<const sockaddr *>(&storage);
+/// The address of a socket by `ask`: getsockname or getpeername.
+Address addressBy(int (*ask)(int, sockaddr *, socklen_t *), const Socket &socket) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  auto *address = reinterpret_cast<sockaddr *>(&storage);
+  return ask(socket.descriptor(), address, &size) == 0 ? addressOf(address, size) : Address();
 }
 
 } // namespace
 
-bool Address::isValid() const {
-  return size == 0 || (size == sizeof(sockaddr_in) && familyOf(*this) == AF_INET) ||
-         (size == sizeof(sockaddr_in6) && familyOf(*this) == AF_INET6);
-}
-
-bool Address::isLoopback() const {
-  if (size && familyOf(*this) == AF_INET)
-    return ntohl(as<sockaddr_in>(*this).sin_addr.s_addr) >> 24 == 127;
-  const auto six = as<sockaddr_in6>(*this);
-  return size && IN6_IS_ADDR_LOOPBACK(&six.sin6_addr);
-}
-
-Address Address::withPort(int port) const {
-  if (size && familyOf(*this) == AF_INET) {
-    auto four = as<sockaddr_in>(*this);
-    four.sin_port = htons(static_cast<std::uint16_t>(port));
-    return addressOf(&four, sizeof four);
-  }
-  auto six = as<sockaddr_in6>(*this);
-  six.sin6_port = htons(static_cast<std::uint16_t>(port));
-  return addressOf(&six, sizeof six);
-}
+bool Address::isLoopback() const { return host == "::1" || host.compare(0, 4, "127.") == 0; }
 
 std::string Address::describe() const {
-  char text[INET6_ADDRSTRLEN] = "?";
-  if (size && familyOf(*this) == AF_INET) {
-    const auto four = as<sockaddr_in>(*this);
-    inet_ntop(AF_INET, &four.sin_addr, text, sizeof text);
-    return format("%s:%d", text, ntohs(four.sin_port));
-  }
-  const auto six = as<sockaddr_in6>(*this);
-  inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof text);
-  return format("[%s]:%d", text, ntohs(six.sin6_port));
+  const bool isIPv6 = host.find(':') != host.npos;
+  return format(isIPv6 ? "[%s]:%d" : "%s:%d", host.c_str(), port);
 }
 
-Address peerOf(const Socket &socket) {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof storage;
-  if (getpeername(socket.descriptor(), reinterpret_cast<sockaddr *>(&storage), &size) != 0)
-    return {};
-  Address address = addressOf(&storage, size);
-  if (storage.ss_family != AF_INET6)
-    return address;
-  const auto six = as<sockaddr_in6>(address);
-  if (!IN6_IS_ADDR_V4MAPPED(&six.sin6_addr))
-    return address;
-  sockaddr_in four{};
-  four.sin_family = AF_INET;
-  four.sin_port = six.sin6_port;
-  std::memcpy(&four.sin_addr, six.sin6_addr.s6_addr + 12, 4);
-  return addressOf(&four, sizeof four);
+bool isNumericHost(const std::string &host) {
+  int status = 0;
+  return find(host.c_str(), 0, AF_UNSPEC, AI_NUMERICHOST, status) != nullptr;
 }
 
-//===----------------------------------------------------------------------===//
-// Meeting points
-//===----------------------------------------------------------------------===//
+std::vector<Address> resolve(const std::string &host, int port, std::string &reason) {
+  int status = 0;
+  const Addresses found = find(host.c_str(), port, AF_UNSPEC, 0, status);
+  if (status != 0)
+    reason = gai_strerror(status);
+  std::vector<Address> addresses;
+  for (const addrinfo *at = found.get(); at; at = at->ai_next)
+    addresses.push_back(addressOf(at->ai_addr, at->ai_addrlen));
+  return addresses;
+}
+
+Address peerOf(const Socket &socket) { return addressBy(getpeername, socket); }
+int portOf(const Socket &listener) { return addressBy(getsockname, listener).port; }
+
+// Connections
 
 Socket listenOn(int port) {
-  // One socket for both families where the machine has both.
+  // One IPv6 socket serves both families where the machine has both.
   int reason = 0;
   for (const int family : {AF_INET6, AF_INET}) {
-    Socket listener(socket(family, kKind, 0));
-    if (!listener) {
-      reason = errno;
-      continue;
-    }
+    int status = 0;
+    const Addresses any = find(nullptr, port, family, AI_PASSIVE, status);
     const int on = 1, off = 0;
-    setsockopt(listener.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    sockaddr_storage storage{};
-    socklen_t size = sizeof(sockaddr_in);
-    const std::uint16_t number = htons(static_cast<std::uint16_t>(port));
-    if (family == AF_INET6) {
+    if (Socket listener(any ? socket(family, kKind, 0) : -1); listener) {
+      setsockopt(listener.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
       setsockopt(listener.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-      auto &six = reinterpret_cast<sockaddr_in6 &>(storage);
-      six.sin6_family = AF_INET6;
-      six.sin6_port = number;
-      size = sizeof six;
-    } else {
-      auto &four = reinterpret_cast<sockaddr_in &>(storage);
-      four.sin_family = AF_INET;
-      four.sin_port = number;
+      if (bind(listener.descriptor(), any->ai_addr, any->ai_addrlen) == 0 &&
+          listen(listener.descriptor(), SOMAXCONN) == 0)
+        return listener;
     }
-    if (bind(listener.descriptor(), pointerTo(storage), size) == 0 &&
-        listen(listener.descriptor(), SOMAXCONN) == 0)
-      return listener;
     reason = errno;
     if (reason == EADDRINUSE)
       break;
   }
   throw Error(format("cannot listen on port %d: %s", port, std::strerror(reason)));
-}
-
-int portOf(const Socket &listener) {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof storage;
-  getsockname(listener.descriptor(), reinterpret_cast<sockaddr *>(&storage), &size);
-  // Both families have the port at the same place.
-  return ntohs(reinterpret_cast<const sockaddr_in &>(storage).sin_port);
 }
 
 Socket acceptFrom(const Socket &listener) {
@@ -227,31 +194,18 @@ Socket acceptFrom(const Socket &listener) {
   return taken;
 }
 
-std::vector<Address> resolve(const std::string &host, int port, std::string &reason) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  const int status = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  std::vector<Address> addresses;
-  if (status != 0) {
-    reason = gai_strerror(status);
-    return addresses;
-  }
-  for (const addrinfo *at = found; at; at = at->ai_next)
-    if (at->ai_addrlen <= sizeof(Address::bytes))
-      addresses.push_back(addressOf(at->ai_addr, at->ai_addrlen));
-  freeaddrinfo(found);
-  return addresses;
-}
-
 Socket connectTo(const Address &address, double seconds, std::string &reason) {
-  sockaddr_storage storage{};
-  std::memcpy(&storage, address.bytes, std::min<std::size_t>(address.size, sizeof address.bytes));
-  Socket made(socket(storage.ss_family, kKind, 0));
+  int status = 0;
+  const Addresses to = find(address.host.c_str(), address.port, AF_UNSPEC, AI_NUMERICHOST, status);
+  if (!to) {
+    reason = gai_strerror(status);
+    return {};
+  }
+  Socket made(socket(to->ai_family, kKind, 0));
   int error = errno;
   if (made) {
     withoutDelay(made.descriptor());
-    if (connect(made.descriptor(), pointerTo(storage), address.size) == 0)
+    if (connect(made.descriptor(), to->ai_addr, to->ai_addrlen) == 0)
       return made;
     error = errno;
     if (error == EINPROGRESS) {

@@ -1,17 +1,16 @@
-//===- Socket.h - TCP connections and where they lead -----------------------===//
+//===- Socket.h - TCP sockets and addresses -------------------------------===//
 #ifndef FSDP_RUNTIME_COMM_SOCKET_H
 #define FSDP_RUNTIME_COMM_SOCKET_H
 
 #include "base/Descriptor.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace fsdp::rt {
 
-/// An open socket or nothing; closed with the object. All are non-blocking and without delay.
+/// Owns a socket, or none. Sockets are non-blocking and without delay.
 class Socket {
 public:
   Socket() = default;
@@ -20,13 +19,13 @@ public:
   explicit operator bool() const { return bool(descriptor_); }
   int descriptor() const { return descriptor_.get(); }
 
-  /// What a transfer came to: bytes moved (0: not now), or the end of the connection.
+  /// The result of a transfer: bytes moved (0: would block), or the end of the connection.
   static constexpr long kEnded = -1;
-  /// Moves what can be moved now. kEnded: the peer has closed, or is gone (errno says why, 0 for
-  /// closed).
+  /// Moves as many bytes as possible without blocking. kEnded: the connection is closed (errno is
+  /// 0) or lost (errno has the reason).
   long send(const void *data, std::size_t bytes);
   long receive(void *data, std::size_t bytes);
-  /// Waits for everything to move, for `seconds` at most. False when that fails.
+  /// Moves all bytes, within `seconds`. False on failure.
   bool sendAll(const void *data, std::size_t bytes, double seconds);
   bool receiveAll(void *data, std::size_t bytes, double seconds);
 
@@ -34,20 +33,19 @@ private:
   base::Descriptor descriptor_;
 };
 
-/// An IPv4 or IPv6 address with its port, as plain data that may be sent.
+/// A numeric IPv4 or IPv6 address with a port.
 struct Address {
-  std::uint32_t size = 0;    ///< 0: none
-  unsigned char bytes[28]{}; ///< a sockaddr_in or sockaddr_in6
+  std::string host; ///< "10.0.0.1", "fe80::1%eth0"; empty: none
+  int port = 0;
 
-  /// Whether it is none, or one of either family that is whole.
-  bool isValid() const;
   bool isLoopback() const;
-  Address withPort(int port) const;
   /// "10.0.0.1:29501", "[fe80::1]:29501"
   std::string describe() const;
 };
 
-/// Listens on every address of this machine; `port` 0 takes a free one. Errors: the port is taken.
+/// Whether `host` is a numeric address.
+bool isNumericHost(const std::string &host);
+/// Listens on every address of this machine; `port` 0 takes a free one. Error: the port is taken.
 Socket listenOn(int port);
 int portOf(const Socket &listener);
 /// The next connection that waits at a listener, or nothing.
@@ -56,7 +54,7 @@ Socket acceptFrom(const Socket &listener);
 std::vector<Address> resolve(const std::string &host, int port, std::string &reason);
 /// Connects within `seconds`. Nothing: `reason` says why.
 Socket connectTo(const Address &address, double seconds, std::string &reason);
-/// Who is at the other end; an IPv4 address that came through an IPv6 socket as what it is.
+/// The address at the other end; an IPv4 address also where it came through an IPv6 socket.
 Address peerOf(const Socket &socket);
 
 } // namespace fsdp::rt

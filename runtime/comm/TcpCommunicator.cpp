@@ -11,10 +11,10 @@ using namespace base;
 
 namespace {
 
-// How often a rank that waits looks whether the others are still there.
+// Interval at which a waiting rank checks the state of the others, in seconds.
 constexpr double kPollInterval = 0.05;
-// How long the cause of a lost connection may take to arrive.
-constexpr double kCause = 3;
+// Time for the cause of a lost connection to arrive, in seconds.
+constexpr double kCauseTimeout = 3;
 constexpr int kNone = -1;
 
 } // namespace
@@ -26,7 +26,7 @@ TcpCommunicator::TcpCommunicator(std::string name, const PeerContext &peer,
       connections_(static_cast<std::size_t>(size())) {
   const auto check = [&] {
     peer_.failure->check();
-    if (peer_.isLeaving())
+    if (peer_.isClosing())
       throw Aborted("the rank is leaving");
   };
   for (int peer = 0; peer < size(); ++peer)
@@ -35,7 +35,7 @@ TcpCommunicator::TcpCommunicator(std::string name, const PeerContext &peer,
   entries_.reserve(connections_.size());
 }
 
-// The peers find the end behind all that was sent.
+// The peers read the end of the connection after all sent data.
 TcpCommunicator::~TcpCommunicator() {
   for (Connection &connection : connections_)
     if (connection.socket)
@@ -44,16 +44,16 @@ TcpCommunicator::~TcpCommunicator() {
 
 void TcpCommunicator::send(const void *data, std::size_t bytes, int peer) {
   if (bytes)
-    connections_[peer].out.parts.push_back(
+    connections_[peer].out.transfers.push_back(
         {const_cast<char *>(static_cast<const char *>(data)), bytes});
 }
 
 void TcpCommunicator::receive(void *data, std::size_t bytes, int peer) {
   if (bytes)
-    connections_[peer].in.parts.push_back({static_cast<char *>(data), bytes});
+    connections_[peer].in.transfers.push_back({static_cast<char *>(data), bytes});
 }
 
-// What a peer does not take keeps this rank waiting too.
+// Data that a peer does not receive also blocks this rank.
 bool TcpCommunicator::awaits(int peer) {
   return !connections_[peer].in.empty() || !connections_[peer].out.empty();
 }
@@ -61,17 +61,17 @@ bool TcpCommunicator::awaits(int peer) {
 bool TcpCommunicator::move(Connection &connection, Queue &queue, bool outwards, int &fault) {
   bool moved = false;
   while (!queue.empty()) {
-    Part &part = queue.parts[queue.next];
-    const long bytes = outwards ? connection.socket.send(part.data, part.bytes)
-                                : connection.socket.receive(part.data, part.bytes);
+    Transfer &transfer = queue.transfers[queue.next];
+    const long bytes = outwards ? connection.socket.send(transfer.data, transfer.bytes)
+                                : connection.socket.receive(transfer.data, transfer.bytes);
     if (bytes == Socket::kEnded)
       fault = errno;
     if (bytes <= 0)
       return moved;
     moved = true;
-    part.data += bytes;
-    part.bytes -= static_cast<std::size_t>(bytes);
-    queue.next += part.bytes == 0;
+    transfer.data += bytes;
+    transfer.bytes -= static_cast<std::size_t>(bytes);
+    queue.next += transfer.bytes == 0;
   }
   return moved;
 }
@@ -82,7 +82,7 @@ bool TcpCommunicator::move(const Request &request) {
     const int peer = (rank() + step) % size();
     Connection &connection = connections_[peer];
     int fault = kNone;
-    // What has arrived is taken before an end is complained of.
+    // Data that has arrived is read before the end of the connection is reported.
     moved |= move(connection, connection.in, false, fault);
     moved |= move(connection, connection.out, true, fault);
     if (fault != kNone)
@@ -92,7 +92,7 @@ bool TcpCommunicator::move(const Request &request) {
 }
 
 void TcpCommunicator::finish(const Request &request) {
-  double looked = now();
+  double lastCheck = now();
   WaitedTime waited;
   for (;;) {
     const bool moved = move(request);
@@ -110,25 +110,25 @@ void TcpCommunicator::finish(const Request &request) {
     const double time = now();
     if (moved)
       waited.restart();
-    if (time - looked < kPollInterval)
+    if (time - lastCheck < kPollInterval)
       continue;
-    looked = time;
+    lastCheck = time;
     checkWait(waited.look(), request);
   }
   for (Connection &connection : connections_) {
-    connection.in.parts.clear();
-    connection.out.parts.clear();
+    connection.in.transfers.clear();
+    connection.out.transfers.clear();
     connection.in.next = connection.out.next = 0;
   }
 }
 
 void TcpCommunicator::lost(int peer, int reason, const Request &request) {
-  for (WaitedTime waited; waited.look() < kCause;) {
+  for (WaitedTime waited; waited.look() < kCauseTimeout;) {
     checkWait(0, request);
     poll(nullptr, 0, 20);
   }
   const int world = group_[static_cast<std::size_t>(peer)];
-  // Nobody has failed. What it leaves unread resets the connection.
+  // No rank has failed. A peer that closes with unread data resets the connection.
   const bool ended = reason == 0 || reason == ECONNRESET || reason == EPIPE;
   throw Error(format("waiting in %s for rank %d, which %s", describeCurrent(request).c_str(), world,
                      ended ? "has ended already"

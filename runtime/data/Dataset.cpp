@@ -1,5 +1,3 @@
-//===- Dataset.cpp --------------------------------------------------------===//
-
 #include "runtime/data/Dataset.h"
 
 #include "runtime/numerics/Random.h"
@@ -40,7 +38,7 @@ BatchRows rowsOf(const Input &input, int ranks, int coordinate, std::int64_t par
 void readBatch(const Dataset &data, const SampleOrder &order, const Input &input, std::size_t index,
                std::int64_t first, BatchRows taken, void *row, void *slice) {
   const std::size_t item = sizeInBytes(input.slice.dtype);
-  std::size_t outer = 1; // elements of a sample that stand before the sample dimension
+  std::size_t outer = 1; // elements of a sample before the sample dimension
   for (int d = 0; d < input.sampleDim; ++d)
     outer *= static_cast<std::size_t>(input.sample[static_cast<std::size_t>(d)]);
   const std::size_t inner =

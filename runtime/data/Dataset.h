@@ -1,4 +1,4 @@
-//===- Dataset.h - samples, by number ---------------------------*- C++ -*-===//
+//===- Dataset.h - data sets and the order of samples -----------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_DATA_DATASET_H
 #define FSDP_RUNTIME_DATA_DATASET_H
@@ -10,26 +10,26 @@
 
 namespace fsdp::rt {
 
-/// A data set that has been checked against a program's inputs. Reading is
-/// thread-safe, never fails and never allocates.
+/// A data set that has been checked against a program's inputs. Reads are thread-safe, never fail
+/// and never allocate.
 class Dataset {
 public:
   virtual ~Dataset() = default;
 
-  /// How many samples it has; at least one.
+  /// The number of samples; at least one.
   virtual std::int64_t samples() const = 0;
 
   /// Writes one sample of input `input`, contiguous, in the input's own type.
   /// `sample` is below `samples()`.
   virtual void read(std::size_t input, std::int64_t sample, void *to) const = 0;
 
-  /// Error: the file was cut since it was opened, so that what was read may be none of it.
+  /// Error: the file was truncated after it was opened, so that the data read may be wrong.
   virtual void requireWhole() const = 0;
 };
 
-/// Which sample stands at a position of the training run. Positions count on over the epochs: with
-/// n samples, positions [e n, (e + 1) n) are epoch e, in file order or shuffled. Every sample
-/// stands in each epoch once, and the order depends on seed and epoch alone, not on the ranks.
+/// The sample at each position of a training run. Positions continue over the epochs: with n
+/// samples, positions [e n, (e + 1) n) are epoch e, in file order or shuffled. Every sample is in
+/// each epoch once, and the order depends on seed and epoch only, not on the ranks.
 class SampleOrder {
 public:
   SampleOrder() = default;
@@ -47,12 +47,12 @@ struct BatchRows {
   std::int64_t begin, end;
 };
 
-/// The samples of a batch that part `part` of `input` takes at `coordinate` of `ranks`, of which
-/// each has n = ceil(batch / ranks): of its samples [coordinate * n, (coordinate + 1) * n) those
-/// from part * rows on, as far as there are any in the batch. The end is that of all parts.
+/// The samples of a batch for part `part` of `input` at `coordinate` of `ranks`. Each rank has n =
+/// ceil(batch / ranks) samples, [coordinate * n, (coordinate + 1) * n), of which the part begins at
+/// part * rows; samples beyond the batch do not exist. The end is that of the last part.
 BatchRows rowsOf(const Input &input, int ranks, int coordinate, std::int64_t part = 0);
 
-/// Where the loads of an input stand: part after part of batch after batch.
+/// The position of the loads of an input: by part, then by batch.
 struct LoadPosition {
   std::int64_t first = 0; ///< position of the first sample of the batch
   std::int64_t part = 0;
@@ -65,7 +65,7 @@ struct LoadPosition {
 
 /// Fills `input`'s slice with `rows` of the batch that begins at position `first`. Samples of the
 /// slice past their end repeat the last of them and have weight 0 in every reduction over the
-/// batch. `row` is room for one sample.
+/// batch. `row` is a buffer for one sample.
 void readBatch(const Dataset &data, const SampleOrder &order, const Input &input, std::size_t index,
                std::int64_t first, BatchRows rows, void *row, void *slice);
 

@@ -1,11 +1,8 @@
-//===- OpenDataset.cpp ----------------------------------------------------===//
-
 #include "runtime/data/OpenDataset.h"
 
 #include "base/Error.h"
 #include "base/PrintableText.h"
 #include "base/Safetensors.h"
-#include "runtime/data/TokenDataset.h"
 #include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
@@ -77,7 +74,7 @@ private:
     throw Error("'" + file.path() + "': tensor '" + input.name + "': " + why);
   }
 
-  /// The element's place, as a message says it: which sample, which element of it.
+  /// The place of an element for messages: its sample, and its index in the sample.
   std::string place(const Input &input, std::size_t element) const {
     const auto width = static_cast<std::size_t>(elements(input.sample));
     return "sample " + std::to_string(element / width) + ", element " +

@@ -1,4 +1,14 @@
 //===- OpenDataset.h - data sets in files --------------------*- C++ -*-===//
+//
+// Token files are those of llm.c: 256 little-endian int32 (magic, version, count of tokens, zeros),
+// then the tokens.
+//
+//   20240520, version 1: 16 bits a token
+//   20240801, version 7: 32 bits a token
+//
+// If the vocabulary is 256, any other file is read as bytes.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUNTIME_DATA_OPENDATASET_H
 #define FSDP_RUNTIME_DATA_OPENDATASET_H
@@ -10,10 +20,18 @@
 
 namespace fsdp::rt {
 
-/// Opens the data set at `path`: a safetensors file, or what `openTokens` takes if the inputs are
-/// tokens. Throws an Error that names file, tensor, got and expected if a tensor of `inputs` is
-/// missing or does not fit, or if a value is NaN, infinite or outside of the input's limit.
+/// Opens the data set at `path`: a safetensors file, or tokens (openTokens) if the inputs are
+/// tokens. Errors, with file, tensor, got and expected: a tensor of `inputs` is missing or does not
+/// fit; a value is NaN, infinite or outside of the limit of its input.
 std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs);
+
+/// Opens tokens for `inputs`, all of which are tokens or targets of one context T. There are
+/// floor((tokens - 1) / T) samples. Errors, with file, got and expected: neither kind of file; an
+/// incomplete file; too short for one sample; a token outside of the vocabulary, with its position.
+std::unique_ptr<Dataset> openTokens(const std::string &path, Table<Input> inputs);
+
+/// Whether the file at `path` has the header of a token file.
+bool isTokenFile(const std::string &path);
 
 } // namespace fsdp::rt
 

@@ -1,6 +1,4 @@
-//===- TokenDataset.cpp ---------------------------------------------------===//
-
-#include "runtime/data/TokenDataset.h"
+#include "runtime/data/OpenDataset.h"
 
 #include "base/Error.h"
 #include "base/MappedFile.h"
@@ -63,7 +61,7 @@ private:
     throw Error("'" + file.path() + "': " + why);
   }
 
-  /// What a compiler must not emit.
+  /// Inputs that a compiler must not emit.
   void checkInputs() {
     context = elements(inputs[0].sample);
     for (const Input &input : inputs) {

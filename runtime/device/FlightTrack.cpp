@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace fsdp::rt {
 
@@ -13,23 +14,32 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-/// `text`, cut to Bytes - 1 characters, into words from `to` on.
-template <std::size_t Bytes> void storeText(std::atomic<std::uint64_t> *to, const char *text) {
-  std::uint64_t words[Bytes / 8] = {};
-  std::memcpy(words, text, strnlen(text, Bytes - 1));
-  for (std::size_t i = 0; i < Bytes / 8; ++i)
+/// Copies plain data, whose size is a multiple of 8 bytes, to or from shared words.
+template <class Words, class Data> void storeWords(Words &to, const Data &data) {
+  static_assert(std::is_trivially_copyable_v<Data> && sizeof(Data) == sizeof(Words));
+  std::uint64_t words[sizeof(Data) / 8];
+  std::memcpy(words, &data, sizeof data);
+  for (std::size_t i = 0; i < to.size(); ++i)
     to[i].store(words[i], kRelaxed);
 }
-
-/// The other way; what another process wrote may lack its end.
-template <std::size_t Bytes>
-void loadText(const std::atomic<std::uint64_t> *from, char (&text)[Bytes]) {
-  for (std::size_t i = 0; i < Bytes / 8; ++i) {
-    const std::uint64_t word = from[i].load(kRelaxed);
-    std::memcpy(text + 8 * i, &word, 8);
-  }
-  text[Bytes - 1] = 0;
+template <class Data, class Words> Data loadWords(const Words &from) {
+  std::uint64_t words[sizeof(Data) / 8];
+  for (std::size_t i = 0; i < from.size(); ++i)
+    words[i] = from[i].load(kRelaxed);
+  Data data;
+  std::memcpy(&data, words, sizeof data);
+  return data;
 }
+
+/// Copies `text`, cut to the array's size; the rest of the array is zero.
+template <std::size_t Bytes> void copyText(char (&to)[Bytes], const char *text) {
+  std::memset(to, 0, Bytes);
+  std::memcpy(to, text, strnlen(text, Bytes - 1));
+}
+
+struct Label {
+  char text[16] = {};
+};
 
 } // namespace
 
@@ -52,13 +62,13 @@ std::string FlightAction::describe() const {
   return "?";
 }
 
-void FlightTrack::label(const char *name) { storeText<16>(label_.data(), name); }
-
-std::string FlightTrack::label() const {
-  char text[16];
-  loadText(label_.data(), text);
-  return text;
+void FlightTrack::label(const char *name) {
+  Label label;
+  copyText(label.text, name);
+  storeWords(label_, label);
 }
+
+std::string FlightTrack::label() const { return loadWords<Label>(label_).text; }
 
 std::uint64_t FlightTrack::begin(FlightAction::Kind kind, const char *name, const char *other,
                                  std::int64_t number, const CollectiveRequest *request) {
@@ -66,21 +76,16 @@ std::uint64_t FlightTrack::begin(FlightAction::Kind kind, const char *name, cons
   Entry &entry = entries_[serial % kActions];
   entry.serial.store(0, kRelaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  const double time = now();
-  std::uint64_t bits;
-  std::memcpy(&bits, &time, sizeof bits);
+  FlightAction action;
+  action.kind = kind;
+  action.number = number;
+  action.begin = now();
+  copyText(action.name, name);
+  copyText(action.other, other);
+  if (request)
+    action.request = *request;
   entry.end.store(0, kRelaxed);
-  entry.words[0].store(kind, kRelaxed);
-  entry.words[1].store(static_cast<std::uint64_t>(number), kRelaxed);
-  entry.words[2].store(bits, kRelaxed);
-  storeText<sizeof(FlightAction::name)>(&entry.words[kName], name);
-  storeText<sizeof(FlightAction::other)>(&entry.words[kOther], other);
-  if (request) {
-    std::uint64_t words[kWords - kRequest];
-    std::memcpy(words, request, sizeof words);
-    for (std::size_t i = 0; i < kWords - kRequest; ++i)
-      entry.words[kRequest + i].store(words[i], kRelaxed);
-  }
+  storeWords(entry.action, action);
   entry.serial.store(serial, std::memory_order_release);
   begun_.store(serial, std::memory_order_release);
   return serial;
@@ -88,7 +93,7 @@ std::uint64_t FlightTrack::begin(FlightAction::Kind kind, const char *name, cons
 
 void FlightTrack::end(std::uint64_t action) {
   Entry &entry = entries_[action % kActions];
-  if (entry.serial.load(kRelaxed) == action) // not gone under those that it contains
+  if (entry.serial.load(kRelaxed) == action) // else the entry was overwritten by actions within it
     entry.end.store(now(), kRelaxed);
 }
 
@@ -100,18 +105,7 @@ std::vector<FlightAction> FlightTrack::actions() const {
     const Entry &entry = entries_[serial % kActions];
     if (entry.serial.load(std::memory_order_acquire) != serial)
       continue;
-    FlightAction action;
-    action.kind = static_cast<FlightAction::Kind>(entry.words[0].load(kRelaxed));
-    action.number = static_cast<std::int64_t>(entry.words[1].load(kRelaxed));
-    const std::uint64_t bits = entry.words[2].load(kRelaxed);
-    std::memcpy(&action.begin, &bits, sizeof bits);
-    loadText(&entry.words[kName], action.name);
-    loadText(&entry.words[kOther], action.other);
-    std::uint64_t words[kWords - kRequest];
-    for (std::size_t i = 0; i < kWords - kRequest; ++i)
-      words[i] = entry.words[kRequest + i].load(kRelaxed);
-    if (action.kind == FlightAction::Collective)
-      std::memcpy(&action.request, words, sizeof words);
+    auto action = loadWords<FlightAction>(entry.action);
     action.end = entry.end.load(kRelaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (entry.serial.load(kRelaxed) == serial)

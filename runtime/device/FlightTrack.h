@@ -1,7 +1,7 @@
 //===- FlightTrack.h - the latest actions of one thread of a rank ----------===//
 //
-// What a rank does is kept in memory that it shares with the processes around it, so that they can
-// say what it did when it hangs or has been killed (runtime/job/FlightRecord.h).
+// The actions of a rank are recorded in memory that it shares with other processes, so that they
+// can report them when the rank hangs or has been killed (runtime/job/FlightRecord.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_DEVICE_FLIGHTTRACK_H
@@ -18,7 +18,7 @@
 
 namespace fsdp::rt {
 
-/// What a rank did or does.
+/// A finished or current action of a rank.
 struct FlightAction {
   enum Kind : std::uint64_t {
     Launch,     ///< `name` on a stream
@@ -26,12 +26,12 @@ struct FlightAction {
     Collective, ///< `request`, number `number` of the communicator `other`
     Enqueued,   ///< `name`, a device's collective number `number` of the communicator `other`; of a
                 ///< transfer `request`
-    Mark,       ///< what the host calls its work: `name` and `number`, as "step 12"
+    Mark,       ///< a phase of the host: `name` and `number`, as "step 12"
   };
   Kind kind = Launch;
   std::int64_t number = 0;
   double begin = 0; ///< seconds of now()
-  double end = 0;   ///< 0 while it is under way
+  double end = 0;   ///< 0: not finished
   char name[64] = {};
   char other[32] = {};
   CollectiveRequest request = {};
@@ -40,39 +40,37 @@ struct FlightAction {
   std::string describe() const;
 };
 
-/// A ring of the latest actions of one thread, which alone adds to it; anybody may read. Plain data
-/// that is valid when zero and holds no pointer: it may lie in memory that processes share. An
-/// action that is overwritten while somebody reads is left out of what is read.
+/// A ring of the latest actions of one thread. Only that thread adds actions; any process may read
+/// them. Plain data that is valid when zero and contains no pointer, so it may be in memory that
+/// processes share. A reader skips actions that are overwritten while it reads.
 class FlightTrack {
 public:
   static constexpr std::size_t kActions = 64;
 
-  /// What the thread is called; at most 15 characters are kept.
+  /// Sets the name of the thread, of which 15 characters are stored.
   void label(const char *name);
   std::string label() const;
 
-  /// An action begins; returns what `end` takes. `name` and `other` are cut to what a FlightAction
-  /// holds.
+  /// Records the begin of an action; returns its number for end(). `name` and `other` are cut to
+  /// the sizes in FlightAction.
   std::uint64_t begin(FlightAction::Kind kind, const char *name, const char *other = "",
                       std::int64_t number = 0, const CollectiveRequest *request = nullptr);
   void end(std::uint64_t action);
 
-  /// Those that are kept, in the order in which they began.
+  /// The recorded actions, in the order in which they began.
   std::vector<FlightAction> actions() const;
 
 private:
-  // Written and read word by word, so that reading while another process writes is no race.
-  static constexpr std::size_t kName = 3, kOther = kName + sizeof(FlightAction::name) / 8,
-                               kRequest = kOther + sizeof(FlightAction::other) / 8,
-                               kWords = kRequest + sizeof(CollectiveRequest) / 8;
-  static_assert(sizeof(CollectiveRequest) % 8 == 0);
+  // Written and read word by word with atomic operations, so that concurrent access is not a data
+  // race.
+  template <std::size_t Words> using AtomicWords = std::array<std::atomic<std::uint64_t>, Words>;
   struct Entry {
-    std::atomic<std::uint64_t> serial; ///< from 1; 0 while it is written
+    std::atomic<std::uint64_t> serial; ///< from 1; 0 while the entry is written
     std::atomic<double> end;
-    std::array<std::atomic<std::uint64_t>, kWords> words;
+    AtomicWords<sizeof(FlightAction) / 8> action; ///< `end` is in the field above
   };
 
-  std::array<std::atomic<std::uint64_t>, 2> label_;
+  AtomicWords<2> label_;
   std::atomic<std::uint64_t> begun_;
   std::array<Entry, kActions> entries_;
 };

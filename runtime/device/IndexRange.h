@@ -1,4 +1,4 @@
-//===- IndexRange.h - numbers that number something, and do not -------------===//
+//===- IndexRange.h - errors of indices out of range ----------------------===//
 #ifndef FSDP_RUNTIME_DEVICE_INDEXRANGE_H
 #define FSDP_RUNTIME_DEVICE_INDEXRANGE_H
 
@@ -9,13 +9,13 @@
 
 namespace fsdp::rt {
 
-/// What every target says of the label of row `row` that is none of `classes` classes, and of
-/// number `place` of an embedding's ids that is no row of its table. Such as a program computes:
-/// those of a data set are refused when it is opened.
+/// Errors, the same on every target, for a label of row `row` that is not one of `classes` classes,
+/// and for id number `place` of an embedding that is not a row of its table. They occur for
+/// computed values: a data set is checked when it is opened.
 base::Error labelOutOfRange(std::uint64_t row, std::int64_t got, std::uint64_t classes);
 base::Error idOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t vocabulary);
-/// The same of number `place` of the ids or labels into a dimension of `size` elements that ranks
-/// share.
+/// The same for id or label number `place` into a dimension of `size` elements that is split over
+/// ranks.
 base::Error indexOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t size);
 
 } // namespace fsdp::rt

@@ -1,4 +1,4 @@
-//===- InputSource.h - where a step's samples come from ---------*- C++ -*-===//
+//===- InputSource.h - the source of samples --------------------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_DEVICE_INPUTSOURCE_H
 #define FSDP_RUNTIME_DEVICE_INPUTSOURCE_H
@@ -11,8 +11,8 @@ namespace fsdp::rt {
 class InputSource {
 public:
   virtual ~InputSource() = default;
-  /// Writes this rank's part of input `index` for the next step that asks for it: exactly `bytes`
-  /// bytes at `target`. The n-th call for an input is for the n-th (micro)batch.
+  /// Writes this rank's part of input `index` for its next load: exactly `bytes` bytes at `target`.
+  /// The n-th call for an input is for the n-th (micro)batch.
   virtual void load(int index, void *target, std::size_t bytes) = 0;
 };
 

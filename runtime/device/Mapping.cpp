@@ -1,5 +1,3 @@
-//===- Mapping.cpp --------------------------------------------------------===//
-
 #include "runtime/device/Mapping.h"
 
 #include "base/Error.h"

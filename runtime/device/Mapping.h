@@ -7,15 +7,15 @@
 
 namespace fsdp::rt {
 
-/// Pages of this process, zero at start; unmapped with the object.
+/// Owns mapped pages, which are zero at the start.
 class Mapping {
 public:
   Mapping() = default;
-  /// Adopts pages that mmap has given.
+  /// Takes ownership of pages from mmap.
   Mapping(void *data, std::size_t bytes) : data_(static_cast<std::byte *>(data)), bytes_(bytes) {}
-  /// Shared with the processes that this one forks later, by nobody else.
+  /// Anonymous pages, shared with processes that are forked later.
   static Mapping anonymous(std::size_t bytes);
-  /// The file that `descriptor` stands for, shared with whoever maps it.
+  /// Pages of the open file `descriptor`, shared with other mappings of it.
   static Mapping ofFile(int descriptor, std::size_t bytes);
   Mapping(Mapping &&other) noexcept;
   Mapping &operator=(Mapping &&other) noexcept;

@@ -23,7 +23,7 @@ Stream::~Stream() { close(); }
 
 void Stream::stop() {
   if (!stop_.exchange(true))
-    enqueued_.advance(); // wakes the thread, which looks at stop_ first
+    enqueued_.advance(); // wakes the thread, which checks stop_ first
 }
 
 void Stream::close() {
@@ -32,7 +32,7 @@ void Stream::close() {
     thread_.join();
 }
 
-// The caller (host or stream thread) waits for some stream to get somewhere.
+// Waits, on the host thread or a stream's thread, for a stream to reach a position.
 void Stream::await(WaitCounter &progress, std::uint64_t target) {
   while (!progress.waitFor(target, kPollInterval)) {
     failure_.check();
@@ -51,10 +51,10 @@ Stream::Slot &Stream::acquire() {
 
 void Stream::wait(const Event &event) {
   if (!event.stream || event.stream == this)
-    return; // nothing recorded, or already in order
+    return; // nothing recorded, or the same stream
   WaitCounter *progress = &event.stream->completed_;
   enqueue(
-      event.what, [this, progress, target = event.position] { await(*progress, target); },
+      event.launch, [this, progress, target = event.position] { await(*progress, target); },
       Work{"wait", 0}, 0, event.stream);
 }
 
@@ -74,7 +74,7 @@ void Stream::run() {
   }
 }
 
-// After a failure the rest of the ring is passed over, so that nobody waits for it.
+// After a failure the remaining actions are skipped, so that no thread waits for them.
 void Stream::perform(Slot &slot) {
   if (failure_.raised())
     return;
@@ -83,27 +83,27 @@ void Stream::perform(Slot &slot) {
   try {
     const std::uint64_t kept =
         !track_        ? 0
-        : slot.awaited ? track_->begin(FlightAction::Wait, slot.what, slot.awaited->name_.c_str())
-                       : track_->begin(FlightAction::Launch, slot.what);
+        : slot.awaited ? track_->begin(FlightAction::Wait, slot.launch, slot.awaited->name_.c_str())
+                       : track_->begin(FlightAction::Launch, slot.launch);
     slot.perform(slot.closure);
-    // What throws stays under way, and what only ended because the job has failed.
+    // An action that throws, or ends because the job has failed, stays unfinished.
     if (track_ && !failure_.raised())
       track_->end(kept);
   } catch (const Aborted &) {
     return;
   } catch (const Error &error) {
-    failure_.raise(error.at(rank_, slot.what));
+    failure_.raise(error.at(rank_, slot.launch));
     return;
   } catch (const std::exception &error) {
-    failure_.raise(Error(error.what()).at(rank_, slot.what));
+    failure_.raise(Error(error.what()).at(rank_, slot.launch));
     return;
   } catch (...) {
-    failure_.raise(Error("an exception of unknown type").at(rank_, slot.what));
+    failure_.raise(Error("an exception of unknown type").at(rank_, slot.launch));
     return;
   }
   if (observer_.notify)
     observer_.notify(observer_.user,
-                     {slot.what, slot.work, slot.bytes, start, now(), processorSeconds() - ran,
+                     {slot.launch, slot.work, slot.bytes, start, now(), processorSeconds() - ran,
                       slot.awaited ? slot.awaited->name_.c_str() : nullptr});
 }
 

@@ -1,7 +1,7 @@
 //===- Stream.h - streams and events with CUDA's meaning -------------------===//
 //
 // A stream is a thread that performs the actions pushed to it in order. The host thread pushes into
-// a ring of fixed-size slots: no allocation, and it only waits when the ring is full. An event is a
+// a ring of fixed-size slots, without allocation, and waits only if the ring is full. An event is a
 // position in a stream.
 //
 //===----------------------------------------------------------------------===//
@@ -26,7 +26,7 @@ namespace fsdp::rt {
 /// Bytes of closure (kernel, captures, one pointer for each slice) that a launch can hold.
 constexpr std::size_t kClosureBytes = 448;
 static_assert(sizeof(Gemm) + 2 * limits::kMaxKernelArguments * sizeof(void *) <= kClosureBytes,
-              "a product and the kernel that goes on with it fit, masks captured");
+              "a product and its epilogue kernel fit, with captured masks");
 
 /// Called on a stream's thread after each action, when set.
 struct StreamObserver {
@@ -37,18 +37,18 @@ struct StreamObserver {
 class FlightTrack;
 class Stream;
 
-/// The latest point of a stream that was recorded into it (nothing yet: waiting is no work).
-/// Touched by the host thread only.
+/// The latest position of a stream that was recorded (none yet: nothing to wait for). Used by the
+/// host thread only.
 struct Event {
   Stream *stream = nullptr;
   std::uint64_t position = 0;
-  const char *what = nullptr; ///< the launch that was enqueued last, for traces
+  const char *launch = nullptr; ///< the launch enqueued last, for traces
 };
 
 class Stream {
 public:
-  /// Starts the thread. `rank` names the place of errors; the first one goes to `failure`.
-  /// Actions are kept in `track`, where there is one.
+  /// Starts the thread. `rank` is that of errors; the first error is stored in `failure`. Actions
+  /// are recorded in `track`, if it is not null.
   Stream(std::string name, int rank, base::Failure &failure, FlightTrack *track = nullptr);
   /// Closes.
   ~Stream();
@@ -57,18 +57,18 @@ public:
 
   const std::string &name() const { return name_; }
 
-  /// Enqueues `action()`; `what` must outlive it (a literal). `work` and `bytes` are for observers.
-  /// Throws `Aborted` when the job has failed.
+  /// Enqueues `action()`; `launch` must outlive it (a literal). `work` and `bytes` are for
+  /// observers. Throws `Aborted` when the job has failed.
   template <class Action>
-  void push(const char *what, const Action &action, Work work = {}, std::size_t bytes = 0) {
-    latest_ = what;
-    enqueue(what, action, work, bytes, nullptr);
+  void push(const char *launch, const Action &action, Work work = {}, std::size_t bytes = 0) {
+    latestLaunch_ = launch;
+    enqueue(launch, action, work, bytes, nullptr);
   }
 
-  /// `event` now stands for everything enqueued here so far.
-  void record(Event &event) { event = {this, enqueued(), latest_}; }
-  /// What is enqueued after this starts when what `event` stands for *now* is done; later records
-  /// of the event do not change it.
+  /// Sets `event` to the position after everything enqueued so far.
+  void record(Event &event) { event = {this, enqueued(), latestLaunch_}; }
+  /// Actions enqueued after this start when the stream of `event` has reached the position that
+  /// `event` has *now*; later records of the event have no effect on this.
   void wait(const Event &event);
   /// Blocks the caller until everything enqueued is done. Throws `Aborted` when the job has failed.
   void synchronize() { synchronize(enqueued()); }
@@ -77,9 +77,9 @@ public:
 
   std::uint64_t enqueued() const { return enqueued_.value(); }
   std::uint64_t completed() const { return completed_.value(); }
-  /// Performs nothing more after the action under way; a wait under way ends soon.
+  /// Performs no more actions after the current one; a current wait ends soon.
   void stop();
-  /// Stops and joins the thread. Streams that may wait for each other are all closed before the
+  /// Stops and joins the thread. Streams that may wait for each other must all be closed before the
   /// first of them is destroyed.
   void close();
   /// Set while the stream is idle.
@@ -88,8 +88,8 @@ public:
 private:
   struct Slot {
     void (*perform)(void *);
-    const char *what;
-    const Stream *awaited; ///< where it waits
+    const char *launch;
+    const Stream *awaited; ///< for a wait: the stream that it waits for
     Work work;
     std::size_t bytes;
     alignas(16) unsigned char closure[kClosureBytes];
@@ -97,14 +97,14 @@ private:
   static constexpr std::size_t kSlots = 512;
 
   template <class Action>
-  void enqueue(const char *what, const Action &action, Work work, std::size_t bytes,
+  void enqueue(const char *launch, const Action &action, Work work, std::size_t bytes,
                const Stream *awaited) {
     static_assert(sizeof(Action) <= kClosureBytes && alignof(Action) <= 16,
                   "the closure does not fit a slot of the stream: capture or pass less");
     static_assert(std::is_trivially_copyable_v<Action> && std::is_trivially_destructible_v<Action>,
                   "closures are copied into the ring as bytes: capture values and pointers only");
     Slot &slot = acquire();
-    slot.what = what;
+    slot.launch = launch;
     slot.awaited = awaited;
     slot.work = work;
     slot.bytes = bytes;
@@ -124,7 +124,7 @@ private:
   base::Failure &failure_;
   FlightTrack *track_;
   StreamObserver observer_;
-  const char *latest_ = "start"; ///< the launch that was enqueued last
+  const char *latestLaunch_ = "start"; ///< the launch enqueued last
   std::unique_ptr<Slot[]> slots_;
   base::WaitCounter enqueued_, completed_;
   std::atomic<bool> stop_{false};

@@ -1,5 +1,3 @@
-//===- StreamingStores.cpp ------------------------------------------------===//
-
 #include "runtime/device/StreamingStores.h"
 
 #include <algorithm>

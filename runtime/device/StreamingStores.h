@@ -1,4 +1,4 @@
-//===- StreamingStores.h - results that pass the caches by ------*- C++ -*-===//
+//===- StreamingStores.h - copies that bypass the caches --------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_DEVICE_STREAMINGSTORES_H
 #define FSDP_RUNTIME_DEVICE_STREAMINGSTORES_H
@@ -7,16 +7,16 @@
 
 namespace fsdp::rt {
 
-/// A result of so many bytes is gone from the caches near a core before anyone reads it. Written
-/// past them, its lines need not be read first: a quarter to a third less traffic.
+/// A result of this size, in bytes, is evicted from the caches of a core before it is read. Stores
+/// that bypass the caches do not read the lines first: a quarter to a third less memory traffic.
 constexpr std::size_t kStreamingBytes = std::size_t(4) << 20;
 
-/// memcpy past the caches. The bytes may be published as after any other store.
+/// memcpy that bypasses the caches. The bytes may be published as after other stores.
 void streamCopy(void *to, const void *from, std::size_t bytes);
-/// Zeros past the caches.
+/// Writes zeros, bypassing the caches.
 void streamZeros(void *to, std::size_t bytes);
 
-/// memcpy, past the caches if it is large.
+/// memcpy; bypasses the caches for large sizes.
 void copyBytes(void *to, const void *from, std::size_t bytes);
 
 } // namespace fsdp::rt

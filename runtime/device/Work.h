@@ -1,4 +1,4 @@
-//===- Work.h - what a launch does, for traces ------------------*- C++ -*-===//
+//===- Work.h - kinds of work, for traces -----------------------*- C++ -*-===//
 //
 // The same for the launches of every target.
 //
@@ -15,31 +15,30 @@
 
 namespace fsdp::rt {
 
-/// The kind of a launch, a literal, and its multiplications and additions, 0 where nobody counted
-/// them. A launch that says nothing is a loop that the compiler wrote.
+/// The kind of a launch, a literal, and the number of its multiplications and additions; 0: not
+/// counted. The default is a loop that the compiler generated.
 struct Work {
   const char *kind = "fused";
   double flops = 0;
-  /// Which of several kernels for one result was chosen, by sizes and addresses: a literal. Null
-  /// where there is one kernel only.
+  /// The kernel chosen, by sizes and addresses, of several for the same result: a literal. Null if
+  /// there is only one.
   const char *variant = nullptr;
 };
 
-/// What the host calls something that it has a device do: "step 12", "evaluate 12". A trace shows
-/// it.
+/// A name of the host for work of the device, for traces: "step 12", "evaluate 12".
 struct Mark {
   const char *name = nullptr; ///< a literal
   std::int64_t number = 0;
 };
 
-/// Something that a stream has done.
+/// A finished action of a stream.
 struct StreamAction {
-  const char *name; ///< of the launch; where it waits, of the launch that it waits for
+  const char *name; ///< of the launch; for a wait, of the launch that it waits for
   Work work;
   std::size_t bytes;             ///< read and written
   double start, end;             ///< seconds of `now()`
-  double processor;              ///< seconds that whoever performed it worked in between
-  const char *awaited = nullptr; ///< where it waits: the stream that it waits for
+  double processor;              ///< processor seconds of the thread in between
+  const char *awaited = nullptr; ///< for a wait: the stream that it waits for
 };
 
 /// Multiplications and additions of a product.
@@ -52,8 +51,8 @@ constexpr double flopsOf(const Gemm &product) {
 }
 constexpr Work gemmWork(const Gemm &product) { return {"gemm", flopsOf(product)}; }
 
-/// Multiplications and additions of the two products forward; backward has five. What the mask
-/// hides is not counted.
+/// Multiplications and additions of the two products forward; backward has five. Masked elements
+/// are not counted.
 constexpr double flopsOf(const AttentionShape &shape) {
   const double queries = shape.queries, keys = shape.keys;
   double pairs = queries * keys;

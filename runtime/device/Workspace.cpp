@@ -1,5 +1,3 @@
-//===- Workspace.cpp ------------------------------------------------------===//
-
 #include "runtime/device/Workspace.h"
 
 #include <atomic>

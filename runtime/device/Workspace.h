@@ -7,7 +7,7 @@
 
 namespace fsdp::rt {
 
-/// A block that grows to the largest request and stays: after the first step nothing is allocated.
+/// A block that grows to the largest request, so that nothing is allocated after the first step.
 class Workspace {
 public:
   Workspace() = default;
@@ -15,11 +15,11 @@ public:
   Workspace(const Workspace &) = delete;
   Workspace &operator=(const Workspace &) = delete;
 
-  /// At least `bytes` bytes, aligned to 64, good until the next request. What they held may be
-  /// lost.
+  /// At least `bytes` bytes, aligned to 64, valid until the next request. The previous content may
+  /// be lost.
   void *reserve(std::size_t bytes);
 
-  /// The block that kernels on this thread share: theirs until they return.
+  /// The block that kernels on this thread share; a kernel may use it until it returns.
   static Workspace &ofThread();
 
 private:
@@ -27,7 +27,7 @@ private:
   std::size_t size = 0;
 };
 
-/// Bytes of all workspaces of this process so far: the library's and the kernels'.
+/// Bytes of all workspaces of this process: of libraries and of kernels.
 std::size_t workspaceBytes();
 
 } // namespace fsdp::rt

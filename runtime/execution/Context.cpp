@@ -5,8 +5,8 @@ namespace fsdp::rt {
 using namespace base;
 
 Context::Context(Job &job, Table<const char *> streams, int events)
-    : job_(job), base_(job.arena()), events_(events), outputsLeft_(streams.size()) {
-  // Every rank makes the same communicators in the same order: making one may be a collective.
+    : job_(job), base_(job.arena()), events_(events), outputEvents_(streams.size()) {
+  // Every rank creates the same communicators in the same order, as this may be a collective.
   if (streams.size() > kChannels)
     throw Error(
         format("the program has %zu streams, expected at most %d", streams.size(), kChannels));
@@ -24,13 +24,13 @@ Context::Context(Job &job, Table<const char *> streams, int events)
 }
 
 Context::~Context() {
-  // When an exception takes us here, a stream may wait for ranks that will not come.
-  job_.leave(true);
+  // After an exception a stream may wait for ranks that will not join.
+  job_.setClosing(true);
   for (auto &stream : streams_)
     stream->stop();
   for (auto &stream : streams_)
     stream->close();
-  job_.leave(false);
+  job_.setClosing(false);
 }
 
 void Context::synchronize() {
@@ -39,7 +39,7 @@ void Context::synchronize() {
 }
 
 void Context::awaitOutputs() {
-  for (const Event &left : outputsLeft_)
+  for (const Event &left : outputEvents_)
     if (left.stream)
       left.stream->synchronize(left.position);
 }

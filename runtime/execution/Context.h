@@ -1,4 +1,4 @@
-//===- Context.h - what a generated program runs against --------------------===//
+//===- Context.h - the context of a generated program ---------------------===//
 //
 // One per rank: the arena, the streams, the events, the communicators. With -DFSDP_RECORD the same
 // source runs against the recording one (Record.h) instead.
@@ -23,8 +23,7 @@
 
 namespace fsdp::rt {
 
-/// Host side of one rank. Everything here is called from the one host thread, unless said
-/// otherwise.
+/// Host side of one rank. Functions are called from the host thread unless documented otherwise.
 class Context {
 public:
   /// Starts the streams' threads. `events`: how many event numbers the program uses.
@@ -53,19 +52,19 @@ public:
   }
   /// This rank's index in communicator `index`.
   int rankIn(int index) const { return comm(index).rank(); }
-  /// Over all ranks; for the host thread's own use (start, export, end), never on a stream.
+  /// Over all ranks; for the host thread (start, export, end), never on a stream.
   Communicator &world() const { return *communicators_.back(); }
 
   /// Waits for every stream. Throws `Aborted` when the job has failed.
   void synchronize();
-  /// What is enqueued on `stream` so far leaves outputs.
-  void leftOutput(int stream) { streams_[stream]->record(outputsLeft_[stream]); }
-  /// Waits for what leaves outputs. Throws as synchronize().
+  /// The actions enqueued on `stream` so far write outputs.
+  void leftOutput(int stream) { streams_[stream]->record(outputEvents_[stream]); }
+  /// Waits for the actions that write outputs. Throws as synchronize().
   void awaitOutputs();
 
-  /// Highest byte that any launch so far has touched.
+  /// End of the highest range that any launch so far has touched, in bytes.
   std::size_t peakBytes() const { return peakBytes_; }
-  /// Counts [offset, offset+bytes) as touched; launch does it for its slices.
+  /// Counts [offset, offset+bytes) as touched; called by launch for its slices.
   void touch(ByteRange range) {
     std::size_t end = range.offset + range.bytes;
     if (range.bytes && end > peakBytes_)
@@ -74,12 +73,11 @@ public:
   /// Calls the observer after every action on a stream. Waits for the stream first.
   void observe(int stream, StreamObserver observer);
 
-  /// Where `load_input` gets a step's samples from, on a stream's thread. Set before a walk is
-  /// enqueued.
+  /// The source of `load_input`, called on a stream's thread. Set before a plan is enqueued.
   InputSource *inputs = nullptr;
-  /// Where `output` leaves numbers, by index. Set by the driver before the first step.
+  /// The numbers that `output` writes, by index. Set by the driver before the first step.
   float *outputs = nullptr;
-  /// Where it leaves sums and weights, likewise.
+  /// The sums and weights that it writes, likewise.
   WeightedSum *sums = nullptr;
 
 private:
@@ -87,7 +85,7 @@ private:
   std::byte *base_;
   std::size_t peakBytes_ = 0;
   std::vector<Event> events_;
-  std::vector<Event> outputsLeft_; ///< by stream
+  std::vector<Event> outputEvents_; ///< by stream
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<Stream>> streams_;
 };

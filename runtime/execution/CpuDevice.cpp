@@ -1,4 +1,4 @@
-//===- CpuDevice.cpp - the arena is memory of the host --------------------===//
+//===- CpuDevice.cpp - the device of CPU programs -------------------------===//
 
 #include "base/WaitCounter.h"
 #include "runtime/device/Mapping.h"
@@ -23,15 +23,13 @@ namespace {
 class CpuDevice final : public Device {
 public:
   CpuDevice(const Program &program, Job &job)
-      : Device(job), program(program), left(mostOutputs(program)), leftSums(mostOutputs(program)),
-        c(job, program.streams, program.events) {
-    c.outputs = left.data();
-    c.sums = leftSums.data();
+      : Device(job), program(program), outputValues(mostOutputs(program)),
+        outputSums(mostOutputs(program)), c(job, program.streams, program.events) {
+    c.outputs = outputValues.data();
+    c.sums = outputSums.data();
   }
 
-  int rankIn(int index) const override { return c.comm(index).rank(); }
   Communicator &world() override { return c.world(); }
-  Communicator &communicator(int index) override { return c.comm(index); }
 
   void write(const Buffer &buffer, const std::function<void(float *)> &fill) override {
     finish();
@@ -77,21 +75,21 @@ public:
     return c.data(badGradients(program.stepState))->first();
   }
 
-  void run(const ExecutionPlan &walk, InputSource *source, bool) override {
+  void run(const ExecutionPlan &plan, InputSource *source, bool) override {
     c.inputs = source;
     if (trace)
       trace->begin(marked, now());
     std::int64_t number = 0;
-    forEachSegment(program, walk, [&](const Segment &segment, bool wait) {
+    forEachSegment(program, plan, [&](const Segment &segment, bool wait) {
       if (wait)
         c.synchronize();
       if (trace)
-        traceSegment(segment, isOneSegment(walk) ? Mark() : Mark{segment.name, ++number});
+        traceSegment(segment, isOneSegment(plan) ? Mark() : Mark{segment.name, ++number});
       segment.run(c);
     });
     if (trace)
       trace->enqueued(now());
-    underWay = !endsJoined(program, walk);
+    underWay = !endsJoined(program, plan);
     underWay ? c.awaitOutputs() : c.synchronize();
     if (trace)
       trace->end(now());
@@ -101,8 +99,8 @@ public:
       c.synchronize();
     underWay = false;
   }
-  const float *outputs() const override { return left.data(); }
-  const WeightedSum *sums() const override { return leftSums.data(); }
+  const float *outputs() const override { return outputValues.data(); }
+  const WeightedSum *sums() const override { return outputSums.data(); }
 
   void startTrace() override {
     trace.emplace(c.world(), program);
@@ -111,9 +109,9 @@ public:
     };
     for (int stream = 0; stream < c.streamCount(); ++stream) {
       c.observe(stream, {keep, &trace->track(static_cast<std::size_t>(stream))});
-      traced.push_back(c.stream(stream).enqueued());
+      actionsBefore.push_back(c.stream(stream).enqueued());
     }
-    positions.resize(traced.size());
+    positions.resize(actionsBefore.size());
   }
   void writeTrace(const OutputPath &path) override {
     finish();
@@ -125,20 +123,20 @@ public:
 
 private:
   void traceSegment(const Segment &segment, Mark mark) {
-    for (std::size_t stream = 0; stream < traced.size(); ++stream)
-      positions[stream] = c.stream(static_cast<int>(stream)).enqueued() - traced[stream];
+    for (std::size_t stream = 0; stream < actionsBefore.size(); ++stream)
+      positions[stream] = c.stream(static_cast<int>(stream)).enqueued() - actionsBefore[stream];
     trace->segment(segment, positions, mark);
   }
 
   const Program &program;
-  std::int64_t samplesSet = 0; ///< what the arena's step state has
-  bool underWay = false;       ///< what was enqueued may still run
-  // What the context's streams write outlives it.
-  std::vector<float> left;
-  std::vector<WeightedSum> leftSums;
+  std::int64_t samplesSet = 0; ///< the value in the arena's step state
+  bool underWay = false;       ///< enqueued work may still run
+  // Written by the context's streams, so they outlive the context.
+  std::vector<float> outputValues;
+  std::vector<WeightedSum> outputSums;
   std::optional<Trace> trace;
-  std::vector<std::uint64_t> traced,
-      positions; ///< actions of each stream before the trace, and in it
+  std::vector<std::uint64_t> actionsBefore,
+      positions; ///< number of actions of each stream before the trace, and in it
   Context c;
 };
 

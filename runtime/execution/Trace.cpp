@@ -1,10 +1,10 @@
-//===- Trace.cpp ----------------------------------------------------------===//
-
 #include "runtime/execution/Trace.h"
 
 #include "base/AtomicFile.h"
 #include "base/Error.h"
 #include "base/WaitCounter.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cinttypes>
@@ -21,26 +21,18 @@ namespace {
 constexpr std::size_t kActions = 1 << 15; // of a stream
 constexpr std::size_t kSpans = 1 << 12;
 
-/// The characters of a JSON string.
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      result += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20)
-      result += c;
-  }
-  return result + '"';
+std::string jsonString(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string textOf(const Mark &mark) { return format("%s %" PRId64, mark.name, mark.number); }
 
 bool isWait(const StreamAction &action) { return std::strcmp(action.work.kind, "wait") == 0; }
 
-void addName(std::string &to, const char *what, int rank, int thread, const std::string &name) {
+void addName(std::string &to, const char *key, int rank, int thread, const std::string &name) {
   to += format(R"({"name":"%s","ph":"M","pid":%d,"tid":%d,"args":{"name":%s}},)"
                "\n",
-               what, rank, thread, quoted(name).c_str());
+               key, rank, thread, jsonString(name).c_str());
 }
 
 /// A number of bytes that changes over time.
@@ -130,7 +122,7 @@ std::vector<Trace::Times> Trace::timesOf(std::uint64_t run) const {
       const StreamAction &action = tracks[stream][i];
       if (isWait(action))
         continue;
-      // A product and the kernel that goes on with it are two actions of one launch.
+      // A product and its epilogue kernel are two actions of one launch.
       if (latest && std::strcmp(latest, action.name) == 0)
         times[stream].back().end = action.end;
       else
@@ -153,10 +145,10 @@ std::string Trace::name(const StreamAction &action) const {
 
 void Trace::addHost(std::string &to, double from) const {
   const auto add = [&](const std::string &name, const char *kind, double start, double end) {
-    to +=
-        format(R"({"name":%s,"cat":"%s","ph":"X","pid":%d,"tid":0,"ts":%.3f,"dur":%.3f},)"
-               "\n",
-               quoted(name).c_str(), kind, world.rank(), microseconds(start), (end - start) * 1e6);
+    to += format(R"({"name":%s,"cat":"%s","ph":"X","pid":%d,"tid":0,"ts":%.3f,"dur":%.3f},)"
+                 "\n",
+                 jsonString(name).c_str(), kind, world.rank(), microseconds(start),
+                 (end - start) * 1e6);
   };
   for (std::uint64_t i = spanCount > kSpans ? spanCount - kSpans : 0; i < spanCount; ++i) {
     const Span &span = spans[i % kSpans];
@@ -180,7 +172,7 @@ void Trace::addTracks(std::string &to, double from) const {
       to += format(R"({"name":%s,"cat":"%s","ph":"X","pid":%d,"tid":%d,"ts":%.3f,"dur":%.3f,)"
                    R"("tdur":%.3f,"args":{"bytes":%zu,"flops":%.17g}},)"
                    "\n",
-                   quoted(name(action)).c_str(), action.work.kind, world.rank(), thread,
+                   jsonString(name(action)).c_str(), action.work.kind, world.rank(), thread,
                    microseconds(action.start), (action.end - action.start) * 1e6,
                    action.processor * 1e6, action.bytes, action.work.flops);
     }
@@ -203,11 +195,10 @@ void Trace::addSpan(std::string &to, const Mark &mark, const std::vector<Times> 
       to += format(
           R"({"name":%s,"cat":"%s","ph":"%c","id":%)" PRIu64 R"(,"pid":%d,"tid":0,"ts":%.3f},)"
           "\n",
-          quoted(textOf(mark)).c_str(), mark.name, phase, id, world.rank(), microseconds(time));
+          jsonString(textOf(mark)).c_str(), mark.name, phase, id, world.rank(), microseconds(time));
 }
 
-/// From the end of a gather to the begin of its first use. Each end lies within the event that it
-/// belongs to.
+/// From the end of a gather to the begin of its first use. Both ends are within their events.
 void Trace::addArrows(std::string &to, const SegmentTrace &plan, const Times &launches,
                       std::uint64_t &id) const {
   const auto add = [&](const char *phase, int launch, double time) {
@@ -217,7 +208,7 @@ void Trace::addArrows(std::string &to, const SegmentTrace &plan, const Times &la
                  phase, id, world.rank(), plan.streams[static_cast<std::size_t>(launch)] + 1,
                  microseconds(time));
   };
-  constexpr double kRounded = 2e-9; // more than what times lose in print
+  constexpr double kRounded = 2e-9; // above the rounding of printed times
   for (const GatherUse &arrow : plan.uses) {
     const Time &gather = launches[static_cast<std::size_t>(arrow.gather)];
     const double arrives = launches[static_cast<std::size_t>(arrow.use)].start;
@@ -228,9 +219,9 @@ void Trace::addArrows(std::string &to, const SegmentTrace &plan, const Times &la
   }
 }
 
-/// What the plans of the segments say of the time between launches.
+/// Spans, arrows and live bytes of the runs of segments.
 void Trace::addRuns(std::string &to) const {
-  std::uint64_t id = static_cast<std::uint64_t>(world.rank()) << 32; // of no other rank
+  std::uint64_t id = static_cast<std::uint64_t>(world.rank()) << 32; // unique to this rank
   Counter alive(persistentBytes);
   for (std::uint64_t run = runCount > kSpans ? runCount - kSpans : 0; run < runCount; ++run) {
     if (!knows(run))
@@ -245,7 +236,7 @@ void Trace::addRuns(std::string &to) const {
     for (const std::uint8_t stream : plan.streams)
       if (next[stream] < times[stream].size())
         launches.push_back(times[stream][next[stream]++]);
-    // Launches are told apart by their order: no one may be left out, or be new.
+    // Launches are identified by their order, so all must be recorded, and no others.
     bool isComplete = launches.size() == plan.streams.size();
     for (std::size_t stream = 0; stream < tracks.size(); ++stream)
       isComplete &= next[stream] == times[stream].size();
@@ -292,7 +283,7 @@ void Trace::write(const OutputPath &path) {
     world.broadcast(&bytes, sizeof(bytes), rank);
     theirs.resize(bytes);
     world.broadcast(theirs.data(), bytes, rank);
-    // The last event has no comma behind it.
+    // The last event has no comma after it.
     if (file)
       put(std::string_view(theirs).substr(0, bytes - (rank + 1 == world.size() ? 2 : 0)));
   }

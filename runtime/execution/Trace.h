@@ -1,4 +1,4 @@
-//===- Trace.h - when each launch ran ---------------------------*- C++ -*-===//
+//===- Trace.h - timelines of launches --------------------------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_EXECUTION_TRACE_H
 #define FSDP_RUNTIME_EXECUTION_TRACE_H
@@ -15,9 +15,8 @@
 
 namespace fsdp::rt {
 
-/// Keeps the latest actions of each stream of a rank, in memory that is taken at once: a step that
-/// is traced is still a step that allocates nothing. Who notices what a stream does is the target's
-/// business.
+/// Records the latest actions of each stream of a rank, in memory that is allocated by the
+/// constructor, so that a traced step allocates nothing. The target adds the actions.
 class Trace {
 public:
   /// The actions of one stream. One thread at a time adds to it.
@@ -25,7 +24,7 @@ public:
   public:
     explicit Track(std::string name);
     void add(const StreamAction &action) { actions[count++ % actions.size()] = action; }
-    /// How many actions it was given; not while another thread adds to it.
+    /// The number of added actions; not while another thread adds one.
     std::uint64_t added() const { return count; }
 
   private:
@@ -40,8 +39,8 @@ public:
     std::uint64_t count = 0;
   };
 
-  /// Begins. Every rank makes its own at the same time: a clock starts at 0 when all have. `world`
-  /// outlives the trace and is over all ranks. Every stream of `program` has a track.
+  /// Begins a trace. Every rank constructs one at the same time; the clock is 0 when all have.
+  /// `world` is over all ranks and outlives the trace. Every stream of `program` has a track.
   Trace(Communicator &world, const Program &program);
   Trace(const Trace &) = delete;
   Trace &operator=(const Trace &) = delete;
@@ -50,33 +49,33 @@ public:
 
   // Times are seconds of `now()`.
 
-  /// The host begins with what it calls `mark`: one or several segments.
+  /// The host begins the work `mark`: one or several segments.
   void begin(Mark mark, double time);
-  /// It enqueues `segment` next: of each track, what follows its first `positions[i]` actions. The
-  /// trace shows a span from the first to the last of its launches where it has a mark of its own,
-  /// as a microbatch.
+  /// It enqueues `segment` next: in each track, the actions after the first `positions[i]`. If the
+  /// segment has its own `mark`, as a microbatch, the trace shows a span from the first to the last
+  /// of its launches.
   void segment(const Segment &segment, const std::vector<std::uint64_t> &positions, Mark mark = {});
-  /// All is enqueued.
+  /// All work is enqueued.
   void enqueued(double time);
-  /// All is done.
+  /// All work is done.
   void end(double time);
 
-  /// Writes what is still known in full to `path`, as trace events for Perfetto or
-  /// chrome://tracing: a process for each rank, a thread for its host and each of its streams;
-  /// `cat` is the kind of work, `tdur` the time worked, `args` has the bytes that a launch names
-  /// and its flops where they are known. A wait is named after the stream and the launch that it
-  /// waits for. Where the program has the tables (runtime/program/SegmentTrace.h), arrows lead from
-  /// gathers to their first uses, and a counter has the bytes of the arena that are alive. Every
-  /// rank calls it, with idle streams; rank 0 writes.
+  /// Writes the actions that are still recorded completely to `path`, as trace events for Perfetto
+  /// or chrome://tracing: a process for each rank, a thread for its host and each of its streams;
+  /// `cat` is the kind of work, `tdur` the processor time, `args` has the bytes of a launch and its
+  /// flops if known. A wait is named after the stream and the launch that it waits for. If the
+  /// program has the tables (runtime/program/SegmentTrace.h), arrows connect gathers with their
+  /// first uses, and a counter shows the live bytes of the arena. Called by every rank, with idle
+  /// streams; rank 0 writes.
   void write(const base::OutputPath &path);
 
 private:
-  /// What the host did.
+  /// A piece of work of the host.
   struct Span {
     Mark mark;
     double begin, enqueued, end;
   };
-  /// A segment that it enqueued.
+  /// An enqueued segment.
   struct Run {
     const Segment *segment;
     Mark mark;
@@ -86,12 +85,12 @@ private:
   };
   using Times = std::vector<Time>;
 
-  /// The first moment from which every track knows everything.
+  /// The first time from which all actions of every track are recorded.
   double horizon() const;
   /// The range of actions on `stream` that run number `run` enqueued.
   std::pair<std::uint64_t, std::uint64_t> actionsOf(std::uint64_t run, std::size_t stream) const;
   bool knows(std::uint64_t run) const;
-  /// When each launch of a run ran, by stream.
+  /// The times of each launch of a run, by stream.
   std::vector<Times> timesOf(std::uint64_t run) const;
   std::string name(const StreamAction &action) const;
 

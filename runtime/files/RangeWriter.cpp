@@ -1,5 +1,3 @@
-//===- RangeWriter.cpp ----------------------------------------------------===//
-
 #include "runtime/files/RangeWriter.h"
 
 #include <algorithm>
@@ -83,7 +81,7 @@ int RangeWriter::writeDirectly(const char *data, std::size_t bytes, std::uint64_
   const int reason = system.write(direct, data, bytes, offset);
   if (reason != EINVAL)
     return reason;
-  // Some file systems say so only now, or want more than pages.
+  // Some file systems report only now that they do not support it, or need a larger alignment.
   if (const int other = close(direct))
     return other;
   return system.write(file, data, bytes, offset);

@@ -1,5 +1,3 @@
-//===- StandardStreams.cpp ------------------------------------------------===//
-
 #include "runtime/files/StandardStreams.h"
 
 #include "base/Error.h"

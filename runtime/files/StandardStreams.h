@@ -9,20 +9,20 @@
 
 namespace fsdp::rt {
 
-/// First thing in a program: opens the null device where it was started with a standard descriptor
-/// closed, or the next file opened would take the number and get what is printed. From then on a
-/// write that nobody reads, or that is beyond a limit, fails instead of ending the process.
+/// Called first in a program: opens the null device for closed standard descriptors, or the next
+/// opened file would get the number and the output. From then on a write without a reader, or
+/// beyond a limit, fails instead of ending the process.
 void prepareStandardStreams();
 
-/// Where one of `files` is a stream to where standard output goes, moves what people read to
-/// standard error; to nowhere if that is the same stream.
+/// If one of `files` is the same stream as standard output, redirects the messages of the program
+/// to standard error; to the null device if that is the same stream too.
 void keepOutputOutOf(const std::vector<base::NamedFile> &files);
 
-/// Shows what was printed to standard output. Where that is impossible (its reader is gone, the
-/// disk is full) says so once on standard error; a run is worth more than its progress.
+/// Flushes standard output. On failure (no reader, a full disk) prints one note on standard error;
+/// the run continues.
 void showOutput();
 
-/// The same for output that is the result. Error: it cannot be written.
+/// Flushes standard output that is a result. Error: it cannot be written.
 void finishOutput();
 
 } // namespace fsdp::rt

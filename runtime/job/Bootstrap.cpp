@@ -49,11 +49,13 @@ class Parent {
 public:
   Parent(SharedSegment &segment, const JobOptions &options)
       : segment_(segment), failure_(segment.failure()), onFailure_(options.onFailure),
-        flightRecord_(options.flightRecord), silence_(silenceLimit(options.timeoutSeconds)),
+        flightRecord_(options.flightRecord),
+        heartbeatTimeout_(heartbeatTimeout(options.timeoutSeconds)),
         ranks_(segment.layout().ranks, options.handlesStop),
-        heard_(static_cast<std::size_t>(segment.layout().ranks), 0), silent_(heard_.size()) {}
+        lastHeartbeat_(static_cast<std::size_t>(segment.layout().ranks), 0),
+        sinceHeartbeat_(lastHeartbeat_.size()) {}
 
-  /// Starts the ranks; `rankMain` runs in each and gives its exit status.
+  /// Starts the ranks; `rankMain` runs in each and returns its exit status.
   void start(const std::function<int(int)> &rankMain) {
     try {
       ranks_.start(rankMain);
@@ -62,14 +64,14 @@ public:
     }
   }
 
-  /// Returns when no rank is left. A rank that ends badly or hangs takes the others with it, and so
-  /// does a signal that ends this process: ranks get it first, so that they can clean up.
+  /// Returns when all ranks have ended. If one fails or hangs, the others are ended, also by a
+  /// signal that ends this process: it is passed to the ranks first, so that they can clean up.
   int wait() {
     double failedAt = 0;
     while (reap()) {
       const double time = now();
-      listen();
-      if ((failure_.raised() || ranks_.isEnded()) && failedAt == 0)
+      checkHeartbeats();
+      if ((failure_.raised() || ranks_.isEndRequested()) && failedAt == 0)
         failedAt = time;
       if (failedAt != 0 && ranks_.end(time - failedAt - kGraceSeconds - 1))
         break;
@@ -80,11 +82,12 @@ public:
     if (!failure_.raised())
       return stopped_;
     const Error error = failure_.error();
-    const bool isLeft = ranks_.anyRuns();
-    onFailure_ && !isLeft
+    const bool isRankLeft = ranks_.anyRuns();
+    onFailure_ && !isRankLeft
         ? onFailure_(error)
-        : (void)report(isLeft && onFailure_ ? notRestarted(error, kNotRestartedAsLeft) : error);
-    ranks_.leave();
+        : (void)report(isRankLeft && onFailure_ ? notRestarted(error, kNotRestartedAsRankRemains)
+                                                : error);
+    ranks_.abandon();
     writeFlightRecord(segment_, flightRecord_, 0, segment_.layout().ranks);
     return error.status();
   }
@@ -95,7 +98,7 @@ private:
     return ranks_.reap([&](int rank, int status) {
       const bool done = segment_.rank(rank).state == RankRecord::Done;
       if (WIFEXITED(status) && isStatusOfSignal(WEXITSTATUS(status)) &&
-          (done || ranks_.isAsked())) {
+          (done || ranks_.isStopRequested())) {
         stopped_ = WEXITSTATUS(status);
         return;
       }
@@ -105,24 +108,24 @@ private:
     });
   }
 
-  // A process that is stopped as a whole gives no sign of life.
-  void listen() {
-    for (std::size_t i = 0; i < heard_.size(); ++i) {
+  // A process that is stopped has no heartbeat.
+  void checkHeartbeats() {
+    for (std::size_t i = 0; i < lastHeartbeat_.size(); ++i) {
       const int rank = static_cast<int>(i);
       RankRecord &record = segment_.rank(rank);
       if (!ranks_.runs(rank) || record.state != RankRecord::Running ||
-          record.heartbeat != heard_[i]) {
-        heard_[i] = record.heartbeat;
-        silent_[i].restart();
+          record.heartbeat != lastHeartbeat_[i]) {
+        lastHeartbeat_[i] = record.heartbeat;
+        sinceHeartbeat_[i].restart();
         continue;
       }
-      const double silent = silent_[i].look();
-      if (silent <= silence_)
+      const double sinceHeartbeat = sinceHeartbeat_[i].look();
+      if (sinceHeartbeat <= heartbeatTimeout_)
         continue;
-      failure_.raise(Error(format("not responding: no heartbeat for %.1f s%s", silent,
+      failure_.raise(Error(format("not responding: no heartbeat for %.1f s%s", sinceHeartbeat,
                                   describeHang(segment_, rank).c_str()))
                          .at(rank, ""));
-      ranks_.killOne(rank);
+      ranks_.killRank(rank);
     }
   }
 
@@ -130,11 +133,11 @@ private:
   Failure &failure_;
   std::function<void(const Error &)> onFailure_;
   std::string flightRecord_;
-  double silence_;
+  double heartbeatTimeout_;
   ForkedRanks ranks_;
-  std::vector<double> heard_;
-  std::vector<WaitedTime> silent_;
-  int stopped_ = kExitDone; ///< the status of ranks that have ended as asked
+  std::vector<double> lastHeartbeat_;
+  std::vector<WaitedTime> sinceHeartbeat_;
+  int stopped_ = kExitDone; ///< the status of ranks that a signal has ended
 };
 
 JobOptions onThisMachine(const JobOptions &options, int localRank) {
@@ -153,11 +156,11 @@ int runThreads(const Mesh &mesh, const JobOptions &options, const std::function<
     for (int rank = 0; rank < mesh.size(); ++rank)
       ranks.push_back(startThread(format("rank %d", rank), [&, rank] {
         SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
-        const int own = runRank(job, segment, rank, SupervisionMode::Itself, body);
+        const int own = runRank(job, segment, rank, {}, body);
         if (own != kExitDone)
           status = own;
       }));
-  } catch (const Error &error) { // those that have started end with it
+  } catch (const Error &error) { // ends the ranks that have started
     segment.failure().raise(error);
     reportOnce(segment.failure());
   }
@@ -172,17 +175,17 @@ int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<in
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   if (mesh.size() == 1 && !options.onFailure) {
     SharedJob job(mesh, options, 0, segment);
-    return runRank(job, segment, 0, SupervisionMode::Itself, body);
+    return runRank(job, segment, 0, {}, body);
   }
   Parent parent(segment, options);
   parent.start([&](int rank) {
     SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
-    return runRank(job, segment, rank, SupervisionMode::Parent, body);
+    return runRank(job, segment, rank, Supervision::byParent(), body);
   });
   return parent.wait();
 }
 
-/// The options' identity behind what every program has.
+/// The identity that every program has, followed by that of the options.
 RunIdentity identityOf(const Mesh &mesh, const JobOptions &options) {
   std::string communicators;
   for (const CommunicatorSpec &spec : options.communicators) {
@@ -200,7 +203,7 @@ RunIdentity identityOf(const Mesh &mesh, const JobOptions &options) {
   return identity;
 }
 
-/// How the ranks of a launcher's job meet. Errors: a way to talk that does not lead there.
+/// The transport of a launcher's job. Errors: an option that does not fit the launcher.
 Transport chooseTransport(const JobOptions &options, const LaunchEnvironment &launched) {
   const bool one = launched.oneMachine();
   switch (options.transport) {
@@ -221,7 +224,7 @@ Transport chooseTransport(const JobOptions &options, const LaunchEnvironment &la
   default:
     if (one)
       return Transport::SharedMemory;
-    // mpirun's processes have MPI.
+    // Processes of mpirun have MPI.
     if ((launched.by == "Open MPI" || launched.by == "PMI") && builtWithMpi())
       return Transport::Mpi;
     if (!launched.address.empty())
@@ -268,7 +271,8 @@ int runLaunched(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironme
       layoutOf(mesh, options), {launched.rank, 0, launched.size, launched.key, options.identity},
       options.timeoutSeconds);
   SharedJob job(mesh, options, launched.rank, segment);
-  return runRank(job, segment, launched.rank, SupervisionMode::Neighbours, body);
+  return runRank(job, segment, launched.rank, {reportOnce, (launched.rank + 1) % launched.size},
+                 body);
 }
 
 } // namespace
@@ -295,7 +299,8 @@ int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(
     return options.transport == Transport::Loopback ? runThreads(mesh, options, body)
                                                     : runAlone(mesh, options, body);
   } catch (const Aborted &error) {
-    // Another rank says why; a launcher ends all with the first that ends badly.
+    // Another rank reports the cause. A launcher ends all ranks when the first one fails, so this
+    // one waits.
     std::this_thread::sleep_for(std::chrono::seconds(1));
     return error.status();
   } catch (const Error &error) {

@@ -15,8 +15,8 @@ using namespace base;
 namespace {
 
 constexpr int kNoStatus = 255;
-/// How long one that was asked to end has to remove what it has begun.
-constexpr double kRemoving = 0.5;
+/// Time after SIGTERM for the child to remove its temporary files.
+constexpr double kCleanUpTimeout = 0.5;
 
 /// The status of a child that has ended within `seconds`.
 std::optional<int> await(pid_t child, double seconds) {
@@ -43,15 +43,15 @@ std::optional<int> runInChild(double seconds, const std::function<int()> &work) 
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    std::signal(SIGTERM, SIG_DFL); // ranks end after a step
+    std::signal(SIGTERM, SIG_DFL); // in ranks it ends the run after a step
     _exit(getppid() == self ? work() : kNoStatus);
   }
   if (const std::optional<int> status = await(child, seconds))
     return status;
   kill(child, SIGTERM);
-  if (!await(child, kRemoving)) {
+  if (!await(child, kCleanUpTimeout)) {
     kill(child, SIGKILL);
-    await(child, kRemoving);
+    await(child, kCleanUpTimeout);
   }
   return std::nullopt;
 }

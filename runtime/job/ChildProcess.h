@@ -1,4 +1,4 @@
-//===- ChildProcess.h - work that may never end ---------------------------===//
+//===- ChildProcess.h - work in a child, with a time limit ----------------===//
 #ifndef FSDP_RUNTIME_JOB_CHILDPROCESS_H
 #define FSDP_RUNTIME_JOB_CHILDPROCESS_H
 
@@ -7,10 +7,10 @@
 
 namespace fsdp::rt {
 
-/// Runs `work` in a process of its own, which ends with this one, and returns what it does, from 0
-/// to 255. Nothing where it has not ended after `seconds`: then it is killed, and left where the
-/// system does not let it end, as in a call to a disk that does not answer. Where no process can be
-/// made, or it dies, 255.
+/// Runs `work` in a child process, which ends with this one, and returns its result, from 0 to 255.
+/// Returns nothing if it has not ended after `seconds`: then it is killed, but not waited for if it
+/// does not end, as in a call to a disk that does not answer. Returns 255 if the process cannot be
+/// started or dies.
 std::optional<int> runInChild(double seconds, const std::function<int()> &work);
 
 } // namespace fsdp::rt

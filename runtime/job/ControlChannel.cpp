@@ -15,38 +15,39 @@ using namespace base;
 
 namespace {
 
-// What a stranger is given to say something.
+// Time allowed for the handshake, in seconds.
 constexpr double kHandshakeTimeout = 5;
-// How long a rank that has failed waits for rank 0 to say so.
-constexpr double kAnswer = 1.5;
-// Most time that a small message may take to leave this machine.
-constexpr double kSending = 0.2;
-/// Bytes that are read at once.
-constexpr std::size_t kBuffer = 4096;
-/// Context of the proof that opens a connection; the job's nonce is in what it proves.
+// Time for which a rank that has failed waits for rank 0 to report it, in seconds.
+constexpr double kReportTimeout = 1.5;
+// The most time for a small message to be sent, in seconds.
+constexpr double kSendTimeout = 0.2;
+/// Bytes read at once.
+constexpr std::size_t kBufferBytes = 4096;
+/// Context of the proof that opens a connection; the proven payload contains the job's nonce.
 constexpr const char *kBetweenRanks = "between ranks";
-/// Strangers that are listened to at the same time.
-constexpr std::size_t kMaxIncomingConnections = 1024;
+/// The most connections whose handshake is not complete.
+constexpr std::size_t kMaxPendingConnections = 1024;
 
 } // namespace
 
-/// Who has connected and not said what for.
-struct ControlChannel::IncomingConnection {
+/// A connection whose request has not arrived yet.
+struct ControlChannel::PendingConnection {
   Socket socket;
   double deadline = 0;
-  std::size_t got = 0;
+  std::size_t received = 0;
   char bytes[kFrameOverhead + ConnectRequest::kBytes] = {};
 };
 
 ControlChannel::ControlChannel(Rendezvous rendezvous, double timeoutSeconds)
     : rank_(rendezvous.rank), peers_(std::move(rendezvous.peers)), nonce_(rendezvous.nonce),
       token_(std::move(rendezvous.token)), loopbackOnly_(rendezvous.loopbackOnly),
-      silence_(silenceLimit(timeoutSeconds)), listener_(std::move(rendezvous.listener)),
-      wakes_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  for (std::size_t i = 0; i < rendezvous.lines.size(); ++i)
-    if (rendezvous.lines[i]) {
+      heartbeatTimeout_(heartbeatTimeout(timeoutSeconds)),
+      listener_(std::move(rendezvous.listener)),
+      wakeEvent_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  for (std::size_t i = 0; i < rendezvous.connections.size(); ++i)
+    if (rendezvous.connections[i]) {
       connections_.emplace_back();
-      connections_.back().socket = std::move(rendezvous.lines[i]);
+      connections_.back().socket = std::move(rendezvous.connections[i]);
       connections_.back().rank = static_cast<int>(i);
     }
 }
@@ -60,33 +61,33 @@ ControlChannel::~ControlChannel() {
 
 void ControlChannel::start(Failure &failure) {
   failure_ = &failure;
-  // While the job runs, the thread allocates nothing.
+  // The thread allocates nothing while the job runs.
   entries_.reserve(connections_.size() + 2);
   for (Connection &connection : connections_)
-    connection.bytes.reserve(kBuffer + ControlMessage::kMax);
+    connection.bytes.reserve(kBufferBytes + ControlMessage::kMax);
   thread_ = startThread("the connections between ranks", [this] { run(); });
 }
 
 void ControlChannel::wake() {
   const std::uint64_t one = 1;
-  if (write(wakes_.descriptor(), &one, sizeof one) < 0)
-    return; // it is awake
+  if (write(wakeEvent_.descriptor(), &one, sizeof one) < 0)
+    return; // the counter is at its limit: the thread is awake
 }
 
 void ControlChannel::report() {
   wake();
-  const double deadline = now() + kAnswer;
-  while (!cut_ && now() < deadline)
-    if (settled_.waitFor(1, 0.02))
+  const double deadline = now() + kReportTimeout;
+  while (!isFirstRankLost_ && now() < deadline)
+    if (failureReported_.waitFor(1, 0.02))
       return;
-  if (settled_.value() == 0 && failure_->claimReport())
+  if (failureReported_.value() == 0 && failure_->claimReport())
     rt::report(failure_->error());
 }
 
 void ControlChannel::finish() {
-  finished_.store(true);
+  isFinished_.store(true);
   wake();
-  while (!ended_.waitFor(1, 0.05))
+  while (!jobEnded_.waitFor(1, 0.05))
     failure_->check();
 }
 
@@ -95,41 +96,42 @@ void ControlChannel::finish() {
 //===----------------------------------------------------------------------===//
 
 void ControlChannel::run() {
-  double last = now(), said = 0;
+  double last = now(), lastSent = 0;
   while (!stop_) {
     poll();
     const double time = now();
-    // This process may itself have been stopped.
+    // The time in which this process was stopped does not count.
     const double elapsed = std::min(time - last, 0.5);
     last = time;
     for (Connection &connection : connections_) {
-      connection.silent += elapsed;
-      if (connection.socket && connection.silent > silence_ && !failure_->raised())
+      connection.sinceHeartbeat += elapsed;
+      if (connection.socket && connection.sinceHeartbeat > heartbeatTimeout_ && !failure_->raised())
         failure_->raise(
-            Error(format("not responding: no heartbeat for %.1f s from '%s'", connection.silent,
+            Error(format("not responding: no heartbeat for %.1f s from '%s'",
+                         connection.sinceHeartbeat,
                          peers_[static_cast<std::size_t>(connection.rank)].host.c_str()))
                 .at(connection.rank, ""));
     }
-    if (time - said > std::min(1.0, silence_ / 5)) {
+    if (time - lastSent > std::min(1.0, heartbeatTimeout_ / 5)) {
       for (Connection &connection : connections_)
         send(connection, ControlMessage::Alive);
-      said = time;
+      lastSent = time;
     }
     broadcastFailure();
-    endTogether();
+    finishTogether();
   }
 }
 
 void ControlChannel::poll() {
-  entries_.assign({{wakes_.descriptor(), POLLIN, 0}, {listener_.descriptor(), POLLIN, 0}});
-  for (const auto &caller : callers_)
-    entries_.push_back({caller->socket.descriptor(), POLLIN, 0});
+  entries_.assign({{wakeEvent_.descriptor(), POLLIN, 0}, {listener_.descriptor(), POLLIN, 0}});
+  for (const auto &connection : pending_)
+    entries_.push_back({connection->socket.descriptor(), POLLIN, 0});
   for (const Connection &connection : connections_)
     if (connection.socket)
       entries_.push_back({connection.socket.descriptor(), POLLIN, 0});
   ::poll(entries_.data(), entries_.size(), 100);
   std::uint64_t wakes;
-  if (entries_[0].revents && read(wakes_.descriptor(), &wakes, sizeof wakes) < 0)
+  if (entries_[0].revents && read(wakeEvent_.descriptor(), &wakes, sizeof wakes) < 0)
     return;
   acceptConnections();
   for (Connection &connection : connections_)
@@ -138,22 +140,22 @@ void ControlChannel::poll() {
 }
 
 void ControlChannel::receiveFrom(Connection &connection) {
-  char buffer[kBuffer];
+  char buffer[kBufferBytes];
   for (;;) {
     const long moved = connection.socket.receive(buffer, sizeof buffer);
     if (moved > 0) {
-      connection.silent = 0;
+      connection.sinceHeartbeat = 0;
       connection.bytes.insert(connection.bytes.end(), buffer, buffer + moved);
     }
     if (!handleMessages(connection) || moved == Socket::kEnded)
-      return ended(connection);
+      return handleEnd(connection);
     if (moved == 0)
       return;
   }
 }
 
 bool ControlChannel::handleMessages(Connection &connection) {
-  // What is not whole stays: less than a message.
+  // An incomplete message stays in the buffer.
   std::size_t taken = 0;
   for (ControlMessage message;;) {
     const std::string_view left(connection.bytes.data() + taken, connection.bytes.size() - taken);
@@ -178,8 +180,8 @@ void ControlChannel::handleMessage(Connection &connection, const ControlMessage 
   case ControlMessage::Failed:
     failure_->raise(*message.error);
     if (rank_ > 0) {
-      told_ = true;
-      settled_.advance(); // rank 0 has printed it
+      isFailureSent_ = true;
+      failureReported_.advance(); // rank 0 has printed it
     }
     break;
   case ControlMessage::Done:
@@ -187,18 +189,18 @@ void ControlChannel::handleMessage(Connection &connection, const ControlMessage 
     break;
   case ControlMessage::AllDone:
     if (rank_ > 0) {
-      allDone_ = true;
-      ended_.advance();
+      areAllDone_ = true;
+      jobEnded_.advance();
     }
     break;
   }
 }
 
-void ControlChannel::ended(Connection &connection) {
+void ControlChannel::handleEnd(Connection &connection) {
   connection.socket = Socket();
   if (rank_ > 0)
-    cut_ = true;
-  if (allDone_)
+    isFirstRankLost_ = true;
+  if (areAllDone_)
     return;
   failure_->raise(
       Error(
@@ -208,45 +210,45 @@ void ControlChannel::ended(Connection &connection) {
 }
 
 void ControlChannel::broadcastFailure() {
-  if (told_ || !failure_->raised())
+  if (isFailureSent_ || !failure_->raised())
     return;
-  told_ = true;
+  isFailureSent_ = true;
   const Error error = failure_->error();
   if (rank_ == 0 && failure_->claimReport())
     rt::report(error);
   for (Connection &connection : connections_)
     send(connection, ControlMessage::Failed, &error);
   if (rank_ == 0)
-    settled_.advance();
+    failureReported_.advance();
 }
 
-void ControlChannel::endTogether() {
-  if (!finished_ || failure_->raised())
+void ControlChannel::finishTogether() {
+  if (!isFinished_ || failure_->raised())
     return;
   if (rank_ > 0) {
-    if (!std::exchange(saidDone_, true))
+    if (!std::exchange(isDoneSent_, true))
       send(connections_[0], ControlMessage::Done);
     return;
   }
   const auto all = [&](auto is) {
     return std::all_of(connections_.begin(), connections_.end(), is);
   };
-  if (!allDone_ && all([](const Connection &connection) { return connection.done; })) {
-    allDone_ = true;
+  if (!areAllDone_ && all([](const Connection &connection) { return connection.done; })) {
+    areAllDone_ = true;
     for (Connection &connection : connections_)
       send(connection, ControlMessage::AllDone);
   }
-  // Stays until all have read that: closing before might take it back.
-  if (allDone_ && all([](const Connection &connection) { return !connection.socket; }))
-    ended_.advance();
+  // Stays until all have read that: an earlier close could discard it.
+  if (areAllDone_ && all([](const Connection &connection) { return !connection.socket; }))
+    jobEnded_.advance();
 }
 
 void ControlChannel::send(Connection &connection, ControlMessage::Kind kind, const Error *error) {
   if (!connection.socket)
     return;
   char text[ControlMessage::kMax];
-  // What does not leave is found by the silence, or by the end of the connection.
-  connection.socket.sendAll(text, ControlMessage::encode(kind, error, text), kSending);
+  // A failed send is detected by the heartbeat timeout, or by the end of the connection.
+  connection.socket.sendAll(text, ControlMessage::encode(kind, error, text), kSendTimeout);
 }
 
 //===----------------------------------------------------------------------===//
@@ -254,34 +256,34 @@ void ControlChannel::send(Connection &connection, ControlMessage::Kind kind, con
 //===----------------------------------------------------------------------===//
 
 void ControlChannel::acceptConnections() {
-  while (callers_.size() < kMaxIncomingConnections) {
+  while (pending_.size() < kMaxPendingConnections) {
     Socket taken = acceptFrom(listener_);
     if (!taken)
       break;
     if (loopbackOnly_ && !peerOf(taken).isLoopback())
       continue;
-    callers_.push_back(std::make_unique<IncomingConnection>());
-    callers_.back()->socket = std::move(taken);
-    callers_.back()->deadline = now() + kHandshakeTimeout;
+    pending_.push_back(std::make_unique<PendingConnection>());
+    pending_.back()->socket = std::move(taken);
+    pending_.back()->deadline = now() + kHandshakeTimeout;
   }
-  for (auto &caller : callers_)
-    if (!handleCaller(*caller))
-      caller.reset();
-  callers_.erase(std::remove(callers_.begin(), callers_.end(), nullptr), callers_.end());
+  for (auto &connection : pending_)
+    if (!handlePending(*connection))
+      connection.reset();
+  pending_.erase(std::remove(pending_.begin(), pending_.end(), nullptr), pending_.end());
 }
 
-bool ControlChannel::handleCaller(IncomingConnection &caller) {
-  const long moved =
-      caller.socket.receive(caller.bytes + caller.got, sizeof caller.bytes - caller.got);
-  if (moved == Socket::kEnded || now() > caller.deadline)
+bool ControlChannel::handlePending(PendingConnection &connection) {
+  const long moved = connection.socket.receive(connection.bytes + connection.received,
+                                               sizeof connection.bytes - connection.received);
+  if (moved == Socket::kEnded || now() > connection.deadline)
     return false;
-  caller.got += static_cast<std::size_t>(moved);
-  const std::string_view got(caller.bytes, caller.got);
-  if (frameBytes(got, FrameKind::Connect, ConnectRequest::kBytes) == 0)
+  connection.received += static_cast<std::size_t>(moved);
+  const std::string_view received(connection.bytes, connection.received);
+  if (frameBytes(received, FrameKind::Connect, ConnectRequest::kBytes) == 0)
     return false;
-  if (caller.got < sizeof caller.bytes)
+  if (connection.received < sizeof connection.bytes)
     return true;
-  const auto payload = openFrame(got, token_, kBetweenRanks);
+  const auto payload = openFrame(received, token_, kBetweenRanks);
   const auto request =
       payload ? ConnectRequest::decode(*payload, static_cast<int>(peers_.size())) : std::nullopt;
   // The higher rank opens the connection.
@@ -289,9 +291,9 @@ bool ControlChannel::handleCaller(IncomingConnection &caller) {
     return false;
   {
     std::lock_guard<std::mutex> guard(mutex_);
-    arrived_[{request->from, request->id}] = std::move(caller.socket);
+    joined_[{request->from, request->id}] = std::move(connection.socket);
   }
-  arrivals_.advance();
+  joinCount_.advance();
   return false;
 }
 
@@ -303,17 +305,17 @@ Socket ControlChannel::join(int peer, std::uint64_t id, const std::function<void
   while (now() < deadline) {
     check();
     if (peer > rank_) {
-      const std::uint64_t seen = arrivals_.value();
+      const std::uint64_t seen = joinCount_.value();
       {
         std::lock_guard<std::mutex> guard(mutex_);
-        const auto found = arrived_.find({peer, id});
-        if (found != arrived_.end()) {
+        const auto found = joined_.find({peer, id});
+        if (found != joined_.end()) {
           Socket connection = std::move(found->second);
-          arrived_.erase(found);
+          joined_.erase(found);
           return connection;
         }
       }
-      arrivals_.waitFor(seen + 1, 0.05);
+      joinCount_.waitFor(seen + 1, 0.05);
       continue;
     }
     const std::string frame =

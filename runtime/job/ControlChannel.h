@@ -1,4 +1,4 @@
-//===- ControlChannel.h - ranks of several machines hear of each other ------===//
+//===- ControlChannel.h - failures and heartbeats over TCP ----------------===//
 #ifndef FSDP_RUNTIME_JOB_CONTROLCHANNEL_H
 #define FSDP_RUNTIME_JOB_CONTROLCHANNEL_H
 
@@ -17,49 +17,49 @@
 
 namespace fsdp::rt {
 
-/// A thread of each rank over the connections of its rendezvous. Rank 0's has one to every other
-/// rank: failures go to it, it prints the first and tells all; a rank whose connection ends, or
-/// that gives no sign of life, has failed too. Without rank 0 the others end as well. It also takes
-/// the connections that other ranks open to this one.
+/// A thread of each rank that serves the connections of its rendezvous. Rank 0 has a connection to
+/// every other rank: ranks send failures to rank 0, which prints the first one and sends it to all.
+/// A rank whose connection ends, or whose heartbeat is missing, has failed too. The ranks end if
+/// rank 0 is lost. The thread also accepts the connections that other ranks open to this one.
 class ControlChannel {
 public:
   ControlChannel(Rendezvous rendezvous, double timeoutSeconds);
   ~ControlChannel();
 
-  /// Starts the thread; failures go to and come from `failure`, which outlives it.
+  /// Starts the thread, which sends and stores failures of `failure`; that outlives the thread.
   void start(base::Failure &failure);
-  /// Returns when the job's failure has been printed: by rank 0, or, where that does not answer, by
-  /// the first on this machine to come here.
+  /// Returns when the job's failure has been printed: by rank 0, or, if rank 0 does not answer, by
+  /// the first rank of this machine that calls report().
   void report();
-  /// Tells that this rank is done; returns when all are. Throws Aborted when the job has failed.
+  /// Announces that this rank is done; returns when all are. Throws Aborted if the job has failed.
   void finish();
 
-  /// The connection between this rank and `peer` that both know by `id`: opened by the higher rank,
-  /// awaited by the lower. `check` is called now and then and may throw.
+  /// The connection between this rank and `peer` that both identify by `id`: the higher rank opens
+  /// it, the lower one waits for it. `check` is called several times a second and may throw.
   Socket join(int peer, std::uint64_t id, const std::function<void()> &check, double seconds);
 
 private:
   struct Connection {
     Socket socket;
     int rank = 0;
-    double silent = 0; ///< seconds
+    double sinceHeartbeat = 0; ///< seconds
     bool done = false;
-    std::vector<char> bytes; ///< of a message that has not come whole
+    std::vector<char> bytes; ///< of a message that has not arrived completely
   };
-  struct IncomingConnection;
+  struct PendingConnection;
 
   void run();
   void poll();
   void receiveFrom(Connection &connection);
-  /// Takes the whole messages that have come; false when something else has.
+  /// Handles the complete messages that have arrived; false if one is malformed.
   bool handleMessages(Connection &connection);
   void handleMessage(Connection &connection, const ControlMessage &message);
-  void ended(Connection &connection);
+  void handleEnd(Connection &connection);
   void acceptConnections();
-  bool handleCaller(IncomingConnection &caller);
-  /// Passes on the job's failure, once.
+  bool handlePending(PendingConnection &connection);
+  /// Sends the job's failure to the other ranks, once.
   void broadcastFailure();
-  void endTogether();
+  void finishTogether();
   void send(Connection &connection, ControlMessage::Kind kind, const base::Error *error = nullptr);
   void wake();
 
@@ -68,18 +68,18 @@ private:
   const std::uint64_t nonce_;
   const std::string token_;
   const bool loopbackOnly_;
-  const double silence_;
-  Socket listener_, wakes_;
+  const double heartbeatTimeout_;
+  Socket listener_, wakeEvent_;
   std::vector<Connection> connections_;
-  std::vector<std::unique_ptr<IncomingConnection>> callers_;
+  std::vector<std::unique_ptr<PendingConnection>> pending_;
   std::vector<pollfd> entries_;
   base::Failure *failure_ = nullptr;
-  std::atomic<bool> stop_{false}, finished_{false}, cut_{false};
-  bool told_ = false, saidDone_ = false, allDone_ = false;
-  base::WaitCounter settled_, ended_; ///< the failure is printed; all ranks are done
+  std::atomic<bool> stop_{false}, isFinished_{false}, isFirstRankLost_{false};
+  bool isFailureSent_ = false, isDoneSent_ = false, areAllDone_ = false;
+  base::WaitCounter failureReported_, jobEnded_; ///< the failure is printed; all ranks are done
   std::mutex mutex_;
-  std::map<std::pair<int, std::uint64_t>, Socket> arrived_; ///< by rank and id; under mutex_
-  base::WaitCounter arrivals_;
+  std::map<std::pair<int, std::uint64_t>, Socket> joined_; ///< by rank and id; under mutex_
+  base::WaitCounter joinCount_;
   std::thread thread_;
 };
 

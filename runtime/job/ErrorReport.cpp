@@ -1,5 +1,3 @@
-//===- ErrorReport.cpp ----------------------------------------------------===//
-
 #include "runtime/job/ErrorReport.h"
 
 #include <chrono>
@@ -22,11 +20,11 @@ int report(const Error &error) {
 int reportByFirst(const Error &error, int rank) {
   if (rank == 0)
     return report(error);
-  // A launcher ends the whole job with the first process that fails: rank 0 must have had the time
-  // to say why. Where nobody ends this one, rank 0 may never have been started.
+  // A launcher ends the whole job when the first process fails, so rank 0 gets time to report the
+  // cause. If nothing ends this process, rank 0 may not have been started.
   std::this_thread::sleep_for(std::chrono::seconds(2));
   const std::string text =
-      format("note: rank %d ends, as rank 0 would say: %s\n", rank, error.what());
+      format("note: rank %d ends, for a reason that rank 0 reports too: %s\n", rank, error.what());
   std::fwrite(text.data(), 1, text.size(), stderr);
   return error.status();
 }

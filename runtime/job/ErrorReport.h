@@ -11,8 +11,8 @@ namespace fsdp::rt {
 /// status.
 int report(const base::Error &error);
 
-/// The same for an error that every rank of a launcher's job meets: rank 0 prints it, the others a
-/// note of it, where nobody has ended them with rank 0.
+/// The same for an error that every rank of a launcher's job finds: rank 0 prints it, the others
+/// print a note if the launcher has not ended them by then.
 int reportByFirst(const base::Error &error, int rank);
 
 } // namespace fsdp::rt

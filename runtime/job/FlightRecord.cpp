@@ -21,8 +21,8 @@ using namespace base;
 
 namespace {
 
-/// Seconds after which writing a record is given up.
-constexpr double kWriting = 5;
+/// Time limit for writing a record, in seconds.
+constexpr double kWriteTimeout = 5;
 
 std::string temporaryFolder() {
   const char *folder = std::getenv("TMPDIR");
@@ -30,7 +30,7 @@ std::string temporaryFolder() {
                 static_cast<int>(geteuid()));
 }
 
-/// Errors: somebody else could have put a link into it.
+/// Error: another user could have put a link into the folder.
 void makeTemporaryFolder() {
   const std::string folder = temporaryFolder();
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
@@ -80,7 +80,7 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
                    firstRank + found.rank, printable(found.thread).c_str(), state.c_str(),
                    printable(action.describe()).c_str());
   }
-  // The failure itself has been said; that its record cannot be written must not hide it, nor keep
+  // The failure has been printed. A record that cannot be written must neither hide it nor delay
   // this process, which may be the one that ends the job.
   const auto write = [&] {
     if (const std::string folder = temporaryFolder() + "/";
@@ -93,7 +93,7 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
     std::fprintf(stderr, "note: wrote the last actions of each rank to '%s'\n",
                  printable(name).c_str());
   };
-  const std::optional<int> status = runInChild(kWriting, [&] {
+  const std::optional<int> status = runInChild(kWriteTimeout, [&] {
     try {
       write();
     } catch (const Error &error) {
@@ -106,7 +106,7 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
     std::fprintf(stderr, "warning: the last actions of each rank are lost: '%s' %s\n",
                  printable(name).c_str(),
                  status ? "was not written: its process could not be started, or was killed"
-                        : format("was not written within %g s", kWriting).c_str());
+                        : format("was not written within %g s", kWriteTimeout).c_str());
 }
 
 } // namespace fsdp::rt

@@ -19,9 +19,8 @@ using namespace base;
 
 namespace {
 
-/// Seconds after SIGKILL in which a process ends that the system lets end; and one that has much
-/// memory to give back.
-constexpr double kEnding = 5, kEndingOfMuch = 60;
+/// Seconds in which a process ends after SIGKILL, and in which one with much memory to free does.
+constexpr double kKillTimeout = 5, kKillTimeoutOfLargeProcess = 60;
 
 bool isIgnored(int number) {
   struct sigaction action;
@@ -47,14 +46,14 @@ ForkedRanks::ForkedRanks(int count, bool handlesStop)
   if (handlesStop_ && !isIgnored(SIGUSR1))
     sigaddset(&awaited_, SIGUSR1);
   sigprocmask(SIG_BLOCK, &awaited_, &before_);
-  if (handlesStop_) // one that came between attempts: these ranks find it too
-    askedBy_ = stopRequest().signal, askedAt_ = now();
+  if (handlesStop_) // one that arrived between attempts is for these ranks too
+    stopSignal_ = stopRequest().signal, stopSignalTime_ = now();
 }
 
 ForkedRanks::~ForkedRanks() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
 void ForkedRanks::start(const std::function<int(int)> &rankMain) {
-  std::fflush(nullptr); // or every rank would print what is buffered here
+  std::fflush(nullptr); // or every rank would print the buffered output
   const pid_t self = getpid();
   for (std::size_t i = 0; i < children_.size(); ++i) {
     const int rank = static_cast<int>(i);
@@ -63,7 +62,7 @@ void ForkedRanks::start(const std::function<int(int)> &rankMain) {
       throw Error(format("cannot start the process of rank %d: %s", rank, std::strerror(errno)));
     if (pid == 0) {
       sigprocmask(SIG_SETMASK, &before_, nullptr);
-      prctl(PR_SET_PDEATHSIG, SIGKILL); // no orphans, whatever happens to the parent
+      prctl(PR_SET_PDEATHSIG, SIGKILL); // no orphans
       if (getppid() != self)
         _exit(kExitFailure);
       expectSignalsOf(static_cast<int>(self));
@@ -81,19 +80,20 @@ void ForkedRanks::await(double seconds) {
   if (number <= 0 || number == SIGCHLD)
     return;
   if (!handlesStop_ || number == SIGHUP)
-    endedBy_ = number;
-  else if (number != SIGUSR1 && askedBy_ && now() - askedAt_ > kSameSignalSeconds)
-    endedBy_ = askedBy_;
-  else if (number != SIGUSR1 && askedBy_)
-    return; // ranks have it
+    endSignal_ = number;
+  else if (number != SIGUSR1 && stopSignal_ && now() - stopSignalTime_ > kSameSignalSeconds)
+    endSignal_ = stopSignal_;
+  else if (number != SIGUSR1 && stopSignal_)
+    return; // the ranks have it
   else if (number != SIGUSR1) {
-    askedBy_ = number, askedAt_ = now();
+    stopSignal_ = number, stopSignalTime_ = now();
     noteStop(number);
   }
   for (pid_t child : children_)
     if (child > 0) {
       kill(child, number);
-      // Ranks agree on a save: asked on two sides of a step's end, they would save twice.
+      // One rank is enough, as ranks agree on a save; two that get the signal on different sides of
+      // a step's end would save twice.
       if (number == SIGUSR1 && handlesStop_)
         return;
     }
@@ -126,40 +126,39 @@ bool ForkedRanks::end(double seconds) {
   if (seconds <= 0)
     return false;
   killAll();
-  if (seconds < kEnding)
+  if (seconds < kKillTimeout)
     return false;
-  bool mayEnd = false; // what frees much memory runs, and ends
+  bool mayEnd = false; // a process that frees much memory will end
   for (pid_t child : children_)
     mayEnd |= child > 0 && std::strchr("DZ", stateOf(static_cast<int>(child))) == nullptr;
-  return !mayEnd || seconds > kEndingOfMuch;
+  return !mayEnd || seconds > kKillTimeoutOfLargeProcess;
 }
 
 bool ForkedRanks::anyRuns() const {
   return std::any_of(children_.begin(), children_.end(), [](pid_t child) { return child > 0; });
 }
 
-void ForkedRanks::leave() {
+void ForkedRanks::abandon() {
   for (std::size_t i = 0; i < children_.size(); ++i)
     if (const pid_t child = std::exchange(children_[i], 0); child > 0)
       std::fprintf(stderr,
                    "note: rank %d (process %d) has not ended %g s after it was killed: it waits in "
-                   "the system, as for a disk that does not answer, "
-                   "and is left\n",
-                   static_cast<int>(i), static_cast<int>(child), kEnding);
+                   "the system, as for a disk that does not answer; this program ends without it\n",
+                   static_cast<int>(i), static_cast<int>(child), kKillTimeout);
 }
 
-void ForkedRanks::killOne(int rank) {
+void ForkedRanks::killRank(int rank) {
   if (runs(rank))
     kill(children_[static_cast<std::size_t>(rank)], SIGKILL);
 }
 
 int ForkedRanks::statusOfEnd() {
-  await(0); // a signal that ranks got too, and died of before it was looked for here
-  if (endedBy_ && askedBy_)
-    return statusOfSignal(endedBy_);
-  if (endedBy_) {
+  await(0); // a signal that the ranks got too and died of before this process took it
+  if (endSignal_ && stopSignal_)
+    return statusOfSignal(endSignal_);
+  if (endSignal_) {
     sigprocmask(SIG_SETMASK, &before_, nullptr);
-    std::raise(endedBy_);
+    std::raise(endSignal_);
   }
   return 0;
 }

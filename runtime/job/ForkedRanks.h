@@ -1,4 +1,4 @@
-//===- ForkedRanks.h - ranks that this process has forked -------*- C++ -*-===//
+//===- ForkedRanks.h - forked ranks and their signals -----------*- C++ -*-===//
 #ifndef FSDP_RUNTIME_JOB_FORKEDRANKS_H
 #define FSDP_RUNTIME_JOB_FORKEDRANKS_H
 
@@ -12,60 +12,61 @@
 
 namespace fsdp::rt {
 
-/// The processes of some ranks, and the signals that their parent passes on to them. While one
-/// lives, SIGCHLD and the signals that would end this process wait until await() takes them.
+/// The processes of some ranks, and the signals that their parent passes on to them. While an
+/// object exists, SIGCHLD and the signals that would end this process are blocked; await() takes
+/// them.
 class ForkedRanks {
 public:
-  /// `handlesStop`: SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h).
+  /// `handlesStop`: the ranks handle SIGTERM, SIGINT and SIGUSR1 (StopSignals.h).
   ForkedRanks(int count, bool handlesStop);
   ~ForkedRanks();
   ForkedRanks(const ForkedRanks &) = delete;
   ForkedRanks &operator=(const ForkedRanks &) = delete;
 
-  /// Forks the ranks; `rankMain` runs in each and gives its exit status. They end with this
-  /// process, whatever ends it. Errors: a process that cannot be started; those before it run.
+  /// Forks the ranks; `rankMain` runs in each and returns its exit status. They end with this
+  /// process. Error: a process cannot be started; the ranks before it run.
   void start(const std::function<int(int)> &rankMain);
-  /// Waits for a rank to end, or for a signal, which it passes on; `seconds` < 1 at most.
+  /// Waits at most `seconds` < 1 for a rank to end, or for a signal, which it passes on.
   void await(double seconds);
-  /// Calls `ended` for each rank that has ended, with what waitpid says; false when none is left.
+  /// Calls `ended` with the status of waitpid for each rank that has ended; false when all have.
   bool reap(const std::function<void(int rank, int status)> &ended);
   void killAll();
-  /// To be called again and again once the job has failed: kills all when `seconds` is above 0.
-  /// True when those that are left will not end: in a call to a disk that does not answer, not even
-  /// SIGKILL ends a process.
+  /// Called repeatedly after the job has failed: kills all ranks when `seconds` is above 0. True
+  /// when the remaining ranks will not end: SIGKILL does not end a process in a call to a disk that
+  /// does not answer.
   bool end(double seconds);
   bool anyRuns() const;
-  /// Says of each that is left that it is, and forgets it.
-  void leave();
-  /// Kills one; works on a stopped process too.
-  void killOne(int rank);
+  /// Prints a note about each rank that has not ended, and forgets it.
+  void abandon();
+  /// Kills one rank, also a stopped process.
+  void killRank(int rank);
   bool runs(int rank) const { return children_[static_cast<std::size_t>(rank)] > 0; }
 
-  /// A signal that ends the job at once has come, and ranks that go on are killed.
-  bool isEnded() const { return endedBy_ != 0; }
-  /// A signal has come that ranks handle, and end after.
-  bool isAsked() const { return askedBy_ != 0; }
-  /// After the last rank: ends this process by the signal that has ended them, if one has, or
-  /// returns its status where ranks handle it; else 0.
+  /// A signal that ends the job at once has arrived; ranks that continue are killed.
+  bool isEndRequested() const { return endSignal_ != 0; }
+  /// A signal has arrived that the ranks handle by ending.
+  bool isStopRequested() const { return stopSignal_ != 0; }
+  /// After the last rank: ends this process by the signal that has ended the ranks, or returns its
+  /// status if the ranks handle it; 0 without a signal.
   int statusOfEnd();
 
 private:
   bool handlesStop_;
   std::vector<pid_t> children_;
   sigset_t awaited_, before_;
-  int endedBy_ = 0; ///< a signal, at once
-  int askedBy_ = 0; ///< a signal that ranks handle
-  double askedAt_ = 0;
+  int endSignal_ = 0;  ///< the signal that ends the job at once
+  int stopSignal_ = 0; ///< the signal that the ranks handle
+  double stopSignalTime_ = 0;
 };
 
-/// Why a job that has failed is not tried again: one of its ranks is left.
-constexpr const char *kNotRestartedAsLeft =
+/// The reason for no restart: a rank has not ended.
+constexpr const char *kNotRestartedAsRankRemains =
     "; not restarted, as a rank of this attempt may still write";
-/// The error of a job that is not tried again.
+/// The error of a job that is not restarted.
 base::Error notRestarted(const base::Error &error, const char *why);
 
-/// In words, why a rank of which waitpid says `status` has ended otherwise than it should; empty
-/// where it has not. `done`: it had come to the end of the job.
+/// Describes how a rank with the waitpid status `status` has failed; empty if it has not. `done`:
+/// the rank had completed the job.
 std::string describeEnd(int status, bool done);
 
 } // namespace fsdp::rt

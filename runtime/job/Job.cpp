@@ -1,5 +1,3 @@
-//===- Job.cpp ------------------------------------------------------------===//
-
 #include "runtime/job/Job.h"
 
 #include "base/Error.h"

@@ -16,13 +16,12 @@
 
 namespace fsdp::rt {
 
-/// Channels of a communicator, and so the most streams of a program.
+/// Channels of a communicator: the most streams of a program.
 constexpr int kChannels = 16;
 
-/// How ranks talk: `--communicator=`. Auto: through shared memory inside a machine; between
-/// machines over TCP where MASTER_ADDR says where to meet, else through MPI. Tcp, Mpi: so between
-/// any two ranks. Nccl: on the device; on the host as Auto does. Loopback: the ranks are threads of
-/// this one process.
+/// The transport between ranks: `--communicator=`. Auto: shared memory on one machine; between
+/// machines TCP if MASTER_ADDR is set, else MPI. Tcp, Mpi: between all ranks. Nccl: on the device;
+/// Auto on the host. Loopback: the ranks are threads of this process.
 enum class Transport { Auto, SharedMemory, Tcp, Mpi, Nccl, Loopback };
 
 /// "auto", "shm", "tcp" or "mpi"; Error (bad command line) otherwise.
@@ -34,23 +33,22 @@ struct JobOptions {
   std::size_t arenaBytes = 0;
   /// The program's communicators; one over all ranks is always added.
   Table<CommunicatorSpec> communicators;
-  /// What the program calls itself; the same on every rank.
+  /// Name of the program; the same on every rank.
   const char *program = "";
-  /// What else has to be the same on every rank: options, contents of files. Compared where ranks
-  /// of a launcher meet.
+  /// Options and contents of files that must be the same on every rank. Compared when ranks of a
+  /// launcher connect.
   RunIdentity identity;
-  /// SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h): they may go on for as
-  /// long as they need.
+  /// The ranks handle SIGTERM, SIGINT and SIGUSR1 (StopSignals.h), and may take as long as they
+  /// need to end.
   bool handlesStop = false;
-  /// Where the ranks are forked, a mesh of one is too, and the job's failure goes here instead of
-  /// being printed.
+  /// Gets the job's failure, which is then not printed. Then a mesh of one rank is forked too.
   std::function<void(const base::Error &)> onFailure;
-  /// Ranks of several machines may meet without a token (JobToken.h).
+  /// Ranks of several machines may connect without a token (JobToken.h).
   bool trustNetwork = false;
   /// This rank's index among the ranks of its machine; set by runRanks.
   int localRank = 0;
-  /// Longest wait in a collective, or for ranks to join; a process without a sign of life for as
-  /// long hangs, or for 30 s. 0: FSDP_TIMEOUT if set, else 300.
+  /// Longest wait in a collective, or for ranks to join, in seconds. A process without a heartbeat
+  /// for that time, at most 30 s, has failed. 0: FSDP_TIMEOUT if set, else 300.
   double timeoutSeconds = 0;
   /// File for the latest actions of each rank when the job has failed (FlightRecord.h); empty:
   /// none.
@@ -64,7 +62,7 @@ public:
 
   int rank() const { return peer_.rank; }
   int worldSize() const { return mesh_.size(); }
-  /// What this rank's communicators know of it.
+  /// The part of it that communicators use.
   const PeerContext &peer() const { return peer_; }
   /// Index among the ranks of this machine.
   int localRank() const { return options_.localRank; }
@@ -73,17 +71,17 @@ public:
   std::byte *arena() const { return peer_.arena; }
   std::size_t arenaBytes() const { return peer_.arenaBytes; }
   const JobOptions &options() const { return options_; }
-  /// Set while a context closes: waits of this rank for others end at once.
-  void leave(bool leaving) { peer_.leaving.store(leaving); }
-  /// Where the latest actions of the host thread are kept, and those of a stream.
+  /// Set while a context closes: this rank then stops waiting for others.
+  void setClosing(bool closing) { peer_.closing.store(closing); }
+  /// The records of the latest actions of the host thread and of a stream.
   FlightTrack *hostFlight() const { return peer_.flight; }
   FlightTrack *streamFlight(int stream) const;
-  /// Where the job's first error is kept.
+  /// The job's first error.
   base::Failure &failure() const { return *peer_.failure; }
-  /// Communicator `index` of the options; index == count is the one over all ranks. Each channel of
-  /// it is a communicator of its own, as streams of different ranks run in different orders: what
-  /// goes through one channel has to come in the same order everywhere. Each is made once, by all
-  /// ranks in the same order; 0 <= channel < kChannels.
+  /// Communicator `index` of the options; index == count is the one over all ranks. Each channel is
+  /// a separate communicator, because streams of different ranks run in different orders, and the
+  /// collectives of one communicator must have the same order on every rank. Each is created once,
+  /// by all ranks in the same order; 0 <= channel < kChannels.
   virtual std::unique_ptr<Communicator> communicator(int index, int channel = 0) = 0;
 
 protected:
@@ -91,7 +89,7 @@ protected:
 
   Mesh mesh_;
   JobOptions options_;
-  /// Classes below set the arena, the failure and the flight tracks.
+  /// Derived classes set the arena, the failure and the flight tracks.
   PeerContext peer_;
 };
 

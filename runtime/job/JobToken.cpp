@@ -66,7 +66,8 @@ void requireToken(const LaunchEnvironment &launched, const std::string &token, b
           "ranks would connect over the network at '%s' (%s), where any host could join the job: "
           "set "
           "FSDP_JOB_TOKEN to the same secret on every rank, or FSDP_JOB_TOKEN_FILE to a file of "
-          "mode 0600 that holds it, or pass --trust-network if nobody else can reach that address",
+          "mode 0600 that holds it, or pass --trust-network if no other host can reach that "
+          "address",
           launched.address.c_str(), address.describe().c_str()));
 }
 

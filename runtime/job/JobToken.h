@@ -1,4 +1,4 @@
-//===- JobToken.h - who may take part in a job over TCP ---------------------===//
+//===- JobToken.h - the secret of a job over TCP --------------------------===//
 #ifndef FSDP_RUNTIME_JOB_JOBTOKEN_H
 #define FSDP_RUNTIME_JOB_JOBTOKEN_H
 
@@ -8,13 +8,12 @@
 
 namespace fsdp::rt {
 
-/// The secret that all ranks of a job know: FSDP_JOB_TOKEN, or what stands in the file
-/// FSDP_JOB_TOKEN_FILE, without the white space around it. Empty where neither is set. Errors: both
-/// are; one that is too short or too long; a file that others than its user can read.
+/// The secret of a job: FSDP_JOB_TOKEN, or the content of the file FSDP_JOB_TOKEN_FILE without
+/// surrounding white space. Empty if neither is set. Errors: both are set; the token is too short
+/// or too long; other users can read the file.
 std::string jobToken(const Environment &environment);
 
-/// Throws an Error where ranks would meet at an address of the network with nothing that keeps
-/// strangers away.
+/// Throws an Error if ranks would connect over the network without a token.
 void requireToken(const LaunchEnvironment &launched, const std::string &token, bool trustNetwork);
 
 } // namespace fsdp::rt

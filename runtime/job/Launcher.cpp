@@ -41,8 +41,8 @@ private:
 
 constexpr int kMaxRanks = 65535;
 
-// Process id and start time of the parent: all ranks of a machine have the same, as one launcher
-// daemon starts them, and no two parents share both.
+// Process id and start time of the parent: the same for all ranks of a machine, as one launcher
+// daemon starts them, and different for different parents.
 std::string parentKey() {
   const int parent = static_cast<int>(getppid());
   return format("%d-%llu", parent, static_cast<unsigned long long>(startTimeOf(parent)));
@@ -65,7 +65,8 @@ void findPort(const Reader &read, LaunchEnvironment &found) {
   found.port += found.port < kLast ? 1 : -1;
 }
 
-/// A process without a launcher runs on this machine only.
+/// Error: NNODES asks for several machines, but without a launcher a process uses this machine
+/// only.
 void requireOneMachine(const Reader &read) {
   const std::string nodes = read.text("NNODES");
   if (!nodes.empty() && nodes != "1")
@@ -82,7 +83,7 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
   LaunchEnvironment found;
   const char *rank = nullptr, *size = nullptr, *localRank = "", *localSize = "";
   if (read.has("RANK") && read.has("WORLD_SIZE")) {
-    // Others set these variables too, and so does who starts ranks by hand.
+    // Other launchers set these variables too, and users who start ranks by hand.
     found.by = read.has("TORCHELASTIC_RUN_ID") ? "torchrun" : "the launcher";
     rank = "RANK", size = "WORLD_SIZE", localRank = "LOCAL_RANK", localSize = "LOCAL_WORLD_SIZE";
     found.key = parentKey();
@@ -99,7 +100,7 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
     rank = "PMI_RANK", size = "PMI_SIZE", localRank = "MPI_LOCALRANKID",
     localSize = "MPI_LOCALNRANKS";
   } else if (read.has("SLURM_PROCID") && read.has("SLURM_STEP_ID") && read.has("SLURM_NTASKS")) {
-    // Only inside a step: a batch script has SLURM_PROCID too, but is one process.
+    // Only in a step: a batch script has SLURM_PROCID too, but is one process.
     found.by = "Slurm";
     rank = "SLURM_PROCID", localRank = "SLURM_LOCALID";
     size = read.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
@@ -111,12 +112,12 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
   found.size = read.number(size, 1, kMaxRanks, 1);
   found.rank = read.number(rank, 0, found.size - 1, 0);
   found.address = read.text("MASTER_ADDR");
-  // Who names a meeting place and not how many ranks are here may have some elsewhere.
+  // With MASTER_ADDR but without the number of local ranks, some ranks may be on other machines.
   const bool apart = std::strcmp(rank, "RANK") == 0 && !found.address.empty();
   found.localSize = read.number(localSize, 1, found.size, apart ? 0 : found.size);
   if (found.by == "Slurm" && read.number("SLURM_STEP_NUM_NODES", 1, kMaxRanks,
                                          read.number("SLURM_NNODES", 1, kMaxRanks, 1)) > 1)
-    found.localSize = 0; // several machines; how many here matters to nobody
+    found.localSize = 0; // several machines; the number of local ranks is not needed
   found.localRank = read.number(localRank, 0, found.size - 1, found.oneMachine() ? found.rank : -1);
   findPort(read, found);
   if (found.key.empty())

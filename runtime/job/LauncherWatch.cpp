@@ -1,5 +1,3 @@
-//===- LauncherWatch.cpp --------------------------------------------------===//
-
 #include "runtime/job/LauncherWatch.h"
 
 #include "base/Error.h"

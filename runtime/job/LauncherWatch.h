@@ -1,4 +1,4 @@
-//===- LauncherWatch.h - the process that started this one ---*- C++ -*-===//
+//===- LauncherWatch.h - detects the end of the launcher --------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_JOB_LAUNCHERWATCH_H
 #define FSDP_RUNTIME_JOB_LAUNCHERWATCH_H
@@ -9,16 +9,16 @@
 
 namespace fsdp::rt {
 
-/// The process that started this rank: mpirun, or what mpirun, torchrun or srun run on this machine
-/// to start ranks. Shells and scripts in between are passed over: they have the rank's variables in
-/// their environment, the launcher has not. Where somebody set those variables by hand nobody is
-/// watched, as a shell may end before the ranks that it has started.
+/// The launcher's process that started this rank: mpirun, or the daemon of mpirun, torchrun or srun
+/// on this machine. Shells and scripts in between are skipped: they have the rank's variables in
+/// their environment, and the launcher does not. No process is watched if the variables were set by
+/// hand, as a shell may end before the ranks that it has started.
 class LauncherWatch {
 public:
   /// Finds the launcher of this process, if there is one.
   LauncherWatch();
 
-  /// Whether there was one and is no more. Allocates nothing.
+  /// Whether the launcher has ended. Allocates nothing.
   bool gone() const;
   /// "the launcher 'mpirun' (process 123)"
   const std::string &describe() const { return description_; }

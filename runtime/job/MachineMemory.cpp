@@ -11,7 +11,7 @@ using namespace base;
 
 namespace {
 
-/// The number in a file, or UINT64_MAX where there is none ("max").
+/// The number in a file, or UINT64_MAX if there is none ("max").
 std::uint64_t numberIn(const std::string &path) {
   std::uint64_t number = 0;
   std::ifstream file(path);
@@ -33,13 +33,13 @@ std::uint64_t numberAfter(const std::string &path, const std::string &key) {
 
 std::uint64_t known(std::uint64_t number) { return number == UINT64_MAX ? 0 : number; }
 
-/// Takes a group's limit where it is lower than those found so far.
+/// Applies a group's limit if it is lower than those found so far.
 void limitBy(MachineMemory &memory, const std::string &folder, const char *limitFile,
              const char *usageFile) {
   const std::uint64_t limit = numberIn(folder + "/" + limitFile);
   if (limit == UINT64_MAX || limit > memory.total) // version 1 writes a huge number for none
     return;
-  // Not "cache" or "file": those have shared memory in them too, which stays.
+  // Not "cache" or "file": those include shared memory, which cannot be freed.
   const std::string statistics = folder + "/memory.stat";
   const std::uint64_t files = known(numberAfter(statistics, "inactive_file")) +
                               known(numberAfter(statistics, "active_file"));
@@ -60,8 +60,8 @@ MachineMemory MachineMemory::read(const std::string &root) {
   const auto fromKib = [](std::uint64_t kib) { return kib == UINT64_MAX ? kib : kib * 1024; };
   memory.total = fromKib(numberAfter(root + "/proc/meminfo", "MemTotal:"));
   memory.available = fromKib(numberAfter(root + "/proc/meminfo", "MemAvailable:"));
-  // Lines "0::/path" (version 2) and "9:memory:/path" (version 1). A limit of any group above
-  // holds too; inside of a container the path may begin at a root that is not mounted there.
+  // Lines "0::/path" (version 2) and "9:memory:/path" (version 1). The limits of parent groups
+  // apply too; in a container the path may begin at a root that is not mounted there.
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);

@@ -54,9 +54,9 @@ public:
   }
 };
 
-/// Why this rank must not go on; empty where nothing is wrong.
+/// Why this rank must end; empty if nothing is wrong.
 std::string faultOf(const JobOptions &options, const LaunchEnvironment &launched, int rank) {
-  // Every rank takes part in the broadcasts, whatever it finds.
+  // Every rank takes part in the broadcasts, also if it finds a fault.
   std::string text = options.identity.text();
   std::uint64_t bytes = text.size();
   MPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
@@ -76,8 +76,8 @@ bool builtWithMpi() { return true; }
 
 int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
                const std::function<int(Job &)> &body) {
-  // Every rank has stream threads beside the one that waits in MPI: a wait that never yields would
-  // take their core. (Open MPI turns this on by itself only for more ranks than cores.)
+  // Every rank has stream threads beside the one that waits in MPI, and a wait without yielding
+  // would occupy their core. (Open MPI turns this on by itself only for more ranks than cores.)
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);
   int provided = 0, rank = 0, size = 1;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
@@ -90,19 +90,20 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironm
     return status;
   };
   if (size != mesh.size())
-    return refuse(format("the mesh '%s' has %d ranks, but MPI started %d", mesh.describe().c_str(),
-                         mesh.size(), size));
+    return refuse(format("the mesh '%s' has %d ranks, but MPI started %d: start %d, or compile the "
+                         "program for a mesh of %d",
+                         mesh.describe().c_str(), mesh.size(), size, mesh.size(), size));
   if (provided < MPI_THREAD_SERIALIZED)
     return refuse(
         format("MPI gives thread level %d, expected at least %d (MPI_THREAD_SERIALIZED), as "
-               "collectives run on streams",
+               "collectives run on streams: use an MPI library with support for threads",
                provided, MPI_THREAD_SERIALIZED));
 
   const std::string fault = faultOf(options, launched, rank);
   int own = fault.empty() ? size : rank, first = size;
   MPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (first < size) {
-    // The first rank with a fault says it, the others only end.
+    // The first rank with a fault reports it, the others only end.
     const int status = reportByFirst(Error(fault), rank - first);
     MPI_Finalize();
     return status;
@@ -114,12 +115,12 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironm
   MpiJob job(mesh, options, rank, segment);
   std::vector<int> world(size);
   std::iota(world.begin(), world.end(), 0);
-  // A rank that is done waits here for the others, and not in MPI_Finalize: Open MPI 4's own
-  // process hangs now and then when a rank ends badly while another finalizes. Those that still
-  // work know better what is wrong, so they are given time to say it.
+  // A rank that is done waits here for the others, and not in MPI_Finalize: the process of Open MPI
+  // 4 sometimes hangs when a rank fails while another one finalizes. The timeout is longer, as
+  // ranks that still work can report a more precise cause.
   auto end = std::make_unique<MpiCommunicator>("end of the job", job.peer(), world,
                                                10 * options.timeoutSeconds);
-  int status = runRank(job, segment, 0, SupervisionMode::Itself, [&](Job &started) {
+  int status = runRank(job, segment, 0, {}, [&](Job &started) {
     try {
       int result = body(started);
       if ((result == 0 || isStatusOfSignal(result)) && !started.failure().raised()) {
@@ -128,8 +129,8 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironm
       }
       throw Error(format("ended with status %d", result), result ? result : kExitFailure);
     } catch (const Error &error) {
-      // Nothing tells the ranks apart that find a fault at the same time: the first of them says it
-      // and ends the job before the others' time has come.
+      // Of ranks that find a fault at the same time, the first one reports it and ends the job
+      // while the others wait.
       const bool byAll =
           started.failure().raised() ? started.failure().error().isByAll() : error.isByAll();
       if (byAll && rank > 0)
@@ -138,8 +139,8 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironm
     }
   });
   if (status != 0 && !isStatusOfSignal(status)) {
-    // mpirun ends the job when a rank exits before MPI_Finalize; asking it to (MPI_Abort) leaves
-    // Open MPI 4's own process hanging now and then. Slurm has to be asked.
+    // mpirun ends the job when a rank exits before MPI_Finalize; after MPI_Abort the process of
+    // Open MPI 4 sometimes hangs. Slurm needs MPI_Abort.
     if (std::getenv("SLURM_STEP_ID") && !std::getenv("OMPI_COMM_WORLD_RANK"))
       MPI_Abort(MPI_COMM_WORLD, status);
     std::fflush(nullptr);

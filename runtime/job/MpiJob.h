@@ -1,4 +1,4 @@
-//===- MpiJob.h - a rank whose peers may be on other machines ---------------===//
+//===- MpiJob.h - a rank that communicates over MPI -----------------------===//
 #ifndef FSDP_RUNTIME_JOB_MPIJOB_H
 #define FSDP_RUNTIME_JOB_MPIJOB_H
 
@@ -7,10 +7,10 @@
 
 namespace fsdp::rt {
 
-/// Runs `body` as the rank that MPI says this process is, and returns the exit status. Nothing is
-/// shared between processes. Errors: the runtime was built without MPI; MPI's world is not the
-/// mesh; the ranks of this machine do not fit into its memory; ranks that were started otherwise
-/// than rank 0.
+/// Runs `body` as this process's rank in MPI, and returns the exit status. Processes share no
+/// memory. Errors: the runtime was built without MPI; the size of MPI's world is not that of the
+/// mesh; the arenas do not fit into the machine's memory; a rank was started differently than rank
+/// 0.
 int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
                const std::function<int(Job &)> &body);
 

@@ -11,17 +11,18 @@ namespace fsdp::rt {
 
 /// Some ranks of a launcher's job that share a segment.
 struct NodeLocalGroup {
-  int rank = 0, first = 0; ///< this one, and the one that makes the segment
+  int rank = 0, first = 0; ///< this rank, and the one that creates the segment
   int count = 1;
   /// The same text on all of them, and on no other ranks of this machine.
   std::string key;
-  /// What this rank was started with; compared with the first one's.
+  /// How this rank was started; compared with the first rank.
   RunIdentity identity;
 };
 
-/// The segment that they share: made by the first, found by the others through `key`. Returns when
-/// all have it. Errors: a rank that does not come in time, comes twice, or was started otherwise
-/// than the first. Throws Aborted where another rank has reported the failure.
+/// The segment that they share: created by the first rank, found by the others through `key`.
+/// Returns when all ranks have it. Errors: a rank does not join in time, joins twice, or was
+/// started differently than the first rank. Throws Aborted if another rank has reported the
+/// failure.
 SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGroup &group,
                           double timeoutSeconds);
 

@@ -1,16 +1,10 @@
 #include "runtime/job/Process.h"
 #include "base/Error.h"
 
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace fsdp::rt {
 
@@ -26,7 +20,7 @@ std::string textOf(const std::string &path) {
 /// Field `number` of /proc/PID/stat, counted from 1; the third and later.
 std::string statField(int pid, int number) {
   const std::string text = textOf(format("/proc/%d/stat", pid));
-  // The command's name stands in parentheses and may hold anything.
+  // The command's name is in parentheses and may contain any character.
   const std::size_t behind = text.rfind(')');
   if (behind == text.npos)
     return "";
@@ -68,28 +62,6 @@ std::string commandOf(int pid) {
 std::uint64_t startTimeOf(int pid) {
   const std::string text = statField(pid, 22);
   return text.empty() ? 0 : std::strtoull(text.c_str(), nullptr, 10);
-}
-
-ProcessIdentity ProcessIdentity::ofSelf() {
-  ProcessIdentity self;
-  self.pid = static_cast<int>(getpid());
-  self.startTime = startTimeOf(self.pid);
-  struct stat processes{};
-  stat("/proc/self/ns/pid", &processes);
-  self.pidNamespace = processes.st_ino;
-  std::snprintf(self.boot, sizeof self.boot, "%s", bootIdentity().c_str());
-  return self;
-}
-
-ProcessIdentity::Liveness ProcessIdentity::liveness() const {
-  const ProcessIdentity self = ofSelf();
-  if (std::strncmp(boot, self.boot, sizeof boot) != 0)
-    return Gone;
-  if (pidNamespace != self.pidNamespace)
-    return Elsewhere;
-  if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH))
-    return Gone;
-  return startTime && startTime != startTimeOf(pid) ? Gone : Alive;
 }
 
 } // namespace fsdp::rt

@@ -1,4 +1,4 @@
-//===- Process.h - processes of this machine --------------------------------===//
+//===- Process.h - information about processes ----------------------------===//
 #ifndef FSDP_RUNTIME_JOB_PROCESS_H
 #define FSDP_RUNTIME_JOB_PROCESS_H
 
@@ -7,33 +7,19 @@
 
 namespace fsdp::rt {
 
-/// A process, told apart from every other one of this machine, earlier ones that had its id
-/// included. Plain data, as other processes read it.
-struct ProcessIdentity {
-  std::int32_t pid = 0;
-  std::uint64_t startTime = 0; ///< ticks since boot; 0: not known
-  std::uint64_t pidNamespace = 0;
-  char boot[40] = {};
-
-  static ProcessIdentity ofSelf();
-  /// Elsewhere: in a container of its own, where this process cannot see it.
-  enum Liveness { Alive, Gone, Elsewhere };
-  Liveness liveness() const;
-};
-
 /// Identity of this boot of the kernel, or "".
 std::string bootIdentity();
-/// Its state, as /proc/PID/stat says it: 'D' in a call that nothing interrupts, 'Z' ended but for
-/// that; 'Z' where there is no such process.
+/// The state in /proc/PID/stat: 'D' in a call that cannot be interrupted, 'Z' ended; 'Z' if there
+/// is no such process.
 char stateOf(int pid);
-/// The process that started one, or that has adopted it; 0 where there is no such process.
+/// The parent of a process; 0 if there is no such process.
 int parentOf(int pid);
-/// Whether a process was started with an environment variable. One that may not be looked at, such
-/// as another user's, was not.
+/// Whether a process was started with an environment variable. False for a process whose
+/// environment cannot be read, such as another user's.
 bool startedWith(int pid, const std::string &variable);
-/// The name of its command; empty where there is no such process.
+/// The name of the command of a process; empty if there is no such process.
 std::string commandOf(int pid);
-/// When a process was started, in ticks since boot; 0 where there is none.
+/// The start time of a process, in ticks since boot; 0 if there is no such process.
 std::uint64_t startTimeOf(int pid);
 
 } // namespace fsdp::rt

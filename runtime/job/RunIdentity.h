@@ -1,4 +1,4 @@
-//===- RunIdentity.h - what has to be the same on every rank ----------------===//
+//===- RunIdentity.h - options that all ranks must share ------------------===//
 #ifndef FSDP_RUNTIME_JOB_RUNIDENTITY_H
 #define FSDP_RUNTIME_JOB_RUNIDENTITY_H
 
@@ -11,40 +11,41 @@
 
 namespace fsdp::rt {
 
-/// Options and contents that ranks were started with, as named fields. Ranks compare them where
-/// they meet, before they exchange anything else: ranks that differ would train, and train wrong.
+/// Options and contents of files with which a rank was started, as named fields. Ranks compare them
+/// when they connect, before they exchange anything else: ranks that differ would train with wrong
+/// results.
 class RunIdentity {
 public:
   struct Field {
     std::string name;                 ///< "--lr"
-    std::optional<std::string> value; ///< nothing: without it; "": a flag
+    std::optional<std::string> value; ///< nothing: not given; "": a flag
   };
 
   /// The most bytes of text().
   static constexpr std::size_t kMaxBytes = 8192;
 
-  /// A value that is too long is given by its beginning and a digest.
+  /// A long value is replaced by its beginning and a digest.
   void add(const std::string &name, const std::optional<std::string> &value);
   const std::vector<Field> &fields() const { return fields_; }
 
-  /// As it is sent; at most kMaxBytes.
+  /// The encoded fields; at most kMaxBytes.
   std::string text() const;
-  /// What text() wrote; of anything else, some fields.
+  /// Decodes the result of text(). Any other text gives some fields.
   static RunIdentity parse(std::string_view text);
 
   /// "rank 1 was started with --lr 0.1, rank 0 with --lr 0.01; start all …": every field in which
-  /// this one, of `rank`, differs from rank 0's. Empty where none does.
+  /// this identity, of `rank`, differs from that of rank 0. Empty if none does.
   std::string differenceFrom(const RunIdentity &first, int rank) const;
 
 private:
   std::vector<Field> fields_;
 };
 
-/// 64 bits that differ, but for bad luck, where the bytes do. Not for use against an adversary.
+/// A 64-bit digest. Not secure against deliberate collisions.
 std::uint64_t contentDigest(std::string_view bytes, std::uint64_t seed = 0);
 
-/// The same of all bytes up to kWholeDigest, and beyond that of the first and the last MiB and
-/// 4,096 blocks of 4 KiB spread evenly between them; always of the number of bytes.
+/// A digest of all bytes up to kWholeDigest; of larger texts a digest of the first and the last
+/// MiB, 4,096 blocks of 4 KiB evenly spaced between them, and the size.
 std::uint64_t sampledDigest(std::string_view bytes, std::uint64_t seed = 0);
 constexpr std::size_t kWholeDigest = std::size_t(64) << 20;
 

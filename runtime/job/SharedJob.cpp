@@ -46,16 +46,6 @@ void reportOnce(Failure &failure) {
     report(failure.error());
 }
 
-int runRank(Job &job, SharedSegment &segment, int recordIndex, SupervisionMode care,
-            const std::function<int(Job &)> &body) {
-  Supervision supervision;
-  if (care == SupervisionMode::Neighbours)
-    supervision.neighbour = (recordIndex + 1) % segment.layout().ranks;
-  if (care != SupervisionMode::Parent)
-    supervision.report = reportOnce;
-  return runRank(job, segment, recordIndex, supervision, body);
-}
-
 int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &asked,
             const std::function<int(Job &)> &body) {
   Supervision supervision = asked;

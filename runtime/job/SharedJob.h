@@ -1,4 +1,4 @@
-//===- SharedJob.h - a rank whose peers are all on this machine -------------===//
+//===- SharedJob.h - a rank of a job on one machine -----------------------===//
 #ifndef FSDP_RUNTIME_JOB_SHAREDJOB_H
 #define FSDP_RUNTIME_JOB_SHAREDJOB_H
 
@@ -17,30 +17,27 @@ private:
   SharedSegment &segment_;
 };
 
-/// What the segment of such a job holds.
+/// The layout of such a job's segment.
 SharedSegment::Layout layoutOf(const Mesh &mesh, const JobOptions &options);
 
-/// Name of communicator `index` of the options and its axes; the last one is over the whole mesh.
+/// Name and axes of communicator `index` of the options; the last one is over the whole mesh.
 CommunicatorSpec specOf(const Mesh &mesh, const JobOptions &options, int index);
 
-/// Who looks after the ranks, and so prints the cause of a failure.
-enum class SupervisionMode { Parent, Neighbours, Itself };
-
-/// The same in particular.
-struct Supervision {
-  /// Index of the record of the rank that this one looks after, or -1.
-  int neighbour = -1;
-  /// Returns when the failure has been printed; nothing where somebody else takes care of that.
-  std::function<void(base::Failure &)> report;
-};
-
-/// Prints a job's failure unless that was done.
+/// Prints a job's failure unless another rank has.
 void reportOnce(base::Failure &failure);
 
-/// Runs `body` as one rank and returns this process's exit status. The first error goes to
-/// `failure`; unless a parent takes care, the cause is printed by one rank.
-int runRank(Job &job, SharedSegment &segment, int recordIndex, SupervisionMode care,
-            const std::function<int(Job &)> &body);
+/// Who supervises a rank.
+struct Supervision {
+  /// Prints the job's failure, and returns when it is printed. Empty: the parent prints it.
+  std::function<void(base::Failure &)> report = reportOnce;
+  /// Index of the record of the rank whose heartbeat this rank checks; -1: none.
+  int neighbour = -1;
+
+  static Supervision byParent() { return {nullptr, -1}; }
+};
+
+/// Runs `body` as one rank and returns this process's exit status. The job's failure is the first
+/// error of any rank.
 int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &supervision,
             const std::function<int(Job &)> &body);
 

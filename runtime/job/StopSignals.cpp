@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<int> saves{0}, ended{0};
 std::atomic<double> savesAt{0};
-/// When an end was first asked for: by the parent that passes signals on, and by anybody else.
+/// When the end was first requested: by another process, and by the parent that passes signals on.
 std::atomic<double> endedAt[2];
 std::atomic<int> passingParent{0};
 static_assert(std::atomic<double>::is_always_lock_free, "a signal handler uses it");
@@ -25,9 +25,9 @@ void askForSave(int, siginfo_t *, void *) {
   ++saves;
 }
 
-// What a terminal sends to the whole group comes twice, the second time from the parent, which on a
-// busy machine may be seconds later. So two senders are the same request, and one of them twice is
-// two. The parent does not pass on a signal that comes again at once.
+// A signal of a terminal to the whole group arrives twice, the second time from the parent, which
+// may be seconds later on a busy machine. So signals of two senders are one request, and two
+// signals of one sender are two. The parent does not pass on an immediate repetition.
 void askForEnd(int number, siginfo_t *info, void *) {
   int none = 0;
   ended.compare_exchange_strong(none, number);

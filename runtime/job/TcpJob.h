@@ -1,4 +1,4 @@
-//===- TcpJob.h - a rank of several machines that meet over TCP -------------===//
+//===- TcpJob.h - a rank that communicates over TCP -----------------------===//
 #ifndef FSDP_RUNTIME_JOB_TCPJOB_H
 #define FSDP_RUNTIME_JOB_TCPJOB_H
 
@@ -8,8 +8,8 @@
 
 namespace fsdp::rt {
 
-/// Runs `body` as a rank of a launcher's job whose ranks meet at `launched.address`, and returns
-/// the exit status. Ranks of one machine share memory, unless the options ask for TCP everywhere.
+/// Runs `body` as a rank of a launcher's job whose rank 0 is at `launched.address`, and returns the
+/// exit status. Ranks of one machine share memory, unless the options select TCP.
 int runTcpRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
                const std::function<int(Job &)> &body);
 

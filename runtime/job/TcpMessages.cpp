@@ -1,4 +1,5 @@
 #include "runtime/job/TcpMessages.h"
+#include "base/Failure.h"
 #include "base/PrintableText.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ using namespace base;
 
 namespace {
 
-constexpr std::size_t kMaxOfHost = 63, kMaxOfJob = 256, kMaxOfReason = 768;
+constexpr std::size_t kMaxOfHost = 63, kMaxOfAddress = 64, kMaxOfJob = 256, kMaxOfReason = 768;
 
 /// Appends numbers and text.
 class FieldWriter {
@@ -31,7 +32,7 @@ private:
   std::string bytes_;
 };
 
-/// Takes them off again. Whatever does not fit makes it bad, for good.
+/// Decodes them. A value that does not fit makes good() false.
 class FieldReader {
 public:
   explicit FieldReader(std::string_view bytes) : left_(bytes) {}
@@ -52,7 +53,7 @@ public:
     good_ = good_ && bytes <= most;
     return take(good_ ? bytes : 0);
   }
-  /// Whether all was there, and nothing else.
+  /// Whether all values fitted and no bytes remain.
   bool good() const { return good_ && left_.empty(); }
 
 private:
@@ -94,7 +95,7 @@ std::string sealFrame(FrameKind kind, std::string_view payload, std::string_view
 }
 
 std::size_t frameBytes(std::string_view got, FrameKind kind, std::size_t most) {
-  // A wrong kind is known before the header is whole.
+  // A wrong kind is detected before the header is complete.
   std::uint64_t words[2] = {static_cast<std::uint64_t>(kind), 0};
   if (got.substr(0, sizeof words[0]) != std::string_view(reinterpret_cast<const char *>(words),
                                                          std::min(got.size(), sizeof words[0])))
@@ -180,15 +181,14 @@ std::optional<JoinRequest> JoinRequest::decode(std::string_view payload) {
 
 std::string JoinAnswer::encode() const {
   FieldWriter writer;
-  writer.number(what);
+  writer.number(kind);
   writer.number(nonce);
   writer.text(reason, kMaxOfReason);
   writer.number(peers.size());
   for (const PeerInfo &peer : peers) {
     writer.number(static_cast<std::uint64_t>(peer.machine));
-    writer.number(static_cast<std::uint64_t>(peer.port));
-    writer.text({reinterpret_cast<const char *>(peer.address.bytes), peer.address.size},
-                sizeof peer.address.bytes);
+    writer.number(static_cast<std::uint64_t>(peer.address.port));
+    writer.text(peer.address.host, kMaxOfAddress);
     writer.text(peer.host, kMaxOfHost);
   }
   return writer.take();
@@ -197,20 +197,18 @@ std::string JoinAnswer::encode() const {
 std::optional<JoinAnswer> JoinAnswer::decode(std::string_view payload, int size) {
   FieldReader reader(payload);
   JoinAnswer answer;
-  answer.what = static_cast<What>(reader.number(Welcome, AllHere));
+  answer.kind = static_cast<Kind>(reader.number(Welcome, AllJoined));
   answer.nonce = reader.number();
   answer.reason = printable(reader.text(kMaxOfReason), kMaxOfReason);
-  const int peers = answer.what == AllHere ? size : 0;
+  const int peers = answer.kind == AllJoined ? size : 0;
   reader.number(peers, peers);
   for (int rank = 0; rank < peers; ++rank) {
     PeerInfo peer;
     peer.machine = reader.number(0, size - 1);
-    peer.port = reader.number(1, kLastPort);
-    const std::string_view address = reader.text(sizeof peer.address.bytes);
-    peer.address.size = static_cast<std::uint32_t>(address.size());
-    std::memcpy(peer.address.bytes, address.data(), address.size());
+    peer.address.port = reader.number(1, kLastPort);
+    peer.address.host = reader.text(kMaxOfAddress);
     peer.host = printableHost(reader.text(kMaxOfHost));
-    if (!peer.address.isValid())
+    if (!peer.address.host.empty() && !isNumericHost(peer.address.host))
       return std::nullopt;
     answer.peers.push_back(std::move(peer));
   }
@@ -248,43 +246,16 @@ struct ControlHeader {
   std::uint32_t kind, bytes;
 };
 
-struct FailureText {
-  std::int32_t rank, status, byAll, refusal;
-  char action[128], message[1792];
-};
-static_assert(sizeof(ControlHeader) + sizeof(FailureText) <= ControlMessage::kMax);
+static_assert(sizeof(ControlHeader) + sizeof(ErrorRecord) <= ControlMessage::kMax);
 
 } // namespace
-
-static FailureText textOf(const Error &error) {
-  FailureText text{};
-  text.rank = error.rank();
-  text.status = error.status();
-  text.byAll = error.isByAll();
-  text.refusal = error.isRefusal();
-  std::snprintf(text.action, sizeof text.action, "%s", error.action().c_str());
-  std::snprintf(text.message, sizeof text.message, "%s", error.what());
-  return text;
-}
-
-static Error errorOf(const FailureText &text, int size) {
-  // A status that means success, or that no process can end with, is none of a failure.
-  const int status = std::clamp<int>(text.status, kExitFailure, 255);
-  const int rank = text.rank >= 0 && text.rank < size ? text.rank : -1;
-  Error error =
-      Error(printable({text.message, sizeof text.message}, sizeof text.message - 1), status)
-          .at(rank, printable({text.action, sizeof text.action}, sizeof text.action - 1));
-  if (text.byAll)
-    error = error.byAll();
-  return text.refusal ? error.asRefusal() : error;
-}
 
 std::size_t ControlMessage::encode(Kind kind, const Error *error, char (&to)[kMax]) {
   ControlHeader header{kind, 0};
   if (error) {
-    const FailureText text = textOf(*error);
-    header.bytes = sizeof text;
-    std::memcpy(to + sizeof header, &text, sizeof text);
+    const ErrorRecord record(*error);
+    header.bytes = sizeof record;
+    std::memcpy(to + sizeof header, &record, sizeof record);
   }
   std::memcpy(to, &header, sizeof header);
   return sizeof header + header.bytes;
@@ -295,16 +266,19 @@ std::size_t ControlMessage::decode(std::string_view got, int size, ControlMessag
   if (got.size() < sizeof header)
     return 0;
   std::memcpy(&header, got.data(), sizeof header);
-  if (header.kind > AllDone || header.bytes != (header.kind == Failed ? sizeof(FailureText) : 0))
+  if (header.kind > AllDone || header.bytes != (header.kind == Failed ? sizeof(ErrorRecord) : 0))
     return kMalformed;
   if (got.size() < sizeof header + header.bytes)
     return 0;
   message.kind = static_cast<Kind>(header.kind);
   message.error.reset();
   if (message.kind == Failed) {
-    FailureText text{};
-    std::memcpy(&text, got.data() + sizeof header, sizeof text);
-    message.error = errorOf(text, size);
+    ErrorRecord record;
+    std::memcpy(&record, got.data() + sizeof header, sizeof record);
+    // A failure has no status that means success, or that no process can end with.
+    record.status = std::clamp<int>(record.status, kExitFailure, 255);
+    record.rank = record.rank < size ? std::max(record.rank, -1) : -1;
+    message.error = record.error();
   }
   return sizeof header + header.bytes;
 }

@@ -1,8 +1,8 @@
-//===- TcpMessages.h - what ranks say to each other over TCP ----------------===//
+//===- TcpMessages.h - messages between ranks over TCP --------------------===//
 //
-// Whatever arrives may come from anybody. All of it is read here: sizes are bounded before anything
-// is kept, numbers lie in their ranges, text is printable, or there is no message. Test:
-// TcpMessagesTest.cpp, which also feeds what is none.
+// Data that arrives may be from anybody. All of it is decoded here: sizes are limited before
+// anything is stored, numbers are in their ranges and text is printable, or the message is
+// rejected. Test: TcpMessagesTest.cpp, also with malformed messages.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_JOB_TCPMESSAGES_H
@@ -22,37 +22,36 @@
 namespace fsdp::rt {
 
 //===----------------------------------------------------------------------===//
-// Frames: eight bytes that say the kind, the payload's size, the payload, and a proof that the
-// sender knows the job's token and what this connection began with
+// Frames: eight bytes for the kind, the size of the payload, the payload, and a proof that the
+// sender knows the job's token and the context of this connection
 //===----------------------------------------------------------------------===//
 
 enum class FrameKind : std::uint64_t {
-  Challenge = 0x66736470'63686c31, ///< rank 0 to whoever connects to it
+  Challenge = 0x66736470'63686c31, ///< rank 0 to a process that connects to it
   Join = 0x66736470'6a6f6931,      ///< a rank to rank 0
   Answer = 0x66736470'616e7331,    ///< rank 0 to a rank that has proved the token
-  Rejected =
-      0x66736470'72656a31, ///< rank 0 to whoever has not: the frame of no payload, under no token
-  Connect = 0x66736470'636f6e31, ///< a rank to another one that it opens a connection to
+  Rejected = 0x66736470'72656a31,  ///< rank 0 to one that has not: without payload and token
+  Connect = 0x66736470'636f6e31,   ///< a rank to another one that it opens a connection to
 };
 
 constexpr std::size_t kFrameHeader = 16, kFrameOverhead = kFrameHeader + sizeof(Digest256);
 
-/// The frame around a payload. `context` is what both ends know beside the key.
+/// The frame around a payload. `context` is known to both ends, as the key is.
 std::string sealFrame(FrameKind kind, std::string_view payload, std::string_view key,
                       std::string_view context);
-/// Bytes of the frame that `got` begins; kFrameHeader while those are not there. 0: no frame of
-/// that kind with a payload of at most `most` bytes.
+/// Size in bytes of the frame that `got` begins; kFrameHeader if the header is incomplete. 0: not a
+/// frame of that kind with a payload of at most `most` bytes.
 std::size_t frameBytes(std::string_view got, FrameKind kind, std::size_t most);
-/// The payload of a whole frame; nothing where the sender has proved nothing.
+/// The payload of a complete frame; nothing if the proof is wrong.
 std::optional<std::string_view> openFrame(std::string_view frame, std::string_view key,
                                           std::string_view context);
-/// Waits for a whole frame. False: something else came, or nothing in time.
+/// Waits for a complete frame. False: other data arrived, or no frame in time.
 bool receiveFrame(Socket &socket, FrameKind kind, std::size_t most, double seconds,
                   std::string &frame);
-/// The frame that rejects whoever has not proved the token. [Note: who proves first] All that is
-/// known of the token by whom a rank sends a proof is what it says: a guess is tried against it, as
-/// often as the guesser likes. So rank 0, whom everybody can ask, sends no byte that depends on the
-/// token before the other side has proved it over rank 0's nonce.
+/// The frame that rejects a process that has not proved the token. [Note: who proves first] The
+/// receiver of a proof can test guesses of the token against it, any number of times. So rank 0, to
+/// which anybody can connect, sends no byte that depends on the token before the other side has
+/// proved it over rank 0's nonce.
 std::string rejection();
 /// Whether `got` begins with the header of that frame.
 bool beginsRejection(std::string_view got);
@@ -65,16 +64,16 @@ constexpr std::size_t kNonceBytes = 32;
 // Payloads
 //===----------------------------------------------------------------------===//
 
-/// What a rank says of itself.
+/// The description that a rank sends of itself.
 struct JoinRequest {
   int rank = 0, size = 1;
-  int port = 0; ///< where it listens
-  /// The same for ranks that can share memory, and for no others.
+  int port = 0; ///< the port on which it listens
+  /// Equal on ranks that can share memory, and on no others.
   std::string machine;
   std::string host; ///< name of its machine, for messages
-  /// Which of the programs and jobs on these machines it belongs to.
+  /// Describes the program and the job that it belongs to.
   std::string job;
-  /// What it was started with.
+  /// How it was started.
   RunIdentity identity;
   std::string nonce;
 
@@ -83,25 +82,24 @@ struct JoinRequest {
   static constexpr std::size_t kMax = RunIdentity::kMaxBytes + 1024, kMaxOfMachine = 160;
 };
 
-/// What all know of a rank.
+/// What every rank knows about a rank.
 struct PeerInfo {
-  int machine = 0; ///< ranks that can share memory have the same
-  Address address; ///< where it listens
-  int port = 0;
+  int machine = 0;  ///< equal for ranks that can share memory
+  Address address;  ///< where it listens; without a host: on that of rank 0
   std::string host; ///< name of its machine, for messages
 };
 
 struct JoinAnswer {
-  enum What {
+  enum Kind {
     Welcome,
-    Refused, ///< this rank is none of the job's
-    Failed,  ///< the job cannot start; rank 0 says why
-    AllHere,
+    Refused, ///< this rank does not belong to the job
+    Failed,  ///< the job cannot start; rank 0 reports why
+    AllJoined,
   };
-  What what = Welcome;
-  std::uint64_t nonce = 0;     ///< AllHere: no other job has the same
+  Kind kind = Welcome;
+  std::uint64_t nonce = 0;     ///< AllJoined: different for every job
   std::string reason;          ///< Refused, Failed
-  std::vector<PeerInfo> peers; ///< AllHere: by rank. Without an address: where rank 0 was found
+  std::vector<PeerInfo> peers; ///< AllJoined: by rank
 
   std::string encode() const;
   static std::optional<JoinAnswer> decode(std::string_view payload, int size);
@@ -118,7 +116,7 @@ struct ConnectRequest {
   static constexpr std::size_t kBytes = 32;
 };
 
-/// What goes over the connections with rank 0 while the job runs.
+/// A message over the connections with rank 0 while the job runs.
 struct ControlMessage {
   enum Kind : std::uint32_t { Alive, Failed, Done, AllDone };
   Kind kind = Alive;
@@ -127,8 +125,8 @@ struct ControlMessage {
   static constexpr std::size_t kMax = 2048;
   /// Writes the message to `to`, without allocating, and returns its bytes.
   static std::size_t encode(Kind kind, const base::Error *error, char (&to)[kMax]);
-  /// Takes the message that `got` begins with: returns its bytes, 0 where it is not whole yet, and
-  /// kMalformed where it is none.
+  /// Decodes the message that `got` begins with: returns its size in bytes, 0 if it is incomplete,
+  /// and kMalformed if it is not a message.
   static std::size_t decode(std::string_view got, int size, ControlMessage &message);
   static constexpr std::size_t kMalformed = ~std::size_t(0);
 };

@@ -1,8 +1,8 @@
-//===- TcpRendezvous.h - ranks of several machines find each other ----------===//
+//===- TcpRendezvous.h - connects ranks of several machines ---------------===//
 //
-// Rank 0 listens at a port that all know; the others come to it and say who they are. When all have
-// come, each is told of all. What comes and is no rank of this job is sent away and changes
-// nothing.
+// Rank 0 listens on a port that all ranks know; the other ranks connect and identify themselves.
+// When all have joined, rank 0 sends the list of all ranks to each. Other connections are rejected
+// without an effect on the job.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_JOB_TCPRENDEZVOUS_H
@@ -20,61 +20,61 @@
 
 namespace fsdp::rt {
 
-/// Where rank 0 is to be found, and who may come.
+/// Where rank 0 listens, and who may connect.
 struct RendezvousPlace {
   std::string host;
   int port = 0;
-  std::string portFrom; ///< which variables the port is from, for messages
-  /// What every rank knows and nobody else; see JobToken.h.
+  std::string portFrom; ///< the variable that the port is from, for messages
+  /// The secret of the job; see JobToken.h.
   std::string token;
-  /// Takes connections of this machine only.
+  /// Accepts connections from this machine only.
   bool loopbackOnly = false;
 
   /// "node0:29501 (MASTER_PORT)"
   std::string describe() const;
 };
 
-/// A rank's side of a rendezvous to which all have come.
+/// A rank's side of a rendezvous that all ranks have joined.
 struct Rendezvous {
   int rank = 0;
   std::vector<PeerInfo> peers;
-  /// No other job has the same.
+  /// Different for every job.
   std::uint64_t nonce = 0;
   std::string token;
   bool loopbackOnly = false;
   Socket listener;
-  /// Rank 0: to every other rank, by rank. The others: to rank 0, the only one.
-  std::vector<Socket> lines;
+  /// On rank 0: to every other rank, by rank. On the others: one, to rank 0.
+  std::vector<Socket> connections;
 };
 
 /// A rendezvous that failed.
 class RendezvousError : public base::Error {
 public:
-  enum Teller { ThisRank, FirstOfMachine, FirstRank };
-  RendezvousError(const std::string &message, Teller teller,
-                  std::function<void()> tellOthers = nullptr)
-      : base::Error(message), teller_(teller), tellOthers_(std::move(tellOthers)) {}
-  /// Who is to print it.
-  Teller teller() const { return teller_; }
-  /// To be called when it is printed: on rank 0, answers ranks that have still to come, until all
-  /// have or some seconds are over.
-  void tellOthers() const {
-    if (tellOthers_)
-      tellOthers_();
+  enum Reporter { ThisRank, FirstOfMachine, FirstRank };
+  RendezvousError(const std::string &message, Reporter reporter,
+                  std::function<void()> informOthers = nullptr)
+      : base::Error(message), reporter_(reporter), informOthers_(std::move(informOthers)) {}
+  /// The ranks that print it.
+  Reporter reporter() const { return reporter_; }
+  /// Called after it is printed: on rank 0, sends it to ranks that join late, for some seconds or
+  /// until all have joined.
+  void informOthers() const {
+    if (informOthers_)
+      informOthers_();
   }
 
 private:
-  Teller teller_;
-  std::function<void()> tellOthers_;
+  Reporter reporter_;
+  std::function<void()> informOthers_;
 };
 
-/// Returns when all ranks have come; `self.port` and `self.nonce` are filled in. Throws
-/// RendezvousError after `seconds` with the ranks that are missing, or at once when this rank is
-/// none of the job's, or one of the job's was started otherwise than rank 0.
+/// Returns when all ranks have joined; `self.port` and `self.nonce` are filled in. Throws
+/// RendezvousError after `seconds` with the missing ranks, or at once if this rank does not belong
+/// to the job or a rank was started differently than rank 0.
 Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds);
 
-/// The same text on ranks that can share memory: this boot of this kernel, its /dev/shm, process
-/// ids and user. FSDP_MACHINE in its place where that is set.
+/// Equal on ranks that can share memory: the boot, the namespaces of network and processes, and the
+/// user. FSDP_MACHINE replaces it if set.
 std::string machineIdentity();
 
 /// Name of this machine.

@@ -12,12 +12,13 @@ namespace fsdp::rt {
 
 using namespace base;
 
-double silenceLimit(double timeoutSeconds) { return std::min(timeoutSeconds, 30.0); }
+double heartbeatTimeout(double timeoutSeconds) { return std::min(timeoutSeconds, 30.0); }
 
 Watchdog::Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
                    std::function<void(Failure &)> report)
-    : segment_(segment), rank_(rank), neighbour_(neighbour), silence_(silenceLimit(timeoutSeconds)),
-      report_(std::move(report)), thread_(startThread("the watchdog", [this] { run(); })) {}
+    : segment_(segment), rank_(rank), neighbour_(neighbour),
+      heartbeatTimeout_(heartbeatTimeout(timeoutSeconds)), report_(std::move(report)),
+      thread_(startThread("the watchdog", [this] { run(); })) {}
 
 Watchdog::~Watchdog() {
   stop_.store(true);
@@ -32,7 +33,7 @@ void Watchdog::run() {
     segment_.rank(rank_).heartbeat.store(time);
     if (!segment_.failure().raised()) {
       if (neighbour_ >= 0)
-        lookAfterNeighbour();
+        checkNeighbour();
       if (launcher_.gone())
         segment_.failure().raise(Error(
             format("%s has exited: it was killed, or ended before its ranks; its ranks end too",
@@ -51,24 +52,24 @@ void Watchdog::run() {
   }
 }
 
-void Watchdog::lookAfterNeighbour() {
+void Watchdog::checkNeighbour() {
   RankRecord &record = segment_.rank(neighbour_);
   if (record.state != RankRecord::Running)
     return;
-  if (record.heartbeat != heard_) {
-    heard_ = record.heartbeat;
-    silent_.restart();
+  if (record.heartbeat != lastHeartbeat_) {
+    lastHeartbeat_ = record.heartbeat;
+    sinceHeartbeat_.restart();
     return;
   }
-  const double silent = silent_.look();
-  // A process that is gone gives no sign of life either; asking only for its id would be fooled by
-  // ranks that live in containers of their own.
-  const bool gone = silent > 1 && kill(record.pid, 0) != 0 && errno == ESRCH;
-  if (!gone && silent < silence_)
+  const double sinceHeartbeat = sinceHeartbeat_.look();
+  // A process that has ended has no heartbeat either. The process id alone is not enough, as ranks
+  // may be in different containers.
+  const bool gone = sinceHeartbeat > 1 && kill(record.pid, 0) != 0 && errno == ESRCH;
+  if (!gone && sinceHeartbeat < heartbeatTimeout_)
     return;
   Error error =
       gone ? Error("exited unexpectedly: it was killed, or exited before the end of the job")
-           : Error(format("not responding: no heartbeat for %.0f s%s", silent,
+           : Error(format("not responding: no heartbeat for %.0f s%s", sinceHeartbeat,
                           describeHang(segment_, neighbour_).c_str()));
   segment_.failure().raise(error.at(neighbour_, ""));
 }

@@ -1,4 +1,4 @@
-//===- Watchdog.h - no rank is left hanging ---------------------------------===//
+//===- Watchdog.h - heartbeats and the end of hanging ranks ---------------===//
 #ifndef FSDP_RUNTIME_JOB_WATCHDOG_H
 #define FSDP_RUNTIME_JOB_WATCHDOG_H
 
@@ -12,33 +12,33 @@
 
 namespace fsdp::rt {
 
-/// Seconds without a sign of life after which a process counts as hanging: its threads are stopped
-/// as a whole. The longest wait in a collective, where that is shorter.
-double silenceLimit(double timeoutSeconds);
+/// Seconds without a heartbeat after which a process has failed, as all of its threads are stopped:
+/// 30, or the longest wait in a collective if that is shorter.
+double heartbeatTimeout(double timeoutSeconds);
 
-/// Seconds between the job's failure and the end of a rank that does not end by itself.
+/// Seconds between the job's failure and the forced end of a rank.
 constexpr double kGraceSeconds = 2;
 
-/// A thread of each rank: gives the signs of life, ends the process when the job has failed and the
-/// rank does not stop by itself, and, where no parent looks after the ranks, looks after its
-/// neighbour and after the launcher: ranks end with it.
+/// A thread of each rank. It writes the heartbeat and ends the process if the job has failed and
+/// the rank does not stop. Without a parent that supervises the ranks it also checks the heartbeat
+/// of a neighbour, and ends the job when the launcher has ended.
 class Watchdog {
 public:
-  /// `neighbour`: the rank to look after, or -1. `report` prints the cause, before the process is
-  /// ended; nothing leaves that to a parent.
+  /// `neighbour`: the rank whose heartbeat is checked, or -1. `report` prints the cause before the
+  /// process is ended; empty: the parent prints it.
   Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
            std::function<void(base::Failure &)> report);
   ~Watchdog();
 
 private:
   void run();
-  void lookAfterNeighbour();
+  void checkNeighbour();
 
   SharedSegment &segment_;
   int rank_, neighbour_;
-  double silence_;
-  double heard_ = 0;        ///< the neighbour's latest sign of life
-  base::WaitedTime silent_; ///< since then
+  double heartbeatTimeout_;
+  double lastHeartbeat_ = 0;        ///< the neighbour's latest heartbeat
+  base::WaitedTime sinceHeartbeat_; ///< since then
   std::function<void(base::Failure &)> report_;
   LauncherWatch launcher_;
   std::atomic<bool> stop_{false};

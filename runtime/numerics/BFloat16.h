@@ -1,4 +1,4 @@
-//===- BFloat16.h - the upper half of a float -------------------*- C++ -*-===//
+//===- BFloat16.h - 16-bit floats with the range of f32 ---------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_NUMERICS_BFLOAT16_H
 #define FSDP_RUNTIME_NUMERICS_BFLOAT16_H
@@ -17,7 +17,7 @@ struct bf16 {
   std::uint16_t bits;
 
   bf16() = default;
-  /// To nearest, ties to even; what is too large becomes infinite, a NaN stays one.
+  /// To nearest, ties to even; too large values become infinite, a NaN stays a NaN.
   explicit bf16(float value) : bits(round(value)) {}
   /// The same in place: gcc vectorizes a loop over stores of bits, not one over objects.
   bf16 &operator=(float value) {

@@ -1,4 +1,4 @@
-//===- Lanes.h - vectors of floats as wide as the processor's ---*- C++ -*-===//
+//===- Lanes.h - vectors of floats ------------------------------*- C++ -*-===//
 //
 // For kernels whose inner loops are written out; others are left to the compiler.
 //
@@ -30,8 +30,7 @@ constexpr std::size_t kLanes = 4;
 #endif
 using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
 
-/// The first `count` of a vector's numbers at `from`, which may be followed by memory that is not
-/// ours.
+/// The first `count` of a vector's numbers at `from`, which may be followed by inaccessible memory.
 template <bool Partial> Vector load(const float *from, std::size_t count) {
   Vector value{};
   if constexpr (!Partial)

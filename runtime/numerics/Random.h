@@ -1,4 +1,4 @@
-//===- Random.h - random numbers that are functions -------------*- C++ -*-===//
+//===- Random.h - counter-based random numbers ------------------*- C++ -*-===//
 //
 // Counter-based random numbers (Philox4x32-10; Salmon, Moraes, Dror, Shaw:
 // "Parallel random numbers: as easy as 1, 2, 3", SC 2011). A value is a

@@ -1,4 +1,4 @@
-//===- VectorMath.h - functions that loops vectorize over -------*- C++ -*-===//
+//===- VectorMath.h - vectorizable functions --------------------*- C++ -*-===//
 //
 // The C library's expf and tanhf are calls, one element at a time; these are
 // straight-line arithmetic that a compiler turns into vector code: additions,

@@ -1,5 +1,3 @@
-//===- CollectiveRequest.cpp ----------------------------------------------===//
-
 #include "runtime/program/CollectiveRequest.h"
 
 #include "base/Error.h"

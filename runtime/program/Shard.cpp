@@ -1,5 +1,3 @@
-//===- Shard.cpp ----------------------------------------------------------===//
-
 #include "runtime/program/Shard.h"
 
 #include "runtime/numerics/Random.h"

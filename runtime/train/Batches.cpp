@@ -1,5 +1,3 @@
-//===- Batches.cpp --------------------------------------------------------===//
-
 #include "runtime/train/Batches.h"
 
 #include <algorithm>

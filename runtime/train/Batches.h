@@ -14,7 +14,7 @@
 
 namespace fsdp::rt {
 
-/// Where the rank of `job` stands on the mesh.
+/// The position of the rank of `job` on the mesh.
 RankPosition positionOf(const Program &program, const Job &job);
 
 /// The samples of one data set, batch after batch, for one rank.
@@ -23,7 +23,7 @@ public:
   Batches(const Program &program, const Dataset &data, SampleOrder order, const Job &job);
 
   void load(int index, void *target, std::size_t bytes) override;
-  /// Goes to the sample at this position of the order.
+  /// Continues with the sample at this position of the order.
   void goTo(std::int64_t position);
 
 private:
@@ -32,7 +32,7 @@ private:
   SampleOrder order;
   std::vector<LoadPosition> next; ///< of each input
   std::vector<int> coordinates;
-  std::vector<std::vector<std::byte>> rows; ///< room for a sample of each input
+  std::vector<std::vector<std::byte>> rows; ///< buffers for a sample of each input
 };
 
 } // namespace fsdp::rt

@@ -1,5 +1,3 @@
-//===- Checkpoint.cpp -----------------------------------------------------===//
-
 #include "runtime/train/Checkpoint.h"
 
 #include "base/Error.h"
@@ -45,12 +43,12 @@ void addOverRanks(Communicator &ranks, std::vector<std::uint64_t> &sums) {
   ranks.allReduce(data, data, sums.size(), ReduceOp::Sum);
 }
 
-/// Where ranks keep every core busy, the calling thread gets what they leave and a seventieth
-/// beside: a save takes longer, and a step does not. Who waits for it waits on all ranks, and
-/// leaves it the cores.
+/// If ranks use every core, the calling thread gets only unused time and a seventieth of a core: a
+/// save takes longer, and a step does not. When ranks wait for the save, all of them wait, and the
+/// thread gets their cores.
 void yieldToSteps() {
   constexpr int kLeast = 19;
-  // Where it may not, the save is as fast as ever.
+  // Without permission the save has the usual priority.
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kLeast);
 }
 
@@ -85,7 +83,7 @@ Checkpoint::Checkpoint(std::string path, const CheckpointLayout &layout)
                     ": resume with the model that wrote it");
       found.push_back(held);
     }
-    // Moments of parameters that are frozen now are left alone; weights are not dropped unseen.
+    // Moments of parameters that are frozen now are ignored; missing weights are an error.
     if (files.size() == 1 && files.back()->tensors().size() != found.size())
       throw Error("'" + files.back()->path() + "': got " +
                   std::to_string(files.back()->tensors().size()) + " parameters, expected " +
@@ -98,7 +96,7 @@ Checkpoint::Checkpoint(std::string path, const CheckpointLayout &layout)
 
 std::string Checkpoint::load(const std::vector<ShardShare> &shares, const Program &program,
                              Device &device) const {
-  // What a rank reads first is what it has to check; copies of a shard are checked once.
+  // A rank checks the part that it would write; replicas of a shard are checked once.
   std::vector<std::size_t> first; // number of the first tensor of each file
   std::size_t count = 0;
   for (const CheckpointFile &file : layout.files()) {
@@ -174,10 +172,10 @@ CheckpointSaver::CheckpointSaver(const Program &program, Device &device,
 CheckpointSaver::~CheckpointSaver() {
   if (!writer.joinable())
     return;
-  // When an exception takes us here, it may wait for ranks that will not come.
-  device.job().leave(true);
+  // After an exception the thread may wait for ranks that will not join.
+  device.job().setClosing(true);
   writer.join();
-  device.job().leave(false);
+  device.job().setClosing(false);
 }
 
 void CheckpointSaver::attempt(const std::function<void()> &action) noexcept {
@@ -204,18 +202,18 @@ std::vector<std::string> CheckpointSaver::open(std::optional<std::int64_t> after
   std::vector<std::string> renamed;
   if (device.rank() == 0)
     renamed = root.setAside(after);
-  if (settings.behind) { // now, as a step should not wait for memory
+  if (settings.behind) { // allocated now, so that a step does not wait for memory
     std::size_t count = 0;
     for (const ShardShare &share : shares)
       count += share.end - share.begin;
-    half = device.hostMemory(count);
+    hostCopy = device.hostMemory(count);
   }
   ranks->barrier();
   return renamed;
 }
 
 void CheckpointSaver::copyToHost() {
-  float *next = half.get();
+  float *next = hostCopy.get();
   for (const ShardShare &share : shares) {
     device.copyToHost(share.shard, share.begin, share.end - share.begin, next);
     next += share.end - share.begin;
@@ -230,7 +228,7 @@ void CheckpointSaver::save(CheckpointManifest next) {
   manifest.files = CheckpointManifest::filesOf(layout);
   manifest.extraFiles = CheckpointManifest::extrasOf(program.extraFiles);
   problem.clear();
-  remark.clear();
+  pruneFault.clear();
   failed = false;
   if (!settings.behind) {
     write([&](std::size_t i) { return device.read(shares[i].shard); });
@@ -241,15 +239,15 @@ void CheckpointSaver::save(CheckpointManifest next) {
   written = false;
   writer = startThread("the save", [this] {
     yieldToSteps();
-    std::vector<const float *> first; // where element 0 of each shard would be
-    const float *at = half.get();
+    std::vector<const float *> first; // the address that element 0 of each shard would have
+    const float *at = hostCopy.get();
     for (const ShardShare &share : shares) {
       first.push_back(at - share.begin);
       at += share.end - share.begin;
     }
     try {
       write([&](std::size_t i) { return first[i]; });
-    } catch (const Aborted &) { // the job has failed, and says why
+    } catch (const Aborted &) { // the job has failed, and the failure is reported
     } catch (const Error &error) {
       device.job().failure().raise(error.at(device.rank(), "save"));
     }
@@ -257,7 +255,7 @@ void CheckpointSaver::save(CheckpointManifest next) {
   });
 }
 
-/// [Note: commit] of CheckpointFolder.h. A rank that fails takes part in the rest.
+/// [Note: commit] of CheckpointFolder.h. A rank that fails takes part in the remaining collectives.
 void CheckpointSaver::write(const std::function<const float *(std::size_t)> &valuesOf) {
   const bool isFirst = device.rank() == 0;
   const std::int64_t step = manifest.step;
@@ -292,8 +290,8 @@ void CheckpointSaver::write(const std::function<const float *(std::size_t)> &val
   if (isFirst)
     try {
       root.prune(step, settings.keep);
-    } catch (const Error &error) { // this one is complete
-      remark = error.what();
+    } catch (const Error &error) { // this checkpoint is complete
+      pruneFault = error.what();
     }
 }
 
@@ -306,8 +304,8 @@ void CheckpointSaver::finish() {
 }
 
 void CheckpointSaver::report(bool together) {
-  if (!remark.empty())
-    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(remark).c_str());
+  if (!pruneFault.empty())
+    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(pruneFault).c_str());
   if (!std::exchange(failed, false)) {
     saved.push_back(folder);
     return;
@@ -320,10 +318,10 @@ void CheckpointSaver::report(bool together) {
     return;
   }
   if (!problem.empty())
-    throw Error(problem + "; with --save-errors=warn training would go on")
+    throw Error(problem + "; with --save-errors=warn training would continue")
         .at(device.rank(), "save");
-  // Another rank says why. Where each comes in its own time, its next collective finds the job
-  // failed.
+  // Another rank reports the cause. If ranks do not come here together, the next collective of this
+  // rank finds the failure.
   if (!together)
     return;
   device.world().barrier();

@@ -1,4 +1,4 @@
-//===- Checkpoint.h - a training run to and from its checkpoints ----------===//
+//===- Checkpoint.h - reads and writes checkpoints ------------------------===//
 
 #ifndef FSDP_RUNTIME_TRAIN_CHECKPOINT_H
 #define FSDP_RUNTIME_TRAIN_CHECKPOINT_H
@@ -15,19 +15,18 @@
 
 namespace fsdp::rt {
 
-/// A checkpoint whose manifest fits the program, its files open.
+/// A checkpoint whose manifest fits the program, with open files.
 class Checkpoint {
 public:
-  /// Errors, which name file, got and expected: no manifest, or one of another version or altered;
-  /// files whose size or header the manifest does not have; parameters or optimizer states that the
-  /// program has and the files do not, or in another shape; parameters that the program does not
-  /// have.
+  /// Errors, with file, got and expected: no manifest, one of another version, or an altered one; a
+  /// file with another size or header than in the manifest; a parameter or optimizer state of the
+  /// program that is missing or has another shape; a parameter that the program does not have.
   Checkpoint(std::string folder, const CheckpointLayout &layout);
 
   const std::string &name() const { return folder; }
   const CheckpointManifest &manifest() const { return description; }
-  /// Fills every shard. All ranks together; returns what is wrong with the bytes, the same on every
-  /// rank, or nothing.
+  /// Fills every shard. Called by all ranks together. Returns the fault of the data, the same on
+  /// every rank, or an empty text.
   std::string load(const std::vector<ShardShare> &shares, const Program &program,
                    Device &device) const;
 
@@ -39,39 +38,39 @@ private:
   std::vector<std::vector<const base::FileTensor *>> tensors; ///< of each file of the layout
 };
 
-/// The checkpoints that `--resume=PATH` may mean: that in the folder PATH, or those in the root
-/// PATH, the latest first.
+/// The checkpoints for `--resume=PATH`: the one in the folder PATH, or those in the root PATH, the
+/// latest first.
 std::vector<SavedStep> checkpointsAt(const std::string &path);
 
-/// Saves a run. All ranks construct it, and call each member, together.
+/// Saves a run. All ranks construct it and call its members together.
 class CheckpointSaver {
 public:
   struct Settings {
     std::string root;
     std::int64_t keep = 0; ///< 0: all
-    bool behind = false;   ///< writes while training goes on
-    bool warns = false;    ///< a save that fails does not end the run
+    bool behind = false;   ///< writes while training continues
+    bool warns = false;    ///< a failed save does not end the run
   };
 
   CheckpointSaver(const Program &program, Device &device, const CheckpointLayout &layout,
                   std::vector<ShardShare> shares, Settings settings,
                   base::FileSystem &system = base::FileSystem::real());
-  /// Waits for the thread that writes.
+  /// Waits for the writing thread.
   ~CheckpointSaver();
 
-  /// Creates the folder of the checkpoints if it is not there.
+  /// Creates the folder of the checkpoints if it does not exist.
   void createRoot();
-  /// Before the first step: renames checkpoints in the root, which is there, that are not of this
-  /// run, and returns their new names on rank 0. `after` as in CheckpointRoot::setAside.
+  /// Before the first step: renames checkpoints of other runs in the root, which must exist, and
+  /// returns their new names on rank 0. `after` as in CheckpointRoot::setAside.
   std::vector<std::string> open(std::optional<std::int64_t> after);
-  /// Saves what the device holds, nothing being under way on it. Without `behind` returns when the
-  /// checkpoint is complete; else when the device's memory may change, having waited for the save
-  /// before. Errors: a save that failed, unless that is to warn.
+  /// Saves the state of the device, which must be idle. Without `behind` returns when the
+  /// checkpoint is complete; else waits for the previous save and returns when the device's memory
+  /// may change. Error: a save failed, unless that is only a warning.
   void save(CheckpointManifest manifest);
-  /// Waits for what is being written. Errors: as of save.
+  /// Waits for the save in progress. Errors as save().
   void finish();
-  /// The folders of checkpoints that have become complete since the last call. Waits for nothing.
-  /// Errors: as of save, on the rank that failed.
+  /// The folders of checkpoints completed since the last call. Does not wait. Errors as save(), on
+  /// the rank that failed.
   std::vector<std::string> takeSaved();
 
 private:
@@ -87,14 +86,15 @@ private:
   std::vector<ShardShare> shares;
   Settings settings;
   CheckpointRoot root;
-  std::unique_ptr<Communicator> ranks; ///< of the thread that writes, while it does
-  std::shared_ptr<float> half;         ///< copies of the shares, one after another
+  std::unique_ptr<Communicator> ranks; ///< used by the writing thread while it runs
+  std::shared_ptr<float> hostCopy;     ///< copies of the shares, one after another
   std::thread writer;
-  std::atomic<bool> written{false}; ///< the thread has nothing more to do
-  CheckpointManifest manifest;      ///< of the save under way
+  std::atomic<bool> written{false}; ///< the thread is done
+  CheckpointManifest manifest;      ///< of the save in progress
   std::string problem;              ///< of this rank in it
   bool failed = false;              ///< on any rank
-  std::string folder, remark; ///< the checkpoint where it has succeeded; what could not be removed
+  std::string folder,
+      pruneFault; ///< the complete checkpoint; the error of removing old ones
   std::vector<std::string> saved;
 };
 

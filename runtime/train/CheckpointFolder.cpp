@@ -1,5 +1,3 @@
-//===- CheckpointFolder.cpp -----------------------------------------------===//
-
 #include "runtime/train/CheckpointFolder.h"
 
 #include "base/Error.h"
@@ -24,7 +22,7 @@ bool contains(const std::vector<std::string> &names, const std::string &name) {
   return std::binary_search(names.begin(), names.end(), name);
 }
 
-/// Closes a file unless that was done, so that its errors are seen.
+/// Closes its file unless close() was called, which returns errors.
 class OpenFile {
 public:
   explicit OpenFile(FileSystem &system) : system(system) {}
@@ -62,7 +60,7 @@ void requireAnswer(const std::string &root, double seconds) {
   const std::optional<int> status = runInChild(seconds, [&] {
     try {
       CheckpointRoot(FileSystem::real(), root).saved();
-    } catch (const Error &) { // who asks next says it
+    } catch (const Error &) { // the next call reports it
     }
     return 0;
   });
@@ -182,7 +180,7 @@ void CheckpointRoot::write(std::int64_t step, const CheckpointLayout &layout,
                            const std::vector<ShardShare> &shares,
                            const std::function<const float *(std::size_t)> &valuesOf,
                            std::vector<std::uint64_t> &checksums) {
-  // Elements that are in the caches for the copy when they have been read for the checksum.
+  // Elements of a block: small enough to be in the caches for the copy after the checksum.
   constexpr std::size_t kBlock = 64 * 1024;
   RangeWriter writer(system, sizes);
   std::size_t firstTensor = 0;
@@ -244,7 +242,7 @@ void CheckpointRoot::remove(const std::string &folder) {
   }
   const std::string manifest = folder + "/" + CheckpointManifest::kName;
   const std::string unfinished = folder + "/" + CheckpointManifest::kUnfinished;
-  // From here on it is an unfinished one: whoever comes after a crash knows what it is.
+  // From here on it is an unfinished checkpoint, also after a crash.
   const bool wasComplete = contains(names, CheckpointManifest::kName);
   if (wasComplete) {
     require(system.rename(manifest, unfinished), "rename", manifest);
@@ -254,7 +252,7 @@ void CheckpointRoot::remove(const std::string &folder) {
     if (name != CheckpointManifest::kName && name != CheckpointManifest::kUnfinished)
       require(isDone(system.removeFile(folder + "/" + name)), "remove", folder + "/" + name);
   if (wasComplete || contains(names, CheckpointManifest::kUnfinished)) {
-    // Half of a checkpoint without it would look like weights that somebody has put there.
+    // A partial checkpoint without it would look like weights of the user.
     require(system.syncFolder(folder), "remove", unfinished);
     require(isDone(system.removeFile(unfinished)), "remove", unfinished);
   }
@@ -267,14 +265,14 @@ void CheckpointRoot::discard(std::int64_t step) noexcept {
   try {
     if (system.list(folder, inside) == 0 && !contains(inside, CheckpointManifest::kName))
       remove(folder);
-  } catch (const Error &) { // what is left is no checkpoint, and the next save removes it
+  } catch (const Error &) { // the rest is not a checkpoint, and the next save removes it
   }
 }
 
 void CheckpointRoot::prune(std::int64_t step, std::int64_t keep) {
-  // Where a folder cannot be read, which checkpoints are the latest is not known.
+  // The latest checkpoints are not known if a folder cannot be read.
   const std::vector<SavedStep> all = find(/*takesUnreadable=*/false);
-  std::exception_ptr first; // one that stays does not keep others
+  std::exception_ptr first; // a failure does not prevent the removal of others
   const auto tryToRemove = [&](const std::string &folder) {
     try {
       remove(folder);

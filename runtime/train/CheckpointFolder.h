@@ -1,8 +1,8 @@
-//===- CheckpointFolder.h - how a checkpoint is written -------------------===//
+//===- CheckpointFolder.h - the folders of checkpoints --------------------===//
 //
-// A root holds a folder for each saved step, `step-00000100`. What is in one is a checkpoint once
-// its manifest stands there under its name. The order of the calls is what makes that true after a
-// power failure at any moment ([Note: commit]):
+// A root holds a folder for each saved step, `step-00000100`. A folder is a checkpoint once its
+// manifest has its final name. The order of the calls ensures that after a power failure at any
+// moment ([Note: commit]):
 //
 //   1. `begin`, rank 0: the folder, in it the manifest under its unfinished name, and the names of
 //   both
@@ -12,9 +12,9 @@
 //   4. `commit`, rank 0: the names of the files on the device; the content of the manifest on the
 //      device; its rename; the names on the device.
 //
-// A manifest under its name therefore stands over content that was on the device before. Whoever
-// takes a checkpoint away does it in the other order: the manifest gets its unfinished name again,
-// on the device, before anything else goes, and goes last.
+// So the content of a checkpoint is on the device before the manifest has its final name. A
+// checkpoint is removed in the opposite order: first the manifest gets its unfinished name again,
+// on the device, and it is removed last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,11 +38,11 @@ struct SavedStep {
   std::string folder;
 };
 
-/// The folders of a run's checkpoints. Every error names the file, the reason of the system and
-/// what is left as it was.
+/// The folders of a run's checkpoints. Every error names the file, the reason of the system, and
+/// what is unchanged.
 class CheckpointRoot {
 public:
-  /// `extras`: files that are written beside the tensors as they are.
+  /// `extras`: files that are written unchanged beside the tensors.
   CheckpointRoot(base::FileSystem &system, std::string path, Table<ExtraFile> extras = {},
                  const RangeWriter::Sizes &sizes = {})
       : system(system), path(std::move(path)), extras(extras), sizes(sizes) {}
@@ -51,36 +51,36 @@ public:
   /// "ROOT/step-00000100"
   std::string folderOf(std::int64_t step) const;
 
-  /// Those that have a manifest, or may have one as their folder cannot be read now, the latest
-  /// first: who reads the manifest gets the error. None where there is no root. Error: the root
-  /// cannot be read.
+  /// The checkpoints with a manifest, or whose folder cannot be read now, the latest first; reading
+  /// the manifest of the latter gives the error. None if there is no root. Error: the root cannot
+  /// be read.
   std::vector<SavedStep> saved() const;
-  /// Creates the root if it is not there; the folder around it must exist.
+  /// Creates the root if it does not exist; its parent folder must exist.
   void create();
-  /// Renames checkpoints that are not of the run that begins to "step-00000100.1" or the first
-  /// number that is free: those of steps after `after`, where it begins with the checkpoint of that
-  /// step in this root, else all. Returns the new names.
+  /// Renames checkpoints of other runs to "step-00000100.1" or the first free number: those of
+  /// steps after `after`, if the run continues from the checkpoint of that step in this root, else
+  /// all. Returns the new names.
   std::vector<std::string> setAside(std::optional<std::int64_t> after);
 
   /// [Note: commit]
   void begin(std::int64_t step, const CheckpointLayout &layout);
-  /// `valuesOf(i)`: element 0 of the shard of shares[i]. Adds the checksum of each tensor, file
-  /// after file, to `checksums`.
+  /// `valuesOf(i)`: address of element 0 of the shard of shares[i]. Adds the checksum of each
+  /// tensor, file after file, to `checksums`.
   void write(std::int64_t step, const CheckpointLayout &layout,
              const std::vector<ShardShare> &shares,
              const std::function<const float *(std::size_t)> &valuesOf,
              std::vector<std::uint64_t> &checksums);
   void commit(std::int64_t step, const CheckpointManifest &manifest);
 
-  /// Removes the folder of a save that failed.
+  /// Removes the folder of a failed save.
   void discard(std::int64_t step) noexcept;
-  /// Removes all but the latest `keep` checkpoints (0: none), and what saves before that of `step`
-  /// have left unfinished. Errors: the first that cannot be removed, after the others are; one that
-  /// holds a folder, or is a symbolic link, stays as it is, with what the link leads to.
+  /// Removes all but the latest `keep` checkpoints (0: removes none), and unfinished folders of
+  /// saves before that of `step`. Error: the first one that cannot be removed, after the others
+  /// are. A checkpoint that contains a folder, or is a symbolic link, is not changed.
   void prune(std::int64_t step, std::int64_t keep);
 
 private:
-  /// `saved`. Error where not `takesUnreadable`: the folder of a step cannot be read either.
+  /// As saved(). Without `takesUnreadable`, a folder of a step that cannot be read is an error.
   std::vector<SavedStep> find(bool takesUnreadable) const;
   std::vector<std::string> namesIn(const std::string &folder) const;
   void remove(const std::string &folder);
@@ -93,11 +93,10 @@ private:
   RangeWriter::Sizes sizes;
 };
 
-/// Error: the folder `root` is there and does not list what it holds within `seconds`, as on a disk
-/// that hangs.
+/// Error: the folder `root` exists and cannot be listed within `seconds`, as on a disk that hangs.
 void requireAnswer(const std::string &root, double seconds);
 
-/// The step of a folder called so; nothing for any other name.
+/// The step of a folder with this name; nothing for other names.
 std::optional<std::int64_t> stepOfName(const std::string &name);
 
 } // namespace fsdp::rt

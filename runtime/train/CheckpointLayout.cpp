@@ -1,5 +1,3 @@
-//===- CheckpointLayout.cpp -----------------------------------------------===//
-
 #include "runtime/train/CheckpointLayout.h"
 
 #include "base/Error.h"
@@ -20,9 +18,9 @@ namespace {
 
 constexpr const char *kEnding = ".safetensors";
 
-/// The axes of the mesh over which neither the storage nor its members are split: their ranks have
-/// the same.
-AxisList otherAxes(const Program &program, const Storage &storage) {
+} // namespace
+
+AxisList axesOfReplicas(const Program &program, const Storage &storage) {
   AxisList others;
   const auto splits = [&](int axis) {
     const auto in = [axis](const AxisList &list) {
@@ -35,8 +33,6 @@ AxisList otherAxes(const Program &program, const Storage &storage) {
       others.axis[others.count++] = axis;
   return others;
 }
-
-} // namespace
 
 CheckpointLayout::CheckpointLayout(const Program &program) : program(program) {
   // File by file, the tensors in the order of the model.
@@ -98,10 +94,10 @@ std::vector<ShardShare> CheckpointLayout::sharesOf(const std::vector<int> &coord
   const RankPosition position{program.axes, coordinates};
   for (const Shard &shard : shards) {
     const Storage &storage = *shard.storage;
-    const AxisList others = otherAxes(program, storage);
+    const AxisList others = axesOfReplicas(program, storage);
     const auto copies = static_cast<std::size_t>(ranksOver(program, others));
     const auto copy = static_cast<std::size_t>(position.along(others));
-    // Parts of whole pages of the file, about.
+    // Parts begin about at pages of the file.
     constexpr std::size_t kGrain = 1024;
     const std::size_t count = shard.buffer.count;
     const std::size_t part = ((count + copies - 1) / copies + kGrain - 1) / kGrain * kGrain;

@@ -1,4 +1,4 @@
-//===- CheckpointLayout.h - which bytes of a checkpoint are whose ---------===//
+//===- CheckpointLayout.h - the tensors in checkpoint files ---------------===//
 //
 // The tensor files of a checkpoint do not depend on the mesh: `model.safetensors` holds every
 // parameter, and a file for each kind of optimizer state (`exp_avg.safetensors`) holds that state
@@ -30,22 +30,22 @@ struct CheckpointTensor {
 
 struct CheckpointFile {
   std::string name;   ///< "exp_avg.safetensors"
-  std::string header; ///< its first bytes: all that is no tensor data
+  std::string header; ///< its first bytes, before the data of the tensors
   std::vector<CheckpointTensor> tensors;
   std::uint64_t bytes; ///< of the file
 };
 
-/// Consecutive elements of a tensor that stand consecutively in a shard.
+/// Consecutive elements of a tensor that are consecutive in a shard.
 struct CheckpointPiece {
   std::size_t file, tensor;
   std::size_t inShard, inTensor, count; ///< elements
 };
 
-/// What a rank writes of one shard. Ranks that hold the same shard write a part of it each.
+/// The part of a shard that a rank writes. Ranks that hold the same shard write a part of it each.
 struct ShardShare {
   const Storage *storage;
   Buffer shard;
-  std::size_t begin, end; ///< elements of the shard; all pieces lie in between
+  std::size_t begin, end; ///< elements of the shard; all pieces are between them
   std::vector<CheckpointPiece> pieces;
 };
 
@@ -58,10 +58,10 @@ public:
 
   /// `model.safetensors` first, the others in the order of their names.
   const std::vector<CheckpointFile> &files() const { return list; }
-  /// What the rank at these coordinates (one for each axis of the mesh) writes. The shares of all
-  /// ranks cover every element of every tensor once.
+  /// The shares that the rank at these coordinates (one for each axis of the mesh) writes. The
+  /// shares of all ranks cover every element of every tensor once.
   std::vector<ShardShare> sharesOf(const std::vector<int> &coordinates) const;
-  /// Of names, shapes and states: the same on every mesh.
+  /// A digest of names, shapes and states: the same on every mesh.
   std::string fingerprint() const;
 
 private:
@@ -76,6 +76,10 @@ private:
   std::vector<CheckpointFile> list;
   std::vector<Shard> shards;
 };
+
+/// The axes of the mesh over which neither the storage nor its members are split: ranks that differ
+/// on these alone hold the same shard.
+AxisList axesOfReplicas(const Program &program, const Storage &storage);
 
 /// Sum over elements [first, first + count) of a tensor of hash(index, bits), modulo 2^64. Sums of
 /// disjoint ranges add up to that of the whole tensor, in any order.

@@ -1,17 +1,14 @@
-//===- CheckpointManifest.cpp ---------------------------------------------===//
-
 #include "runtime/train/CheckpointManifest.h"
 
 #include "base/Error.h"
-#include "base/JsonNesting.h"
+#include "base/JsonObject.h"
 #include "base/MappedFile.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/Version.h"
 
-#include <nlohmann/json.hpp>
-
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -47,12 +44,6 @@ public:
       refuse(std::string("got '") + name + "' " + value.dump() + ", expected a text");
     return value.get<std::string>();
   }
-  bool flag(const char *name) const {
-    const Json &value = at(name);
-    if (!value.is_boolean())
-      refuse(std::string("got '") + name + "' " + value.dump() + ", expected true or false");
-    return value.get<bool>();
-  }
   /// A number from 0 to `most`.
   std::uint64_t natural(const char *name, std::uint64_t most) const {
     const Json &value = at(name);
@@ -61,14 +52,19 @@ public:
              ", expected a whole number from 0 to " + std::to_string(most));
     return value.get<std::uint64_t>();
   }
-  std::int64_t count(const char *name) const {
-    return static_cast<std::int64_t>(natural(name, INT64_MAX));
+  void read(const char *name, std::string &value) const { value = text(name); }
+  void read(const char *name, bool &value) const {
+    if (!at(name).is_boolean())
+      refuse(std::string("got '") + name + "' " + at(name).dump() + ", expected true or false");
+    value = at(name).get<bool>();
   }
-  float number(const char *name) const {
-    const Json &value = at(name);
-    if (!value.is_number() || !std::isfinite(value.get<float>()))
-      refuse(std::string("got '") + name + "' " + value.dump() + ", expected a finite number");
-    return value.get<float>();
+  void read(const char *name, float &value) const {
+    if (!at(name).is_number() || !std::isfinite(at(name).get<float>()))
+      refuse(std::string("got '") + name + "' " + at(name).dump() + ", expected a finite number");
+    value = at(name).get<float>();
+  }
+  template <class Int> void read(const char *name, Int &value) const {
+    value = static_cast<Int>(natural(name, std::numeric_limits<Int>::max()));
   }
   /// Sixteen hexadecimal digits.
   std::uint64_t digest(const char *name) const {
@@ -94,7 +90,7 @@ std::string digestOf(const Json &fields) {
 CheckpointManifest::File readFile(const Json &json, const std::string &path) {
   const Fields fields(json, path);
   if (!json.is_object())
-    fields.refuse("got a file that is no object");
+    fields.refuse("got a file that is not an object");
   CheckpointManifest::File file;
   file.name = fields.text("name");
   if (file.name.empty() || file.name.find('/') != file.name.npos || file.name[0] == '.')
@@ -103,7 +99,7 @@ CheckpointManifest::File readFile(const Json &json, const std::string &path) {
   file.header = fields.digest("header");
   const Json &tensors = fields.at("tensors");
   if (!tensors.is_object())
-    fields.refuse("got 'tensors' of '" + file.name + "' that is no object");
+    fields.refuse("got 'tensors' of '" + file.name + "' that is not an object");
   const Fields checksums(tensors, path);
   for (const auto &[name, value] : tensors.items())
     file.tensors.push_back({name, checksums.digest(name.c_str())});
@@ -113,7 +109,7 @@ CheckpointManifest::File readFile(const Json &json, const std::string &path) {
 CheckpointManifest::Extra readExtra(const Json &json, const std::string &path) {
   const Fields fields(json, path);
   if (!json.is_object())
-    fields.refuse("got an extra file that is no object");
+    fields.refuse("got an extra file that is not an object");
   return {fields.text("name"), fields.natural("bytes", INT64_MAX), fields.digest("digest")};
 }
 
@@ -161,20 +157,9 @@ std::string CheckpointManifest::text() const {
   json["format"] = kFormat;
   json["version"] = kVersion;
   json["written_by"] = std::string("fsdpc ") + runtimeVersion();
-  json["model"] = model;
-  json["fingerprint"] = fingerprint;
-  if (!modelDigest.empty())
-    json["model_digest"] = modelDigest;
-  json["mesh"] = mesh;
-  json["step"] = step;
-  json["total_steps"] = totalSteps;
-  json["updates"] = updates;
-  json["seed"] = seed;
-  json["base_learning_rate"] = baseLearningRate;
-  json["bad_steps"] = badSteps;
-  json["samples"] = samples;
-  json["shuffle"] = shuffle;
-  json["dataset_samples"] = datasetSamples;
+  visitFields(*this, [&](const char *name, const auto &value) { json[name] = value; });
+  if (modelDigest.empty())
+    json.erase("model_digest");
   json["files"] = Json::array();
   for (const File &file : files) {
     Json tensors = Json::object();
@@ -200,14 +185,10 @@ std::string CheckpointManifest::text() const {
 CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
                                              const std::string &path) {
   const auto refuse = [&](const std::string &why) { Fields(Json(), path).refuse(why); };
-  if (static_cast<std::size_t>(end - begin) > kLongestHeader)
-    refuse("it has " + std::to_string(end - begin) + " bytes, expected at most " +
-           std::to_string(kLongestHeader));
-  if (nestingOf(begin, end) > kDeepestHeader)
-    refuse("it is nested deeper than " + std::to_string(kDeepestHeader) + " levels");
-  Json json = Json::parse(begin, end, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object())
-    refuse("it is not a JSON object");
+  const std::string_view text(begin, static_cast<std::size_t>(end - begin));
+  Json json;
+  if (const std::string fault = parseJsonObject(text, json); !fault.empty())
+    refuse("it " + fault);
   const Fields fields(json, path);
   if (fields.text("format") != kFormat)
     refuse("got format '" + fields.text("format") + "', expected '" + kFormat + "'");
@@ -219,30 +200,19 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
   if (digestOf(json) != expected)
     throw Error("'" + path + "' has been altered since it was written: got checksum " +
                 digestOf(json) + ", expected " + expected + "; use an earlier checkpoint");
-  // Blanks and names that stand twice are in no field.
-  if (spelled != std::string_view(begin, static_cast<std::size_t>(end - begin)))
+  // White space is not in any field.
+  if (spelled != text)
     throw Error("'" + path + "' has been altered since it was written: got " +
-                std::to_string(end - begin) + " bytes, expected the " +
+                std::to_string(text.size()) + " bytes, expected the " +
                 std::to_string(spelled.size()) +
                 " that its fields are written as; use an earlier checkpoint");
   CheckpointManifest manifest;
-  manifest.model = fields.text("model");
-  manifest.fingerprint = fields.text("fingerprint");
-  if (json.contains("model_digest")) // others were written before there was the field
-    manifest.modelDigest = fields.text("model_digest");
-  manifest.mesh = fields.text("mesh");
-  manifest.step = fields.count("step");
-  manifest.totalSteps = fields.count("total_steps");
-  manifest.updates = fields.count("updates");
-  manifest.seed = fields.natural("seed", UINT64_MAX);
-  manifest.baseLearningRate = fields.number("base_learning_rate");
-  manifest.badSteps = static_cast<std::int32_t>(fields.natural("bad_steps", INT32_MAX));
-  manifest.samples = fields.count("samples");
-  manifest.shuffle = fields.flag("shuffle");
-  manifest.datasetSamples = fields.count("dataset_samples");
+  if (!json.contains("model_digest")) // missing in older manifests
+    json["model_digest"] = "";
+  visitFields(manifest, [&](const char *name, auto &value) { fields.read(name, value); });
   const Json &files = fields.at("files");
   if (!files.is_array())
-    refuse("got 'files' that is no list");
+    refuse("got 'files' that is not a list");
   std::set<std::string> names;
   for (const Json &file : files) {
     manifest.files.push_back(readFile(file, path));
@@ -251,15 +221,15 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
   }
   if (json.contains("runs")) {
     if (!fields.at("runs").is_array())
-      refuse("got 'runs' that is no list");
+      refuse("got 'runs' that is not a list");
     for (const Json &run : fields.at("runs"))
       manifest.runs.push_back(run.dump());
   }
-  if (!json.contains("extra_files")) // written before there was the field
+  if (!json.contains("extra_files")) // an older manifest
     return manifest;
   const Json &extras = fields.at("extra_files");
   if (!extras.is_array())
-    refuse("got 'extra_files' that is no list");
+    refuse("got 'extra_files' that is not a list");
   for (const Json &extra : extras)
     manifest.extraFiles.push_back(readExtra(extra, path));
   return manifest;
@@ -278,7 +248,7 @@ std::unique_ptr<SafetensorsFile> openCheckpointFile(const std::string &folder,
     if (bytes.size() != file.bytes)
       throw Error("'" + path + "': got " + std::to_string(bytes.size()) + " bytes, expected " +
                   std::to_string(file.bytes) +
-                  " as the manifest beside it says; use an earlier checkpoint");
+                  " as in the manifest beside it; use an earlier checkpoint");
   }
   auto tensors = std::make_unique<SafetensorsFile>(path);
   const std::uint64_t header = contentDigest(tensors->header());
@@ -289,7 +259,7 @@ std::unique_ptr<SafetensorsFile> openCheckpointFile(const std::string &folder,
   for (const CheckpointManifest::Tensor &tensor : file.tensors)
     if (const FileTensor *found = tensors->find(tensor.name); !found || found->dtype != "F32")
       throw Error("'" + path + "': got no F32 tensor '" + tensor.name +
-                  "', expected one as the manifest beside it says; use an earlier checkpoint");
+                  "', expected one as in the manifest beside it; use an earlier checkpoint");
   return tensors;
 }
 

@@ -1,4 +1,4 @@
-//===- CheckpointManifest.h - what makes a folder a checkpoint ------------===//
+//===- CheckpointManifest.h - the manifest of a checkpoint ----------------===//
 
 #ifndef FSDP_RUNTIME_TRAIN_CHECKPOINTMANIFEST_H
 #define FSDP_RUNTIME_TRAIN_CHECKPOINTMANIFEST_H
@@ -13,13 +13,12 @@
 
 namespace fsdp::rt {
 
-/// What `manifest.json` says: where training stands, and what the files beside it hold. Its last
-/// field is a digest of the others.
+/// The content of `manifest.json`: the state of training, and a description of the files beside it.
+/// Its last field is a digest of the others.
 struct CheckpointManifest {
   static constexpr int kVersion = 1;
   static constexpr const char *kName = "manifest.json";
-  /// Its name until the checkpoint is complete. A folder that has it is being written, or was left
-  /// so.
+  /// Its name until the checkpoint is complete.
   static constexpr const char *kUnfinished = "manifest.json.tmp";
 
   struct Tensor {
@@ -29,11 +28,11 @@ struct CheckpointManifest {
   struct File {
     std::string name;
     std::uint64_t bytes;
-    std::uint64_t header; ///< digest of what stands before the tensors
+    std::uint64_t header; ///< digest of the bytes before the tensors
     std::vector<Tensor> tensors;
   };
 
-  /// A file that the model puts beside its weights, which training does not read.
+  /// A file that belongs to the model and that training does not read.
   struct Extra {
     std::string name;
     std::uint64_t bytes;
@@ -42,8 +41,8 @@ struct CheckpointManifest {
 
   std::string model;       ///< name of the program
   std::string fingerprint; ///< CheckpointLayout::fingerprint
-  std::string modelDigest; ///< Program::modelDigest; empty where it was not known
-  std::string mesh;        ///< for people: where it was written
+  std::string modelDigest; ///< Program::modelDigest; empty: not known
+  std::string mesh;        ///< the mesh that wrote it, for messages
   std::int64_t step = 0;
   std::int64_t totalSteps = 0;
   std::int64_t updates = 0;
@@ -51,35 +50,54 @@ struct CheckpointManifest {
   float baseLearningRate = 0;
   std::int32_t badSteps = 0;
   std::int64_t samples =
-      0; ///< data position: those that the steps so far have taken, over all epochs
+      0; ///< data position: number of samples of all steps so far, over all epochs
   bool shuffle = false;
   std::int64_t datasetSamples = 0; ///< 0: no data set
   std::vector<File> files;
   std::vector<Extra> extraFiles;
-  /// RunHeader::record of each start of a program that led here, the first one first.
+  /// RunHeader::record of each program run that led to this checkpoint, in order.
   std::vector<std::string> runs;
 
   /// The entries of the files of a program, without checksums of tensors.
   static std::vector<File> filesOf(const CheckpointLayout &layout);
   static std::vector<Extra> extrasOf(Table<ExtraFile> files);
 
+  /// Calls `visit(name, field)` for the fields of training, in the order of the text. `Manifest` is
+  /// this type, const or not.
+  template <class Manifest, class Visit> static void visitFields(Manifest &manifest, Visit visit) {
+    visit("model", manifest.model);
+    visit("fingerprint", manifest.fingerprint);
+    visit("model_digest", manifest.modelDigest);
+    visit("mesh", manifest.mesh);
+    visit("step", manifest.step);
+    visit("total_steps", manifest.totalSteps);
+    visit("updates", manifest.updates);
+    visit("seed", manifest.seed);
+    visit("base_learning_rate", manifest.baseLearningRate);
+    visit("bad_steps", manifest.badSteps);
+    visit("samples", manifest.samples);
+    visit("shuffle", manifest.shuffle);
+    visit("dataset_samples", manifest.datasetSamples);
+  }
+
   std::string text() const;
-  /// Errors name `path`: not such a text, another version, altered since it was written.
+  /// Errors, which name `path`: not a manifest, another version, altered since it was written.
   static CheckpointManifest parse(const char *begin, const char *end, const std::string &path);
-  /// Reads the manifest of a step's folder. Errors: it cannot be opened; those of `parse`.
+  /// Reads the manifest of a step's folder. Errors: it cannot be opened; those of parse().
   static CheckpointManifest read(const std::string &folder);
 };
 
-/// A tensor file of a checkpoint, mapped, its size and header as the manifest says. Errors name the
-/// file, got and expected.
+/// Maps a tensor file of a checkpoint. Errors: size, header or tensors are not those of the
+/// manifest.
 std::unique_ptr<base::SafetensorsFile> openCheckpointFile(const std::string &folder,
                                                           const CheckpointManifest::File &file);
 
-/// For each extra file that is not in `folder` as it was written: which, got and expected.
+/// For each extra file in `folder` that is missing or altered: a text with its name, got and
+/// expected.
 std::vector<std::string> alteredExtras(const std::string &folder,
                                        const CheckpointManifest &manifest);
 
-/// Error where the bytes of a tensor have changed since they were written.
+/// Error if the bytes of a tensor have changed since they were written.
 void requireChecksum(const std::string &path, const std::string &tensor, std::uint64_t got,
                      std::uint64_t expected);
 

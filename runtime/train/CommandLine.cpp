@@ -1,5 +1,3 @@
-//===- CommandLine.cpp ----------------------------------------------------===//
-
 #include "runtime/train/CommandLine.h"
 
 #include "base/Error.h"
@@ -27,7 +25,7 @@ using namespace base;
 
 namespace {
 
-/// A command line that makes no sense.
+/// An invalid command line.
 struct Misuse : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -42,9 +40,8 @@ std::string Options::flightRecordFile() const {
              : flightRecord;
 }
 
-/// Where a failure is recorded unless the command line says: beside what the run writes anyway,
-/// else among the user's temporary files. One name for each, so that the next failure's takes the
-/// place of the last one's.
+/// The default flight record: beside the files that the run writes, else in the user's temporary
+/// folder. The name is fixed, so that a record replaces the previous one.
 static std::string defaultFlightRecord(const Options &options, const char *program) {
   if (!options.save.empty())
     return withEnding(options.save, kFlightRecordEnding);
@@ -54,7 +51,7 @@ static std::string defaultFlightRecord(const Options &options, const char *progr
   return temporaryFlightRecord(program);
 }
 
-/// Whether `path` is `folder` or lies in it, links followed.
+/// Whether `path` is `folder` or is in it, links followed.
 static bool isWithin(const std::string &path, const std::string &folder) {
   const FileIdentity around = identityOf(folder);
   if (identityOf(path) == around)
@@ -68,8 +65,7 @@ static bool isWithin(const std::string &path, const std::string &folder) {
   return false;
 }
 
-/// Takes `ending` and a number off the end of `name`. Returns the number, -1 where it does not end
-/// so.
+/// Removes `ending` and a number from the end of `name`. Returns the number; -1: there is none.
 static std::int64_t takeNumber(std::string &name, const std::string &ending) {
   const std::size_t at = name.rfind(ending);
   std::int64_t number = 0;
@@ -92,7 +88,7 @@ void checkFlightRecord(const Options &options, const std::vector<NamedFile> &fil
   };
   struct stat status;
   const bool isFifo = stat(record.c_str(), &status) == 0 &&
-                      S_ISFIFO(status.st_mode); // opened now, its reader would see its end
+                      S_ISFIFO(status.st_mode); // opening it now would let its reader see its end
   if (isFifo || !options.flightRecordIsGiven) {
     check({"--flight-record", record, identityOf(record),
            isFifo ? NamedFile::Stream : NamedFile::Replaced});
@@ -109,8 +105,8 @@ void checkFlightRecord(const Options &options, const std::vector<NamedFile> &fil
                            record.c_str(), option, folder.c_str()),
                     kExitBadCommandLine);
   }
-  // Only these names can be those of restarts or ranks: what is in the folder, which may be a link
-  // to elsewhere, and what the run is about to write there.
+  // Records of restarts and ranks can only replace these files: those in the folder, which may be
+  // links, and those that the run will write there.
   std::vector<std::string> names;
   FileSystem::real().list(folderOf(record), names);
   for (const NamedFile &file : files)
@@ -139,7 +135,7 @@ static std::string describeProgram(Plans plans) {
 }
 
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options) {
-  const Program &program = *plans[0]; // in what is read of it here all are the same
+  const Program &program = *plans[0]; // all plans agree in the parts that are used here
   CLI::App app(describeProgram(plans), program.name);
   app.set_help_flag("-h,--help", "print this help and exit");
   app.set_version_flag("--version", std::string(program.name) + " (fsdpc " + runtimeVersion() + ")",
@@ -168,7 +164,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                    base::IntegerRange<std::uint64_t>());
   base::addNumber(app, "--lr", "X", options.learningRate,
                   "learning rate, instead of the compiled one", {});
-  // What this program always refuses is not in its help.
+  // Options that this program always rejects are not in its help.
   const char *const hidden = "", *const shown = "Options";
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
   base::addFile(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind)
@@ -181,7 +177,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addText(app, "--log", "FILE", options.log,
                 "write one JSON object per step to this file; an existing file is renamed FILE.1");
   base::addFlag(app, "--log-header", options.logHeader,
-                "begin the log with a line that says what the run is: {\"run\": {...}}");
+                "begin the log with a description of the run: {\"run\": {...}}");
   base::addText(
       app, "--save", "DIR", options.save,
       "write checkpoints into this folder: after the last step, every K steps with --save-every, "
@@ -191,13 +187,13 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addInteger(app, "--keep", "N", options.keep,
                    "keep the latest N checkpoints, remove earlier ones", counted);
   base::addFlag(app, "--save-async", options.saveAsync,
-                "write while training goes on; a step waits only for a copy in memory");
+                "write while training continues; a step waits only for a copy in memory");
   base::addChoice(app, "--save-errors", options.saveErrors,
                   "what a save that fails does: end the run, or warn", {"stop", "warn"})
       ->type_name("WHAT");
   base::addText(
       app, "--resume", "DIR", options.resume,
-      "go on from a checkpoint: the folder of a step, a folder of checkpoints (its latest), or "
+      "continue from a checkpoint: the folder of a step, a folder of checkpoints (its latest), or "
       "'latest': that of --save, beginning anew where it has none");
   base::addFlag(app, "--start-over", options.startOver,
                 "with --resume=latest: pass over checkpoints that are damaged or cannot be read, "
@@ -206,10 +202,11 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
       app, "--allow-model-change", options.allowModelChange,
       "take the weights of --resume or --init though their model computes something else, "
       "with a warning");
-  base::addInteger(app, "--max-restarts", "R", options.maxRestarts,
-                   "when ranks that this program started die, hang or fail, go on from the latest "
-                   "checkpoint, R times at most",
-                   counted);
+  base::addInteger(
+      app, "--max-restarts", "R", options.maxRestarts,
+      "when ranks that this program started die, hang or fail, continue from the latest "
+      "checkpoint, R times at most",
+      counted);
   const bool shrinks = std::any_of(plans.begin(), plans.end(), [&](const Program *plan) {
     return worldSize(*plan) != worldSize(program);
   });

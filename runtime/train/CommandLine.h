@@ -13,7 +13,7 @@
 
 namespace fsdp::rt {
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
   std::string data;
   std::string valData;
@@ -23,18 +23,19 @@ struct Options {
   bool logHeader = false;
   std::string trace;
   std::string save;           ///< root of checkpoints
-  std::int64_t saveEvery = 0; ///< steps; 0: only after the last one and where a signal asks
+  std::int64_t saveEvery = 0; ///< steps; 0: only after the last one and on a signal
   std::int64_t keep = 0;      ///< checkpoints; 0: all
   bool saveAsync = false;
   std::string saveErrors = "stop";
-  std::string resume;     ///< a root, the folder of a step, or "latest": that of `save`
-  bool startOver = false; ///< checkpoints that cannot be used are passed over, all of them too
-  const Program *plan = nullptr; ///< that of --plan; null: the number of ranks picks one
+  std::string
+      resume; ///< a root, the folder of a step, or "latest": the latest checkpoint of `save`
+  bool startOver = false; ///< skips checkpoints that cannot be used, even if that is all of them
+  const Program *plan = nullptr; ///< that of --plan; null: chosen by the number of ranks
   std::int64_t maxRestarts = 0;
-  bool elastic = false;          ///< a restart takes a plan for fewer ranks, if there is one
-  std::int64_t restarts = 0;     ///< how often this run has been restarted
-  std::string restartCause;      ///< the last time
-  bool allowModelChange = false; ///< go on though the weights are of another model
+  bool elastic = false;          ///< a restart uses a plan for fewer ranks, if there is one
+  std::int64_t restarts = 0;     ///< number of restarts of this run so far
+  std::string restartCause;      ///< of the last restart
+  bool allowModelChange = false; ///< continue although the weights are of another model
   std::string arguments;         ///< the command line, as a shell reads it
   std::string communicator = "auto";
   std::optional<double> timeout; ///< seconds
@@ -52,19 +53,18 @@ struct Options {
 
   /// `--steps=0`: the run evaluates, and trains nothing.
   bool onlyEvaluates() const { return steps && *steps == 0; }
-  /// Where a failure leaves the last actions; each start of a run has a file of its own. Empty:
-  /// nowhere.
+  /// The file for the latest actions after a failure; each restart has its own. Empty: none.
   std::string flightRecordFile() const;
 };
 
-/// Reads the command line of a program with these plans into `options`. Returns nothing if the
-/// program is to go on; otherwise the exit status (0 after `--help`, 2 for an unknown or ill-formed
-/// option, one given twice or a number outside of its range), the message having been printed.
+/// Parses the command line of a program with these plans into `options`. Returns nothing if the
+/// program is to continue; otherwise it prints the message and returns the exit status: 0 after
+/// `--help`, 2 for an unknown or malformed option, or a number outside of its range.
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options);
 
-/// Errors: the flight record of a failure, of this start or of a restart, of all ranks or of some,
-/// would replace one of `files`, which are those of the run; one that the command line names would
-/// lie in a folder of checkpoints, cannot be written, or is the log of another run.
+/// Errors: a flight record, of this start or of a restart, of all ranks or of some, would replace
+/// one of `files`, the files of the run; a record given on the command line is in a folder of
+/// checkpoints, cannot be written, or is the log of another run.
 void checkFlightRecord(const Options &options, const std::vector<base::NamedFile> &files);
 
 } // namespace fsdp::rt

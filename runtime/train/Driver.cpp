@@ -1,5 +1,3 @@
-//===- Driver.cpp ---------------------------------------------------------===//
-
 #include "runtime/train/Driver.h"
 
 #include "base/Error.h"
@@ -17,7 +15,6 @@
 #include "runtime/train/RunStart.h"
 #include "runtime/train/Supervision.h"
 #include "runtime/train/Training.h"
-#include "runtime/train/TrainingIdentity.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +34,7 @@ using namespace base;
 
 namespace {
 
-/// Seconds in which a folder of checkpoints answers a process that restarts.
+/// Time limit for listing the folder of checkpoints before a restart, in seconds.
 constexpr double kFolderTimeout = 30;
 
 std::int64_t stepCount(const Program &program, const Options &options, const RunSources &sources) {
@@ -46,7 +43,7 @@ std::int64_t stepCount(const Program &program, const Options &options, const Run
   const double batch = static_cast<double>(globalBatch(program));
   const double samples = sources.data ? double(sources.data->samples()) : batch;
   const double steps = std::ceil(*options.epochs * samples / batch);
-  if (!(steps < 0x1p63)) // the least number that is none of std::int64_t
+  if (!(steps < 0x1p63)) // the least number above the range of std::int64_t
     throw Error(format("--epochs got %g, which is %g steps of %g samples, expected at most %lld "
                        "steps",
                        *options.epochs, steps, batch, static_cast<long long>(INT64_MAX)),
@@ -54,7 +51,7 @@ std::int64_t stepCount(const Program &program, const Options &options, const Run
   return std::max<std::int64_t>(static_cast<std::int64_t>(steps), 1);
 }
 
-/// Says so where a run ends before its learning rate has risen to what was asked for.
+/// Warns if a run ends before its warmup does.
 void warnOfWarmup(const Program &program, std::int64_t steps) {
   if (program.warmup > steps && steps > 0)
     std::fprintf(stderr,
@@ -86,7 +83,7 @@ int runTraining(Plans plans, int argc, char **argv) {
     std::vector<NamedFile> files;
     const RunOutputs outputs = openOutputs(options, files);
     RunSources sources = openSources(program, options);
-    if (sources.weights) // an index or a folder leads to other files
+    if (sources.weights) // an index or a folder refers to other files
       for (const std::string &path : sources.weights->files())
         files.push_back(NamedFile::input("--init", path));
     checkDistinct(files);
@@ -102,8 +99,8 @@ int runTraining(Plans plans, int argc, char **argv) {
       requireSupervision(plans, program, options);
     RunStart runStart;
     return runSupervised(plans, program, options, [&](const Program &plan, std::string &cause) {
-      if (options.restarts) // before this process waits for that disk
-        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
+      if (options.restarts) // so that this process does not wait for that disk
+        requireAnswer(options.save, heartbeatTimeout(options.timeout.value_or(kFolderTimeout)));
       if (options.maxRestarts)
         runStart.lock(options.save);
       if (options.restarts)
@@ -112,7 +109,7 @@ int runTraining(Plans plans, int argc, char **argv) {
                                   : findCheckpoints(plan, options);
       JobOptions job = target::jobOptions(plan, options.communicator);
       job.trustNetwork = options.trustNetwork;
-      if (isLaunched) // or ranks are forked, with these very options
+      if (isLaunched) // forked ranks have the same options
         job.identity = identityOfTraining(plan, options, steps, sources.contents,
                                           describeResumed(sources.checkpoints));
       job.timeoutSeconds = options.timeout.value_or(0);
@@ -121,7 +118,7 @@ int runTraining(Plans plans, int argc, char **argv) {
       if (options.maxRestarts)
         job.onFailure = [&](const Error &error) {
           if (error.isRefusal())
-            report(error); // again it would be refused again
+            report(error); // a restart would be refused too
           else
             cause = error.describe();
         };

@@ -13,14 +13,15 @@ namespace fsdp::rt {
 
 #ifndef FSDP_RECORD
 
-/// Trains: reads the command line, picks the plan for the number of ranks, checks the files, starts
-/// the ranks, and runs the train walk once a step. Returns the exit status (see ExitStatus).
+/// Trains: parses the command line, selects the plan for the number of ranks, checks the files,
+/// starts the ranks, and runs the training plan once per step. Returns the exit status (see
+/// ExitStatus).
 int runTraining(Plans plans, int argc, char **argv);
 
 #else
 
-/// Writes down the actions of every segment, each after a line `segment NAME`; of several plans
-/// each after a line `plan MESH`. Its context is the recording one of the program's target.
+/// Prints the actions of every segment after a line `segment NAME`; with several plans, each after
+/// a line `plan MESH`. `Recording` is the recording context of the program's target.
 template <class Recording = Context> int runTraining(Plans plans, int argc, char **argv) {
   if (argc > 1) {
     std::fprintf(stderr,

@@ -1,5 +1,3 @@
-//===- Log.cpp ------------------------------------------------------------===//
-
 #include "runtime/train/Log.h"
 
 #include "base/Error.h"
@@ -102,7 +100,7 @@ ProgressLine::ProgressLine(std::int64_t steps, const char *unit)
 
 void ProgressLine::step(std::int64_t number, double loss, double gradNorm, double lr,
                         double seconds, double rate) {
-  // The first step also prepares, so it says little about the others.
+  // The first step includes initialization, so it is not representative.
   secondsPerStep = number <= 2 ? seconds : secondsPerStep + 0.1 * (seconds - secondsPerStep);
   const double time = now();
   if (number != 1 && number != steps && time - lastShown < (terminal ? 0.1 : 2.0))

@@ -1,7 +1,6 @@
-//===- Log.h - what a training run tells ------------------------*- C++ -*-===//
+//===- Log.h - lines of the log and of progress -----------------*- C++ -*-===//
 //
-// Nothing here allocates after construction: a step that logs is still a step
-// that allocates nothing.
+// Nothing here allocates after construction, so a step with a log allocates nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +13,8 @@
 
 namespace fsdp::rt {
 
-/// One JSON object on one line, built in place. Numbers are printed such that
-/// they read back exactly (9 digits for float, 17 for double); what is not finite is null.
+/// One JSON object on one line, built in place. Numbers are printed with enough digits to be read
+/// back exactly (9 for float, 17 for double); values that are not finite are null.
 class JsonLine {
 public:
   void add(const char *prefix, const char *name, double value);
@@ -35,17 +34,16 @@ private:
   bool complete = false;
 };
 
-/// The progress line: on a terminal it is rewritten in place, elsewhere a line appears once in a
-/// while.
+/// The progress line: rewritten in place on a terminal, else printed every two seconds.
 class ProgressLine {
 public:
-  /// `unit` is what the rate counts, such as "samples".
+  /// `unit` is the unit of the rate, such as "samples".
   ProgressLine(std::int64_t steps, const char *unit);
 
-  /// Tells of a finished step. `seconds` is what it took, `rate` units a second.
+  /// Reports a finished step, which took `seconds`; `rate` is in units per second.
   void step(std::int64_t number, double loss, double gradNorm, double lr, double seconds,
             double rate);
-  /// Leaves the line standing, so that what is printed next begins on its own.
+  /// Ends the line, so that the next output begins on a new one.
   void end();
 
 private:
@@ -60,7 +58,7 @@ private:
 /// `1:02:03` or `4:05`, rounded up to whole seconds.
 void formatDuration(double seconds, char (&text)[32]);
 
-/// The number as people are shown it: NaN has a sign in memory (`-nan`) that means nothing.
+/// The number without the sign of a NaN, which has no meaning.
 double shownNumber(double value);
 
 /// `617 B`, `12.3 KiB`, `4.56 GiB`.

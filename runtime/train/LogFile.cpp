@@ -1,5 +1,3 @@
-//===- LogFile.cpp --------------------------------------------------------===//
-
 #include "runtime/train/LogFile.h"
 
 #include "base/Error.h"
@@ -24,20 +22,20 @@ using namespace base;
 
 namespace {
 
-/// Renames to a name that must be free. Returns the error number, or 0.
+/// Renames without replacing a file. Returns the error number, or 0.
 int renameWithoutReplacing(const std::string &from, const std::string &to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
     return 0;
   if (errno != EINVAL)
     return errno;
-  // A file system that has no such move.
+  // The file system does not support the flag.
   if (access(to.c_str(), F_OK) == 0)
     return EEXIST;
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
-/// Gives `file` a name that nothing has or will have: `.1` added to its own, or the first number
-/// that is free and none of `others`.
+/// Renames `file` to a free name: with `.1` appended, or the first number that is free and not one
+/// of `others`.
 std::string renameAside(const std::string &file, const std::vector<FileIdentity> &others) {
   for (int number = 1;; ++number) {
     const std::string aside = withEnding(file, "." + std::to_string(number));
@@ -59,7 +57,7 @@ void requireNoLogOfARun(const OutputPath &output) {
     return;
   const int file = open(output.file().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0)
-    return; // nothing there, or nothing to be read
+    return; // it does not exist or cannot be read
   const bool locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(file);
   if (locked)
@@ -80,8 +78,8 @@ LogFile::LogFile(const OutputPath &output, const std::vector<FileIdentity> &othe
     throw Error("cannot write '" + path + "': " + std::strerror(errno));
 }
 
-/// Only who has locked the file that stands there now renames it or begins to write: of runs that
-/// start at once, one gets the lock and the others end here.
+/// A run renames or writes the file only while it holds the lock of the file under that name: of
+/// several runs that start at once, one gets the lock and the others end here.
 void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentity> &others,
                           std::optional<std::int64_t> after) {
   regular = true;
@@ -93,7 +91,7 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
       descriptor =
           Descriptor(open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (!descriptor && errno == EEXIST)
-      continue; // made in the meantime
+      continue; // created in the meantime
     if (!descriptor)
       throw Error("cannot create '" + path + "': " + std::strerror(errno));
     const bool locked = descriptor.lockAgainstOtherRuns(path);
@@ -105,10 +103,10 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
           fchmod(descriptor.get(), mode);
         return;
       }
-      if (after && goOn(file, *after))
+      if (after && continueAfter(file, *after))
         return;
       mode = status.st_mode & 0777;
-      keptAs = renameAside(file, others);
+      previousLog = renameAside(file, others);
     }
     descriptor.reset();
     if (!locked)
@@ -118,7 +116,7 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
   }
 }
 
-bool LogFile::goOn(const std::string &file, std::int64_t after) {
+bool LogFile::continueAfter(const std::string &file, std::int64_t after) {
   std::ifstream in(file, std::ios::binary);
   std::int64_t end = 0;
   bool isLater = false;
@@ -127,7 +125,7 @@ bool LogFile::goOn(const std::string &file, std::int64_t after) {
     const bool isStep =
         json.is_object() && json.contains("step") && json["step"].is_number_integer();
     if (!isStep && !(json.is_object() && (json.contains("run") || json.contains("restart")))) {
-      last.reset(), droppedSteps = 0; // something else than a log
+      last.reset(), droppedSteps = 0; // not a log
       return false;
     }
     isLater |= isStep && json["step"].get<std::int64_t>() > after;
@@ -155,7 +153,7 @@ void LogFile::write(JsonLine &line, std::int64_t step) {
 void LogFile::writeHeader(const std::string &line) { writeLine(line.data(), line.size(), 1); }
 
 void LogFile::writeLine(const char *next, std::size_t left, std::int64_t step) {
-  if (lostFrom)
+  if (firstLostStep)
     return;
   const auto length = static_cast<std::int64_t>(left);
   while (left > 0) {
@@ -163,16 +161,16 @@ void LogFile::writeLine(const char *next, std::size_t left, std::int64_t step) {
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0)
-      return lose(step, errno);
+      return giveUp(step, errno);
     next += written;
     left -= static_cast<std::size_t>(written);
   }
   bytes += length;
 }
 
-void LogFile::lose(std::int64_t step, int reason) {
-  lostFrom = step;
-  lostBy = reason;
+void LogFile::giveUp(std::int64_t step, int reason) {
+  firstLostStep = step;
+  lossReason = reason;
   std::string half;
   if (regular && ftruncate(descriptor.get(), bytes) != 0)
     half = "; its last line may be cut off";
@@ -182,17 +180,17 @@ void LogFile::lose(std::int64_t step, int reason) {
 }
 
 void LogFile::flush() {
-  if (!lostFrom && regular)
+  if (!firstLostStep && regular)
     fsync(descriptor.get());
 }
 
 void LogFile::finish() {
-  if (!lostFrom && regular && fsync(descriptor.get()) != 0)
+  if (!firstLostStep && regular && fsync(descriptor.get()) != 0)
     throw Error("cannot write '" + path + "': " + std::strerror(errno));
-  if (lostFrom)
-    throw Error("cannot write '" + path + "': " + std::strerror(lostBy) +
-                "; training is done, but the log lacks the steps from " + std::to_string(lostFrom) +
-                " on; free some space or choose another location");
+  if (firstLostStep)
+    throw Error("cannot write '" + path + "': " + std::strerror(lossReason) +
+                "; training is done, but the log lacks the steps from " +
+                std::to_string(firstLostStep) + " on; free some space or choose another location");
 }
 
 } // namespace fsdp::rt

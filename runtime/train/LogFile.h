@@ -14,36 +14,35 @@
 
 namespace fsdp::rt {
 
-/// One object a line, there as soon as its step is done. A log that cannot be written any more is
-/// given up, after the last whole line, and training goes on; `finish` says so again.
+/// One JSON object per line, written when its step is done. If a line cannot be written, the log
+/// ends with the last complete line and training continues; `finish` reports the error again.
 class LogFile {
 public:
-  /// Begins a log. One that is there already is renamed: `.1` is added to its name, or the first
-  /// number that is free and none of `others`, which this run will write. The file is locked until
-  /// the process ends. Errors: another run has it locked; it cannot be created or renamed.
-  /// `after`: a log that is there already goes on instead, behind the line of that step; lines of
-  /// later steps, and a last one that is cut off, are dropped. A file with anything else than lines
-  /// of a log is renamed as above.
+  /// Begins a log. An existing file is renamed: `.1` is appended to its name, or the first number
+  /// that is free and not one of `others`, which this run will write. The file is locked until the
+  /// process ends. Errors: another run has locked it; it cannot be created or renamed. `after`: an
+  /// existing log is continued instead, after the line of that step; lines of later steps and an
+  /// incomplete last line are removed. A file that is not a log is renamed as above.
   explicit LogFile(const base::OutputPath &path, const std::vector<base::FileIdentity> &others = {},
                    std::optional<std::int64_t> after = std::nullopt);
 
-  /// The new name of the log that was there before, or empty.
-  const std::string &kept() const { return keptAs; }
-  /// The number of steps that were dropped from the log that goes on.
+  /// The new name of the previous log, or empty.
+  const std::string &previous() const { return previousLog; }
+  /// The number of steps removed from the continued log.
   std::int64_t dropped() const { return droppedSteps; }
-  /// The last step of the log that goes on, or nothing where it begins.
+  /// The last step of the continued log; nothing for a new log.
   std::optional<std::int64_t> lastStep() const { return last; }
-  /// That of the open file.
+  /// The identity of the open file.
   base::FileIdentity identity() const { return base::identityOfDescriptor(descriptor.get()); }
 
-  /// Writes the line of a step. Where that is impossible, such as when the disk is full, says so on
-  /// standard error; later lines are not written, so that the log has no gap.
+  /// Writes the line of a step. On failure, such as a full disk, prints a note on standard error;
+  /// later lines are not written, so that the log has no gap.
   void write(JsonLine &line, std::int64_t step);
 
-  /// Writes a line before that of the first step, likewise.
+  /// Writes a line before that of the first step, in the same way.
   void writeHeader(const std::string &line);
 
-  /// Flushes to the device what was written; a failure shows in `finish`.
+  /// Flushes the file to the device; finish() reports a failure.
   void flush();
   /// Flushes to the device. Error: the log is not complete.
   void finish();
@@ -52,20 +51,20 @@ private:
   void writeLine(const char *next, std::size_t left, std::int64_t step);
   void replaceFile(const std::string &file, const std::vector<base::FileIdentity> &others,
                    std::optional<std::int64_t> after);
-  bool goOn(const std::string &file, std::int64_t after);
-  void lose(std::int64_t step, int reason);
+  bool continueAfter(const std::string &file, std::int64_t after);
+  void giveUp(std::int64_t step, int reason);
 
-  std::string path, keptAs;
+  std::string path, previousLog;
   std::optional<std::int64_t> last;
   base::Descriptor descriptor;
   bool regular = false;
   std::int64_t droppedSteps = 0;
-  std::int64_t bytes = 0;    ///< of whole lines
-  std::int64_t lostFrom = 0; ///< the first step that is not in it; 0: none
-  int lostBy = 0;
+  std::int64_t bytes = 0;         ///< of whole lines
+  std::int64_t firstLostStep = 0; ///< the first step that is missing; 0: none
+  int lossReason = 0;
 };
 
-/// Error where `output` is a log that another run writes, and would be replaced.
+/// Error if `output` would replace a log that another run is writing.
 void requireNoLogOfARun(const base::OutputPath &output);
 
 } // namespace fsdp::rt

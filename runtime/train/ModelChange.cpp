@@ -1,13 +1,9 @@
-//===- ModelChange.cpp ----------------------------------------------------===//
-
 #include "runtime/train/ModelChange.h"
 
 #include "base/Error.h"
 #include "base/FileSystem.h"
-#include "base/JsonNesting.h"
+#include "base/JsonObject.h"
 #include "base/MappedFile.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -34,7 +30,7 @@ std::vector<std::string> split(const std::string &text, char mark) {
   return parts;
 }
 
-/// The value at `path`, "rope_parameters.rope_theta"; null where there is none.
+/// The value at `path`, "rope_parameters.rope_theta"; null if there is none.
 const Json *find(const Json &config, const std::string &path) {
   const Json *at = &config;
   for (const std::string &name : split(path, '.')) {
@@ -52,7 +48,7 @@ bool isSame(const Json &got, const Json &expected) {
   return got == expected;
 }
 
-/// As messages have it: a value of a file may be long.
+/// The value for a message; long values of a file are cut.
 std::string shown(const Json &value) {
   constexpr std::size_t kMax = 80;
   const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
@@ -71,11 +67,8 @@ std::string adviceFor(const ConfigEntry &entry, const Json &got) {
 
 Json parseConfig(const std::string &path) {
   const MappedFile bytes(path);
-  const char *end = bytes.data() + bytes.size();
   Json config;
-  if (nestingOf(bytes.data(), end) <= kDeepestHeader)
-    config = Json::parse(bytes.data(), end, nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object())
+  if (!parseJsonObject({bytes.data(), bytes.size()}, config).empty())
     throw Error("'" + path +
                 "' is not a JSON object, expected one that describes the model of the weights "
                 "beside it: mend it, or "

@@ -1,4 +1,4 @@
-//===- ModelChange.h - whether weights are of the model of this program ---===//
+//===- ModelChange.h - compares models of weights and program -------------===//
 
 #ifndef FSDP_RUNTIME_TRAIN_MODELCHANGE_H
 #define FSDP_RUNTIME_TRAIN_MODELCHANGE_H
@@ -10,11 +10,11 @@
 
 namespace fsdp::rt {
 
-/// What speaks against going on from the checkpoint in `folder`: names and shapes of parameters may
-/// be the same where the model computes something else with them.
+/// A difference between the models of a program and of a checkpoint: names and shapes of parameters
+/// may be the same although the model computes something else.
 struct ModelChange {
-  std::string what;    ///< empty: nothing
-  bool isKnown = true; ///< false: the two could not be compared
+  std::string difference; ///< empty: none
+  bool isKnown = true;    ///< false: the models could not be compared
 };
 
 /// Compares the digests of the models of a program and of a checkpoint, which must have the same
@@ -22,9 +22,9 @@ struct ModelChange {
 ModelChange modelChange(const Program &program, const CheckpointManifest &manifest,
                         const std::string &folder);
 
-/// Compares the file that describes the model beside the weights `path`, if it is there, with what
-/// the program computes with: every entry that differs, with both values and the option that
-/// changes it. Errors: the file cannot be read or is not JSON.
+/// Compares the file beside the weights `path` that describes their model, if it exists, with the
+/// program. Returns every entry that differs, with both values and the option that changes it.
+/// Errors: the file cannot be read or is not JSON.
 std::string configChange(const Program &program, const std::string &path);
 
 } // namespace fsdp::rt

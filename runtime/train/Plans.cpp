@@ -1,5 +1,3 @@
-//===- Plans.cpp ----------------------------------------------------------===//
-
 #include "runtime/train/Plans.h"
 
 #include "runtime/job/Launcher.h"
@@ -70,8 +68,7 @@ const Program &pickPlan(Plans plans, const Program *asked) {
   if (asked)
     return *asked;
   const std::optional<LaunchEnvironment> launched = detectLauncher();
-  if (!launched ||
-      plans.size() == 1) // one plan: starting the ranks says what is wrong with their number
+  if (!launched || plans.size() == 1) // with one plan, starting the ranks checks their number
     return *plans[0];
   if (const Program *plan = planFor(plans, launched->size))
     return *plan;

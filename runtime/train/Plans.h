@@ -1,4 +1,4 @@
-//===- Plans.h - which of its plans a program follows -----------*- C++ -*-===//
+//===- Plans.h - selects one of the plans of a program ----------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_TRAIN_PLANS_H
 #define FSDP_RUNTIME_TRAIN_PLANS_H
@@ -15,22 +15,22 @@ std::string meshOf(const Program &plan);
 /// "fsdp=4 (4 ranks) and data=2,fsdp=2 (4 ranks)"
 std::string describePlans(Plans plans);
 
-/// The plan with the mesh `text`, be it that one of them has axes of size 1 that the other lacks;
-/// null where there is none.
+/// The plan with the mesh `text`, ignoring axes of size 1; null if there is none.
 const Program *planNamed(Plans plans, const std::string &text);
-/// The first of the plans for `ranks` ranks; null where there is none.
+/// The first of the plans for `ranks` ranks; null if there is none.
 const Program *planFor(Plans plans, int ranks);
-/// The first of the plans for the most ranks below `ranks`; null where there is none.
+/// The first of the plans for the most ranks below `ranks`; null if there is none.
 const Program *planBelow(Plans plans, int ranks);
 
-/// That a launcher has started ranks for which there is no plan; every rank of the job finds it.
+/// A launcher has started a number of ranks for which there is no plan. Every rank of the job finds
+/// this.
 struct NoPlan {
   base::Error error;
   int rank; ///< of this process
 };
 
-/// The plan of a run: `asked` unless that is null, else by the number of ranks that a launcher has
-/// started, else the first. Throws NoPlan.
+/// The plan of a run: `asked` unless that is null, else the plan for the number of ranks that a
+/// launcher has started, else the first. Throws NoPlan.
 const Program &pickPlan(Plans plans, const Program *asked);
 
 } // namespace fsdp::rt

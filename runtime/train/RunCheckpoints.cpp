@@ -1,5 +1,3 @@
-//===- RunCheckpoints.cpp -------------------------------------------------===//
-
 #include "runtime/train/RunCheckpoints.h"
 
 #include "base/Error.h"
@@ -27,15 +25,15 @@ using namespace base;
 
 namespace {
 
-/// Of a checkpoint that cannot be read now.
+/// The error for a checkpoint that cannot be read now.
 std::string mayBeWhole(const std::string &problem, bool isLatest) {
   return problem +
-         "; it may be whole, so no earlier one is taken: try again when it can be read, " +
+         "; it may be complete, so no earlier one is taken: try again when it can be read, " +
          (isLatest ? "name another checkpoint with --resume DIR, or pass over it with --start-over"
                    : "or name another checkpoint with --resume DIR");
 }
 
-/// Where each of the checkpoints in `root` has a problem.
+/// The error if each of the checkpoints in `root` has a problem.
 std::string noneCanBeUsed(const std::vector<std::string> &problems, const std::string &root,
                           bool isLatest) {
   const std::string remedy =
@@ -81,14 +79,14 @@ std::vector<SavedStep> findCheckpoints(const Program &program, const Options &op
   throw Error(noneCanBeUsed(problems, path, isLatest));
 }
 
-/// What ranks compare of it.
+/// The description that ranks compare.
 std::string describeResumed(const std::vector<SavedStep> &checkpoints) {
   for (const SavedStep &saved : checkpoints)
     try {
       const CheckpointManifest manifest = CheckpointManifest::read(saved.folder);
       return format("of step %lld, digest %s", static_cast<long long>(manifest.step),
                     digestText(contentDigest(manifest.text())).c_str());
-    } catch (const Error &) { // training looks at it again
+    } catch (const Error &) { // training reads it again
     }
   return "of no checkpoint";
 }
@@ -98,7 +96,7 @@ void checkRoot(const std::string &root, const Program &program) {
   const bool exists = stat(root.c_str(), &status) == 0;
   if (!exists && errno == ENAMETOOLONG)
     throw Error("cannot save to '" + root + "': " + std::strerror(errno));
-  // Of a step, in it, with a number behind it.
+  // The longest path is a file in the folder of a step, with a number appended.
   std::size_t longest = std::strlen(CheckpointManifest::kUnfinished);
   for (const ExtraFile &extra : program.extraFiles)
     longest = std::max(longest, std::strlen(extra.name));
@@ -131,7 +129,7 @@ RunCheckpoints::RunCheckpoints(const Program &program, Options &options, std::in
       runStart(runStart), samples(samples) {}
 
 RunCheckpoints::~RunCheckpoints() {
-  saver.reset(); // what is still being written belongs to this run
+  saver.reset(); // completes a save in progress
 }
 
 void RunCheckpoints::claim() {
@@ -168,16 +166,16 @@ void RunCheckpoints::refuse(bool isOwn, const Error &error) {
   device.world().allReduce(&first, &first, 1, ReduceOp::Max);
   if (device.rank() == -first)
     throw error;
-  device.world().barrier(); // that rank says it
+  device.world().barrier(); // that rank reports it
   throw Aborted("stopped, as another rank could not read a checkpoint");
 }
 
 bool RunCheckpoints::resume() {
   enum Verdict : std::int64_t { Usable, Damaged, Unreadable };
   const bool isLatest = options.resume == "latest" || runStart.hasOpened();
-  // What it passes over is an older run's: a restart would lose what this run has saved.
+  // Only checkpoints of an older run are skipped: a restart would lose those of this run.
   const bool startsOver = options.startOver && !runStart.hasOpened();
-  // A restart may find that a disk answers again; the first attempt leaves that to the user.
+  // After a restart a disk may answer again; in the first attempt the user decides.
   const auto unreadable = [&](const std::string &why) {
     return options.restarts ? Error(why) : Error(why).asRefusal();
   };
@@ -202,7 +200,7 @@ bool RunCheckpoints::resume() {
     else if (problem.empty())
       problem = "'" + folder + "' cannot be read by another rank";
     if (problem.empty()) {
-      goOnFrom(*checkpoint);
+      continueFrom(*checkpoint);
       runStart.begin(static_cast<int>(i), from.step);
       return true;
     }
@@ -213,7 +211,7 @@ bool RunCheckpoints::resume() {
                  .asRefusal());
     if (device.rank() == 0)
       std::fprintf(stderr,
-                   "%s: warning: %s: going on from an earlier checkpoint, if there is one\n",
+                   "%s: warning: %s: continuing from an earlier checkpoint, if there is one\n",
                    program.name, printable(problem).c_str());
   }
   runStart.begin(-1, 0);
@@ -224,18 +222,18 @@ bool RunCheckpoints::resume() {
   return false;
 }
 
-void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
+void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
   from = checkpoint.manifest();
   resumed = checkpoint.name();
   const std::string name = "'" + printable(checkpoint.name()) + "'";
   const ModelChange change = modelChange(program, from, checkpoint.name());
-  if (!change.what.empty() && change.isKnown && !options.allowModelChange)
-    throw Error(change.what +
-                ": resume with the program that wrote it, or go on with --allow-model-change")
+  if (!change.difference.empty() && change.isKnown && !options.allowModelChange)
+    throw Error(change.difference +
+                ": resume with the program that wrote it, or continue with --allow-model-change")
         .byAll()
         .asRefusal();
-  if (!change.what.empty() && device.rank() == 0)
-    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change.what).c_str());
+  if (!change.difference.empty() && device.rank() == 0)
+    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change.difference).c_str());
   if (from.step > steps && !options.onlyEvaluates())
     throw Error(format("got --steps %lld, but %s is of step %lld: ask for more steps, or resume "
                        "from an earlier checkpoint",
@@ -246,13 +244,13 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
   if (options.seedIsGiven && options.seed != from.seed)
     throw Error(
         format("got --seed %llu, expected %llu as %s has: leave the option out, as order and "
-               "dropout go on from there",
+               "dropout continue from there",
                static_cast<unsigned long long>(options.seed),
                static_cast<unsigned long long>(from.seed), name.c_str()))
         .byAll()
         .asRefusal();
   if (options.shuffle != from.shuffle && !options.onlyEvaluates())
-    throw Error(format("got %s, but %s was written %s it: the order of the samples goes on from "
+    throw Error(format("got %s, but %s was written %s it: the order of the samples continues from "
                        "there, so start both alike",
                        options.shuffle ? "--shuffle" : "no --shuffle", name.c_str(),
                        from.shuffle ? "with" : "without"))
@@ -266,7 +264,7 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
   std::printf("resumed from %s, step %lld\n", name.c_str(), static_cast<long long>(from.step));
   for (const std::string &altered : alteredExtras(checkpoint.name(), from))
     std::fprintf(stderr,
-                 "%s: warning: %s; training goes on without it, but programs that load the "
+                 "%s: warning: %s; training continues without it, but programs that load the "
                  "checkpoint read it\n",
                  program.name, printable(altered).c_str());
   for (const CheckpointManifest::File &file : from.files)
@@ -274,7 +272,7 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
                      [&](const CheckpointFile &read) { return read.name == file.name; }))
       std::fprintf(stderr,
                    "%s: warning: %s has '%s', and no parameter of this program keeps such a state: "
-                   "training goes on without it\n",
+                   "training continues without it\n",
                    program.name, name.c_str(), file.name.c_str());
   if (samples != from.datasetSamples && !options.onlyEvaluates())
     std::fprintf(stderr,
@@ -284,8 +282,8 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
                  static_cast<long long>(from.datasetSamples));
 }
 
-/// Whether the run continues from a checkpoint that --save's folder holds under the name of its
-/// step: then those of earlier steps there are of the same course.
+/// Whether the run continues from a checkpoint in the folder of --save, under the name of its step:
+/// then those of earlier steps there are of the same run.
 bool RunCheckpoints::beganInRoot() const {
   struct stat own, inRoot;
   const std::string name = CheckpointRoot(FileSystem::real(), options.save).folderOf(from.step);
@@ -301,7 +299,7 @@ void RunCheckpoints::open() {
                                           options.saveErrors == "warn"});
   lastSaved = from.step;
   saver->createRoot();
-  if (!lock && !runStart.holdsLock() && device.rank() == 0) // it was not there before
+  if (!lock && !runStart.holdsLock() && device.rank() == 0) // it did not exist before
     lockRoot();
   const bool isOwn = beganInRoot();
   for (const std::string &name : saver->open(isOwn ? std::optional(from.step) : std::nullopt))
@@ -313,8 +311,9 @@ int RunCheckpoints::afterStep(std::int64_t step, const std::function<void()> &se
   if (!saver)
     return 0;
   const StopRequest own = stopRequest();
-  // A launcher sends a signal to every rank, which may get it on two sides of a step's end: then
-  // another one has had as many, and this one came about when ranks agreed on that.
+  // A launcher sends a signal to every rank, which ranks may get before and after the end of a
+  // step. Then another rank has had as many requests, and this one arrived at about the time of
+  // that agreement.
   const bool isNew =
       own.saves != seen && (own.saves > agreed || own.savesAt - lastAsked >= kSameSignalSeconds);
   seen = own.saves;

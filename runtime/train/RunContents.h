@@ -1,8 +1,9 @@
-//===- RunContents.h - the files that a run reads, by content ---------------===//
+//===- RunContents.h - digests of the input files of a run ----------------===//
 
 #ifndef FSDP_RUNTIME_TRAIN_RUNCONTENTS_H
 #define FSDP_RUNTIME_TRAIN_RUNCONTENTS_H
 
+#include "runtime/job/RunIdentity.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/WeightFiles.h"
 
@@ -13,28 +14,37 @@
 
 namespace fsdp::rt {
 
-/// What a file held when the run began. Digests are of samples where there is much (sampledDigest),
-/// so that they take milliseconds: a file that was replaced has another, one that was changed in a
+/// The content of a file when the run began. Digests of large files cover samples (sampledDigest),
+/// so that they take milliseconds: another file has another digest, but a file that differs in a
 /// few places may have the same.
 struct FileContent {
-  std::string path; ///< as the command line has it
+  std::string path; ///< as on the command line
   std::size_t bytes = 0;
   std::uint64_t digest = 0;
   std::size_t tensors =
-      0; ///< of weights, whose digest goes tensor by tensor, in the order of their names
+      0; ///< number of tensors of weights, whose digest covers them in the order of their names
 };
 
 /// Error: the file cannot be read.
 FileContent contentOf(const std::string &path);
 FileContent contentOf(const WeightFiles &weights);
 
-/// What a run reads besides checkpoints.
+/// The files that a run reads besides checkpoints.
 struct RunContents {
   std::optional<FileContent> data, valData, init;
 
-  /// `weights`: those of --init; may be null.
+  /// `weights`: of --init; may be null.
   static RunContents of(const Options &options, const WeightFiles *weights);
 };
+
+/// The compiled program, the options, and the contents of the files, which must be the same on
+/// every rank. Paths are not compared, as a machine may have its copy anywhere. Contents are
+/// digests of data files, and of weights by tensor; those of large files cover samples
+/// (sampledDigest). For `--export` and `--trace` only their presence is compared, as all ranks take
+/// part; `--log` is used by rank 0 only. `resumed` describes the checkpoint from which training
+/// continues.
+RunIdentity identityOfTraining(const Program &program, const Options &options, std::int64_t steps,
+                               const RunContents &contents, const std::string &resumed);
 
 } // namespace fsdp::rt
 

@@ -1,5 +1,3 @@
-//===- RunFiles.cpp -------------------------------------------------------===//
-
 #include "runtime/train/RunFiles.h"
 
 #include "runtime/data/OpenDataset.h"
@@ -23,7 +21,7 @@ using namespace base;
 
 namespace {
 
-/// Refuses a validation set that does not fill its last batch where the model needs that.
+/// Error: a validation set does not fill its last batch, and the model needs full batches.
 void checkWholeBatches(const Program &program, const std::string &path, const Dataset &data) {
   const std::int64_t batch = globalBatch(program), rest = data.samples() % batch;
   if (rest && !program.evaluate.countsSamples)
@@ -51,13 +49,13 @@ RunSources openSources(const Program &program, const Options &options) {
     if (!change.empty() && !options.allowModelChange)
       throw Error(
           change +
-          "; go on with these weights and the model of this program with --allow-model-change");
+          "; continue with these weights and the model of this program with --allow-model-change");
     if (!change.empty())
       std::fprintf(stderr, "%s: warning: %s\n", program.name, printableMessage(change).c_str());
     const std::string remark = checkWeights(*sources.weights, program);
     if (!remark.empty())
       std::fprintf(stderr, "note: %s\n", printableMessage(remark).c_str());
-    sources.weights->releasePages(); // checked; ranks read what they need
+    sources.weights->releasePages(); // checked; ranks read their parts
   }
   return sources;
 }

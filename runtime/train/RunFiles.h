@@ -1,4 +1,4 @@
-//===- RunFiles.h - the files that a run reads and writes -----------------===//
+//===- RunFiles.h - opens the files of a run ------------------------------===//
 
 #ifndef FSDP_RUNTIME_TRAIN_RUNFILES_H
 #define FSDP_RUNTIME_TRAIN_RUNFILES_H
@@ -16,25 +16,25 @@
 
 namespace fsdp::rt {
 
-/// What is read and checked once, before there are ranks.
+/// The inputs, opened and checked once before the ranks are started.
 struct RunSources {
   std::unique_ptr<Dataset> data;
   std::unique_ptr<Dataset> valData;
   std::unique_ptr<WeightFiles> weights;
-  std::vector<SavedStep> checkpoints; ///< to go on from, the latest first; not all may be valid
-  RunContents contents;               ///< where something records them
+  std::vector<SavedStep> checkpoints; ///< to continue from, the latest first; not all may be valid
+  RunContents contents;               ///< if they are recorded or compared
 };
 
-/// What is written; open, where that is needed, before there are ranks.
+/// The outputs; streams are opened before the ranks are started.
 struct RunOutputs {
   base::OutputPath exported, trace, log;
 };
 
-/// Opens and checks the inputs that `options` name. Throws where one is not what `program` needs.
+/// Opens and checks the inputs of `options`. Error: an input does not fit `program`.
 RunSources openSources(const Program &program, const Options &options);
 
-/// Refuses now what would fail after the last step, or would overwrite an input. `files` becomes
-/// what the command line names.
+/// Checks the outputs. Errors: one could not be written after the last step, or would replace an
+/// input. Fills `files` with the files of the command line.
 RunOutputs openOutputs(const Options &options, std::vector<base::NamedFile> &files);
 
 } // namespace fsdp::rt

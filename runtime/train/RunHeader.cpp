@@ -1,9 +1,3 @@
-//===- RunHeader.cpp ------------------------------------------------------===//
-//
-// runtimeVersion() is defined by CMakeLists.txt.
-//
-//===----------------------------------------------------------------------===//
-
 #include "runtime/train/RunHeader.h"
 
 #include "base/Error.h"

@@ -1,4 +1,4 @@
-//===- RunHeader.h - what a training run is, for people and logs ------------===//
+//===- RunHeader.h - the description of a run -----------------------------===//
 
 #ifndef FSDP_RUNTIME_TRAIN_RUNHEADER_H
 #define FSDP_RUNTIME_TRAIN_RUNHEADER_H
@@ -12,23 +12,23 @@
 
 namespace fsdp::rt {
 
-/// Shown when training starts; checkpoints keep its record, and `--log-header` writes it into the
-/// log as well.
+/// The description of a run: printed when training starts, recorded in checkpoints, and with
+/// `--log-header` in the log.
 struct RunHeader {
   const Program &program;
   const Options &options;
   std::int64_t steps;
   std::string mesh;        ///< "fsdp=2"
   std::string libraries;   ///< "oneDNN 2.6.3"
-  std::string collectives; ///< how they are made, or ""
+  std::string collectives; ///< how they are performed, or ""
   RunContents contents;    ///< of the files it reads; may be empty
-  /// The checkpoint that it continues from, and its folder; step 0: it begins.
+  /// The checkpoint that the run continues from, and its folder; step 0: none.
   CheckpointManifest from = {};
   std::string folder = {};
 
   /// The number of trained and frozen elements of all parameters.
   std::int64_t parameters() const;
-  /// Lines for people.
+  /// Text for users.
   std::string text() const;
   /// A JSON object: `{"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ...,
   /// "steps": ..., "batch": ..., "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ...,
@@ -39,9 +39,8 @@ struct RunHeader {
   std::string line() const;
 };
 
-/// The line of a log that says why a run was restarted, after the step before it:
-/// `{"restart": {"number": 1, "after_step": 20, "cause": "rank 1: was killed by signal 9
-/// (Killed)"}}`
+/// The line of a log with the cause of a restart, after the step before it: `{"restart": {"number":
+/// 1, "after_step": 20, "cause": "rank 1: was killed by signal 9 (Killed)"}}`
 std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh,
                         const std::string &cause);
 

@@ -1,5 +1,3 @@
-//===- RunStart.cpp -------------------------------------------------------===//
-
 #include "runtime/train/RunStart.h"
 
 #include <fcntl.h>

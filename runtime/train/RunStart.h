@@ -1,10 +1,9 @@
-//===- RunStart.h - what a run began with, for its restarts -----*- C++ -*-===//
+//===- RunStart.h - state of a run across restarts --------------*- C++ -*-===//
 //
-// A restart may come at any moment. Until the run has opened its files, it has changed nothing but
-// names: the next attempt does what the first one did. From then on the folder of --save has no
-// checkpoint of a later step than the run's first but those that it has saved, and the log is its
-// own: the next attempt continues from these, or from what the run began with, and from nothing
-// else that happens to be there.
+// A restart may happen at any moment. Before the run has opened its files it has only renamed
+// files, and the next attempt starts as the first one did. After that, all checkpoints of later
+// steps in the folder of --save are of this run, and so is the log: the next attempt continues from
+// these checkpoints, or from the one that the run began with, and never from those of another run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +23,7 @@
 
 namespace fsdp::rt {
 
-/// In memory that the ranks of all attempts share with the process that starts them.
+/// State in memory that the ranks of all attempts share with the process that starts them.
 class RunStart {
 public:
   RunStart();
@@ -32,27 +31,28 @@ public:
   // On the ranks.
 
   /// The attempt continues from candidate `index` of its list, a checkpoint of `step`; -1 and 0:
-  /// from none. Every rank says so before rank 0 opens files. Nothing where an attempt before has
-  /// opened them.
+  /// from none. Called by every rank before rank 0 opens files. Does nothing if an earlier attempt
+  /// has opened them.
   void begin(int index, std::int64_t step);
-  /// Rank 0: checkpoints of later steps are set aside, and the log, if there is one, is open.
+  /// Called by rank 0: checkpoints of later steps are renamed, and the log, if there is one, is
+  /// open.
   void noteOpened(const base::FileIdentity &log);
   /// Whether an attempt of this run has opened its files.
   bool hasOpened() const { return shared.isOpen != 0; }
   /// Whether `log` is the one that this run has opened.
   bool owns(const base::FileIdentity &log) const;
 
-  // In the process that restarts.
+  // In the process that restarts the ranks.
 
-  /// What the next attempt may go on from when the files are open: what the run has saved in
-  /// `root`, the latest first, and what it began with, one of `candidates`, those of the attempt
-  /// before.
+  /// The checkpoints from which the next attempt may continue after the files were opened: those
+  /// that the run has saved in `root`, the latest first, and the one that it began with, which is
+  /// one of `candidates`, the list of the previous attempt.
   std::vector<SavedStep> candidates(const std::string &root,
                                     const std::vector<SavedStep> &candidates);
-  /// Locks the folder of --save, where it is there, so that between attempts no other run takes it.
-  /// Where another run has: nothing, as rank 0 prints it.
+  /// Locks the folder of --save, if it exists, so that no other run uses it between attempts. Does
+  /// nothing if another run has locked it: rank 0 reports that.
   void lock(const std::string &root);
-  /// Whether the folder is locked here, for the ranks too.
+  /// Whether this process has locked the folder, for the ranks too.
   bool holdsLock() const { return bool(rootLock); }
 
 private:
@@ -63,8 +63,8 @@ private:
   };
   Mapping pages;
   Shared &shared;
-  bool isKnown = false;           ///< `first` is
-  std::optional<SavedStep> first; ///< what the run began with
+  bool isKnown = false;           ///< whether `first` is set
+  std::optional<SavedStep> first; ///< the checkpoint that the run began with
   base::Descriptor rootLock;
 };
 

@@ -1,5 +1,3 @@
-//===- Supervision.cpp ----------------------------------------------------===//
-
 #include "runtime/train/Supervision.h"
 
 #include "base/Error.h"

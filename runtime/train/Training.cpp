@@ -1,5 +1,3 @@
-//===- Training.cpp -------------------------------------------------------===//
-
 #include "runtime/train/Training.h"
 
 #include "base/Error.h"
@@ -48,8 +46,8 @@ public:
   }
 
   int run() {
-    if (job.rank() == 0) // before anything else may fail: what a failure leaves would take the
-                         // place of that run's
+    if (job.rank() ==
+        0) // first, as the flight record of another failure would replace that of the other run
       requireNoLogOfARun(outputs.log);
     checkpoints.claim();
     if (!checkpoints.resume())
@@ -71,7 +69,7 @@ public:
       trainStep(step);
       const int signal = checkpoints.afterStep(step, [&] {
         settle();
-        if (log) // its lines are there when the checkpoint is
+        if (log) // the lines of the log are on the device before the checkpoint is
           log->flush();
       });
       saySaved();
@@ -100,7 +98,7 @@ public:
   }
 
 private:
-  /// What the latest step left as output `name`.
+  /// The output `name` of the latest step.
   double valueOf(std::string_view name) const {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (program.train.outputs[i] == name)
@@ -114,7 +112,7 @@ private:
         fill(storage);
       if (storage.hasCopy())
         fill(storage.asReplicated());
-      // Not a second copy of the parameters in each rank.
+      // So that a rank does not hold a second copy of the parameters.
       if (sources.weights)
         sources.weights->releasePages();
     }
@@ -163,14 +161,15 @@ private:
       valBatches.emplace(program, *sources.valData, SampleOrder(), job);
   }
 
-  /// Before anything looks at the parameters between steps (evaluation, a checkpoint, an export):
-  /// what is under way is done, deferred updates too.
+  /// Completes all work, including deferred updates, before parameters are read between steps
+  /// (evaluation, a checkpoint, an export).
   void settle() {
     drain();
     device->finish();
   }
 
-  /// An error is final: a restart would find nothing to train, and end as if the log had all lines.
+  /// An error is a refusal: a restart would have nothing to train, and would end as if the log were
+  /// complete.
   void finishLog() {
     try {
       if (log)
@@ -180,13 +179,13 @@ private:
     }
   }
 
-  /// Ends a run that a signal ends; returns its status.
+  /// Ends the run after a signal; returns its status.
   int stop(std::int64_t step, int signal) {
     checkpoints.finish();
     saySaved();
     finishLog();
     if (job.rank() == 0) {
-      std::printf("stopped by %s after step %lld of %lld; go on with --resume=latest\n",
+      std::printf("stopped by %s after step %lld of %lld; continue with --resume=latest\n",
                   signal == SIGINT ? "SIGINT" : "SIGTERM", static_cast<long long>(step),
                   static_cast<long long>(steps));
       showOutput();
@@ -197,11 +196,11 @@ private:
 
   std::int64_t batchSize() const { return globalBatch(program); }
 
-  /// Performs the updates that the latest step has left for the next one.
+  /// Performs the updates that the latest step has deferred.
   void drain() {
-    if (!left)
+    if (!deferredStep)
       return;
-    device->mark({"drain", std::exchange(left, 0)});
+    device->mark({"drain", std::exchange(deferredStep, 0)});
     device->run(program.drain, nullptr, /*prefetchNext=*/false);
   }
 
@@ -209,7 +208,7 @@ private:
     const double begin = now();
     device->mark({"step", step});
     device->run(program.train, batches ? &*batches : nullptr, /*prefetchNext=*/step < steps);
-    left = program.drain.runs.empty() ? 0 : step;
+    deferredStep = program.drain.runs.empty() ? 0 : step;
     const double seconds = now() - begin;
     std::copy_n(device->outputs(), values.size(), values.begin());
     stopIfBad(step);
@@ -233,41 +232,41 @@ private:
     line.add("step_ms", seconds * 1e3);
     line.add("peak_bytes", static_cast<std::int64_t>(device->peakBytes()));
     line.add("workspace", static_cast<std::int64_t>(device->workspaceBytes()));
-    if (step == checkpoints.start().step + 1) // from then on libraries take no more
+    if (step == checkpoints.start().step + 1) // later steps allocate no more
       if (const auto bytes = device->libraryBytes())
         line.add("library_bytes", static_cast<std::int64_t>(*bytes));
   }
 
   /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
-  /// rank, so all come here together. While they are finite nothing was skipped, and the step may
-  /// go on behind the next one.
+  /// rank, so all ranks come to the same result. While they are finite nothing was skipped, and the
+  /// step may still run while the next one is enqueued.
   void stopIfBad(std::int64_t step) {
     if (std::isfinite(valueOf("loss")) && std::isfinite(valueOf("grad_norm")))
       return;
     if (device->state().badSteps < kBadStepsInARow)
       return;
-    drain(); // an update that is skipped notes the gradient
+    drain(); // a skipped update records its gradient
     const int firstBad = device->firstBad();
     constexpr std::int64_t none = INT32_MAX;
     std::int64_t first = firstBad < 0 ? -none : -std::int64_t(firstBad);
     device->world().allReduce(&first, &first, 1, ReduceOp::Max);
-    std::string culprit = "every gradient is finite";
+    std::string cause = "every gradient is finite";
     for (const Storage &storage : program.storages) {
       const std::int64_t member = -first - storage.firstParameter;
       if (-first != none && member >= 0 && member < std::int64_t(storage.members.size()))
-        culprit = std::string("the first gradient that is not finite is that of '") +
-                  storage.members[static_cast<std::size_t>(member)].name + "'";
+        cause = std::string("the first gradient that is not finite is that of '") +
+                storage.members[static_cast<std::size_t>(member)].name + "'";
     }
     throw Error(
         format("got loss %g and gradient norm %g in step %lld, the last of %d in a row that "
                "are not finite and whose updates were skipped; %s; lower the learning "
                "rate, clip the gradients, or look at the data",
                shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")),
-               static_cast<long long>(step), kBadStepsInARow, culprit.c_str()));
+               static_cast<long long>(step), kBadStepsInARow, cause.c_str()));
   }
 
-  /// Loss and metrics over the validation set, every sample once. Of the last batch only the
-  /// samples that the set still has count; those after them repeat the first ones.
+  /// Loss and metrics over the validation set, every sample once. In the last batch only the
+  /// remaining samples count; the others are repetitions.
   void runEvaluation(std::int64_t step) {
     const std::int64_t samples = sources.valData->samples(), batch = batchSize();
     settle();
@@ -292,7 +291,7 @@ private:
     }
   }
 
-  /// The run of `--steps=0`. Its log is one line, of the step whose weights these are.
+  /// The run of `--steps=0`. Its log has one line, with the step of the weights.
   void evaluateOnly() {
     const std::int64_t step = checkpoints.start().step;
     line.add("step", step);
@@ -330,7 +329,7 @@ private:
   void openLog() {
     if (outputs.log.empty())
       return runStart.noteOpened({});
-    const std::int64_t first = checkpoints.start().step; // after which training begins
+    const std::int64_t first = checkpoints.start().step; // training begins after it
     const std::string name = printable(outputs.log.name());
     const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity())
                                              : first > 0 && !options.onlyEvaluates();
@@ -339,14 +338,14 @@ private:
                                           identityOf(options.flightRecord)},
                 goesOn ? std::optional(first) : std::nullopt);
     runStart.noteOpened(log->identity());
-    if (!log->kept().empty())
-      std::printf("kept the existing log as '%s'\n", printable(log->kept()).c_str());
+    if (!log->previous().empty())
+      std::printf("kept the existing log as '%s'\n", printable(log->previous()).c_str());
     if (log->dropped())
       std::printf("dropped %lld steps after step %lld from the log '%s'\n", 0LL + log->dropped(),
                   0LL + first, name.c_str());
     if (log->lastStep() && *log->lastStep() < first)
       std::fprintf(stderr,
-                   "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
+                   "%s: warning: the log '%s' has no step %lld, after which training continues\n",
                    program.name, name.c_str(), static_cast<long long>(first));
     if (options.restarts)
       log->writeHeader(
@@ -363,7 +362,7 @@ private:
     showOutput();
   }
 
-  /// Fewer bad steps in a row than end the job may stand at its end.
+  /// Warns if the last steps were skipped, but too few to end the job.
   void warnOfLastStep() {
     if (device->state().badSteps == 0 || options.onlyEvaluates())
       return;
@@ -400,21 +399,21 @@ private:
   }
 
   const Program &program;
-  Options options; ///< a checkpoint's seed and learning rate among them
+  Options options; ///< with seed and learning rate of a checkpoint
   const RunSources &sources;
   const RunOutputs &outputs;
   RunStart &runStart;
   std::int64_t steps;
   Job &job;
-  // What the device's streams use outlives it.
+  // Used by the device's streams, so they outlive the device.
   std::optional<Batches> batches, valBatches;
   std::unique_ptr<Device> device;
   RunCheckpoints checkpoints;
-  std::optional<ProgressLine> progress; // rank 0 only, like the log
+  std::optional<ProgressLine> progress; // on rank 0 only, as the log
   std::optional<LogFile> log;
   JsonLine line;
-  std::int64_t left = 0;         ///< the step that has left updates for the next one; 0: none has
-  std::vector<float> values;     ///< those of the latest step
+  std::int64_t deferredStep = 0; ///< the step with deferred updates; 0: none
+  std::vector<float> values;     ///< outputs of the latest step
   std::vector<WeightedSum> sums; ///< of the outputs of the latest evaluation
 };
 

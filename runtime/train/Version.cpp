@@ -1,5 +1,3 @@
-//===- Version.cpp --------------------------------------------------------===//
-
 #include "runtime/train/Version.h"
 
 namespace fsdp::rt {

@@ -1,13 +1,9 @@
-//===- WeightFiles.cpp ----------------------------------------------------===//
-
 #include "runtime/train/WeightFiles.h"
 
 #include "base/Error.h"
-#include "base/JsonNesting.h"
+#include "base/JsonObject.h"
 #include "base/MappedFile.h"
 #include "runtime/train/CheckpointFolder.h"
-
-#include <nlohmann/json.hpp>
 
 #include <sys/stat.h>
 
@@ -94,14 +90,10 @@ void WeightFiles::openIndex(const std::string &file) {
   const auto refuse = [&](const std::string &why) {
     throw Error("'" + file + "' is not an index of safetensors files: " + why);
   };
-  const char *end = bytes.data() + bytes.size();
-  if (bytes.size() > kLongestHeader)
-    refuse("it has " + std::to_string(bytes.size()) + " bytes, expected at most " +
-           std::to_string(kLongestHeader));
-  if (nestingOf(bytes.data(), end) > kDeepestHeader)
-    refuse("it is nested deeper than " + std::to_string(kDeepestHeader) + " levels");
-  const auto json = nlohmann::json::parse(bytes.data(), end, nullptr, false);
-  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
+  nlohmann::json json;
+  if (const std::string fault = parseJsonObject({bytes.data(), bytes.size()}, json); !fault.empty())
+    refuse("it " + fault);
+  if (!json.contains("weight_map") || !json["weight_map"].is_object())
     refuse("it has no object 'weight_map'");
   const std::size_t slash = file.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : file.substr(0, slash + 1);

@@ -1,4 +1,4 @@
-//===- WeightFiles.h - the tensors of a model, in one file or more -*- C++ -*-===//
+//===- WeightFiles.h - the tensors of weight files --------------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_TRAIN_WEIGHTFILES_H
 #define FSDP_RUNTIME_TRAIN_WEIGHTFILES_H
@@ -17,10 +17,10 @@ namespace fsdp::rt {
 /// The tensors of a safetensors file, or of several that an index names.
 class WeightFiles {
 public:
-  /// `path` is a safetensors file; an index, `….index.json`, whose "weight_map" says in which file
-  /// beside it each tensor stands; or a folder with `model.safetensors.index.json` or
-  /// `model.safetensors`; or a checkpoint, whose bytes are checked, or a root of checkpoints, of
-  /// which the latest counts. Throws an Error that names what is missing or ill-formed.
+  /// `path` is a safetensors file; an index, `….index.json`, whose "weight_map" maps each tensor to
+  /// a file beside it; or a folder with `model.safetensors.index.json` or `model.safetensors`; or a
+  /// checkpoint, whose data is checked, or a root of checkpoints, of which the latest is used.
+  /// Errors name the missing or malformed file.
   explicit WeightFiles(const std::string &path);
 
   const std::string &path() const { return name; }
@@ -30,7 +30,7 @@ public:
   const base::FileTensor *find(std::string_view tensor) const;
   /// All of them, in the order of their names.
   std::vector<const base::FileTensor *> tensors() const;
-  /// Gives back the memory of what was read so far. Everything is valid as before.
+  /// Releases the memory of the pages read so far. All tensors stay valid.
   void releasePages() const;
 
 private:

@@ -1,10 +1,9 @@
-//===- Weights.cpp --------------------------------------------------------===//
-
 #include "runtime/train/Weights.h"
 
 #include "base/Error.h"
 #include "base/PrintableText.h"
 #include "runtime/program/Shard.h"
+#include "runtime/train/CheckpointLayout.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,9 +20,9 @@ using namespace base;
 
 namespace {
 
-/// What wrappers of a model put before the names of its tensors.
+/// Prefixes that wrappers of a model add to the names of its tensors.
 constexpr std::string_view kWrappers[] = {"transformer.", "model."};
-/// The ends of names of constants that old files hold beside the parameters.
+/// The ends of the names of constants that old files contain beside the parameters.
 constexpr std::string_view kBuffers[] = {"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq"};
 
 /// The parameter's tensor, or nullptr.
@@ -70,7 +69,8 @@ bool isBuffer(std::string_view name) {
   return std::any_of(std::begin(kBuffers), std::end(kBuffers), endsName);
 }
 
-/// Whether the tensor repeats one that a parameter has: older files hold tied weights twice.
+/// Whether the tensor is a copy of one that a parameter uses: older files contain tied weights
+/// twice.
 bool isCopy(const FileTensor &tensor, const std::vector<const FileTensor *> &used) {
   return std::any_of(used.begin(), used.end(), [&](const FileTensor *other) {
     return tensor.dtype == other->dtype && tensor.shape == other->shape &&
@@ -78,94 +78,45 @@ bool isCopy(const FileTensor &tensor, const std::vector<const FileTensor *> &use
   });
 }
 
-/// Elements that each rank takes at once from those that have other parts of a split parameter.
-constexpr std::size_t kGatheredElements = std::size_t(1) << 20;
-
-/// How the communicator of a storage puts its pieces together.
-ShardLayout layoutOf(const Storage &storage) {
-  ShardLayout tile;
-  tile.local = storage.shard.count;
-  tile.total = storage.size;
-  if (storage.layout != Layout::Dimension)
-    return tile;
-  const Parameter &parameter = storage.members[0];
-  const auto dim = static_cast<std::size_t>(storage.dim);
-  for (std::size_t d = 0; d < parameter.shape.size(); ++d)
-    if (d != dim)
-      (d < dim ? tile.outer : tile.inner) *= static_cast<std::size_t>(partExtent(parameter, d));
-  tile.total = static_cast<std::size_t>(partExtent(parameter, dim));
-  tile.local = storage.shard.count / std::max<std::size_t>(tile.outer * tile.inner, 1);
-  return tile;
-}
-
-/// The members of `storage`, whole and one after another, on the first rank; others have part in it
-/// and get nothing.
+/// The members of `storage`, whole and one after another, on rank 0, to which the other ranks send
+/// their shards. The other ranks get nothing.
 std::vector<float> gatherMembers(const Storage &storage, const Program &program, Device &device) {
-  const bool isFirst = device.rank() == 0;
-  const float *shard = device.read(storage.shard.isPlaced() ? storage.shard : storage.copy);
-  std::vector<float> parts;
-  if (storage.communicator >= 0 && storage.shard.isPlaced()) {
-    parts.resize(storage.size);
-    device.communicator(storage.communicator).allGather(shard, parts.data(), layoutOf(storage));
-    shard = parts.data();
-  }
-  if (storage.splitCommunicator < 0 && !isFirst)
-    return {};
-  const auto isWhole = [](const Parameter &parameter) { return parameter.splits.empty(); };
-  if (std::all_of(storage.members.begin(), storage.members.end(), isWhole)) {
-    if (parts.empty())
-      parts.assign(shard, shard + storage.size);
-    return parts;
-  }
-  // None where they are padded, but not split.
-  Communicator *others =
-      storage.splitCommunicator < 0 ? nullptr : &device.communicator(storage.splitCommunicator);
-  std::vector<std::size_t> starts;
+  const Storage held = storage.shard.isPlaced() ? storage : storage.asReplicated();
+  const Mesh &mesh = device.job().mesh();
+  const AxisList replicaAxes = axesOfReplicas(program, held);
+  AxisList allAxes;
+  for (int axis = 0; axis < mesh.dimensions(); ++axis)
+    allAxes.axis[allAxes.count++] = axis;
+  const auto positionOf = [&](int rank) {
+    return RankPosition{program.axes, mesh.coordinates(rank)};
+  };
+  const bool isReceiver = device.rank() == 0;
+  std::vector<std::size_t> starts; // of each member
   std::size_t size = 0;
-  for (const Parameter &parameter : storage.members) {
+  for (const Parameter &parameter : held.members) {
     starts.push_back(size);
     size += static_cast<std::size_t>(elements(parameter.shape));
   }
-  std::vector<float> whole(isFirst ? size : 0);
-  // What a rank with these parts has, stored whole; in the order of the shard.
-  Storage part = storage.asReplicated();
-  part.shard = Buffer::unplaced(storage.size);
-  const std::size_t count = others ? static_cast<std::size_t>(others->size()) : 1;
-  std::vector<std::vector<Run>> runs(isFirst ? count : 0);
-  std::vector<std::size_t> next(runs.size());
-  for (std::size_t index = 0; index < runs.size(); ++index) {
-    RankPosition position{program.axes, std::vector<int>(program.axes.size())};
-    int rest = static_cast<int>(index);
-    for (int a = storage.splitAxes.count; a-- > 0;) {
-      const auto axis = static_cast<std::size_t>(storage.splitAxes.axis[a]);
-      position.coordinates[axis] = rest % program.axes[axis].size;
-      rest /= program.axes[axis].size;
+  std::vector<float> whole(isReceiver ? size : 0), received;
+  for (int rank = 0; rank < mesh.size(); ++rank) {
+    const RankPosition position = positionOf(rank);
+    if (position.along(replicaAxes) != 0) // another rank has the same shard
+      continue;
+    if (rank == device.rank() && !isReceiver)
+      device.world().send(device.read(held.shard), held.shard.count, positionOf(0).along(allAxes));
+    if (!isReceiver)
+      continue;
+    const float *shard = nullptr;
+    if (rank == device.rank()) {
+      shard = device.read(held.shard);
+    } else {
+      received.resize(held.shard.count);
+      device.world().receive(received.data(), held.shard.count, position.along(allAxes));
+      shard = received.data();
     }
-    runs[index] = shardRuns(part, position);
-  }
-  // All ranks have what is gathered at once, so that is little.
-  const std::size_t most = std::max(kGatheredElements / count, std::size_t(1));
-  std::vector<float> all(std::min(most, storage.size) * count);
-  for (std::size_t begin = 0; begin < storage.size; begin += most) {
-    const std::size_t end = std::min(begin + most, storage.size), now = end - begin;
-    ShardLayout joined;
-    joined.local = now;
-    joined.total = now * count;
-    if (others)
-      others->allGather(shard + begin, all.data(), joined);
-    else
-      std::copy_n(shard + begin, now, all.data());
-    for (std::size_t index = 0; index < runs.size(); ++index)
-      for (std::size_t &r = next[index]; r < runs[index].size() && runs[index][r].inShard < end;
-           ++r) {
-        const Run &run = runs[index][r];
-        const std::size_t from = std::max(run.inShard, begin),
-                          to = std::min(run.inShard + run.count, end);
-        std::copy_n(all.data() + index * now + (from - begin), to - from,
-                    whole.data() + starts[run.member] + run.inParameter + (from - run.inShard));
-        if (to == end && to < run.inShard + run.count) // goes on
-          break;
-      }
+    for (const Run &run : shardRuns(held, position))
+      std::copy_n(shard + run.inShard, run.count,
+                  whole.data() + starts[run.member] + run.inParameter);
   }
   return whole;
 }
@@ -213,14 +164,14 @@ void loadShard(const WeightFiles &file, const Storage &storage, const RankPositi
 }
 
 void exportWeights(const OutputPath &path, const Program &program, Device &device) {
-  // Tensors stand in the order of the model, whatever the placement made of it; so a storage is
-  // kept from its first member to its last.
+  // Tensors are written in the order of the model, for any placement, so a storage stays in memory
+  // from its first member to its last.
   struct Member {
     const Storage *storage;
     const Parameter *parameter;
   };
   std::multimap<int, Member> members;             ///< by position
-  std::map<const Storage *, std::size_t> missing; ///< members that are not written yet
+  std::map<const Storage *, std::size_t> missing; ///< number of members that are not written yet
   for (const Storage &storage : program.storages) {
     for (const Parameter &parameter : storage.members)
       members.emplace(parameter.position, Member{&storage, &parameter});
@@ -236,8 +187,6 @@ void exportWeights(const OutputPath &path, const Program &program, Device &devic
     writer.emplace(path, tensors);
   }
 
-  const Parameter *spoilt = nullptr;
-  std::size_t badValues = 0;
   std::map<const Storage *, std::vector<float>> gathered;
   for (const auto &[position, member] : members) {
     const auto [storage, parameter] = member;
@@ -245,29 +194,21 @@ void exportWeights(const OutputPath &path, const Program &program, Device &devic
     std::vector<float> &whole = at->second;
     if (isFirst)
       whole = gatherMembers(*storage, program, device);
-    if (writer && !spoilt) { // else the other ranks gather on
+    if (writer) {
       const float *first = whole.data();
-      for (const Parameter &before : storage->members) {
-        if (&before == parameter)
-          break;
-        first += elements(before.shape);
-      }
+      for (const Parameter *before = storage->members.begin(); before != parameter; ++before)
+        first += elements(before->shape);
       const auto count = static_cast<std::size_t>(elements(parameter->shape));
-      badValues = static_cast<std::size_t>(
-          std::count_if(first, first + count, [](float value) { return !std::isfinite(value); }));
-      if (badValues)
-        spoilt = parameter;
-      else
-        writer->write(first, count);
+      if (const auto bad = std::count_if(first, first + count,
+                                         [](float value) { return !std::isfinite(value); }))
+        throw Error("cannot export to '" + path.name() + "': parameter '" + parameter->name +
+                    "' has " + std::to_string(bad) + " value(s) that are not finite, of " +
+                    std::to_string(count) + "; lower the learning rate or clip the gradients");
+      writer->write(first, count);
     }
     if (--missing[storage] == 0)
       gathered.erase(at);
   }
-  if (spoilt)
-    throw Error("cannot export to '" + path.name() + "': parameter '" + spoilt->name + "' has " +
-                std::to_string(badValues) + " value(s) that are not finite, of " +
-                std::to_string(elements(spoilt->shape)) +
-                "; lower the learning rate or clip the gradients");
   if (writer)
     writer->commit();
 }

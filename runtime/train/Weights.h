@@ -1,8 +1,7 @@
-//===- Weights.h - parameters to and from files -----------------*- C++ -*-===//
+//===- Weights.h - loads and exports parameters -----------------*- C++ -*-===//
 //
-// One global tensor per parameter, under its own name and in its file shape,
-// whatever the mesh; layouts are those of Hugging Face's models, tied tensors
-// stand once.
+// One global tensor per parameter, under its own name and in its file shape, for any mesh; layouts
+// are those of Hugging Face's models. Tied tensors are stored once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,20 +16,19 @@
 
 namespace fsdp::rt {
 
-/// Refuses files that do not have every parameter of the program, in its file shape, as finite
-/// floating-point numbers. A parameter stands there under its name, under its alias, or under its
-/// name with or without the leading `transformer.` or `model.` that a model's wrapper adds. Returns
-/// a remark about tensors that the program does not have, empty if there are none; copies of a
-/// parameter's tensor (tied weights) and buffers such as `attn.bias` are not worth one.
+/// Errors: a parameter of the program is missing, has another shape, or has values that are not
+/// finite floating-point numbers. A parameter is found by its name, its alias, or its name with or
+/// without the prefix `transformer.` or `model.` of a model's wrapper. Returns a remark about
+/// tensors that the program does not use; empty if there are none besides copies of a parameter's
+/// tensor (tied weights) and buffers such as `attn.bias`.
 std::string checkWeights(const WeightFiles &file, const Program &program);
 
 /// Fills a shard from a file that `checkWeights` has accepted; padding becomes zero.
 void loadShard(const WeightFiles &file, const Storage &storage, const RankPosition &position,
                float *shard);
 
-/// Writes every parameter as F32 to `path`, all or nothing (a stream ends where it fails). Every
-/// rank calls it, between segments; rank 0 writes, one storage at a time. Error: a value that is
-/// not finite.
+/// Writes every parameter as F32 to `path`, atomically unless it is a stream. Called by every rank,
+/// between segments; rank 0 writes, one storage at a time. Error: a value that is not finite.
 void exportWeights(const base::OutputPath &path, const Program &program, Device &device);
 
 } // namespace fsdp::rt

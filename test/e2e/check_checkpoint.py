@@ -146,7 +146,7 @@ def damaged_checkpoints_are_passed_over(runs, programs):
         shutil.copytree(runs.at("fsdp"), root)
         change(root / "step-00000008" / name)
         runs.run(programs["fsdp"], "--shuffle", "--resume", root / "step-00000008", status=1, says=says)
-        said = runs.run(programs["fsdp"], "--shuffle", "--resume=latest", "--save", root, says=(says, ": going on from an earlier checkpoint"))
+        said = runs.run(programs["fsdp"], "--shuffle", "--resume=latest", "--save", root, says=(says, ": continuing from an earlier checkpoint"))
         expect(f"resumed from '{root}/step-00000006'" in said, said)
 
     def flip(path):
@@ -175,7 +175,7 @@ def a_gap_in_the_log_is_a_warning(runs, programs):
     expect("warning" not in said and [step["step"] for step in logged(log)] == [7, 8], said)
     log.write_text("".join(runs.at("fsdp.jsonl").read_text().splitlines(keepends=True)[:4]))
     runs.run(programs["fsdp"], "--shuffle", "--resume", saved, "--log", log,
-             says=f"warning: the log '{log}' has no step 6, after which training goes on")
+             says=f"warning: the log '{log}' has no step 6, after which training continues")
 
 
 def init_takes_the_weights_alone(runs, programs):
@@ -189,7 +189,7 @@ def options_that_do_not_go_with_a_checkpoint_are_refused(runs, programs):
     saved = runs.at("fsdp") / "step-00000008"
     for words, says in (
             (("--resume", saved), "got no --shuffle, but"),
-            (("--resume", saved, "--shuffle", "--seed", 4), "has: leave the option out, as order and dropout go on from there"),
+            (("--resume", saved, "--shuffle", "--seed", 4), "has: leave the option out, as order and dropout continue from there"),
     ):
         runs.run(programs["fsdp"], *words, status=1, says=says)
     runs.run(programs["fsdp"], "--resume", saved, "--shuffle", status=1, steps=4, says=("got --steps 4, but ",
@@ -201,7 +201,7 @@ def options_that_do_not_go_with_a_checkpoint_are_refused(runs, programs):
                         (("--resume", saved, "--init", saved), "got both --resume and --init")):
         runs.run(programs["fsdp"], *words, status=2, says=says)
     # No rank is at fault, nothing would change with the next attempt, and a failure's flight record stays.
-    for words, steps, says in ((("--seed", 4), 12, "as order and dropout go on from there"), ((), 4, "ask for more steps")):
+    for words, steps, says in ((("--seed", 4), 12, "as order and dropout continue from there"), ((), 4, "ask for more steps")):
         copied = runs.at(f"refused-{steps}")
         shutil.copytree(runs.at("fsdp"), copied)
         said = runs.run(programs["fsdp"], "--save", copied, "--resume=latest", "--shuffle", "--max-restarts", 2, *words, status=1, steps=steps, says=says)
@@ -228,7 +228,7 @@ def changed_files_and_data_are_warnings(runs, programs):
     size = config.stat().st_size
     texts.run(gpt2, "--save", texts.at("root"), "--resume=latest", steps=3,
               says=(f"warning: '{config}' has been altered since it was written: got {size} bytes, digest ",
-                    "; training goes on without it, but programs that load the checkpoint read it", "resumed from"))
+                    "; training continues without it, but programs that load the checkpoint read it", "resumed from"))
     others = Runs(runs.at("other-texts"), training.HERE.parent.parent / "CONTRIBUTING.md")
     said = others.run(gpt2, "--resume", texts.at("root") / "step-00000001", steps=2, says="resumed from")
     expect(re.search(r"warning: got \d+ samples in --data, and '.*step-00000001' was written with \d+: the position in the data counts them", said), said)

@@ -35,7 +35,7 @@ def a_save_that_fails_ends_the_run(runs, programs):
             runs.run(program, "--save", root, steps=3)
             said = runs.run(program, "--save", root, "--save-every", 5, "--resume=latest", *way, preexec_fn=small_files, status=1,
                             says=("cannot write '", "step-00000005/", "': File too large; earlier checkpoints in '",
-                                  "with --save-errors=warn training would go on"))
+                                  "with --save-errors=warn training would continue"))
             expect(said.count("error:") == 1, said)
             expect(folders(root) == ["step-00000003"], f"{folders(root)}")
             runs.run(program, "--save", root, "--resume=latest", says="step-00000003', step 3")
@@ -139,7 +139,7 @@ def snapshot(root):
 
 
 def what_cannot_be_read_now_is_no_damage(runs, programs, library):
-    """Nobody starts over, or goes on from an earlier checkpoint, because a disk does not give a checkpoint that may be whole; nothing is renamed."""
+    """Nobody starts over, or goes on from an earlier checkpoint, because a disk does not give a checkpoint that may be complete; nothing is renamed."""
     root = runs.at("unread")
     for i, program in enumerate(programs):
         shutil.rmtree(root, ignore_errors=True)
@@ -150,20 +150,20 @@ def what_cannot_be_read_now_is_no_damage(runs, programs, library):
                                     ("mmap 1+ ENOMEM", "00000006/exp_avg.safetensors", "Cannot allocate memory")):
             env = faulty.environment(library, f"* {fault} {file or 'step-0000'}")
             said = runs.run(program, "--save", root, "--resume=latest", status=1, env=env,
-                            says=(f"step-00000006/{file.split('/')[-1] or 'manifest.json'}': {reason}; it may be whole, so no earlier one is taken: try again when "
+                            says=(f"step-00000006/{file.split('/')[-1] or 'manifest.json'}': {reason}; it may be complete, so no earlier one is taken: try again when "
                                   "it can be read, name another checkpoint with --resume DIR, or pass over it with --start-over",))
             expect(said.count("error: ") == 1 and "begins anew" not in said, said)
             expect(snapshot(root) == before, f"{fault}: {folders(root)}: {said}")
-            said = runs.run(program, "--resume", root, status=1, env=env, says=f"': {reason}; it may be whole, so no earlier one is taken: try again when it can be "
+            said = runs.run(program, "--resume", root, status=1, env=env, says=f"': {reason}; it may be complete, so no earlier one is taken: try again when it can be "
                             "read, or name another checkpoint with --resume DIR")
             expect("--start-over" not in said, said)
         if i == 1:  # one rank alone
             said = runs.run(program, "--save", root, "--resume=latest", status=1, env=faulty.environment(library, "1 open 1+ EIO step-00000006/model.safetensors"),
-                            says="step-00000006/model.safetensors': Input/output error; it may be whole")
+                            says="step-00000006/model.safetensors': Input/output error; it may be complete")
             expect(said.count("error: ") == 1 and snapshot(root) == before, said)
         env = faulty.environment(library, "* open 1+ EIO step-00000006/model.safetensors")
         said = runs.run(program, "--save", root, "--resume=latest", "--start-over", env=env,
-                        says=("Input/output error: going on from an earlier checkpoint", f"resumed from '{root}/step-00000003'"))
+                        says=("Input/output error: continuing from an earlier checkpoint", f"resumed from '{root}/step-00000003'"))
         expect(snapshot(root / "step-00000006.1") == snapshot_of(before, "step-00000006"), "it is kept")
 
 
@@ -177,7 +177,7 @@ def a_restart_does_not_start_over(runs, programs, library):
         shutil.rmtree(root, ignore_errors=True)
         log.unlink(missing_ok=True)
         said = runs.run(program, "--save", root, "--save-every", 5, "--resume=latest", "--start-over", "--log", log, "--export", out, "--flight-record=none",
-                        "--max-restarts", restarts, steps=20, status=status, env=env, says="step-00000010/manifest.json': Input/output error; it may be whole")
+                        "--max-restarts", restarts, steps=20, status=status, env=env, says="step-00000010/manifest.json': Input/output error; it may be complete")
         expect(said.count("begins anew") == 1 and "resumed from '" + str(root / "step-00000005") not in said, said)
         expect([step["step"] for step in logged(log)][:10] == list(range(1, 11)) and "step-00000010" in folders(root), said)
         expect(status or f"resumed from '{root}/step-00000010'" in said and len(logged(log)) == 20, said)
@@ -193,10 +193,10 @@ def a_folder_that_cannot_be_read_is_passed_over(runs, programs, library):
         before = snapshot(root)
         env = faulty.environment(library, "* opendir 1+ EACCES step-00000006", "* open 1+ EACCES step-00000006/")
         for words in (("--save", root, "--resume=latest"), ("--resume", root)):
-            runs.run(program, *words, status=1, env=env, says="step-00000006/manifest.json': Permission denied; it may be whole, so no earlier one is taken: ")
+            runs.run(program, *words, status=1, env=env, says="step-00000006/manifest.json': Permission denied; it may be complete, so no earlier one is taken: ")
             expect(snapshot(root) == before, f"{folders(root)}")
         runs.run(program, "--save", root, "--resume=latest", "--start-over", env=env,
-                 says=("Permission denied: going on from an earlier checkpoint", f"resumed from '{root}/step-00000003'"))
+                 says=("Permission denied: continuing from an earlier checkpoint", f"resumed from '{root}/step-00000003'"))
         expect(snapshot(root / "step-00000006.1") == snapshot_of(before, "step-00000006"), "it is kept")
 
 

@@ -66,7 +66,7 @@ def another_model_is_not_resumed(runs, programs):
     for where in (("--resume", root), ("--save", root, "--resume=latest")):
         said = runs.run(programs["heads-4"], *where, status=1, steps=3,
                         says=(f"error: '{root}/step-00000002' is of another model: got the digest '{digest}', expected 'v1:",
-                              ": resume with the program that wrote it, or go on with --allow-model-change"))
+                              ": resume with the program that wrote it, or continue with --allow-model-change"))
         expect("training begins anew" not in said and "resumed" not in said, said)
         said = runs.run(programs["heads-4"], *where, "--allow-model-change", steps=3,
                         says=("warning: '", "' is of another model: got the digest '", "resumed from", "done:"))
@@ -111,7 +111,7 @@ def init_compares(runs, program, weights, config, fits, differs):
         for init in (folder, folder / "model.safetensors"):
             runs.run(program, "--init", init, steps=1, status=1,
                      says=(f"error: '{folder}/config.json' is of another model than this program: got ", says,
-                           "; go on with these weights and the model of this program with --allow-model-change"))
+                           "; continue with these weights and the model of this program with --allow-model-change"))
 
 
 def init_refuses_another_llama(runs, programs):

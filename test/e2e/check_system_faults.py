@@ -105,7 +105,7 @@ def a_data_file_that_is_cut_is_named(runs, programs, library):
             run.kill()
             raise Wrong(f"{name}: trains on with a file that was cut to {size} bytes") from None
         expect(run.returncode == 1 and said.count("error: ") == 1 and f"error: rank " in said and
-               f"'{data}': got {size} bytes, expected {whole}: it was cut while it was read; a run needs its files as they were when it began" in said, f"{run.returncode}: {said}")
+               f"'{data}': got {size} bytes, expected {whole}: it was truncated while it was read; do not change the files of a run before it ends" in said, f"{run.returncode}: {said}")
 
 
 def a_log_that_cannot_be_renamed_stays(runs, programs, library):
@@ -142,9 +142,9 @@ def ranks_without_rank_0_say_why_they_end(runs, programs, library):
                             ({"LOCAL_WORLD_SIZE": "1"}, "connect to the address in MASTER_ADDR, which is not set"),
                             ({"WORLD_SIZE": "3"}, " has 2 ranks, but the launcher started 3")):
         said = runs.run(programs["two"], status=1, env={**os.environ, "RANK": "1", "WORLD_SIZE": "2", "FSDP_TIMEOUT": "1", "MASTER_PORT": str(free_port()), **variables})
-        expect("note: rank 1 ends, as rank 0 would say: " in said and text in said, f"{variables}: {said}")
+        expect("note: rank 1 ends, for a reason that rank 0 reports too: " in said and text in said, f"{variables}: {said}")
     plans = mlp(runs.at("plans"), "fsdp=2|fsdp=4")
-    runs.run(plans, status=1, env={**os.environ, "RANK": "1", "WORLD_SIZE": "3"}, says="note: rank 1 ends, as rank 0 would say: ")
+    runs.run(plans, status=1, env={**os.environ, "RANK": "1", "WORLD_SIZE": "3"}, says="note: rank 1 ends, for a reason that rank 0 reports too: ")
 
 
 def names_as_long_as_the_system_allows(runs, programs, library):

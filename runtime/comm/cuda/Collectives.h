@@ -1,4 +1,4 @@
-//===- Collectives.h - the ways in which devices talk -----------------------===//
+//===- Collectives.h - collectives between devices ------------------------===//
 #ifndef FSDP_RUNTIME_COMM_CUDA_COLLECTIVES_H
 #define FSDP_RUNTIME_COMM_CUDA_COLLECTIVES_H
 
@@ -9,31 +9,31 @@
 
 namespace fsdp::rt {
 
-/// The communicators of one rank, and the memory that they work on best.
+/// The communicators of one rank, and the memory of its arena.
 class Collectives {
 public:
   virtual ~Collectives() = default;
 
-  /// Joins all ranks; the monitor already looks on. Called once, first of all.
+  /// Connects all ranks. Called once, first; the monitor runs already.
   virtual void connect() {}
-  /// Memory of the device for the arena: at the same place from its start on every rank.
-  /// Called once; the memory goes with the object.
+  /// Device memory for the arena, in which a buffer has the same offset on every rank. Called once;
+  /// freed with the object.
   virtual std::byte *allocateArena(std::size_t bytes) = 0;
 
-  /// Communicator `index` of the program; this rank's part of it.
+  /// Communicator `index` of the program.
   virtual CollectiveBackend &communicator(int index) = 0;
 
-  /// Throws what went wrong since: an asynchronous failure, a collective that does not end. Called
+  /// Throws if there is an asynchronous failure, or a collective that does not end in time. Called
   /// by the monitor's thread.
   virtual void inspect() = 0;
-  /// Lets nothing on the device wait for other ranks any more where that can be, as soon as the
-  /// host's thread is in no call that uses what this gives up. Where it cannot (gathers by copy
-  /// engines), nothing is done, and the job's watchdog ends the process. Called by the monitor's
-  /// thread, once the job has failed.
+  /// Ends the device's waits for other ranks where possible, as soon as the host thread is not in a
+  /// call that uses the communicators. Where that is not possible (gathers by copy engines) it does
+  /// nothing, and the job's watchdog ends the process. Called by the monitor's thread after the job
+  /// has failed.
   virtual void abandon() noexcept = 0;
   /// Bytes of scratch memory.
   virtual std::size_t workspaceBytes() const = 0;
-  /// How collectives are made, for people; "" where there is nothing to say.
+  /// Describes how collectives are performed; may be empty.
   virtual std::string describe() const { return ""; }
 };
 

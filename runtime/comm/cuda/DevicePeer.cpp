@@ -31,7 +31,7 @@ int DevicePeer::sizeOf(int index) const {
 }
 
 void DevicePeer::fail(cudaError_t status, const char *file, int line) const {
-  failure().check(); // what failed first is the cause
+  failure().check(); // an earlier failure is the cause
   throw Error(format("%s (%s) at %s:%d", cudaGetErrorString(status), cudaGetErrorName(status),
                      fileName(file), line),
               kExitFailure, file, line)

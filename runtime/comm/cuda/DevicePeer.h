@@ -1,4 +1,4 @@
-//===- DevicePeer.h - the rank that collectives of a device serve -----------===//
+//===- DevicePeer.h - the rank of a device --------------------------------===//
 #ifndef FSDP_RUNTIME_COMM_CUDA_DEVICEPEER_H
 #define FSDP_RUNTIME_COMM_CUDA_DEVICEPEER_H
 
@@ -14,8 +14,8 @@
 
 namespace fsdp::rt {
 
-/// What the collectives of a rank's device know of that rank, and how its calls to CUDA and NCCL
-/// fail. Everything is called from the rank's host thread, unless said otherwise.
+/// The rank of a device's collectives, and the error handling of its calls to CUDA and NCCL.
+/// Functions are called from the rank's host thread unless documented otherwise.
 class DevicePeer {
 public:
   DevicePeer(const PeerContext &peer, const Mesh &mesh, Table<CommunicatorSpec> communicators,
@@ -29,22 +29,22 @@ public:
   const Mesh &mesh() const { return mesh_; }
   /// This rank's coordinate on a mesh axis.
   int coordinate(int axis) const { return mesh_.coordinate(rank(), axis); }
-  /// Those of the program.
+  /// The communicators of the program.
   Table<CommunicatorSpec> communicators() const { return communicators_; }
   /// This rank's index and the number of ranks in communicator `index`.
   int rankIn(int index) const;
   int sizeOf(int index) const;
   /// Over all ranks, for memory of the host.
   Communicator &world() const { return *world_; }
-  /// Where the job's first error is kept.
+  /// The job's first error.
   base::Failure &failure() const { return *peer_.failure; }
   FlightTrack *hostFlight() const { return peer_.flight; }
   /// Longest wait for other ranks, in seconds.
   double timeoutSeconds() const { return peer_.timeoutSeconds; }
 
-  /// The action under way, for errors; any thread may ask.
+  /// The current action, for errors; may be called by any thread.
   const char *action() const { return action_.load(std::memory_order_relaxed); }
-  /// Throws what a call gave, as an error of the action under way.
+  /// Throws an error of the current action if the status of a call is not success.
   void check(cudaError_t status, const char *file, int line) const {
     if (__builtin_expect(status != cudaSuccess, 0))
       fail(status, file, line);
@@ -67,7 +67,7 @@ private:
   std::unique_ptr<Communicator> world_;
 };
 
-/// Throws what a call of CUDA or NCCL gave, as an error of the action under way.
+/// Throws an error of the current action if a call of CUDA or NCCL fails.
 #define FSDP_CHECK(peer, call) (peer).check((call), __FILE__, __LINE__)
 
 } // namespace fsdp::rt

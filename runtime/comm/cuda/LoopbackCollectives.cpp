@@ -12,32 +12,16 @@ using namespace base;
 
 namespace {
 
-// How often a rank that waits looks whether the others are still there.
+// Interval at which a waiting rank checks for a failure of the job, in seconds.
 constexpr double kPollInterval = 0.05;
 
 bool typeOf(ncclDataType_t type, DType &found) {
-  switch (type) {
-  case ncclFloat32:
-    found = DType::F32;
-    return true;
-  case ncclFloat64:
-    found = DType::F64;
-    return true;
-  case ncclInt32:
-    found = DType::I32;
-    return true;
-  case ncclInt64:
-    found = DType::I64;
-    return true;
-  case ncclBfloat16:
-    found = DType::BF16;
-    return true;
-  case ncclUint8:
-    found = DType::Bool;
-    return true;
-  default:
-    return false;
-  }
+  for (DType candidate : {DType::F32, DType::F64, DType::I32, DType::I64, DType::BF16, DType::Bool})
+    if (ncclTypeOf(candidate) == type) {
+      found = candidate;
+      return true;
+    }
+  return false;
 }
 
 ncclResult_t asNccl(cudaError_t status) {
@@ -59,8 +43,8 @@ public:
   Member(DevicePeer &peer, const char *name, std::vector<int> group, int rank, Barrier &barrier)
       : CollectiveBackend(rank, static_cast<int>(group.size())), peer_(peer), name_(name),
         group_(std::move(group)), barrier_(barrier), messages_(group_.size()) {
-    // The events are never destroyed: a peer may be about to wait for them when this rank ends.
-    PublishedBuffer &mine = shownBy(rank);
+    // The events are never destroyed, as a peer may wait for them when this rank ends.
+    PublishedBuffer &mine = publishedBy(rank);
     FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.ready, cudaEventDisableTiming));
     FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.read, cudaEventDisableTiming));
   }
@@ -74,50 +58,38 @@ public:
 
   ncclResult_t allGather(const void *piece, void *whole, std::size_t count, ncclDataType_t type,
                          cudaStream_t stream) override {
-    const std::size_t bytes = count * bytesOf(type);
-    if (ncclResult_t status =
-            open(CollectiveKind::AllGather, type, ReduceOp::Sum, 0, count, piece, stream))
-      return status;
-    for (int peer = 0; peer < size(); ++peer) {
-      void *target = static_cast<std::byte *>(whole) + std::size_t(peer) * bytes;
-      if (ncclResult_t status = copy(shownBy(peer).source, target, bytes, stream))
-        return status;
-    }
-    return close(stream);
+    return move(CollectiveKind::AllGather, piece, whole, count, type, 0, stream);
   }
 
   ncclResult_t reduceScatter(const void *whole, void *piece, std::size_t count, ncclDataType_t type,
                              ncclRedOp_t op, cudaStream_t stream) override {
-    ReduceOp reduceOp;
-    DType dtype;
-    if (!typeOf(type, dtype) || !operatorOf(op, reduceOp))
+    CollectiveRequest request;
+    if (!makeRequest(CollectiveKind::ReduceScatter, type, op, 0, count, request))
       return ncclInvalidArgument;
-    if (ncclResult_t status =
-            open(CollectiveKind::ReduceScatter, type, reduceOp, 0, count, whole, stream))
+    if (ncclResult_t status = open(request, whole, stream))
       return status;
     const RankSources sources = sourcesAt(std::size_t(rank()) * count * bytesOf(type));
-    if (cudaError_t status = reduce_in_rank_order(sources, piece, count, dtype, reduceOp, stream))
+    if (cudaError_t status =
+            reduce_in_rank_order(sources, piece, count, request.type, request.op, stream))
       return asNccl(status);
     return close(stream);
   }
 
   ncclResult_t allReduce(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          ncclRedOp_t op, cudaStream_t stream) override {
-    ReduceOp reduceOp;
-    DType dtype;
-    if (!typeOf(type, dtype) || !operatorOf(op, reduceOp))
+    CollectiveRequest request;
+    if (!makeRequest(CollectiveKind::AllReduce, type, op, 0, count, request))
       return ncclInvalidArgument;
-    // In place, the sum has to stand elsewhere until all have read what it replaces.
+    // In place, the sum is stored elsewhere until all ranks have read their data.
     const std::size_t bytes = count * bytesOf(type);
     void *sum = target;
     if (source == target && size() > 1)
       if (cudaError_t status = sums_.reserve(bytes, sum))
         return asNccl(status);
-    if (ncclResult_t status =
-            open(CollectiveKind::AllReduce, type, reduceOp, 0, count, source, stream))
+    if (ncclResult_t status = open(request, source, stream))
       return status;
     if (cudaError_t status =
-            reduce_in_rank_order(sourcesAt(0), sum, count, dtype, reduceOp, stream))
+            reduce_in_rank_order(sourcesAt(0), sum, count, request.type, request.op, stream))
       return asNccl(status);
     if (ncclResult_t status = close(stream))
       return status;
@@ -126,12 +98,7 @@ public:
 
   ncclResult_t broadcast(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          int root, cudaStream_t stream) override {
-    if (ncclResult_t status =
-            open(CollectiveKind::Broadcast, type, ReduceOp::Sum, root, count, source, stream))
-      return status;
-    if (ncclResult_t status = copy(shownBy(root).source, target, count * bytesOf(type), stream))
-      return status;
-    return close(stream);
+    return move(CollectiveKind::Broadcast, source, target, count, type, root, stream);
   }
 
   ncclResult_t exchange(const TransferRuns &moves, const void *source, void *target,
@@ -143,7 +110,7 @@ public:
     for (int peer = 0; peer < size(); ++peer)
       moves.forEach(peer, rank(), [&](std::size_t from, std::size_t to, std::size_t count) {
         if (status == ncclSuccess)
-          status = copy(behind(shownBy(peer).source, from * element),
+          status = copy(behind(publishedBy(peer).source, from * element),
                         static_cast<std::byte *>(target) + to * element, count * element, stream);
       });
     return status == ncclSuccess ? close(stream) : status;
@@ -208,7 +175,7 @@ private:
   Channel &channelOf(int sender, int receiver) const {
     return barrier_.channels[sender * size() + receiver];
   }
-  /// Numbers and keeps a collective.
+  /// Numbers and records a collective.
   void begin(const CollectiveRequest &request) {
     kept_ =
         peer_.hostFlight()->begin(FlightAction::Collective, "", name_, ++collectives_, &request);
@@ -222,14 +189,10 @@ private:
         .byAll();
   }
 
-  PublishedBuffer &shownBy(int rank) const {
-    return barrier_.shown[static_cast<std::size_t>(rank)];
+  PublishedBuffer &publishedBy(int rank) const {
+    return barrier_.published[static_cast<std::size_t>(rank)];
   }
 
-  static bool operatorOf(ncclRedOp_t op, ReduceOp &found) {
-    found = op == ncclMax ? ReduceOp::Max : ReduceOp::Sum;
-    return op == ncclMax || op == ncclSum;
-  }
   static ncclResult_t copy(const void *from, void *to, std::size_t bytes, cudaStream_t stream) {
     if (from == to || !bytes)
       return ncclSuccess;
@@ -239,36 +202,41 @@ private:
     RankSources sources{};
     sources.count = size();
     for (int peer = 0; peer < size(); ++peer)
-      sources.address[peer] = behind(shownBy(peer).source, bytes);
+      sources.address[peer] = behind(publishedBy(peer).source, bytes);
     return sources;
   }
 
-  /// Shows what this rank does, and lets its stream wait for the data of all.
-  ncclResult_t open(CollectiveKind kind, ncclDataType_t type, ReduceOp op, int root,
-                    std::size_t count, const void *source, cudaStream_t stream) {
-    CollectiveRequest request{};
-    request.kind = kind;
-    if (!typeOf(type, request.type))
-      return ncclInvalidArgument;
-    request.op = op;
-    request.root = static_cast<std::uint16_t>(root);
-    request.outer = request.inner = 1;
-    request.local = count;
-    request.total = kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast
-                        ? count
-                        : count * static_cast<std::size_t>(size());
-    return open(request, source, stream);
+  /// The request of a call with NCCL's arguments; false: they are not supported.
+  bool makeRequest(CollectiveKind kind, ncclDataType_t type, ncclRedOp_t op, int root,
+                   std::size_t count, CollectiveRequest &request) const {
+    DType dtype;
+    if (!typeOf(type, dtype) || (op != ncclMax && op != ncclSum))
+      return false;
+    const bool isWhole = kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast;
+    request = CollectiveRequest::make(
+        kind, dtype, op == ncclMax ? ReduceOp::Max : ReduceOp::Sum,
+        {1, count, 1, isWhole ? count : count * static_cast<std::size_t>(size())}, root);
+    return true;
   }
+  ncclResult_t move(CollectiveKind kind, const void *source, void *target, std::size_t count,
+                    ncclDataType_t type, int root, cudaStream_t stream) {
+    CollectiveRequest request;
+    if (!makeRequest(kind, type, ncclSum, root, count, request))
+      return ncclInvalidArgument;
+    return exchange(TransferRuns(request, size()), source, target, type, stream);
+  }
+
+  /// Publishes what this rank does, and makes its stream wait for the data of all ranks.
   ncclResult_t open(const CollectiveRequest &request, const void *source, cudaStream_t stream) {
     begin(request);
-    PublishedBuffer &mine = shownBy(rank());
+    PublishedBuffer &mine = publishedBy(rank());
     if (cudaError_t status = cudaEventRecord(mine.ready, stream))
       return asNccl(status);
     mine.request = request;
     mine.source = source;
     awaitAll(request);
     for (int peer = 0; peer < size(); ++peer) {
-      const PublishedBuffer &theirs = shownBy(peer);
+      const PublishedBuffer &theirs = publishedBy(peer);
       if (!(theirs.request == request))
         mismatch(request, peer, theirs.request);
       if (peer != rank())
@@ -278,15 +246,15 @@ private:
     return ncclSuccess;
   }
 
-  /// Lets this rank's stream wait until all have read its data.
+  /// Makes this rank's stream wait until all ranks have read its data.
   ncclResult_t close(cudaStream_t stream) {
-    const CollectiveRequest request = shownBy(rank()).request;
-    if (cudaError_t status = cudaEventRecord(shownBy(rank()).read, stream))
+    const CollectiveRequest request = publishedBy(rank()).request;
+    if (cudaError_t status = cudaEventRecord(publishedBy(rank()).read, stream))
       return asNccl(status);
     awaitAll(request);
     for (int peer = 0; peer < size(); ++peer)
       if (peer != rank())
-        if (cudaError_t status = cudaStreamWaitEvent(stream, shownBy(peer).read, 0))
+        if (cudaError_t status = cudaStreamWaitEvent(stream, publishedBy(peer).read, 0))
           return asNccl(status);
     peer_.hostFlight()->end(kept_);
     return ncclSuccess;
@@ -295,13 +263,13 @@ private:
   void awaitAll(const CollectiveRequest &request) {
     if (size() == 1)
       return;
-    __atomic_store_n(&shownBy(rank()).arrivals, ++arrivals_, __ATOMIC_RELAXED);
-    barrier_.come.advance();
+    __atomic_store_n(&publishedBy(rank()).arrivals, ++arrivals_, __ATOMIC_RELAXED);
+    barrier_.arrived.advance();
     const std::uint64_t all = arrivals_ * static_cast<std::uint64_t>(size());
-    await(barrier_.come, all, request, [&] {
+    await(barrier_.arrived, all, request, [&] {
       std::string late;
       for (int peer = 0; peer < size(); ++peer)
-        if (__atomic_load_n(&shownBy(peer).arrivals, __ATOMIC_RELAXED) < arrivals_)
+        if (__atomic_load_n(&publishedBy(peer).arrivals, __ATOMIC_RELAXED) < arrivals_)
           late += (late.empty() ? "" : ", ") + std::to_string(group_[std::size_t(peer)]);
       return late;
     });
@@ -311,7 +279,7 @@ private:
     await(counter, target, request, [&] { return std::to_string(group_[request.root]); });
   }
 
-  /// `late` says which ranks the others wait for when it takes too long.
+  /// `late` lists the ranks that have not arrived, for the error after the timeout.
   template <class Late>
   void await(WaitCounter &counter, std::uint64_t target, const CollectiveRequest &request,
              Late late) {
@@ -337,7 +305,7 @@ private:
   std::uint64_t arrivals_ = 0, kept_ = 0;
   std::int64_t collectives_ = 0;
   StreamWorkspace workspace_, sums_;
-  std::deque<StreamWorkspace> messages_; // that are sent, by receiver
+  std::deque<StreamWorkspace> messages_; // messages that are sent, by receiver
 };
 
 //===----------------------------------------------------------------------===//
@@ -351,16 +319,16 @@ LoopbackCollectives::LoopbackCollectives(DevicePeer &peer) : peer_(peer) {
                        mesh.size(), RankSources::kMax));
   const auto communicators = peer.communicators();
   members_.resize(communicators.size());
-  // The first rank of the mesh makes the barriers; the others are told where they are.
+  // The first rank of the mesh creates the barriers, and sends their address to the others.
   auto hub = std::make_shared<Hub>();
   if (peer.world().rank() == 0)
     for (std::size_t index = 0; index < communicators.size(); ++index)
       for (int rank = 0; rank < mesh.size(); ++rank) {
         const std::vector<int> group = mesh.group(rank, communicators[index].axes);
         Barrier &barrier = (*hub)[{static_cast<int>(index), group.front()}];
-        if (!barrier.shown.empty())
+        if (!barrier.published.empty())
           continue;
-        barrier.shown.resize(group.size());
+        barrier.published.resize(group.size());
         barrier.channels = std::make_unique<Channel[]>(group.size() * group.size());
       }
   std::shared_ptr<Hub> *address = &hub;

@@ -13,42 +13,42 @@
 
 namespace fsdp::rt {
 
-/// Collectives between threads whose arenas lie on one device: copies and sums that read the peers'
-/// arenas, sums in rank order, so that results are the same bits as on the CPU. For a mesh on a
-/// machine with a single GPU: to check, not to be fast.
+/// Collectives between threads whose arenas are on one device: copies and sums that read the arenas
+/// of the peers. Sums are in rank order, so results are bitwise equal to those on the CPU. For
+/// tests of a mesh on a machine with a single GPU, not for speed.
 ///
-/// [Note: barriers at enqueue] The host threads of a group come to its barrier twice in each
-/// collective. Each rank records that its data is there, and comes; then all have shown what they
-/// do and where, and each stream waits for the data of all, and enqueues its part. Each rank
-/// records that it has read, and comes; then each stream waits until all have read what it may
-/// overwrite. As the ranks issue the same program, they come in the same order, whatever streams
-/// their collectives are on.
+/// [Note: barriers at enqueue] The host threads of a group enter its barrier twice in each
+/// collective. First each rank publishes its request and records an event for its data; after the
+/// barrier its stream waits for the data of all ranks, and it enqueues its part. Then each rank
+/// records an event after its reads; after the second barrier its stream waits until all ranks have
+/// read the data that it may overwrite. As the ranks issue the same program, they enter the
+/// barriers in the same order, on any streams.
 ///
-/// What is sent is copied to memory of its sender, whose host goes on; it waits only before it
-/// replaces what has not been received. A host that receives waits until the other one has issued
-/// the send.
+/// A message is copied to memory of the sender, whose host continues; it waits only before it
+/// overwrites a message that has not been received. The host of a receiver waits until the sender
+/// has issued the send.
 class LoopbackCollectives final : public Collectives {
 public:
-  /// Errors: more ranks than a kernel's argument has room for.
+  /// Error: more ranks than the argument of a kernel has room for.
   explicit LoopbackCollectives(DevicePeer &peer);
   ~LoopbackCollectives() override;
 
   std::byte *allocateArena(std::size_t bytes) override;
   CollectiveBackend &communicator(int index) override;
-  void inspect() override {} // barriers look after themselves
+  void inspect() override {} // barriers have their own timeout
   void abandon() noexcept override {}
   std::size_t workspaceBytes() const override;
 
 private:
   class Member;
-  /// What a rank shows to its group.
+  /// The data that a rank publishes to its group.
   struct PublishedBuffer {
     CollectiveRequest request{};
     const void *source = nullptr;
     cudaEvent_t ready = nullptr, read = nullptr;
     std::uint64_t arrivals = 0;
   };
-  /// What one rank sends to another one: one message at a time.
+  /// The messages from one rank to another, one at a time.
   struct Channel {
     base::WaitCounter posted, taken;
     CollectiveRequest request{};
@@ -57,8 +57,8 @@ private:
   };
   /// The barrier of a group, and its channels.
   struct Barrier {
-    base::WaitCounter come;
-    std::vector<PublishedBuffer> shown;
+    base::WaitCounter arrived;
+    std::vector<PublishedBuffer> published;
     std::unique_ptr<Channel[]> channels; ///< by sender, then by receiver
   };
   /// The barriers of all groups, by communicator and first rank; one for all ranks.

@@ -1,4 +1,4 @@
-//===- Monitor.h - failures that nobody is told of --------------------------===//
+//===- Monitor.h - detects failures of collectives ------------------------===//
 #ifndef FSDP_RUNTIME_COMM_CUDA_MONITOR_H
 #define FSDP_RUNTIME_COMM_CUDA_MONITOR_H
 
@@ -11,10 +11,11 @@
 
 namespace fsdp::rt {
 
-/// A thread of each rank that looks after its collectives: the host thread may be inside of a call
-/// that waits for a device that waits for a rank that is gone. What it finds is the job's failure;
-/// once the job has failed it lets the device go where it can (Collectives::abandon), so that the
-/// host thread comes back. The job's watchdog ends a process whose host thread does not.
+/// A thread of each rank that monitors its collectives, because the host thread may be in a call
+/// that waits for the device, which waits for a lost rank. It raises the errors that it finds as
+/// the job's failure. After a failure of the job it ends the device's waits where possible
+/// (Collectives::abandon), so that the host thread returns. The job's watchdog ends a process whose
+/// host thread does not return.
 class Monitor {
 public:
   Monitor(Collectives &collectives, base::Failure &failure, int rank, int device);

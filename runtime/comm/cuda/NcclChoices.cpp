@@ -1,5 +1,6 @@
 #include "runtime/comm/cuda/NcclChoices.h"
 #include "base/Error.h"
+#include "runtime/numerics/Random.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +13,7 @@ using namespace base;
 
 namespace {
 
-/// What changes how all-gathers are made, whatever this program asks for.
+/// Variables that override how this program configures all-gathers.
 constexpr const char *kOverriding[] = {"NCCL_CTA_POLICY",  "NCCL_WIN_ENABLE",  "NCCL_CUMEM_ENABLE",
                                        "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",
                                        "NCCL_CONF_FILE"};
@@ -103,10 +104,7 @@ std::string describeGathers(int version, const NcclChoices &choices,
 }
 
 std::uint64_t nodeKey(const char *hostId, const std::string &host, const std::string &boot) {
-  std::uint64_t hash = 0xcbf29ce484222325; // FNV-1a
-  for (char c : hostId ? std::string(hostId) : host + boot)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
+  return hashName(hostId ? std::string(hostId) : host + boot);
 }
 
 std::uint64_t nodeKeyOfThisHost() {

@@ -1,7 +1,7 @@
-//===- NcclChoices.h - what of NCCL is used, as plain data ------------------===//
+//===- NcclChoices.h - which features of NCCL are used --------------------===//
 //
-// Environment variables and versions of NCCL decide whether all-gathers are made by copy engines
-// and whether the arena is registered as a window. Nothing here calls NCCL or CUDA.
+// Whether all-gathers use copy engines and whether the arena is registered as a window depends on
+// environment variables and the version of NCCL. Nothing here calls NCCL or CUDA.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_COMM_CUDA_NCCLCHOICES_H
@@ -19,9 +19,9 @@ using Variables = const char *(*)(const char *name);
 
 /// FSDP_NCCL_*, "0" or "1" each. Errors (bad command line): another value.
 struct NcclChoices {
-  bool always = false;             ///< a communicator of one rank goes through NCCL too
+  bool always = false;             ///< a communicator of one rank uses NCCL too
   bool window = true;              ///< the arena is registered with communicators
-  std::optional<bool> copyEngines; ///< nothing: as whyNoCopyEngines says
+  std::optional<bool> copyEngines; ///< not set: depends on whyNoCopyEngines
 
   static NcclChoices from(Variables variables);
 };
@@ -52,14 +52,14 @@ struct GatherGroup {
   std::string name;
   int ranks = 1, nodes = 1;
 };
-/// How all-gathers are made, for people: "all-gathers by copy engines, but not over 'data' (2
-/// ranks: ...)"; NCCL's variables that override it are named. "" where no communicator has two
+/// Describes how all-gathers are performed: "all-gathers by copy engines, but not over 'data' (2
+/// ranks: ...)"; names the variables of NCCL that override it. Empty if no communicator has two
 /// ranks.
 std::string describeGathers(int version, const NcclChoices &choices,
                             const std::vector<GatherGroup> &groups, Variables variables);
 
-/// Equal on the ranks that NCCL counts as of one node: its own rule, NCCL_HOSTID or else the names
-/// of host and boot.
+/// Equal on the ranks that NCCL considers to be on one node: by NCCL_HOSTID, else by the names of
+/// host and boot.
 std::uint64_t nodeKey(const char *hostId, const std::string &host, const std::string &boot);
 std::uint64_t nodeKeyOfThisHost();
 

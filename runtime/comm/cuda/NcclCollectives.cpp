@@ -16,8 +16,8 @@ namespace fsdp::rt {
 
 using namespace base;
 
-/// While one lives, its thread alone uses the communicators, and none is aborted. Throws where they
-/// have been: the job has failed.
+/// While an object exists, only its thread uses the communicators, and none is aborted. The
+/// constructor throws if they are aborted, as the job has failed.
 class NcclCollectives::Inside {
 public:
   explicit Inside(NcclCollectives &all) : lock_(all.calls_) {
@@ -123,8 +123,8 @@ public:
   }
 
 private:
-  /// Enqueues `collective(communicator)`, having opened the communicator where this is its first. A
-  /// rank by itself copies.
+  /// Enqueues `collective(communicator)`, and creates the communicator before its first collective.
+  /// A single rank copies.
   template <class Collective>
   ncclResult_t perform(bool gathers, const void *from, void *to, std::size_t count,
                        ncclDataType_t type, cudaStream_t stream, Collective collective) {
@@ -140,9 +140,9 @@ private:
       return status == ncclSuccess ? call(comm) : status;
     });
   }
-  /// NCCL connects two ranks at the first transfer between them, and the host then waits for the
-  /// other one's. All are connected at once by one exchange of a byte, which every rank of the
-  /// group comes to, so that hosts never wait for one another later.
+  /// NCCL connects two ranks at the first transfer between them, in which the host waits for the
+  /// other host. One exchange of a byte between all ranks of the group connects them at once, so
+  /// that hosts do not wait for each other later.
   ncclResult_t connectPeers(ncclComm_t comm, cudaStream_t stream) {
     if (connected_)
       return ncclSuccess;
@@ -182,7 +182,7 @@ private:
     }
     if (pending_.enqueued(stream, all_.peer_.failure()) != cudaSuccess)
       return ncclUnhandledCudaError;
-    track->end(kept); // the call; what the device does is not looked at
+    track->end(kept); // of the call only; the device may not have finished
     return ncclSuccess;
   }
   static ncclResult_t copy(const void *from, void *to, std::size_t count, ncclDataType_t type,
@@ -230,7 +230,7 @@ void NcclCollectives::connect() {
   const auto mine = static_cast<std::int64_t>(nodeKeyOfThisHost());
   peer_.world().allGather(&mine, reinterpret_cast<std::int64_t *>(nodeKeys_.data()),
                           {1, 1, 1, nodeKeys_.size()});
-  // What one rank does without, all do without: each environment is one rank's own.
+  // A feature is used only if all ranks use it, as each rank has its own environment.
   std::int32_t without[3] = {!choices_.window, choices_.copyEngines == false,
                              choices_.copyEngines == true};
   peer_.world().allReduce(without, without, 3, ReduceOp::Max);
@@ -241,7 +241,7 @@ void NcclCollectives::connect() {
   std::call_once(environment, [] {
     // Kernels of several communicators run in the order of their launches, the same on every rank.
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
-    // It would change what communicators are configured to be.
+    // It would override the configuration of communicators.
     unsetenv("NCCL_COMM_BLOCKING");
   });
   ncclUniqueId id{};
@@ -260,7 +260,7 @@ void NcclCollectives::connect() {
 }
 
 NcclCollectives::~NcclCollectives() {
-  // After a failure NCCL may wait for ranks that will not come: the process ends in any case.
+  // After a failure NCCL may wait for lost ranks, and the process ends in any case.
   if (abandoned_ || std::uncaught_exceptions() > 0)
     return;
   for (auto [comm, window] : windows_)
@@ -319,10 +319,10 @@ ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vecto
                             version_, static_cast<int>(group.size()), nodesOf(group)));
     config.CTAPolicy = copies ? NCCL_CTA_POLICY_ZERO : NCCL_CTA_POLICY_DEFAULT;
     ncclComm_t comm = nullptr;
-    // Groups are told apart by their first ranks.
+    // Groups are identified by their first ranks.
     FSDP_CHECK(peer_, ncclCommSplit(world_, group.front(), key, &comm, &config));
     if (window_ && !registerArena(comm, spec)) {
-      window_ = false; // and another communicator, without one
+      window_ = false; // and another communicator is created, without a window
       continue;
     }
     // NCCL_CTA_POLICY sets the policy of every communicator.
@@ -335,7 +335,7 @@ ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vecto
 
 namespace {
 
-/// The call of one rank, on a thread of its own, which may stay in it for good.
+/// The call of one rank, on its own thread, which may never return.
 struct Registration {
   std::mutex mutex;
   std::condition_variable changed;
@@ -345,7 +345,7 @@ struct Registration {
   ncclWindow_t window = nullptr;
 };
 
-/// What a rank tells the others: what it knows, and the largest is taken.
+/// The state of the call on a rank; the ranks take the maximum.
 enum Progress : std::int32_t { Registered, Working, Failed };
 
 } // namespace
@@ -365,8 +365,7 @@ bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
     call->done = true;
     call->changed.notify_all();
   }).detach();
-  // Until all have registered, or one has failed. Who waits for one that does neither is timed by
-  // the monitor.
+  // Until all ranks have registered, or one has failed. The monitor has the timeout for this wait.
   for (auto pause = std::chrono::milliseconds(1);;
        pause = std::min(2 * pause, std::chrono::milliseconds(100))) {
     std::unique_lock<std::mutex> lock(call->mutex);
@@ -375,7 +374,7 @@ bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
                               : call->status == ncclSuccess ? Registered
                                                             : Failed;
     lock.unlock();
-    // And of those that have failed the first one.
+    // And the first of the ranks that have failed.
     std::int32_t told[2] = {progress, progress == Failed ? peer_.worldSize() - peer_.rank() : 0};
     peer_.world().allReduce(told, told, 2, ReduceOp::Max);
     if (told[0] == Working)
@@ -401,9 +400,9 @@ bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
           "not ask for windows\n",
           peer_.rank(), spec.name, ncclGetErrorString(call->status),
           call->error.empty() ? "" : ": ", call->error.c_str());
-    // In a group ncclCommAbort sets the flags, which ends the call of a rank that is still in it,
-    // and leaves the rest to ncclGroupEnd. The group, which is the thread's, is never ended: what
-    // NCCL has begun to register is not freed.
+    // In a group ncclCommAbort only sets the flags, which ends the call of a rank that is still in
+    // it, and defers the rest to ncclGroupEnd. The group, which belongs to the thread, is never
+    // ended, as the memory that NCCL has begun to register must not be freed.
     std::thread([comm] {
       if (ncclGroupStart() == ncclSuccess)
         static_cast<void>(ncclCommAbort(comm));
@@ -437,8 +436,8 @@ void NcclCollectives::inspect() {
                        timeout_))
         .byAll();
   std::lock_guard<std::mutex> lock(mutex_);
-  // A collective that does not end names itself; an asynchronous error is said to be of the oldest
-  // one that has not ended.
+  // A collective that does not end is reported by name; an asynchronous error is attributed to the
+  // oldest collective that has not ended.
   const char *unfinished = "";
   for (auto &member : members_) {
     const PendingActions::Oldest oldest =

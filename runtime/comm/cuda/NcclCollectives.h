@@ -1,4 +1,4 @@
-//===- NcclCollectives.h - one process and one GPU for each rank ------------===//
+//===- NcclCollectives.h - collectives by NCCL ----------------------------===//
 #ifndef FSDP_RUNTIME_COMM_CUDA_NCCLCOLLECTIVES_H
 #define FSDP_RUNTIME_COMM_CUDA_NCCLCOLLECTIVES_H
 
@@ -14,26 +14,26 @@
 
 namespace fsdp::rt {
 
-/// NCCL between the ranks of a job. Each communicator of the program is an NCCL communicator of its
-/// own, split from one over all ranks when it is first used; the ranks issue the same program, so
-/// they come to it in the same order.
+/// NCCL between the ranks of a job. Each communicator of the program is a separate NCCL
+/// communicator, split from one over all ranks at its first use. The ranks issue the same program,
+/// so they split in the same order.
 ///
 /// [Note: blocking communicators] All communicators are blocking: a call returns when it is done or
-/// refused, so that what it writes (a window, a communicator) is there and the next call is taken.
-/// The host may stay in a call for as long as another rank stays away; the monitor's thread times
-/// that, and ends the job. In NCCL's sources (2.28.9) a communicator is to be used by one thread at
-/// a time, with one exception for blocking ones: ncclCommGetAsyncError reads their state and
-/// changes nothing (group.cc links jobs, which it would complete and free, to non-blocking ones
-/// alone). So the monitor asks for asynchronous errors whenever it likes, but aborts, which frees,
-/// only while the host is in no call. A host that stays in one ends with its process
-/// (runtime/job/Watchdog.h). All are aborted in one group: the flags of all are set before any is
-/// freed, and freeing one waits for kernels that stand behind those of the others
+/// refused, so that its results (a window, a communicator) are available and the next call is
+/// accepted. The host stays in a call until all other ranks make theirs; the monitor's thread has a
+/// timeout for that, and ends the job. In NCCL's sources (2.28.9) a communicator is to be used by
+/// one thread at a time, with one exception for blocking ones: ncclCommGetAsyncError reads their
+/// state and changes nothing (group.cc links jobs, which it would complete and free, to
+/// non-blocking ones alone). So the monitor may query asynchronous errors at any time, but aborts,
+/// which frees, only while the host is in no call. A host that stays in a call ends with its
+/// process (runtime/job/Watchdog.h). All are aborted in one group: the flags of all are set before
+/// any is freed, as freeing one waits for kernels that follow those of the others
 /// (NCCL_LAUNCH_ORDER_IMPLICIT).
 ///
 /// [Note: copy engines are not aborted] A stream that waits for other ranks in a gather by copy
 /// engines waits by memory operations, which no flag ends, and ncclCommAbort would wait for that
 /// stream (commDestroySync). So where a gather may have used copy engines nothing is aborted: the
-/// device goes on waiting, and the process ends (runtime/job/Watchdog.h).
+/// device continues to wait, and the process ends (runtime/job/Watchdog.h).
 ///
 /// [Note: the arena is a window] The arena comes from ncclMemAlloc and is registered once with each
 /// communicator as a symmetric window: a buffer has the same offset on every rank, as the compiler
@@ -42,11 +42,10 @@ namespace fsdp::rt {
 /// collective is an all-gather ask for that with CTA policy zero; NcclChoices.h says where), and
 /// sums reduce-scatters through the switch. A rank that cannot register (a container that passes no
 /// descriptors, no IMEX channel, no multicast memory left) returns from the call, in which the
-/// others wait for it. So a thread of each rank makes the call, and the host threads tell one
-/// another over their own channel how far they are. Where one has failed, the flags of the
-/// communicator are set, which ends the calls of the others, and nobody uses it any more; another
-/// one takes its place, and no window is registered from then on. One rank prints a note of it on
-/// standard error.
+/// others wait for it. So a thread of each rank makes the call, and the host threads exchange its
+/// state over their own channel. If one has failed, the flags of the communicator are set, which
+/// ends the calls of the others. The communicator is replaced by another one, and no window is
+/// registered from then on. One rank prints a note of it on standard error.
 class NcclCollectives final : public Collectives {
 public:
   explicit NcclCollectives(DevicePeer &peer);
@@ -64,7 +63,7 @@ private:
   class Member;
   class Inside;
 
-  /// Whether a communicator of one rank goes through NCCL too.
+  /// Whether a communicator of one rank uses NCCL too.
   bool always() const { return choices_.always; }
   /// Splits the world by the groups of a communicator, which gathers where `gathers`; `mayCopy`: by
   /// copy engines. Every rank calls it.
@@ -87,12 +86,12 @@ private:
   std::size_t arenaBytes_ = 0;
   ncclComm_t world_ = nullptr;
   std::atomic<double> joiningSince_{0}; ///< when the host began to wait for all ranks, or 0
-  std::mutex calls_;         ///< held while a thread is inside of NCCL, but for inspect()
-  bool abandoned_ = false;   ///< guarded by calls_
-  bool copyEngines_ = false; ///< a gather may have used them; guarded by calls_
-  std::mutex mutex_;         ///< of members_ and comms_: the monitor reads them
+  std::mutex calls_;                    ///< held during calls of NCCL, except those of inspect()
+  bool abandoned_ = false;              ///< guarded by calls_
+  bool copyEngines_ = false;            ///< a gather may have used them; guarded by calls_
+  std::mutex mutex_;                    ///< of members_ and comms_: the monitor reads them
   std::vector<std::unique_ptr<Member>> members_;
-  std::vector<ncclComm_t> comms_; ///< all that are open, the world's first
+  std::vector<ncclComm_t> comms_; ///< all open communicators, that over all ranks first
   std::vector<std::pair<ncclComm_t, ncclWindow_t>> windows_;
   bool remarked_ = false;
 };

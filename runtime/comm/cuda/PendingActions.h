@@ -1,4 +1,4 @@
-//===- PendingActions.h - what a device has been asked for and not done -----===//
+//===- PendingActions.h - unfinished collectives of a stream --------------===//
 #ifndef FSDP_RUNTIME_COMM_CUDA_PENDINGACTIONS_H
 #define FSDP_RUNTIME_COMM_CUDA_PENDINGACTIONS_H
 
@@ -13,8 +13,8 @@
 
 namespace fsdp::rt {
 
-/// The collectives of one stream that the device has not finished, so that one that hangs can be
-/// named. The host thread adds, the monitor's looks.
+/// The collectives of one stream that the device has not finished, for the error about one that
+/// hangs. The host thread adds collectives, the monitor's thread reads them.
 class PendingActions {
 public:
   PendingActions() = default;
@@ -23,14 +23,14 @@ public:
   PendingActions &operator=(const PendingActions &) = delete;
 
   /// The host thread is about to enqueue `action` (a literal), collective `number` of its
-  /// communicator; the call may itself wait for the device. `transfer`: what it is if it is a send
-  /// or a receive, else null.
+  /// communicator; the call may itself wait for the device. `transfer`: the request of a send or a
+  /// receive, else null.
   void begin(const char *action, std::int64_t number, const CollectiveRequest *transfer);
-  /// It has been enqueued, on `stream`. Waits when there is no room, until the job has failed at
-  /// the latest.
+  /// It has been enqueued on `stream`. Waits for room if there is none; throws if the job has
+  /// failed.
   cudaError_t enqueued(cudaStream_t stream, const base::Failure &failure);
-  /// Forgets what is finished. The oldest action that is not, and how long it has been the oldest,
-  /// in seconds; its name is null when there is none.
+  /// Removes finished actions. Returns the oldest unfinished one, and the seconds for which it has
+  /// been the oldest; its name is null if there is none.
   struct Oldest {
     const char *action = nullptr;
     std::int64_t number = 0;
@@ -52,7 +52,7 @@ private:
 
   std::mutex mutex_;
   std::array<Entry, kMax> entries_;
-  const char *begun_ = nullptr; ///< what the host thread is enqueuing
+  const char *begun_ = nullptr; ///< the action that the host thread is enqueuing
   std::int64_t begunNumber_ = 0;
   CollectiveRequest begunRequest_{};
   std::uint64_t added_ = 0, finished_ = 0;

@@ -1,7 +1,7 @@
-//===- BoundsError.h - what a kernel found that numbers nothing ---*- C++ -*-===//
+//===- BoundsError.h - indices out of range in kernels ----------*- C++ -*-===//
 //
-// A kernel cannot throw. One that finds a label or an id out of range writes it down, gives NaN,
-// and goes on; the host reads the note when the segment has ended, with the step state.
+// A kernel cannot throw. One that finds a label or an id out of range stores it here, returns NaN,
+// and continues; the host reads it with the step state after the segment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@
 
 namespace fsdp::rt {
 
-/// In memory of the device, zeros at first. One of those found is kept.
+/// In device memory, initially zero. One of the errors is stored.
 struct BoundsError {
   enum Kind : std::uint32_t { None, Label, Id, Index };
   std::uint32_t count;

@@ -1,4 +1,4 @@
-//===- LaunchWork.h - what launches say of themselves, for traces -*- C++ -*-===//
+//===- LaunchWork.h - notes of launches for traces --------------*- C++ -*-===//
 //
 // A launch notes its kind of work, and a kernel its variant; a trace reads the notes after the
 // call.
@@ -17,7 +17,7 @@
 
 namespace fsdp::rt {
 
-/// Where this thread's launches note their work while it is traced, else null.
+/// The note of this thread's launches while it is traced, else null.
 inline thread_local Work *launchWork = nullptr;
 
 inline void noteWork(Work work) {

@@ -1,7 +1,7 @@
 //===- StreamWorkspace.h - scratch memory of one stream ----------*- C++ -*-===//
 //
-// Kernels that need scratch memory between their launches are given the workspace of their stream:
-// launches of one stream follow one another, so one block serves all of them.
+// Kernels that need scratch memory between their launches use the workspace of their stream.
+// Launches of a stream run one after another, so they share one block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,17 +16,17 @@
 
 namespace fsdp::rt {
 
-/// The latest copies of a stream between the device and pinned memory of the host, as events on
-/// which the host can wait. An event that nothing has recorded is reached. Whoever sets them owns
-/// them.
+/// Events after the latest copies of a stream between the device and pinned host memory, on which
+/// the host can wait. An event that was not recorded is complete. Owned by the code that sets them.
 struct HostCopies {
   cudaEvent_t toHost = nullptr;
-  /// From each of the places between which the host's batches alternate, and which is in use.
+  /// After copies from each of the places between which the batches of the host alternate, and the
+  /// current place.
   cudaEvent_t fromHost[4] = {};
   int place = 0;
 };
 
-/// A block of device memory that grows to the largest request and stays: nothing is allocated after
+/// A block of device memory that grows to the largest request, so that nothing is allocated after
 /// the first step.
 class StreamWorkspace {
 public:
@@ -57,7 +57,7 @@ public:
 
   std::size_t bytes() const { return size; }
 
-  /// Memory of the device; whoever sets it owns it.
+  /// In device memory; owned by the code that sets it.
   BoundsError *fault = nullptr;
   HostCopies copies;
 
@@ -66,13 +66,13 @@ private:
   std::size_t size = 0;
 };
 
-/// A stream as kernels get it: where they are enqueued, and the scratch memory that goes with it.
+/// A stream as kernels get it: its handle, and its scratch memory.
 struct WorkStream {
   cudaStream_t handle = nullptr;
   StreamWorkspace *workspace = nullptr;
 
   operator cudaStream_t() const { return handle; }
-  /// Where kernels note indices out of range, or null.
+  /// The record of indices out of range, or null.
   BoundsError *fault() const { return workspace ? workspace->fault : nullptr; }
 };
 

@@ -50,7 +50,7 @@ Context::Context(Job &job, const Program &program)
   FSDP_CHECK(*this, cudaMemset(base_, 0, std::max<std::size_t>(program.arenaBytes, 1)));
 
   at("make the streams");
-  // What talks goes first: computation waits for it, and it is the shorter one.
+  // Communication has the higher priority, as computation waits for it and it is shorter.
   int least = 0, greatest = 0;
   FSDP_CHECK(*this, cudaDeviceGetStreamPriorityRange(&least, &greatest));
   for (const char *name : program.streams) {
@@ -84,9 +84,9 @@ Context::Context(Job &job, const Program &program)
 
 Context::~Context() {
   monitor_.reset();
-  // When an exception takes us here, the device may wait for ranks that will not come, and freeing
-  // would wait for the device: what it holds goes with the process. Nothing is aborted before the
-  // job's failure is known, or the other ranks would find the effect before the cause.
+  // After an exception the device may wait for ranks that will not join, and freeing would wait for
+  // the device, so the memory is freed with the process. Nothing is aborted before the job's
+  // failure is known, or the other ranks would report the effect instead of the cause.
   if (std::uncaught_exceptions() > 0 || job_.failure().raised()) {
     static_cast<void>(staging_.release());
     static_cast<void>(collectives_.release());
@@ -136,9 +136,9 @@ Blas &Context::blas() {
 
 const void *Context::staged(int input) { return staging_->next(input); }
 
-void Context::begin(const ExecutionPlan &walk, InputSource *source) {
+void Context::begin(const ExecutionPlan &plan, InputSource *source) {
   job_.failure().check();
-  staging_->begin(walk, source);
+  staging_->begin(plan, source);
   if (!staging_->isFetched())
     awaitCopiesFrom(staging_->place());
   for (StreamWorkspace &workspace : workspaces_)
@@ -176,7 +176,7 @@ void Context::awaitOutputs() {
   awaitFault();
 }
 
-/// Waits for the control stream, and looks whether a launch before that found an index out of
+/// Waits for the control stream, and checks whether a launch before that found an index out of
 /// range.
 void Context::awaitFault() {
   FSDP_CHECK(*this, cudaMemcpyAsync(fault_, faultThere_, sizeof(BoundsError),
@@ -204,14 +204,14 @@ std::optional<std::size_t> Context::libraryBytes() const {
   return freeAtStart_ > own ? freeAtStart_ - own : 0;
 }
 
-/// Throws where the arenas of the ranks that share this device do not fit in what is free of it.
+/// Throws if the arenas of the ranks that share this device do not fit into its free memory.
 void Context::requireMemory(int device) {
   std::size_t free = 0, total = 0;
   FSDP_CHECK(*this, cudaMemGetInfo(&free, &total));
   const std::size_t ranks = sharesDevice() ? static_cast<std::size_t>(worldSize()) : 1;
   const std::size_t bytes = ranks * program_.arenaBytes;
   if (sharesDevice())
-    world().barrier(); // before another rank has allocated its own
+    world().barrier(); // before another rank allocates its arena
   if (bytes <= free)
     return;
   const std::string whose =
@@ -244,7 +244,7 @@ std::size_t Context::workspaceBytes() const {
 void Context::fail(cublasStatus_t status, const char *file, int line) const {
   job_.failure().check();
   const char *slash = std::strrchr(file, '/');
-  throw Error(format("cuBLASLt says %s at %s:%d", cublasLtGetStatusName(status),
+  throw Error(format("cuBLASLt reports %s at %s:%d", cublasLtGetStatusName(status),
                      slash ? slash + 1 : file, line),
               kExitFailure, file, line)
       .at(rank(), action());

@@ -1,7 +1,7 @@
-//===- Context.h - what a generated CUDA program runs against ---------------===//
+//===- Context.h - the context of a CUDA program --------------------------===//
 //
 // One per rank: the arena on the device, streams, events, communicators, and the pinned host memory
-// through which inputs come and numbers leave.
+// for inputs and outputs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_EXECUTION_CUDA_CONTEXT_H
@@ -33,23 +33,24 @@ class Collectives;
 class InputStaging;
 class Monitor;
 
-/// Is told of what a context issues.
+/// Observes the actions that a context issues.
 class ActionObserver {
 public:
   virtual ~ActionObserver() = default;
-  /// What was issued last has ended; `name`, a literal, is next.
+  /// The previous action has ended; `name`, a literal, is next.
   virtual void next(const char *name) = 0;
   /// The next action is on this stream.
   virtual void on(int stream) = 0;
-  /// It reads or writes so many bytes.
+  /// It reads or writes `bytes` bytes.
   virtual void touch(std::size_t bytes) = 0;
 };
 
-/// One rank on its device. Everything here is called from the rank's host thread, unless said
+/// One rank on its device. Functions are called from the rank's host thread unless documented
 /// otherwise.
 class Context : public DevicePeer {
 public:
-  /// Takes the job's device: its arena (zeroed), streams, events. Errors: no device, no memory.
+  /// Allocates the arena (zeroed), streams and events on the current device. Errors: no device, no
+  /// memory.
   Context(Job &job, const Program &program);
   ~Context();
   Context(const Context &) = delete;
@@ -60,20 +61,20 @@ public:
   template <class T> const T *in(ArenaSpan<T> slice) { return address(slice); }
   template <class T> T *out(ArenaSpan<T> slice) { return address(slice); }
 
-  /// With the scratch memory of what is enqueued there.
+  /// The stream with its scratch memory.
   WorkStream stream(int index) const {
     if (__builtin_expect(observer_ != nullptr, 0))
       traceStream(index);
     return {streams_[index], &workspaces_[index]};
   }
   cudaEvent_t event(int index) const { return events_[index]; }
-  /// Communicator `index` as `stream` uses it: each serves one stream. The first call for it makes
-  /// it, together with the other ranks, which issue the same program.
+  /// Communicator `index` for `stream`: each is used by one stream. The first call creates it,
+  /// together with the other ranks, which issue the same program.
   Comm comm(int index, int stream);
-  /// cuBLASLt on this device, made at the first call (Matmul.cpp).
+  /// cuBLASLt on this device, created by the first call (Matmul.cpp).
   Blas &blas();
 
-  /// Pinned host memory for number `slot` of the walk, read after awaitOutputs().
+  /// Pinned host memory for output `slot` of the plan, read after awaitOutputs().
   float *output(int slot) { return outputs_ + slot; }
   const float *outputs() const { return outputs_; }
   /// Likewise for a sum and its weight.
@@ -83,13 +84,12 @@ public:
   /// Pinned host memory with this rank's part of the next (micro)batch of input `input`.
   const void *staged(int input);
 
-  /// Before a walk's actions: its inputs come from `source`.
-  void begin(const ExecutionPlan &walk, InputSource *source);
-  /// Fetches the inputs that the walk under way will ask for when it runs again, while the device
-  /// works.
+  /// Before the actions of a plan, whose inputs are read from `source`.
+  void begin(const ExecutionPlan &plan, InputSource *source);
+  /// Fetches the inputs for the next run of the current plan, while the device works.
   void stageAhead();
 
-  /// What is done next, for errors. `name` is a literal.
+  /// Sets the current action, for errors. `name` is a literal.
   Context &at(const char *name) {
     if (__builtin_expect(observer_ != nullptr, 0))
       traceNext(name);
@@ -104,7 +104,7 @@ public:
 
   std::byte *base() const { return base_; }
   int streamCount() const { return static_cast<int>(streams_.size()); }
-  /// What the program was compiled to.
+  /// The tables of the program.
   const Program &program() const { return program_; }
   /// Waits for every stream. Throws the error of the action that failed or hangs, or that found a
   /// label or an id out of range, and `Aborted`
@@ -113,19 +113,19 @@ public:
   /// Waits for the copies to the host that are enqueued. Throws as synchronize(), as far as
   /// launches before those copies have failed.
   void awaitOutputs();
-  /// The step state, and what lies behind it, as synchronize() found them.
+  /// The step state, and the data after it, as of the last synchronize().
   const StepBuffer &stepBuffer() const { return *stepBuffer_; }
-  /// Highest byte that any action so far has touched.
+  /// End of the highest range that any action so far has touched, in bytes.
   std::size_t peakBytes() const { return peakBytes_; }
-  /// Bytes of the device outside of the arena: libraries' and collectives' scratch memory.
+  /// Bytes of device memory outside the arena: scratch memory of libraries and collectives.
   std::size_t workspaceBytes() const;
-  /// Bytes of the device that this process has taken beside its arena and its scratch memory: by
-  /// CUDA, NCCL, cuBLASLt. Nothing where other ranks share the device. What other processes take or
-  /// give back meanwhile counts too.
+  /// Bytes of device memory that this process uses besides its arena and its scratch memory: by
+  /// CUDA, NCCL, cuBLASLt. Nothing if other ranks share the device. Includes allocations of other
+  /// processes since the start.
   std::optional<std::size_t> libraryBytes() const;
-  /// How collectives are made, for people; "" where there is nothing to say.
+  /// Describes how collectives are performed; may be empty.
   std::string describeCollectives() const;
-  /// Tells `observer` of every action from now on; null: nobody.
+  /// Calls `observer` for every action from now on; null: none.
   void observe(ActionObserver *observer) { observer_ = observer; }
 
 private:
@@ -154,19 +154,19 @@ private:
   ActionObserver *observer_ = nullptr;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_, ends_; ///< the program's; one for the end of each stream
-  cudaStream_t control_ = nullptr;         ///< comes after what the host waits for
+  cudaStream_t control_ = nullptr;         ///< for the waits of the host
   float *outputs_ = nullptr;
   WeightedSum *sums_ = nullptr;
   StepBuffer *stepBuffer_ = nullptr;
   BoundsError *faultThere_ = nullptr,
-              *fault_ = nullptr;                   ///< on the device; as synchronize() found it
+              *fault_ = nullptr;                   ///< on the device; as of the last synchronize()
   mutable std::deque<StreamWorkspace> workspaces_; ///< one for each stream
   std::shared_ptr<Blas> blas_;
   std::unique_ptr<InputStaging> staging_;
   std::unique_ptr<Collectives> collectives_;
-  std::vector<CollectiveBackend *> comms_; ///< those asked for so far
-  std::vector<int> streamOf_;              ///< the one that each communicator serves
-  std::unique_ptr<Monitor> monitor_;       ///< its thread ends before what it looks at
+  std::vector<CollectiveBackend *> comms_; ///< those created so far
+  std::vector<int> streamOf_;              ///< the stream of each communicator
+  std::unique_ptr<Monitor> monitor_;       ///< its thread ends before the collectives that it uses
 };
 
 } // namespace fsdp::rt

@@ -1,4 +1,4 @@
-//===- CudaDevice.cpp - the arena is memory of a GPU ----------------------===//
+//===- CudaDevice.cpp - the device of CUDA programs -----------------------===//
 
 #include "runtime/execution/Device.h"
 #include "runtime/execution/cuda/EventTrace.h"
@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstring>
 #include <cublasLt.h>
-#include <map>
 #include <optional>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +25,7 @@ namespace {
 // What there is
 //===----------------------------------------------------------------------===//
 
-/// How many GPUs this process can use, or why it can use none.
+/// The number of GPUs that this process can use, or why it can use none.
 struct Found {
   int devices = 0;
   cudaError_t status = cudaSuccess;
@@ -40,7 +39,7 @@ Found countDevices() {
   return found;
 }
 
-/// Counts in a process of its own: one that has called CUDA must not fork the ranks.
+/// Counts in a child process, as a process that has called CUDA must not fork the ranks.
 Found countDevicesApart() {
   int ends[2];
   const pid_t child = pipe(ends) == 0 ? fork() : -1;
@@ -71,7 +70,7 @@ Found countDevicesApart() {
               kExitNoDevice);
 }
 
-/// Throws where this program holds no kernels that the calling thread's device can run.
+/// Throws if this program has no kernels for the calling thread's device.
 void requireKernels(int device) {
   const cudaError_t status = find_kernels();
   if (status == cudaSuccess)
@@ -90,7 +89,7 @@ void requireKernels(int device) {
               kExitNoDevice);
 }
 
-/// The GPU of a rank. A launcher may show each process its own one only.
+/// The GPU of a rank. A launcher may make only its own GPU visible to each process.
 int deviceOf(const Job &job, int devices) {
   if (job.options().transport == Transport::Loopback)
     return 0;
@@ -113,20 +112,13 @@ public:
       cudaStreamDestroy(copies);
   }
 
-  int rankIn(int index) const override { return c.rankIn(index); }
   Communicator &world() override { return c.world(); }
-  Communicator &communicator(int index) override {
-    std::unique_ptr<Communicator> &made = communicators[index];
-    if (!made)
-      made = job().communicator(index);
-    return *made;
-  }
 
   void write(const Buffer &buffer, const std::function<void(float *)> &fill) override {
     finish();
     staging.resize(buffer.count);
     fill(staging.data());
-    if (buffer.dtype == DType::BF16) // in place: element i is written after it was read
+    if (buffer.dtype == DType::BF16) // in place, as element i is written after it is read
       std::copy(staging.begin(), staging.end(), reinterpret_cast<bf16 *>(staging.data()));
     c.at("write to the arena");
     FSDP_CHECK(c, cudaMemcpy(c.base() + buffer.offset, staging.data(),
@@ -162,7 +154,7 @@ public:
   }
   void setState(const StepState &state) override {
     finish();
-    staging = {}; // the parameters have been written
+    staging = {}; // not needed after the parameters are written
     c.at("write the step state");
     const StepBuffer start{state, {}};
     FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset, &start, sizeof start,
@@ -189,25 +181,25 @@ public:
     return c.stepBuffer().bad.first();
   }
 
-  void run(const ExecutionPlan &walk, InputSource *source, bool prefetchNext) override {
+  void run(const ExecutionPlan &plan, InputSource *source, bool prefetchNext) override {
     guarded([&] {
       if (trace)
         trace->begin(marked);
-      c.begin(walk, source);
+      c.begin(plan, source);
       std::int64_t number = 0;
-      forEachSegment(program, walk, [&](const Segment &segment, bool wait) {
+      forEachSegment(program, plan, [&](const Segment &segment, bool wait) {
         if (wait)
           c.synchronize();
         if (trace)
-          trace->segment(segment, isOneSegment(walk) ? Mark() : Mark{segment.name, ++number});
+          trace->segment(segment, isOneSegment(plan) ? Mark() : Mark{segment.name, ++number});
         segment.run(c);
       });
       if (trace)
         trace->enqueued();
       if (prefetchNext)
         c.stageAhead();
-      // What is traced is timed from idle streams on.
-      underWay = !trace && !endsJoined(program, walk);
+      // Traces begin with idle streams.
+      underWay = !trace && !endsJoined(program, plan);
       underWay ? c.awaitOutputs() : c.synchronize();
       if (trace)
         trace->end();
@@ -233,7 +225,7 @@ public:
   std::string collectives() const override { return c.describeCollectives(); }
 
 private:
-  /// Performs `action`; errors name what was enqueued last.
+  /// Performs `action`; errors are attributed to the action enqueued last.
   template <class Action> void guarded(Action action) {
     try {
       action();
@@ -244,11 +236,11 @@ private:
     }
   }
 
-  /// A copy out of pageable memory returns when the memory has been read; what is enqueued next,
-  /// on streams that do not wait for the default one, must find it on the device.
+  /// A copy from pageable memory returns when the memory has been read. This waits until the data
+  /// is on the device, as other streams do not wait for the default stream.
   void arrive() { FSDP_CHECK(c, cudaStreamSynchronize(nullptr)); }
 
-  /// The job, this thread having taken its GPU.
+  /// Selects the GPU of this thread; returns the job.
   static Job &taken(Job &job) {
     const Found found = countDevices();
     if (found.devices == 0)
@@ -271,11 +263,10 @@ private:
   }
 
   const Program &program;
-  cudaStream_t copies = nullptr; ///< of copyToHost, made with the first
-  std::vector<float> staging;    ///< host side of what is written and read
-  std::map<int, std::unique_ptr<Communicator>> communicators;
-  std::int64_t samplesSet = 0; ///< what the arena's step state has
-  bool underWay = false;       ///< what was enqueued may still run
+  cudaStream_t copies = nullptr; ///< for copyToHost(), created by the first call
+  std::vector<float> staging;    ///< host memory for writes and reads
+  std::int64_t samplesSet = 0;   ///< the value in the arena's step state
+  bool underWay = false;         ///< enqueued work may still run
   Context c;
   std::optional<EventTrace> trace;
 };
@@ -298,13 +289,13 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
                        communicator.c_str(), communicatorNames),
                 kExitBadCommandLine);
   options.program = program.name;
-  options.communicators = program.communicators; // the arena is not the host's
+  options.communicators = program.communicators; // the arena is not in host memory
   return options;
 }
 
 void requireDevices(const JobOptions &options, int ranks) {
-  // Of the streams of a process those that share a hardware queue wait for one another. CUDA reads
-  // this with its first call, and has 8 queues otherwise; 32 is the most.
+  // Streams that share a hardware queue wait for each other. CUDA reads this at its first call; the
+  // default is 8 queues, the maximum 32.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
   const bool apart = ranks > 1 && options.transport != Transport::Loopback && !detectLauncher();
   const Found found = apart ? countDevicesApart() : countDevices();

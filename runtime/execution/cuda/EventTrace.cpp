@@ -1,5 +1,3 @@
-//===- EventTrace.cpp -----------------------------------------------------===//
-
 #include "runtime/execution/cuda/EventTrace.h"
 
 #include "base/WaitCounter.h"
@@ -47,7 +45,7 @@ void EventTrace::begin(Mark mark) {
   const double started = now();
   trace.begin(mark, started);
   FSDP_CHECK(c, cudaEventRecord(base, c.stream(0).handle));
-  FSDP_CHECK(c, cudaEventSynchronize(base)); // or another stream could be ahead of it
+  FSDP_CHECK(c, cudaEventSynchronize(base)); // or another stream could run before it
   based = (started + now()) / 2;
 }
 
@@ -57,13 +55,13 @@ void EventTrace::segment(const Segment &segment, Mark mark) {
 }
 
 void EventTrace::next(const char *name) {
-  Action done = std::exchange(current, {});  // asking for a stream is no action meanwhile
+  Action done = std::exchange(current, {});  // so that requesting a stream is not an action
   if (done.stream >= 0 && !done.work.kind) { // recording an event takes no time
     recorded[done.event] = {latest[static_cast<std::size_t>(done.stream)], done.stream};
   } else if (done.stream >= 0) {
-    if (done.event) { // it waits
+    if (done.event) { // a wait
       const Recorded &awaited = recorded[done.event];
-      if (awaited.stream < 0) { // for nothing: of an earlier step, and this is the first one
+      if (awaited.stream < 0) { // of an event of an earlier step, in the first one
         current.name = name;
         return;
       }
@@ -100,7 +98,7 @@ double EventTrace::elapsed(std::size_t index) {
 void EventTrace::end() {
   const double done = now();
   c.at("read the trace");
-  // All of it has ended by now: on a busy host the clocks are further apart than that.
+  // All actions have ended by now; on a busy host the difference of the clocks is larger.
   for (std::size_t i = 0; i < actions.size(); ++i)
     based = std::min(based, done - elapsed(2 * i + 1));
   std::vector<std::uint64_t> positions(latest.size());
@@ -113,7 +111,7 @@ void EventTrace::end() {
     }
     const Action &action = actions[i];
     const double start = based + elapsed(2 * i), end = based + elapsed(2 * i + 1);
-    // A stream that waits for another one does nothing.
+    // A waiting stream does no work.
     const bool waits = std::string_view(action.work.kind) == "wait";
     trace.track(static_cast<std::size_t>(action.stream))
         .add({action.name, action.work, action.bytes, start, end, waits ? 0 : end - start,

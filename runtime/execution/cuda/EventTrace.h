@@ -1,4 +1,4 @@
-//===- EventTrace.h - when each action of a device ran -----------*- C++ -*-===//
+//===- EventTrace.h - times of the actions of a device ----------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_EXECUTION_CUDA_EVENTTRACE_H
 #define FSDP_RUNTIME_EXECUTION_CUDA_EVENTTRACE_H
@@ -12,16 +12,16 @@
 
 namespace fsdp::rt {
 
-/// Times each action of one rank by a pair of events around it on its stream, all by the clock of
-/// one event that is recorded when the host begins, and reads them when all is done. The times are
-/// the device's: an action that the device got before the stream was done with the last one has no
-/// waiting for the host in it. An action ends when the next one is about to be issued; one that
-/// launches a kernel behind a product is two.
+/// Times each action of one rank by a pair of events around it on its stream, relative to one event
+/// that is recorded when the host begins, and reads them when all work is done. The times are those
+/// of the device: an action that is enqueued before the stream is idle includes no wait for the
+/// host. An action ends when the next one is issued; one with a product and an epilogue kernel is
+/// two.
 class EventTrace final : public ActionObserver {
 public:
-  /// Begins, with idle streams. Every rank makes its own at the same time.
+  /// Begins with idle streams. Every rank constructs one at the same time.
   explicit EventTrace(Context &c);
-  /// No action may be under way.
+  /// The device must be idle.
   ~EventTrace() override;
   EventTrace(const EventTrace &) = delete;
   EventTrace &operator=(const EventTrace &) = delete;
@@ -30,9 +30,9 @@ public:
   void begin(Mark mark);
   /// `segment` is issued next; a trace names it where it has a `mark`.
   void segment(const Segment &segment, Mark mark = {});
-  /// All of it is issued.
+  /// All work is issued.
   void enqueued();
-  /// All of it is done.
+  /// All work is done.
   void end();
 
   void next(const char *name) override;
@@ -56,7 +56,7 @@ private:
     int awaited = -1;            ///< the stream that it waits for
   };
 
-  /// The launch that an event stands for.
+  /// The launch before an event.
   struct Recorded {
     const char *name = nullptr;
     int stream = -1;
@@ -69,7 +69,7 @@ private:
     std::size_t first;
   };
 
-  /// What the action under way does next is another launch, if one has been noted.
+  /// If the current action has noted a launch, the next one is a separate action.
   void split() {
     if (current.stream >= 0 && current.work.kind != kUnsaid)
       next(current.name);
@@ -83,12 +83,12 @@ private:
   Trace trace;
   Action current;
   std::vector<Action> actions;      ///< since `begin`
-  std::vector<Issued> segments;     ///< likewise
-  std::vector<const char *> latest; ///< the launch that each stream was given last
+  std::vector<Issued> segments;     ///< since `begin`
+  std::vector<const char *> latest; ///< the latest launch of each stream
   std::map<cudaEvent_t, Recorded> recorded;
   std::vector<cudaEvent_t> events; ///< of action i: 2 i at its start and 2 i + 1 at its end
   cudaEvent_t base = nullptr;      ///< at `begin`
-  double based = 0;                ///< when that was; in seconds of the host, as those that follow
+  double based = 0;                ///< its time in seconds of the host
 };
 
 } // namespace fsdp::rt

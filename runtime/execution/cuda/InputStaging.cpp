@@ -18,10 +18,10 @@ InputStaging::~InputStaging() {
         cudaFreeHost(memory);
 }
 
-void InputStaging::begin(const ExecutionPlan &walk, InputSource *source) {
+void InputStaging::begin(const ExecutionPlan &plan, InputSource *source) {
   if (!source)
-    return; // the walk loads nothing: what was fetched is for a later one
-  current_ = &plans_[&walk == &program_.evaluate];
+    return; // a plan without inputs: the prefetched batches are for a later one
+  current_ = &plans_[&plan == &program_.evaluate];
   current_->half ^= 1;
   source_ = source;
   position_ = 0;
@@ -49,8 +49,7 @@ const void *InputStaging::next(int input) {
   }
   const Batch &batch = current_->batches[position_++];
   if (batch.input != input)
-    throw Error(
-        format("a walk asks for input %d where it asked for input %d before", input, batch.input));
+    throw Error(format("a plan uses input %d where it used input %d before", input, batch.input));
   if (!ready_)
     load(batch, current_->half);
   return batch.memory[current_->half];

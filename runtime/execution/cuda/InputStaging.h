@@ -1,4 +1,4 @@
-//===- InputStaging.h - batches on their way to the device ------------------===//
+//===- InputStaging.h - pinned memory for inputs --------------------------===//
 #ifndef FSDP_RUNTIME_EXECUTION_CUDA_INPUTSTAGING_H
 #define FSDP_RUNTIME_EXECUTION_CUDA_INPUTSTAGING_H
 
@@ -9,10 +9,10 @@
 
 namespace fsdp::rt {
 
-/// Pinned host memory for the batches of a walk, twice: while the device copies those of one run,
-/// the host fetches those of the next. A walk asks for the same in every run. Before memory is
-/// filled again the device must have copied what was there, which streams that are not joined may
-/// still have before them. Errors are those of CUDA, and of the source.
+/// Pinned host memory for the batches of a plan, twice: while the device copies the batches of one
+/// run, the host fetches those of the next. A plan uses the same inputs in every run. The device
+/// must have copied the data before its memory is filled again; streams that are not joined may
+/// still have copies enqueued. Errors are those of CUDA and of the source.
 class InputStaging {
 public:
   explicit InputStaging(const Program &program);
@@ -20,16 +20,16 @@ public:
   InputStaging(const InputStaging &) = delete;
   InputStaging &operator=(const InputStaging &) = delete;
 
-  /// The actions that follow are those of `walk`, whose batches `source` gives.
-  void begin(const ExecutionPlan &walk, InputSource *source);
-  /// Where the walk's batches lie (see HostCopies), and where those of its next run will.
+  /// The following actions are those of `plan`, with the batches of `source`.
+  void begin(const ExecutionPlan &plan, InputSource *source);
+  /// The place of the plan's batches (see HostCopies), and of those of its next run.
   int place() const { return placeOf(current_->half); }
   int nextPlace() const { return placeOf(current_->half ^ 1); }
-  /// True where they were fetched ahead; else `next` fills their place.
+  /// True if they were prefetched; else next() loads them.
   bool isFetched() const { return ready_; }
-  /// Where this rank's part of the next batch of `input` lies, until the run after the next.
+  /// This rank's part of the next batch of `input`; valid until the run after the next.
   const void *next(int input);
-  /// Fetches what the next run of the walk will ask for.
+  /// Prefetches the inputs of the next run of the plan.
   void fetchAhead();
 
 private:
@@ -37,10 +37,10 @@ private:
     int input;
     void *memory[2];
   };
-  /// What a walk asks for, in order.
+  /// The inputs of a plan, in order of use.
   struct Plan {
     std::vector<Batch> batches;
-    bool fetched = false; ///< the half that is not in use holds the next run's
+    bool fetched = false; ///< the unused half holds the batches of the next run
     int half = 0;
   };
 

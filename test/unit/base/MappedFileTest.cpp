@@ -39,9 +39,8 @@ TEST_F(MappedFileTest, WhatGetsShorterIsAnError) {
   fs::resize_file(file.path, 5000);
   EXPECT_EQ(messageOf([&] { mapped.requireWhole(); }),
             "'" + file.path +
-                "': got 5000 bytes, expected 12288: it was cut while it was read; a run needs its "
-                "files as they were "
-                "when it began");
+                "': got 5000 bytes, expected 12288: it was truncated while it was read; do not "
+                "change the files of a run before it ends");
   // Its content is the old one's where another file takes its name.
   file.write(std::string(3 * 4096, 'x'));
   const MappedFile whole(file.path);
@@ -61,7 +60,7 @@ TEST_F(MappedFileTest, APageThatIsGoneEndsTheProcessByName) {
         _exit(read);
       },
       testing::ExitedWithCode(1),
-      "error: '.*data': got 100 bytes, expected 12288: it was cut while it was read");
+      "error: '.*data': got 100 bytes, expected 12288: it was truncated while it was read");
 }
 
 TEST_F(MappedFileTest, APageThatTheDiskDoesNotGiveEndsTheProcessByName) {
@@ -74,7 +73,7 @@ TEST_F(MappedFileTest, APageThatTheDiskDoesNotGiveEndsTheProcessByName) {
         _exit(0);
       },
       testing::ExitedWithCode(1),
-      "handled: '.*data': the system cannot read it any more: an error of the disk or of the file "
+      "handled: '.*data': the system can no longer read it: an error of the disk or of the file "
       "server");
 }
 

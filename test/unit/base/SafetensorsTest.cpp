@@ -120,7 +120,7 @@ TEST(SafetensorsTest, RefusesHeadersThatLie) {
           "it overlaps the one before");
   refused(safetensors("{" + a + R"(,"b":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})", eight),
           "there is a gap");
-  refused(safetensors("{" + a + "," + a + "}", four), "its header names tensor 'a' twice");
+  refused(safetensors("{" + a + "," + a + "}", four), "its header names 'a' twice");
 }
 
 TEST(SafetensorsTest, RefusesWhatCannotBeOpened) {

@@ -1,4 +1,3 @@
-#include "runtime/data/TokenDataset.h"
 #include "runtime/data/OpenDataset.h"
 #include "test/unit/base/TemporaryFile.h"
 

@@ -1,23 +1,29 @@
-// What ranks compare where they meet, the file by which those of one machine do, the token, the
-// launcher's process, and how much memory there is.
+// What ranks compare when they connect, the socket on which the ranks of a machine get their
+// memory, the token, and how much memory there is.
 #include "runtime/job/JobToken.h"
 #include "runtime/job/MachineMemory.h"
 #include "runtime/job/NodeLocalGroup.h"
-#include "runtime/job/RendezvousFile.h"
+#include "runtime/job/RendezvousSocket.h"
 #include "test/unit/base/TemporaryFile.h"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstddef>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 using namespace base;
 using namespace fsdp::rt;
@@ -116,156 +122,101 @@ TEST(RunIdentity, DigestsOfLargeFilesAreSampled) {
 }
 
 //===----------------------------------------------------------------------===//
-// RendezvousFile
+// RendezvousSocket
 //===----------------------------------------------------------------------===//
 
-class RendezvousFileTest : public testing::Test {
+class RendezvousSocketTest : public testing::Test {
 protected:
   void SetUp() override {
-    path = RendezvousFile::pathFor("test-" + std::to_string(getpid()));
-    file.creator = ProcessIdentity::ofSelf();
-    file.descriptor = 5;
-    file.bytes = 4096;
-    file.identity.add("--lr", "0.1");
+    memory = Descriptor(memfd_create("memory", MFD_CLOEXEC));
+    ASSERT_EQ(write(memory.get(), "content", 7), 7);
+    identity.add("--lr", "0.1");
   }
-  void TearDown() override { unlink(path.c_str()); }
 
-  std::string path;
-  RendezvousFile file, found;
+  const std::string key = "test-" + std::to_string(getpid());
+  Descriptor memory;
+  RunIdentity identity;
 };
 
-TEST_F(RendezvousFileTest, IsReadAsItWasWritten) {
-  EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Absent);
-  file.publish(path);
-  struct stat status{};
-  stat(path.c_str(), &status);
-  EXPECT_EQ(status.st_mode & 07777, 0600u);
-  EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Whole);
-  EXPECT_EQ(found.creator.pid, getpid());
-  EXPECT_EQ(found.creator.liveness(), ProcessIdentity::Alive);
-  EXPECT_EQ(found.bytes, 4096u);
-  EXPECT_EQ(found.identity.differenceFrom(file.identity, 1), "");
-  // Keys that look alike have names of their own.
-  EXPECT_NE(RendezvousFile::pathFor("a/b"), RendezvousFile::pathFor("a-b"));
+TEST_F(RendezvousSocketTest, PassesTheMemoryAndTheIdentity) {
+  EXPECT_FALSE(receiveMemory(key, 0)) << "nothing listens";
+  const RendezvousSocket socket(key, memory, identity);
+  EXPECT_FALSE(receiveMemory(key + "/other", 0));
+  std::optional<SharedMemory> received;
+  std::thread other([&] { received = receiveMemory(key, 20); });
+  socket.serve(20);
+  other.join();
+  ASSERT_TRUE(received);
+  EXPECT_EQ(received->identity.differenceFrom(identity, 1), "");
+  char content[8] = {};
+  ASSERT_EQ(pread(received->memory.get(), content, 7, 0), 7);
+  EXPECT_STREQ(content, "content");
 }
 
-TEST_F(RendezvousFileTest, IsGoneWhereItCannotBeWritten) {
-  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+TEST_F(RendezvousSocketTest, OfALivingProcessIsKept) {
+  {
+    const RendezvousSocket socket(key, memory, identity);
+    const std::string said = errorOf([&] { RendezvousSocket(key, memory, identity); });
+    EXPECT_TRUE(has(said, "the ranks of this machine cannot share memory: another job of this name "
+                          "is starting now (its rank 0 is process " +
+                              std::to_string(getpid()) +
+                              "); set FSDP_JOB_ID to another name on every rank"))
+        << said;
+  }
+  EXPECT_EQ(errorOf([&] { RendezvousSocket(key, memory, identity); }), "") << "nothing is left";
+}
+
+/// The address of the socket for `key`.
+std::pair<sockaddr_un, socklen_t> addressOf(const std::string &key) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name =
+      "fsdp-" + std::to_string(geteuid()) + "-" + digestText(contentDigest(key));
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
+}
+
+TEST_F(RendezvousSocketTest, SaysWhatTheSystemRefuses) {
+  const auto [address, bytes] = addressOf(key);
+  const Descriptor mute(socket(AF_UNIX, SOCK_SEQPACKET, 0)); // has the name, and does not listen
+  ASSERT_EQ(bind(mute.get(), reinterpret_cast<const sockaddr *>(&address), bytes), 0);
+  EXPECT_TRUE(has(errorOf([&] { RendezvousSocket(key, memory, identity); }),
+                  "cannot listen on a Unix socket: Address already in use"));
   rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit nothing{0, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &nothing);
-  const std::string error = errorOf([&] { file.publish(path); });
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, ignored);
-  EXPECT_TRUE(has(error, "cannot be written: File too large")) << error;
-  EXPECT_FALSE(fs::exists(path));
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{0, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  const std::string said = errorOf([&] { receiveMemory(key, 0); });
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(has(said, "cannot open a Unix socket: Too many open files")) << said;
 }
 
-TEST_F(RendezvousFileTest, OfALivingProcessIsKept) {
-  file.publish(path);
-  EXPECT_TRUE(has(errorOf([&] { file.publish(path); }),
-                  "belongs to another job that is starting now (its rank 0 is process " +
-                      std::to_string(getpid()) +
-                      "): remove it, or set FSDP_JOB_ID to another name"));
-}
-
-TEST_F(RendezvousFileTest, OfADeadProcessIsReplaced) {
+// Any user may take the name first.
+TEST_F(RendezvousSocketTest, OfAnotherUserIsRefused) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can act as another user";
+  const auto [address, bytes] = addressOf(key);
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
-  if (child == 0)
-    _exit(0);
+  if (child == 0) {
+    const int listener = setuid(65534) == 0 ? socket(AF_UNIX, SOCK_SEQPACKET, 0) : -1;
+    if (bind(listener, reinterpret_cast<const sockaddr *>(&address), bytes) != 0 ||
+        listen(listener, 8) != 0 || write(ready[1], "1", 1) != 1)
+      _exit(1);
+    for (;;)
+      pause();
+  }
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const std::string expected = "process " + std::to_string(child) +
+                               " of user 65534 holds the name of this job's socket, expected a "
+                               "process of user 0; set FSDP_JOB_ID to another name on every rank";
+  for (const std::string &said : {errorOf([&] { receiveMemory(key, 0); }),
+                                  errorOf([&] { RendezvousSocket(key, memory, identity); })})
+    EXPECT_TRUE(has(said, expected)) << said;
+  kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  RendezvousFile old = file;
-  old.creator.pid = child;
-  old.publish(path);
-  file.publish(path);
-  EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Whole);
-  EXPECT_EQ(found.creator.pid, getpid());
-  unlink(path.c_str());
-  // Another process has its id now; or the machine was started anew.
-  old = file;
-  old.creator.startTime += 1;
-  old.publish(path);
-  file.publish(path);
-  unlink(path.c_str());
-  old = file;
-  old.creator.boot[0] ^= 1;
-  old.publish(path);
-  file.publish(path);
-  unlink(path.c_str());
-  // Whoever began to write it has not ended.
-  std::ofstream(path).put('x');
-  chmod(path.c_str(), 0600);
-  EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Incomplete);
-  file.publish(path);
-  EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Whole);
-}
-
-TEST_F(RendezvousFileTest, ThoseOfKilledJobsAreRemoved) {
-  const auto named = [&](const char *what) {
-    return RendezvousFile::pathFor("test-" + std::to_string(getpid()) + what);
-  };
-  const std::string dead = named("dead"), elsewhere = named("elsewhere"), shared = named("shared"),
-                    cut = named("cut"), cutOld = named("cut-old");
-  RendezvousFile old = file;
-  old.creator.startTime += 1;
-  old.publish(dead);
-  // Every job that starts on this machine removes what it may: it must not find this one before its
-  // mode is set.
-  const std::string aside = "/dev/shm/test-of-fsdp-" + std::to_string(getpid());
-  old.publish(aside);
-  chmod(aside.c_str(), 0666);
-  ASSERT_EQ(rename(aside.c_str(), shared.c_str()), 0);
-  old = file;
-  old.creator.pidNamespace += 1;
-  old.publish(elsewhere);
-  file.publish(path);
-  for (const std::string &name : {cut, cutOld}) {
-    std::ofstream(name).put('x');
-    chmod(name.c_str(), 0600);
-  }
-  const timespec longAgo[2] = {{1000, 0}, {1000, 0}};
-  utimensat(AT_FDCWD, cutOld.c_str(), longAgo, 0);
-  RendezvousFile::removeStale();
-  EXPECT_FALSE(fs::exists(dead));
-  EXPECT_FALSE(fs::exists(cutOld));
-  EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Whole) << "of this process";
-  for (const std::string &kept : {elsewhere, shared, cut}) {
-    EXPECT_TRUE(fs::exists(kept)) << kept;
-    unlink(kept.c_str());
-  }
-}
-
-TEST_F(RendezvousFileTest, OfAnotherContainerIsKept) {
-  file.creator.pidNamespace += 1;
-  file.publish(path);
-  EXPECT_TRUE(has(errorOf([&] { file.publish(path); }), " of another container)"));
-}
-
-TEST_F(RendezvousFileTest, IsNotTrustedIfOthersCouldHaveWrittenIt) {
-  file.publish(path);
-  chmod(path.c_str(), 0666);
-  const auto refused = [&] { return errorOf([&] { RendezvousFile::read(path, found); }); };
-  EXPECT_TRUE(has(refused(), "is not trusted: got a file of user ")) << refused();
-  EXPECT_TRUE(has(refused(), " with mode 0666, expected a file of user ")) << refused();
-  chmod(path.c_str(), 0600);
-  EXPECT_EQ(refused(), "");
-  if (geteuid() == 0) {
-    ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0);
-    EXPECT_TRUE(has(refused(), "got a file of user 65534 with mode 0600")) << refused();
-  }
-  unlink(path.c_str());
-  ASSERT_EQ(symlink("/etc/passwd", path.c_str()), 0);
-  EXPECT_TRUE(has(refused(), "cannot be opened: Too many levels of symbolic links")) << refused();
-  EXPECT_TRUE(has(errorOf([&] { file.publish(path); }), "cannot be opened: ")) << refused();
-  unlink(path.c_str());
-  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_TRUE(has(refused(), "got something that is not a regular file of user")) << refused();
-}
-
-TEST_F(RendezvousFileTest, SaysWhyItCannotBeMade) {
-  EXPECT_TRUE(has(errorOf([&] { file.publish("/dev/shm/no/such/folder"); }),
-                  "cannot be created: No such file or directory"));
 }
 
 // Two processes with the same RANK: the second has no place.

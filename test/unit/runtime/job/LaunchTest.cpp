@@ -133,7 +133,7 @@ TEST_F(Launch, TellsALateRankAtOnce) {
 TEST_F(Launch, KeepsTwoJobsApart) {
   const std::string first = "env RANK=0 WORLD_SIZE=2 FSDP_TIMEOUT=4 " RANKS_PROGRAM " fsdp=2 steps";
   Finished job = runCommand("sh -c '" + first + " & sleep 0.7; " + first + "; wait'");
-  EXPECT_TRUE(job.says(" belongs to another job that is starting now (its rank 0 is process "))
+  EXPECT_TRUE(job.says("another job of this name is starting now (its rank 0 is process "))
       << job.output;
 }
 
@@ -205,7 +205,7 @@ TEST_F(Launch, RefusesTheNetworkWithoutAToken) {
       job.says("error: ranks would connect over the network at '192.0.2.77' (192.0.2.77:29500), "
                "where any host could join the job: set FSDP_JOB_TOKEN to the same secret on every "
                "rank, or FSDP_JOB_TOKEN_FILE to a file of mode 0600 that holds it, or pass "
-               "--trust-network if nobody else can reach that address\n"))
+               "--trust-network if no other host can reach that address\n"))
       << job.output;
 }
 

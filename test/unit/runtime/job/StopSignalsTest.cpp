@@ -50,9 +50,9 @@ protected:
       bool said = false;
       while (ranks.reap([&](int, int status) { ended = WEXITSTATUS(status); })) {
         ranks.await(0.1);
-        if (ranks.isAsked() && !said)
+        if (ranks.isStopRequested() && !said)
           passedOn.put(1), said = true;
-        if (ranks.isEnded())
+        if (ranks.isEndRequested())
           ranks.killAll();
       }
       _exit(ended);

@@ -89,10 +89,10 @@ JoinRequest someRequest() {
 
 JoinAnswer someAnswer(int size) {
   std::string reason;
-  JoinAnswer answer{JoinAnswer::AllHere, 7, "a reason", {}};
+  JoinAnswer answer{JoinAnswer::AllJoined, 7, "a reason", {}};
   for (int rank = 0; rank < size; ++rank)
     answer.peers.push_back(
-        {rank % 2, resolve(rank % 2 ? "127.0.0.1" : "::1", 1, reason).at(0), 4000 + rank, "node"});
+        {rank % 2, resolve(rank % 2 ? "127.0.0.1" : "::1", 4000 + rank, reason).at(0), "node"});
   return answer;
 }
 
@@ -106,8 +106,8 @@ TEST(TcpMessages, ReadWhatTheyWrote) {
   EXPECT_EQ(read->identity.differenceFrom(request.identity, 1), "");
   const auto answer = JoinAnswer::decode(someAnswer(3).encode(), 3);
   ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->peers[2].port, 4002);
-  EXPECT_EQ(answer->peers[1].address.describe(), "127.0.0.1:1");
+  EXPECT_EQ(answer->peers[1].address.describe(), "127.0.0.1:4001");
+  EXPECT_EQ(answer->peers[2].address.describe(), "[::1]:4002");
   EXPECT_FALSE(JoinAnswer::decode(someAnswer(3).encode(), 4));
   EXPECT_LE(someAnswer(64).encode().size(), JoinAnswer::most(64));
   const auto connect = ConnectRequest::decode(ConnectRequest{5, 6, 2, 1}.encode(), 3);
@@ -228,7 +228,7 @@ void readAsAll(const std::string &text) {
     expectPrintable(answer->reason);
     for (const PeerInfo &peer : answer->peers) {
       ASSERT_LT(peer.machine, 3);
-      ASSERT_FALSE(peer.address.withPort(peer.port).describe().empty());
+      ASSERT_TRUE(peer.address.host.empty() || isNumericHost(peer.address.host));
     }
   }
   ConnectRequest::decode(bytes, 3);
@@ -380,9 +380,10 @@ TEST(TcpMessages, StrangersDoNotKeepRanksApart) {
   EXPECT_EQ(met[0].nonce, met[1].nonce);
 
   // And while the job runs: at the ports for data, and over the connection with rank 0.
-  const Address data = met[0].peers[0].address.size ? met[0].peers[0].address : address;
-  const Address own = data.withPort(met[0].peers[0].port);
-  met[0].peers[1].address = address.withPort(met[0].peers[1].port);
+  Address own = met[0].peers[0].address;
+  if (own.host.empty())
+    own.host = address.host;
+  met[0].peers[1].address.host = address.host;
   Failure failures[2];
   ControlChannel one(std::move(met[1]), 100);
   Socket line;
@@ -409,7 +410,8 @@ TEST(TcpMessages, AConnectionThatSaysNonsenseHasEnded) {
     met.rank = 1;
     met.peers.resize(2);
     met.peers[0].host = "node0";
-    met.lines.push_back(connectTo(resolve("127.0.0.1", portOf(listener), reason).at(0), 5, reason));
+    met.connections.push_back(
+        connectTo(resolve("127.0.0.1", portOf(listener), reason).at(0), 5, reason));
     met.listener = listenOn(0);
     Socket peer;
     while (!(peer = acceptFrom(listener)))

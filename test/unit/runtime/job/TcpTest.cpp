@@ -134,9 +134,9 @@ TEST(Tcp, SaysWhichConnectionIsMissing) {
   Rendezvous met;
   met.rank = 1;
   met.peers.resize(3);
-  met.peers[0].address = open.withPort(freePort());
+  met.peers[0].address = {open.host, freePort()};
   met.peers[2].address = open;
-  met.lines.push_back(connectTo(open, 1, reason));
+  met.connections.push_back(connectTo(open, 1, reason));
   ControlChannel control(std::move(met), 10);
   for (int peer : {0, 2})
     try {

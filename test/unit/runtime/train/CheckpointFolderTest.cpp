@@ -351,7 +351,7 @@ TEST_F(CheckpointFolderTest, ChangesAreNamed) {
     EXPECT_NE(text.find(part), text.npos) << text;
   };
   contains(after("exp_avg.safetensors", [](std::string &bytes) { bytes.pop_back(); }),
-           "exp_avg.safetensors': got 48195 bytes, expected 48196 as the manifest beside it says");
+           "exp_avg.safetensors': got 48195 bytes, expected 48196 as in the manifest beside it");
   contains(after("model.safetensors", [](std::string &bytes) { bytes.back() ^= 1; }),
            "the bytes of tensor 'whole' have been altered since they were written: got checksum ");
   contains(
@@ -468,9 +468,9 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
             start + "got format 'other', expected 'fsdpc checkpoint'");
   EXPECT_EQ(after([](Json &json) { json["version"] = 2; }),
             "'m': got version 2, expected 1: use the fsdpc that wrote it");
-  EXPECT_EQ(after([](Json &json) { json["files"] = 1; }), start + "got 'files' that is no list");
+  EXPECT_EQ(after([](Json &json) { json["files"] = 1; }), start + "got 'files' that is not a list");
   EXPECT_EQ(after([](Json &json) { json["files"][0] = 1; }),
-            start + "got a file that is no object");
+            start + "got a file that is not an object");
   EXPECT_EQ(after([](Json &json) { json["files"][1]["name"] = "../model.safetensors"; }),
             start + "got a file '../model.safetensors', expected one beside it");
   EXPECT_EQ(after([](Json &json) { json["files"][1] = json["files"][0]; }),
@@ -478,14 +478,14 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
   EXPECT_EQ(after([](Json &json) { json["files"][0]["header"] = "12"; }),
             start + "got 'header' \"12\", expected 16 hexadecimal digits");
   EXPECT_EQ(after([](Json &json) { json["files"][0]["tensors"] = 1; }),
-            start + "got 'tensors' of 'model.safetensors' that is no object");
+            start + "got 'tensors' of 'model.safetensors' that is not an object");
   EXPECT_EQ(after([](Json &json) { json["extra_files"] = 1; }),
-            start + "got 'extra_files' that is no list");
-  EXPECT_EQ(after([](Json &json) { json["runs"] = 1; }), start + "got 'runs' that is no list");
+            start + "got 'extra_files' that is not a list");
+  EXPECT_EQ(after([](Json &json) { json["runs"] = 1; }), start + "got 'runs' that is not a list");
   EXPECT_EQ(after([](Json &json) { json["model_digest"] = 1; }),
             start + "got 'model_digest' 1, expected a text");
   EXPECT_EQ(after([](Json &json) { json["extra_files"] = {1}; }),
-            start + "got an extra file that is no object");
+            start + "got an extra file that is not an object");
   EXPECT_EQ(after([](Json &json) { json.erase("extra_files"); }), "no error")
       << "of before there was the field";
   std::string deep(20, '[');

@@ -37,19 +37,19 @@ TEST_F(LogFileTest, LinesAreThereAtOnce) {
   LogFile log(file.path);
   writeStep(log, 1);
   EXPECT_EQ(file.read(), "{\"step\": 1}\n");
-  EXPECT_EQ(log.kept(), "");
+  EXPECT_EQ(log.previous(), "");
   log.finish();
 }
 
 TEST_F(LogFileTest, AnExistingLogGetsTheFirstFreeNumber) {
   file.write("first\n");
   ASSERT_EQ(chmod(file.path.c_str(), 0600), 0);
-  EXPECT_EQ(LogFile(file.path).kept(), file.path + ".1");
-  EXPECT_EQ(LogFile(file.path).kept(), "") << "an empty log is none";
+  EXPECT_EQ(LogFile(file.path).previous(), file.path + ".1");
+  EXPECT_EQ(LogFile(file.path).previous(), "") << "an empty log is none";
   file.write("second\n");
   fs::create_directory(file.path + ".2"); // taken, whatever it is
   LogFile third(file.path);
-  EXPECT_EQ(third.kept(), file.path + ".3");
+  EXPECT_EQ(third.previous(), file.path + ".3");
   writeStep(third, 1);
   EXPECT_EQ(textOf(file.path + ".1"), "first\n");
   EXPECT_EQ(textOf(file.path + ".3"), "second\n");
@@ -64,7 +64,7 @@ TEST_F(LogFileTest, AnExistingLogTakesNoNameOfAnotherOutput) {
   fs::create_symlink("log.2", file.path + ".link");
   const OutputPath exported(file.path + ".1"), trace(file.path + ".link");
   const LogFile log(file.path, {exported.identity(), trace.identity()});
-  EXPECT_EQ(log.kept(), file.path + ".3");
+  EXPECT_EQ(log.previous(), file.path + ".3");
   EXPECT_FALSE(fs::exists(file.path + ".1"));
 }
 
@@ -82,7 +82,7 @@ TEST_F(LogFileTest, ALinkStaysAndItsTargetIsRenamed) {
   std::ofstream(file.path + ".target") << "old";
   fs::create_symlink("log.target", file.path);
   LogFile log(file.path);
-  EXPECT_EQ(fs::path(log.kept()).filename(), "log.target.1");
+  EXPECT_EQ(fs::path(log.previous()).filename(), "log.target.1");
   EXPECT_TRUE(fs::is_symlink(file.path));
 }
 
@@ -99,7 +99,7 @@ TEST_F(LogFileTest, ALogOfARunThatGoesOnIsRefused) {
       message.find("another run writes its log there; wait for its end or choose another file"),
       std::string::npos)
       << message;
-  EXPECT_EQ(LogFile(file.path).kept(), file.path + ".1") << "the lock went with the run";
+  EXPECT_EQ(LogFile(file.path).previous(), file.path + ".1") << "the lock went with the run";
 }
 
 /// Many processes begin the same log at the same time: one has it, or they have it in turn.
@@ -181,7 +181,7 @@ TEST_F(LogFileTest, ANameWithoutRoomForANumberIsCut) {
   const std::string longName = file.folder + "/" + std::string(254, 'x'),
                     aside = file.folder + "/" + std::string(253, 'x') + ".1";
   std::ofstream(longName) << "old\n";
-  EXPECT_EQ(LogFile(longName).kept(), aside);
+  EXPECT_EQ(LogFile(longName).previous(), aside);
   EXPECT_EQ(textOf(aside), "old\n");
   EXPECT_EQ(textOf(longName), "");
 }

@@ -147,7 +147,11 @@ TEST(WeightFilesTest, ReadsTheOneFileOfAFolder) {
 TEST(WeightFilesTest, RefusesWhatIsNoIndex) {
   const Folder folder;
   const std::string path = folder.path + "/model.safetensors.index.json";
-  for (const char *text : {"", "[]", "{}", R"({"weight_map": 3})", "{\"weight_map\""}) {
+  for (const char *text : {"", "[]", "{\"weight_map\""}) {
+    folder.writeText("model.safetensors.index.json", text);
+    contains(remarkOn(path), "is not an index of safetensors files: it is not a JSON object");
+  }
+  for (const char *text : {"{}", R"({"weight_map": 3})"}) {
     folder.writeText("model.safetensors.index.json", text);
     contains(remarkOn(path), "is not an index of safetensors files: it has no object 'weight_map'");
   }

@@ -538,8 +538,7 @@ int main(int argc, char **argv) {
       JobOptions own = options;
       own.localRank = rank;
       SharedJob job(mesh, own, rank, segment);
-      runRank(job, segment, rank, SupervisionMode::Itself,
-              [&](Job &started) { return body(started, program, mode); });
+      runRank(job, segment, rank, {}, [&](Job &started) { return body(started, program, mode); });
     });
   for (std::thread &rank : ranks)
     rank.join();

@@ -96,7 +96,7 @@ TEST_P(CudaRanks, TellOfWhatIsWrong) {
     const char *mode, *says;
   };
   for (const Fault &fault :
-       {Fault{"blas", "error: rank 1, 'product': cuBLASLt says CUBLAS_STATUS_NOT_SUPPORTED at "},
+       {Fault{"blas", "error: rank 1, 'product': cuBLASLt reports CUBLAS_STATUS_NOT_SUPPORTED at "},
         Fault{"joined", "error: rank 1, 'product and kernel': "},
         Fault{"label",
               "error: rank 1, 'cross_entropy': label of row 0 is 7, expected 0 to 3; correct "
@@ -104,7 +104,7 @@ TEST_P(CudaRanks, TellOfWhatIsWrong) {
         Fault{"id",
               "error: rank 1, 'embedding': id 0 of an embedding is 7, expected 0 to 1; correct "
               "the data or the model's vocabulary\n"},
-        Fault{"inputs", "a walk asks for input 1 where it asked for input 0 before\n"},
+        Fault{"inputs", "a plan uses input 1 where it used input 0 before\n"},
         Fault{"pin", "cannot pin 4503599627370496 bytes of host memory for input 'huge': "}}) {
     Finished job = run("fsdp=2", fault.mode);
     EXPECT_NE(job.status, 0) << job.output;

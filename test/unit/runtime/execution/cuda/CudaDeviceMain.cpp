@@ -236,7 +236,7 @@ int main() {
   const SharedSegment::Layout layout = layoutOf(mesh, options);
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   SharedJob job(mesh, options, 0, segment);
-  runRank(job, segment, 0, SupervisionMode::Itself, [&](Job &started) {
+  runRank(job, segment, 0, {}, [&](Job &started) {
     Checks checks(checked, started);
     checks.run();
     require(checks.reportsLabel(), "run, for a fault");
