@@ -112,6 +112,7 @@ function(fsdp_add_kernels target)
 endfunction()
 set(FSDP_RUNTIME_ROOT ${FSDP_RUNTIME_ROOT} CACHE INTERNAL "where includes are rooted")
 
+set_source_files_properties(comm/cuda/ShardedCollectives.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON) # a name others have
 add_library(fsdp_runtime_cuda STATIC $<TARGET_OBJECTS:fsdp_runtime_host> ${host_sources})
 fsdp_add_kernels(fsdp_runtime_cuda ${kernel_sources})
 target_compile_features(fsdp_runtime_cuda PUBLIC cxx_std_17)

@@ -45,6 +45,8 @@ JOBS = [
 
 
 def compile_all(scratch):
+    # A compiler's cache serves all clones: the folder in which it runs is only in debug information.
+    os.environ.update(CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1")
     compiler = [*([shutil.which("ccache")] if shutil.which("ccache") else []), "g++", "-std=c++17", "-O1", "-g1",
                 "-fsanitize=thread", "-w", f"-I{ROOT}/test/emulator", f"-I{ROOT}"]
 

@@ -8,8 +8,10 @@ array in local memory has a large one.
 """
 
 import collections
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -128,9 +130,9 @@ def of_runtime(build, scratch):
 def of_model(name, options, nvcc, scratch):
     folder = scratch / name.replace(" ", "-")
     training.run([training.tool(name.split()[0]), *options, "--target=cuda", "--emit=source", "-o", folder])
-    done = training.run([nvcc, "-std=c++17", "-O3", "--fmad=false", "--expt-relaxed-constexpr", "--resource-usage",
-                         "-gencode=arch=compute_90,code=sm_90", "-I", folder, "-c", folder / "kernels.cu", "-o",
-                         folder / "kernels.o"])
+    done = training.run([*filter(None, [shutil.which("ccache")]), nvcc, "-std=c++17", "-O3", "--fmad=false",
+                         "--expt-relaxed-constexpr", "--resource-usage", "-gencode=arch=compute_90,code=sm_90", "-I", folder,
+                         "-c", folder / "kernels.cu", "-o", folder / "kernels.o"])
     text = (folder / "kernels.cu").read_text()
     launches = {kernel: (int(threads), int(shared)) for kernel, threads, shared in
                 re.findall(r"launchKernel\(\s*(\w+),\s*/\*grid=\*/[^/]*/\*block=\*/(\d+),\s*/\*sharedBytes=\*/(\d+)", text)}
@@ -145,6 +147,7 @@ def of_model(name, options, nvcc, scratch):
 
 def main(scratch, nvcc, build):
     scratch, wrong = pathlib.Path(scratch), []
+    os.environ.update(CCACHE_BASEDIR=str(training.HERE.parents[1]), CCACHE_NOHASHDIR="1")
     scratch.mkdir(parents=True, exist_ok=True)
     # A kernel of which all is too much is found, or the rest says nothing.
     if (len(check({"k": Kernel(200, 49153, 8, 48)}, {"k": (512, 200000)})) != 6

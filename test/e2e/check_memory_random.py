@@ -70,8 +70,8 @@ def command(case, report, *rest):
             f"--report={report}", *rest]
 
 
-def run(words, **environment):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, env={**os.environ, **environment})
+def run(words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"failed with {done.returncode}: {' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
 
@@ -82,7 +82,7 @@ def check(folder, number, case, plans):
     if plans:
         run(command(case, report, "--emit=scheduled", "-o", program))
     else:
-        run(command(case, report, "-o", program), CXX=folder / "compiler")
+        run(command(case, report, "-o", program))
         data = training.GOLDEN / "mlp" / "data.safetensors" if case.model == "mlp" else folder / "tokens.bin"
         run([program, "--data", data, "--steps", 1, "--log", log])
     numbers = json.loads(report.read_text())
@@ -114,9 +114,7 @@ def main():
         return
     folder = options.scratch
     folder.mkdir(parents=True, exist_ok=True)
-    compiler = folder / "compiler"
-    compiler.write_text('#!/bin/sh\nexec c++ "$@" -O0\n')
-    compiler.chmod(0o755)
+    os.environ.update(training.unoptimized(folder))
     rng = random.Random(options.seed)
     (folder / "tokens.bin").write_bytes(bytes(rng.randrange(256) for _ in range(4000)))
     cases = [draw(options.seed, options.first + number) for number in range(options.cases)]

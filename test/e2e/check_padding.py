@@ -48,10 +48,7 @@ class Cases:
         # With the first and the last token there is.
         self.tokens = [0, self.vocabulary - 1, *(draw.randrange(self.vocabulary) for _ in range(count - 2))]
         self.data = self.write_tokens("tokens.bin", self.tokens)
-        compiler = folder / "compiler"
-        compiler.write_text('#!/bin/sh\nexec c++ "$@" -O0\n')
-        compiler.chmod(0o755)
-        os.environ["CXX"] = str(compiler)
+        os.environ.update(training.unoptimized(folder))
         self.runs = Runs(folder, self.data, "--seed=5")
         self.programs = {}
 

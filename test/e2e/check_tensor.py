@@ -69,10 +69,7 @@ class Runs:
         self.folder, self.model = folder, model
         folder.mkdir(parents=True, exist_ok=True)
         self.data = training.GOLDEN / model / "tokens.bin"
-        compiler = folder / "compiler"
-        compiler.write_text('#!/bin/sh\nexec c++ "$@" -O0\n')
-        compiler.chmod(0o755)
-        os.environ["CXX"] = str(compiler)
+        os.environ.update(training.unoptimized(folder))
 
     def program(self, name, sizes, mesh, *options, cuda=False):
         """(program, its report)"""

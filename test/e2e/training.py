@@ -60,6 +60,15 @@ def tool(name):
     return path
 
 
+def unoptimized(folder):
+    """Environment in which programs are compiled without optimization, for tests of what does not depend on it."""
+    compiler = folder / "compiler"
+    compiler.write_text('#!/bin/sh\nexec c++ "$@" -O0\n')
+    compiler.chmod(0o755)
+    # ccache would take a script that is newer for another compiler.
+    return {"CXX": str(compiler), "CCACHE_COMPILERCHECK": "%compiler% --version"}
+
+
 def compile_model(model, folder, *options, ranks=1, mesh=None):
     """Path of the training program of `model` for a mesh of `ranks` shards, or `mesh`, in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -117,7 +117,12 @@ static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, const std::stri
   for (const ir::BuildCommand &command : commands) {
     // Run inside the folder, so that a compiler cache sees no name of a temporary folder.
     // Its temporary files go there too, and with it when it is killed.
-    std::vector<std::string> words = {"env", "-C", folder, "CCACHE_NOHASHDIR=1",
+    std::vector<std::string> words = {"env",
+                                      "-C",
+                                      folder,
+                                      "CCACHE_NOHASHDIR=1",
+                                      "CCACHE_SLOPPINESS=time_macros,pch_defines",
+                                      "CCACHE_PCH_EXTSUM=1",
                                       "TMPDIR=" + folder};
     if (!launcher.empty() && llvm::is_contained(command, "-c"))
       words.push_back(launcher);
@@ -174,6 +179,18 @@ static std::vector<std::string> missingKernels(const Toolchain &toolchain,
   return missing;
 }
 
+/// Adds the runtime's precompiled headers to the compilations, if this build has them: they are
+/// those of CPU programs, and of the compiler and the flags of the toolchain.
+static void usePrecompiledHeaders(std::vector<ir::BuildCommand> &commands,
+                                  const std::string &runtimeRoot) {
+  if (!llvm::sys::fs::exists(findRuntimeSources() + "/Runtime.pch"))
+    return;
+  for (ir::BuildCommand &command : commands)
+    if (llvm::is_contained(command, "-c"))
+      command.insert(command.begin() + 1, {"-include-pch", runtimeRoot + "/Runtime.pch", "-Xclang",
+                                           "-fno-pch-timestamp"});
+}
+
 void writeBinary(const ir::EmittedProgram &program, const Options &options, OutputFile &output) {
   const bool cuda = options.target == "cuda";
   TemporaryFolder folder;
@@ -203,6 +220,8 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
   places.record = options.record;
   std::vector<ir::BuildCommand> commands = ir::buildCommands(program, places);
   const char *other = std::getenv("CXX");
+  if (!cuda && !options.record && !(other && *other))
+    usePrecompiledHeaders(commands, places.runtimeRoot);
   for (ir::BuildCommand &command : commands) {
     if (other && *other && command[0] != places.toolchain.nvcc) {
       // The processor's switches were spelled for the compiler of this build.

@@ -1,8 +1,9 @@
 # Tests as programs for a GPU; bench/gpu_check builds the same where one is. FOLDER holds runtime/ and test/.
 
-# fsdp_add_device_tests(TARGET FOLDER GOOGLETEST): the tests of kernels and products, with the CPU's kernels as
-# reference: all but the products, which need oneDNN.
+# fsdp_add_device_tests(TARGET FOLDER GOOGLETEST [KERNELS kinds...]): the tests of kernels and products, or of some kernels,
+# with the CPU's kernels as reference: all but the products, which need oneDNN.
 function(fsdp_add_device_tests target folder googletest)
+  cmake_parse_arguments(ARG "" "" "KERNELS" ${ARGN})
   file(GLOB_RECURSE reference CONFIGURE_DEPENDS ${folder}/runtime/*.cpp)
   get_target_property(host fsdp_runtime_host SOURCES)
   get_target_property(options fsdp_runtime_host COMPILE_OPTIONS) # the same: a compiler's cache has most of it
@@ -20,8 +21,12 @@ function(fsdp_add_device_tests target folder googletest)
   target_include_directories(${target}-reference SYSTEM PRIVATE ${folder}/test/unit/cuda/without-onednn)
   target_link_libraries(${target}-reference PUBLIC fsdp_runtime_cuda)
 
-  set(sources unit/emulator/MatmulTest.cpp)
-  foreach(kernels Attention Copy InPlace Loss Row Update Variant)
+  set(sources "")
+  if(NOT ARG_KERNELS)
+    set(ARG_KERNELS Attention Copy InPlace Loss Row Update Variant)
+    set(sources unit/emulator/MatmulTest.cpp)
+  endif()
+  foreach(kernels IN LISTS ARG_KERNELS)
     list(APPEND sources unit/cuda/${kernels}KernelsTest.cpp)
   endforeach()
   list(TRANSFORM sources PREPEND ${folder}/test/)

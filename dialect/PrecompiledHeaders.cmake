@@ -1,0 +1,89 @@
+# Headers that are precompiled: those of MLIR and of the dialects for all libraries of the compiler; those of GoogleTest,
+# with MLIR's and without, for unit tests; and the runtime's for the programs that fsdpc compiles. CMake's own way to do so
+# gives the compiler absolute paths, by which its cache could not be shared between clones; the cache knows the result by a
+# sum of what was precompiled and how (CCACHE_PCH_EXTSUM), as the file itself differs from clone to clone.
+#
+# A target that sets the property FSDP_PRECOMPILED to one of the names takes those, or none if the property is empty. Of the
+# others, those that link MLIR, itself or through a library of the compiler, take `Precompiled`.
+if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang OR NOT CMAKE_GENERATOR STREQUAL Ninja)
+  return()
+endif()
+
+# fsdp_precompile(NAME HEADER [INSTANTIATE] FLAG...): NAME.pch of the header, compiled with these flags. The target is
+# NAME_headers. INSTANTIATE: its templates are instantiated once, which saves time but may change the order of functions.
+function(fsdp_precompile name header)
+  cmake_parse_arguments(ARG "INSTANTIATE" "" "" ${ARGN})
+  set(flags ${ARG_UNPARSED_ARGUMENTS})
+  string(SHA256 how "${flags} ${MLIR_VERSION} ${LLVM_PACKAGE_VERSION} ${CMAKE_CXX_COMPILER_VERSION}")
+  set(command ${CMAKE_CXX_COMPILER} ${flags} -I${CMAKE_SOURCE_DIR} -I${CMAKE_BINARY_DIR} -x c++-header)
+  set(instantiate)
+  if(ARG_INSTANTIATE)
+    set(instantiate -fpch-instantiate-templates)
+  endif()
+  add_custom_command(OUTPUT ${name}.pch.sum ${name}.pch
+    COMMAND ${command} -E -P ${CMAKE_SOURCE_DIR}/${header} -o ${name}.pch.text
+    COMMAND ${CMAKE_COMMAND} -E echo ${how} >> ${name}.pch.text
+    COMMAND ${CMAKE_COMMAND} -E sha256sum ${name}.pch.text > ${name}.pch.sum
+    COMMAND ${CMAKE_COMMAND} -E rm ${name}.pch.text
+    COMMAND ${command} ${instantiate} -Xclang -fno-pch-timestamp -MD -MT ${name}.pch.sum -MF ${name}.pch.d ${CMAKE_SOURCE_DIR}/${header}
+            -o ${name}.pch
+    DEPENDS ${CMAKE_SOURCE_DIR}/${header} nn_tablegen fsdp_tablegen
+    DEPFILE ${CMAKE_BINARY_DIR}/${name}.pch.d
+    WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+    COMMENT "Precompiling ${header}")
+  add_custom_target(${name}_headers DEPENDS ${name}.pch)
+endfunction()
+
+function(targets_below folder result)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  get_property(subfolders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(subfolder ${subfolders})
+    targets_below(${subfolder} below)
+    list(APPEND targets ${below})
+  endforeach()
+  set(${result} ${targets} PARENT_SCOPE)
+endfunction()
+
+# As CMake compiles libraries and programs of this project. Programs are compiled as position-independent code too.
+string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}")
+separate_arguments(definitions UNIX_COMMAND "${LLVM_DEFINITIONS}")
+get_directory_property(options COMPILE_OPTIONS)
+list(APPEND flags -fPIC ${definitions} ${options} -std=c++17)
+foreach(folder ${MLIR_INCLUDE_DIRS})
+  list(APPEND flags -isystem ${folder})
+endforeach()
+fsdp_precompile(Precompiled dialect/PrecompiledHeaders.h INSTANTIATE ${flags})
+fsdp_precompile(PrecompiledTest test/unit/PrecompiledHeaders.h INSTANTIATE ${flags} ${FSDP_TEST_FLAGS})
+fsdp_precompile(PrecompiledMlirTest test/unit/PrecompiledMlirHeaders.h INSTANTIATE ${flags} ${FSDP_TEST_FLAGS})
+# As fsdpc compiles programs (runtime/CMakeLists.txt, `toolchain.json`). It finds the file beside the runtime's sources. An
+# installed compiler has none: what was precompiled becomes invalid with an update of the system's headers.
+include(runtime/Numerics.cmake)
+fsdp_precompile(Runtime runtime/Runtime.h ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS} ${FSDP_SANITIZER_FLAGS}
+                ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS} -std=c++17)
+foreach(file Runtime.pch Runtime.pch.sum)
+  file(CREATE_LINK ${CMAKE_BINARY_DIR}/${file} ${CMAKE_BINARY_DIR}/share/fsdpc/${file} SYMBOLIC)
+endforeach()
+add_dependencies(fsdpc_driver Runtime_headers)
+
+targets_below(${CMAKE_SOURCE_DIR} targets)
+foreach(target ${targets})
+  get_target_property(kind ${target} TYPE)
+  if(NOT kind MATCHES "EXECUTABLE|LIBRARY")
+    continue()
+  endif()
+  get_property(chosen TARGET ${target} PROPERTY FSDP_PRECOMPILED SET)
+  get_property(name TARGET ${target} PROPERTY FSDP_PRECOMPILED)
+  get_target_property(libraries ${target} LINK_LIBRARIES)
+  if(NOT chosen AND "${libraries}" MATCHES "${FSDP_USES_MLIR}")
+    set(name Precompiled)
+  endif()
+  if(name)
+    if(kind STREQUAL EXECUTABLE)
+      target_compile_options(${target} PRIVATE -fPIC)
+    endif()
+    add_dependencies(${target} ${name}_headers)
+    # Relative to the build folder, where Ninja starts compilers.
+    target_compile_options(${target} PRIVATE "SHELL:-include-pch ${name}.pch" "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+endforeach()
