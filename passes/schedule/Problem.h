@@ -74,6 +74,11 @@ struct Collective {
 struct LaunchCost {
   int64_t flops = 0; ///< a multiplication with an addition counts two
   int64_t bytesRead = 0, bytesWritten = 0;
+  /// The product among its ops (dialect/nn/ProductCost.h): "matrix", "attention" or
+  /// "attention_grad", its part of `flops`, its shape and the type of its operands; empty and 0
+  /// where there is none.
+  std::string product = {}, productType = {};
+  int64_t productFlops = 0, productExtent = 0;
 };
 
 /// How a launch uses the number of the step, which changes once, at the end of a step.
@@ -106,6 +111,7 @@ struct Launch {
   std::string direction = {}; ///< "forward", "backward" or "update"
   std::string kind = {};      ///< the op that it runs: "nn.einsum"; empty for constants
   LaunchCost cost = {};
+  bool output = false; ///< of a step: the next one is enqueued once it is complete
 };
 
 /// A straight line of launches in issue order.

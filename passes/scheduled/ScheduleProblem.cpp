@@ -3,6 +3,7 @@
 #include "passes/scheduled/ScheduleProblem.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/StepStateAccess.h"
+#include "dialect/nn/ProductCost.h"
 #include "passes/scheduled/InPlace.h"
 
 #include "dialect/fsdp/Structure.h"
@@ -199,13 +200,26 @@ private:
       if (isa<arith::ConstantOp>(body))
         continue;
       launch.kind = body.getName().getStringRef().str();
-      if (auto costs = dyn_cast<nn::CostOpInterface>(body))
-        launch.cost.flops += costs.getCost().flops;
+      launch.output |= isa<OutputOp>(body);
+      addCost(body, launch.cost);
     }
     for (const schedule::Access &read : launch.reads)
       launch.cost.bytesRead += read.end - read.begin;
     for (const schedule::Access &write : launch.writes)
       launch.cost.bytesWritten += write.end - write.begin;
+  }
+
+  static void addCost(Operation &op, schedule::LaunchCost &sum) {
+    if (auto costs = dyn_cast<nn::CostOpInterface>(op))
+      sum.flops += costs.getCost().flops;
+    const nn::ProductCost product = nn::getProductCost(&op);
+    if (product.flops <= sum.productFlops)
+      return;
+    sum.product = product.kind.str();
+    sum.productFlops = product.flops;
+    sum.productExtent = product.extent;
+    sum.productType.clear();
+    llvm::raw_string_ostream(sum.productType) << product.elementType;
   }
 
   schedule::Collective translate(LaunchOp launch, CollectiveOpInterface op) {

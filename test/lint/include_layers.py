@@ -3,7 +3,7 @@
 Siblings never include one another; runtime includes nothing of ours from above, and only
 generated code and tests include it, but for the numbers that the compiler plans with
 (runtime/program/Limits.h, and the lists *.def beside it, which include nothing of ours);
-base, which compiler and runtime share, includes nothing of ours; passes/schedule and passes/reshard decide on plain data, without IR.
+base, which compiler and runtime share, includes nothing of ours; passes/cost, passes/schedule and passes/reshard decide on plain data, without IR.
 Includes are rooted at the repository.
 
 No cycles: neither between folders, nor between files, where a header and the source of the same name are one. A file that is in
@@ -28,7 +28,7 @@ ALLOWED = {
     "tools": {"tools", "passes", "codegen", "dsl", "frontend", "interpreter", "dialect", "base"},
     "examples": {"examples", "dsl", "tools"},
 }
-PLAIN = ("passes/propagation/", "passes/reshard/", "passes/schedule/")
+PLAIN = ("passes/cost/", "passes/propagation/", "passes/reshard/", "passes/schedule/")
 # What each folder of runtime/ includes besides itself: base <- program <- device <- comm <- job <- execution <- train, with
 # numerics, kernels, files, data and launches beside them. The headers at the root are those of generated programs.
 RUNTIME = {

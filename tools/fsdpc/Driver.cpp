@@ -3,15 +3,18 @@
 #include "tools/fsdpc/Driver.h"
 
 #include "base/Options.h"
+#include "base/ShellWords.h"
 #include "dsl/Model.h"
 #include "dsl/ModelIR.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
+#include "tools/fsdpc/PlanChoice.h"
 #include "tools/fsdpc/Program.h"
 #include "tools/fsdpc/Toolchain.h"
 
 #include "passes/printing/MemoryReportText.h"
+#include "passes/printing/PredictionText.h"
 #include "passes/sharding/ShardSpec.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -33,8 +36,10 @@ struct Driver::State {
   CLI::App app;
   CLI::App *model = nullptr; ///< the group of the model's own options, once it has one
   Options options;
-  std::string input;                        ///< the file of a model, for runFile
-  std::optional<OutputFile> result, report; ///< but a folder
+  std::string input;                                  ///< the file of a model, for runFile
+  std::optional<OutputFile> result, report, timeline; ///< but a folder
+  std::string choice;                                 ///< what `auto` has chosen, and why
+  std::optional<MemoryVerdict> verdict;               ///< on --memory-limit
 
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
@@ -42,9 +47,12 @@ struct Driver::State {
   CLI::App &modelOptions();
   int compile(int argc, char **argv, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
   void openOutputs();
+  void choose(ModuleOp model);
+  void judge(ModuleOp model, ModuleOp plan);
   std::vector<OwningOpRef<ModuleOp>> plan(OwningOpRef<ModuleOp> model);
   void write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans);
-  void writeReport(const std::vector<mlir::fsdp::MemoryReport> &reports, const std::string &table);
+  mlir::fsdp::Prediction predict(ModuleOp module);
+  void writeReport(std::vector<llvm::json::Value> reports, const std::string &table);
   /// What a model without a name is called: this program, or the file of it.
   std::string modelName() const {
     llvm::StringRef stem = llvm::sys::path::stem(input);
@@ -119,6 +127,10 @@ void Driver::State::openOutputs() {
     report = openOutput(options.report);
     named.push_back(report->named("--report"));
   }
+  if (!options.timeline.empty()) {
+    timeline = openOutput(options.timeline);
+    named.push_back(timeline->named("--timeline"));
+  }
   if (llvm::Error error = checkDistinctFiles(named))
     throw UsageError(llvm::toString(std::move(error)));
 }
@@ -176,10 +188,52 @@ static Options forPlan(const Options &options, const MeshAxes &mesh,
   return own;
 }
 
+/// Replaces what is `auto` in the options by what the cost model chooses.
+void Driver::State::choose(ModuleOp model) {
+  const MeshAxes mesh = options.getMeshes().front();
+  const std::vector<PlanCandidate> candidates =
+      compileCandidates(model, modelName(), mesh, options);
+  int64_t limit = options.getMemoryLimit(), ranks = 1;
+  for (const auto &axis : mesh)
+    ranks *= axis.second;
+  if (limit == 0)
+    limit = options.findMachine(ranks).memory;
+  const size_t chosen = choosePlan(candidates, limit);
+  choice = explainChoice(candidates, chosen, limit, options);
+  options.pipeline = candidates[chosen].pipeline;
+  std::cerr << name << ": note: chose " << choice << "\n";
+}
+
+/// Judges the memory of `plan`, compiled from `model`. Throws Failure where a program would not
+/// keep to the limit.
+void Driver::State::judge(ModuleOp model, ModuleOp plan) {
+  OwningOpRef<ModuleOp> scheduled(plan.clone());
+  if (options.getEmit() < Emit::Scheduled)
+    lower(*scheduled, options, options.getEmit(), Emit::Scheduled);
+  std::string command = name;
+  if (!input.empty())
+    base::addShellWord(command, input);
+  command += (options.given.empty() ? "" : " ") + options.given;
+  const int64_t arena = mlir::fsdp::computeMemoryReport(*scheduled).arena;
+  verdict = judgeMemory(model, modelName(), options.getMeshes().front(), options, arena, command);
+  if (verdict->fits() || options.onlyReport() || options.getEmit() < Emit::Source)
+    return;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  verdict->print(stream);
+  throw Failure("the plan does not fit --memory-limit, and no program was written\n" +
+                llvm::StringRef(text).rtrim().str());
+}
+
 /// `model` for each mesh, in the phase that was asked for.
 std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(OwningOpRef<ModuleOp> model) {
   const std::vector<MeshAxes> meshes = options.getMeshes();
   std::vector<OwningOpRef<ModuleOp>> plans;
+  if (options.choosesPlan())
+    choose(*model);
+  OwningOpRef<ModuleOp> original;
+  if (!options.memoryLimit.empty())
+    original = model->clone();
   for (const MeshAxes &mesh : meshes) {
     const bool last = plans.size() + 1 == meshes.size();
     plans.push_back(last ? std::move(model) : OwningOpRef<ModuleOp>(model->clone()));
@@ -190,6 +244,8 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(OwningOpRef<ModuleOp> mod
       lower(module, own, Emit::Model, own.getEmit());
     });
   }
+  if (original)
+    judge(*original, *plans.front());
   return plans;
 }
 
@@ -202,20 +258,36 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
               print(*module, emit == Emit::Model || options.emitLocations);
     writeOutput(*result, text);
   }
-  if (emit < Emit::Source && options.report.empty())
+  if (emit < Emit::Source && options.report.empty() && options.timeline.empty())
     return;
-  std::vector<mlir::fsdp::MemoryReport> reports;
+  std::vector<llvm::json::Value> reports;
   std::vector<mlir::fsdp::PlanSource> sources;
   std::string tables;
   for (const OwningOpRef<ModuleOp> &module : plans) {
     if (emit < Emit::Scheduled)
       lower(*module, options, emit, Emit::Scheduled);
-    reports.push_back(mlir::fsdp::computeMemoryReport(*module));
+    const mlir::fsdp::MemoryReport report = mlir::fsdp::computeMemoryReport(*module);
     std::string table;
     llvm::raw_string_ostream stream(table);
-    print(reports.back(), stream);
-    tables += table;
+    print(report, stream);
     sources.push_back({*module, table});
+    if (options.report.empty() && options.timeline.empty())
+      continue;
+    // The program itself prints its memory alone: that is a property of it, times are not.
+    const mlir::fsdp::Prediction prediction = predict(*module);
+    print(prediction, stream);
+    reports.push_back(toJSON(report));
+    llvm::json::Object &fields = *reports.back().getAsObject();
+    addTo(fields, prediction);
+    if (!choice.empty()) {
+      stream << "chosen: " << choice << "\n";
+      fields["chosen"] = choice;
+    }
+    if (verdict) {
+      verdict->print(stream);
+      verdict->addTo(fields);
+    }
+    tables += table;
   }
   if (emit >= Emit::Source && !options.onlyReport()) {
     std::string called = ModuleOp(*plans.front()).getSymName()->str();
@@ -226,26 +298,36 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
       writeBinary(program, options, *result);
   }
   if (!options.report.empty())
-    writeReport(reports, tables);
+    writeReport(std::move(reports), tables);
+}
+
+/// What `module` takes on the machine of the options. Writes the timeline that was asked for.
+mlir::fsdp::Prediction Driver::State::predict(ModuleOp module) {
+  const int64_t ranks = mlir::fsdp::getMeshOp(module).getMesh().getNumRanks();
+  const mlir::fsdp::StepSimulation simulation(module, options.findMachine(ranks));
+  if (timeline)
+    writeOutput(*timeline, simulation.writeTimeline());
+  return simulation.predict();
 }
 
 /// That of the only plan, or an object with those of all.
-static llvm::json::Value jsonOf(const std::vector<mlir::fsdp::MemoryReport> &reports) {
+static llvm::json::Value jsonOf(std::vector<llvm::json::Value> reports) {
   if (reports.size() == 1)
-    return toJSON(reports.front());
+    return std::move(reports.front());
   llvm::json::Array plans;
-  for (const mlir::fsdp::MemoryReport &report : reports)
-    plans.push_back(toJSON(report));
+  for (llvm::json::Value &report : reports)
+    plans.push_back(std::move(report));
   return llvm::json::Object{{"plans", std::move(plans)}};
 }
 
-void Driver::State::writeReport(const std::vector<mlir::fsdp::MemoryReport> &reports,
-                                const std::string &table) {
+void Driver::State::writeReport(std::vector<llvm::json::Value> reports, const std::string &table) {
   if (report)
-    writeOutput(*report, llvm::formatv("{0:2}\n", jsonOf(reports)).str());
+    writeOutput(*report, llvm::formatv("{0:2}\n", jsonOf(std::move(reports))).str());
   // Within a result that goes to standard output the table would spoil it.
   base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
-  bool taken = (result && result->identity() == output) || (report && report->identity() == output);
+  bool taken = (result && result->identity() == output) ||
+               (report && report->identity() == output) ||
+               (timeline && timeline->identity() == output);
   if (taken) {
     llvm::errs() << table;
     return;

@@ -11,6 +11,7 @@
 #include "passes/global/Strategies.h"
 #include "passes/sharding/ShardSpec.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include <algorithm>
 #include <set>
 
@@ -25,8 +26,7 @@ namespace fsdpc {
 static constexpr int64_t mostRanks = 1 << 20;
 static constexpr base::IntegerRange<int64_t> fromZero = {0, INT64_MAX}, fromOne = {1, INT64_MAX};
 static constexpr base::NumberRange anyAmount = {}, share = {0, false, 1};
-// What cannot be used yet is read, so that the message can say so, and is not in the help.
-static constexpr const char *automaticWord = "auto", *hidden = "";
+static constexpr const char *automaticWord = "auto";
 
 static std::string checkReshard(const std::string &text) {
   return ir::parseReshard(text) ? "" : base::mismatch(text, ir::reshardForm.str());
@@ -40,18 +40,24 @@ static std::string checkRematPolicy(const std::string &text) {
       (text.rfind(every, 0) == 0 &&
        base::parseInteger(text.substr(every.size()), fromOne, blocks).empty()))
     return "";
-  return base::mismatch(text, "none, full, selective or every:K with K " + fromOne.describe());
+  return base::mismatch(text,
+                        "none, full, selective, auto or every:K with K " + fromOne.describe());
 }
 
-/// "20GiB"
-static std::string checkByteCount(const std::string &text) {
-  static const std::vector<std::string> units = {"B", "KiB", "MiB", "GiB", "TiB", "KB", "MB", "GB"};
-  size_t unit = std::min(text.find_first_not_of("0123456789."), text.size());
+/// "20GiB" in bytes; nothing where it is no size.
+static std::optional<double> parseByteCount(llvm::StringRef text) {
+  static const std::map<std::string, double> units = {
+      {"", 1},         {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
+      {"TiB", 0x1p40}, {"KB", 1e3}, {"MB", 1e6},     {"GB", 1e9}};
+  const llvm::StringRef digits =
+      text.take_while([](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  auto unit = units.find(text.drop_front(digits.size()).str());
   double count = 0;
-  bool counted = base::parseNumber(text.substr(0, unit), {0, /*aboveLeast=*/true}, count).empty();
-  bool named = unit == text.size() ||
-               std::find(units.begin(), units.end(), text.substr(unit)) != units.end();
-  return counted && named ? "" : base::mismatch(text, "a size such as 20GiB");
+  if (unit == units.end() ||
+      !base::parseNumber(digits.str(), {0, /*aboveLeast=*/true}, count).empty())
+    return std::nullopt;
+  const double bytes = count * unit->second;
+  return bytes >= 1 && bytes < 0x1p62 ? std::optional<double>(bytes) : std::nullopt;
 }
 
 static std::string checkShardPattern(const std::string &text) {
@@ -235,9 +241,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
   base::addOption(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
                   [&o](const std::string &text) {
                     o.memoryLimit = text;
-                    return checkByteCount(text);
-                  })
-      ->group(hidden);
+                    return parseByteCount(text) ? "" : base::mismatch(text, "a size such as 20GiB");
+                  });
   base::addChoice(
       group, "--communicator", o.communicator,
       "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
@@ -283,7 +288,14 @@ void Options::declare(CLI::App &app) {
                 "generate a program that prints its actions instead of executing them");
   base::addText(
       app, "--report", "[=FILE.json]", report,
-      "print the memory table; with =FILE.json, write it and the collectives to that file");
+      "print the memory table and the predicted time of a step; with =FILE.json, write them and "
+      "the collectives to that file");
+  base::addText(
+      app, "--machine", "NAME|FILE[,nodes=N][,network=NAME]", machine,
+      "machine that times are predicted for: " + base::listed(ir::cost::getMachineNames()) +
+          ", or a file that bench/calibrate writes (host; for --target=cuda h100x8)");
+  base::addText(app, "--timeline", "FILE.json", timeline,
+                "write the predicted step to this file, in the format of a program's --trace");
   base::addFlag(app, "--print-shardings", pipeline.printShardings,
                 "print the sharding of every value to standard error");
   base::addOption(
@@ -309,12 +321,14 @@ void Options::declare(CLI::App &app) {
 void Options::noteGiven(const CLI::App &app) {
   // What is written where, and what is only shown.
   static const std::set<std::string> others = {
-      "--output",          "--emit",          "--emit-locations",   "--record", "--report",
-      "--print-shardings", "--draw-sharding", "--explain-shardings"};
+      "--output",          "--emit",          "--emit-locations",    "--record",  "--report",
+      "--print-shardings", "--draw-sharding", "--explain-shardings", "--timeline"};
   // In the order of the help: the model's, and groups after what stands in none.
   for (const CLI::Option *option : app.get_options()) {
     const std::string name = option->get_name();
     if (option->count() == 0 || others.count(name) || name.compare(0, 2, "--") != 0)
+      continue;
+    if (name == "--machine" && !choosesPlan() && memoryLimit.empty()) // else it chooses the plan
       continue;
     if (option->get_expected_min() == 0) // a flag
       base::addShellWord(given, name);
@@ -324,12 +338,6 @@ void Options::noteGiven(const CLI::App &app) {
   }
   for (const CLI::App *group : app.get_subcommands([](const CLI::App *) { return true; }))
     noteGiven(*group);
-}
-
-/// Fails unless `available`.
-static void require(bool available, const std::string &what) {
-  if (!available)
-    throw Failure("not available yet: " + what);
 }
 
 void Options::check() const {
@@ -378,9 +386,19 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
-  require(pipeline.remat != "auto", "--remat=auto; use none, full, selective or every:K");
-  require(memoryLimit.empty(), "--memory-limit; leave it out");
-  require(pipeline.prefetch != automatic, "--prefetch=auto; give a number");
+  if (!machine.empty() && report.empty() && timeline.empty() && !choosesPlan() &&
+      memoryLimit.empty())
+    throw UsageError("--machine applies to predicted times; add --report or --timeline=FILE.json, "
+                     "or leave it out");
+  if ((choosesPlan() || !memoryLimit.empty()) && getMeshes().size() > 1)
+    throw UsageError(std::string(choosesPlan() ? "'auto' chooses for" : "--memory-limit is of") +
+                     " one plan, got the meshes --mesh='" + mesh + "'; give one");
+  if (!timeline.empty() && getMeshes().size() > 1)
+    throw UsageError("--timeline is of one plan, got the meshes --mesh='" + mesh + "'; give one");
+  if (!timeline.empty() && getEmit() == Emit::Model)
+    throw UsageError("--timeline is of a compiled model, got --emit=model; give it when the model "
+                     "is compiled");
+  findMachine(1);
 }
 
 void Options::checkMesh(mlir::ModuleOp module) const {
@@ -432,7 +450,28 @@ Emit Options::getEmit() const {
   return static_cast<Emit>(std::find(names.begin(), names.end(), emit) - names.begin());
 }
 
-bool Options::onlyReport() const { return !report.empty() && output.empty() && !emitGiven; }
+bool Options::onlyReport() const {
+  return !(report.empty() && timeline.empty()) && output.empty() && !emitGiven;
+}
+
+bool Options::choosesPlan() const {
+  return pipeline.remat == automaticWord || pipeline.accumulate == automatic ||
+         pipeline.prefetch == automatic;
+}
+
+int64_t Options::getMemoryLimit() const {
+  return memoryLimit.empty() ? 0 : static_cast<int64_t>(*parseByteCount(memoryLimit));
+}
+
+ir::cost::Machine Options::findMachine(int64_t ranks) const {
+  const std::string request = !machine.empty() ? machine : target == "cuda" ? "h100x8" : "host";
+  std::string error;
+  if (std::optional<ir::cost::Machine> found = ir::cost::findMachine(request, ranks, error))
+    return *found;
+  if (llvm::sys::fs::exists(llvm::StringRef(request).split(',').first))
+    throw Failure("--machine: " + error);
+  throw UsageError("--machine: " + error);
+}
 
 std::vector<MeshAxes> Options::getMeshes() const {
   std::string message;

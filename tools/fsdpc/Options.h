@@ -12,6 +12,7 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/Pipelines.h"
+#include "passes/cost/Machine.h"
 #include "passes/sharding/MeshAxes.h"
 #include <cstdint>
 #include <map>
@@ -63,7 +64,8 @@ struct Options {
   std::string target = "cpu";
   std::string cudaArch;
   std::string mesh;
-  /// The options of the passes, with their defaults; `prefetch` is `automatic` for auto.
+  /// The options of the passes, with their defaults; `prefetch` and `accumulate` are `automatic`
+  /// for auto, until a plan is chosen (PlanChoice.h).
   mlir::fsdp::PipelineOptions pipeline;
   static constexpr int64_t automatic = -1;
   bool strategyGiven = false;
@@ -77,6 +79,8 @@ struct Options {
   bool emitLocations = false;
   /// The destination of the JSON report; empty for none, "-" for the table only.
   std::string report;
+  std::string machine;  ///< what times are predicted for; empty: the default of the target
+  std::string timeline; ///< the destination of the predicted timeline; empty for none
   OptimizerOptions optimizer;
 
   /// Adds every option to `app`, bound to this object, which must outlive the parse.
@@ -91,8 +95,15 @@ struct Options {
   void checkMesh(mlir::ModuleOp module) const;
 
   Emit getEmit() const;
-  /// Whether `--report` without `-o` requests only the report and no binary.
+  /// Whether `--report` or `--timeline` without `-o` requests only these and no binary.
   bool onlyReport() const;
+  /// Whether an option is `auto`.
+  bool choosesPlan() const;
+  /// Bytes of `--memory-limit`; 0 if it was not given.
+  int64_t getMemoryLimit() const;
+  /// The machine of `--machine` for a mesh of `ranks`. Throws UsageError, or Failure for a file
+  /// that is wrong.
+  mlir::fsdp::cost::Machine findMachine(int64_t ranks) const;
   /// The axes of each mesh of `--mesh`: one plan of the program each. A single empty one where it
   /// was not given.
   std::vector<MeshAxes> getMeshes() const;

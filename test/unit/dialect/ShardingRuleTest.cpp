@@ -1,6 +1,7 @@
 //===- ShardingRuleTest.cpp - factors and costs of ops --------------------===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/ProductCost.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
@@ -79,6 +80,14 @@ struct ShardingRuleTest : testing::Test {
     Cost cost = cast<CostOpInterface>(parse(op, types)).getCost();
     return std::to_string(cost.flops) + " flops " + std::to_string(cost.bytesRead) + " read " +
            std::to_string(cost.bytesWritten) + " written";
+  }
+
+  std::string product(StringRef op, ArrayRef<StringRef> types) {
+    ProductCost product = getProductCost(parse(op, types));
+    std::string text =
+        (product.kind + " " + Twine(product.flops) + " of " + Twine(product.extent) + " ").str();
+    llvm::raw_string_ostream(text) << product.elementType;
+    return text;
   }
 };
 
@@ -279,6 +288,38 @@ TEST_F(ShardingRuleTest, Costs) {
     })",
                  {"tensor<4xf32>"}),
             "8 flops 16 read 4 written");
+}
+
+TEST_F(ShardingRuleTest, ProductCosts) {
+  // 4 matrices of 2 rows, 5 columns and 3 terms.
+  EXPECT_EQ(product(R"(nn.einsum "xab,xbc->xac" %a, %b : (tensor<4x2x3xbf16>, tensor<4x3x5xbf16>))"
+                    " -> tensor<4x2x5xf32>",
+                    {"tensor<4x2x3xbf16>", "tensor<4x3x5xbf16>"}),
+            "matrix 240 of 2 bf16");
+  // Without a sum it is no product.
+  EXPECT_EQ(product(R"(nn.einsum "ab,b->ab" %a, %b : (tensor<2x3xf32>, tensor<3xf32>) -> )"
+                    "tensor<2x3xf32>",
+                    {"tensor<2x3xf32>", "tensor<3xf32>"}),
+            " 0 of 0 <<NULL TYPE>>");
+  EXPECT_EQ(product("%o, %l = nn.attention %a, %b, %b scale 1.0 causal : (tensor<1x2x3x4xf32>, "
+                    "tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x2x3x4xf32>, "
+                    "tensor<1x2x3xf32>)",
+                    {"tensor<1x2x3x4xf32>", "tensor<1x1x4x4xf32>"}),
+            "attention 288 of 4 f32");
+  EXPECT_EQ(product("nn.attention_grad \"t n b h d\" %a, %b, %c, %b scale 1.0 : "
+                    "(tensor<5x3x2x6x4xf32>, tensor<5x2x6x4xf32>, tensor<2x6x5xf32>, "
+                    "tensor<5x2x6x4xf32>) -> tensor<5x3x2x6x4xf32>",
+                    {"tensor<5x3x2x6x4xf32>", "tensor<5x2x6x4xf32>", "tensor<2x6x5xf32>"}),
+            "attention_grad 12000 of 4 f32");
+  // Of a kernel, the product that it begins with.
+  EXPECT_EQ(product(R"(nn.fused %a, %b : (tensor<2x3xf32>, tensor<3x5xf32>) -> tensor<2x5xf32> {
+    ^bb0(%x: tensor<2x3xf32>, %y: tensor<3x5xf32>):
+      %p = nn.einsum "ab,bc->ac" %x, %y : (tensor<2x3xf32>, tensor<3x5xf32>) -> tensor<2x5xf32>
+      %e = math.exp %p : tensor<2x5xf32>
+      nn.yield %e : tensor<2x5xf32>
+    })",
+                    {"tensor<2x3xf32>", "tensor<3x5xf32>"}),
+            "matrix 60 of 2 f32");
 }
 
 } // namespace

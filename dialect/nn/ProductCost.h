@@ -1,0 +1,25 @@
+//===- ProductCost.h - the matrix products of an op -------------*- C++ -*-===//
+
+#ifndef DIALECT_NN_PRODUCTCOST_H
+#define DIALECT_NN_PRODUCTCOST_H
+
+#include "mlir/IR/Operation.h"
+
+namespace mlir::nn {
+
+/// The matrix products of one execution of an op. Their rate depends on the implementation, on the
+/// shape and on the element type.
+struct ProductCost {
+  StringRef kind;    ///< a literal: "matrix", "attention" or "attention_grad"; empty for none
+  int64_t flops = 0; ///< of the flops of the op (CostOpInterface), those in products
+  int64_t extent =
+      0;            ///< the smallest of rows, columns and terms; of attention, the width of a head
+  Type elementType; ///< of the operands; null for none
+};
+
+/// The products of `op`; of a kernel with several ops, the largest.
+ProductCost getProductCost(Operation *op);
+
+} // namespace mlir::nn
+
+#endif // DIALECT_NN_PRODUCTCOST_H

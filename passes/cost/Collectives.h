@@ -1,0 +1,49 @@
+//===- Collectives.h - times of collectives ---------------------*- C++ -*-===//
+// The alpha-beta model: a message of n bytes takes alpha + n / B. docs/cost-model.md derives what
+// is stated here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_COST_COLLECTIVES_H
+#define PASSES_COST_COLLECTIVES_H
+
+#include "passes/cost/Machine.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace mlir::fsdp::cost {
+
+/// Where the ranks of a group lie.
+struct GroupShape {
+  /// For each level of the links, the most ranks of the group in one of its blocks; the last is the
+  /// number of ranks.
+  std::vector<int64_t> perLevel;
+
+  int64_t ranks() const { return perLevel.empty() ? 1 : perLevel.back(); }
+};
+
+/// The shape of the group of the ranks `group`, and of the slowest of several groups: those that
+/// have most ranks in a block cross fewer of its borders, so per level the least counts.
+GroupShape shapeOf(llvm::ArrayRef<int64_t> group, const Machine &machine);
+GroupShape slowerOf(const GroupShape &one, const GroupShape &other);
+
+/// The time of a collective, and how it comes about.
+struct CollectiveTime {
+  double seconds = 0;
+  std::string algorithm; ///< "" for a collective among one rank
+  /// Bytes that a rank sends over the slowest link, at its bandwidth: (P - 1) / P of the value in a
+  /// gather, twice that in an all-reduce (the "bus bandwidth" of nccl-tests).
+  double busBytes = 0;
+  double linkBandwidth = 0; ///< bytes/s
+};
+
+/// A collective of `kind` (the mnemonic of the op) whose whole value has `bytes`, on a group, by
+/// one algorithm; nothing where the algorithm has no such collective.
+std::optional<CollectiveTime> timeBy(const std::string &algorithm, const std::string &kind,
+                                     double bytes, const GroupShape &group, const Machine &machine);
+/// By the fastest algorithm of the machine.
+CollectiveTime timeOf(const std::string &kind, double bytes, const GroupShape &group,
+                      const Machine &machine);
+
+} // namespace mlir::fsdp::cost
+
+#endif // PASSES_COST_COLLECTIVES_H

@@ -1,0 +1,44 @@
+//===- LaunchTime.cpp -----------------------------------------------------===//
+
+#include "passes/cost/LaunchTime.h"
+
+#include <algorithm>
+
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::cost;
+
+double mlir::fsdp::cost::secondsOf(const schedule::LaunchCost &cost, const Machine &machine) {
+  const auto bytes = static_cast<double>(cost.bytesRead + cost.bytesWritten);
+  double flops = static_cast<double>(cost.flops - cost.productFlops) / machine.loopFlops;
+  if (cost.productFlops > 0)
+    flops += static_cast<double>(cost.productFlops) /
+             machine.productRate(cost.product, cost.productType, cost.productExtent);
+  const double memory = bytes > 0 ? bytes / machine.memoryRates.at(bytes) : 0;
+  return machine.launchSeconds + std::max(flops, memory);
+}
+
+LaunchTimes mlir::fsdp::cost::timeLaunches(const schedule::Problem &problem,
+                                           llvm::ArrayRef<GroupShape> groups,
+                                           const Machine &machine) {
+  LaunchTimes times;
+  for (const schedule::Role &role : problem.roles) {
+    auto &seconds = times.seconds.emplace_back();
+    auto &collectives = times.collectives.emplace_back();
+    for (const schedule::Segment &segment : role.segments) {
+      auto &ofSegment = seconds.emplace_back();
+      auto &collectivesOfSegment = collectives.emplace_back();
+      for (const schedule::Launch &launch : segment.launches) {
+        CollectiveTime time;
+        if (launch.collective) {
+          time = timeOf(launch.collective->kind, static_cast<double>(launch.collective->bytes),
+                        groups[launch.collective->communicator], machine);
+          ofSegment.push_back(machine.launchSeconds + time.seconds);
+        } else {
+          ofSegment.push_back(secondsOf(launch.cost, machine));
+        }
+        collectivesOfSegment.push_back(time);
+      }
+    }
+  }
+  return times;
+}

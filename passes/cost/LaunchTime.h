@@ -1,0 +1,28 @@
+//===- LaunchTime.h - how long a launch takes alone -------------*- C++ -*-===//
+
+#ifndef PASSES_COST_LAUNCHTIME_H
+#define PASSES_COST_LAUNCHTIME_H
+
+#include "passes/cost/Collectives.h"
+#include "passes/schedule/Problem.h"
+
+namespace mlir::fsdp::cost {
+
+/// Seconds of a kernel with this work: the longer of its flops and its bytes (the roofline model:
+/// Williams, Waterman, Patterson, CACM 2009), besides the time that each launch takes.
+double secondsOf(const schedule::LaunchCost &cost, const Machine &machine);
+
+/// The launches of a problem on a machine: [role][segment][launch].
+struct LaunchTimes {
+  std::vector<std::vector<std::vector<double>>> seconds;
+  /// Of the collectives; others have no algorithm.
+  std::vector<std::vector<std::vector<CollectiveTime>>> collectives;
+};
+
+/// `groups`: the shape of the slowest group of each communicator of the problem.
+LaunchTimes timeLaunches(const schedule::Problem &problem, llvm::ArrayRef<GroupShape> groups,
+                         const Machine &machine);
+
+} // namespace mlir::fsdp::cost
+
+#endif // PASSES_COST_LAUNCHTIME_H

@@ -1,0 +1,244 @@
+//===- Machine.cpp - machine files ----------------------------------------===//
+
+#include "passes/cost/Machine.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir::fsdp::cost;
+namespace json = llvm::json;
+
+const std::vector<std::string> &mlir::fsdp::cost::getAlgorithmNames() {
+  static const std::vector<std::string> names = {"ring", "tree", "recursive", "hierarchical",
+                                                 "direct"};
+  return names;
+}
+
+double RateCurve::at(double size) const {
+  auto above = std::find_if(points.begin(), points.end(),
+                            [&](const Point &point) { return point.size >= size; });
+  if (above == points.end())
+    return points.back().rate;
+  if (above == points.begin())
+    return above->rate;
+  const Point &below = *(above - 1);
+  const double share = std::log(size / below.size) / std::log(above->size / below.size);
+  return below.rate + share * (above->rate - below.rate);
+}
+
+double Machine::productRate(const std::string &kind, const std::string &type,
+                            int64_t extent) const {
+  auto found = products.find({kind, type});
+  if (found == products.end())
+    found = products.find({"matrix", type});
+  if (found == products.end())
+    found = products.begin();
+  return found->second.at(static_cast<double>(std::max<int64_t>(extent, 1)));
+}
+
+double Machine::peakOf(const std::string &type) const {
+  auto found = peak.find(type);
+  if (found != peak.end())
+    return found->second;
+  double least = peak.begin()->second;
+  for (const auto &[name, rate] : peak)
+    least = std::min(least, rate);
+  return least;
+}
+
+double Machine::capacity(int64_t ranks) const {
+  if (!cores)
+    return 1;
+  const int64_t node =
+      links.empty() || links.front().ranks == 0 ? ranks : std::min(ranks, links.front().ranks);
+  return static_cast<double>(*cores) / static_cast<double>(std::max<int64_t>(node, 1));
+}
+
+namespace {
+
+/// Reads fields of objects, and keeps the first fault.
+class Reader {
+public:
+  explicit Reader(std::string &error) : error(error) {}
+
+  void fail(const std::string &field, const json::Value *got, const std::string &expected) {
+    if (!error.empty())
+      return;
+    std::string text = "nothing";
+    if (got) {
+      text.clear();
+      llvm::raw_string_ostream(text) << *got;
+      if (text.size() > 40)
+        text = text.substr(0, 37) + "...";
+    }
+    error = "field '" + field + "': got " + text + ", expected " + expected;
+  }
+
+  /// The object `value`, whose fields must be among `known`; an empty one after a fault.
+  json::Object object(const std::string &field, const json::Value *value,
+                      llvm::ArrayRef<const char *> known) {
+    const json::Object *object = value ? value->getAsObject() : nullptr;
+    if (!object) {
+      fail(field, value, "an object");
+      return {};
+    }
+    for (const auto &entry : *object)
+      if (!llvm::is_contained(known, entry.first.str()))
+        fail(join(field, entry.first.str()), &entry.second,
+             "no such field; the fields are " + llvm::join(known, ", "));
+    return *object;
+  }
+
+  double number(const std::string &field, const json::Value *value, double least = 0,
+                bool above = true) {
+    auto number = value ? value->getAsNumber() : std::nullopt;
+    if (number && std::isfinite(*number) && (above ? *number > least : *number >= least))
+      return *number;
+    fail(field, value,
+         std::string("a number ") + (above ? "above " : "of at least ") +
+             llvm::formatv("{0}", static_cast<int64_t>(least)).str());
+    return 1;
+  }
+
+  int64_t integer(const std::string &field, const json::Value *value, int64_t least) {
+    auto number = value ? value->getAsInteger() : std::nullopt;
+    if (number && *number >= least)
+      return *number;
+    fail(field, value, "an integer of at least " + std::to_string(least));
+    return least;
+  }
+
+  std::string text(const std::string &field, const json::Value *value) {
+    auto text = value ? value->getAsString() : std::nullopt;
+    if (text && !text->empty())
+      return text->str();
+    fail(field, value, "a text");
+    return "";
+  }
+
+  json::Array array(const std::string &field, const json::Value *value) {
+    const json::Array *array = value ? value->getAsArray() : nullptr;
+    if (array && !array->empty())
+      return *array;
+    fail(field, value, "a list that is not empty");
+    return {};
+  }
+
+  /// {"f32": 1e12}
+  std::map<std::string, double> rates(const std::string &field, const json::Value *value) {
+    std::map<std::string, double> rates;
+    const json::Object *object = value ? value->getAsObject() : nullptr;
+    if (!object || object->empty()) {
+      fail(field, value, "an object of numbers");
+      return {{"f32", 1}};
+    }
+    for (const auto &entry : *object)
+      rates[entry.first.str()] = number(join(field, entry.first.str()), &entry.second);
+    return rates;
+  }
+
+  /// [[size, rate], ...]
+  RateCurve curve(const std::string &field, const json::Value *value) {
+    std::vector<RateCurve::Point> points;
+    for (auto [index, pair] : llvm::enumerate(array(field, value))) {
+      const std::string name = field + "[" + std::to_string(index) + "]";
+      const json::Array *both = pair.getAsArray();
+      if (!both || both->size() != 2) {
+        fail(name, &pair, "[SIZE, RATE]");
+        continue;
+      }
+      const double size = number(name + "[0]", &(*both)[0]);
+      if (!points.empty() && size <= points.back().size)
+        fail(name + "[0]", &(*both)[0], "a size above that of the entry before");
+      points.push_back({size, number(name + "[1]", &(*both)[1])});
+    }
+    if (points.empty())
+      points.push_back({1, 1});
+    return RateCurve(std::move(points));
+  }
+
+  static std::string join(const std::string &field, const std::string &name) {
+    return field.empty() ? name : field + "." + name;
+  }
+
+private:
+  std::string &error;
+};
+
+} // namespace
+
+static Link readLink(Reader &reader, const std::string &field, const json::Value &value) {
+  json::Object object = reader.object(
+      field, &value, {"name", "ranks", "bandwidth", "latency", "bandwidths", "source"});
+  Link link;
+  link.name = reader.text(field + ".name", object.get("name"));
+  link.ranks = reader.integer(field + ".ranks", object.get("ranks"), 0);
+  link.bandwidth = reader.number(field + ".bandwidth", object.get("bandwidth"));
+  link.latency = reader.number(field + ".latency", object.get("latency"), 0, /*above=*/false);
+  if (const json::Value *bandwidths = object.get("bandwidths"))
+    link.bandwidths = reader.rates(field + ".bandwidths", bandwidths);
+  return link;
+}
+
+static void readProducts(Reader &reader, const json::Value *value, Machine &machine) {
+  for (auto [index, entry] : llvm::enumerate(reader.array("products", value))) {
+    const std::string field = "products[" + std::to_string(index) + "]";
+    json::Object object = reader.object(field, &entry, {"kind", "type", "rates", "source"});
+    const std::string kind = reader.text(field + ".kind", object.get("kind"));
+    static const std::vector<std::string> kinds = {"matrix", "attention", "attention_grad"};
+    if (!kind.empty() && !llvm::is_contained(kinds, kind))
+      reader.fail(field + ".kind", object.get("kind"), "one of " + llvm::join(kinds, ", "));
+    machine.products[{kind, reader.text(field + ".type", object.get("type"))}] =
+        reader.curve(field + ".rates", object.get("rates"));
+  }
+}
+
+std::optional<Machine> mlir::fsdp::cost::parseMachine(llvm::StringRef text, std::string &error) {
+  llvm::Expected<json::Value> parsed = json::parse(text);
+  if (!parsed) {
+    error = "is not JSON: " + llvm::toString(parsed.takeError());
+    return std::nullopt;
+  }
+  Reader reader(error);
+  json::Object object = reader.object("", &*parsed,
+                                      {"name", "source", "memory", "peak", "products", "loop_flops",
+                                       "memory_rates", "launch_seconds", "cores",
+                                       "collective_share", "algorithms", "links", "network"});
+  Machine machine;
+  machine.name = reader.text("name", object.get("name"));
+  machine.memory = reader.integer("memory", object.get("memory"), 1);
+  machine.peak = reader.rates("peak", object.get("peak"));
+  readProducts(reader, object.get("products"), machine);
+  machine.loopFlops = reader.number("loop_flops", object.get("loop_flops"));
+  machine.memoryRates = reader.curve("memory_rates", object.get("memory_rates"));
+  machine.launchSeconds =
+      reader.number("launch_seconds", object.get("launch_seconds"), 0, /*above=*/false);
+  if (const json::Value *cores = object.get("cores"))
+    machine.cores = reader.integer("cores", cores, 1);
+  machine.collectiveShare =
+      reader.number("collective_share", object.get("collective_share"), 0, /*above=*/false);
+  for (auto [index, entry] :
+       llvm::enumerate(reader.array("algorithms", object.get("algorithms")))) {
+    const std::string field = "algorithms[" + std::to_string(index) + "]";
+    machine.algorithms.push_back(reader.text(field, &entry));
+    if (!llvm::is_contained(getAlgorithmNames(), machine.algorithms.back()))
+      reader.fail(field, &entry, "one of " + llvm::join(getAlgorithmNames(), ", "));
+  }
+  for (auto [index, entry] : llvm::enumerate(reader.array("links", object.get("links")))) {
+    const std::string field = "links[" + std::to_string(index) + "]";
+    machine.links.push_back(readLink(reader, field, entry));
+    const int64_t below = index ? machine.links[index - 1].ranks : 1;
+    if (index &&
+        (below == 0 || machine.links[index].ranks % below || machine.links[index].ranks <= below))
+      reader.fail(field + ".ranks", entry.getAsObject()->get("ranks"),
+                  below ? "a multiple of the " + std::to_string(below) + " of the level below"
+                        : "no level above one that connects any number of ranks");
+  }
+  if (const json::Value *network = object.get("network"))
+    machine.network = reader.text("network", network);
+  return error.empty() ? std::optional<Machine>(std::move(machine)) : std::nullopt;
+}

@@ -1,0 +1,103 @@
+//===- Machine.h - the rates of a machine -----------------------*- C++ -*-===//
+// What the cost model knows of the devices and links that a program runs on: a JSON file, whose
+// fields docs/cost-model.md describes. Named machines are such files (passes/cost/machines).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_COST_MACHINE_H
+#define PASSES_COST_MACHINE_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mlir::fsdp::cost {
+
+/// A rate that depends on a size: linear in the logarithm of the size between two points, and that
+/// of the nearest point outside of them.
+class RateCurve {
+public:
+  struct Point {
+    double size, rate;
+  };
+  RateCurve() = default;
+  /// At least one point; sizes above 0 and rising.
+  explicit RateCurve(std::vector<Point> points) : points(std::move(points)) {}
+  double at(double size) const;
+  bool isEmpty() const { return points.empty(); }
+
+private:
+  std::vector<Point> points;
+};
+
+/// One level of the links between ranks: NVLink in a node, a network between nodes.
+struct Link {
+  std::string name;
+  /// Blocks of so many consecutive ranks are connected by this level; those of a level are a
+  /// multiple of those of the one below. 0: any number.
+  int64_t ranks = 0;
+  double bandwidth = 0; ///< bytes/s that a rank sends, and receives at the same time
+  double latency = 0;   ///< seconds of a step of an algorithm
+  /// Other bandwidths of single kinds of collectives, where switches or memory treat them
+  /// differently.
+  std::map<std::string, double> bandwidths = {};
+
+  double bandwidthOf(const std::string &kind) const {
+    auto found = bandwidths.find(kind);
+    return found == bandwidths.end() ? bandwidth : found->second;
+  }
+};
+
+/// Rates are those that programs attain, except `peak`.
+struct Machine {
+  std::string name;
+  int64_t memory = 0;                 ///< bytes of a rank
+  std::map<std::string, double> peak; ///< flop/s of a rank by element type, of its data sheet
+  /// Flop/s of products by kind ("matrix", "attention", "attention_grad"), element type, and extent
+  /// (schedule::LaunchCost).
+  std::map<std::pair<std::string, std::string>, RateCurve> products;
+  double loopFlops = 0;     ///< flop/s of all that is no product
+  RateCurve memoryRates;    ///< bytes/s by the bytes that a launch reads and writes
+  double launchSeconds = 0; ///< of each launch, besides its work
+  /// Cores that the ranks of a node share; nothing: each rank has a device of its own.
+  std::optional<int64_t> cores;
+  /// The part of a rank's device that a running collective takes from computation.
+  double collectiveShare = 0;
+  std::vector<std::string> algorithms; ///< of collectives (passes/cost/Collectives.h)
+  std::vector<Link> links;             ///< from the innermost level
+  std::string network;                 ///< between nodes, if nothing else is asked for
+
+  /// Flop/s of a product; where a kind or type is unknown, that of the kind "matrix", then that of
+  /// any type.
+  double productRate(const std::string &kind, const std::string &type, int64_t extent) const;
+  /// Flop/s; of an unknown type the least.
+  double peakOf(const std::string &type) const;
+  /// What the launches of a rank may take of its device or of its share of the cores at once, if
+  /// `ranks` run on the machine: computation takes 1, a collective `collectiveShare`.
+  double capacity(int64_t ranks) const;
+};
+
+/// The algorithms of collectives (Collectives.h): "ring", "tree", "recursive", "hierarchical",
+/// "direct".
+const std::vector<std::string> &getAlgorithmNames();
+
+/// Reads the text of a machine file. Nothing with an `error`, which names the field, what it has
+/// and what is expected.
+std::optional<Machine> parseMachine(llvm::StringRef text, std::string &error);
+
+/// The names of machines and of networks.
+std::vector<std::string> getMachineNames();
+std::vector<std::string> getNetworkNames();
+
+/// The machine that `request` names for a mesh of `ranks`: NAME or FILE, then options
+/// `,nodes=N` and `,network=NAME`. Without `nodes` it has as many as the ranks need. Nothing with
+/// an `error`.
+std::optional<Machine> findMachine(llvm::StringRef request, int64_t ranks, std::string &error);
+
+} // namespace mlir::fsdp::cost
+
+#endif // PASSES_COST_MACHINE_H

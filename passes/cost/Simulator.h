@@ -1,0 +1,75 @@
+//===- Simulator.h - when launches run --------------------------*- C++ -*-===//
+// Runs a schedule on paper. A launch starts when all earlier launches of its stream are complete,
+// and what it waits for; collectives of several roles start together. The host enqueues a step when
+// the outputs of the one before are there, so that launches behind them run beside the next step.
+// Launches that run at once share the device: each demands a part of it, and if that is more than
+// there is, all progress in proportion.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_COST_SIMULATOR_H
+#define PASSES_COST_SIMULATOR_H
+
+#include "passes/schedule/Problem.h"
+
+#include <string>
+#include <vector>
+
+namespace mlir::fsdp::cost {
+
+/// What launches may take of a rank's device at once, and what each of them takes.
+struct Sharing {
+  double capacity = 1;
+  double computeDemand = 1, collectiveDemand = 0;
+};
+
+/// One run of a launch. Seconds from the begin of the simulated step.
+struct LaunchRun {
+  int segment = 0, launch = 0;
+  int run = 0; ///< of the segments of a step, in order
+  double start = 0, end = 0;
+};
+
+/// How a stream spends a step.
+struct StreamTime {
+  std::string name;
+  double busy = 0; ///< seconds with a launch on it
+  /// Seconds with a collective on it while the rank computes nothing, on any stream.
+  double exposed = 0;
+};
+
+/// One step of a role, in the steady state.
+struct RoleTime {
+  std::vector<LaunchRun> runs; ///< in issue order
+  std::vector<StreamTime> streams;
+  double computing = 0; ///< seconds in which a launch runs that is no collective
+  double communicating = 0,
+         exposed = 0; ///< seconds with collectives; of these, beside no computation
+  /// Bytes of the arena that are alive from each time on, persistent ones included, in a step
+  /// after which nothing follows.
+  std::vector<std::pair<double, int64_t>> alive;
+};
+
+struct Simulation {
+  double step = 0;       ///< seconds from the outputs of a step to those of the next one
+  int steps = 0;         ///< that were simulated; `roles` are of the last but one
+  bool periodic = false; ///< the last two took equally long; else `step` is a mean of the last ones
+  std::vector<RoleTime> roles;
+  /// Launches that can never start, of a problem that no checker accepts: nothing else is set.
+  std::string fault;
+};
+
+/// What is simulated: the launches of a step of each role, and how long each takes alone.
+struct SimulationInput {
+  const schedule::Problem &problem;
+  std::vector<std::vector<int>> steps; ///< [role]: segments in the order in which a step runs them
+  std::vector<std::vector<std::vector<double>>> seconds; ///< [role][segment][launch]
+  Sharing sharing;
+};
+
+/// Simulates steps of a training program: 4, and 16 if these have not come to repeat.
+Simulation simulate(const SimulationInput &input);
+
+} // namespace mlir::fsdp::cost
+
+#endif // PASSES_COST_SIMULATOR_H

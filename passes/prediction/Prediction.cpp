@@ -1,0 +1,143 @@
+//===- Prediction.cpp -----------------------------------------------------===//
+
+#include "passes/prediction/Prediction.h"
+#include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/Deferred.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ErrorHandling.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The segments of a training step of role `index`, as often as they run.
+static std::vector<int> findStep(const ScheduleProblem &schedule, int index) {
+  const schedule::Role &role = schedule.problem.roles[index];
+  const std::string trains = stringifyStepKind(StepKind::train).str();
+  auto trainsIn = [&](int segment) {
+    return role.segments[segment].kind == trains &&
+           !isDrain(SegmentOp(schedule.segments[index][segment]));
+  };
+  std::vector<int> step;
+  for (const schedule::ExecutionPlan &walk : role.walks) {
+    if (!step.empty() || !trainsIn(walk.segments.front()))
+      continue;
+    for (auto [segment, times] : llvm::zip_equal(walk.segments, walk.times))
+      step.insert(step.end(), static_cast<size_t>(times), segment);
+  }
+  for (int segment = 0; segment < static_cast<int>(role.segments.size()) && step.empty(); ++segment)
+    if (role.walks.empty() && trainsIn(segment))
+      step.push_back(segment);
+  return step;
+}
+
+/// The axes of each communicator.
+static std::vector<SmallVector<StringAttr>> findCommunicatorAxes(const ScheduleProblem &schedule) {
+  std::vector<SmallVector<StringAttr>> axes(schedule.problem.communicators.size());
+  for (auto [role, segments] : llvm::enumerate(schedule.problem.roles))
+    for (auto [segment, launches] : llvm::enumerate(segments.segments))
+      for (auto [number, launch] : llvm::enumerate(launches.launches))
+        if (launch.collective)
+          for (auto op : LaunchOp(schedule.launches[role][segment][number])
+                             .getBody()
+                             .getOps<CollectiveOpInterface>())
+            axes[launch.collective->communicator] = op.getAxes();
+  return axes;
+}
+
+/// The shape of the slowest group along `axes`.
+static cost::GroupShape shapeOf(MeshAttr mesh, ArrayRef<StringAttr> axes,
+                                const cost::Machine &machine) {
+  std::optional<cost::GroupShape> shape;
+  for (int64_t rank = 0, end = mesh.getNumRanks(); rank < end; ++rank) {
+    if (mesh.getIndexIn(rank, axes) != 0)
+      continue;
+    cost::GroupShape group = cost::shapeOf(mesh.getGroup(rank, axes), machine);
+    shape = shape ? cost::slowerOf(*shape, group) : group;
+  }
+  return *shape;
+}
+
+StepSimulation::StepSimulation(ModuleOp module, const cost::Machine &machine)
+    : schedule(module), machine(machine) {
+  MeshAttr mesh =
+      getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());
+  ranks = mesh.getNumRanks();
+  axes = findCommunicatorAxes(schedule);
+  std::vector<cost::GroupShape> shapes;
+  for (const SmallVector<StringAttr> &ofCommunicator : axes)
+    shapes.push_back(shapeOf(mesh, ofCommunicator, machine));
+  times = cost::timeLaunches(schedule.problem, shapes, machine);
+  for (int index = 0, end = static_cast<int>(schedule.programs.size()); index < end; ++index)
+    steps.push_back(findStep(schedule, index));
+  cost::Sharing sharing{machine.capacity(ranks), 1, machine.collectiveShare};
+  simulation = cost::simulate({schedule.problem, steps, times.seconds, sharing});
+  if (!simulation.fault.empty())
+    llvm::report_fatal_error("a verified schedule cannot be simulated: " +
+                             llvm::Twine(simulation.fault));
+}
+
+/// Adds the samples of a step, or the tokens of it: samples of whole numbers are rows of tokens.
+static void countItems(const ScheduleProblem &schedule, ArrayRef<int> step, Prediction &result) {
+  int64_t batch = 0, tokens = 1;
+  for (int segment : step)
+    for (LaunchOp launch : schedule.launches.front()[segment])
+      for (InputOp input : launch.getBody().getOps<InputOp>()) {
+        auto type = cast<RankedTensorType>(input.getType());
+        const int64_t rows = type.getDimSize(input.getSampleDim());
+        const int64_t parts = input.getMicrobatches() ? *input.getMicrobatches() : 1;
+        batch = input.getGlobalBatch() ? *input.getGlobalBatch() : rows * parts;
+        if (isa<IntegerType>(type.getElementType()) && rows > 0)
+          tokens = std::max(tokens, type.getNumElements() / rows);
+      }
+  result.items = static_cast<double>(batch * tokens);
+  result.itemsAreTokens = tokens > 1;
+}
+
+Prediction StepSimulation::predict() const {
+  Prediction result;
+  result.machine = machine.name;
+  const cost::RoleTime &time = simulation.roles.front();
+  const schedule::Role &role = schedule.problem.roles.front();
+  result.step = simulation.step;
+  countItems(schedule, steps.front(), result);
+  result.computing = time.computing;
+  result.communicating = time.communicating;
+  result.exposed = time.exposed;
+  const double both = time.computing + time.exposed;
+  result.efficiency = both > 0 ? time.computing / both : 0;
+  for (const cost::StreamTime &stream : time.streams)
+    if (stream.busy > 0)
+      result.streams.push_back(stream);
+  for (const auto &[when, bytes] : time.alive)
+    result.alive = std::max(result.alive, bytes);
+  double atPeak = 0; // seconds of the model's flops at the data sheet's rate
+  for (const cost::LaunchRun &run : time.runs) {
+    const schedule::Launch &launch = role.segments[run.segment].launches[run.launch];
+    if (launch.direction == stringifyDirection(Direction::forward)) {
+      const double flops = 3 * static_cast<double>(launch.cost.productFlops);
+      result.modelFlops += flops;
+      if (flops > 0)
+        atPeak += flops / machine.peakOf(launch.cost.productType);
+    }
+    if (!launch.collective)
+      continue;
+    PredictedCollective call{launch.collective->kind,
+                             {},
+                             launch.collective->bytes,
+                             1,
+                             times.collectives[0][run.segment][run.launch]};
+    MeshAttr mesh = getMesh(schedule.programs.front());
+    for (const std::string &axis : spellAxes(mesh, axes[launch.collective->communicator]))
+      call.axes.push_back(axis);
+    auto same = llvm::find_if(result.collectives, [&](const PredictedCollective &other) {
+      return other.kind == call.kind && other.axes == call.axes && other.bytes == call.bytes;
+    });
+    if (same == result.collectives.end())
+      result.collectives.push_back(std::move(call));
+    else
+      ++same->count;
+  }
+  result.mfu = result.step > 0 ? atPeak / result.step : 0;
+  return result;
+}

@@ -1,0 +1,68 @@
+//===- Prediction.h - time of a step by the cost model ----------*- C++ -*-===//
+// The cost model (passes/cost) applied to a scheduled module: what a training step takes on a
+// machine, why, and when each launch runs. A model, not a measurement; docs/cost-model.md says how
+// far it goes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_PREDICTION_PREDICTION_H
+#define PASSES_PREDICTION_PREDICTION_H
+
+#include "passes/cost/LaunchTime.h"
+#include "passes/cost/Simulator.h"
+#include "passes/scheduled/ScheduleProblem.h"
+
+namespace mlir::fsdp {
+
+/// Collectives of a step that are alike.
+struct PredictedCollective {
+  std::string kind; ///< mnemonic of the op
+  std::vector<std::string> axes;
+  int64_t bytes = 0; ///< of the whole value, per call
+  int64_t count = 0;
+  cost::CollectiveTime time; ///< of a call that has the device for itself
+};
+
+/// A training step of the first role on a machine. Times in seconds, flops of one rank.
+struct Prediction {
+  std::string machine;
+  double step = 0;
+  double items = 0; ///< tokens of a step over all ranks, or samples where those are no token rows
+  bool itemsAreTokens = false;
+  /// Flops of the products of forward, times three: what the model needs, without recomputation.
+  double modelFlops = 0;
+  double mfu = 0; ///< model flops over those that the data sheet promises for the step's time
+  double computing = 0, communicating = 0, exposed = 0; ///< cost::RoleTime
+  double efficiency = 0;                 ///< computation over computation and exposed communication
+  std::vector<cost::StreamTime> streams; ///< those with launches
+  int64_t alive = 0;                     ///< most bytes of the arena that are alive at once
+  std::vector<PredictedCollective> collectives;
+
+  double itemsPerSecond() const { return step > 0 ? items / step : 0; }
+};
+
+/// A scheduled module on a machine, simulated.
+class StepSimulation {
+public:
+  /// `module` is verified and its memory planned.
+  StepSimulation(ModuleOp module, const cost::Machine &machine);
+
+  Prediction predict() const;
+  /// The predicted step in the format of `--trace` (docs/trace.md), from 0 on: a process for each
+  /// role. The args of a launch have `seconds_alone`, those of a collective also `bus_bytes` and
+  /// `link_bytes_per_s`.
+  std::string writeTimeline() const;
+
+private:
+  ScheduleProblem schedule;
+  cost::Machine machine;
+  int64_t ranks;
+  std::vector<SmallVector<StringAttr>> axes; ///< of each communicator
+  cost::LaunchTimes times;
+  std::vector<std::vector<int>> steps; ///< [role]: the segments of a training step
+  cost::Simulation simulation;
+};
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_PREDICTION_PREDICTION_H

@@ -1,0 +1,154 @@
+//===- CollectivesTest.cpp - textbook numbers -----------------------------===//
+
+#include "passes/cost/Collectives.h"
+#include "passes/cost/StrategyCost.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <numeric>
+
+using namespace mlir::fsdp::cost;
+
+namespace {
+
+/// Nodes of 8 ranks with 400 GB/s and 5 us, connected with 50 GB/s of a rank and 10 us.
+Machine twoLevels(int64_t nodes) {
+  Machine machine;
+  machine.links = {{"inside", 8, 400e9, 5e-6}, {"between", 8 * nodes, 50e9, 10e-6}};
+  machine.algorithms = {"ring", "tree", "hierarchical"};
+  return machine;
+}
+
+GroupShape firstRanks(int64_t count, const Machine &machine) {
+  std::vector<int64_t> group(count);
+  std::iota(group.begin(), group.end(), 0);
+  return shapeOf(group, machine);
+}
+
+double by(const char *algorithm, const char *kind, double bytes, const GroupShape &group,
+          const Machine &machine) {
+  return timeBy(algorithm, kind, bytes, group, machine)->seconds;
+}
+
+TEST(Collectives, RingInOneNode) {
+  const Machine machine = twoLevels(1);
+  const GroupShape group = firstRanks(8, machine);
+  // (P - 1)/P * S/B + (P - 1) * alpha of 1 GB: 2.1875 ms + 35 us.
+  EXPECT_NEAR(by("ring", "all_gather", 1e9, group, machine), 2.2225e-3, 1e-12);
+  EXPECT_NEAR(by("ring", "reduce_scatter", 1e9, group, machine), 2.2225e-3, 1e-12);
+  EXPECT_NEAR(by("ring", "all_reduce", 1e9, group, machine), 4.445e-3, 1e-12);
+  // S/B + (P - 1) * alpha
+  EXPECT_NEAR(by("ring", "broadcast", 1e9, group, machine), 2.5e-3 + 35e-6, 1e-12);
+  EXPECT_NEAR(by("ring", "all_to_all", 1e9, group, machine), 2.2225e-3, 1e-12);
+  EXPECT_NEAR(by("ring", "send", 1e9, group, machine), 2.505e-3, 1e-12);
+}
+
+TEST(Collectives, LogarithmicSteps) {
+  const Machine machine = twoLevels(1);
+  const GroupShape group = firstRanks(8, machine);
+  EXPECT_NEAR(by("recursive", "all_gather", 1e9, group, machine), 2.1875e-3 + 15e-6, 1e-12);
+  EXPECT_NEAR(by("tree", "all_reduce", 1e9, group, machine), 5e-3 + 30e-6, 1e-12);
+  EXPECT_NEAR(by("tree", "broadcast", 1e9, group, machine), 2.5e-3 + 15e-6, 1e-12);
+  EXPECT_NEAR(by("direct", "all_gather", 1e9, group, machine), 2.1875e-3 + 5e-6, 1e-12);
+  EXPECT_FALSE(timeBy("tree", "all_gather", 1e9, group, machine));
+}
+
+TEST(Collectives, RingOverNodesUsesTheCardOfEachRank) {
+  const Machine machine = twoLevels(2);
+  // 8 ranks a node: 8 * 50 GB/s between the nodes, 15 steps of the slower latency.
+  EXPECT_NEAR(by("ring", "all_gather", 1e9, firstRanks(16, machine), machine),
+              15.0 / 16 * 1e9 / 400e9 + 15 * 10e-6, 1e-12);
+  // One rank a node: its own card.
+  EXPECT_NEAR(by("ring", "all_gather", 1e9, shapeOf({0, 8}, machine), machine),
+              0.5 * 1e9 / 50e9 + 10e-6, 1e-12);
+}
+
+TEST(Collectives, HierarchicalByLevels) {
+  const Machine machine = twoLevels(4);
+  // Among 4 nodes each rank has 1/8: 3/4 * S/8 / 50 GB/s + 3 * 10 us; then 7/8 * S / 400 GB/s + 7 *
+  // 5 us.
+  const double expected = 0.75 * 1e9 / 8 / 50e9 + 30e-6 + 7.0 / 8 * 1e9 / 400e9 + 35e-6;
+  const GroupShape group = firstRanks(32, machine);
+  EXPECT_NEAR(by("hierarchical", "all_gather", 1e9, group, machine), expected, 1e-12);
+  EXPECT_NEAR(by("hierarchical", "all_reduce", 1e9, group, machine), 2 * expected, 1e-12);
+}
+
+TEST(Collectives, TheFastestCounts) {
+  const Machine machine = twoLevels(4);
+  const GroupShape group = firstRanks(32, machine);
+  // Large values by the ring, which sends each byte once; small ones by few steps.
+  EXPECT_EQ(timeOf("all_gather", 1e9, group, machine).algorithm, "ring");
+  EXPECT_EQ(timeOf("all_gather", 1e3, group, machine).algorithm, "hierarchical");
+  EXPECT_EQ(timeOf("all_reduce", 1e3, group, machine).algorithm, "tree");
+  for (const std::string &algorithm : machine.algorithms)
+    if (auto time = timeBy(algorithm, "all_reduce", 1e6, group, machine))
+      EXPECT_LE(timeOf("all_reduce", 1e6, group, machine).seconds, time->seconds);
+}
+
+TEST(Collectives, ExchangeBetweenNodes) {
+  const Machine machine = twoLevels(2);
+  // Half of what a rank gives goes to the other node over its own card.
+  EXPECT_NEAR(by("ring", "all_to_all", 1e9, firstRanks(16, machine), machine),
+              0.5 * 1e9 / 50e9 + 15 * 10e-6, 1e-12);
+}
+
+TEST(Collectives, OneRankMovesNothing) {
+  const Machine machine = twoLevels(2);
+  EXPECT_EQ(timeOf("all_reduce", 1e9, shapeOf({3}, machine), machine).seconds, 0);
+}
+
+TEST(Collectives, ShapesOfGroups) {
+  const Machine machine = twoLevels(4);
+  EXPECT_EQ(shapeOf({0, 8, 16, 24}, machine).perLevel, (std::vector<int64_t>{1, 4}));
+  EXPECT_EQ(shapeOf({0, 1, 8, 9}, machine).perLevel, (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(slowerOf(shapeOf({0, 1, 2, 3}, machine), shapeOf({6, 7, 8, 9}, machine)).perLevel,
+            (std::vector<int64_t>{2, 4}));
+}
+
+TEST(Collectives, BandwidthOfAKind) {
+  Machine machine = twoLevels(1);
+  machine.links[0].bandwidths["all_reduce"] = 800e9;
+  EXPECT_NEAR(by("ring", "all_reduce", 1e9, firstRanks(8, machine), machine), 2.1875e-3 + 70e-6,
+              1e-12);
+}
+
+// 10^9 parameters with Adam in f32: 4 numbers of 4 bytes each.
+TEST(StrategyCost, FourTimesTheParametersByRanks) {
+  const Machine machine = twoLevels(1);
+  const ModelSize model{1e9, 8};
+  EXPECT_DOUBLE_EQ(costOfStrategy("ddp", model, 10, machine)->memory, 16e9);
+  EXPECT_DOUBLE_EQ(costOfStrategy("zero1", model, 10, machine)->memory, 9e9);
+  EXPECT_DOUBLE_EQ(costOfStrategy("zero2", model, 10, machine)->memory, 5.5e9);
+  EXPECT_DOUBLE_EQ(costOfStrategy("fsdp", model, 10, machine)->memory, 2e9);
+  EXPECT_FALSE(costOfStrategy("zero9", model, 10, machine));
+}
+
+// An all-reduce sends 2 (P - 1)/P of the gradients; FSDP half as much again.
+TEST(StrategyCost, BytesAndTime) {
+  const Machine machine = twoLevels(1);
+  const ModelSize model{1e9, 8};
+  EXPECT_NEAR(costOfStrategy("ddp", model, 10, machine)->sent, 7e9, 1);
+  EXPECT_NEAR(costOfStrategy("zero2", model, 10, machine)->sent, 7e9, 1);
+  EXPECT_NEAR(costOfStrategy("fsdp", model, 10, machine)->sent, 10.5e9, 1);
+  EXPECT_NEAR(costOfStrategy("fsdp", model, 10, machine)->seconds, 10.5e9 / 400e9 + 30 * 35e-6,
+              1e-12);
+}
+
+TEST(StrategyCost, Efficiency) {
+  EXPECT_DOUBLE_EQ(efficiencyOf(10e-3, 15e-3), 0.40);
+  EXPECT_NEAR(efficiencyOf(80e-3, 15e-3), 0.84, 0.005);
+  EXPECT_EQ(efficiencyOf(0, 1), 0);
+}
+
+// A gather of 400 MB among 8 behind 1 ms of computation.
+TEST(StrategyCost, BandwidthThatHidesAGather) {
+  const double bandwidth = hidingBandwidth(400e6, 8, 1e-3, 5e-6);
+  EXPECT_NEAR(bandwidth, 0.875 * 400e6 / (1e-3 - 35e-6), 1);
+  Machine machine = twoLevels(1);
+  machine.links[0].bandwidth = bandwidth;
+  EXPECT_NEAR(by("ring", "all_gather", 400e6, firstRanks(8, machine), machine), 1e-3, 1e-9);
+  EXPECT_TRUE(std::isinf(hidingBandwidth(400e6, 8, 30e-6, 5e-6)));
+}
+
+} // namespace

@@ -1,0 +1,130 @@
+//===- MachineTest.cpp - machine files and names --------------------------===//
+
+#include "passes/cost/LaunchTime.h"
+
+#include "gtest/gtest.h"
+
+#include <string>
+
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::cost;
+
+namespace {
+
+const char *const valid = R"({"name": "m", "memory": 1000, "peak": {"f32": 2e12},
+  "products": [{"kind": "matrix", "type": "f32", "rates": [[16, 1e11], [1024, 7e11]]}],
+  "loop_flops": 1e11, "memory_rates": [[1000, 2e11], [1000000, 1e11]], "launch_seconds": 1e-6,
+  "collective_share": 0.5, "algorithms": ["ring"],
+  "links": [{"name": "l", "ranks": 4, "bandwidth": 1e9, "latency": 1e-6}]})";
+
+/// The fault of the valid file with `from` replaced by `to`.
+std::string faultOf(const std::string &from, const std::string &to) {
+  std::string text = valid, error;
+  text.replace(text.find(from), from.size(), to);
+  EXPECT_FALSE(parseMachine(text, error)) << text;
+  return error;
+}
+
+TEST(MachineFile, IsRead) {
+  std::string error;
+  auto machine = parseMachine(valid, error);
+  ASSERT_TRUE(machine) << error;
+  EXPECT_EQ(machine->name, "m");
+  EXPECT_EQ(machine->links.front().ranks, 4);
+  EXPECT_EQ(machine->capacity(4), 1);
+}
+
+TEST(MachineFile, FaultsNameTheField) {
+  EXPECT_EQ(faultOf("1e9", "\"fast\""),
+            "field 'links[0].bandwidth': got \"fast\", expected a number above 0");
+  EXPECT_EQ(faultOf("1e9", "0"), "field 'links[0].bandwidth': got 0, expected a number above 0");
+  EXPECT_EQ(faultOf("\"memory\": 1000,", ""),
+            "field 'memory': got nothing, expected an integer of at least 1");
+  EXPECT_EQ(faultOf("\"memory\": 1000", "\"memory\": 0.5"),
+            "field 'memory': got 0.5, expected an integer of at least 1");
+  EXPECT_EQ(faultOf("\"loop_flops\"", "\"loops\": 1, \"loop_flops\"")
+                .find("field 'loops': got 1, expected no such field; the fields are name, source"),
+            0u);
+  EXPECT_EQ(faultOf("[16, 1e11]", "[2000, 1e11]"),
+            "field 'products[0].rates[1][0]': got 1024, expected a size above that of the entry "
+            "before");
+  EXPECT_EQ(faultOf("[16, 1e11]", "16"),
+            "field 'products[0].rates[0]': got 16, expected [SIZE, RATE]");
+  EXPECT_EQ(faultOf("\"matrix\"", "\"gemm\""),
+            "field 'products[0].kind': got \"gemm\", expected one of matrix, attention, "
+            "attention_grad");
+  EXPECT_EQ(faultOf("[\"ring\"]", "[]"),
+            "field 'algorithms': got [], expected a list that is not empty");
+  EXPECT_EQ(faultOf("\"ring\"", "\"star\""),
+            "field 'algorithms[0]': got \"star\", expected one of ring, tree, recursive, "
+            "hierarchical, direct");
+  EXPECT_EQ(faultOf("{\"f32\": 2e12}", "{}"),
+            "field 'peak': got {}, expected an object of numbers");
+  EXPECT_EQ(faultOf("\"m\"", "3"), "field 'name': got 3, expected a text");
+  EXPECT_EQ(faultOf("0.5", "-1"),
+            "field 'collective_share': got -1, expected a number of at least 0");
+  EXPECT_NE(faultOf("{\"name\": \"m\"", "[").find("is not JSON: "), std::string::npos);
+  const std::string above = R"(}, {"name": "n", "ranks": 6, "bandwidth": 1, "latency": 0}]})";
+  EXPECT_EQ(faultOf("}]}", above),
+            "field 'links[1].ranks': got 6, expected a multiple of the 4 of the level below");
+}
+
+TEST(MachineFile, RatesBetweenPointsAreLogarithmic) {
+  std::string error;
+  const Machine machine = *parseMachine(valid, error);
+  EXPECT_DOUBLE_EQ(machine.productRate("matrix", "f32", 4), 1e11);
+  EXPECT_DOUBLE_EQ(machine.productRate("matrix", "f32", 128), 4e11); // half way of 6 doublings
+  EXPECT_DOUBLE_EQ(machine.productRate("matrix", "f32", 9999), 7e11);
+  // What the machine does not know has the rate of matrix products, and of another type.
+  EXPECT_DOUBLE_EQ(machine.productRate("attention", "bf16", 1024), 7e11);
+  EXPECT_DOUBLE_EQ(machine.peakOf("bf16"), 2e12);
+}
+
+TEST(LaunchTime, IsTheLongerOfFlopsAndBytes) {
+  std::string error;
+  const Machine machine = *parseMachine(valid, error);
+  schedule::LaunchCost cost;
+  cost.flops = 2'000'000;
+  EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 1e-6 + 2e-5); // 1e11 flop/s of loops
+  cost.bytesRead = 6'000'000, cost.bytesWritten = 4'000'000;
+  EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 1e-6 + 1e-4);
+  // A fused kernel: the product at its own rate, the rest as loops.
+  cost = {800'000'000 + 1'000'000, 10, 10, "matrix", "f32", 800'000'000, 128};
+  EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 1e-6 + 8e8 / 4e11 + 1e6 / 1e11);
+}
+
+TEST(NamedMachines, AreValid) {
+  for (const std::string &name : getMachineNames()) {
+    std::string error;
+    EXPECT_TRUE(findMachine(name, 1, error)) << name << ": " << error;
+  }
+}
+
+TEST(NamedMachines, GrowByNodes) {
+  std::string error;
+  EXPECT_EQ(findMachine("h100x8", 8, error)->links.size(), 1u);
+  const Machine grown = *findMachine("h100x8", 64, error);
+  ASSERT_EQ(grown.links.size(), 2u);
+  EXPECT_EQ(grown.links[1].ranks, 64);
+  EXPECT_EQ(grown.links[1].name, "ib-ndr400");
+  EXPECT_EQ(findMachine("h100x8,nodes=16,network=ethernet-100", 8, error)->links[1].name,
+            "ethernet-100");
+  EXPECT_EQ(findMachine("host", 64, error)->links.size(), 1u);
+}
+
+TEST(NamedMachines, Faults) {
+  auto faultOf = [](const char *request, int64_t ranks) {
+    std::string error;
+    EXPECT_FALSE(findMachine(request, ranks, error));
+    return error;
+  };
+  EXPECT_EQ(faultOf("h100x8,nodes=2", 32), "'h100x8' has 16 ranks, got a mesh of 32; give nodes=4");
+  EXPECT_EQ(faultOf("h100x9", 1).substr(0, 41), "got 'h100x9', expected a file or one of a");
+  EXPECT_EQ(faultOf("h100x8,nodes=0", 1).substr(0, 7), "nodes: ");
+  EXPECT_EQ(faultOf("h100x8,racks=2", 1),
+            "got 'racks=2', expected nodes=N or network=NAME behind the machine");
+  EXPECT_EQ(faultOf("h100x8,network=tin", 1).substr(0, 32), "network: got 'tin', expected one");
+  EXPECT_EQ(faultOf("host,nodes=2", 2).substr(0, 41), "'host' cannot be one of several nodes: it");
+}
+
+} // namespace
