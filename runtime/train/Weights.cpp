@@ -103,7 +103,8 @@ std::vector<float> gatherMembers(const Storage &storage, const Program &program,
     if (position.along(replicaAxes) != 0) // another rank has the same shard
       continue;
     if (rank == device.rank() && !isReceiver)
-      device.world().send(device.read(held.shard), held.shard.count, positionOf(0).along(allAxes));
+      device.world().send(device.read(held.shard), held.shard.count, DType::F32,
+                          positionOf(0).along(allAxes));
     if (!isReceiver)
       continue;
     const float *shard = nullptr;
@@ -111,7 +112,8 @@ std::vector<float> gatherMembers(const Storage &storage, const Program &program,
       shard = device.read(held.shard);
     } else {
       received.resize(held.shard.count);
-      device.world().receive(received.data(), held.shard.count, position.along(allAxes));
+      device.world().receive(received.data(), held.shard.count, DType::F32,
+                             position.along(allAxes));
       shard = received.data();
     }
     for (const Run &run : shardRuns(held, position))
