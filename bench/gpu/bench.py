@@ -1,6 +1,7 @@
 """Rung 4: every kernel and every product at the shapes of real models, beside its floor."""
 
 import json
+import math
 
 from gpu.cases import BENCHES
 from gpu.ladder import Job
@@ -28,11 +29,14 @@ def show(row, gpu, report):
     if "ms" not in row:
         report(f"        {what[:62]:62} {row.get('error', 'no result')}")
         return what, row.get("error", "no result"), "a time"
+    if not (math.isfinite(row["ms"]) and row["ms"] > 0):
+        report(f"        {what[:62]:62} {row['ms']}")
+        return f"{what}: ms of a launch", row["ms"], "more than 0"
     seconds = row["ms"] * 1e-3
     text = f"        {what[:62]:62} {row['ms']:9.4f}"
     # Products of bf16 are those of tensor cores; of f32 none is.
     floor = floor_of(row["flops"], row["bytes"], gpu, row["type"] == "bf16")
-    if seconds <= 0 or not (row["flops"] or row["bytes"]) or not floor:
+    if not (row["flops"] or row["bytes"]) or not floor:
         report(text)
         return None
     report(f"{text} {floor[0] * 1e3:9.4f} {100 * floor[0] / seconds:6.0f} % {floor[1]:5} "

@@ -102,7 +102,9 @@ class Build:
         return self.path(program).exists()
 
     def until(self, stage, budget):
-        if not self.ready[stage].wait(max(budget.left(), 0)) or (self.late and not self.seconds[stage]):
+        with budget.paused() as part:
+            ready = self.ready[stage].wait(max(part.left(), 0))
+        if not ready or (self.late and not self.seconds[stage]):
             raise OutOfTime("the part's time ended before the build did")
 
     def quiet(self, budget):

@@ -9,7 +9,7 @@ Rung = collections.namedtuple("Rung", "number title jobs")
 
 class Job:
     """`perform(budget)` says what it finds to the report. Nothing is run, and the reason said, where one of `after` (names of jobs
-    that are done earlier) has failed or one of `programs` could not be built. `seconds`: at most."""
+    that are done earlier) has failed or one of `programs` could not be built. After `seconds` it has failed."""
 
     def __init__(self, name, perform, after=(), programs=(), seconds=240):
         self.name, self.perform, self.after, self.programs, self.seconds = name, perform, after, programs, seconds

@@ -14,19 +14,39 @@ KINDS = ("ok", "failed", "left out")
 
 
 class OutOfTime(Exception):
-    """There is no time left for what was about to start, or for the rest of it."""
+    """The time of this part is over: the next part continues."""
+
+
+class JobTooLong(Exception):
+    """A job has used all the seconds that it may take: something hangs. The next job follows."""
 
 
 class Budget:
-    """Seconds that may still be used."""
+    """Seconds that may still be used: of a part, or of a job within the `whole` of its part."""
 
     def __init__(self, seconds, whole=None):
+        self.seconds, self.whole = seconds, whole
         self.end = time.monotonic() + seconds
-        if whole:
-            self.end = min(self.end, whole.end)
 
     def left(self):
-        return self.end - time.monotonic()
+        own = self.end - time.monotonic()
+        return min(own, self.whole.left()) if self.whole else own
+
+    def over(self):
+        """What to raise where nothing is left."""
+        if self.whole and self.whole.left() > self.end - time.monotonic():
+            return JobTooLong(f"it did not end within the {self.seconds:.0f} s that it may take")
+        return OutOfTime("the time of this part was over")
+
+    @contextlib.contextmanager
+    def paused(self):
+        """A job that waits in here for something else uses the time of its part, not its own: a Budget."""
+        begin = time.monotonic()
+        try:
+            yield self.whole or self
+        finally:
+            if self.whole:
+                self.end += time.monotonic() - begin
 
 
 class State:
@@ -113,12 +133,17 @@ class Report:
 
     @contextlib.contextmanager
     def job(self, name):
-        """Whatever goes wrong in a job is noted, and the next one follows; one that runs out of time is not done."""
+        """Whatever goes wrong in a job is noted, and the next one follows. One that the part has no time for is not done,
+        unless it has found a failure: the rest of it is left out then."""
         start, self.noted = time.monotonic(), []
         try:
             yield
-        except OutOfTime:
-            raise
+        except OutOfTime as error:
+            if all(kind != "failed" for kind, _ in self.noted):
+                raise
+            self.left_out(f"the rest of {name}", str(error))
+        except JobTooLong as error:
+            self.fail(f"{name}: {error}")
         except Exception as error:  # pylint: disable=broad-except
             self.details(name, traceback.format_exc())
             self.fail(f"{name}: the check itself", f"{type(error).__name__}: {error}", "no exception")
@@ -152,16 +177,16 @@ class Report:
         self(f"{agreed} agreed, {len(missing)} left out, {len(failures)} failed")
         if unfinished and next_part:
             self(f"{len(unfinished)} jobs are to be continued: the part's time is over, first '{unfinished[0]}'; run --part={next_part}")
-        return 1 if failures else 0
+        return 1 if failures or (unfinished and not next_part) else 0
 
 
 def run(command, most=600, budget=None, environment=None, running=None):
-    """(exit status, all that was printed); 124 after `most` seconds, 127 where there is no such program. Raises OutOfTime
-    when the budget ends first. What the command has started ends with it. `running`: a set that has the process meanwhile."""
+    """(exit status, all that was printed); 124 after `most` seconds, 127 where there is no such program. Raises what
+    Budget.over says when the budget ends first. What the command has started ends with it. `running`: a set that has the process meanwhile."""
     limit = most
     if budget:
         if budget.left() < 1:
-            raise OutOfTime("no time is left")
+            raise budget.over()
         limit = min(most, budget.left())
     try:
         process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -178,7 +203,7 @@ def run(command, most=600, budget=None, environment=None, running=None):
         end(process)
         text, _ = process.communicate()
         if limit < most:
-            raise OutOfTime("the time of this part was over") from None
+            raise budget.over() from None
         return 124, f"{text}\nended after {limit:.0f} s"
     finally:
         running.discard(process)

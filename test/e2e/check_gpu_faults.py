@@ -209,12 +209,93 @@ def check_floors():
     found = show({**row, "ms": 0.5}, "NVIDIA H200", lines.append)
     if found != ("adamw f32 1: ms of a launch", "0.5000", "at least its floor of 1.0000"):
         raise SystemExit(f"got {found}, expected a launch that is faster than its floor")
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        found = show({**row, "ms": wrong}, "NVIDIA H200", lines.append)
+        if found is None or found[2] != "more than 0":
+            raise SystemExit(f"got {found} for a launch of {wrong} ms, expected that it is no time")
+
+
+def check_limits(scratch):
+    """A job that hangs has failed, and the next one follows; one that the part has no time for has not, unless it has found a
+    failure. Nothing that failed is repeated; jobs that nobody did are a failure in the end."""
+    from gpu.ladder import Job, Rung, climb  # pylint: disable=import-outside-toplevel
+    from gpu.report import Budget, Report, State, run  # pylint: disable=import-outside-toplevel
+
+    def hang(report, finds, budget):
+        for text in finds:
+            report.fail(text)
+        run(["sleep", "1000"], 600, budget)
+
+    def part(number, seconds, jobs, last):
+        state = State(scratch / "limits.json", number == 1)
+        report = Report(scratch / "limits.txt", state)
+        made = [Job(name, lambda budget, name=name, finds=finds: report.ok(name) if finds is None else hang(report, finds, budget), (), (), most)
+                for name, finds, most in jobs]
+        rungs = [Rung(1, "limits", made)]
+        status = report.finish(rungs, climb(rungs, None, None, Budget(seconds), state, report), None if last else number + 1)
+        return status, (scratch / "limits.txt").read_text(), list(state.done)
+
+    def require(got, status, lines, done):
+        if got[0] != status or got[2] != done or any(line not in got[1] for line in lines):
+            raise SystemExit(f"got {got}, expected status {status}, {lines} and {done}")
+    hangs = "FAILED  1. hangs: it did not end within the 3 s that it may take"
+    jobs = [("hangs", [], 3), ("follows", None, 600), ("found something", ["a fault"], 600), ("waits", [], 600)]
+    require(part(1, 8, jobs, False), 1, [hangs, "ok      ", "FAILED  a fault", "left out the rest of 1. found something: the time of this part",
+                                         "not done: 1. waits: no time is left"], ["1. hangs", "1. follows", "1. found something"])
+    require(part(2, 3, jobs, True), 1, ["not done: 1. waits: the time of this part was over", "2 failed"],
+            ["1. hangs", "1. follows", "1. found something"])
+    require(part(1, 3, jobs[3:], True), 1, ["1 left out"], [])
+    require(part(1, 3, jobs[1:2] + jobs[3:], True), 1, ["1 agreed, 1 left out, 0 failed"], ["1. follows"])
+    require(part(1, 3, jobs[1:2] + jobs[3:], False), 0, ["run --part=2"], ["1. follows"])
+    print("a job that hangs: found", flush=True)
+
+
+def check_sanitizers():
+    """What is not the sanitizer's own refusal is a failure, and so is a hang."""
+    from gpu import sanitizing  # pylint: disable=import-outside-toplevel
+    for status, text, kind in ((1, "========= Error: Device not supported", "left out"), (124, "\nended after 150 s", "failed"),
+                               (1, "error: rank 0: operation not supported", "failed"),
+                               (0, "========= ERROR SUMMARY: 0 errors", "ok")):
+        noted = []
+
+        class Machine:
+            """Notes what is reported."""
+            class report:  # pylint: disable=invalid-name
+                details = staticmethod(lambda *_: None)
+                ok = staticmethod(lambda *_, **__: noted.append("ok"))
+                fail = staticmethod(lambda *_, **__: noted.append("failed"))
+                left_out = staticmethod(lambda *_, **__: noted.append("left out"))
+        kept, sanitizing.run = sanitizing.run, lambda *_, status=status, text=text: (status, text)
+        sanitizing.sanitize(Machine, "tool", "memcheck", "a test", [], None)
+        sanitizing.run = kept
+        if noted != [kind]:
+            raise SystemExit(f"status {status} and '{text}' got {noted}, expected {kind}")
+
+
+def check_options():
+    """Options that a run would not look at are refused."""
+    for words, says in ((["--run", "d", "out", "--cases=linear"], "--cases has no effect with --run"),
+                        (["--run", "d", "out", "--quick"], "--quick has no effect with --run"),
+                        (["--run", "d", "out", "--bin=b"], "--bin has no effect with --run"),
+                        (["--prepare", "d", "--part=1"], "--part has no effect with --prepare"),
+                        (["--prepare", "d", "--rungs=1"], "--rungs has no effect with --prepare"),
+                        (["--prepare", "d", "--time-limit=9"], "--time-limit has no effect with --prepare"),
+                        (["out", "--part=2"], "--part has no effect with OUT"),
+                        (["--run", "d", "out", "--time-limit=0"], "--time-limit got 0, expected seconds, more than 0"),
+                        (["--run", "d", "out", "--time-limit=nan"], "--time-limit got nan, expected seconds, more than 0")):
+        got = subprocess.run([sys.executable, "-B", ROOT / "bench" / "gpu_check", *words], text=True, capture_output=True, check=False)
+        if got.returncode != 2 or says not in got.stderr:
+            raise SystemExit(f"{words}: got status {got.returncode} and '{got.stderr}', expected 2 and '{says}'")
+    print("options without effect: found", flush=True)
 
 
 def main(scratch, build):
     scratch = pathlib.Path(scratch)
     scratch.mkdir(parents=True, exist_ok=True)
     check_floors()
+    check_sanitizers()
+    check_options()
+    check_limits(scratch)
     folder = Folder(scratch, pathlib.Path(build))
     folder.expect("no fault", 0, [r"ok      kernels found", r"0 failed"], "--rungs=1,2")
     check_parts(folder)

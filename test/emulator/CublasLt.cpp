@@ -2,8 +2,9 @@
 //
 // Sums of an element run over k in order, in f32, and are rounded once. With `products=split` k is
 // cut into parts, each summed by itself, as many as (m, n, k) says: so does cuBLASLt, whose
-// algorithms differ by sizes. The chosen algorithm remembers the problem and the alignment that it
-// was asked for; the product holds the caller to both.
+// algorithms differ by sizes. Where the preference allows CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE,
+// the sums of parts are rounded to the type of D. The chosen algorithm remembers the problem and
+// the alignment that it was asked for; the product holds the caller to both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -148,7 +149,7 @@ std::size_t partsOf(const Problem &p) {
 }
 
 void compute(const Problem &p, float alpha, const void *a, const void *b, float beta, const void *c,
-             void *d) {
+             void *d, bool roundsParts) {
   std::vector<float> row(p.n), part(p.n);
   const std::size_t parts = partsOf(p);
   for (int batch = 0; batch < p.d.batch; ++batch) {
@@ -166,6 +167,9 @@ void compute(const Problem &p, float alpha, const void *a, const void *b, float 
           for (std::size_t j = 0; j < p.n; ++j)
             to[j] += factor * from[j];
         }
+        if (parts > 1 && roundsParts && p.d.type == CUDA_R_16BF)
+          for (float &sum : sums)
+            sum = float(__nv_bfloat16(sum));
         for (std::size_t j = 0; s > 0 && j < p.n; ++j)
           row[j] += part[j];
       }
@@ -310,6 +314,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   for (int i = 0; i < 4; ++i)
     results[0].algo.data[1 + i] = preference->alignment[i];
   results[0].algo.data[5] = results[0].workspaceSize;
+  results[0].algo.data[6] = preference->reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   results[0].state = CUBLAS_STATUS_SUCCESS;
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
@@ -323,6 +328,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               void *workspace, std::size_t workspaceBytes, cudaStream_t stream) {
   if (emulator::stuck() != cudaSuccess)
     return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (const std::string wrong = emulator::streamOfAnotherDevice(stream); !wrong.empty())
+    return decline(CUBLAS_STATUS_EXECUTION_FAILED, wrong);
   emulator::Problem problem{*desc, *aLayout, *bLayout, *cLayout, *dLayout, 0, 0, 0};
   std::string wrong = emulator::check(problem);
   if (!wrong.empty())
@@ -348,6 +355,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
        cLayout->batchStride != dLayout->batchStride))
     wrong = "C is D, but laid out otherwise";
   const std::size_t needed = std::size_t(algo->data[5]);
+  const bool roundsParts = algo->data[6] != 0;
   if (wrong.empty() && needed > workspaceBytes)
     wrong =
         emulator::formatted("the workspace: got %zu bytes, expected %zu", workspaceBytes, needed);
@@ -362,7 +370,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   emulator::enqueue(stream, "cublasLtMatmul", [=](const emulator::PointRef &) {
     if (needed)
       std::memset(workspace, 0xff, needed);
-    emulator::compute(problem, alpha, a, b, beta, c, d);
+    emulator::compute(problem, alpha, a, b, beta, c, d, roundsParts);
     return true;
   });
   return emulator::stuck() == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

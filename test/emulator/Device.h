@@ -25,10 +25,17 @@
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __grid_constant__
-// One section holds every shared variable, so that it can be filled with poison before a block. gcc
-// cannot put variables of templates into a named section.
+// One section holds every shared variable, so that it can be filled with poison before a block,
+// with a gap before each of them (SharedMemory.h): one declaration for each variable. gcc cannot
+// put variables of templates into a named section.
 #ifdef __clang__
-#define __shared__ __attribute__((section("fsdp_shared"))) static thread_local
+#define FSDP_JOIN_NOW(a, b) a##b
+#define FSDP_JOIN(a, b) FSDP_JOIN_NOW(a, b)
+#define FSDP_IN_SHARED __attribute__((section("fsdp_shared")))
+#define __shared__                                                                                 \
+  FSDP_IN_SHARED                                                                                   \
+  __attribute__((used)) static thread_local char FSDP_JOIN(fsdpGap, __COUNTER__)[128];             \
+  FSDP_IN_SHARED static thread_local
 #else
 #define __shared__ static thread_local
 #endif

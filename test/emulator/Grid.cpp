@@ -13,20 +13,17 @@
 #include "Failure.h"
 #include "Fiber.h"
 #include "Shadow.h"
+#include "SharedMemory.h"
 #include "Symbols.h"
 
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <link.h>
 #include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
-
-// Where the linker put the shared variables of all kernels; absent if there are none.
-extern "C" __attribute__((weak)) char __start_fsdp_shared[], __stop_fsdp_shared[];
 
 __thread uint3 threadIdx, blockIdx;
 __thread dim3 blockDim, gridDim;
@@ -39,35 +36,6 @@ std::atomic<std::uint64_t> blockCount{0}, threadCount{0}, switchCount{0};
 
 struct KernelFailure {
   std::string text;
-};
-
-/// The calling thread's copy of the section of shared variables.
-struct SharedSection {
-  char *start = nullptr;
-  std::size_t bytes = 0;
-
-  SharedSection() {
-    char *first = __start_fsdp_shared, *last = __stop_fsdp_shared;
-    if (!first || first == last)
-      return;
-    bytes = static_cast<std::size_t>(last - first);
-    dl_iterate_phdr(
-        [](dl_phdr_info *object, std::size_t, void *data) {
-          auto *self = static_cast<SharedSection *>(data);
-          for (int i = 0; i < object->dlpi_phnum; ++i) {
-            const auto &header = object->dlpi_phdr[i];
-            char *image = reinterpret_cast<char *>(object->dlpi_addr + header.p_vaddr);
-            if (header.p_type == PT_TLS && __start_fsdp_shared >= image &&
-                __start_fsdp_shared < image + header.p_memsz)
-              self->start =
-                  static_cast<char *>(object->dlpi_tls_data) + (__start_fsdp_shared - image);
-          }
-          return 0;
-        },
-        this);
-    if (!start)
-      throw KernelFailure{"found no shared variables of this thread"};
-  }
 };
 
 bool same(const Site &a, const Site &b) {
@@ -101,7 +69,7 @@ public:
   void noteFence(bool device) { shadow->fence(current, device); }
   /// What the body of a function of the warp accesses is an access of this lane.
   void actFor(unsigned lane) { actor = current / 32 * 32 + lane; }
-  void *dynamicShared() const { return dynamic; }
+  void *dynamicShared() const { return dynamic.start; }
   bool active() const { return launch != nullptr; }
   const void *kernel() const { return launch ? launch->kernel : nullptr; }
   std::string describe(const std::string &what) const;
@@ -142,9 +110,8 @@ private:
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Fiber *> idle;
   std::unique_ptr<std::string> failed;
-  std::vector<char> dynamicStorage;
-  char *dynamic = nullptr;
-  Shadow::Range fixed;             ///< static shared memory
+  DynamicShared dynamicStorage;
+  MemoryRange dynamic, fixed;      ///< shared memory
   std::vector<AsyncCopies> copies; ///< of each thread
   std::unique_ptr<Shadow> shadow;  ///< null without `races`
   static constexpr unsigned kNobody = ~0u;
@@ -172,7 +139,7 @@ std::string BlockRunner::describe(const std::string &what) const {
 }
 
 void BlockRunner::run(const Launch &toRun) {
-  static thread_local SharedSection section;
+  static thread_local StaticShared variables;
   if (settings().races && !accessesAreVisible)
     throw KernelFailure{"FSDP_EMULATOR has `races`, but the kernels of this program do not tell "
                         "their accesses: compile them with clang and target_race_instrumentation"};
@@ -186,10 +153,8 @@ void BlockRunner::run(const Launch &toRun) {
   } leave{*this};
   size = toRun.block.x * toRun.block.y * toRun.block.z;
   random.seed(settings().seed * 0x9E3779B97F4A7C15u + toRun.number);
-  dynamicStorage.resize(toRun.sharedBytes + 128);
-  dynamic = dynamicStorage.data();
-  dynamic += (128 - reinterpret_cast<std::uintptr_t>(dynamic) % 128) % 128;
-  fixed = {section.start, section.bytes};
+  dynamic = dynamicStorage.reserve(toRun.sharedBytes);
+  fixed = variables.range();
   gridDim = toRun.grid;
   blockDim = toRun.block;
   order.resize(size);
@@ -201,21 +166,26 @@ void BlockRunner::run(const Launch &toRun) {
   else if (!shadow)
     shadow = std::make_unique<Shadow>();
   if (shadow)
-    shadow->beginLaunch(toRun.block, fixed, {dynamic, toRun.sharedBytes});
+    shadow->beginLaunch(toRun.block, variables, dynamic, dynamicStorage.mapping());
   shadowIsActive = shadow != nullptr;
   const std::uint64_t blocks = std::uint64_t(toRun.grid.x) * toRun.grid.y * toRun.grid.z;
   for (std::uint64_t number : orderOfBlocks(blocks)) {
     blockIdx = {static_cast<unsigned>(number % toRun.grid.x),
                 static_cast<unsigned>(number / toRun.grid.x % toRun.grid.y),
                 static_cast<unsigned>(number / toRun.grid.x / toRun.grid.y)};
-    if (section.bytes)
-      std::memset(section.start, 0xff, section.bytes);
-    if (toRun.sharedBytes)
-      std::memset(dynamic, 0xff, toRun.sharedBytes);
+    variables.poison();
+    if (dynamic.bytes)
+      std::memset(dynamic.start, 0xff, dynamic.bytes);
     if (shadow)
       shadow->beginBlock(blockIdx);
     runBlock();
   }
+  if (std::string variable; variables.isGapWritten(variable))
+    throw KernelFailure{"kernel " + kernelName(toRun.kernel) + ": wrote behind " + variable};
+  if (dynamicStorage.isEndWritten())
+    throw KernelFailure{
+        "kernel " + kernelName(toRun.kernel) +
+        formatted(": wrote behind its %zu bytes of dynamic shared memory", dynamic.bytes)};
   blockCount += blocks;
   threadCount += blocks * size;
 }
@@ -454,8 +424,9 @@ void BlockRunner::noteAccess(const void *address, std::size_t bytes, unsigned fl
 void BlockRunner::startCopy(const AsyncCopy &copy, const void *place) {
   std::size_t offset;
   const auto target = reinterpret_cast<std::uintptr_t>(copy.to);
-  if (!Shadow::Range{dynamic, launch->sharedBytes}.holds(target, offset) &&
-      !fixed.holds(target, offset))
+  const std::uintptr_t last = target + copy.bytes - 1;
+  if (!(dynamic.holds(target, offset) && dynamic.holds(last, offset)) &&
+      !(fixed.holds(target, offset) && fixed.holds(last, offset)))
     fail("a copy in the background to %p: expected an address in shared memory", copy.to);
   for (const auto address : {target, reinterpret_cast<std::uintptr_t>(copy.from)})
     if (address % copy.bytes)
@@ -569,6 +540,8 @@ std::string runGrid(const Launch &launch) {
     runner.run(launch);
   } catch (KernelFailure &failure) {
     return failure.text;
+  } catch (std::exception &error) { // of the emulator's own memory
+    return error.what();
   }
   return "";
 }

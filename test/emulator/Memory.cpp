@@ -234,6 +234,12 @@ std::string checkCopy(const void *to, const void *from, std::size_t bytes, cudaM
   return wrong;
 }
 
+void setFromNccl(void *pointer, bool fromNccl) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (const auto found = table().find(static_cast<const char *>(pointer)); found != table().end())
+    found->second.allocation.fromNccl = fromNccl;
+}
+
 std::size_t bytesInUse(int device) {
   std::lock_guard<std::mutex> lock(mutex);
   auto bytes = static_cast<std::size_t>(libraryBytes()[device]);
@@ -274,7 +280,15 @@ cudaError_t allocatePinned(void **pointer, std::size_t bytes, unsigned) {
 
 using namespace emulator;
 
-cudaError_t cudaFree(void *pointer) { return unmap(pointer, MemoryKind::Device, "cudaFree"); }
+/// CUDA refuses memory that was mapped by cuMemMap, as ncclMemAlloc's is: nobody has freed it then.
+cudaError_t cudaFree(void *pointer) {
+  if (allocationOf(pointer).fromNccl) {
+    recordFailure(cudaErrorInvalidValue,
+                  "cudaFree got memory of ncclMemAlloc, which ncclMemFree frees");
+    return refuse(cudaErrorInvalidValue, failure());
+  }
+  return unmap(pointer, MemoryKind::Device, "cudaFree");
+}
 cudaError_t cudaFreeHost(void *pointer) {
   return unmap(pointer, MemoryKind::Pinned, "cudaFreeHost");
 }

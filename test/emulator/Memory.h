@@ -16,6 +16,7 @@ struct Allocation {
   std::size_t bytes = 0;
   MemoryKind kind = MemoryKind::Pageable;
   int device = 0;
+  bool fromNccl = false; ///< by ncclMemAlloc
 };
 
 /// The allocation that holds the address; of kind Pageable where there is none.
@@ -24,6 +25,9 @@ Allocation allocationOf(const void *address);
 std::string checkRange(const char *role, const void *address, std::size_t bytes, MemoryKind kind);
 /// As checkRange with the kinds that a copy says it has. cudaMemcpyDefault takes any.
 std::string checkCopy(const void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind);
+/// Says whether the allocation that begins here is ncclMemAlloc's: cudaFree refuses those, and
+/// windows are made of no others.
+void setFromNccl(void *pointer, bool fromNccl);
 /// Bytes that are allocated, and those of libraries.
 std::size_t bytesInUse(int device);
 /// Adds to the bytes that libraries take of a device beside what they allocate by CUDA's calls.

@@ -13,7 +13,7 @@
 #include "Memory.h"
 #include "cuda_bf16.h"
 
-#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace emulator {
@@ -48,8 +48,10 @@ std::string copyEngineFault(int version, int ranks) {
   // Copies are synchronized after every eighth but the last; the flags alternate between two
   // places, so that an odd number of synchronizations leaves the last one at the place of the first
   // (ncclMemOpSync). In place there is one copy less.
+  // From 2.29.2 on nothing is synchronized in between where CUDA has cudaMemcpyBatchAsync.
+  const bool synchronizes = version < 22902 || settings().driver < 12080;
   for (int copies : {ranks - 1, ranks})
-    if (version < 23003 && copies > 8 && (copies + 7) / 8 % 2 == 0)
+    if (synchronizes && version < 23003 && copies > 8 && (copies + 7) / 8 % 2 == 0)
       return gather + "races from 512 MiB on";
   return "";
 }
@@ -148,6 +150,13 @@ void compute(const std::vector<Part> &parts) {
   }
 }
 
+/// More elements than this are gathered by copy engines whatever the CTA policy is.
+std::uint64_t symmetricThreshold() {
+  const char *said = std::getenv("NCCL_SYM_CE_THRESHOLD");
+  return said && *said ? static_cast<std::uint64_t>(std::strtoll(said, nullptr, 0))
+                       : std::uint64_t(8) << 20;
+}
+
 /// Whether copy engines make a collective: in 2.28 both buffers lie in windows, later the target
 /// does.
 bool usesCopyEngines(ncclComm_t comm, const Part &part) {
@@ -155,11 +164,14 @@ bool usesCopyEngines(ncclComm_t comm, const Part &part) {
   if (std::strcmp(part.kind, "ncclAllGather") || comm->group->size == 1 || version < 22800)
     return false;
   const auto isWindow = [&](const void *address) {
-    return std::count(comm->windows.begin(), comm->windows.end(), allocationOf(address).start) > 0;
+    const auto window = comm->windows.find(allocationOf(address).start);
+    return window != comm->windows.end() && window->second;
   };
   if (version < 22900)
     return comm->policy == NCCL_CTA_POLICY_ZERO && isWindow(part.source) && isWindow(part.target);
-  return (comm->policy & NCCL_CTA_POLICY_ZERO) && isWindow(part.target);
+  return ((comm->policy & NCCL_CTA_POLICY_ZERO) ||
+          (settings().compute >= 100 && part.count > symmetricThreshold())) &&
+         isWindow(part.target);
 }
 
 ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
@@ -201,6 +213,8 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
   comm->copying += part.copies;
   return perform(comm, [=] {
     const LaunchOrder order(comm);
+    if (!part.copies)
+      order.require();
     enqueue(
         stream, part.kind,
         [comm, part, number](const PointRef &done) {
@@ -229,6 +243,13 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
                                       "elements of type %d, rank %zu calls %s of %zu of type %d",
                                       static_cast<unsigned long long>(number), a.kind, a.count,
                                       int(a.type), r, b.kind, b.count, int(b.type)));
+            else if (a.copies != b.copies)
+              recordFailure(cudaErrorLaunchTimeout,
+                            formatted("collective %llu of a communicator: rank 0 gathers by %s, "
+                                      "rank %zu by %s",
+                                      static_cast<unsigned long long>(number),
+                                      a.copies ? "copy engines" : "kernels", r,
+                                      b.copies ? "copy engines" : "kernels"));
           }
           if (agree)
             compute(parts);

@@ -31,12 +31,6 @@ std::map<std::string, std::shared_ptr<Group>> &starting() {
   static auto *one = new std::map<std::string, std::shared_ptr<Group>>;
   return *one;
 }
-/// Memory of ncclMemAlloc's: what windows are made of.
-std::set<const void *> &windowMemory() {
-  static auto *one = new std::set<const void *>;
-  return *one;
-}
-
 void misuse(const std::string &text) { recordFailure(cudaErrorLaunchFailure, text); }
 
 ncclComm_t makeComm(std::shared_ptr<Group> group, int rank, int device,
@@ -146,6 +140,18 @@ void requireNobodyInsideAborted(ncclComm_t comm) {
                        call));
 }
 
+/// Forgets the windows of an allocation; false if it was in none. They are those of its own device,
+/// whose thread is here.
+bool forgetWindows(const void *memory) {
+  const int device = allocationOf(memory).device;
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  std::size_t found = 0;
+  for (ncclComm_t comm : registry())
+    if (comm->device == device)
+      found += comm->windows.erase(memory);
+  return found > 0;
+}
+
 /// Freeing a communicator waits for its streams. What ends other waits does not end those of copy
 /// engines.
 void awaitCopyEngines(ncclComm_t comm) {
@@ -174,7 +180,26 @@ std::map<int, PointRef> &lastKernels() {
   static auto *one = new std::map<int, PointRef>; // by device
   return *one;
 }
+/// Whose kernels have been launched, by device.
+std::map<int, std::set<ncclComm_t>> &launchers() {
+  static auto *one = new std::map<int, std::set<ncclComm_t>>;
+  return *one;
+}
 } // namespace
+
+void LaunchOrder::require() const {
+  const char *said = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  if (comm_->group->size == 1 || (said && std::atoi(said) != 0))
+    return;
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  std::set<ncclComm_t> &here = launchers()[device_];
+  here.insert(comm_);
+  if (std::any_of(here.begin(), here.end(),
+                  [&](ncclComm_t other) { return other != comm_ && !other->freed; }))
+    misuse(formatted("kernels of several communicators are launched on device %d without "
+                     "NCCL_LAUNCH_ORDER_IMPLICIT: they may start in another order on each rank",
+                     device_));
+}
 
 std::vector<PointRef> LaunchOrder::needs() const {
   if (!std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT") || settings().driver >= 12030)
@@ -315,6 +340,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     if (use.status != ncclSuccess)
       return use.status;
   }
+  if (!comm->windows.empty())
+    misuse("ncclCommDestroy frees a communicator that has windows: deregister them before");
   release(comm);
   return ncclSuccess;
 }
@@ -408,18 +435,15 @@ ncclResult_t ncclCommRegister(const ncclComm_t, void *buffer, std::size_t bytes,
 ncclResult_t ncclCommDeregister(const ncclComm_t, void *) { return ncclSuccess; }
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, std::size_t bytes,
-                                    ncclWindow_t *window, int) {
+                                    ncclWindow_t *window, int flags) {
   const Use use(comm, "ncclCommWindowRegister");
   if (use.status != ncclSuccess)
     return use.status;
   const std::string wrong = checkRange("buffer", buffer, bytes, MemoryKind::Device);
   if (!wrong.empty())
     return say(ncclInvalidArgument, wrong);
-  {
-    const std::lock_guard<std::mutex> lock(registryMutex);
-    if (!windowMemory().count(allocationOf(buffer).start))
-      return say(ncclUnhandledCudaError, "a window of memory that ncclMemAlloc did not give");
-  }
+  if (!allocationOf(buffer).fromNccl)
+    return say(ncclUnhandledCudaError, "a window of memory that ncclMemAlloc did not give");
   const ncclResult_t status = perform(comm, [=] {
     Group &group = *comm->group;
     std::unique_lock<std::mutex> lock(group.mutex);
@@ -433,29 +457,29 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, std::size_t b
       return say(ncclSystemError,
                  formatted("%d of %d ranks came to register a window", arrived, group.size));
     }
-    comm->windows.push_back(allocationOf(buffer).start);
+    comm->windows[allocationOf(buffer).start] = flags & NCCL_WIN_COLL_SYMMETRIC;
     *window = reinterpret_cast<ncclWindow_t>(buffer);
     return ncclSuccess;
   });
   return status == ncclInProgress ? ncclSuccess : status;
 }
-ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t) {
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
   const Use use(comm, "ncclCommWindowDeregister");
+  if (use.status == ncclSuccess)
+    comm->windows.erase(allocationOf(window).start);
   return use.status;
 }
 
 ncclResult_t ncclMemAlloc(void **pointer, std::size_t bytes) {
   if (cudaMalloc(pointer, bytes) != cudaSuccess)
     return ncclUnhandledCudaError;
-  const std::lock_guard<std::mutex> lock(registryMutex);
-  windowMemory().insert(*pointer);
+  setFromNccl(*pointer, true);
   return ncclSuccess;
 }
 ncclResult_t ncclMemFree(void *pointer) {
-  {
-    const std::lock_guard<std::mutex> lock(registryMutex);
-    windowMemory().erase(pointer);
-  }
+  if (forgetWindows(pointer))
+    misuse("ncclMemFree frees memory that is in a window: deregister it before");
+  setFromNccl(pointer, false);
   return cudaFree(pointer) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 

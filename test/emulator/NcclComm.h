@@ -16,13 +16,20 @@
 //   others on the device: several are aborted in one group. In a group ncclCommAbort only sets
 //   flags, which end waits of the host in calls on the communicator and of kernels; ncclGroupEnd
 //   frees.
-// - An all-gather between windows of a communicator with CTA policy zero is made by copy engines
-// (enqueue.cc,
-//   ce_coll.cc). A stream waits in it by memory operations, which no flag ends: ncclCommAbort waits
+// - An all-gather between symmetric windows of a communicator with CTA policy zero is made by copy
+// engines (enqueue.cc, ce_coll.cc); from 2.29.2 on, where the target is in one, and on devices of
+//   compute capability 10.0 whatever the policy is, of more elements than NCCL_SYM_CE_THRESHOLD
+//   (8388608). A stream waits in it by memory operations, which no flag ends: ncclCommAbort waits
 //   for it (commDestroySync in init.cc). Versions and sizes in which it hangs or races are
 //   failures.
 // - A rank that cannot register a window returns; the others wait for it in a barrier.
 // - A communicator takes memory of the device when it is first used.
+// - Kernels of several communicators of a device start in any order without
+// NCCL_LAUNCH_ORDER_IMPLICIT, so that ranks may wait for one another: a failure from the second
+//   communicator on.
+// - Destroying a communicator does not release the memory of its windows (ncclDevrFinalize): they
+// are
+//   to be deregistered first.
 //
 // What breaks these rules is a failure of the emulator's.
 //
@@ -123,8 +130,8 @@ struct ncclComm {
   int policy = 0;          ///< for CTAs
   int worldRank = 0;       ///< in the communicator that others were split from
   std::size_t charged = 0; ///< bytes that it takes of its device, see Settings::communicator
-  std::vector<const void *> windows; ///< allocations
-  std::atomic<int> copying{0};       ///< of the unfinished collectives those of copy engines
+  std::map<const void *, bool> windows; ///< allocations; whether as symmetric windows
+  std::atomic<int> copying{0};          ///< of the unfinished collectives those of copy engines
   std::uint64_t next = 0, nextSplit = 0, nextWindow = 0;
   bool posts = false;             ///< it has sent or received
   std::atomic<int> unfinished{0}; ///< collectives that a stream has not come past
@@ -168,11 +175,16 @@ ncclResult_t charge(ncclComm_t comm);
 /// of whatever communicator (enqueue.cc).
 class LaunchOrder {
 public:
-  explicit LaunchOrder(ncclComm_t comm) : device_(comm->device) {}
+  explicit LaunchOrder(ncclComm_t comm) : comm_(comm), device_(comm->device) {}
   std::vector<PointRef> needs() const;
   void launched(cudaStream_t stream) const;
+  /// Fails where kernels of another communicator have been launched on the device, and nobody has
+  /// asked for NCCL_LAUNCH_ORDER_IMPLICIT: then they may start in any order, another one on each
+  /// rank.
+  void require() const;
 
 private:
+  ncclComm_t comm_;
   int device_;
 };
 /// Bytes of an element; 0 where the type is none.

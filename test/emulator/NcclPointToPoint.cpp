@@ -162,6 +162,7 @@ ncclResult_t flushPointToPoint() {
                    "a host waits in its first message with a rank whose host does not come");
       }
       const LaunchOrder order(batch.comm);
+      order.require();
       enqueue(
           batch.stream, "ncclSend and ncclRecv",
           [batch](const PointRef &done) { return start(batch, done); }, order.needs());

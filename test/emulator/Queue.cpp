@@ -198,6 +198,13 @@ CUstream_st *streamOf(cudaStream_t stream) {
   return e.defaults.emplace(device, made).first->second;
 }
 
+std::string streamOfAnotherDevice(cudaStream_t stream) {
+  const int device = streamOf(stream)->device, current = currentDevice();
+  return device == current ? ""
+                           : formatted("a stream of device %d, while device %d is the current one",
+                                       device, current);
+}
+
 void destroyStream(CUstream_st *stream) {
   if (PointRef tail = tailOf(stream))
     waitFor(tail);

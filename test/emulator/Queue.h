@@ -58,12 +58,15 @@ struct CUstream_st {
 struct CUevent_st {
   emulator::PointRef recorded; ///< null before the first record
   bool timing = true;
+  int device = 0;
 };
 
 namespace emulator {
 
 /// Null stands for the legacy default stream of the current device.
 CUstream_st *streamOf(cudaStream_t stream);
+/// "", or that the stream is not of the current device, as that of a launch must be.
+std::string streamOfAnotherDevice(cudaStream_t stream);
 CUstream_st *makeStream(bool nonBlocking);
 void destroyStream(CUstream_st *stream);
 

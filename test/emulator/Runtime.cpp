@@ -162,6 +162,9 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
     return wrong(formatted("a block of (%u, %u, %u): expected 1 to 1024 threads, at most 64 "
                            "along z",
                            b.x, b.y, b.z));
+  if (const std::string other = streamOfAnotherDevice(config.stream); !other.empty())
+    return refuse(cudaErrorInvalidResourceHandle,
+                  "kernel " + kernelName(kernel) + ": launched on " + other);
   // Without leave, static and dynamic memory together have 48 KiB; leave is of the dynamic part.
   const KernelSymbol symbol = symbolOf(kernel);
   const std::size_t fixed = symbol.sharedBytes;
@@ -446,7 +449,7 @@ cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlag
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
   if (cudaError_t error = checkDevice(device))
     return error;
-  *event = new CUevent_st{nullptr, !(flags & cudaEventDisableTiming)};
+  *event = new CUevent_st{nullptr, !(flags & cudaEventDisableTiming), device};
   return result();
 }
 
@@ -460,6 +463,10 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (!event)
     return refuse(cudaErrorInvalidResourceHandle, "recording a null event");
+  if (const int other = streamOf(stream)->device; event->device != other)
+    return refuse(cudaErrorInvalidResourceHandle,
+                  formatted("an event of device %d is recorded on a stream of device %d",
+                            event->device, other));
   record(event, stream);
   return result();
 }
@@ -478,6 +485,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
   if (!start->recorded || !end->recorded || !start->timing || !end->timing)
     return refuse(cudaErrorInvalidResourceHandle, "time between events that keep none");
+  if (start->device != end->device)
+    return refuse(cudaErrorInvalidResourceHandle, "time between events of two devices");
   if (!reached(start->recorded) || !reached(end->recorded))
     return result(cudaErrorNotReady);
   *milliseconds =

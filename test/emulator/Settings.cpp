@@ -2,68 +2,93 @@
 
 #include "Emulator.h"
 
-#include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <stdexcept>
+#include <type_traits>
 
 namespace emulator {
 
 namespace {
+
+/// A number, such as 20 or 300e6, from `least` to `most`; where `T` is an integer, a whole one.
+template <class T> bool read(const std::string &text, double least, double most, T &to) {
+  char *end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end || !(number >= least && number <= most) ||
+      (std::is_integral_v<T> && number != std::floor(number)))
+    return false;
+  to = static_cast<T>(number);
+  return true;
+}
+
+/// What stands behind `prefix`, or "".
+std::string behind(const std::string &prefix, const std::string &text) {
+  return text.compare(0, prefix.size(), prefix) == 0 ? text.substr(prefix.size()) : "";
+}
+
+constexpr double kMostDevices = 1024, kMostBytes = 1e15, kMostVersion = 999999,
+                 kMostWhole = 9007199254740992.0; ///< 2^53: all integers to here are doubles
+
+/// False where the word is none of the settings, or its value none that it can have.
+bool apply(Settings &s, const std::string &name, const std::string &value) {
+  const auto flag = [&](bool &to, bool set) {
+    to = set;
+    return value.empty();
+  };
+  if (name == "inline")
+    return flag(s.deferred, false);
+  if (name == "deferred")
+    return flag(s.deferred, true);
+  if (name == "shuffle")
+    return flag(s.shuffle, true);
+  if (name == "races")
+    return flag(s.races, true);
+  if (name == "guard")
+    return flag(s.guard, true);
+  if (name == "connections")
+    return flag(s.connections, true);
+  if (name == "noimage")
+    return flag(s.images, false);
+  if (name == "seed")
+    return read(value, 0, kMostWhole, s.seed);
+  if (name == "devices")
+    return read(value, 0, kMostDevices, s.devices);
+  if (name == "memory")
+    return read(value, 0, kMostBytes, s.memory);
+  if (name == "communicator")
+    return read(value, 0, kMostBytes, s.communicator);
+  if (name == "deadlock")
+    return read(value, 0, 1e6, s.deadlock);
+  if (name == "compute")
+    return read(value, 50, 999, s.compute);
+  if (name == "queues")
+    return read(value, 0, 1024, s.queues);
+  if (name == "driver")
+    return read(value, 1000, kMostVersion, s.driver);
+  if (name == "nccl")
+    return read(value, 1000, kMostVersion, s.nccl);
+  if (name == "products" && value == "split")
+    return s.split = true;
+  if (name == "products")
+    return read(behind("none:", value), 1, kMostWhole, s.noAlgorithm);
+  if (name == "window")
+    return read(behind("fail:", value), 0, kMostDevices, s.windowFault);
+  if (name == "launches") {
+    s.launches = value;
+    return !value.empty();
+  }
+  return false;
+}
+
 void apply(Settings &settings, const std::string &words) {
   std::istringstream in(words);
   for (std::string word; std::getline(in, word, ',');) {
     const std::size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    char *end = nullptr;
-    const double number = std::strtod(value.c_str(), &end);
-    const bool isNumber = !value.empty() && !*end && number >= 0;
-    if (name.empty() && value.empty())
-      continue;
-    if (name == "inline" && value.empty())
-      settings.deferred = false;
-    else if (name == "deferred" && value.empty())
-      settings.deferred = true;
-    else if (name == "shuffle" && value.empty())
-      settings.shuffle = true;
-    else if (name == "races" && value.empty())
-      settings.races = true;
-    else if (name == "guard" && value.empty())
-      settings.guard = true;
-    else if (name == "connections" && value.empty())
-      settings.connections = true;
-    else if (name == "seed" && isNumber)
-      settings.seed = static_cast<std::uint64_t>(number);
-    else if (name == "devices" && isNumber)
-      settings.devices = static_cast<int>(number);
-    else if (name == "memory" && isNumber)
-      settings.memory = static_cast<std::size_t>(number);
-    else if (name == "deadlock" && isNumber)
-      settings.deadlock = number;
-    else if (name == "compute" && isNumber)
-      settings.compute = static_cast<int>(number);
-    else if (name == "noimage" && value.empty())
-      settings.images = false;
-    else if (name == "products" && value == "split")
-      settings.split = true;
-    else if (name == "products" &&
-             std::sscanf(value.c_str(), "none:%" SCNu64, &settings.noAlgorithm) == 1)
-      ;
-    else if (name == "queues" && isNumber)
-      settings.queues = static_cast<int>(number);
-    else if (name == "driver" && isNumber)
-      settings.driver = static_cast<int>(number);
-    else if (name == "nccl" && isNumber)
-      settings.nccl = static_cast<int>(number);
-    else if (name == "window" && std::sscanf(value.c_str(), "fail:%d", &settings.windowFault) == 1)
-      ;
-    else if (name == "communicator" && isNumber)
-      settings.communicator = static_cast<std::size_t>(number);
-    else if (name == "launches" && !value.empty())
-      settings.launches = value;
-    else
+    if (!word.empty() && !apply(settings, word.substr(0, equals), value))
       throw std::invalid_argument(
           "FSDP_EMULATOR: got '" + word +
           "', expected inline, deferred, shuffle, races, guard, connections, seed=N, "

@@ -40,11 +40,14 @@ bool covers(const std::vector<Released> &known, const Access &access) {
 }
 } // namespace
 
-void Shadow::beginLaunch(dim3 blockShape, Range fixedShared, Range dynamicShared) {
+void Shadow::beginLaunch(dim3 blockShape, const StaticShared &fixedShared,
+                         MemoryRange dynamicShared, MemoryRange storage) {
   shape = blockShape;
   size = shape.x * shape.y * shape.z;
-  fixed = fixedShared;
+  variables = &fixedShared;
+  fixed = fixedShared.range();
   dynamic = dynamicShared;
+  dynamicStorage = storage;
   firstBlock = block + 1;
   blocks.clear();
   used = 0;
@@ -272,12 +275,23 @@ inline const Access *Shadow::visit(Cell &cell, const Access &now, bool shared) {
   return nullptr;
 }
 
+inline bool Shadow::isOutside(std::uintptr_t address, std::size_t bytes) const {
+  std::size_t offset;
+  if (dynamic.holds(address, offset))
+    return bytes > dynamic.bytes - offset;
+  if (fixed.holds(address, offset))
+    return !variables->areOfOneVariable(offset, bytes);
+  return dynamicStorage.holds(address, offset);
+}
+
 std::string Shadow::access(unsigned thread, const void *pointer, std::size_t bytes, unsigned flags,
                            const void *place) {
   auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const std::uintptr_t whole = address;
   const std::size_t wholeBytes = bytes;
   const Access here = now(thread, flags, place);
+  if (isOutside(address, bytes))
+    return describeOutside(here, address, bytes);
   if (here.clock == 0xffff)
     return "more than 65534 calls of __syncwarp between two barriers: not followed by `races`";
   while (bytes) {
@@ -325,20 +339,36 @@ std::string Shadow::nameOf(const Access &access) const {
   return text;
 }
 
+namespace {
+const char *verb(const Access &access, bool past) {
+  if (access.has(Access::InFlight))
+    return past ? "began a copy in the background to" : "begins a copy in the background to";
+  if (access.has(Access::Atomic))
+    return past ? "changed (atomically)" : "changes (atomically)";
+  if (access.has(Access::Write))
+    return past ? "wrote" : "writes";
+  return past ? "read" : "reads";
+}
+
+std::string placeOf(const Access &access) {
+  return sourcePlace(anchor() + static_cast<std::intptr_t>(access.place));
+}
+} // namespace
+
+std::string Shadow::describeOutside(const Access &now, std::uintptr_t address,
+                                    std::size_t bytes) const {
+  std::size_t offset;
+  const std::string where =
+      fixed.holds(address, offset)
+          ? "behind " + variables->variableBefore(offset)
+          : formatted("at byte %td of the dynamic shared memory, of which the launch asked for %zu",
+                      reinterpret_cast<char *>(address) - dynamic.start, dynamic.bytes);
+  return nameOf(now) + formatted(" %s %zu bytes ", verb(now, false), bytes) + where + " (" +
+         placeOf(now) + ")";
+}
+
 std::string Shadow::describe(const Access &before, const Access &now, std::uintptr_t address,
                              std::size_t bytes) const {
-  const auto verb = [](const Access &access, bool past) {
-    if (access.has(Access::InFlight))
-      return past ? "began a copy in the background to" : "begins a copy in the background to";
-    if (access.has(Access::Atomic))
-      return past ? "changed (atomically)" : "changes (atomically)";
-    if (access.has(Access::Write))
-      return past ? "wrote" : "writes";
-    return past ? "read" : "reads";
-  };
-  const auto placeOf = [](const Access &access) {
-    return sourcePlace(anchor() + static_cast<std::intptr_t>(access.place));
-  };
   std::size_t offset;
   std::string where;
   if (dynamic.holds(address, offset))

@@ -13,12 +13,14 @@
 // Nothing else orders blocks of one launch. A copy in the background (cp.async) writes from its
 // start until its thread has waited for it: meanwhile it conflicts with that thread's accesses too.
 //
-// The first conflict without an order ends the launch, with both places.
+// The first conflict without an order ends the launch, with both places; so does an access of
+// shared memory that no variable has, or that the launch did not ask for.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_SHADOW_H
 #define FSDP_EMULATOR_SHADOW_H
 
+#include "SharedMemory.h"
 #include "vector_types.h"
 
 #include <array>
@@ -71,17 +73,9 @@ struct Released {
 
 class Shadow {
 public:
-  /// Bytes of memory, of one block or of the calling thread.
-  struct Range {
-    char *start = nullptr;
-    std::size_t bytes = 0;
-    bool holds(std::uintptr_t address, std::size_t &offset) const {
-      offset = address - reinterpret_cast<std::uintptr_t>(start);
-      return offset < bytes;
-    }
-  };
-
-  void beginLaunch(dim3 blockShape, Range fixedShared, Range dynamicShared);
+  /// `storage`: what holds the dynamic shared memory, nothing else of which may be accessed.
+  void beginLaunch(dim3 blockShape, const StaticShared &fixedShared, MemoryRange dynamicShared,
+                   MemoryRange storage);
   void beginBlock(uint3 index);
   void barrier();
   void syncWarp(unsigned firstThread, unsigned mask);
@@ -114,6 +108,8 @@ private:
     Chunk *chunk = nullptr; ///< null: memory of no interest
   };
 
+  bool isOutside(std::uintptr_t address, std::size_t bytes) const;
+  std::string describeOutside(const Access &now, std::uintptr_t address, std::size_t bytes) const;
   Chunk *newChunk(bool shared);
   Chunk *chunkOf(std::uintptr_t address, std::size_t &offset);
   Chunk *chunkOfPage(std::uintptr_t page);
@@ -130,7 +126,8 @@ private:
 
   dim3 shape;
   unsigned size = 0;
-  Range fixed, dynamic;
+  const StaticShared *variables = nullptr; ///< those of `fixed`
+  MemoryRange fixed, dynamic, dynamicStorage;
   std::uint32_t firstBlock = 1, block = 0, epoch = 0;
   std::vector<uint3> blocks; ///< of this launch, in the order in which they run
   std::vector<Thread> threads;

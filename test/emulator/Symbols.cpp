@@ -36,6 +36,7 @@ namespace {
 struct Table {
   std::map<std::uintptr_t, std::string> functions; ///< by address in the running program
   std::map<std::string, std::size_t> variables;    ///< thread-local ones: bytes by name
+  std::vector<ThreadLocal> threadLocals;           ///< the same
 };
 
 std::uintptr_t loadAddress() {
@@ -62,8 +63,10 @@ void read(const char *file, Table &table) {
       const char *name = names + symbols[s].st_name;
       if (ELF64_ST_TYPE(symbols[s].st_info) == STT_FUNC && symbols[s].st_shndx != SHN_UNDEF)
         table.functions.emplace(base + symbols[s].st_value, name);
-      else if (ELF64_ST_TYPE(symbols[s].st_info) == STT_TLS)
+      else if (ELF64_ST_TYPE(symbols[s].st_info) == STT_TLS && !std::strstr(name, "fsdpGap")) {
         table.variables[name] += symbols[s].st_size;
+        table.threadLocals.push_back({name, symbols[s].st_value, symbols[s].st_size});
+      }
     }
   }
 }
@@ -115,28 +118,42 @@ std::string symbolizedPlace(std::uintptr_t returnAddress) {
 
 } // namespace
 
-KernelSymbol symbolOf(const void *kernel) {
+namespace {
+const Table &ownTable() {
   static const Table *table = new Table(readOwn());
+  return *table;
+}
+} // namespace
+
+const std::vector<ThreadLocal> &sharedVariables() { return ownTable().threadLocals; }
+
+KernelSymbol symbolOf(const void *kernel) {
+  const Table &table = ownTable();
   KernelSymbol symbol;
-  const auto found = table->functions.find(reinterpret_cast<std::uintptr_t>(kernel));
-  if (found == table->functions.end())
+  const auto found = table.functions.find(reinterpret_cast<std::uintptr_t>(kernel));
+  if (found == table.functions.end())
     return symbol;
   symbol.name = found->second;
   const std::string prefix = "_ZZ" + symbol.name.substr(2) + "E";
-  for (auto it = table->variables.lower_bound(prefix);
-       it != table->variables.end() && it->first.compare(0, prefix.size(), prefix) == 0; ++it)
+  for (auto it = table.variables.lower_bound(prefix);
+       it != table.variables.end() && it->first.compare(0, prefix.size(), prefix) == 0; ++it)
     symbol.sharedBytes += it->second;
   return symbol;
+}
+
+std::string demangled(const std::string &symbol) {
+  int status = 0;
+  char *readable = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  std::string name = readable ? readable : symbol;
+  std::free(readable);
+  return name;
 }
 
 std::string kernelName(const void *kernel) {
   const std::string symbol = symbolOf(kernel).name;
   if (symbol.empty())
     return formatted("at %p", kernel);
-  int status = 0;
-  char *readable = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
-  std::string name = readable ? readable : symbol;
-  std::free(readable);
+  const std::string name = demangled(symbol);
   // "(anonymous namespace)" is part of a name, the parameters are not.
   std::size_t end = name.find('(');
   while (end != std::string::npos && name.compare(end, 21, "(anonymous namespace)") == 0)

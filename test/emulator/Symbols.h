@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace emulator {
 
@@ -15,6 +16,17 @@ struct KernelSymbol {
       0; ///< of its own shared variables; those of functions that it calls are not counted
 };
 KernelSymbol symbolOf(const void *kernel);
+/// `symbol` as C++ writes it.
+std::string demangled(const std::string &symbol);
+
+/// A thread-local variable of the program, `offset` bytes after the first of those that a thread
+/// has.
+struct ThreadLocal {
+  std::string name; ///< mangled
+  std::size_t offset, bytes;
+};
+/// Those that are no gaps (Device.h); none where the program has no symbol table.
+const std::vector<ThreadLocal> &sharedVariables();
 
 /// "FILE:LINE" of the call that returns to this address, with those of the functions it is inlined
 /// into; or the address in the program, where there are no debugging symbols or no symbolizer.

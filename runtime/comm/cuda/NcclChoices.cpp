@@ -14,9 +14,17 @@ using namespace base;
 namespace {
 
 /// Variables that override how this program configures all-gathers.
-constexpr const char *kOverriding[] = {"NCCL_CTA_POLICY",  "NCCL_WIN_ENABLE",  "NCCL_CUMEM_ENABLE",
-                                       "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",
-                                       "NCCL_CONF_FILE"};
+constexpr const char *kOverriding[] = {
+    "NCCL_CTA_POLICY",  "NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE",
+    "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",  "NCCL_CONF_FILE",    "NCCL_SYM_CE_THRESHOLD"};
+
+/// The value of a variable that this program has not set, or null.
+const char *overriding(const char *name, Variables variables) {
+  const char *value = variables(name);
+  const bool own = value && !std::strcmp(name, "NCCL_SYM_CE_THRESHOLD") &&
+                   !std::strcmp(value, kNoSymmetricThreshold);
+  return own ? nullptr : value;
+}
 
 std::optional<bool> flag(const char *name, Variables variables) {
   const char *value = variables(name);
@@ -65,6 +73,10 @@ void requireLaunchOrder(int driver, int runtime, int ranks) {
       .byAll();
 }
 
+bool mayCopyUnasked(Variables variables) {
+  return variables("NCCL_CTA_POLICY") || overriding("NCCL_SYM_CE_THRESHOLD", variables);
+}
+
 std::string describeGathers(int version, const NcclChoices &choices,
                             const std::vector<GatherGroup> &groups, Variables variables) {
   std::string without;
@@ -96,7 +108,7 @@ std::string describeGathers(int version, const NcclChoices &choices,
                                : "all-gathers by copy engines";
   const char *separator = "; set: ";
   for (const char *name : kOverriding)
-    if (const char *value = variables(name)) {
+    if (const char *value = overriding(name, variables)) {
       text += format("%s%s=%s", separator, name, value);
       separator = ", ";
     }

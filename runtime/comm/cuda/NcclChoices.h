@@ -30,21 +30,28 @@ struct NcclChoices {
 /// nodes, else the reason why not. `version` is that of ncclGetVersion, such as 22809.
 ///
 /// [Note: copy engines] A communicator with CTA policy zero gathers between windows by copies,
-/// which take no multiprocessor. By NCCL's sources and release notes they do not work everywhere:
+/// which take no multiprocessor. From 2.29.2 on, GPUs of compute capability 10.0 gather more than
+/// NCCL_SYM_CE_THRESHOLD elements so with any policy (taskAppend in enqueue.cc): that is set to
+/// kNoSymmetricThreshold, so that the policy alone decides. By NCCL's sources and release notes
+/// copy engines do not work everywhere:
 /// - Two ranks, 2.29.7 to 2.31.1: the first one may hang (NVIDIA/nccl#2241). The team for multicast
 /// is made by it, without
 ///   a barrier, as sym_kernels.cc makes it for more than two ranks only.
 /// - 8 copies at a time from 512 MiB on, before 2.30.3: with an even number of such batches (9 to
 /// 17 ranks, 25 to 33, ...)
 ///   the last synchronization uses the flags of the first one, and may end early (ncclMemOpSync).
-/// - Several nodes, from 2.30.7: the CPU forwards what goes between nodes.
+///   From 2.29.2 on nothing is synchronized between batches where NCCL was built for CUDA 12.8 or
+///   later; it does not tell for which, so that the answer is no there too, at the price of speed.
+/// - Several nodes, from 2.30.7: the CPU forwards what goes between nodes, except where NVLink
+///   joins them (ncclHierCeAvailable), which is not known here.
 const char *whyNoCopyEngines(int version, int ranks, int nodes);
 
 /// Throws (no device) where NCCL cannot let the kernels of several communicators of a device start
 /// in the order of their launches, which NCCL_LAUNCH_ORDER_IMPLICIT asks for: before 12.3 of driver
 /// or runtime it lets one end before the next one starts (getImplicitOrder in enqueue.cc), so that
 /// in a chain of ranks a sum behind a receive waits for a send behind that sum. Versions are
-/// CUDA's, such as 12030.
+/// CUDA's, such as 12030. What counts is the runtime that NCCL was built for, which NCCL does not
+/// tell: that of the program stands for it.
 void requireLaunchOrder(int driver, int runtime, int ranks);
 
 /// A communicator of the program.
@@ -52,6 +59,11 @@ struct GatherGroup {
   std::string name;
   int ranks = 1, nodes = 1;
 };
+/// Value of NCCL_SYM_CE_THRESHOLD that no number of elements exceeds.
+constexpr const char *kNoSymmetricThreshold = "9223372036854775807";
+/// Whether the environment makes NCCL gather by copy engines where a communicator asks for none.
+bool mayCopyUnasked(Variables variables);
+
 /// Describes how all-gathers are performed: "all-gathers by copy engines, but not over 'data' (2
 /// ranks: ...)"; names the variables of NCCL that override it. Empty if no communicator has two
 /// ranks.

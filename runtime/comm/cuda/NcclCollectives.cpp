@@ -210,10 +210,12 @@ private:
 // Start
 //===----------------------------------------------------------------------===//
 
+namespace {
+const char *ofEnvironment(const char *name) { return std::getenv(name); }
+} // namespace
+
 NcclCollectives::NcclCollectives(DevicePeer &peer)
-    : peer_(peer), timeout_(peer.timeoutSeconds()),
-      choices_(
-          NcclChoices::from([](const char *name) -> const char * { return std::getenv(name); })) {
+    : peer_(peer), timeout_(peer.timeoutSeconds()), choices_(NcclChoices::from(ofEnvironment)) {
   members_.resize(peer.communicators().size());
 }
 
@@ -241,6 +243,8 @@ void NcclCollectives::connect() {
   std::call_once(environment, [] {
     // Kernels of several communicators run in the order of their launches, the same on every rank.
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+    // No communicator gathers by copy engines that has not asked for them.
+    setenv("NCCL_SYM_CE_THRESHOLD", kNoSymmetricThreshold, /*overwrite=*/0);
     // It would override the configuration of communicators.
     unsetenv("NCCL_COMM_BLOCKING");
   });
@@ -325,8 +329,7 @@ ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vecto
       window_ = false; // and another communicator is created, without a window
       continue;
     }
-    // NCCL_CTA_POLICY sets the policy of every communicator.
-    mayCopy = window_ && group.size() > 1 && (copies || std::getenv("NCCL_CTA_POLICY"));
+    mayCopy = window_ && group.size() > 1 && (copies || mayCopyUnasked(ofEnvironment));
     std::lock_guard<std::mutex> lock(mutex_);
     comms_.push_back(comm);
     return comm;
@@ -421,8 +424,7 @@ std::string NcclCollectives::describe() const {
     const std::vector<int> group = peer_.mesh().group(peer_.rank(), spec.axes);
     groups.push_back({spec.name, static_cast<int>(group.size()), nodesOf(group)});
   }
-  return describeGathers(version_, choices_, groups,
-                         [](const char *name) -> const char * { return std::getenv(name); });
+  return describeGathers(version_, choices_, groups, ofEnvironment);
 }
 
 //===----------------------------------------------------------------------===//

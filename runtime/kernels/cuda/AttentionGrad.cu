@@ -189,7 +189,8 @@ __global__ void __launch_bounds__(kWarps * 32) keyGradients(Gradients at, int ke
   constexpr int kQueries = kWalked<D>, N = kQueries / 8;
   const AttentionShape &s = at.s;
   FSDP_DYNAMIC_SHARED(bf16, memory);
-  __shared__ float bases[2][kQueries], alongs[2][kQueries];
+  __shared__ float bases[2][kQueries];
+  __shared__ float alongs[2][kQueries];
   const SharedTile<D> kTile(memory), vTile(memory + kOwned * D);
   const auto queryTile = [&](int stage) {
     return SharedTile<D>(memory + (2 * kOwned + 2 * kQueries * stage) * D);

@@ -58,7 +58,10 @@ struct Places {
 template <class Id>
 __global__ void __launch_bounds__(kThreads)
     listPlaces(EmbeddingShape shape, const Id *ids, Places list) {
-  __shared__ std::uint32_t next[kOwned + 1], listed[kThreads], warpCounts[kMaxWarps], below;
+  __shared__ std::uint32_t next[kOwned + 1];
+  __shared__ std::uint32_t listed[kThreads];
+  __shared__ std::uint32_t warpCounts[kMaxWarps];
+  __shared__ std::uint32_t below;
   const std::size_t firstRow = blockIdx.x * std::size_t(kOwned);
   const unsigned thread = threadIdx.x, lane = thread % kWarp, warp = thread / kWarp;
   for (unsigned v = thread; v <= kOwned; v += kThreads)

@@ -361,6 +361,40 @@ __global__ void staticShared(float *out) {
   *out = fixed[(threadIdx.x + 1) % blockDim.x];
 }
 
+__global__ void fillDynamic(int count) {
+  FSDP_DYNAMIC_SHARED(float, values);
+  for (int i = int(threadIdx.x); i < count; i += int(blockDim.x))
+    values[i] = 1;
+}
+#ifdef __clang__ // gcc has no gaps
+__global__ void fillFixed(int *out) {
+  __shared__ int values[32];
+  values[threadIdx.x] = int(threadIdx.x);
+  __syncthreads();
+  out[threadIdx.x] = values[threadIdx.x];
+}
+TEST_F(Grid, AWriteBehindASharedVariableIsFoundAtTheEnd) {
+  Buffer<int> out(64);
+  OK(launch(fillFixed, dim3(2), dim3(32), 0, nullptr, out.data));
+  EXPECT_EQ(emulator::failure(), "");
+  (void)launch(fillFixed, dim3(2), dim3(33), 0, nullptr, out.data);
+  EXPECT_THAT(emulator::failure(), HasSubstr("fillFixed: wrote behind "));
+  EXPECT_THAT(emulator::failure(), HasSubstr("fillFixed(int*)::values"));
+}
+#endif
+TEST_F(Grid, AccessesBehindDynamicSharedMemoryAreFound) {
+  OK(launch(fillDynamic, dim3(1), dim3(32), 4096, nullptr, 1024));
+  OK(launch(fillDynamic, dim3(1), dim3(32), 1000, nullptr, 250));
+  EXPECT_EQ(emulator::failure(), "");
+  (void)launch(fillDynamic, dim3(1), dim3(32), 1000, nullptr, 251);
+  EXPECT_THAT(emulator::failure(),
+              HasSubstr("fillDynamic: wrote behind its 1000 bytes of dynamic shared memory"));
+  emulator::reset();
+  Buffer<int> any(1); // with it the handler of signals
+  EXPECT_DEATH((void)launch(fillDynamic, dim3(1), dim3(32), 1024, nullptr, 4096),
+               "cuda emulator: kernel at .*, block \\(0, 0, 0\\), thread \\([0-9]+, 0, 0\\)");
+}
+
 // Static and dynamic shared memory of a block have 48 KiB together, and 227 KiB where it was asked
 // for.
 TEST_F(Grid, LimitsOfSharedMemory) {

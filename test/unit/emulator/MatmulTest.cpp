@@ -276,6 +276,17 @@ TEST_F(Matmul, TheOrderOfSumsIsOfTheSizes) {
   EXPECT_EQ(thirds(3), thirds(3));
 }
 
+// As exact as one rounding: the sums of parts, which may be larger than the whole, are not rounded.
+TEST_F(Matmul, PartsOfSumsAreNotRoundedToTheTypeOfTheResult) {
+  emulator::configure("products=split");
+  Blas blas;
+  Gemm g;
+  g.m = 9, g.n = 7, g.k = 1000;
+  g.a = {1000, 1, {}}, g.b = {7, 1, {}}, g.c = {7, 1, {}};
+  for (unsigned seed = 0; seed < 4; ++seed)
+    check<bf16, bf16>(blas, g, 4 * seed, 4e-3); // 2^-8 is half of the last place
+}
+
 TEST_F(Matmul, SaysWhereThereIsNoAlgorithm) {
   Blas blas;
   StreamWorkspace scratch;

@@ -15,7 +15,11 @@ using testing::HasSubstr;
 
 namespace {
 
-class Nccl : public Emulation {};
+class Nccl : public Emulation {
+protected:
+  Nccl() { setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/1); }
+  ~Nccl() override { unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT"); }
+};
 
 /// Runs `body(rank, communicator, stream)` on threads, each on device `rank`.
 void onRanks(int ranks, const std::function<void(int, ncclComm_t, cudaStream_t)> &body) {
@@ -105,8 +109,8 @@ TEST_F(Nccl, FindsSendsThatWaitForOneAnother) {
     ncclSend(x.data, 3, ncclFloat, 1 - r, comm, stream);
     ncclRecv(y.data, 3, ncclFloat, 1 - r, comm, stream);
   });
-  EXPECT_THAT(emulator::failure(), HasSubstr("no stream can go on"));
-  EXPECT_THAT(emulator::failure(), HasSubstr("is in ncclSend and ncclRecv"));
+  EXPECT_THAT(emulator::failure(), testing::AllOf(HasSubstr("no stream can go on"),
+                                                  HasSubstr("is in ncclSend and ncclRecv")));
 }
 
 TEST_F(Nccl, CollectivesMeanWhatTheySay) {
@@ -178,8 +182,8 @@ TEST_F(Nccl, ARankThatStaysAwayIsNoHang) {
                 ncclUnhandledCudaError);
     }
   });
-  EXPECT_THAT(emulator::failure(), HasSubstr("no stream can go on"));
-  EXPECT_THAT(emulator::failure(), HasSubstr("is in ncclAllReduce"));
+  EXPECT_THAT(emulator::failure(),
+              testing::AllOf(HasSubstr("no stream can go on"), HasSubstr("is in ncclAllReduce")));
 }
 
 TEST_F(Nccl, BuffersAndDevicesAreChecked) {
@@ -323,7 +327,8 @@ TEST_F(Nccl, ABlockingWindowIsThereWhenTheCallReturns) {
     float *data = static_cast<float *>(window.memory);
     EXPECT_EQ(ncclAllReduce(data, data, 1, ncclFloat, ncclSum, comm, nullptr), ncclSuccess);
     Buffer<float> other(4);
-    EXPECT_EQ(ncclCommWindowRegister(comm, other.data, 16, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
+    ncclWindow_t none = nullptr;
+    EXPECT_EQ(ncclCommWindowRegister(comm, other.data, 16, &none, NCCL_WIN_COLL_SYMMETRIC),
               ncclUnhandledCudaError);
     EXPECT_THAT(ncclGetLastError(comm), HasSubstr("memory that ncclMemAlloc did not give"));
     // Another thread may ask for the state.
@@ -332,9 +337,51 @@ TEST_F(Nccl, ABlockingWindowIsThereWhenTheCallReturns) {
       EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
       EXPECT_EQ(state, ncclSuccess);
     }).join();
+    EXPECT_EQ(ncclCommWindowDeregister(comm, window.handle), ncclSuccess);
     EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
   });
   EXPECT_EQ(emulator::failure(), "");
+}
+
+TEST_F(Nccl, AWindowIsDeregisteredBeforeItsCommunicatorAndItsMemoryGo) {
+  for (const char *says :
+       {"ncclCommDestroy frees a communicator that has windows",
+        "ncclMemFree frees memory that is in a window", "cudaFree got memory of ncclMemAlloc"}) {
+    emulator::reset();
+    emulator::configure("devices=1");
+    onRanks(1, /*blocking=*/true, [=](int, ncclComm_t comm) {
+      const char first = says[4]; // C, M or F
+      Window window;
+      if (first != 'F')
+        ASSERT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, 0),
+                  ncclSuccess);
+      if (first == 'F')
+        EXPECT_EQ(cudaFree(window.memory), cudaErrorInvalidValue);
+      if (first == 'C')
+        (void)ncclCommDestroy(comm);
+    });
+    EXPECT_THAT(emulator::failure(), HasSubstr(says));
+  }
+}
+
+TEST_F(Nccl, KernelsOfSeveralCommunicatorsNeedTheOrderOfLaunches) {
+  for (bool ordered : {false, true}) {
+    emulator::reset();
+    emulator::configure("devices=2");
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", ordered ? "1" : "0", /*overwrite=*/1);
+    onRanks(2, [](int r, ncclComm_t comm, cudaStream_t stream) {
+      ncclComm_t part = nullptr;
+      ASSERT_EQ(ncclCommSplit(comm, 0, r, &part, nullptr), ncclSuccess);
+      Buffer<float> x(1);
+      (void)ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, part, stream);
+      (void)ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, comm, stream);
+      (void)ncclCommDestroy(part);
+    });
+    if (ordered)
+      EXPECT_EQ(emulator::failure(), "");
+    else
+      EXPECT_THAT(emulator::failure(), HasSubstr("without NCCL_LAUNCH_ORDER_IMPLICIT"));
+  }
 }
 
 TEST_F(Nccl, ASecondThreadMustNotEndTheCallOfTheFirst) {
@@ -385,6 +432,8 @@ struct CopyEngines {
   int version, policy;
   bool source, target; ///< in a window
   const char *failure;
+  int compute = 90, flags = NCCL_WIN_COLL_SYMMETRIC;
+  const char *threshold = "0"; ///< one element is more
 };
 
 TEST_F(Nccl, CopyEnginesGatherBetweenWindows) {
@@ -394,10 +443,18 @@ TEST_F(Nccl, CopyEnginesGatherBetweenWindows) {
         CopyEngines{23101, NCCL_CTA_POLICY_ZERO, false, true, "copy engines of NCCL 23101 hangs"},
         CopyEngines{23101, NCCL_CTA_POLICY_ZERO, true, false, ""},
         CopyEngines{23101, NCCL_CTA_POLICY_DEFAULT, true, true, ""},
-        CopyEngines{23102, NCCL_CTA_POLICY_ZERO, true, true, ""}}) {
+        CopyEngines{23102, NCCL_CTA_POLICY_ZERO, true, true, ""},
+        CopyEngines{22907, NCCL_CTA_POLICY_ZERO, true, true, "", 90, 0},
+        CopyEngines{22907, NCCL_CTA_POLICY_DEFAULT, true, true, "NCCL 22907 hangs", 100},
+        CopyEngines{22907, NCCL_CTA_POLICY_DEFAULT, true, true, "", 90},
+        CopyEngines{22907, NCCL_CTA_POLICY_DEFAULT, true, true, "", 100, 0},
+        CopyEngines{22907, NCCL_CTA_POLICY_DEFAULT, true, true, "", 100, NCCL_WIN_COLL_SYMMETRIC,
+                    "1"}}) {
     emulator::reset();
     emulator::configure("devices=2");
     emulator::settings().nccl = c.version;
+    emulator::settings().compute = c.compute;
+    setenv("NCCL_SYM_CE_THRESHOLD", c.threshold, /*overwrite=*/1);
     onRanks(2, /*blocking=*/true, [=](int r, ncclComm_t world) {
       ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
       config.CTAPolicy = c.policy;
@@ -405,19 +462,20 @@ TEST_F(Nccl, CopyEnginesGatherBetweenWindows) {
       Window window;
       Buffer<float> other(3);
       ASSERT_EQ(ncclCommSplit(world, 0, r, &comm, &config), ncclSuccess);
-      ASSERT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle,
-                                       NCCL_WIN_COLL_SYMMETRIC),
+      ASSERT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, c.flags),
                 ncclSuccess);
       float *inside = static_cast<float *>(window.memory);
       (void)ncclAllGather(c.source ? inside + 8 : other.data, c.target ? inside : other.data + 1, 1,
                           ncclFloat, comm, nullptr);
       (void)cudaStreamSynchronize(nullptr);
+      (void)ncclCommWindowDeregister(comm, window.handle);
       (void)ncclCommDestroy(comm);
       (void)ncclCommDestroy(world);
     });
     EXPECT_THAT(emulator::failure(), HasSubstr(c.failure)) << c.version;
-    EXPECT_EQ(emulator::failure().empty(), !*c.failure) << c.version;
+    EXPECT_EQ(emulator::failure().empty(), !*c.failure) << c.version << emulator::failure();
   }
+  unsetenv("NCCL_SYM_CE_THRESHOLD");
 }
 
 TEST_F(Nccl, CopyEnginesRaceAtSomeSizes) {
@@ -427,6 +485,9 @@ TEST_F(Nccl, CopyEnginesRaceAtSomeSizes) {
   }
   for (int ranks : {2, 3, 8, 18, 24, 34, 40})
     EXPECT_EQ(emulator::copyEngineFault(22809, ranks), "") << ranks;
+  EXPECT_EQ(emulator::copyEngineFault(22902, 9), "");
+  emulator::configure("driver=12040");
+  EXPECT_THAT(emulator::copyEngineFault(22902, 9), HasSubstr("races"));
 }
 
 TEST_F(Nccl, AbortEndsNoCopyEngines) {
@@ -483,7 +544,6 @@ TEST_F(Nccl, InAGroupAbortEndsACallAndFreesLater) {
 // A chain of two ranks, which receives, sums and sends: the sum of rank 1 is launched behind its
 // receive.
 TEST_F(Nccl, OldDriversRunOneKernelAfterTheOther) {
-  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
   for (int driver : {12020, 12030}) {
     emulator::reset();
     emulator::configure("devices=2,deferred,deadlock=0.3,queues=1,driver=" +
@@ -506,11 +566,9 @@ TEST_F(Nccl, OldDriversRunOneKernelAfterTheOther) {
     });
     EXPECT_EQ(emulator::failure().empty(), driver >= 12030) << emulator::failure();
   }
-  unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT");
 }
 
 TEST_F(Nccl, SeveralAreAbortedInOneGroup) {
-  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
   for (bool grouped : {false, true}) {
     emulator::reset();
     emulator::configure("devices=2,deferred,deadlock=100");
@@ -531,7 +589,6 @@ TEST_F(Nccl, SeveralAreAbortedInOneGroup) {
     EXPECT_THAT(emulator::failure(), HasSubstr(grouped ? "a communicator was aborted"
                                                        : "abort all of them in one group"));
   }
-  unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT");
 }
 
 } // namespace

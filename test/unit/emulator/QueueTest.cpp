@@ -237,7 +237,11 @@ TEST_F(Queue, NoDevices) {
   EXPECT_EQ(count, 0);
   EXPECT_EQ(cudaSetDevice(0), cudaErrorNoDevice);
   EXPECT_THROW(emulator::configure("defered"), std::invalid_argument);
-  EXPECT_THROW(emulator::configure("seed=x"), std::invalid_argument);
+  for (const char *word :
+       {"seed=x", "seed=1e30", "seed=0.5", "devices=1e12", "devices=-1", "compute=7", "queues=0.5",
+        "window=fail:1junk", "window=1", "products=none:1x", "products=none:0", "inline=1",
+        "launches=", "memory=nan"})
+    EXPECT_THROW(emulator::configure(word), std::invalid_argument) << word;
 }
 
 class Memory : public Emulation {};
@@ -246,6 +250,36 @@ std::string refusal(cudaError_t error) {
   EXPECT_EQ(error, cudaErrorInvalidValue);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
   return cudaGetErrorString(cudaErrorInvalidValue);
+}
+
+TEST_F(Queue, StreamsAndEventsAreOfOneDevice) {
+  emulator::configure("devices=2");
+  Buffer<int> x(1);
+  cudaStream_t first = nullptr;
+  cudaEvent_t ofFirst = nullptr, ofSecond = nullptr;
+  OK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
+  OK(cudaEventCreate(&ofFirst));
+  OK(cudaEventRecord(ofFirst, first));
+  OK(cudaSetDevice(1));
+  OK(cudaEventCreate(&ofSecond));
+  EXPECT_EQ(launch(set, dim3(1), dim3(1), 0, first, x.data, 1), cudaErrorInvalidResourceHandle);
+  EXPECT_THAT(cudaGetErrorString(cudaErrorInvalidResourceHandle),
+              HasSubstr("launched on a stream of device 0, while device 1 is the current one"));
+  EXPECT_EQ(cudaEventRecord(ofSecond, first), cudaErrorInvalidResourceHandle);
+  EXPECT_THAT(cudaGetErrorString(cudaErrorInvalidResourceHandle),
+              HasSubstr("an event of device 1 is recorded on a stream of device 0"));
+  OK(cudaEventRecord(ofSecond, nullptr));
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, ofFirst, ofSecond), cudaErrorInvalidResourceHandle);
+  // Copies and waits may cross devices.
+  OK(cudaMemsetAsync(x.data, 0, 4, first));
+  OK(cudaStreamWaitEvent(first, ofSecond, 0));
+  OK(cudaSetDevice(0));
+  OK(launch(set, dim3(1), dim3(1), 0, first, x.data, 1));
+  OK(cudaStreamSynchronize(first));
+  OK(cudaEventDestroy(ofFirst));
+  OK(cudaEventDestroy(ofSecond));
+  OK(cudaStreamDestroy(first));
 }
 
 TEST_F(Memory, CopiesOutOfBoundsAndOfTheWrongKindAreRefused) {

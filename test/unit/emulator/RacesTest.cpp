@@ -63,6 +63,37 @@ TEST_F(Races, AReadOfSharedMemoryNeedsABarrierAfterTheWrite) {
                                            "read .RacesTest.cpp:[0-9]+"));
 }
 
+__global__ void beyond(int *out, unsigned fixed, unsigned dynamic, bool reads) {
+  __shared__ int first[8];
+  __shared__ int second[8];
+  FSDP_DYNAMIC_SHARED(int, values);
+  if (threadIdx.x < 8)
+    first[threadIdx.x] = second[threadIdx.x] = values[threadIdx.x] = 1;
+  __syncthreads();
+  int &element = fixed ? first[fixed] : values[dynamic];
+  if (threadIdx.x == 0 && reads)
+    out[0] = element + second[0];
+  else if (threadIdx.x == 0)
+    element = 1;
+}
+
+// The dynamic part has 256 bytes.
+TEST_F(Races, SharedMemoryOutsideOfAVariableIsNotAccessed) {
+  Buffer<int> out(1);
+  for (bool reads : {false, true}) {
+    EXPECT_THAT(failureOf(beyond, 1, 32, out.data, 7u, 0u, reads), IsEmpty());
+    EXPECT_THAT(failureOf(beyond, 1, 32, out.data, 0u, 7u, reads), IsEmpty());
+    for (unsigned index : {8u, 9u, 39u})
+      EXPECT_THAT(failureOf(beyond, 1, 32, out.data, index, 0u, reads),
+                  AllOf(HasSubstr(reads ? "reads 4 bytes behind " : "writes 4 bytes behind "),
+                        HasSubstr("::first (RacesTest.cpp:")));
+    for (unsigned index : {64u, 65u, 1000u})
+      EXPECT_THAT(failureOf(beyond, 1, 32, out.data, 0u, index, reads),
+                  HasSubstr("byte " + std::to_string(4 * index) +
+                            " of the dynamic shared memory, of which the launch asked for 256"));
+  }
+}
+
 __global__ void twoRounds(int *out, bool waits) {
   FSDP_DYNAMIC_SHARED(int, value);
   int sum = 0;

@@ -3,8 +3,8 @@
 //   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
-// between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `grow` and
-// `unfinished` plant no fault; others do, most in rank 1;
+// between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `grow`, `behind`,
+// `large-gather` and `unfinished` plant no fault; others do, most in rank 1;
 // with `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena
 // itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
 //
@@ -17,7 +17,7 @@
 #include "runtime/job/SharedJob.h"
 #include "runtime/launches/Collectives.h"
 #include "runtime/launches/Kernels.h"
-#include "test/unit/runtime/comm/Conformance.h"
+#include "test/unit/runtime/comm/cuda/DeviceJob.h"
 #include "test/unit/runtime/program/MeshText.h"
 
 #include <atomic>
@@ -64,6 +64,16 @@ ncclResult_t plantedInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int r
   return realInitRank(comm, ranks, id, rank, config);
 }
 
+/// RANK1_NAME=VALUE in the environment: rank 1 alone has NAME=VALUE.
+static thread_local int rankOfThread = -1;
+extern "C" char *__real_getenv(const char *name);
+extern "C" char *__wrap_getenv(const char *name) {
+  if (rankOfThread >= 0)
+    if (char *own = __real_getenv(format("RANK%d_%s", rankOfThread, name).c_str()))
+      return own;
+  return __real_getenv(name);
+}
+
 /// FORK=fail: no process can be started; FORK=kill: what is started dies at once.
 extern "C" pid_t __fork();
 extern "C" pid_t fork() noexcept {
@@ -79,125 +89,7 @@ extern "C" pid_t fork() noexcept {
 }
 #endif
 
-/// Performs a call as the action `name` of the context, which throws what it gives.
-#define CHECK(context, name, ...) (context).at(name).check((__VA_ARGS__), __FILE__, __LINE__)
-
 namespace {
-
-enum : int { kCompute, kGather };
-constexpr const char *kStreams[] = {"compute", "gather"};
-constexpr std::size_t kArena = std::size_t(40) << 20;
-
-//===----------------------------------------------------------------------===//
-// The conformance suite over the device's communicators
-//===----------------------------------------------------------------------===//
-
-/// A device's communicator for memory of the host: brings it to the arena, performs, brings it
-/// back. Buffers that overlap on the host overlap in the arena.
-class OnDevice final : public Communicator {
-public:
-  OnDevice(Context &c, int index, std::unique_ptr<Communicator> host)
-      : Communicator(host->name(), c.rankIn(index), c.sizeOf(index)), c_(c), index_(index),
-        host_(std::move(host)) {}
-
-protected:
-  void doMove(const void *source, void *target, const Request &request,
-              const int *sources) override {
-    const TransferRuns moves(request, size(), sources);
-    const std::size_t element = sizeInBytes(request.type);
-    Placed at = bring(source, moves.sourceCount() * element, target, moves.targetCount() * element);
-    perform(request, at, sources);
-    take(at, target, moves.targetCount() * element);
-  }
-  void doReduceScatter(const void *whole, void *piece, const Request &request) override {
-    const ShardLayout tile = layoutOf(request);
-    const std::size_t element = sizeInBytes(request.type);
-    Placed at = bring(whole, tile.wholeCount() * element, piece, tile.pieceCount() * element);
-    perform(request, at);
-    take(at, piece, tile.pieceCount() * element);
-  }
-  void doAllReduce(const void *source, void *target, const Request &request) override {
-    const std::size_t bytes = request.total * sizeInBytes(request.type);
-    Placed at = bring(source, bytes, target, bytes);
-    perform(request, at);
-    take(at, target, bytes);
-  }
-  void doBarrier(const Request &) override { host_->barrier(); }
-  void doSend(const void *source, const Request &request) override {
-    Placed at = bring(source, request.total * sizeInBytes(request.type), source, 0);
-    CHECK(c_, "send",
-          fsdp::rt::send(comm(), Peer{request.root - rank()}, at.source, request.total,
-                         request.type, stream()));
-    c_.synchronize();
-  }
-  void doReceive(void *target, const Request &request) override {
-    const std::size_t bytes = request.total * sizeInBytes(request.type);
-    Placed at = bring(target, 0, target, bytes);
-    CHECK(c_, "receive",
-          fsdp::rt::receive(comm(), Peer{request.root - rank()}, at.target, request.total,
-                            request.type, stream()));
-    take(at, target, bytes);
-  }
-
-private:
-  struct Placed {
-    const std::byte *source;
-    std::byte *target;
-  };
-
-  void perform(const Request &request, const Placed &at, const int *sources = nullptr) {
-    CHECK(c_, nameOf(request.kind),
-          fsdp::rt::perform(comm(), request, sources, at.source, at.target, stream()));
-  }
-  cudaStream_t stream() const { return c_.stream(kGather); }
-  Comm comm() const { return c_.comm(index_, kGather); }
-
-  Placed bring(const void *source, std::size_t sourceBytes, const void *target,
-               std::size_t targetBytes) {
-    const auto *from = static_cast<const std::byte *>(source);
-    const auto *to = static_cast<const std::byte *>(target);
-    std::byte *first = c_.base(), *second = c_.base() + kArena / 2;
-    if (from < to + targetBytes && to < from + sourceBytes) {
-      const std::byte *low = std::min(from, to);
-      first = c_.base() + (from - low), second = c_.base() + (to - low);
-    }
-    CHECK(c_, "bring", cudaMemcpy(second, target, targetBytes, cudaMemcpyHostToDevice));
-    CHECK(c_, "bring", cudaMemcpy(first, source, sourceBytes, cudaMemcpyHostToDevice));
-    CHECK(c_, "bring", cudaStreamSynchronize(nullptr)); // until it is there
-    return {first, second};
-  }
-  void take(const Placed &at, void *target, std::size_t bytes) {
-    CHECK(c_, "take", cudaMemcpyAsync(target, at.target, bytes, cudaMemcpyDeviceToHost, stream()));
-    c_.synchronize();
-  }
-
-  Context &c_;
-  int index_;
-  std::unique_ptr<Communicator> host_;
-};
-
-/// A job whose communicators are the device's.
-class DeviceJob final : public Job {
-public:
-  DeviceJob(Job &host, Context &c)
-      : Job(host.mesh(), host.options(), host.rank()), host_(host), c_(c) {
-    memory_.resize(kConformanceArena);
-    peer_.arena = memory_.data();
-    peer_.arenaBytes = memory_.size();
-    peer_.failure = &host.failure();
-  }
-  std::unique_ptr<Communicator> communicator(int index, int) override {
-    auto host = host_.communicator(index, 1); // the context has the world's first channel
-    if (index == static_cast<int>(options_.communicators.size()))
-      return host; // over all ranks is for the host's memory
-    return std::make_unique<OnDevice>(c_, index, std::move(host));
-  }
-
-private:
-  Job &host_;
-  Context &c_;
-  std::vector<std::byte> memory_;
-};
 
 //===----------------------------------------------------------------------===//
 // Steps on two streams
@@ -351,7 +243,7 @@ int stage(Context &c, const Program &program, const std::string &mode) {
 
 /// Walks that are not joined: what the host fetches for later ones replaces no batch that is still
 /// to be copied, however late the stream runs.
-int stageBehind(Context &c, const Program &program) {
+int stageBehind(Context &c, const ExecutionPlan &walk) {
   struct Numbers final : InputSource {
     float next = 0;
     void load(int, void *target, std::size_t bytes) override {
@@ -360,7 +252,7 @@ int stageBehind(Context &c, const Program &program) {
   } numbers;
   constexpr int runs = 8;
   for (int run = 0; run < runs; ++run) {
-    c.begin(program.train, &numbers);
+    c.begin(walk, &numbers);
     const ArenaSpan<float> place{static_cast<std::size_t>(run) * 64, 4};
     load_input(c, 1, "load", 0, place);
     if (run % 3) // else the next walk fetches its batches itself
@@ -424,6 +316,41 @@ int lateTransfer(Context &c) {
   return 0;
 }
 
+/// A gather of more elements than those that NCCL gathers by copy engines on its own.
+int gatherLarge(Context &c) {
+  const std::size_t count = (std::size_t(8) << 20) + 64,
+                    ranks = static_cast<std::size_t>(c.sizeOf(0)),
+                    me = static_cast<std::size_t>(c.rankIn(0));
+  const ArenaSpan<bool> piece{me * count, count}, whole{0, ranks * count};
+  if (me != 0) // it is zero, and so is that of rank 0
+    CHECK(c, "fill", cudaMemsetAsync(c.out(piece), 1, count, c.stream(kGather)));
+  all_gather(c, kGather, "gather", 0, ShardLayout{1, count, 1, ranks * count}, piece, whole);
+  c.synchronize();
+  for (std::size_t at : {std::size_t(0), count - 1})
+    for (std::size_t r = 0; r < ranks; ++r) {
+      std::uint8_t got = 0;
+      CHECK(c, "end", cudaMemcpy(&got, c.base() + r * count + at, 1, cudaMemcpyDeviceToHost));
+      if (got != (r != 0))
+        throw Error(format("byte %zu of rank %zu got %d", at, r, int(got)));
+    }
+  c.world().barrier();
+  if (me == 0)
+    std::printf("done\n");
+  return 0;
+}
+
+/// More sums than are remembered, of which rank 1 comes to the first `joined` ones.
+int many(Job &job, Context &c, int joined) {
+  const ArenaSpan<float> value{0, 1};
+  for (int i = 0; i < 300; ++i) {
+    if (i == joined && job.rank() == 1)
+      sleep(1000);
+    all_reduce(c, kGather, "sum", 0, ReduceOp::Sum, value, value);
+  }
+  c.synchronize();
+  return 0;
+}
+
 /// A workspace grows while kernels that use it have not run.
 int grow(Context &c) {
   StreamWorkspace workspace;
@@ -455,6 +382,7 @@ int body(Job &job, const Program &program, const std::string &asked) {
 #ifdef FSDP_CUDA_EMULATOR
   if (mode == "join")
     staysAway = true;
+  rankOfThread = job.rank();
 #endif
   Context c(job, program);
   if (mode == "inputs" || mode == "pin")
@@ -483,7 +411,11 @@ int body(Job &job, const Program &program, const std::string &asked) {
     return 0;
   }
   if (mode == "behind")
-    return stageBehind(c, program);
+    return stageBehind(c, program.train) + stageBehind(c, program.evaluate);
+  if (mode == "large-gather")
+    return gatherLarge(c);
+  if (mode == "many" || mode == "split")
+    return many(job, c, mode == "many");
   if (mode != "conformance")
     return steps(job, c, mode, even);
   DeviceJob device(job, c);

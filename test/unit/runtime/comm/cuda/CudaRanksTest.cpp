@@ -74,6 +74,8 @@ TEST_P(CudaRanks, HearOfARankThatThrows) {
   EXPECT_EQ(job.status, 1) << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
   EXPECT_TRUE(job.says("error: rank 1: the planted fault\n")) << job.output;
+  // Nothing is aborted while the host is in a call of NCCL's.
+  EXPECT_FALSE(job.says("while another thread is in")) << job.output;
   EXPECT_LT(job.seconds, kSoon);
 }
 
@@ -196,6 +198,23 @@ TEST(Nccl, NamesTheCollectiveThatHangs) {
     }
 }
 
+// The oldest of more collectives than are remembered.
+TEST(Nccl, NamesTheFirstOfManyThatHang) {
+  Finished job = runCudaRanks("fsdp=2", "many", "nccl", "devices=2,deadlock=100,deferred,seed=3",
+                              "FSDP_TIMEOUT=3 ");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_TRUE(job.says("'sum': timed out after 3 s in collective 2 over 'all axes'")) << job.output;
+}
+
+// Rank 0 stays in the call that opens a communicator: nothing is aborted under it.
+TEST(Nccl, NamesTheCollectiveWhoseCommunicatorIsNotOpened) {
+  Finished job =
+      runCudaRanks("fsdp=2", "split", "nccl", "devices=2,deadlock=100", "FSDP_TIMEOUT=3 ");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_TRUE(job.says("'sum': timed out after 3 s in collective 1 over 'all axes'")) << job.output;
+  EXPECT_FALSE(job.says("while another thread is in")) << job.output;
+}
+
 TEST(Nccl, ConnectsAllRanksAtTheFirstTransfer) {
   Finished job =
       runCudaRanks("fsdp=3", "late-transfer", "nccl", "devices=3,deferred,seed=6,deadlock=5");
@@ -260,6 +279,35 @@ TEST(Nccl, UsesCopyEnginesOnlyWhereTheyWork) {
   EXPECT_TRUE(forced.says("copy engines of NCCL 22907 hangs")) << forced.output;
 }
 
+// Of more than 8388608 elements NCCL 2.29.2 and later use them on their own, on these devices.
+TEST(Nccl, UsesNoCopyEnginesUnasked) {
+  Finished job = runCudaRanks("fsdp=2", "large-gather", "nccl", "devices=2,nccl=22907,compute=100");
+  EXPECT_EQ(job.output, "done\n");
+  Finished asked = runCudaRanks("fsdp=2", "large-gather", "nccl",
+                                "devices=2,nccl=22907,compute=100", "NCCL_SYM_CE_THRESHOLD=1000 ");
+  EXPECT_TRUE(asked.says("copy engines of NCCL 22907 hangs")) << asked.output;
+  EXPECT_EQ(runCudaRanks("fsdp=2", "describe", "nccl", "devices=2,nccl=22907,compute=100",
+                         "NCCL_SYM_CE_THRESHOLD=1000 ")
+                .output,
+            "all-gathers by kernels over 'all axes' (2 ranks: NCCL 2.29.7 to 2.31.1 may hang); "
+            "set: NCCL_SYM_CE_THRESHOLD=1000\n");
+}
+
+// What the environment of one rank turns off is off on all.
+TEST(Nccl, RanksAgreeOnTheirSettings) {
+  for (const char *one : {"RANK1_FSDP_NCCL_WINDOW=0 ", "RANK1_FSDP_NCCL_COPY_ENGINES=0 ",
+                          "RANK1_FSDP_NCCL_COPY_ENGINES=1 "}) {
+    Finished job = runCudaRanks("fsdp=3", "even-steps", "nccl", "devices=3,deadlock=5", one);
+    EXPECT_EQ(job.status, 0) << one << job.output;
+    EXPECT_EQ(job.output, "done\n") << one;
+  }
+  EXPECT_EQ(runCudaRanks("fsdp=3", "describe", "nccl", "devices=3,nccl=23102",
+                         "RANK1_NCCL_HOSTID=another ")
+                .output,
+            "all-gathers by kernels over 'all axes' (several nodes: NCCL 2.30.7 and later send "
+            "through the CPU)\n");
+}
+
 // The arena has 40 MiB, and is on one device with those of others in Loopback.
 TEST(Memory, IsComparedWithTheArenaBeforeThatIsAllocated) {
   struct Case {
@@ -309,15 +357,16 @@ TEST(Nccl, SaysHowItGathers) {
       "NCCL_NVLS_ENABLE=1\n");
 }
 
-// Nothing ends a stream's wait in a gather of copy engines, and ncclCommAbort would wait for it.
+// Nothing ends a stream's wait in a gather of copy engines, and ncclCommAbort would wait for it;
+// NCCL_CTA_POLICY has them where the program asks for none.
 TEST(Nccl, EndsWhereAStreamWaitsForCopyEngines) {
-  for (const char *emulator :
-       {"devices=3,deadlock=100", "devices=3,deadlock=100,deferred,seed=3"}) {
-    Finished job = runCudaRanks("fsdp=3", "even-throw", "nccl", emulator);
-    EXPECT_EQ(job.status, 1) << job.output;
-    EXPECT_EQ(job.output, "error: rank 1: the planted fault\n");
-    EXPECT_LT(job.seconds, kSoon);
-  }
+  for (const char *emulator : {"devices=3,deadlock=100", "devices=3,deadlock=100,deferred,seed=3"})
+    for (const char *env : {"", "FSDP_NCCL_COPY_ENGINES=0 NCCL_CTA_POLICY=2 "}) {
+      Finished job = runCudaRanks("fsdp=3", "even-throw", "nccl", emulator, env);
+      EXPECT_EQ(job.status, 1) << job.output;
+      EXPECT_EQ(job.output, "error: rank 1: the planted fault\n");
+      EXPECT_LT(job.seconds, kSoon);
+    }
 }
 
 // One rank cannot register the arena; the others are in the call that waits for it.

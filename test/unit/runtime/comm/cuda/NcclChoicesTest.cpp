@@ -83,6 +83,14 @@ TEST(NcclChoices, AreDescribed) {
   variables = {{"NCCL_CTA_POLICY", "2"}, {"NCCL_DEBUG", "INFO"}, {"NCCL_NVLS_ENABLE", "0"}};
   EXPECT_EQ(describe(22809, groups),
             "all-gathers by copy engines; set: NCCL_CTA_POLICY=2, NCCL_NVLS_ENABLE=0");
+  variables = {{"NCCL_SYM_CE_THRESHOLD", kNoSymmetricThreshold}}; // the program's own
+  EXPECT_EQ(describe(22809, groups), "all-gathers by copy engines");
+  EXPECT_FALSE(mayCopyUnasked(variable));
+  variables = {{"NCCL_SYM_CE_THRESHOLD", "0"}};
+  EXPECT_EQ(describe(22809, groups), "all-gathers by copy engines; set: NCCL_SYM_CE_THRESHOLD=0");
+  EXPECT_TRUE(mayCopyUnasked(variable));
+  variables = {{"NCCL_CTA_POLICY", "0"}};
+  EXPECT_TRUE(mayCopyUnasked(variable));
   variables = {{"FSDP_NCCL_COPY_ENGINES", "1"}};
   EXPECT_EQ(describe(22907, groups), "all-gathers by copy engines (FSDP_NCCL_COPY_ENGINES=1)");
   variables = {{"FSDP_NCCL_COPY_ENGINES", "0"}};
