@@ -262,7 +262,7 @@ template <class T> struct Kernels {
         [&] { return all_finite(static_cast<const float *>(lr), value, ok, stream); });
     one("advance", [&] { return advance(state, ok, bad, state, bad, stream); });
     one("shard_size", [&] { return shard_size(ofSize(2), count, stream); });
-    one("shard_offset", [&] { return shard_offset(2, count, stream); });
+    one("shard_offset", [&] { return shard_offset(ofSize(2), count, stream); });
     bench.release();
   }
 

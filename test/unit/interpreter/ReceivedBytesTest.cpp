@@ -119,7 +119,10 @@ TEST_F(ReceivedBytesTest, GathersAndScatters) {
             say(n, whole,
                 "%y = fsdp.reduce_scatter %x dim 1 over [\"fsdp\"] : " + whole + " -> " + part),
             count(n,
-                  [&](auto &comm, float *from, float *to) { comm.reduceScatter(from, to, tile); }))
+                  [&](auto &comm, float *from, float *to) {
+                    comm.perform(rt::CollectiveKind::ReduceScatter, tile, 0, rt::DType::F32, from,
+                                 to);
+                  }))
             << whole << " of " << n;
       }
 }
@@ -136,10 +139,13 @@ TEST_F(ReceivedBytesTest, LongerShards) {
           say(n, part, "%y = fsdp.all_gather %x dim 0 over [\"fsdp\"] : " + part + " -> " + whole),
           count(n, [&](auto &comm, float *from, float *to) { comm.allGather(from, to, tile); }))
           << whole << " of " << n;
-      EXPECT_EQ(
-          say(n, whole,
-              "%y = fsdp.reduce_scatter %x dim 0 over [\"fsdp\"] : " + whole + " -> " + part),
-          count(n, [&](auto &comm, float *from, float *to) { comm.reduceScatter(from, to, tile); }))
+      EXPECT_EQ(say(n, whole,
+                    "%y = fsdp.reduce_scatter %x dim 0 over [\"fsdp\"] : " + whole + " -> " + part),
+                count(n,
+                      [&](auto &comm, float *from, float *to) {
+                        comm.perform(rt::CollectiveKind::ReduceScatter, tile, 0, rt::DType::F32,
+                                     from, to);
+                      }))
           << whole << " of " << n;
     }
 }
@@ -174,7 +180,10 @@ TEST_F(ReceivedBytesTest, Exchanges) {
             say(n, from,
                 "%y = fsdp.all_to_all %x split 0 concat 1 over [\"fsdp\"] : " + from + " -> " + to),
             count(n,
-                  [&](auto &comm, float *given, float *got) { comm.allToAll(given, got, layout); }))
+                  [&](auto &comm, float *given, float *got) {
+                    comm.perform(rt::CollectiveKind::AllToAll, layout, 0, rt::DType::F32, given,
+                                 got);
+                  }))
             << from << " -> " << to << " of " << n;
       }
 }
@@ -188,8 +197,11 @@ TEST_F(ReceivedBytesTest, PartsOfAnotherSize) {
         EXPECT_EQ(
             say(n, from,
                 "%y = fsdp.all_to_all %x split 1 concat 1 over [\"fsdp\"] : " + from + " -> " + to),
-            count(n, [&](auto &comm, float *source,
-                         float *target) { comm.repartition(source, target, layout); }))
+            count(n,
+                  [&](auto &comm, float *source, float *target) {
+                    comm.perform(rt::CollectiveKind::Repartition, layout, 0, rt::DType::F32, source,
+                                 target);
+                  }))
             << from << " -> " << to << " of " << n;
       }
 }
@@ -202,17 +214,20 @@ TEST_F(ReceivedBytesTest, FromOneRank) {
         llvm::formatv("[{0}, {1}, {2}, {3}]", sources[0], sources[1], sources[2], sources[3]);
     EXPECT_EQ(
         say(4, type, "%y = fsdp.collective_permute %x from " + list + " over [\"fsdp\"] : " + type),
-        count(4, [&](auto &comm, float *from,
-                     float *to) { comm.permute(from, to, 8, sources.data()); }))
+        count(4,
+              [&](auto &comm, float *from, float *to) {
+                comm.perform(rt::CollectiveKind::Permute, rt::SourceRanks{sources.data(), 4}, 8,
+                             rt::DType::F32, from, to);
+              }))
         << list;
   }
   EXPECT_EQ(say(4, type, "%y = fsdp.broadcast %x from 1 over [\"fsdp\"] : " + type),
             count(4, [&](auto &comm, float *from, float *to) {
-              comm.broadcast(from, to, 8 * sizeof(float), 1);
+              comm.perform(rt::CollectiveKind::Broadcast, rt::Root{1}, 8, rt::DType::F32, from, to);
             }));
   EXPECT_EQ(say(4, type, "%y = fsdp.receive offset -1 over [\"fsdp\"] : " + type),
             count(4, [&](auto &comm, float *, float *to) {
-              comm.receive(to, 8, (comm.rank() + 3) % 4);
+              comm.receive(to, 8, rt::DType::F32, (comm.rank() + 3) % 4);
             }));
   EXPECT_EQ(say(4, type, "fsdp.send %x offset 1 over [\"fsdp\"] : " + type), 0);
 }
