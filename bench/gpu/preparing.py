@@ -94,8 +94,8 @@ def copy_tests(folder):
     for part in ("include", "src"):
         shutil.copytree(googletest / part, folder / "googletest" / part)
     waiting = [*ROOT.glob("test/unit/cuda/*.*"), *ROOT.glob("test/unit/cuda/*/*.hpp"),
-               *(ROOT / "test/unit" / name for name in ("emulator/MatmulTest.cpp", "runtime/CudaRanksMain.cpp",
-                                                        "runtime/Conformance.cpp"))]
+               *(ROOT / "test/unit" / name for name in ("emulator/MatmulTest.cpp", "runtime/comm/cuda/CudaRanksMain.cpp",
+                                                        "runtime/comm/Conformance.cpp"))]
     while waiting:
         source = waiting.pop()
         target = folder / source.relative_to(ROOT)

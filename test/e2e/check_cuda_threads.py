@@ -63,7 +63,8 @@ def link(objects, build, scratch):
     text = (build / "test/emulator/build.txt").read_text()
     words = shlex.split(next(line for line in text.splitlines() if line.startswith("link: ")))[1:]
     program = scratch / "cuda-ranks"
-    training.run(["g++", "-fsanitize=thread", *objects, *words, *(f"-Wl,--wrap={name}" for name in PLANTED), "-o", program])
+    # Objects of the library that hold several files define what `objects` define too: the first definition is linked.
+    training.run(["g++", "-fsanitize=thread", "-Wl,-z,muldefs", *objects, *words, *(f"-Wl,--wrap={name}" for name in PLANTED), "-o", program])
     return program
 
 

@@ -58,10 +58,11 @@ fsdp.step @two evaluate {
 
 // -----
 
+fsdp.param @w : tensor<4xf32> unit "w" init <constant, 0.0>
 fsdp.step @unruled evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<4xf32>
-  // expected-warning@+1 {{evaluation uses full batches only: 'fsdp.all_finite' does not declare how it acts along the samples of a batch}}
-  %ok = fsdp.all_finite %x : tensor<4xf32>
+  // expected-warning@+1 {{evaluation uses full batches only: 'fsdp.global_norm' does not declare how it acts along the samples of a batch}}
+  %norm = fsdp.global_norm [@w] %x : tensor<4xf32>
   %sum = nn.reduce sum "b ->" %x : tensor<4xf32> -> tensor<f64>
   %weight = arith.constant dense<4.0> : tensor<f64>
   fsdp.loss %sum over %weight
