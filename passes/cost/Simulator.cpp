@@ -42,7 +42,8 @@ struct RoleState {
   std::vector<int> met;                ///< of each communicator, collectives issued
   std::vector<double> begins;          ///< of each step, when the host enqueued it
   int outputs = 0;                     ///< of the latest step, not complete yet
-  bool joins = false;                  ///< what is issued next waits for all streams
+  std::vector<int> barrier;        ///< the last instances of all streams when they were joined last
+  std::vector<bool> awaitsBarrier; ///< of each stream, its next instance waits for these
 };
 
 class Engine {
@@ -56,6 +57,7 @@ public:
       RoleState &role = roles[r];
       role.queues.resize(problem.roles[r].streams.size());
       role.latest.assign(role.queues.size(), -1);
+      role.awaitsBarrier.assign(role.queues.size(), false);
       role.recorded.assign(problem.roles[r].events.size(), -1);
       role.met.assign(problem.communicators.size(), 0);
       const size_t before = instances.size();
@@ -109,8 +111,6 @@ private:
     RoleState &role = roles[r];
     const schedule::Segment &segment = problem.roles[r].segments[s];
     const int base = static_cast<int>(instances.size());
-    const std::vector<int> before = role.joins ? role.latest : std::vector<int>();
-    std::vector<bool> joined(role.queues.size(), !role.joins);
     for (size_t l = 0; l < segment.launches.size(); ++l) {
       const schedule::Launch &launch = segment.launches[l];
       const int number = base + static_cast<int>(l);
@@ -132,9 +132,9 @@ private:
       }
       role.outputs += launch.output;
       instances.push_back(std::move(instance));
-      if (!joined[launch.stream]) {
-        joined[launch.stream] = true;
-        for (int last : before)
+      if (role.awaitsBarrier[launch.stream]) {
+        role.awaitsBarrier[launch.stream] = false;
+        for (int last : role.barrier)
           await(number, last);
       }
       for (int wait : launch.waits)
@@ -146,7 +146,10 @@ private:
       role.latest[launch.stream] = number;
       role.queues[launch.stream].push_back(number);
     }
-    role.joins = segment.joined;
+    if (segment.joined) {
+      role.barrier = role.latest;
+      role.awaitsBarrier.assign(role.queues.size(), true);
+    }
   }
 
   void await(int number, int other) {
