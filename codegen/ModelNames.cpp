@@ -160,7 +160,12 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
     add(buffer);
   forEachLaunch([&](LaunchOp launch) {
     for (ValueRange used : {ValueRange(launch.getIns()), ValueRange(launch.getOuts())})
-      llvm::for_each(used, add);
+      for (Value buffer : used) {
+        add(buffer);
+        // No launch may use the whole.
+        if (auto subview = buffer.getDefiningOp<SubviewOp>())
+          add(subview.getBuffer());
+      }
   });
 }
 

@@ -29,7 +29,7 @@ SOURCES = [
     "test/unit/runtime/comm/cuda/CudaRanksMain.cpp", "test/unit/runtime/comm/Conformance.cpp",
 ]
 PLANTED = ("_Z21ncclCommGetAsyncErrorP8ncclCommP12ncclResult_t",
-           "_Z22ncclCommInitRankConfigPP8ncclCommi12ncclUniqueIdiP12ncclConfig_t")
+           "_Z22ncclCommInitRankConfigPP8ncclCommi12ncclUniqueIdiP12ncclConfig_t", "getenv")
 # Mesh, mode, emulator, exit status, what is said.
 JOBS = [
     ("fsdp=2", "steps", "devices=2", 0, "done"),
