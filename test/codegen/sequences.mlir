@@ -17,7 +17,7 @@ fsdp.param @bias : tensor<8xf32> unit "all" init <constant, 0.0>
 // CHECK-DAG: arena::rope, arena::pad, arena::pad, arena::attention
 // CHECK-DAG: rms_norm(c, kCompute, "{{[a-z_]*}}", NormRows{/*rows=*/24, /*width=*/4, /*epsilon=*/1e-06}
 // CHECK-DAG: slice(c, kCompute, "{{.*}}", Part{/*outer=*/24, /*whole=*/4, /*start=*/1, /*size=*/2}
-// CHECK-DAG: concat(c, kCompute, "concat", Join<2>{/*outer=*/24, /*sizes=*/{4, 2}}, arena::rms_norm_0,{{$}}
+// CHECK-DAG: concat(c, kCompute, "concat", Join<2>{/*outer=*/24, /*sizes=*/{4, 2}}, arena::rms_norm,{{$}}
 // CHECK-DAG: softmax(c, kCompute, "{{.*}}", SoftmaxRows{/*rows=*/24, /*width=*/6}
 // CHECK-DAG: ScanShape{/*outer=*/6, /*size=*/4, /*inner=*/6, /*exclusive=*/true, /*reverse=*/false},{{$}}
 // CHECK-DAG: arena::softmax, arena::scan_sum);
