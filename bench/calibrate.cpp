@@ -119,7 +119,7 @@ public:
     return {flopsOf(shape) / forward, 2.5 * flopsOf(shape) / backward};
   }
 
-  /// Flop/s of what is no product, as the compiler counts them (nn::CostOpInterface): 7 for each
+  /// Flop/s of ops without products, as the compiler counts them (nn::CostOpInterface): 7 for each
   /// element of a layer norm, 5 of a softmax, in rows that the caches hold.
   double loopRate() {
     const std::size_t rows = 256, width = 256, count = rows * width;

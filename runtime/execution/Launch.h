@@ -70,7 +70,7 @@ inline void record(Context &c, int stream, int event) { c.stream(stream).record(
 /// What follows on `stream` starts after the latest record of `event` enqueued before this call.
 inline void wait(Context &c, int stream, int event) { c.stream(stream).wait(c.event(event)); }
 
-/// A launch that meets other ranks: `body(communicator, const R *..., W *...)`.
+/// A launch of a collective: `body(communicator, const R *..., W *...)`.
 template <class... R, class... W, class Body>
 void launchCollective(Context &c, int stream, const char *name, const char *kind, int over,
                       Reads<R...> read, Writes<W...> written, Body body) {

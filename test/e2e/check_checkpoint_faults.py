@@ -139,7 +139,7 @@ def snapshot(root):
 
 
 def what_cannot_be_read_now_is_no_damage(runs, programs, library):
-    """Nobody starts over, or goes on from an earlier checkpoint, because a disk does not give a checkpoint that may be complete; nothing is renamed."""
+    """No run starts over or uses an earlier checkpoint because a disk does not give a checkpoint that may be complete; nothing is renamed."""
     root = runs.at("unread")
     for i, program in enumerate(programs):
         shutil.rmtree(root, ignore_errors=True)

@@ -32,7 +32,7 @@ std::string behind(const std::string &prefix, const std::string &text) {
 constexpr double kMostDevices = 1024, kMostBytes = 1e15, kMostVersion = 999999,
                  kMostWhole = 9007199254740992.0; ///< 2^53: all integers to here are doubles
 
-/// False where the word is none of the settings, or its value none that it can have.
+/// False if the word is not a setting, or if its value is not valid.
 bool apply(Settings &s, const std::string &name, const std::string &value) {
   const auto flag = [&](bool &to, bool set) {
     to = set;

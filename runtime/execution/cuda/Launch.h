@@ -78,7 +78,7 @@ inline void wait(Context &c, int stream, int event, const char *file = __builtin
   c.check(cudaStreamWaitEvent(on, c.event(event), 0), file, line);
 }
 
-/// A launch that meets other ranks: `body(communicator, const R *..., W *..., stream)`.
+/// A launch of a collective: `body(communicator, const R *..., W *..., stream)`.
 template <class... R, class... W, class Body>
 void launchCollective(Context &c, int stream, ActionName name, const char *kind, int over,
                       Reads<R...> read, Writes<W...> written, const Body &body) {
