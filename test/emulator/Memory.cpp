@@ -133,8 +133,9 @@ cudaError_t map(void **pointer, std::size_t bytes, MemoryKind kind) {
   char *base = static_cast<char *>(memory);
   mprotect(base + kPage, pages, PROT_READ | PROT_WRITE);
   char *start = base + kPage + pages - rounded;
-  std::memset(start, 0xff, rounded);
+  // Filled under the lock: whoever asks for free memory meanwhile waits and sees the allocation.
   std::lock_guard<std::mutex> lock(mutex);
+  std::memset(start, 0xff, rounded);
   Mapping &mapping = table()[start];
   mapping = {{start, bytes, kind, currentDevice()}, base, pages + 2 * kPage, false};
   if (settings().guard && accesses == 0)
