@@ -59,7 +59,7 @@ fsdp_precompile(PrecompiledMlirTest test/unit/PrecompiledMlirHeaders.h INSTANTIA
 # As fsdpc compiles programs (runtime/CMakeLists.txt, `toolchain.json`). It finds the file beside the runtime's sources. An
 # installed compiler has none: what was precompiled becomes invalid with an update of the system's headers.
 include(runtime/Numerics.cmake)
-fsdp_precompile(Runtime runtime/Runtime.h ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS} ${FSDP_SANITIZER_FLAGS}
+fsdp_precompile(Runtime runtime/Runtime.h INSTANTIATE ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS} ${FSDP_SANITIZER_FLAGS}
                 ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS} -std=c++20)
 foreach(file Runtime.pch Runtime.pch.sum)
   file(CREATE_LINK ${CMAKE_BINARY_DIR}/${file} ${CMAKE_BINARY_DIR}/share/fsdpc/${file} SYMBOLIC)

@@ -2,6 +2,8 @@
 #include "base/Thread.h"
 #include "runtime/device/FlightTrack.h"
 
+#include <cstring>
+
 namespace fsdp::rt {
 
 using namespace base;
@@ -39,6 +41,18 @@ void Stream::await(WaitCounter &progress, std::uint64_t target) {
     if (stop_.load(std::memory_order_relaxed))
       throw Aborted("the stream is closing");
   }
+}
+
+void Stream::enqueue(const char *launch, const void *closure, std::size_t size,
+                     void (*perform)(void *), Work work, std::size_t bytes, const Stream *awaited) {
+  Slot &slot = acquire();
+  slot.launch = launch;
+  slot.awaited = awaited;
+  slot.work = work;
+  slot.bytes = bytes;
+  slot.perform = perform;
+  std::memcpy(slot.closure, closure, size);
+  enqueued_.advance();
 }
 
 Stream::Slot &Stream::acquire() {

@@ -16,7 +16,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -101,20 +100,16 @@ private:
                const Stream *awaited) {
     static_assert(sizeof(Action) <= kClosureBytes && alignof(Action) <= 16,
                   "the closure does not fit a slot of the stream: capture or pass less");
-    static_assert(std::is_trivially_copyable_v<Action> && std::is_trivially_destructible_v<Action>,
+    static_assert(std::is_trivially_copyable_v<Action>,
                   "closures are copied into the ring as bytes: capture values and pointers only");
-    Slot &slot = acquire();
-    slot.launch = launch;
-    slot.awaited = awaited;
-    slot.work = work;
-    slot.bytes = bytes;
-    ::new (static_cast<void *>(slot.closure)) Action(action);
-    slot.perform = [](void *closure) { (*static_cast<Action *>(closure))(); };
-    publish();
+    enqueue(
+        launch, &action, sizeof(Action), [](void *closure) { (*static_cast<Action *>(closure))(); },
+        work, bytes, awaited);
   }
+  void enqueue(const char *launch, const void *closure, std::size_t size, void (*perform)(void *),
+               Work work, std::size_t bytes, const Stream *awaited);
 
   Slot &acquire();
-  void publish() { enqueued_.advance(); }
   void await(base::WaitCounter &progress, std::uint64_t target);
   void run();
   void perform(Slot &slot);

@@ -1,5 +1,7 @@
 #include "runtime/execution/Context.h"
 
+#include <algorithm>
+
 namespace fsdp::rt {
 
 using namespace base;
@@ -31,6 +33,17 @@ Context::~Context() {
   for (auto &stream : streams_)
     stream->close();
   job_.setClosing(false);
+}
+
+std::size_t Context::resolve(const ByteRange *ranges, std::size_t count, void **addresses) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (ranges[i].bytes)
+      peakBytes_ = std::max(peakBytes_, ranges[i].offset + ranges[i].bytes);
+    addresses[i] = base_ + ranges[i].offset;
+    bytes += ranges[i].bytes;
+  }
+  return bytes;
 }
 
 void Context::synchronize() {

@@ -64,12 +64,9 @@ public:
 
   /// End of the highest range that any launch so far has touched, in bytes.
   std::size_t peakBytes() const { return peakBytes_; }
-  /// Counts [offset, offset+bytes) as touched; called by launch for its slices.
-  void touch(ByteRange range) {
-    std::size_t end = range.offset + range.bytes;
-    if (range.bytes && end > peakBytes_)
-      peakBytes_ = end;
-  }
+  /// Writes the address of each of `count` ranges, and counts them as touched; called by launch for
+  /// its slices. Returns the sum of their bytes.
+  std::size_t resolve(const ByteRange *ranges, std::size_t count, void **addresses);
   /// Calls the observer after every action on a stream. Waits for the stream first.
   void observe(int stream, StreamObserver observer);
 

@@ -50,17 +50,9 @@ template <class... R, class... W, class Kernel>
 void launch(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
             Kernel kernel, Work work = {}) {
   detail::LaunchAction<Kernel, Reads<R...>, Writes<W...>> action{kernel, {}};
-  std::size_t i = 0, bytes = 0;
-  for (ByteRange range : read.ranges) {
-    c.touch(range);
-    bytes += range.bytes;
-    action.address[i++] = c.base() + range.offset;
-  }
-  for (ByteRange range : written.ranges) {
-    c.touch(range);
-    bytes += range.bytes;
-    action.address[i++] = c.base() + range.offset;
-  }
+  const std::size_t bytes =
+      c.resolve(read.ranges.data(), sizeof...(R), action.address) +
+      c.resolve(written.ranges.data(), sizeof...(W), action.address + sizeof...(R));
   c.stream(stream).push(name, action, work, bytes);
 }
 

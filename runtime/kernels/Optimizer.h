@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
 #include <utility>
 
 namespace fsdp::rt {
@@ -54,26 +53,28 @@ template <bool Scaled, std::size_t states, typename Kernel> struct UpdateKernel 
 
   /// The addresses that the launch reads and writes, in order.
   template <typename... Pointers> void operator()(Pointers... addresses) const {
-    run(std::make_tuple(addresses...), std::make_index_sequence<states>());
+    const void *all[] = {addresses...};
+    run(all, std::make_index_sequence<states>());
   }
 
 private:
-  template <typename Addresses, std::size_t... I>
-  void run(const Addresses &all, std::index_sequence<I...>) const {
+  template <std::size_t... I> void run(const void **all, std::index_sequence<I...>) const {
     constexpr std::size_t lr = 2 + states, ok = lr + 1 + Scaled, written = ok + 3;
-    const float *gradient = std::get<1>(all);
-    if (!*std::get<ok>(all))
-      return noteBadGradient(shard, gradient, *std::get<written + 1 + states>(all));
-    const std::int64_t count = std::get<ok + 1>(all)->updates + !deferred;
-    UpdateStep step{*std::get<lr>(all), 1.0f, static_cast<double>(count), false};
+    const auto floats = [all](std::size_t i) { return static_cast<const float *>(all[i]); };
+    const auto target = [=](std::size_t i) { return const_cast<float *>(floats(written + i)); };
+    const float *gradient = floats(1);
+    if (!*static_cast<const bool *>(all[ok])) {
+      const auto *firstBad = static_cast<const std::int32_t *>(all[written + 1 + states]);
+      return noteBadGradient(shard, gradient, *const_cast<std::int32_t *>(firstBad));
+    }
+    const std::int64_t count = static_cast<const StepState *>(all[ok + 1])->updates + !deferred;
+    UpdateStep step{*floats(lr), 1.0f, static_cast<double>(count), false};
     if constexpr (Scaled)
-      step.scale = *std::get<lr + 1>(all);
-    float *parameter = std::get<written>(all);
+      step.scale = *floats(lr + 1);
     forEachDecayPart(shard, [&](std::size_t begin, std::size_t end, bool decays) {
       step.decays = decays;
-      kernel(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end), step, parameter,
-             gradient, std::get<written + 1 + I>(all)..., parameter,
-             std::get<written + 1 + I>(all)...);
+      kernel(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end), step, target(0),
+             gradient, target(1 + I)..., target(0), target(1 + I)...);
     });
   }
 };

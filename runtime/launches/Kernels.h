@@ -34,19 +34,22 @@ template <class... P> struct Operands<void(P...)> {
   static constexpr bool fit(std::size_t arguments) { return arguments == sizeof...(P); }
 };
 
-template <class Kernel, class Slices, std::size_t... R, std::size_t... W>
+template <class... S, class Kernel, std::size_t... R, std::size_t... W>
 void launchSplit(Context &c, int stream, ActionName name, Work work, Kernel kernel,
-                 const Slices &slices, std::index_sequence<R...>, std::index_sequence<W...>) {
-  launch(c, stream, name, reads(std::get<R>(slices)...),
-         writes(std::get<sizeof...(R) + W>(slices)...), kernel, work);
+                 const ByteRange *slices, std::index_sequence<R...>, std::index_sequence<W...>) {
+  constexpr std::size_t read = sizeof...(R);
+  launch(c, stream, name, Reads<std::tuple_element_t<R, std::tuple<S...>>...>{{{slices[R]...}}},
+         Writes<std::tuple_element_t<read + W, std::tuple<S...>>...>{{{slices[read + W]...}}},
+         kernel, work);
 }
 
 /// Launches `kernel(slices...)`, the first `read` of which are read and the others written.
 template <std::size_t read, class Kernel, class... S>
 void launchSlices(Context &c, int stream, ActionName name, Work work, Kernel kernel,
                   ArenaSpan<S>... slices) {
-  launchSplit(c, stream, name, work, kernel, std::make_tuple(slices...),
-              std::make_index_sequence<read>(), std::make_index_sequence<sizeof...(S) - read>());
+  const ByteRange ranges[] = {slices.range()...};
+  launchSplit<S...>(c, stream, name, work, kernel, ranges, std::make_index_sequence<read>(),
+                    std::make_index_sequence<sizeof...(S) - read>());
 }
 template <std::size_t read, class Kernel, class Shape, class... S>
 void launchShaped(Context &c, int stream, ActionName name, Work work, Kernel kernel,

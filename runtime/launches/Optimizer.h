@@ -13,33 +13,35 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
 #include <utility>
 
 namespace fsdp::rt {
 
 namespace detail {
 
-template <typename Kernel, typename Slices, std::size_t... I>
+template <std::size_t> using StateElement = float;
+
+template <typename Kernel, std::size_t... I>
 void launchUpdate(Context &c, int stream, ActionName name, const Storage &storage, bool deferred,
-                  Kernel kernel, ArenaSpan<float> parameter, ArenaSpan<float> gradient,
-                  const Slices &slices, std::index_sequence<I...>) {
+                  Kernel kernel, ByteRange parameter, ByteRange gradient, const ByteRange *states,
+                  std::index_sequence<I...>) {
   constexpr std::size_t count = sizeof...(I);
-  const ArenaSpan<float> lr = std::get<count>(slices), scale = std::get<count + 1>(slices);
-  const ArenaSpan<bool> ok = std::get<count + 2>(slices);
-  const ArenaSpan<StepState> state = std::get<count + 3>(slices);
-  const ArenaSpan<std::int32_t> firstBad = std::get<count + 4>(slices);
+  const ByteRange lr = states[count], scale = states[count + 1], ok = states[count + 2];
+  const ByteRange state = states[count + 3], firstBad = states[count + 4];
   const ShardOf shard = {&storage, storage.communicator < 0 ? 0 : c.rankIn(storage.communicator)};
-  const auto written = writes(parameter, std::get<I>(slices)..., firstBad);
+  const Writes<float, StateElement<I>..., std::int32_t> written{
+      {{parameter, states[I]..., firstBad}}};
   const Work work{"optimizer_step"};
-  if (scale.count == 0)
+  if (scale.bytes == 0)
     launch(c, stream, name,
-           reads(parameter, gradient, std::get<I>(slices)..., lr, ok, state, firstBad), written,
-           FSDP_KERNEL_FUNCTION(UpdateKernel, UpdateKernel) < false, count,
+           Reads<float, float, StateElement<I>..., float, bool, StepState, std::int32_t>{
+               {{parameter, gradient, states[I]..., lr, ok, state, firstBad}}},
+           written, FSDP_KERNEL_FUNCTION(UpdateKernel, UpdateKernel) < false, count,
            Kernel > {shard, deferred, kernel}, work);
   else
     launch(c, stream, name,
-           reads(parameter, gradient, std::get<I>(slices)..., lr, scale, ok, state, firstBad),
+           Reads<float, float, StateElement<I>..., float, float, bool, StepState, std::int32_t>{
+               {{parameter, gradient, states[I]..., lr, scale, ok, state, firstBad}}},
            written, FSDP_KERNEL_FUNCTION(UpdateKernel, UpdateKernel) < true, count,
            Kernel > {shard, deferred, kernel}, work);
 }
@@ -54,9 +56,9 @@ template <typename Kernel, typename... Slices>
 void optimizer_step(Context &c, int stream, ActionName name, const Storage &storage, bool deferred,
                     Kernel kernel, ArenaSpan<float> parameter, ArenaSpan<float> gradient,
                     Slices... slices) {
-  detail::launchUpdate(c, stream, name, storage, deferred, kernel, parameter, gradient,
-                       std::make_tuple(slices...),
-                       std::make_index_sequence<sizeof...(Slices) - 5>());
+  const ByteRange ranges[] = {slices.range()...};
+  detail::launchUpdate(c, stream, name, storage, deferred, kernel, parameter.range(),
+                       gradient.range(), ranges, std::make_index_sequence<sizeof...(Slices) - 5>());
 }
 
 } // namespace fsdp::rt

@@ -74,6 +74,12 @@ template <> struct DTypeOf<bf16> {
 };
 template <class T> constexpr DType dtypeOf = DTypeOf<T>::value;
 
+/// A slice without its type, for logs and checks.
+struct ByteRange {
+  std::size_t offset;
+  std::size_t bytes;
+};
+
 /// `count` elements of type T at `offset` bytes from the start of the arena.
 template <class T> struct ArenaSpan {
   std::size_t offset;
@@ -81,12 +87,7 @@ template <class T> struct ArenaSpan {
 
   constexpr std::size_t bytes() const { return count * sizeof(T); }
   constexpr std::size_t end() const { return offset + bytes(); }
-};
-
-/// A slice without its type, for logs and checks.
-struct ByteRange {
-  std::size_t offset;
-  std::size_t bytes;
+  constexpr ByteRange range() const { return {offset, bytes()}; }
 };
 
 /// What a launch reads: its kernel gets `const T *` for each, in this order.
@@ -100,10 +101,10 @@ template <class... T> struct Writes {
 };
 
 template <class... T> constexpr Reads<T...> reads(ArenaSpan<T>... slices) {
-  return {{{ByteRange{slices.offset, slices.bytes()}...}}};
+  return {{{slices.range()...}}};
 }
 template <class... T> constexpr Writes<T...> writes(ArenaSpan<T>... slices) {
-  return {{{ByteRange{slices.offset, slices.bytes()}...}}};
+  return {{{slices.range()...}}};
 }
 
 } // namespace fsdp::rt
