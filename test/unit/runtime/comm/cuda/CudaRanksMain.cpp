@@ -351,6 +351,21 @@ int many(Job &job, Context &c, int joined) {
   return 0;
 }
 
+/// Rank 1 fails while the others have collectives of two communicators enqueued.
+int failBehind(Job &job, Context &c) {
+  const ArenaSpan<float> value{0, 1};
+  for (bool isFirst : {true, false}) { // communicators are made at the first
+    if (!isFirst && job.rank() == 1)
+      throw Error("the planted fault");
+    all_reduce(c, kGather, "one", 1, ReduceOp::Sum, value, value);
+    all_reduce(c, kGather, "behind", 0, ReduceOp::Sum, value, value);
+    if (!isFirst)
+      sleep(1); // the monitor hears of it before the host waits
+    c.synchronize();
+  }
+  return 0;
+}
+
 /// A workspace grows while kernels that use it have not run.
 int grow(Context &c) {
   StreamWorkspace workspace;
@@ -406,6 +421,8 @@ int body(Job &job, const Program &program, const std::string &asked) {
     return lateTransfer(c);
   if (mode == "grow")
     return grow(c);
+  if (mode == "fail-behind")
+    return failBehind(job, c);
   if (mode == "unfinished") {
     CHECK(c, "fill", cudaMemsetAsync(c.base(), 1, 4096, c.stream(kCompute)));
     return 0;

@@ -79,6 +79,15 @@ TEST_P(CudaRanks, HearOfARankThatThrows) {
   EXPECT_LT(job.seconds, kSoon);
 }
 
+TEST_P(CudaRanks, AbortAllCommunicatorsTogether) {
+  Finished job = run("data=2,fsdp=2", "fail-behind", "FSDP_NCCL_COPY_ENGINES=0 ");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says("error: rank 1: the planted fault\n")) << job.output;
+  EXPECT_FALSE(job.says("ncclCommAbort waits for kernels")) << job.output;
+  EXPECT_LT(job.seconds, kSoon);
+}
+
 TEST_P(CudaRanks, NameTheCallThatFails) {
   Finished job = run("fsdp=2", "invalid");
   EXPECT_EQ(job.status, 1) << job.output;
