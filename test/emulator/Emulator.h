@@ -35,6 +35,7 @@ struct Settings {
   int windowFault = -1; ///< rank of the first communicator whose registrations of windows fail
   std::size_t communicator = std::size_t(300)
                              << 20; ///< bytes that each communicator takes of its device
+  double call = 0;          ///< seconds that the host is in each call of a collective of NCCL
   bool connections = false; ///< the first call says how many CUDA_DEVICE_MAX_CONNECTIONS asks for
   std::string launches;     ///< see launchesFile
 };

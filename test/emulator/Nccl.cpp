@@ -13,8 +13,10 @@
 #include "Memory.h"
 #include "cuda_bf16.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace emulator {
 
@@ -179,6 +181,7 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
   const Use use(comm, part.kind);
   if (use.status != ncclSuccess)
     return use.status;
+  std::this_thread::sleep_for(std::chrono::duration<double>(settings().call));
   if (stuck() != cudaSuccess)
     return say(ncclUnhandledCudaError, failure());
   const std::size_t element = bytesOf(part.type);

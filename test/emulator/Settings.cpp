@@ -76,6 +76,8 @@ bool apply(Settings &s, const std::string &name, const std::string &value) {
     return read(behind("none:", value), 1, kMostWhole, s.noAlgorithm);
   if (name == "window")
     return read(behind("fail:", value), 0, kMostDevices, s.windowFault);
+  if (name == "call")
+    return read(value, 0, 1e6, s.call);
   if (name == "launches") {
     s.launches = value;
     return !value.empty();
@@ -94,8 +96,8 @@ void apply(Settings &settings, const std::string &words) {
           "', expected inline, deferred, shuffle, races, guard, connections, seed=N, "
           "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage, "
           "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, "
-          "window=fail:RANK, communicator=BYTES or "
-          "launches=FILE");
+          "window=fail:RANK, communicator=BYTES, "
+          "call=SECONDS or launches=FILE");
   }
 }
 

@@ -88,6 +88,14 @@ TEST_P(CudaRanks, AbortAllCommunicatorsTogether) {
   EXPECT_LT(job.seconds, kSoon);
 }
 
+TEST(Nccl, AbortsNothingWhileTheHostIsInACall) {
+  Finished job = runCudaRanks("data=2,fsdp=2", "fail-behind", "nccl", "devices=4,call=0.5",
+                              "FSDP_NCCL_COPY_ENGINES=0 ");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_TRUE(job.says("error: rank 1: the planted fault\n")) << job.output;
+  EXPECT_FALSE(job.says("while another thread is in")) << job.output;
+}
+
 TEST_P(CudaRanks, NameTheCallThatFails) {
   Finished job = run("fsdp=2", "invalid");
   EXPECT_EQ(job.status, 1) << job.output;
