@@ -27,6 +27,9 @@ constexpr std::size_t kMaxKernelArguments = 12;
 /// The widest heads that the attention kernels of CUDA take (cuda/AttentionBlocks.h).
 constexpr std::uint32_t kMaxHeadWidth = 128;
 
+/// Ranks that share a device (--communicator=loopback).
+constexpr int kMaxLoopbackRanks = 64;
+
 /// Axes of a mesh, the parts into which one is cut counting each: as many as a list of axes has
 /// room for (Mesh.h).
 constexpr std::size_t kMaxMeshAxes = 8;

@@ -10,8 +10,10 @@
 #include "passes/CountOption.h"
 #include "passes/global/Strategies.h"
 #include "passes/sharding/ShardSpec.h"
+#include "runtime/program/Limits.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <algorithm>
 #include <set>
 
@@ -409,6 +411,10 @@ void Options::checkMesh(mlir::ModuleOp module) const {
       mesh ? mesh.getMesh()
            : ir::MeshAttr::get(builder.getContext(), {builder.getStringAttr(ir::getStorageAxis())},
                                {1}, llvm::ArrayRef<int64_t>());
+  if (communicator == "loopback" && axes.getNumRanks() > limits::kMaxLoopbackRanks)
+    throw UsageError(llvm::formatv("--communicator=loopback takes at most {0} ranks on one GPU, "
+                                   "got {1}; use nccl, or a smaller mesh",
+                                   limits::kMaxLoopbackRanks, axes.getNumRanks()));
   auto has = [&](llvm::StringRef name) { return ir::hasAxis(axes, name); };
   const std::string got = ", got mesh " + ir::describeAxes(axes) + "; ";
   if (strategyGiven)

@@ -13,6 +13,7 @@
 #include "runtime/device/cuda/StreamWorkspace.h"
 #include "runtime/kernels/ElementTypes.h"
 #include "runtime/kernels/cuda/DropoutDraw.h"
+#include "runtime/program/Limits.h"
 
 #include <cuda_runtime.h>
 
@@ -159,7 +160,7 @@ cudaError_t unpack_pieces(ShardLayout tile, std::size_t ranks, std::size_t eleme
 
 /// Where each rank's operand stands, in rank order.
 struct RankSources {
-  static constexpr int kMax = 64;
+  static constexpr int kMax = limits::kMaxLoopbackRanks;
   int count;
   const void *address[kMax];
 };
