@@ -323,13 +323,14 @@ static void addStreamTimes(const Engine &engine, int r, double begin, double end
   }
 }
 
-/// The bytes of `role` that are alive while `runs` take place. Buffers that take each other's place
-/// in a launch are one, as in a trace (codegen/TraceTables.cpp).
-static std::vector<std::pair<double, int64_t>> findAlive(const schedule::Role &role,
-                                                         const std::vector<LaunchRun> &runs) {
+/// Adds what of `role` is alive while the runs of `time` take place. Buffers that take each other's
+/// place in a launch are one, as in a trace (codegen/TraceTables.cpp).
+static void addAlive(const schedule::Role &role, RoleTime &time) {
+  const std::vector<LaunchRun> &runs = time.runs;
   struct Life {
     int64_t bytes;
-    size_t first, last; ///< in `runs`
+    size_t first, last;                               ///< in `runs`
+    std::vector<std::pair<int, size_t>> buffers = {}; ///< one after the other, and their first runs
   };
   int64_t persistent = 0;
   for (const schedule::Buffer &buffer : role.buffers)
@@ -364,28 +365,36 @@ static std::vector<std::pair<double, int64_t>> findAlive(const schedule::Role &r
       if (at != latest.end() && lives[at->second].last == life.first &&
           lives[at->second].bytes == life.bytes) {
         lives[at->second].last = life.last;
+        lives[at->second].buffers.push_back({buffer, life.first});
         continue;
       }
       if (offset >= 0)
         latest[offset] = lives.size();
       lives.push_back(life);
+      lives.back().buffers = {{buffer, life.first}};
     }
     for (const Life &life : lives) {
+      const double end = std::max(runs[life.first].start, runs[life.last].end);
       changes.push_back({runs[life.first].start, life.bytes});
-      changes.push_back({std::max(runs[life.first].start, runs[life.last].end), -life.bytes});
+      changes.push_back({end, -life.bytes});
+      for (size_t i = 0; i < life.buffers.size(); ++i) {
+        const auto &[buffer, first] = life.buffers[i];
+        const bool isLast = i + 1 == life.buffers.size();
+        time.lives.push_back(
+            {buffer, runs[first].start, isLast ? end : runs[life.buffers[i + 1].second].start});
+      }
     }
   }
   std::sort(changes.begin(), changes.end());
-  std::vector<std::pair<double, int64_t>> alive = {{0, persistent}};
+  time.alive = {{0, persistent}};
   int64_t bytes = persistent;
-  for (const auto &[time, more] : changes) {
+  for (const auto &[at, more] : changes) {
     bytes += more;
-    if (alive.back().first == time)
-      alive.back().second = bytes;
+    if (time.alive.back().first == at)
+      time.alive.back().second = bytes;
     else
-      alive.push_back({time, bytes});
+      time.alive.push_back({at, bytes});
   }
-  return alive;
 }
 
 static Simulation simulateSteps(const SimulationInput &input, int steps) {
@@ -407,7 +416,7 @@ static Simulation simulateSteps(const SimulationInput &input, int steps) {
         run.end -= begin;
         time.runs.push_back(run);
       }
-    time.alive = findAlive(input.problem.roles[r], time.runs);
+    addAlive(input.problem.roles[r], time);
   }
   return result;
 }

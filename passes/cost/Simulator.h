@@ -38,6 +38,13 @@ struct StreamTime {
   double exposed = 0;
 };
 
+/// A buffer that is not persistent, from the begin of its first launch to the end of its last one,
+/// or until another one takes its place in a launch.
+struct BufferLife {
+  int buffer = 0;
+  double from = 0, to = 0; ///< seconds, as those of LaunchRun
+};
+
 /// One step of a role, in the steady state.
 struct RoleTime {
   std::vector<LaunchRun> runs; ///< in issue order
@@ -48,6 +55,7 @@ struct RoleTime {
   /// Bytes of the arena that are alive from each time on, persistent ones included, in a step
   /// after which nothing follows.
   std::vector<std::pair<double, int64_t>> alive;
+  std::vector<BufferLife> lives; ///< that `alive` adds up
 };
 
 struct Simulation {

@@ -53,6 +53,11 @@ public:
   /// `link_bytes_per_s`.
   std::string writeTimeline() const;
 
+  const ScheduleProblem &getSchedule() const { return schedule; }
+  /// [role][segment][launch], as the launches of the problem.
+  const cost::LaunchTimes &getTimes() const { return times; }
+  const cost::Simulation &getSimulation() const { return simulation; }
+
 private:
   ScheduleProblem schedule;
   cost::Machine machine;

@@ -136,6 +136,25 @@ static void joinCollectives(std::vector<CollectiveCount> &all,
   }
 }
 
+std::vector<StringAttr> mlir::fsdp::findBufferUnits(const ScheduleProblem &schedule, int index) {
+  const schedule::Role &role = schedule.problem.roles[index];
+  std::vector<LaunchOp> writers = findFirstWriters(schedule, index);
+  SymbolTable symbols(schedule.programs[index]->getParentOp());
+  std::vector<StringAttr> units;
+  for (auto [b, buffer] : llvm::enumerate(schedule.buffers[index])) {
+    BufferOp op = buffer;
+    StringAttr &unit = units.emplace_back();
+    if (FlatSymbolRefAttr symbol = op.getStorageAttr()) {
+      auto storage = symbols.lookup<StorageOp>(symbol.getAttr());
+      for (auto member : storage.getMembers().getAsRange<MemberAttr>())
+        unit = symbols.lookup<ParamOp>(member.getParam().getAttr()).getUnitAttr();
+    } else if (writers[b] && !role.buffers[b].isPersistent()) {
+      unit = getStructure(writers[b]).unit;
+    }
+  }
+  return units;
+}
+
 /// What is alive at the peak of one role.
 static MemoryPeak measurePeak(const ScheduleProblem &schedule, int index,
                               ArrayRef<BufferKind> kinds) {
@@ -153,18 +172,9 @@ static MemoryPeak measurePeak(const ScheduleProblem &schedule, int index,
     peak.unit = structure.unit ? structure.unit.str() : "";
     peak.direction = stringifyDirection(structure.direction).str();
   }
-  std::vector<LaunchOp> writers = findFirstWriters(schedule, index);
-  SymbolTable symbols(schedule.programs[index]->getParentOp());
+  const std::vector<StringAttr> units = findBufferUnits(schedule, index);
   for (int b : found.buffers) {
-    BufferOp op = schedule.buffers[index][b];
-    StringAttr unit;
-    if (FlatSymbolRefAttr symbol = op.getStorageAttr()) {
-      auto storage = symbols.lookup<StorageOp>(symbol.getAttr());
-      for (auto member : storage.getMembers().getAsRange<MemberAttr>())
-        unit = symbols.lookup<ParamOp>(member.getParam().getAttr()).getUnitAttr();
-    } else if (writers[b] && !role.buffers[b].isPersistent()) {
-      unit = getStructure(writers[b]).unit;
-    }
+    const StringAttr unit = units[b];
     const int64_t bytes = role.buffers[b].size;
     peak.buffers.push_back({role.buffers[b].name, unit ? unit.str() : "", kinds[b], bytes});
     peak.kinds[static_cast<int>(kinds[b])] += bytes;

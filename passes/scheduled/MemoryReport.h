@@ -89,6 +89,10 @@ struct MemoryReport {
 /// done.
 MemoryReport computeMemoryReport(ModuleOp module);
 
+/// For each buffer of role `index` the unit that it belongs to: that of its storage, or of the
+/// launch that first writes it; null for those of the module itself.
+std::vector<StringAttr> findBufferUnits(const ScheduleProblem &schedule, int index);
+
 } // namespace mlir::fsdp
 
 #endif // PASSES_SCHEDULED_MEMORYREPORT_H

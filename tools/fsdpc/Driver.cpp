@@ -13,6 +13,7 @@
 #include "tools/fsdpc/Program.h"
 #include "tools/fsdpc/Toolchain.h"
 
+#include "passes/explain/PlanPage.h"
 #include "passes/printing/MemoryReportText.h"
 #include "passes/printing/PredictionText.h"
 #include "passes/sharding/ShardSpec.h"
@@ -36,10 +37,11 @@ struct Driver::State {
   CLI::App app;
   CLI::App *model = nullptr; ///< the group of the model's own options, once it has one
   Options options;
-  std::string input;                                  ///< the file of a model, for runFile
-  std::optional<OutputFile> result, report, timeline; ///< but a folder
-  std::string choice;                                 ///< what `auto` has chosen, and why
-  std::optional<MemoryVerdict> verdict;               ///< on --memory-limit
+  std::string input;                                        ///< the file of a model, for runFile
+  std::optional<OutputFile> result, report, timeline, page; ///< but a folder
+  std::string choice;                                       ///< what `auto` has chosen, and why
+  std::optional<MemoryVerdict> verdict;                     ///< on --memory-limit
+  std::vector<mlir::fsdp::ShardingPicture> shardings;       ///< for the page
 
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
@@ -51,7 +53,10 @@ struct Driver::State {
   void judge(ModuleOp model, ModuleOp plan);
   std::vector<OwningOpRef<ModuleOp>> plan(OwningOpRef<ModuleOp> model);
   void write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans);
-  mlir::fsdp::Prediction predict(ModuleOp module);
+  std::string command() const;
+  mlir::fsdp::StepSimulation simulate(ModuleOp module) const;
+  void writePage(ModuleOp module, const mlir::fsdp::StepSimulation &simulation,
+                 llvm::json::Value report);
   void writeReport(std::vector<llvm::json::Value> reports, const std::string &table);
   /// What a model without a name is called: this program, or the file of it.
   std::string modelName() const {
@@ -131,6 +136,10 @@ void Driver::State::openOutputs() {
     timeline = openOutput(options.timeline);
     named.push_back(timeline->named("--timeline"));
   }
+  if (!options.explain.empty()) {
+    page = openOutput(options.explain);
+    named.push_back(page->named("--explain"));
+  }
   if (llvm::Error error = checkDistinctFiles(named))
     throw UsageError(llvm::toString(std::move(error)));
 }
@@ -204,18 +213,22 @@ void Driver::State::choose(ModuleOp model) {
   std::cerr << name << ": note: chose " << choice << "\n";
 }
 
+/// The command that compiles the plan, quoted for a shell.
+std::string Driver::State::command() const {
+  std::string words = name;
+  if (!input.empty())
+    base::addShellWord(words, input);
+  return words + (options.given.empty() ? "" : " ") + options.given;
+}
+
 /// Judges the memory of `plan`, compiled from `model`. Throws Failure where a program would not
 /// keep to the limit.
 void Driver::State::judge(ModuleOp model, ModuleOp plan) {
   OwningOpRef<ModuleOp> scheduled(plan.clone());
   if (options.getEmit() < Emit::Scheduled)
     lower(*scheduled, options, options.getEmit(), Emit::Scheduled);
-  std::string command = name;
-  if (!input.empty())
-    base::addShellWord(command, input);
-  command += (options.given.empty() ? "" : " ") + options.given;
   const int64_t arena = mlir::fsdp::computeMemoryReport(*scheduled).arena;
-  verdict = judgeMemory(model, modelName(), options.getMeshes().front(), options, arena, command);
+  verdict = judgeMemory(model, modelName(), options.getMeshes().front(), options, arena, command());
   if (verdict->fits() || options.onlyReport() || options.getEmit() < Emit::Source)
     return;
   std::string text;
@@ -241,7 +254,17 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(OwningOpRef<ModuleOp> mod
     inPlan(mesh, meshes.size() > 1, [&] {
       const Options own = meshes.size() > 1 ? forPlan(options, mesh, meshes) : options;
       configure(module, modelName(), mesh, own);
-      lower(module, own, Emit::Model, own.getEmit());
+      Emit done = Emit::Model;
+      if (page) {
+        lower(module, own, done, Emit::Global);
+        done = Emit::Global;
+        FailureOr<std::vector<mlir::fsdp::ShardingPicture>> drawn =
+            mlir::fsdp::drawShardings(module);
+        if (failed(drawn))
+          throw Failure("the shardings were not drawn");
+        shardings = std::move(*drawn);
+      }
+      lower(module, own, done, own.getEmit());
     });
   }
   if (original)
@@ -258,7 +281,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
               print(*module, emit == Emit::Model || options.emitLocations);
     writeOutput(*result, text);
   }
-  if (emit < Emit::Source && options.report.empty() && options.timeline.empty())
+  if (emit < Emit::Source && !options.predicts())
     return;
   std::vector<llvm::json::Value> reports;
   std::vector<mlir::fsdp::PlanSource> sources;
@@ -271,10 +294,13 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     llvm::raw_string_ostream stream(table);
     print(report, stream);
     sources.push_back({*module, table});
-    if (options.report.empty() && options.timeline.empty())
+    if (!options.predicts())
       continue;
     // The program itself prints its memory alone: that is a property of it, times are not.
-    const mlir::fsdp::Prediction prediction = predict(*module);
+    const mlir::fsdp::StepSimulation simulation = simulate(*module);
+    if (timeline)
+      writeOutput(*timeline, simulation.writeTimeline());
+    const mlir::fsdp::Prediction prediction = simulation.predict();
     print(prediction, stream);
     reports.push_back(toJSON(report));
     llvm::json::Object &fields = *reports.back().getAsObject();
@@ -287,6 +313,8 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
       verdict->print(stream);
       verdict->addTo(fields);
     }
+    if (page)
+      writePage(*module, simulation, reports.back());
     tables += table;
   }
   if (emit >= Emit::Source && !options.onlyReport()) {
@@ -301,13 +329,17 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     writeReport(std::move(reports), tables);
 }
 
-/// What `module` takes on the machine of the options. Writes the timeline that was asked for.
-mlir::fsdp::Prediction Driver::State::predict(ModuleOp module) {
+/// `module` on the machine of the options.
+mlir::fsdp::StepSimulation Driver::State::simulate(ModuleOp module) const {
   const int64_t ranks = mlir::fsdp::getMeshOp(module).getMesh().getNumRanks();
-  const mlir::fsdp::StepSimulation simulation(module, options.findMachine(ranks));
-  if (timeline)
-    writeOutput(*timeline, simulation.writeTimeline());
-  return simulation.predict();
+  return mlir::fsdp::StepSimulation(module, options.findMachine(ranks));
+}
+
+void Driver::State::writePage(ModuleOp module, const mlir::fsdp::StepSimulation &simulation,
+                              llvm::json::Value report) {
+  const std::string title = module.getSymName()->str();
+  writeOutput(*page, mlir::fsdp::writePage({title, command(), std::move(report), shardings}, module,
+                                           simulation));
 }
 
 /// That of the only plan, or an object with those of all.
@@ -327,7 +359,7 @@ void Driver::State::writeReport(std::vector<llvm::json::Value> reports, const st
   base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
   bool taken = (result && result->identity() == output) ||
                (report && report->identity() == output) ||
-               (timeline && timeline->identity() == output);
+               (timeline && timeline->identity() == output) || (page && page->identity() == output);
   if (taken) {
     llvm::errs() << table;
     return;

@@ -298,6 +298,9 @@ void Options::declare(CLI::App &app) {
           ", or a file that bench/calibrate writes (host; for --target=cuda h100x8)");
   base::addText(app, "--timeline", "FILE.json", timeline,
                 "write the predicted step to this file, in the format of a program's --trace");
+  base::addText(app, "--explain", "FILE.html", explain,
+                "write a page that shows the plan to this file: memory over the step, timeline, "
+                "collectives, shardings");
   base::addFlag(app, "--print-shardings", pipeline.printShardings,
                 "print the sharding of every value to standard error");
   base::addOption(
@@ -323,8 +326,8 @@ void Options::declare(CLI::App &app) {
 void Options::noteGiven(const CLI::App &app) {
   // What is written where, and what is only shown.
   static const std::set<std::string> others = {
-      "--output",          "--emit",          "--emit-locations",    "--record",  "--report",
-      "--print-shardings", "--draw-sharding", "--explain-shardings", "--timeline"};
+      "--output",          "--emit",          "--emit-locations",    "--record",   "--report",
+      "--print-shardings", "--draw-sharding", "--explain-shardings", "--timeline", "--explain"};
   // In the order of the help: the model's, and groups after what stands in none.
   for (const CLI::Option *option : app.get_options()) {
     const std::string name = option->get_name();
@@ -388,18 +391,20 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
-  if (!machine.empty() && report.empty() && timeline.empty() && !choosesPlan() &&
-      memoryLimit.empty())
-    throw UsageError("--machine applies to predicted times; add --report or --timeline=FILE.json, "
-                     "or leave it out");
+  if (!machine.empty() && !predicts() && !choosesPlan() && memoryLimit.empty())
+    throw UsageError("--machine applies to predicted times; add --report, --timeline=FILE.json or "
+                     "--explain=FILE.html, or leave it out");
   if ((choosesPlan() || !memoryLimit.empty()) && getMeshes().size() > 1)
     throw UsageError(std::string(choosesPlan() ? "'auto' chooses for" : "--memory-limit is of") +
                      " one plan, got the meshes --mesh='" + mesh + "'; give one");
-  if (!timeline.empty() && getMeshes().size() > 1)
-    throw UsageError("--timeline is of one plan, got the meshes --mesh='" + mesh + "'; give one");
-  if (!timeline.empty() && getEmit() == Emit::Model)
-    throw UsageError("--timeline is of a compiled model, got --emit=model; give it when the model "
-                     "is compiled");
+  for (const auto &[option, file] : {std::pair("--timeline", &timeline), {"--explain", &explain}}) {
+    if (!file->empty() && getMeshes().size() > 1)
+      throw UsageError(std::string(option) + " is of one plan, got the meshes --mesh='" + mesh +
+                       "'; give one");
+    if (!file->empty() && getEmit() == Emit::Model)
+      throw UsageError(std::string(option) + " is of a compiled model, got --emit=model; give it "
+                                             "when the model is compiled");
+  }
   findMachine(1);
 }
 
@@ -456,9 +461,9 @@ Emit Options::getEmit() const {
   return static_cast<Emit>(std::find(names.begin(), names.end(), emit) - names.begin());
 }
 
-bool Options::onlyReport() const {
-  return !(report.empty() && timeline.empty()) && output.empty() && !emitGiven;
-}
+bool Options::predicts() const { return !(report.empty() && timeline.empty() && explain.empty()); }
+
+bool Options::onlyReport() const { return predicts() && output.empty() && !emitGiven; }
 
 bool Options::choosesPlan() const {
   return pipeline.remat == automaticWord || pipeline.accumulate == automatic ||

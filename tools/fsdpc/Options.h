@@ -81,6 +81,7 @@ struct Options {
   std::string report;
   std::string machine;  ///< what times are predicted for; empty: the default of the target
   std::string timeline; ///< the destination of the predicted timeline; empty for none
+  std::string explain;  ///< the destination of the page that explains the plan; empty for none
   OptimizerOptions optimizer;
 
   /// Adds every option to `app`, bound to this object, which must outlive the parse.
@@ -95,7 +96,9 @@ struct Options {
   void checkMesh(mlir::ModuleOp module) const;
 
   Emit getEmit() const;
-  /// Whether `--report` or `--timeline` without `-o` requests only these and no binary.
+  /// Whether `--report`, `--timeline` or `--explain` asks for a prediction.
+  bool predicts() const;
+  /// Whether these without `-o` are all that is requested, and no binary.
   bool onlyReport() const;
   /// Whether an option is `auto`.
   bool choosesPlan() const;

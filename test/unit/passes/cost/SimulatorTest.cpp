@@ -143,7 +143,13 @@ TEST(Simulator, BytesAlive) {
   step.launches()[2].writes = {{3, 0, 10}};
   const std::vector<std::pair<double, int64_t>> expected = {
       {0, 128 + 64}, {3, 128 + 64 + 10}, {6, 128}};
-  EXPECT_EQ(step.simulate().roles[0].alive, expected);
+  const Simulation result = step.simulate();
+  EXPECT_EQ(result.roles[0].alive, expected);
+  std::vector<std::tuple<int, double, double>> lives;
+  for (const cost::BufferLife &life : result.roles[0].lives)
+    lives.push_back({life.buffer, life.from, life.to});
+  // x ends where y takes its place, not where its last launch ends.
+  EXPECT_EQ(lives, (std::vector<std::tuple<int, double, double>>{{1, 0, 1}, {2, 1, 6}, {3, 3, 6}}));
 }
 
 TEST(Simulator, ALaunchThatNeverStartsIsAFault) {

@@ -1,0 +1,41 @@
+//===- ShardingGrid.h - which rank holds which part of a value --*- C++ -*-===//
+
+#ifndef PASSES_PRINTING_SHARDINGGRID_H
+#define PASSES_PRINTING_SHARDINGGRID_H
+
+#include "passes/sharding/DimensionClasses.h"
+#include "passes/sharding/StepShardings.h"
+
+namespace mlir::fsdp {
+
+/// A value as a grid of parts: rows are those of all split dimensions but the last, columns those
+/// of the last one.
+struct ShardingGrid {
+  std::string title;
+  int64_t rows = 1, columns = 1;
+  /// For each part, row by row, the ranks that hold it: "0 4", "0-7".
+  std::vector<std::string> cells;
+  /// What stands beside each row and above each column: elements of the split dimensions.
+  std::vector<std::string> rowLabels, columnLabels;
+
+  /// The characters of the widest cell or column label, and of the longest row label.
+  std::pair<size_t, size_t> countCharacters() const;
+};
+
+/// The grid of `value`, which is called `name` and whose padded shape is `padded`.
+ShardingGrid gridOf(StringRef name, Value value, ArrayRef<int64_t> padded, ShardingAttr sharding,
+                    MeshAttr mesh);
+
+/// `grid` with at most `most` rows and columns, at least 3, and cells of at most 18 characters:
+/// "..." stands for what is left out.
+ShardingGrid elide(const ShardingGrid &grid, int64_t most);
+
+/// As a picture. Inside a page of HTML it needs no namespace, and scales.
+void drawSvg(const ShardingGrid &grid, llvm::raw_ostream &os, bool insidePage = false);
+
+/// `text` for HTML and XML, also in attributes.
+std::string escapeMarkup(StringRef text);
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_PRINTING_SHARDINGGRID_H
