@@ -10,6 +10,7 @@
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
 #include "tools/fsdpc/PlanChoice.h"
+#include "tools/fsdpc/PlanTable.h"
 #include "tools/fsdpc/Program.h"
 #include "tools/fsdpc/Toolchain.h"
 
@@ -17,6 +18,7 @@
 #include "passes/printing/MemoryReportText.h"
 #include "passes/printing/PredictionText.h"
 #include "passes/sharding/ShardSpec.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -27,6 +29,7 @@
 #include <iostream>
 #include <optional>
 #include <unistd.h>
+#include <utility>
 
 using namespace mlir;
 
@@ -42,6 +45,9 @@ struct Driver::State {
   std::string choice;                                       ///< what `auto` has chosen, and why
   std::optional<MemoryVerdict> verdict;                     ///< on --memory-limit
   std::vector<mlir::fsdp::ShardingPicture> shardings;       ///< for the page
+  std::optional<PlanRequest> request; ///< of `plan`, which compiles no program
+  std::optional<OutputFile> table;    ///< of its JSON
+  int64_t *blocks = nullptr;          ///< the model's option --layers
 
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
@@ -52,12 +58,14 @@ struct Driver::State {
   void choose(ModuleOp model);
   void judge(ModuleOp model, ModuleOp plan);
   std::vector<OwningOpRef<ModuleOp>> plan(OwningOpRef<ModuleOp> model);
+  void search(Context &context, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
   void write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans);
   std::string command() const;
   mlir::fsdp::StepSimulation simulate(ModuleOp module) const;
   void writePage(ModuleOp module, const mlir::fsdp::StepSimulation &simulation,
                  llvm::json::Value report);
   void writeReport(std::vector<llvm::json::Value> reports, const std::string &table);
+  void printTable(const std::string &table, bool isTaken);
   /// What a model without a name is called: this program, or the file of it.
   std::string modelName() const {
     llvm::StringRef stem = llvm::sys::path::stem(input);
@@ -90,6 +98,8 @@ CLI::App &Driver::State::modelOptions() {
 
 void Driver::option(const std::string &name, int64_t &value, const std::string &description,
                     base::IntegerRange<int64_t> range) {
+  if (name == "--layers")
+    state->blocks = &value;
   base::addInteger(state->modelOptions(), name, "N", value, description, range)
       ->default_str(std::to_string(value));
 }
@@ -139,6 +149,10 @@ void Driver::State::openOutputs() {
   if (!options.explain.empty()) {
     page = openOutput(options.explain);
     named.push_back(page->named("--explain"));
+  }
+  if (request && !request->json.empty()) {
+    table = openOutput(request->json);
+    named.push_back(table->named("--json"));
   }
   if (llvm::Error error = checkDistinctFiles(named))
     throw UsageError(llvm::toString(std::move(error)));
@@ -219,6 +233,34 @@ std::string Driver::State::command() const {
   if (!input.empty())
     base::addShellWord(words, input);
   return words + (options.given.empty() ? "" : " ") + options.given;
+}
+
+/// Prints the fastest plans of the model.
+void Driver::State::search(Context &context,
+                           const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain) {
+  OwningOpRef<ModuleOp> module = obtain(context);
+  PlanModel model{*module, modelName()};
+  if (blocks) {
+    model.blocks = *blocks;
+    model.describe = [&](int64_t fewer) {
+      const int64_t whole = std::exchange(*blocks, fewer);
+      llvm::scope_exit restore([&] { *blocks = whole; });
+      try {
+        return obtain(context);
+      } catch (const ::fsdp::dsl::ModelError &) {
+        return OwningOpRef<ModuleOp>();
+      }
+    };
+  }
+  const PlanSearchResult found = searchPlans(model, *request, options);
+  const std::string words = command();
+  if (table)
+    writeOutput(*table,
+                llvm::formatv("{0:2}\n", toJSON(found, *request, words, options.machine)).str());
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  print(found, *request, words, options.machine, stream);
+  printTable(text, table && table->identity() == base::identityOfDescriptor(STDOUT_FILENO));
 }
 
 /// Judges the memory of `plan`, compiled from `model`. Throws Failure where a program would not
@@ -360,7 +402,12 @@ void Driver::State::writeReport(std::vector<llvm::json::Value> reports, const st
   bool taken = (result && result->identity() == output) ||
                (report && report->identity() == output) ||
                (timeline && timeline->identity() == output) || (page && page->identity() == output);
-  if (taken) {
+  printTable(table, taken);
+}
+
+/// Prints `table` to standard output, or to standard error where that `isTaken` by a result.
+void Driver::State::printTable(const std::string &table, bool isTaken) {
+  if (isTaken) {
     llvm::errs() << table;
     return;
   }
@@ -384,16 +431,28 @@ int Driver::State::compile(int argc, char **argv,
   auto say = [&](const std::string &message) {
     std::cerr << printableMessage(name + ": error: " + message) << "\n";
   };
+  // The word, not an option: it comes first.
+  if (argc > 1 && llvm::StringRef(argv[1]) == "plan") {
+    --argc;
+    ++argv;
+    request.emplace().declare(app);
+  }
   try {
     try {
       base::parseArguments<UsageError>(app, normalizeArguments(argc, argv));
     } catch (const CLI::Success &asked) { // help or version
       return app.exit(asked);
     }
-    options.noteGiven(app);
+    options.noteGiven(app, request ? PlanRequest::getChosenOptions() : std::vector<std::string>());
+    if (request)
+      request->apply(app, options);
     options.check();
     openOutputs();
     Context context;
+    if (request) {
+      search(context, obtain);
+      return 0;
+    }
     OwningOpRef<ModuleOp> module = obtain(context);
     write(plan(std::move(module)));
     return 0;

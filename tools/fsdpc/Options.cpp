@@ -320,10 +320,13 @@ void Options::declare(CLI::App &app) {
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
   app.footer(
-      "Of an option that is given several times the last value counts; those of --shard add up.");
+      std::string("Of an option that is given several times the last value counts; those of "
+                  "--shard add up.\n") +
+      "The word 'plan' before all options searches for the fastest plans: " + app.get_name() +
+      " plan --devices=N; its own options are in " + app.get_name() + " plan --help.");
 }
 
-void Options::noteGiven(const CLI::App &app) {
+void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omitted) {
   // What is written where, and what is only shown.
   static const std::set<std::string> others = {
       "--output",          "--emit",          "--emit-locations",    "--record",   "--report",
@@ -331,7 +334,8 @@ void Options::noteGiven(const CLI::App &app) {
   // In the order of the help: the model's, and groups after what stands in none.
   for (const CLI::Option *option : app.get_options()) {
     const std::string name = option->get_name();
-    if (option->count() == 0 || others.count(name) || name.compare(0, 2, "--") != 0)
+    if (option->count() == 0 || others.count(name) || llvm::is_contained(omitted, name) ||
+        name.compare(0, 2, "--") != 0)
       continue;
     if (name == "--machine" && !choosesPlan() && memoryLimit.empty()) // else it chooses the plan
       continue;
@@ -342,7 +346,7 @@ void Options::noteGiven(const CLI::App &app) {
         base::addShellWord(given, name + "=" + value);
   }
   for (const CLI::App *group : app.get_subcommands([](const CLI::App *) { return true; }))
-    noteGiven(*group);
+    noteGiven(*group, omitted);
 }
 
 void Options::check() const {

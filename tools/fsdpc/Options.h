@@ -86,8 +86,8 @@ struct Options {
 
   /// Adds every option to `app`, bound to this object, which must outlive the parse.
   void declare(CLI::App &app);
-  /// Sets `given`, once `app` has parsed the command line.
-  void noteGiven(const CLI::App &app);
+  /// Sets `given`, once `app` has parsed the command line, without the options `omitted`.
+  void noteGiven(const CLI::App &app, const std::vector<std::string> &omitted = {});
   /// Throws UsageError where options exclude each other, Failure for features that this release
   /// lacks.
   void check() const;

@@ -15,10 +15,9 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-/// The values that are tried, in the order of preference among equals.
-static const std::vector<std::string> kRemat = {"none", "selective", "full", "every:2", "every:3"};
-static const std::vector<int64_t> kAccumulate = {1, 2, 4, 8, 16};
-static const std::vector<int64_t> kPrefetch = {0, 1, 2, 3, 4};
+const std::vector<std::string> kTriedRemats = {"none", "selective", "full", "every:2", "every:3"};
+const std::vector<int64_t> kTriedAccumulations = {1, 2, 4, 8, 16};
+const std::vector<int64_t> kTriedDepths = {0, 1, 2, 3, 4};
 
 /// What is tried of each option: all values, or the one given.
 namespace {
@@ -82,11 +81,12 @@ std::vector<PlanCandidate> compileCandidates(ModuleOp model, const std::string &
                                              const MeshAxes &mesh, const Options &options) {
   const ir::PipelineOptions &given = options.pipeline;
   Choices choices;
-  choices.remat = given.remat == "auto" ? kRemat : std::vector<std::string>{given.remat};
-  choices.accumulate =
-      given.accumulate == Options::automatic ? kAccumulate : std::vector<int64_t>{given.accumulate};
+  choices.remat = given.remat == "auto" ? kTriedRemats : std::vector<std::string>{given.remat};
+  choices.accumulate = given.accumulate == Options::automatic
+                           ? kTriedAccumulations
+                           : std::vector<int64_t>{given.accumulate};
   choices.prefetch =
-      given.prefetch == Options::automatic ? kPrefetch : std::vector<int64_t>{given.prefetch};
+      given.prefetch == Options::automatic ? kTriedDepths : std::vector<int64_t>{given.prefetch};
   return compileAll(model, name, mesh, options, choices);
 }
 
@@ -106,7 +106,7 @@ size_t choosePlan(llvm::ArrayRef<PlanCandidate> candidates, int64_t limit) {
   return best;
 }
 
-static std::string milliseconds(double seconds) {
+std::string milliseconds(double seconds) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.3g ms", seconds * 1e3);
   return text;
@@ -166,7 +166,7 @@ MemoryVerdict judgeMemory(ModuleOp model, const std::string &name, const MeshAxe
   if (verdict.fits())
     return verdict;
   // More microbatches than given, and any rematerialization.
-  Choices choices{kRemat, {}, {options.pipeline.prefetch}};
+  Choices choices{kTriedRemats, {}, {options.pipeline.prefetch}};
   for (int64_t factor : {1, 2, 4, 8})
     choices.accumulate.push_back(options.pipeline.accumulate * factor);
   for (PlanCandidate &candidate : compileAll(model, name, mesh, options, choices))
@@ -189,8 +189,7 @@ void MemoryVerdict::addTo(llvm::json::Object &report) const {
   report["fitting_plans"] = std::move(plans);
 }
 
-/// "1.25 GiB"
-static std::string binary(int64_t bytes) {
+std::string binary(int64_t bytes) {
   static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto size = static_cast<double>(bytes);
   int unit = 0;

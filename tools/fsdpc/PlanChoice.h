@@ -13,6 +13,15 @@
 
 namespace fsdpc {
 
+/// The values that are tried of --remat, --accumulate and --prefetch, in the order of preference
+/// among equals.
+extern const std::vector<std::string> kTriedRemats;
+extern const std::vector<int64_t> kTriedAccumulations, kTriedDepths;
+
+/// "3.1 ms"; "1.25 GiB".
+std::string milliseconds(double seconds);
+std::string binary(int64_t bytes);
+
 /// A compiled plan.
 struct PlanCandidate {
   mlir::fsdp::PipelineOptions pipeline;

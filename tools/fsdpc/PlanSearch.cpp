@@ -1,0 +1,363 @@
+//===- PlanSearch.cpp -----------------------------------------------------===//
+
+#include "tools/fsdpc/PlanSearch.h"
+#include "passes/scheduled/MemoryReport.h"
+#include "tools/fsdpc/Compile.h"
+#include "tools/fsdpc/PlanChoice.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+namespace ir = mlir::fsdp;
+
+namespace fsdpc {
+
+static constexpr size_t kBest = 10;
+/// Scheduled operations up to which every plan is compiled.
+static constexpr int64_t kExhaustiveWork = 500'000;
+/// Plans of a search that is not exhaustive that are tried with all depths of prefetch.
+static constexpr size_t kRefined = 1;
+/// Models with at most this many blocks are compiled whole.
+static constexpr int64_t kWholeBlocks = 12;
+
+namespace {
+class PlanSearch {
+public:
+  PlanSearch(const PlanModel &model, const PlanRequest &request, const Options &options);
+  PlanSearchResult run();
+
+private:
+  std::vector<RankedPlan> compile(ModuleOp module, const PlanSpec &spec,
+                                  llvm::ArrayRef<int64_t> depths, bool silently);
+  std::vector<RankedPlan> evaluate(const PlanSpec &spec);
+  std::optional<RankedPlan> evaluateBest(const PlanSpec &spec);
+  ModuleOp withBlocks(int64_t blocks);
+  std::optional<RankedPlan> evaluateWith(PlanSpec spec, const std::string &remat);
+  void searchAll(PlanSpec spec);
+  void searchFitting(std::optional<RankedPlan> plan);
+  void searchRanked();
+  /// Whether there are more microbatches than samples of a rank.
+  bool isTooFine(const PlanSpec &spec) const {
+    return totals.samples && spec.batchShards() * spec.accumulate > totals.samples;
+  }
+  double boundTime(const PlanSpec &spec) const;
+  double threshold() const;
+  void confirm();
+  void refineDepths();
+
+  const PlanModel &model;
+  const Options &options;
+  ModelTotals totals;
+  ir::cost::Machine machine;
+  int64_t devices;
+  std::vector<PlanSpec> layouts;
+  std::vector<std::string> remats;
+  std::vector<int64_t> accumulations, depths;
+  std::vector<int64_t> ranked; ///< of the depths, those that every plan is tried with
+  bool choosesTied;
+  bool extrapolates = false;
+  double modelFlops = 0; ///< of all ranks, once a plan was compiled
+  std::map<int64_t, OwningOpRef<ModuleOp>> smaller;
+  std::vector<RankedPlan> fitting;
+  PlanSearchResult result;
+};
+} // namespace
+
+PlanSearch::PlanSearch(const PlanModel &model, const PlanRequest &request, const Options &options)
+    : model(model), options(options), totals(measureModel(model.module, options)),
+      machine(options.findMachine(request.devices)), devices(request.devices),
+      layouts(findLayouts(request, options, totals, machine)), remats(findRemats(request, options)),
+      accumulations(findAccumulations(request, options)), depths(findDepths(request, options)),
+      choosesTied(!request.fixesTied) {
+  result.limit = options.getMemoryLimit() ? options.getMemoryLimit() : machine.memory;
+  result.machine = machine.name;
+}
+
+ModuleOp PlanSearch::withBlocks(int64_t blocks) {
+  auto [entry, isNew] = smaller.try_emplace(blocks);
+  if (isNew)
+    entry->second = model.describe(blocks);
+  return entry->second ? *entry->second : ModuleOp();
+}
+
+/// The costs of `spec` with each of `depths`; nothing where the compiler refuses it.
+std::vector<RankedPlan> PlanSearch::compile(ModuleOp module, const PlanSpec &spec,
+                                            llvm::ArrayRef<int64_t> depths, bool silently) {
+  std::optional<ScopedDiagnosticHandler> silence;
+  if (silently)
+    silence.emplace(module.getContext(), [](Diagnostic &) { return success(); });
+  std::vector<RankedPlan> plans;
+  try {
+    Options own = spec.apply(options);
+    OwningOpRef<ModuleOp> local(module.clone());
+    configure(*local, model.name, spec.mesh, own);
+    lower(*local, own, Emit::Model, Emit::Local);
+    for (int64_t depth : depths) {
+      own.pipeline.prefetch = depth;
+      const bool isLast = depth == depths.back();
+      OwningOpRef<ModuleOp> scheduled =
+          isLast ? std::move(local) : OwningOpRef<ModuleOp>(local->clone());
+      lower(*scheduled, own, Emit::Local, Emit::Scheduled);
+      const ir::MemoryReport memory = ir::computeMemoryReport(*scheduled);
+      const ir::Prediction prediction = ir::StepSimulation(*scheduled, machine).predict();
+      RankedPlan plan;
+      plan.spec = spec;
+      plan.spec.prefetch = depth;
+      plan.arena = memory.arena;
+      plan.hasTied = !memory.tiedGradients.empty();
+      plan.step = prediction.step;
+      plan.computing = prediction.computing;
+      plan.exposed = prediction.exposed;
+      plan.modelFlops = prediction.modelFlops;
+      plan.mfu = prediction.mfu;
+      plan.itemsPerSecond = prediction.itemsPerSecond();
+      plan.itemsAreTokens = prediction.itemsAreTokens;
+      plans.push_back(plan);
+      ++result.compiled;
+    }
+  } catch (const UsageError &) {
+    if (!silently)
+      throw;
+  } catch (const Failure &) {
+    if (!silently)
+      throw;
+  }
+  return plans;
+}
+
+/// The costs of `spec` with the depths that are ranked, extrapolated where the model is large.
+std::vector<RankedPlan> PlanSearch::evaluate(const PlanSpec &spec) {
+  if (!extrapolates)
+    return compile(model.module, spec, ranked, /*silently=*/true);
+  // Whole groups of blocks for every:2 and every:3.
+  const int64_t few = spec.remat == "every:3" ? 3 : 2, more = 2 * few;
+  std::vector<RankedPlan> small = compile(withBlocks(few), spec, ranked, true),
+                          large = compile(withBlocks(more), spec, ranked, true);
+  if (small.size() != large.size())
+    return {};
+  const double factor = static_cast<double>(model.blocks - few) / static_cast<double>(more - few);
+  for (auto [one, two] : llvm::zip_equal(small, large)) {
+    auto extend = [&](double from, double to) { return from + (to - from) * factor; };
+    const double items = one.itemsPerSecond * one.step;
+    one.exact = false;
+    one.step = extend(one.step, two.step);
+    one.computing = extend(one.computing, two.computing);
+    one.exposed = std::max(0.0, extend(one.exposed, two.exposed));
+    one.modelFlops = extend(one.modelFlops, two.modelFlops);
+    one.arena = static_cast<int64_t>(
+        extend(static_cast<double>(one.arena), static_cast<double>(two.arena)));
+    one.itemsPerSecond = items / one.step;
+  }
+  return small;
+}
+
+/// The fastest depth that fits, else the one that needs least. Adds it to the plans that fit, or to
+/// those that do not.
+std::optional<RankedPlan> PlanSearch::evaluateBest(const PlanSpec &spec) {
+  std::vector<RankedPlan> plans = evaluate(spec);
+  if (plans.empty())
+    return std::nullopt;
+  RankedPlan best = plans.front();
+  for (const RankedPlan &plan : plans) {
+    const bool fits = plan.arena <= result.limit, bestFits = best.arena <= result.limit;
+    if (fits != bestFits ? fits
+        : fits           ? plan.step < best.step * (1 - 1e-9)
+                         : plan.arena < best.arena)
+      best = plan;
+  }
+  modelFlops = std::max(modelFlops, best.modelFlops * static_cast<double>(devices));
+  (best.arena <= result.limit ? fitting : result.tooLarge).push_back(best);
+  return best;
+}
+
+/// No plan like this is faster: its communication, and the flops of the model at the best rate of a
+/// product.
+double PlanSearch::boundTime(const PlanSpec &spec) const {
+  double rate = machine.loopFlops;
+  for (const auto &[kind, curve] : machine.products)
+    for (int64_t extent = 1; extent <= 1 << 20; extent *= 2)
+      rate = std::max(rate, curve.at(static_cast<double>(extent)));
+  return std::max(boundCommunication(spec, options, totals, machine),
+                  modelFlops / static_cast<double>(devices) / (1.01 * rate));
+}
+
+/// Seconds of the last of the ten fastest so far; infinite where there are fewer.
+double PlanSearch::threshold() const {
+  if (fitting.size() < kBest)
+    return HUGE_VAL;
+  std::vector<double> steps;
+  for (const RankedPlan &plan : fitting)
+    steps.push_back(plan.step);
+  std::nth_element(steps.begin(), steps.begin() + (kBest - 1), steps.end());
+  return steps[kBest - 1];
+}
+
+/// Evaluates `spec` with `remat`, and with reductions of tied gradients that are merged.
+std::optional<RankedPlan> PlanSearch::evaluateWith(PlanSpec spec, const std::string &remat) {
+  spec.remat = remat;
+  std::optional<RankedPlan> plan = evaluateBest(spec);
+  if (plan && plan->hasTied && choosesTied) {
+    spec.tied = "once";
+    evaluateBest(spec);
+  }
+  return plan;
+}
+
+/// Tries all microbatches and rematerializations that the lower bounds leave.
+void PlanSearch::searchAll(PlanSpec spec) {
+  for (int64_t accumulate : accumulations) {
+    spec.accumulate = accumulate;
+    if (isTooFine(spec))
+      return;
+    if (const double bound = boundTime(spec); bound > threshold()) {
+      result.bounded.push_back({spec, 0, bound});
+      return;
+    }
+    for (const std::string &remat : remats)
+      evaluateWith(spec, remat);
+  }
+}
+
+/// The same for a layout whose first plan is `plan`, which does not fit: recomputation and
+/// microbatches are taken to cost time, so that plans slower than the ten best end the search.
+void PlanSearch::searchFitting(std::optional<RankedPlan> plan) {
+  PlanSpec spec = plan->spec;
+  for (int64_t accumulate : accumulations) {
+    spec.accumulate = accumulate;
+    if (isTooFine(spec) || boundTime(spec) > threshold())
+      return;
+    if (accumulate != accumulations.front())
+      plan = evaluateWith(spec, remats.front());
+    if (plan && (plan->arena <= result.limit || plan->step > threshold()))
+      return;
+    // What needs least memory first: if that does not fit, nothing else does.
+    const bool hasFull = remats.size() > 1 && llvm::is_contained(remats, "full");
+    if (hasFull) {
+      std::optional<RankedPlan> least = evaluateWith(spec, "full");
+      if (!least || least->arena > result.limit)
+        continue;
+    }
+    for (const std::string &remat : llvm::ArrayRef(remats).drop_front())
+      if (remat != "full")
+        evaluateWith(spec, remat);
+  }
+}
+
+/// Tries one plan of each layout, then more of those that are fast but do not fit.
+void PlanSearch::searchRanked() {
+  std::vector<RankedPlan> tooLarge;
+  for (PlanSpec spec : layouts) {
+    spec.accumulate = accumulations.front();
+    if (isTooFine(spec))
+      continue;
+    std::optional<RankedPlan> plan = evaluateWith(spec, remats.front());
+    if (plan && plan->arena > result.limit)
+      tooLarge.push_back(*plan);
+  }
+  llvm::stable_sort(tooLarge, [](const RankedPlan &one, const RankedPlan &other) {
+    return one.step < other.step;
+  });
+  for (const RankedPlan &plan : tooLarge)
+    searchFitting(plan);
+}
+
+/// Replaces the best estimates by exact plans.
+void PlanSearch::confirm() {
+  for (RankedPlan &plan : fitting) {
+    if (result.best.size() == kBest) {
+      result.losing.push_back(plan);
+      continue;
+    }
+    if (!plan.exact) {
+      std::vector<RankedPlan> exact =
+          compile(model.module, plan.spec, {plan.spec.prefetch}, /*silently=*/true);
+      if (exact.empty())
+        continue;
+      plan = exact.front();
+    }
+    (plan.arena <= result.limit ? result.best : result.tooLarge).push_back(plan);
+  }
+}
+
+/// Tries the depths that were not ranked with the fastest plans.
+void PlanSearch::refineDepths() {
+  std::vector<int64_t> others;
+  for (int64_t depth : depths)
+    if (!llvm::is_contained(ranked, depth))
+      others.push_back(depth);
+  if (others.empty())
+    return;
+  for (RankedPlan &best : llvm::MutableArrayRef(result.best).take_front(kRefined))
+    for (const RankedPlan &plan : compile(model.module, best.spec, others, /*silently=*/true))
+      if (plan.arena <= result.limit && plan.step < best.step * (1 - 1e-9))
+        best = plan;
+}
+
+PlanSearchResult PlanSearch::run() {
+  llvm::erase_if(layouts, [&](const PlanSpec &spec) {
+    const int64_t memory = boundMemory(spec, options, totals);
+    if (memory > result.limit)
+      result.bounded.push_back({spec, memory, 0});
+    return memory > result.limit;
+  });
+  const size_t plans = layouts.size() * accumulations.size() * remats.size() * depths.size();
+  result.exhaustive = static_cast<int64_t>(plans) * totals.operations <= kExhaustiveWork;
+  extrapolates = !result.exhaustive && model.blocks > kWholeBlocks && model.describe &&
+                 withBlocks(2) && withBlocks(3) && withBlocks(4) && withBlocks(6);
+  ranked = result.exhaustive || !llvm::is_contained(depths, 1) ? depths : std::vector<int64_t>{1};
+  llvm::stable_sort(layouts, [&](const PlanSpec &one, const PlanSpec &other) {
+    return boundTime(one) < boundTime(other);
+  });
+  for (PlanSpec &spec : layouts)
+    spec.tied = options.pipeline.tiedGradients;
+  if (result.exhaustive)
+    for (const PlanSpec &spec : layouts)
+      searchAll(spec);
+  else
+    searchRanked();
+  if (fitting.empty() && result.tooLarge.empty() && !layouts.empty()) {
+    // All were refused; the first says why.
+    PlanSpec first = layouts.front();
+    first.remat = remats.front();
+    first.accumulate = accumulations.front();
+    compile(model.module, first, depths, /*silently=*/false);
+  }
+  auto isFaster = [](const RankedPlan &one, const RankedPlan &other) {
+    return one.step < other.step;
+  };
+  llvm::stable_sort(fitting, isFaster);
+  confirm();
+  llvm::stable_sort(result.best, isFaster);
+  refineDepths();
+  llvm::stable_sort(result.best, isFaster);
+  llvm::stable_sort(result.tooLarge, [](const RankedPlan &one, const RankedPlan &other) {
+    return one.arena < other.arena;
+  });
+  return std::move(result);
+}
+
+PlanSearchResult searchPlans(const PlanModel &model, const PlanRequest &request,
+                             const Options &options) {
+  PlanSearchResult result = PlanSearch(model, request, options).run();
+  if (!result.best.empty())
+    return result;
+  std::string least;
+  if (!result.tooLarge.empty())
+    least = "; the smallest arena has " + binary(result.tooLarge.front().arena) + ", by " +
+            result.tooLarge.front().spec.describe();
+  else if (!result.bounded.empty()) {
+    auto smallest = llvm::min_element(result.bounded, [](const auto &one, const auto &other) {
+      return one.memory < other.memory;
+    });
+    least = "; parameters and optimizer state of a rank are at least " + binary(smallest->memory);
+  } else
+    throw Failure("no mesh of " + std::to_string(request.devices) +
+                  " devices suits the strategy and the batch; give fewer devices, a larger batch, "
+                  "or another --strategy");
+  throw Failure("no plan on " + std::to_string(request.devices) + " devices fits the limit of " +
+                binary(result.limit) + least +
+                "; give more --devices, or a smaller model, batch or context");
+}
+
+} // namespace fsdpc

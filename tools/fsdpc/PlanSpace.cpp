@@ -1,0 +1,248 @@
+//===- PlanSpace.cpp ------------------------------------------------------===//
+
+#include "tools/fsdpc/PlanSpace.h"
+#include "base/Options.h"
+#include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/UpdateRule.h"
+#include "passes/cost/Collectives.h"
+#include "passes/global/Strategies.h"
+#include "tools/fsdpc/PlanChoice.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+namespace ir = mlir::fsdp;
+
+namespace fsdpc {
+
+static constexpr const char *kData = "data", *kFsdp = "fsdp", *kTensor = "tensor";
+
+//===----------------------------------------------------------------------===//
+// The request
+//===----------------------------------------------------------------------===//
+
+const std::vector<std::string> &PlanRequest::getChosenOptions() {
+  static const std::vector<std::string> names = {
+      "--mesh",     "--strategy", "--tied-gradients", "--remat",   "--accumulate",
+      "--prefetch", "--devices",  "--json",           "--machine", "--memory-limit"};
+  return names;
+}
+
+void PlanRequest::declare(CLI::App &app) {
+  CLI::App &group = *app.add_option_group("Plan", "searches for the fastest plans");
+  base::addInteger(group, "--devices", "N", devices, "devices to plan for",
+                   base::IntegerRange<int64_t>{1, 1 << 20})
+      ->required();
+  base::addText(group, "--json", "FILE.json", json, "write the table to this file as data");
+}
+
+void PlanRequest::apply(const CLI::App &app, Options &options) {
+  auto isGiven = [&](const std::string &name) { return app.get_option(name)->count() > 0; };
+  for (const char *name :
+       {"--output", "--emit", "--emit-locations", "--record", "--report", "--timeline",
+        "--print-shardings", "--draw-sharding", "--explain-shardings", "--explain"})
+    if (isGiven(name))
+      throw UsageError(std::string("plan compiles no program, got ") + name +
+                       "; leave it out, and give it with the command of a plan");
+  if (isGiven("--mesh"))
+    throw UsageError("plan chooses the mesh, got --mesh='" + options.mesh +
+                     "'; give --devices alone, or leave 'plan' out");
+  fixesStrategy = isGiven("--strategy");
+  fixesTied = isGiven("--tied-gradients");
+  fixesRemat = isGiven("--remat") && options.pipeline.remat != "auto";
+  fixesAccumulate = isGiven("--accumulate") && options.pipeline.accumulate != Options::automatic;
+  fixesPrefetch = isGiven("--prefetch") && options.pipeline.prefetch != Options::automatic;
+  options.strategyGiven = false; // each plan has one that fits its mesh
+  options.report = "-";          // so that no path of a program is asked for
+  if (!fixesAccumulate)
+    options.pipeline.accumulate = Options::automatic;
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+int64_t PlanSpec::sizeOf(llvm::StringRef axis) const {
+  for (const auto &[name, size] : mesh)
+    if (name == axis)
+      return size;
+  return 1;
+}
+
+std::string PlanSpec::describeMesh() const {
+  std::string text;
+  for (const auto &[name, size] : mesh)
+    text += (text.empty() ? "" : ",") + name + "=" + std::to_string(size);
+  return text;
+}
+
+std::string PlanSpec::describe() const {
+  return "--mesh=" + describeMesh() + " --strategy=" + strategy + " --tied-gradients=" + tied +
+         " --remat=" + remat + " --accumulate=" + std::to_string(accumulate) +
+         " --prefetch=" + std::to_string(prefetch);
+}
+
+Options PlanSpec::apply(const Options &options) const {
+  Options own = options;
+  own.mesh = describeMesh();
+  own.pipeline.strategy = strategy;
+  own.pipeline.tiedGradients = tied;
+  own.pipeline.remat = remat;
+  own.pipeline.accumulate = accumulate;
+  own.pipeline.prefetch = prefetch;
+  own.strategyGiven = true;
+  return own;
+}
+
+ModelTotals measureModel(ModuleOp model, const Options &options) {
+  ModelTotals totals;
+  auto isTensor = [](ArrayAttr axes) {
+    return llvm::any_of(axes.getAsRange<StringAttr>(),
+                        [](StringAttr axis) { return ir::axisOf(axis) == kTensor; });
+  };
+  for (auto param : model.getOps<ir::ParamOp>()) {
+    auto type = cast<RankedTensorType>(param.getType());
+    (param.getFrozen() ? totals.frozen : totals.trainable) +=
+        static_cast<double>(type.getNumElements());
+    totals.elementBytes = std::min(totals.elementBytes, type.getElementTypeBitWidth() / 8.0);
+    totals.isPlaced |= bool(param.getPlacementAttr());
+    if (ArrayAttr split = param.getSplitAttr())
+      for (auto axes : split.getAsRange<ArrayAttr>())
+        totals.usesTensor |= isTensor(axes);
+  }
+  for (const std::string &pattern : options.pipeline.shardPatterns) {
+    totals.isPlaced = true;
+    for (llvm::StringRef rest = pattern; !rest.empty(); rest = rest.drop_front())
+      totals.usesTensor |= rest.starts_with(kTensor);
+  }
+  model.walk([&](Operation *op) {
+    ++totals.operations;
+    if (auto constraint = dyn_cast<ir::ConstraintOp>(op))
+      for (ArrayAttr axes : constraint.getSharding().getDimAxes())
+        totals.usesTensor |= isTensor(axes);
+    if (auto input = dyn_cast<ir::InputOp>(op)) {
+      const int64_t batch =
+          cast<RankedTensorType>(input.getType()).getDimSize(input.getSampleDim());
+      totals.samples = totals.samples ? std::min(totals.samples, batch) : batch;
+    }
+  });
+  for (auto step : model.getOps<ir::StepOp>()) {
+    if (step.getKind() != ir::StepKind::train)
+      continue;
+    const ir::OptimizerAttr optimizer = options.optimizer.apply(*step.getOptimizer());
+    // Those that exist for some constants only may be absent.
+    totals.states = llvm::count_if(optimizer.getUpdateRule().states,
+                                   [](const auto &state) { return state.with.empty(); });
+  }
+  return totals;
+}
+
+std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &options,
+                                  const ModelTotals &model, const ir::cost::Machine &machine) {
+  std::vector<PlanSpec> layouts;
+  const int64_t inner = machine.links.empty() ? 0 : machine.links.front().ranks;
+  const int64_t node = inner ? std::min(inner, request.devices) : request.devices;
+  auto add = [&](int64_t data, int64_t fsdp, int64_t tensor) {
+    PlanSpec plan;
+    for (auto [name, size] : {std::pair(kData, data), {kFsdp, fsdp}, {kTensor, tensor}})
+      if (size > 1)
+        plan.mesh.emplace_back(name, size);
+    if (plan.mesh.empty())
+      plan.mesh.emplace_back(kFsdp, 1);
+    if (model.samples && plan.batchShards() > model.samples)
+      return;
+    const std::string given = request.fixesStrategy ? options.pipeline.strategy : "";
+    std::vector<std::string> strategies = {"zero1", "zero2", data > 1 ? "hsdp" : "fsdp"};
+    if (request.devices == 1)
+      strategies = {given.empty() ? "fsdp" : given};
+    else if (fsdp == 1)
+      strategies = {"ddp"};
+    else if (data > 1 && given == "fsdp") // replicates shards too
+      strategies = {given};
+    for (const std::string &strategy : strategies) {
+      plan.strategy = strategy;
+      if (given.empty() || given == strategy)
+        layouts.push_back(plan);
+    }
+  };
+  for (int64_t tensor = 1; tensor <= (model.usesTensor ? node : 1); ++tensor)
+    if (request.devices % tensor == 0 && node % tensor == 0)
+      for (int64_t rest = request.devices / tensor, fsdp = rest; fsdp >= 1; --fsdp)
+        if (rest % fsdp == 0)
+          add(rest / fsdp, fsdp, tensor);
+  return layouts;
+}
+
+std::vector<std::string> findRemats(const PlanRequest &request, const Options &options) {
+  return request.fixesRemat ? std::vector<std::string>{options.pipeline.remat} : kTriedRemats;
+}
+
+std::vector<int64_t> findAccumulations(const PlanRequest &request, const Options &options) {
+  return request.fixesAccumulate ? std::vector<int64_t>{options.pipeline.accumulate}
+                                 : kTriedAccumulations;
+}
+
+std::vector<int64_t> findDepths(const PlanRequest &request, const Options &options) {
+  return request.fixesPrefetch ? std::vector<int64_t>{options.pipeline.prefetch} : kTriedDepths;
+}
+
+//===----------------------------------------------------------------------===//
+// Lower bounds
+//===----------------------------------------------------------------------===//
+
+int64_t boundMemory(const PlanSpec &plan, const Options &options, const ModelTotals &model) {
+  const ir::Strategy &strategy = *ir::findStrategy(plan.strategy);
+  const auto tensor = static_cast<double>(plan.sizeOf(kTensor));
+  auto shards = [&](bool split) {
+    if (model.isPlaced)
+      return tensor * static_cast<double>(plan.batchShards());
+    return split ? tensor * static_cast<double>(plan.sizeOf(kFsdp)) : tensor;
+  };
+  const double parameters = (model.trainable + model.frozen) / shards(strategy.splitsParameter);
+  const double states =
+      static_cast<double>(model.states) * model.trainable / shards(strategy.splitsState);
+  return static_cast<int64_t>((parameters + states) * model.elementBytes);
+}
+
+/// The ranks `count` of them, one every `stride`.
+static std::vector<int64_t> strided(int64_t count, int64_t stride) {
+  std::vector<int64_t> ranks;
+  for (int64_t i = 0; i < count; ++i)
+    ranks.push_back(i * stride);
+  return ranks;
+}
+
+double boundCommunication(const PlanSpec &plan, const Options &options, const ModelTotals &model,
+                          const ir::cost::Machine &machine) {
+  if (model.isPlaced || options.pipeline.minShardSize > 0)
+    return 0;
+  const ir::Strategy &strategy = *ir::findStrategy(plan.strategy);
+  const int64_t tensor = plan.sizeOf(kTensor);
+  auto bytes = [&](double elements, const std::string &precision) {
+    const double width = std::min(model.elementBytes, precision == "bf16" ? 2.0 : 4.0);
+    return elements / static_cast<double>(tensor) * width;
+  };
+  const double gradients = bytes(model.trainable, options.pipeline.reducePrecision);
+  if (!strategy.splits())
+    return ir::cost::timeOf("all_reduce", gradients,
+                            ir::cost::shapeOf(strided(plan.sizeOf(kData), tensor), machine),
+                            machine)
+        .seconds;
+  const ir::cost::GroupShape shape =
+      ir::cost::shapeOf(strided(plan.sizeOf(kFsdp), tensor), machine);
+  // Each microbatch gathers what the one before has released, and reduces its gradients into
+  // shards.
+  const auto microbatches =
+      static_cast<double>(strategy.splitsParameter ? plan.accumulate : int64_t(1));
+  const double gathers = options.pipeline.reshard == "always" ? microbatches : 1;
+  const double reductions = options.pipeline.accumulateReduce == "last" ? 1 : microbatches;
+  const double parameters =
+      bytes(strategy.splitsParameter ? model.trainable + model.frozen : model.trainable,
+            options.pipeline.precision);
+  return std::max(
+      ir::cost::timeOf("all_gather", gathers * parameters, shape, machine).seconds,
+      ir::cost::timeOf("reduce_scatter", reductions * gradients, shape, machine).seconds);
+}
+
+} // namespace fsdpc

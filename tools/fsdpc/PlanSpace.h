@@ -1,0 +1,79 @@
+//===- PlanSpace.h - the plans that `plan` chooses from ---------*- C++ -*-===//
+// The plans of a model on a number of devices, and lower bounds of their memory and time that need
+// no compilation.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOOLS_FSDPC_PLANSPACE_H
+#define TOOLS_FSDPC_PLANSPACE_H
+
+#include "tools/fsdpc/Options.h"
+
+namespace fsdpc {
+
+/// What `plan` is asked for, besides the options of the compiler.
+struct PlanRequest {
+  int64_t devices = 0;
+  std::string json; ///< the destination of the same as data; empty for none
+  /// Whether the command line gives one value of the option; else it is chosen.
+  bool fixesStrategy = false, fixesTied = false, fixesRemat = false, fixesAccumulate = false,
+       fixesPrefetch = false;
+
+  void declare(CLI::App &app);
+  /// Reads from the parsed `app` what is given, and prepares `options` for a search. Throws
+  /// UsageError for options that a search excludes.
+  void apply(const CLI::App &app, Options &options);
+  /// The options of the command line that a plan's own replace.
+  static const std::vector<std::string> &getChosenOptions();
+};
+
+/// One plan.
+struct PlanSpec {
+  MeshAxes mesh;
+  std::string strategy;
+  std::string tied = "each", remat = "none";
+  int64_t accumulate = 1, prefetch = 1;
+
+  int64_t sizeOf(llvm::StringRef axis) const;
+  int64_t batchShards() const { return sizeOf("data") * sizeOf("fsdp"); }
+  std::string describeMesh() const; ///< "data=2,fsdp=4"
+  /// The options, each with its value: "--mesh=fsdp=8 --strategy=fsdp ...".
+  std::string describe() const;
+  Options apply(const Options &options) const;
+};
+
+/// What the bounds need to know of a model in the global phase.
+struct ModelTotals {
+  double trainable = 0, frozen = 0; ///< elements of parameters
+  double elementBytes = 4;          ///< of the narrowest parameter
+  int64_t states = 0;               ///< numbers that the optimizer keeps for each element
+  int64_t samples = 0;              ///< of a step, on all ranks together; 0: unknown
+  int64_t operations = 0;           ///< of the module, for the cost of compiling it
+  bool usesTensor = false;          ///< some parameter or value is split over axis `tensor`
+  bool isPlaced = false;            ///< the model places parameters itself
+};
+ModelTotals measureModel(mlir::ModuleOp model, const Options &options);
+
+/// Every mesh with the strategies that make sense on it: `ddp` where nothing stores shards,
+/// `zero1`, `zero2` and `fsdp`, which is `hsdp` where another axis replicates the shards. Axis
+/// `tensor` stays in a node. Meshes with more batch shards than samples are left out.
+std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &options,
+                                  const ModelTotals &model,
+                                  const mlir::fsdp::cost::Machine &machine);
+
+/// The values that are tried of each option, in the order of preference among equals.
+std::vector<std::string> findRemats(const PlanRequest &request, const Options &options);
+std::vector<int64_t> findAccumulations(const PlanRequest &request, const Options &options);
+std::vector<int64_t> findDepths(const PlanRequest &request, const Options &options);
+
+/// No plan of this mesh and strategy has a smaller arena: the shards of parameters and of the
+/// optimizer's state, in bytes of a rank.
+int64_t boundMemory(const PlanSpec &plan, const Options &options, const ModelTotals &model);
+/// No plan like this is faster: the bytes that each rank sends for parameters, and for gradients,
+/// over the links of the group. In seconds.
+double boundCommunication(const PlanSpec &plan, const Options &options, const ModelTotals &model,
+                          const mlir::fsdp::cost::Machine &machine);
+
+} // namespace fsdpc
+
+#endif // TOOLS_FSDPC_PLANSPACE_H

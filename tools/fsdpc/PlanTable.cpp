@@ -1,0 +1,157 @@
+//===- PlanTable.cpp ------------------------------------------------------===//
+
+#include "tools/fsdpc/PlanTable.h"
+#include "base/ShellWords.h"
+#include "tools/fsdpc/PlanChoice.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace fsdpc {
+
+/// Plans of each reason to lose that are listed.
+static constexpr size_t kListed = 5;
+
+/// The command that compiles `plan`, and reports on it.
+static std::string commandOf(const PlanSpec &plan, const std::string &command,
+                             const std::string &machine) {
+  std::string text = command + " " + plan.describe();
+  if (!machine.empty())
+    base::addShellWord(text, "--machine=" + machine);
+  return text + " --report -o train";
+}
+
+namespace {
+/// A plan that lost, and why.
+struct Loser {
+  PlanSpec spec;
+  const RankedPlan *plan; ///< null for one that was not compiled
+  std::string reason;
+  bool hasDetails; ///< options besides mesh and strategy
+};
+} // namespace
+
+/// "12 % slower: 4.1 ms more exposed, 3 ms more computing"
+static std::string explainSlower(const RankedPlan &plan, const RankedPlan &best) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << llvm::format("%.3g %% slower", (plan.step / best.step - 1) * 100);
+  std::vector<std::string> parts;
+  for (auto [more, what] : {std::pair(plan.exposed - best.exposed, " more exposed"),
+                            {plan.computing - best.computing, " more computing"}})
+    if (more > 1e-3 * best.step)
+      parts.push_back(milliseconds(more) + what);
+  if (!parts.empty())
+    os << ": " << llvm::join(parts, ", ");
+  return text;
+}
+
+/// The fastest ones that fit, those that nearly fit, and those that lower bounds exclude.
+static std::vector<Loser> findLosers(const PlanSearchResult &result) {
+  std::vector<Loser> losers;
+  const RankedPlan &best = result.best.front();
+  for (const RankedPlan &plan : llvm::ArrayRef(result.losing).take_front(kListed))
+    losers.push_back({plan.spec, &plan, explainSlower(plan, best), true});
+  for (const RankedPlan &plan : llvm::ArrayRef(result.tooLarge).take_front(kListed))
+    losers.push_back(
+        {plan.spec, &plan, "does not fit by " + binary(plan.arena - result.limit), true});
+  for (const BoundedPlan &plan : llvm::ArrayRef(result.bounded).take_front(kListed))
+    losers.push_back({plan.spec, nullptr,
+                      plan.memory
+                          ? "does not fit: parameters and optimizer state exceed the limit by " +
+                                binary(plan.memory - result.limit)
+                          : "a step takes at least " + milliseconds(plan.seconds) + " with " +
+                                std::to_string(plan.spec.accumulate) + " or more microbatches",
+                      false});
+  return losers;
+}
+
+static const char *kindOf(const RankedPlan *plan) {
+  return !plan ? "bound" : plan->exact ? "exact" : "estimate";
+}
+
+static std::string summarize(const PlanSpec &plan) {
+  return plan.describeMesh() + " " + plan.strategy;
+}
+
+/// "--remat=none --accumulate=2 --prefetch=1": the options of a plan besides mesh and strategy.
+static std::string summarizeChoices(const PlanSpec &plan) {
+  return llvm::formatv("--remat={0} --accumulate={1} --prefetch={2}{3}", plan.remat,
+                       plan.accumulate, plan.prefetch,
+                       plan.tied == "once" ? " --tied-gradients=once" : "")
+      .str();
+}
+
+void print(const PlanSearchResult &result, const PlanRequest &request, const std::string &command,
+           const std::string &machine, llvm::raw_ostream &os) {
+  const RankedPlan &first = result.best.front();
+  os << "plans for " << request.devices << " devices of machine " << result.machine
+     << ", each with at most " << binary(result.limit)
+     << "; times are a model, not a measurement\n";
+  os << llvm::formatv("{0,3} {1,10} {2,14} {3,7} {4,10} {5,11} {6,-9} {7}\n", "", "step",
+                      first.itemsAreTokens ? "tokens/s" : "samples/s", "MFU", "exposed", "arena",
+                      "", "plan");
+  for (auto [index, plan] : llvm::enumerate(result.best))
+    os << llvm::formatv("{0,3} {1,10} {2,14} {3,7} {4,10} {5,11} {6,-9} {7} {8}\n", index + 1,
+                        milliseconds(plan.step), llvm::formatv("{0:f0}", plan.itemsPerSecond).str(),
+                        llvm::formatv("{0:f1} %", plan.mfu * 100).str(), milliseconds(plan.exposed),
+                        binary(plan.arena), kindOf(&plan), summarize(plan.spec),
+                        summarizeChoices(plan.spec));
+  os << "commands\n";
+  for (auto [index, plan] : llvm::enumerate(result.best))
+    os << llvm::formatv("{0,3} {1}\n", index + 1, commandOf(plan.spec, command, machine));
+  const std::vector<Loser> losers = findLosers(result);
+  if (!losers.empty())
+    os << "why others lose\n";
+  for (const Loser &loser : losers)
+    os << llvm::formatv("    {0,-9} {1}{2}: {3}\n", kindOf(loser.plan), summarize(loser.spec),
+                        loser.hasDetails ? " " + summarizeChoices(loser.spec) : "", loser.reason);
+  os << llvm::formatv(
+      "{0} plans fit, {1} do not, {2} are excluded by lower bounds; {3}\n",
+      result.best.size() + result.losing.size(), result.tooLarge.size(), result.bounded.size(),
+      result.exhaustive
+          ? "every other plan was compiled"
+          : "more recomputation and microbatches were tried only where fewer do not fit");
+}
+
+static llvm::json::Object toJSON(const PlanSpec &plan) {
+  return llvm::json::Object{{"mesh", plan.describeMesh()},   {"strategy", plan.strategy},
+                            {"tied_gradients", plan.tied},   {"remat", plan.remat},
+                            {"accumulate", plan.accumulate}, {"prefetch", plan.prefetch}};
+}
+
+static llvm::json::Object toJSON(const RankedPlan &plan) {
+  llvm::json::Object fields = toJSON(plan.spec);
+  fields["kind"] = kindOf(&plan);
+  fields["predicted_step_ms"] = plan.step * 1e3;
+  fields[plan.itemsAreTokens ? "predicted_tokens_per_s" : "predicted_samples_per_s"] =
+      plan.itemsPerSecond;
+  if (plan.exact)
+    fields["predicted_mfu"] = plan.mfu;
+  fields["predicted_exposed_ms"] = plan.exposed * 1e3;
+  fields["arena"] = plan.arena;
+  return fields;
+}
+
+llvm::json::Value toJSON(const PlanSearchResult &result, const PlanRequest &request,
+                         const std::string &command, const std::string &machine) {
+  llvm::json::Array plans, others;
+  for (const RankedPlan &plan : result.best) {
+    plans.push_back(toJSON(plan));
+    (*plans.back().getAsObject())["command"] = commandOf(plan.spec, command, machine);
+  }
+  for (const Loser &loser : findLosers(result)) {
+    llvm::json::Object fields = loser.plan ? toJSON(*loser.plan) : toJSON(loser.spec);
+    if (!loser.plan) // the bound holds for all of their values
+      for (const char *name : {"tied_gradients", "remat", "prefetch"})
+        fields.erase(name);
+    fields["kind"] = kindOf(loser.plan);
+    fields["reason"] = loser.reason;
+    others.push_back(std::move(fields));
+  }
+  return llvm::json::Object{{"devices", request.devices},   {"machine", result.machine},
+                            {"memory_limit", result.limit}, {"exhaustive", result.exhaustive},
+                            {"plans", std::move(plans)},    {"others", std::move(others)}};
+}
+
+} // namespace fsdpc

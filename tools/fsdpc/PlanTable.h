@@ -1,0 +1,23 @@
+//===- PlanTable.h - what `plan` prints -------------------------*- C++ -*-===//
+
+#ifndef TOOLS_FSDPC_PLANTABLE_H
+#define TOOLS_FSDPC_PLANTABLE_H
+
+#include "tools/fsdpc/PlanSearch.h"
+#include "llvm/Support/JSON.h"
+
+namespace fsdpc {
+
+/// A search as text: the best plans, their commands, and why others lose. `command` is that of the
+/// model with the options that all plans share, quoted for a shell; `machine` the option --machine,
+/// or empty.
+void print(const PlanSearchResult &result, const PlanRequest &request, const std::string &command,
+           const std::string &machine, llvm::raw_ostream &os);
+
+/// The same as data.
+llvm::json::Value toJSON(const PlanSearchResult &result, const PlanRequest &request,
+                         const std::string &command, const std::string &machine);
+
+} // namespace fsdpc
+
+#endif // TOOLS_FSDPC_PLANTABLE_H
