@@ -223,18 +223,31 @@ void PlanSearch::searchAll(PlanSpec spec) {
 /// microbatches are taken to cost time, so that plans slower than the ten best end the search.
 void PlanSearch::searchFitting(std::optional<RankedPlan> plan) {
   PlanSpec spec = plan->spec;
+  const int64_t fewest = accumulations.front(), shards = boundMemory(spec, options, totals);
+  // Of each rematerialization, the arena with the fewest microbatches. With k times as many, all
+  // but the shards is at least a k-th of it.
+  std::map<std::string, int64_t> arenas = {{plan->spec.remat, plan->arena}};
+  auto mayFit = [&](const std::string &remat) {
+    auto found = arenas.find(remat);
+    return found == arenas.end() ||
+           shards + (found->second - shards) / (spec.accumulate / fewest) <= result.limit;
+  };
   for (int64_t accumulate : accumulations) {
     spec.accumulate = accumulate;
     if (isTooFine(spec) || boundTime(spec) > threshold())
       return;
-    if (accumulate != accumulations.front())
+    if (accumulate != fewest && mayFit(remats.front()))
       plan = evaluateWith(spec, remats.front());
     if (plan && (plan->arena <= result.limit || plan->step > threshold()))
       return;
     // What needs least memory first: if that does not fit, nothing else does.
     const bool hasFull = remats.size() > 1 && llvm::is_contained(remats, "full");
+    if (hasFull && !mayFit("full"))
+      continue;
     if (hasFull) {
       std::optional<RankedPlan> least = evaluateWith(spec, "full");
+      if (least && accumulate == fewest)
+        arenas["full"] = least->arena;
       if (!least || least->arena > result.limit)
         continue;
     }
