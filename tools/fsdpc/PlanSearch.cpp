@@ -15,7 +15,7 @@ namespace fsdpc {
 
 static constexpr size_t kBest = 10;
 /// Scheduled operations up to which every plan is compiled.
-static constexpr int64_t kExhaustiveWork = 500'000;
+static constexpr int64_t kExhaustiveWork = 100'000;
 /// Plans of a search that is not exhaustive that are tried with all depths of prefetch.
 static constexpr size_t kRefined = 1;
 /// Models with at most this many blocks are compiled whole.
