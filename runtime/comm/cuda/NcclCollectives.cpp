@@ -474,7 +474,7 @@ void NcclCollectives::abandon() noexcept {
   std::lock_guard<std::mutex> inside(calls_);
   if (std::exchange(abandoned_, true) || copyEngines_)
     return;
-  std::lock_guard<std::mutex> lock(mutex_);
+  // comms_ changes only while calls_ is held.
   ncclGroupStart();
   for (std::size_t i = comms_.size(); i-- > 0;)
     ncclCommAbort(comms_[i]);
