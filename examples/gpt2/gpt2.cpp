@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
   fsdpc::Driver driver("gpt2", "GPT-2");
   int64_t layers = 12, width = 768, heads = 12, context = 1024, vocab = 50257, batch = 8;
   double drop = 0;
-  driver.option("--layers", layers, "blocks");
+  driver.blocks("--layers", layers, "blocks");
   driver.option("--width", width, "width of the residual stream");
   driver.option("--heads", heads, "heads of each attention");
   driver.option("--context", context, "tokens of a sample");

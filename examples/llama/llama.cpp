@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
   fsdpc::Driver driver("llama", "Llama");
   Config sizes;
   int64_t context = 2048, vocab = 32000, batch = 8;
-  driver.option("--layers", sizes.layers, "blocks");
+  driver.blocks("--layers", sizes.layers, "blocks");
   driver.option("--width", sizes.width, "width of the residual stream");
   driver.option("--heads", sizes.heads, "heads of the queries");
   driver.option("--kv-heads", sizes.groups,

@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
   driver.option("--side", side, "pixels of an image's side");
   driver.option("--patch", patch, "pixels of a patch's side");
   driver.option("--classes", classes, "classes to tell apart");
-  driver.option("--layers", layers, "blocks");
+  driver.blocks("--layers", layers, "blocks");
   driver.option("--width", width, "width of the residual stream");
   driver.option("--heads", heads, "heads of each attention");
   driver.option("--batch", batch, "samples of a step, on all ranks together");

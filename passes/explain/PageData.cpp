@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// What a page has at most: launches one by one, buffers with a life each, points of the curve.
-static constexpr size_t kMostLaunches = 20000, kMostLives = 20000, kMostPoints = 2000;
+static constexpr size_t kMaxLaunches = 20000, kMaxLives = 20000, kMaxPoints = 2000;
 
 static int64_t nanoseconds(double seconds) {
   return static_cast<int64_t>(std::llround(seconds * 1e9));
@@ -83,7 +83,7 @@ private:
     std::vector<Bar> bars;
     std::vector<int64_t> barOf(time.runs.size());
     std::vector<int64_t> latest(role.streams.size(), -1);
-    const bool joins = time.runs.size() > kMostLaunches;
+    const bool joins = time.runs.size() > kMaxLaunches;
     auto continues = [&](const Bar &bar, const cost::LaunchRun &run) {
       const schedule::Launch &launch = launchOf(run);
       return bar.run->run == run.run && bar.first->unit == launch.unit &&
@@ -196,9 +196,8 @@ private:
     llvm::stable_sort(lives, [&](const cost::BufferLife &one, const cost::BufferLife &other) {
       return role.buffers[one.buffer].size > role.buffers[other.buffer].size;
     });
-    data["lives_left_out"] =
-        static_cast<int64_t>(lives.size() - std::min(lives.size(), kMostLives));
-    lives.resize(std::min(lives.size(), kMostLives));
+    data["lives_left_out"] = static_cast<int64_t>(lives.size() - std::min(lives.size(), kMaxLives));
+    lives.resize(std::min(lives.size(), kMaxLives));
     llvm::MapVector<int, int64_t> numbers;
     llvm::json::Array buffers, rows;
     for (const cost::BufferLife &life : lives) {
@@ -243,13 +242,13 @@ private:
       std::vector<int64_t> bytes;
     };
     std::vector<Point> points;
-    if (changes.size() <= kMostPoints) {
+    if (changes.size() <= kMaxPoints) {
       for (const auto &[at, change] : changes) {
         apply(change);
         points.push_back({at, total, state});
       }
     } else {
-      const double width = end / kMostPoints;
+      const double width = end / kMaxPoints;
       double part = 0;
       Point most{0, total, state};
       for (const auto &[at, change] : changes) {

@@ -6,17 +6,19 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// page.html, page.css and page.js.
-namespace texts {
+/// page.html, style.css and script.js.
+constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> kTexts[] = {
 #include "passes/explain/PageTexts.inc"
-} // namespace texts
+};
 
 /// The most pictures, and names below each: a page stays readable.
-constexpr size_t kMostPictures = 60, kMostNames = 12;
+constexpr size_t kMaxPictures = 60, kMaxNames = 12;
 } // namespace
 
 /// JSON inside <script>: nothing in it can end the element or begin a comment.
@@ -39,17 +41,17 @@ static std::string listPictures(ArrayRef<ShardingPicture> all, bool ofParameters
   for (const ShardingPicture &picture : all) {
     if (picture.ofParameters != ofParameters)
       continue;
-    if (shown == kMostPictures) {
+    if (shown == kMaxPictures) {
       ++left;
       continue;
     }
     ++shown;
     os << "<figure>" << picture.svg << "<figcaption>";
     ArrayRef<std::string> names(picture.names);
-    llvm::interleaveComma(names.take_front(kMostNames), os,
+    llvm::interleaveComma(names.take_front(kMaxNames), os,
                           [&](const std::string &name) { os << escapeMarkup(name); });
-    if (names.size() > kMostNames)
-      os << " and " << names.size() - kMostNames << " more";
+    if (names.size() > kMaxNames)
+      os << " and " << names.size() - kMaxNames << " more";
     os << llvm::formatv("; {0:N} bytes on a rank</figcaption></figure>\n", picture.bytes);
   }
   if (shown == 0)
@@ -66,23 +68,23 @@ std::string mlir::fsdp::writePage(const PlanPage &page, ModuleOp module,
   data["command"] = llvm::json::fixUTF8(page.command);
   data["storages"] = describeStorages(module);
   data["report"] = page.report;
-  const std::pair<StringRef, std::string> parts[] = {
+  std::map<StringRef, std::string> parts = {
       {"title", escapeMarkup(llvm::json::fixUTF8(page.title))},
-      {"style", texts::css.str()},
       {"parameters", listPictures(page.shardings, true)},
       {"values", listPictures(page.shardings, false)},
-      {"data", insideScript(std::move(data))},
-      {"script", texts::js.str()}};
+      {"data", insideScript(std::move(data))}};
+  for (const auto &[name, content] : kTexts)
+    parts[name] = content.str();
   // Every `{{name}}` of the markup once, so that no text of the plan is taken for one.
   std::string text;
-  StringRef rest = texts::html;
+  const std::string markup = parts.at("page");
+  StringRef rest = markup;
   while (!rest.empty()) {
     auto [before, after] = rest.split("{{");
     text += before;
     auto [name, behind] = after.split("}}");
-    for (const auto &[part, content] : parts)
-      if (part == name)
-        text += content;
+    if (!name.empty())
+      text += parts.at(name);
     rest = behind;
   }
   return text;

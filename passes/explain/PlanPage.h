@@ -1,6 +1,6 @@
 //===- PlanPage.h - a plan as a page of HTML --------------------*- C++ -*-===//
 // docs/explain.md. The page is one file that loads nothing: markup, style and script are the files
-// page.html, page.css and page.js, and the data of the plan is embedded once, as JSON.
+// page.html, style.css and script.js, and the data of the plan is embedded once, as JSON.
 //
 //===----------------------------------------------------------------------===//
 

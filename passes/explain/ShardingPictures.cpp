@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// Rows and columns of a picture.
-static constexpr int64_t kMostParts = 6;
+static constexpr int64_t kMaxParts = 6;
 
 FailureOr<std::vector<ShardingPicture>> mlir::fsdp::drawShardings(ModuleOp module) {
   FailureOr<PaddedShapes> padded = PaddedShapes::read(module);
@@ -42,7 +42,7 @@ FailureOr<std::vector<ShardingPicture>> mlir::fsdp::drawShardings(ModuleOp modul
             bits *= size;
           picture.bytes = llvm::divideCeil(bits, 8);
           llvm::raw_string_ostream os(picture.svg);
-          drawSvg(elide(gridOf(name, value, shape, sharding, mesh), kMostParts), os,
+          drawSvg(elide(gridOf(name, value, shape, sharding, mesh), kMaxParts), os,
                   /*insidePage=*/true);
         }
         std::vector<std::string> &names = pictures[at->second].names;

@@ -98,8 +98,7 @@ llvm::json::Value mlir::fsdp::toJSON(const MemoryReport &report) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// 1234567 as "1.18 MiB", with three digits.
-static std::string shorten(int64_t bytes) {
+std::string mlir::fsdp::formatBytes(int64_t bytes) {
   static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   auto size = static_cast<double>(bytes);
   int unit = 0;
@@ -215,13 +214,13 @@ static void printBuffers(const MemoryPeak &peak, llvm::raw_ostream &os) {
     const bool several = row.count > 1;
     std::string name = several ? std::to_string(row.count) + " x *." + row.name : row.first->name;
     std::string line =
-        llvm::formatv("  {0,16} {1,10}  {2,-13}{3,-15} ", group(row.bytes), shorten(row.bytes),
+        llvm::formatv("  {0,16} {1,10}  {2,-13}{3,-15} ", group(row.bytes), formatBytes(row.bytes),
                       nameFor(row.first->kind), fit(unitsOf(row), 15));
     os << line << fit(name, kWidth - line.size()) << "\n";
   }
   if (rest > 0)
-    os << llvm::formatv("  {0,16} {1,10}  in {2} others\n", group(restBytes), shorten(restBytes),
-                        rest);
+    os << llvm::formatv("  {0,16} {1,10}  in {2} others\n", group(restBytes),
+                        formatBytes(restBytes), rest);
 }
 
 static void printPeak(const MemoryPeak &peak, int64_t arena, llvm::raw_ostream &os) {
@@ -238,7 +237,7 @@ static void printPeak(const MemoryPeak &peak, int64_t arena, llvm::raw_ostream &
     double share = 100.0 * static_cast<double>(bytes) / static_cast<double>(arena);
     std::string percent;
     llvm::raw_string_ostream(percent) << llvm::format("%.1f%%", share);
-    os << llvm::formatv("  {0,-14} {1,31} {2,10} {3,7}", what, group(bytes), shorten(bytes),
+    os << llvm::formatv("  {0,-14} {1,31} {2,10} {3,7}", what, group(bytes), formatBytes(bytes),
                         percent);
     if (!note.empty())
       os << "  " << note;
@@ -264,12 +263,14 @@ static void printReceived(const std::vector<CollectiveCount> &counts, llvm::raw_
     sum->second += call.count * call.received;
   }
   for (auto &[axes, bytes] : sums)
-    os << llvm::formatv("  {0,16} {1,10}  received over {2}\n", group(bytes), shorten(bytes), axes);
+    os << llvm::formatv("  {0,16} {1,10}  received over {2}\n", group(bytes), formatBytes(bytes),
+                        axes);
 }
 
 void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
   auto row = [&](StringRef what, const std::string &left, int64_t right, StringRef note = "") {
-    os << llvm::formatv("  {0,-14} {1,15} {2,15} {3,10}", what, left, group(right), shorten(right));
+    os << llvm::formatv("  {0,-14} {1,15} {2,15} {3,10}", what, left, group(right),
+                        formatBytes(right));
     if (!note.empty())
       os << "  " << note;
     os << "\n";
@@ -286,7 +287,8 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
   row("gathered", "", report.gathered, "peak unsharded parameters");
   row("activations", "", report.activations, "peak of all other transient buffers");
   row("arena", "", report.arena,
-      shorten(report.persistent) + " persistent, " + shorten(report.transient) + " transient");
+      formatBytes(report.persistent) + " persistent, " + formatBytes(report.transient) +
+          " transient");
   row("lower bound", "", report.lowerBound, "of the arena, for this schedule");
   printPeak(report.peak, report.arena, os);
   size_t kindWidth = 15;
@@ -310,7 +312,7 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
       os << llvm::formatv(
           "  {0,16} {1,10}  of these because unit {2} is reduced {3} times\n"
           "  {4,16} {5,10}  of gradients, whole in backward, with --tied-gradients=once\n",
-          group(tied.doubled), shorten(tied.doubled), tied.unit, tied.reductions,
-          group(tied.memory), shorten(tied.memory));
+          group(tied.doubled), formatBytes(tied.doubled), tied.unit, tied.reductions,
+          group(tied.memory), formatBytes(tied.memory));
   }
 }

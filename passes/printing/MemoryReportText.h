@@ -10,6 +10,9 @@ namespace mlir::fsdp {
 
 llvm::json::Value toJSON(const MemoryReport &report);
 
+/// 1234567 as "1.18 MiB", with three digits.
+std::string formatBytes(int64_t bytes);
+
 /// Text tables, at most 100 columns wide: replicated against sharded, the live buffers at the
 /// peak, the collectives.
 void print(const MemoryReport &report, llvm::raw_ostream &os);

@@ -29,8 +29,8 @@ std::string behind(const std::string &prefix, const std::string &text) {
   return text.compare(0, prefix.size(), prefix) == 0 ? text.substr(prefix.size()) : "";
 }
 
-constexpr double kMostDevices = 1024, kMostBytes = 1e15, kMostVersion = 999999,
-                 kMostWhole = 9007199254740992.0; ///< 2^53: all integers to here are doubles
+constexpr double kMaxDevices = 1024, kMaxBytes = 1e15, kMaxVersion = 999999,
+                 kMaxWhole = 9007199254740992.0; ///< 2^53: all integers to here are doubles
 
 /// False if the word is not a setting, or if its value is not valid.
 bool apply(Settings &s, const std::string &name, const std::string &value) {
@@ -53,13 +53,13 @@ bool apply(Settings &s, const std::string &name, const std::string &value) {
   if (name == "noimage")
     return flag(s.images, false);
   if (name == "seed")
-    return read(value, 0, kMostWhole, s.seed);
+    return read(value, 0, kMaxWhole, s.seed);
   if (name == "devices")
-    return read(value, 0, kMostDevices, s.devices);
+    return read(value, 0, kMaxDevices, s.devices);
   if (name == "memory")
-    return read(value, 0, kMostBytes, s.memory);
+    return read(value, 0, kMaxBytes, s.memory);
   if (name == "communicator")
-    return read(value, 0, kMostBytes, s.communicator);
+    return read(value, 0, kMaxBytes, s.communicator);
   if (name == "deadlock")
     return read(value, 0, 1e6, s.deadlock);
   if (name == "compute")
@@ -67,15 +67,15 @@ bool apply(Settings &s, const std::string &name, const std::string &value) {
   if (name == "queues")
     return read(value, 0, 1024, s.queues);
   if (name == "driver")
-    return read(value, 1000, kMostVersion, s.driver);
+    return read(value, 1000, kMaxVersion, s.driver);
   if (name == "nccl")
-    return read(value, 1000, kMostVersion, s.nccl);
+    return read(value, 1000, kMaxVersion, s.nccl);
   if (name == "products" && value == "split")
     return s.split = true;
   if (name == "products")
-    return read(behind("none:", value), 1, kMostWhole, s.noAlgorithm);
+    return read(behind("none:", value), 1, kMaxWhole, s.noAlgorithm);
   if (name == "window")
-    return read(behind("fail:", value), 0, kMostDevices, s.windowFault);
+    return read(behind("fail:", value), 0, kMaxDevices, s.windowFault);
   if (name == "call")
     return read(value, 0, 1e6, s.call);
   if (name == "launches") {

@@ -114,19 +114,18 @@ DynamicShared::~DynamicShared() {
 
 MemoryRange DynamicShared::reserve(std::size_t bytes) {
   const std::size_t aligned = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (!mapping_.start || aligned + kPage > mapping_.bytes) {
+  if (!mapping_.start || aligned + 2 * kGuard > mapping_.bytes) {
     if (mapping_.start)
       munmap(mapping_.start, mapping_.bytes);
     mapping_ = {};
-    const std::size_t needed = (aligned + kPage - 1) / kPage * kPage + kPage;
-    void *memory =
-        mmap(nullptr, needed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const std::size_t pages = (aligned + kPage - 1) / kPage * kPage, needed = pages + 2 * kGuard;
+    void *memory = mmap(nullptr, needed, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
       throw std::bad_alloc();
     mapping_ = {static_cast<char *>(memory), needed};
-    mprotect(mapping_.start + needed - kPage, kPage, PROT_NONE);
+    mprotect(mapping_.start + kGuard, pages, PROT_READ | PROT_WRITE);
   }
-  reserved_ = {mapping_.start + mapping_.bytes - kPage - aligned, bytes};
+  reserved_ = {mapping_.start + mapping_.bytes - kGuard - aligned, bytes};
   std::memset(reserved_.start + bytes, kPoison, aligned - bytes);
   return reserved_;
 }
@@ -134,7 +133,7 @@ MemoryRange DynamicShared::reserve(std::size_t bytes) {
 bool DynamicShared::isEndWritten() const {
   const char *end = reserved_.start + reserved_.bytes;
   return reserved_.start &&
-         !isPoison(end, static_cast<std::size_t>(mapping_.start + mapping_.bytes - kPage - end));
+         !isPoison(end, static_cast<std::size_t>(mapping_.start + mapping_.bytes - kGuard - end));
 }
 
 } // namespace emulator

@@ -61,16 +61,16 @@ public:
   DynamicShared() = default;
   ~DynamicShared();
   DynamicShared(const DynamicShared &) = delete;
-  /// `bytes` bytes, aligned to kAlignment, which end less than kAlignment bytes before a page
+  /// `bytes` bytes, aligned to kAlignment, which end less than kAlignment bytes before 1 MiB
   /// without access. Throws std::bad_alloc.
   MemoryRange reserve(std::size_t bytes);
-  /// All that is mapped, with the page without access.
+  /// All that is mapped, with what has no access on both sides.
   MemoryRange mapping() const { return mapping_; }
-  /// Whether the bytes between the reserved ones and the page were written since `reserve`.
+  /// Whether the bytes between the reserved ones and that were written since `reserve`.
   bool isEndWritten() const;
 
 private:
-  static constexpr std::size_t kAlignment = 128, kPage = 4096;
+  static constexpr std::size_t kAlignment = 128, kPage = 4096, kGuard = 1 << 20;
   MemoryRange mapping_, reserved_;
 };
 

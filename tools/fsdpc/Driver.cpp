@@ -47,7 +47,7 @@ struct Driver::State {
   std::vector<mlir::fsdp::ShardingPicture> shardings;       ///< for the page
   std::optional<PlanRequest> request; ///< of `plan`, which compiles no program
   std::optional<OutputFile> table;    ///< of its JSON
-  int64_t *blocks = nullptr;          ///< the model's option --layers
+  int64_t *blocks = nullptr;          ///< the model's number of equal blocks
 
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
@@ -98,10 +98,13 @@ CLI::App &Driver::State::modelOptions() {
 
 void Driver::option(const std::string &name, int64_t &value, const std::string &description,
                     base::IntegerRange<int64_t> range) {
-  if (name == "--layers")
-    state->blocks = &value;
   base::addInteger(state->modelOptions(), name, "N", value, description, range)
       ->default_str(std::to_string(value));
+}
+
+void Driver::blocks(const std::string &name, int64_t &value, const std::string &description) {
+  state->blocks = &value;
+  option(name, value, description);
 }
 
 void Driver::option(const std::string &name, double &value, const std::string &description,

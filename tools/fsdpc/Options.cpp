@@ -326,16 +326,19 @@ void Options::declare(CLI::App &app) {
       " plan --devices=N; its own options are in " + app.get_name() + " plan --help.");
 }
 
-void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omitted) {
-  // What is written where, and what is only shown.
-  static const std::set<std::string> others = {
+const std::set<std::string> &Options::getOutputOptions() {
+  static const std::set<std::string> names = {
       "--output",          "--emit",          "--emit-locations",    "--record",   "--report",
       "--print-shardings", "--draw-sharding", "--explain-shardings", "--timeline", "--explain"};
+  return names;
+}
+
+void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omitted) {
   // In the order of the help: the model's, and groups after what stands in none.
   for (const CLI::Option *option : app.get_options()) {
     const std::string name = option->get_name();
-    if (option->count() == 0 || others.count(name) || llvm::is_contained(omitted, name) ||
-        name.compare(0, 2, "--") != 0)
+    if (option->count() == 0 || getOutputOptions().count(name) ||
+        llvm::is_contained(omitted, name) || name.compare(0, 2, "--") != 0)
       continue;
     if (name == "--machine" && !choosesPlan() && memoryLimit.empty()) // else it chooses the plan
       continue;

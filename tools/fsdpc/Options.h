@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -86,6 +87,8 @@ struct Options {
 
   /// Adds every option to `app`, bound to this object, which must outlive the parse.
   void declare(CLI::App &app);
+  /// The options that say what is written where, and what is only shown.
+  static const std::set<std::string> &getOutputOptions();
   /// Sets `given`, once `app` has parsed the command line, without the options `omitted`.
   void noteGiven(const CLI::App &app, const std::vector<std::string> &omitted = {});
   /// Throws UsageError where options exclude each other, Failure for features that this release

@@ -1,7 +1,7 @@
 //===- PlanChoice.cpp -----------------------------------------------------===//
 
 #include "tools/fsdpc/PlanChoice.h"
-#include "passes/scheduled/MemoryReport.h"
+#include "passes/printing/MemoryReportText.h"
 #include "tools/fsdpc/Compile.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -27,6 +27,26 @@ struct Choices {
 };
 } // namespace
 
+void compileDepths(
+    ModuleOp model, const std::string &name, const MeshAxes &mesh, const Options &options,
+    llvm::ArrayRef<int64_t> depths,
+    llvm::function_ref<void(int64_t, const ir::MemoryReport &, const ir::Prediction &)> visit) {
+  Options own = options;
+  own.pipeline.prefetch = depths.front(); // only the schedule depends on it
+  OwningOpRef<ModuleOp> local(model.clone());
+  configure(*local, name, mesh, own);
+  lower(*local, own, Emit::Model, Emit::Local);
+  const ir::cost::Machine machine = own.findMachine(ir::getMeshOp(*local).getMesh().getNumRanks());
+  for (int64_t depth : depths) {
+    own.pipeline.prefetch = depth;
+    OwningOpRef<ModuleOp> scheduled =
+        depth == depths.back() ? std::move(local) : OwningOpRef<ModuleOp>(local->clone());
+    lower(*scheduled, own, Emit::Local, Emit::Scheduled);
+    visit(depth, ir::computeMemoryReport(*scheduled),
+          ir::StepSimulation(*scheduled, machine).predict());
+  }
+}
+
 static std::vector<PlanCandidate> compileAll(ModuleOp model, const std::string &name,
                                              const MeshAxes &mesh, const Options &options,
                                              const Choices &choices) {
@@ -40,29 +60,24 @@ static std::vector<PlanCandidate> compileAll(ModuleOp model, const std::string &
         Options own = options;
         own.pipeline.remat = remat;
         own.pipeline.accumulate = accumulate;
-        OwningOpRef<ModuleOp> local(model.clone());
+        auto add = [&](int64_t prefetch, const ir::MemoryReport &memory,
+                       const ir::Prediction &prediction) {
+          PlanCandidate &candidate = candidates.emplace_back();
+          candidate.pipeline = own.pipeline;
+          candidate.pipeline.prefetch = prefetch;
+          candidate.arena = memory.arena;
+          candidate.prediction = prediction;
+          std::vector<std::string> chosen;
+          if (choices.remat.size() > 1)
+            chosen.push_back("--remat=" + remat);
+          if (choices.accumulate.size() > 1)
+            chosen.push_back("--accumulate=" + std::to_string(accumulate));
+          if (choices.prefetch.size() > 1)
+            chosen.push_back("--prefetch=" + std::to_string(prefetch));
+          candidate.options = llvm::join(chosen, " ");
+        };
         try {
-          configure(*local, name, mesh, own);
-          lower(*local, own, Emit::Model, Emit::Local);
-          for (int64_t prefetch : choices.prefetch) {
-            own.pipeline.prefetch = prefetch;
-            OwningOpRef<ModuleOp> module(local->clone());
-            lower(*module, own, Emit::Local, Emit::Scheduled);
-            PlanCandidate candidate;
-            candidate.pipeline = own.pipeline;
-            auto add = [&](bool isChosen, const std::string &option) {
-              if (isChosen)
-                candidate.options += (candidate.options.empty() ? "" : " ") + option;
-            };
-            add(choices.remat.size() > 1, "--remat=" + remat);
-            add(choices.accumulate.size() > 1, "--accumulate=" + std::to_string(accumulate));
-            add(choices.prefetch.size() > 1, "--prefetch=" + std::to_string(prefetch));
-            candidate.arena = ir::computeMemoryReport(*module).arena;
-            const int64_t ranks = ir::getMeshOp(*module).getMesh().getNumRanks();
-            candidate.prediction =
-                ir::StepSimulation(*module, options.findMachine(ranks)).predict();
-            candidates.push_back(std::move(candidate));
-          }
+          compileDepths(model, name, mesh, own, choices.prefetch, add);
         } catch (const UsageError &) {
           throw; // of what is given
         } catch (const Failure &) {
@@ -189,21 +204,11 @@ void MemoryVerdict::addTo(llvm::json::Object &report) const {
   report["fitting_plans"] = std::move(plans);
 }
 
-std::string binary(int64_t bytes) {
-  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto size = static_cast<double>(bytes);
-  int unit = 0;
-  for (; size >= 1024 && unit < 4; ++unit)
-    size /= 1024;
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format(unit ? "%.2f %s" : "%.0f %s", size, units[unit]);
-  return text;
-}
-
 void MemoryVerdict::print(llvm::raw_ostream &os) const {
-  os << "memory limit of " << binary(limit) << ": the arena of " << binary(arena) << " "
-     << (fits() ? "fits, " + binary(limit - arena) + " are left"
-                : "does not fit, " + binary(arena - limit) + " too much")
+  os << "memory limit of " << ir::formatBytes(limit) << ": the arena of " << ir::formatBytes(arena)
+     << " "
+     << (fits() ? "fits, " + ir::formatBytes(limit - arena) + " are left"
+                : "does not fit, " + ir::formatBytes(arena - limit) + " too much")
      << "\n";
   if (fits())
     return;
@@ -211,7 +216,7 @@ void MemoryVerdict::print(llvm::raw_ostream &os) const {
     os << "  no --remat with up to 8 times the microbatches fits; use more ranks, or a smaller "
           "model, batch or context\n";
   for (const PlanCandidate &plan : fitting)
-    os << llvm::formatv("  {0,10} {1,12}  {2} {3}\n", binary(plan.arena),
+    os << llvm::formatv("  {0,10} {1,12}  {2} {3}\n", ir::formatBytes(plan.arena),
                         milliseconds(plan.prediction.step), command, plan.options);
 }
 

@@ -8,6 +8,7 @@
 #define TOOLS_FSDPC_PLANCHOICE_H
 
 #include "passes/prediction/Prediction.h"
+#include "passes/scheduled/MemoryReport.h"
 #include "tools/fsdpc/Options.h"
 #include "llvm/Support/JSON.h"
 
@@ -18,9 +19,17 @@ namespace fsdpc {
 extern const std::vector<std::string> kTriedRemats;
 extern const std::vector<int64_t> kTriedAccumulations, kTriedDepths;
 
-/// "3.1 ms"; "1.25 GiB".
+/// "3.1 ms"
 std::string milliseconds(double seconds);
-std::string binary(int64_t bytes);
+
+/// Compiles `model` on `mesh` with each depth of prefetch of `depths`, and calls `visit` with the
+/// depth, its memory, and its prediction on the machine of `options`. Throws as configure and
+/// lower do, once a depth is refused.
+void compileDepths(mlir::ModuleOp model, const std::string &name, const MeshAxes &mesh,
+                   const Options &options, llvm::ArrayRef<int64_t> depths,
+                   llvm::function_ref<void(int64_t, const mlir::fsdp::MemoryReport &,
+                                           const mlir::fsdp::Prediction &)>
+                       visit);
 
 /// A compiled plan.
 struct PlanCandidate {

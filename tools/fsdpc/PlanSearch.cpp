@@ -1,7 +1,7 @@
 //===- PlanSearch.cpp -----------------------------------------------------===//
 
 #include "tools/fsdpc/PlanSearch.h"
-#include "passes/scheduled/MemoryReport.h"
+#include "passes/printing/MemoryReportText.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/PlanChoice.h"
 
@@ -16,8 +16,6 @@ namespace fsdpc {
 static constexpr size_t kBest = 10;
 /// Scheduled operations up to which every plan is compiled.
 static constexpr int64_t kExhaustiveWork = 100'000;
-/// Plans of a search that is not exhaustive that are tried with all depths of prefetch.
-static constexpr size_t kRefined = 1;
 /// Models with at most this many blocks are compiled whole.
 static constexpr int64_t kWholeBlocks = 12;
 
@@ -89,33 +87,23 @@ std::vector<RankedPlan> PlanSearch::compile(ModuleOp module, const PlanSpec &spe
     silence.emplace(module.getContext(), [](Diagnostic &) { return success(); });
   std::vector<RankedPlan> plans;
   try {
-    Options own = spec.apply(options);
-    OwningOpRef<ModuleOp> local(module.clone());
-    configure(*local, model.name, spec.mesh, own);
-    lower(*local, own, Emit::Model, Emit::Local);
-    for (int64_t depth : depths) {
-      own.pipeline.prefetch = depth;
-      const bool isLast = depth == depths.back();
-      OwningOpRef<ModuleOp> scheduled =
-          isLast ? std::move(local) : OwningOpRef<ModuleOp>(local->clone());
-      lower(*scheduled, own, Emit::Local, Emit::Scheduled);
-      const ir::MemoryReport memory = ir::computeMemoryReport(*scheduled);
-      const ir::Prediction prediction = ir::StepSimulation(*scheduled, machine).predict();
-      RankedPlan plan;
-      plan.spec = spec;
-      plan.spec.prefetch = depth;
-      plan.arena = memory.arena;
-      plan.hasTied = !memory.tiedGradients.empty();
-      plan.step = prediction.step;
-      plan.computing = prediction.computing;
-      plan.exposed = prediction.exposed;
-      plan.modelFlops = prediction.modelFlops;
-      plan.mfu = prediction.mfu;
-      plan.itemsPerSecond = prediction.itemsPerSecond();
-      plan.itemsAreTokens = prediction.itemsAreTokens;
-      plans.push_back(plan);
-      ++result.compiled;
-    }
+    compileDepths(
+        module, model.name, spec.mesh, spec.apply(options), depths,
+        [&](int64_t depth, const ir::MemoryReport &memory, const ir::Prediction &prediction) {
+          RankedPlan &plan = plans.emplace_back();
+          plan.spec = spec;
+          plan.spec.prefetch = depth;
+          plan.arena = memory.arena;
+          plan.hasTied = !memory.tiedGradients.empty();
+          plan.step = prediction.step;
+          plan.computing = prediction.computing;
+          plan.exposed = prediction.exposed;
+          plan.modelFlops = prediction.modelFlops;
+          plan.mfu = prediction.mfu;
+          plan.itemsPerSecond = prediction.itemsPerSecond();
+          plan.itemsAreTokens = prediction.itemsAreTokens;
+          ++result.compiled;
+        });
   } catch (const UsageError &) {
     if (!silently)
       throw;
@@ -225,7 +213,7 @@ void PlanSearch::searchFitting(std::optional<RankedPlan> plan) {
   PlanSpec spec = plan->spec;
   const int64_t fewest = accumulations.front(), shards = boundMemory(spec, options, totals);
   // Of each rematerialization, the arena with the fewest microbatches. With k times as many, all
-  // but the shards is at least a k-th of it.
+  // but the shards is taken to be at least a k-th of it; gaps between buffers can make it less.
   std::map<std::string, int64_t> arenas = {{plan->spec.remat, plan->arena}};
   auto mayFit = [&](const std::string &remat) {
     auto found = arenas.find(remat);
@@ -293,18 +281,18 @@ void PlanSearch::confirm() {
   }
 }
 
-/// Tries the depths that were not ranked with the fastest plans.
+/// Tries the depths that were not ranked with the fastest plan.
 void PlanSearch::refineDepths() {
   std::vector<int64_t> others;
   for (int64_t depth : depths)
     if (!llvm::is_contained(ranked, depth))
       others.push_back(depth);
-  if (others.empty())
+  if (others.empty() || result.best.empty())
     return;
-  for (RankedPlan &best : llvm::MutableArrayRef(result.best).take_front(kRefined))
-    for (const RankedPlan &plan : compile(model.module, best.spec, others, /*silently=*/true))
-      if (plan.arena <= result.limit && plan.step < best.step * (1 - 1e-9))
-        best = plan;
+  RankedPlan &best = result.best.front();
+  for (const RankedPlan &plan : compile(model.module, best.spec, others, /*silently=*/true))
+    if (plan.arena <= result.limit && plan.step < best.step * (1 - 1e-9))
+      best = plan;
 }
 
 PlanSearchResult PlanSearch::run() {
@@ -343,7 +331,6 @@ PlanSearchResult PlanSearch::run() {
   confirm();
   llvm::stable_sort(result.best, isFaster);
   refineDepths();
-  llvm::stable_sort(result.best, isFaster);
   llvm::stable_sort(result.tooLarge, [](const RankedPlan &one, const RankedPlan &other) {
     return one.arena < other.arena;
   });
@@ -357,19 +344,20 @@ PlanSearchResult searchPlans(const PlanModel &model, const PlanRequest &request,
     return result;
   std::string least;
   if (!result.tooLarge.empty())
-    least = "; the smallest arena has " + binary(result.tooLarge.front().arena) + ", by " +
+    least = "; the smallest arena has " + ir::formatBytes(result.tooLarge.front().arena) + ", by " +
             result.tooLarge.front().spec.describe();
   else if (!result.bounded.empty()) {
     auto smallest = llvm::min_element(result.bounded, [](const auto &one, const auto &other) {
       return one.memory < other.memory;
     });
-    least = "; parameters and optimizer state of a rank are at least " + binary(smallest->memory);
+    least = "; parameters and optimizer state of a rank are at least " +
+            ir::formatBytes(smallest->memory);
   } else
     throw Failure("no mesh of " + std::to_string(request.devices) +
                   " devices suits the strategy and the batch; give fewer devices, a larger batch, "
                   "or another --strategy");
   throw Failure("no plan on " + std::to_string(request.devices) + " devices fits the limit of " +
-                binary(result.limit) + least +
+                ir::formatBytes(result.limit) + least +
                 "; give more --devices, or a smaller model, batch or context");
 }
 

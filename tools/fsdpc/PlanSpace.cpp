@@ -39,11 +39,9 @@ void PlanRequest::declare(CLI::App &app) {
 
 void PlanRequest::apply(const CLI::App &app, Options &options) {
   auto isGiven = [&](const std::string &name) { return app.get_option(name)->count() > 0; };
-  for (const char *name :
-       {"--output", "--emit", "--emit-locations", "--record", "--report", "--timeline",
-        "--print-shardings", "--draw-sharding", "--explain-shardings", "--explain"})
+  for (const std::string &name : Options::getOutputOptions())
     if (isGiven(name))
-      throw UsageError(std::string("plan compiles no program, got ") + name +
+      throw UsageError("plan compiles no program, got " + name +
                        "; leave it out, and give it with the command of a plan");
   if (isGiven("--mesh"))
     throw UsageError("plan chooses the mesh, got --mesh='" + options.mesh +

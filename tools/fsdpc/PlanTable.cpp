@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/PlanTable.h"
 #include "base/ShellWords.h"
+#include "passes/printing/MemoryReportText.h"
 #include "tools/fsdpc/PlanChoice.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -53,13 +54,14 @@ static std::vector<Loser> findLosers(const PlanSearchResult &result) {
   for (const RankedPlan &plan : llvm::ArrayRef(result.losing).take_front(kListed))
     losers.push_back({plan.spec, &plan, explainSlower(plan, best), true});
   for (const RankedPlan &plan : llvm::ArrayRef(result.tooLarge).take_front(kListed))
-    losers.push_back(
-        {plan.spec, &plan, "does not fit by " + binary(plan.arena - result.limit), true});
+    losers.push_back({plan.spec, &plan,
+                      "does not fit by " + mlir::fsdp::formatBytes(plan.arena - result.limit),
+                      true});
   for (const BoundedPlan &plan : llvm::ArrayRef(result.bounded).take_front(kListed))
     losers.push_back({plan.spec, nullptr,
                       plan.memory
                           ? "does not fit: parameters and optimizer state exceed the limit by " +
-                                binary(plan.memory - result.limit)
+                                mlir::fsdp::formatBytes(plan.memory - result.limit)
                           : "a step takes at least " + milliseconds(plan.seconds) + " with " +
                                 std::to_string(plan.spec.accumulate) + " or more microbatches",
                       false});
@@ -86,7 +88,7 @@ void print(const PlanSearchResult &result, const PlanRequest &request, const std
            const std::string &machine, llvm::raw_ostream &os) {
   const RankedPlan &first = result.best.front();
   os << "plans for " << request.devices << " devices of machine " << result.machine
-     << ", each with at most " << binary(result.limit)
+     << ", each with at most " << mlir::fsdp::formatBytes(result.limit)
      << "; times are a model, not a measurement\n";
   os << llvm::formatv("{0,3} {1,10} {2,14} {3,7} {4,10} {5,11} {6,-9} {7}\n", "", "step",
                       first.itemsAreTokens ? "tokens/s" : "samples/s", "MFU", "exposed", "arena",
@@ -95,7 +97,7 @@ void print(const PlanSearchResult &result, const PlanRequest &request, const std
     os << llvm::formatv("{0,3} {1,10} {2,14} {3,7} {4,10} {5,11} {6,-9} {7} {8}\n", index + 1,
                         milliseconds(plan.step), llvm::formatv("{0:f0}", plan.itemsPerSecond).str(),
                         llvm::formatv("{0:f1} %", plan.mfu * 100).str(), milliseconds(plan.exposed),
-                        binary(plan.arena), kindOf(&plan), summarize(plan.spec),
+                        mlir::fsdp::formatBytes(plan.arena), kindOf(&plan), summarize(plan.spec),
                         summarizeChoices(plan.spec));
   os << "commands\n";
   for (auto [index, plan] : llvm::enumerate(result.best))
@@ -106,9 +108,14 @@ void print(const PlanSearchResult &result, const PlanRequest &request, const std
   for (const Loser &loser : losers)
     os << llvm::formatv("    {0,-9} {1}{2}: {3}\n", kindOf(loser.plan), summarize(loser.spec),
                         loser.hasDetails ? " " + summarizeChoices(loser.spec) : "", loser.reason);
+  auto isEstimate = [](const RankedPlan &plan) { return !plan.exact; };
   os << llvm::formatv(
-      "{0} plans fit, {1} do not, {2} are excluded by lower bounds; {3}\n",
-      result.best.size() + result.losing.size(), result.tooLarge.size(), result.bounded.size(),
+      "{0} plans fit, {1} do not{2}, {3} are excluded by lower bounds; {4}\n",
+      result.best.size() + result.losing.size(), result.tooLarge.size(),
+      llvm::any_of(result.losing, isEstimate) || llvm::any_of(result.tooLarge, isEstimate)
+          ? " (by estimates)"
+          : "",
+      result.bounded.size(),
       result.exhaustive
           ? "every other plan was compiled"
           : "more recomputation and microbatches were tried only where fewer do not fit");

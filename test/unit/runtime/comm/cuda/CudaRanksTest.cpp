@@ -19,6 +19,14 @@ void PrintTo(const Backend &backend, std::ostream *out) {
   *out << backend.how << " " << backend.emulator;
 }
 
+/// The job ends soon with status 1 and one error, `text`.
+void expectOneError(const Finished &job, const std::string &text) {
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says(text)) << job.output;
+  EXPECT_LT(job.seconds, kSoon);
+}
+
 class CudaRanks : public testing::TestWithParam<Backend> {
 protected:
   Finished run(const std::string &mesh, const std::string &mode, const std::string &env = "") {
@@ -71,38 +79,28 @@ TEST_P(CudaRanks, FreeNothingThatIsInUse) {
 
 TEST_P(CudaRanks, HearOfARankThatThrows) {
   Finished job = run("fsdp=3", "throw");
-  EXPECT_EQ(job.status, 1) << job.output;
-  EXPECT_EQ(job.errors(), 1) << job.output;
-  EXPECT_TRUE(job.says("error: rank 1: the planted fault\n")) << job.output;
+  expectOneError(job, "error: rank 1: the planted fault\n");
   // Nothing is aborted while the host is in a call of NCCL's.
   EXPECT_FALSE(job.says("while another thread is in")) << job.output;
-  EXPECT_LT(job.seconds, kSoon);
 }
 
 TEST_P(CudaRanks, AbortAllCommunicatorsTogether) {
   Finished job = run("data=2,fsdp=2", "fail-behind", "FSDP_NCCL_COPY_ENGINES=0 ");
-  EXPECT_EQ(job.status, 1) << job.output;
-  EXPECT_EQ(job.errors(), 1) << job.output;
-  EXPECT_TRUE(job.says("error: rank 1: the planted fault\n")) << job.output;
+  expectOneError(job, "error: rank 1: the planted fault\n");
   EXPECT_FALSE(job.says("ncclCommAbort waits for kernels")) << job.output;
-  EXPECT_LT(job.seconds, kSoon);
 }
 
 TEST(Nccl, AbortsNothingWhileTheHostIsInACall) {
   Finished job = runCudaRanks("data=2,fsdp=2", "fail-behind", "nccl", "devices=4,call=0.5",
                               "FSDP_NCCL_COPY_ENGINES=0 ");
-  EXPECT_EQ(job.status, 1) << job.output;
-  EXPECT_TRUE(job.says("error: rank 1: the planted fault\n")) << job.output;
+  expectOneError(job, "error: rank 1: the planted fault\n");
   EXPECT_FALSE(job.says("while another thread is in")) << job.output;
 }
 
 TEST_P(CudaRanks, NameTheCallThatFails) {
   Finished job = run("fsdp=2", "invalid");
-  EXPECT_EQ(job.status, 1) << job.output;
-  EXPECT_EQ(job.errors(), 1) << job.output;
-  EXPECT_TRUE(job.says("error: rank 1, 'wrong copy': ")) << job.output;
+  expectOneError(job, "error: rank 1, 'wrong copy': ");
   EXPECT_TRUE(job.says(" at CudaRanksMain.cpp:")) << job.output;
-  EXPECT_LT(job.seconds, kSoon);
 }
 
 TEST_P(CudaRanks, ReplaceNoBatchThatIsStillToBeCopied) {
