@@ -4,7 +4,7 @@
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
 // between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `grow`, `behind`,
-// `large-gather` and `unfinished` plant no fault; others do, most in rank 1;
+// `ahead`, `outputs`, `large-gather` and `unfinished` plant no fault; others do, most in rank 1;
 // with `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena
 // itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
 //
@@ -268,6 +268,39 @@ int stageBehind(Context &c, const ExecutionPlan &walk) {
   return 0;
 }
 
+/// What the host fetches ahead waits for no copy of the same walk, to which the stream has not
+/// come: on a device that runs late the copy is still to be made.
+int stageAhead(Context &c, const ExecutionPlan &walk) {
+  struct Numbers final : InputSource {
+    void load(int, void *target, std::size_t bytes) override { std::memset(target, 1, bytes); }
+  } numbers;
+  c.begin(walk, &numbers);
+  load_input(c, kGather, "load", 0, ArenaSpan<float>{0, 4});
+  c.stageAhead();
+  const cudaError_t status = cudaStreamQuery(c.stream(kGather));
+  if (status != cudaErrorNotReady)
+    throw Error("the host waited for a copy of the walk before it fetched the batch of the next");
+  c.synchronize();
+  return 0;
+}
+
+/// Outputs of either stream, which are there when the host has waited for outputs, and for nothing
+/// else.
+int awaitOutputs(Context &c) {
+  for (int run = 1; run <= 32; ++run) {
+    const int stream = run % 2 ? kGather : kCompute;
+    const ArenaSpan<float> value{static_cast<std::size_t>(stream) * 64, 1};
+    CHECK(c, "fill", cudaMemsetAsync(c.out(value), run, value.bytes(), c.stream(stream)));
+    output(c, stream, "output", 0, value);
+    c.awaitOutputs();
+    float expected;
+    std::memset(&expected, run, sizeof expected);
+    if (std::memcmp(c.output(0), &expected, sizeof expected) != 0)
+      throw Error(format("output %d got %g, expected %g", run, *c.output(0), expected));
+  }
+  return 0;
+}
+
 /// Messages from each rank to the next one, without a wait of the host between them.
 int transfers(Context &c) {
   constexpr std::size_t kMessages = 4, kCount = 3000;
@@ -429,6 +462,10 @@ int body(Job &job, const Program &program, const std::string &asked) {
   }
   if (mode == "behind")
     return stageBehind(c, program.train) + stageBehind(c, program.evaluate);
+  if (mode == "ahead")
+    return stageAhead(c, program.train) + stageAhead(c, program.evaluate);
+  if (mode == "outputs")
+    return awaitOutputs(c);
   if (mode == "large-gather")
     return gatherLarge(c);
   if (mode == "many" || mode == "split")

@@ -108,6 +108,17 @@ TEST_P(CudaRanks, ReplaceNoBatchThatIsStillToBeCopied) {
   EXPECT_EQ(job.status, 0) << job.output;
 }
 
+TEST_P(CudaRanks, AwaitTheOutputsOfEachStream) {
+  Finished job = run("fsdp=1", "outputs");
+  EXPECT_EQ(job.status, 0) << job.output;
+}
+
+// Where the device runs late.
+TEST(Staging, WaitsForNoCopyOfTheSameWalk) {
+  Finished job = runCudaRanks("fsdp=1", "ahead", "loopback", "devices=1,deferred,seed=7");
+  EXPECT_EQ(job.status, 0) << job.output;
+}
+
 TEST_P(CudaRanks, TellOfWhatIsWrong) {
   struct Fault {
     const char *mode, *says;
