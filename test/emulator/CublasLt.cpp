@@ -12,6 +12,7 @@
 
 #include "Emulator.h"
 #include "Failure.h"
+#include "Held.h"
 #include "Memory.h"
 #include "Queue.h"
 #include "cuda_bf16.h"
@@ -208,10 +209,12 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
   if (emulator::settings().devices == 0)
     return decline(CUBLAS_STATUS_NOT_INITIALIZED, "there is no device");
   *handle = new cublasLtContext;
+  ++emulator::productHandlesHeld;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   delete handle;
+  --emulator::productHandlesHeld;
   return CUBLAS_STATUS_SUCCESS;
 }
 std::size_t cublasLtGetVersion() { return 130100; }

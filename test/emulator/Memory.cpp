@@ -10,8 +10,10 @@
 #include "Emulator.h"
 #include "Failure.h"
 #include "Grid.h"
+#include "Held.h"
 #include "Queue.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -248,6 +250,13 @@ std::size_t bytesInUse(int device) {
     if (mapping.allocation.kind == MemoryKind::Device && mapping.allocation.device == device)
       bytes += (mapping.allocation.bytes + kAlignment - 1) / kAlignment * kAlignment;
   return bytes;
+}
+
+int allocationsHeld(MemoryKind kind) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return static_cast<int>(std::count_if(table().begin(), table().end(), [&](const auto &entry) {
+    return entry.second.allocation.kind == kind;
+  }));
 }
 
 void addLibraryBytes(int device, std::ptrdiff_t change) {

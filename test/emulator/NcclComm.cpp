@@ -4,6 +4,7 @@
 
 #include "Emulator.h"
 #include "Failure.h"
+#include "Held.h"
 #include "Memory.h"
 
 #include <algorithm>
@@ -50,11 +51,11 @@ ncclComm_t makeComm(std::shared_ptr<Group> group, int rank, int device,
   return comm;
 }
 
-/// With NCCL_DEBUG=INFO, as NCCL says it.
-void noteComplete(const char *call, int rank, int ranks) {
+/// With NCCL_DEBUG=INFO, as NCCL says it: the end of `call`, which is an "Init" or "Abort".
+void noteComplete(const char *call, int rank, int ranks, const char *what) {
   const char *level = std::getenv("NCCL_DEBUG");
   if (level && std::string(level) == "INFO")
-    fprintf(stderr, "NCCL INFO %s rank %d nranks %d - Init COMPLETE\n", call, rank, ranks);
+    fprintf(stderr, "NCCL INFO %s rank %d nranks %d - %s COMPLETE\n", call, rank, ranks, what);
 }
 
 /// The state of a communicator; the call that made it is over unless it is ncclInProgress.
@@ -80,7 +81,7 @@ ncclResult_t join(ncclComm_t comm, const std::string &key, int rank, int ranks) 
       return say(ncclInvalidUsage, formatted("Duplicate GPU detected : rank %d and rank %d both "
                                              "on CUDA device %d",
                                              rank, other, comm->device));
-  noteComplete("ncclCommInitRankConfig", rank, ranks);
+  noteComplete("ncclCommInitRankConfig", rank, ranks, "Init");
   const std::lock_guard<std::mutex> startLock(registryMutex);
   starting().erase(key);
   return ncclSuccess;
@@ -110,7 +111,7 @@ ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *made,
   const auto mine = std::find(members.begin(), members.end(), std::make_pair(key, comm->rank));
   *made = makeComm(part, int(mine - members.begin()), comm->device, &config);
   (*made)->worldRank = comm->worldRank;
-  noteComplete("ncclCommSplit", int(mine - members.begin()), part->size);
+  noteComplete("ncclCommSplit", int(mine - members.begin()), part->size, "Init");
   return ncclSuccess;
 }
 
@@ -122,6 +123,11 @@ void release(ncclComm_t comm) {
   addLibraryBytes(comm->device, -static_cast<std::ptrdiff_t>(std::exchange(comm->charged, 0)));
   const std::lock_guard<std::mutex> lock(registryMutex);
   registry().erase(comm);
+}
+
+void releaseAborted(ncclComm_t comm) {
+  release(comm);
+  noteComplete("ncclCommAbort", comm->rank, comm->group->size, "Abort");
 }
 
 void requireNobodyInside(ncclComm_t comm) {
@@ -199,6 +205,12 @@ void LaunchOrder::require() const {
     misuse(formatted("kernels of several communicators are launched on device %d without "
                      "NCCL_LAUNCH_ORDER_IMPLICIT: they may start in another order on each rank",
                      device_));
+}
+
+int communicatorsHeld() {
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  return static_cast<int>(std::count_if(registry().begin(), registry().end(),
+                                        [](ncclComm_t comm) { return !comm->freed; }));
 }
 
 std::vector<PointRef> LaunchOrder::needs() const {
@@ -292,6 +304,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
   *comm = nullptr;
   if (ranks < 1 || rank < 0 || rank >= ranks)
     return say(ncclInvalidArgument, formatted("rank %d of %d", rank, ranks));
+  if (settings().windowFault >= ranks) {
+    misuse(formatted("window=fail:%d with %d ranks: expected a rank from 0 to %d",
+                     settings().windowFault, ranks, ranks - 1));
+    return say(ncclInvalidUsage, failure());
+  }
   const std::string key(id.internal, sizeof(id.internal));
   if (std::atoi(id.internal) != int(getpid()))
     return say(ncclSystemError, "ranks of several processes are not emulated");
@@ -328,10 +345,6 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made
   return status == ncclInProgress ? ncclSuccess : status;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t comm) {
-  const Use use(comm, "ncclCommFinalize");
-  return use.status;
-}
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (!comm)
     return ncclSuccess;
@@ -368,7 +381,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
            "them in one group");
   if (comm->next || comm->posts)
     misuse("a communicator was aborted");
-  release(comm);
+  releaseAborted(comm);
   return ncclSuccess;
 }
 ncclResult_t ncclGroupStart() {
@@ -393,7 +406,7 @@ ncclResult_t ncclGroupEnd() {
       misuse("a communicator was aborted");
   }
   for (ncclComm_t comm : aborted)
-    release(comm);
+    releaseAborted(comm);
   return flushPointToPoint();
 }
 

@@ -4,6 +4,7 @@
 
 #include "Emulator.h"
 #include "Failure.h"
+#include "Held.h"
 #include "Memory.h"
 
 #include <algorithm>
@@ -214,6 +215,11 @@ void destroyStream(CUstream_st *stream) {
   e.streams.erase(std::remove_if(e.streams.begin(), e.streams.end(),
                                  [&](const auto &one) { return one.get() == stream; }),
                   e.streams.end());
+}
+
+int streamsHeld() {
+  Lock lock(engine().mutex);
+  return static_cast<int>(engine().streams.size() - engine().defaults.size());
 }
 
 void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<PointRef> needs,

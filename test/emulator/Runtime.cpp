@@ -5,6 +5,7 @@
 #include "Emulator.h"
 #include "Failure.h"
 #include "Grid.h"
+#include "Held.h"
 #include "Memory.h"
 #include "Queue.h"
 #include "Symbols.h"
@@ -133,10 +134,14 @@ void noteLaunch(const std::string &kernel, unsigned threads, std::size_t dynamic
   std::lock_guard<std::mutex> lock(mutex);
   if (asked->empty())
     std::atexit([] {
-      if (FILE *file = fopen(launchesFile().c_str(), "a")) {
-        for (const auto &[name, most] : *asked)
+      FILE *file = fopen(launchesFile().c_str(), "a");
+      for (const auto &[name, most] : *asked)
+        if (file)
           fprintf(file, "%s %u %zu\n", name.c_str(), most.threads, most.dynamicBytes);
-        fclose(file);
+      if (!file || ferror(file) + fclose(file)) {
+        fprintf(stderr, "cuda emulator: cannot write '%s'\n", launchesFile().c_str());
+        fflush(nullptr);
+        _Exit(1);
       }
     });
   Asked &most = (*asked)[kernel];
@@ -450,6 +455,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
   if (cudaError_t error = checkDevice(device))
     return error;
   *event = new CUevent_st{nullptr, !(flags & cudaEventDisableTiming), device};
+  ++eventsHeld;
   return result();
 }
 
@@ -457,6 +463,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   if (!event)
     return refuse(cudaErrorInvalidResourceHandle, "destroying a null event");
   delete event;
+  --eventsHeld;
   return result();
 }
 

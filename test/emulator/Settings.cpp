@@ -1,10 +1,15 @@
 //===- Settings.cpp - what FSDP_EMULATOR says -----------------------------------===//
 
 #include "Emulator.h"
+#include "Held.h"
 
+#include "base/Numbers.h"
+
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 #include <stdexcept>
 #include <type_traits>
@@ -13,11 +18,13 @@ namespace emulator {
 
 namespace {
 
-/// A number, such as 20 or 300e6, from `least` to `most`; where `T` is an integer, a whole one.
+/// A number as options have it, such as 20 or 300e6, from `least` to `most`; where `T` is an
+/// integer, a whole one.
 template <class T> bool read(const std::string &text, double least, double most, T &to) {
-  char *end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end || !(number >= least && number <= most) ||
+  base::NumberRange any;
+  any.isF32 = false;
+  double number = 0;
+  if (!base::parseNumber(text, any, number).empty() || number < least || number > most ||
       (std::is_integral_v<T> && number != std::floor(number)))
     return false;
   to = static_cast<T>(number);
@@ -48,6 +55,8 @@ bool apply(Settings &s, const std::string &name, const std::string &value) {
     return flag(s.races, true);
   if (name == "guard")
     return flag(s.guard, true);
+  if (name == "leaks")
+    return flag(s.leaks, true);
   if (name == "connections")
     return flag(s.connections, true);
   if (name == "noimage")
@@ -93,12 +102,23 @@ void apply(Settings &settings, const std::string &words) {
     if (!word.empty() && !apply(settings, word.substr(0, equals), value))
       throw std::invalid_argument(
           "FSDP_EMULATOR: got '" + word +
-          "', expected inline, deferred, shuffle, races, guard, connections, seed=N, "
+          "', expected inline, deferred, shuffle, races, guard, leaks, connections, seed=N, "
           "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage, "
           "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, "
           "window=fail:RANK, communicator=BYTES, "
           "call=SECONDS or launches=FILE");
   }
+}
+
+/// The file is written at the end only: what cannot be written is refused before.
+void requireFile(const std::string &path) {
+  if (path.empty())
+    return;
+  std::FILE *file = std::fopen(path.c_str(), "a");
+  if (!file)
+    throw std::invalid_argument("FSDP_EMULATOR: got 'launches=" + path +
+                                "', expected a file that can be written: " + std::strerror(errno));
+  std::fclose(file);
 }
 
 } // namespace
@@ -108,6 +128,7 @@ Settings settingsOfEnvironment() {
   try {
     if (const char *words = std::getenv("FSDP_EMULATOR"))
       apply(result, words);
+    requireFile(result.launches);
   } catch (const std::invalid_argument &error) {
     fprintf(stderr, "%s\n", error.what());
     std::_Exit(2);
@@ -116,7 +137,12 @@ Settings settingsOfEnvironment() {
 }
 
 Settings &settings() {
-  static Settings theirs = settingsOfEnvironment();
+  static Settings theirs = [] {
+    Settings ofEnvironment = settingsOfEnvironment();
+    if (ofEnvironment.leaks)
+      failAtExitWhereAnyIsHeld();
+    return ofEnvironment;
+  }();
   return theirs;
 }
 
@@ -125,6 +151,13 @@ const std::string &launchesFile() {
   return *file;
 }
 
-void configure(const std::string &words) { apply(settings(), words); }
+void configure(const std::string &words) {
+  Settings changed;
+  apply(changed, words);
+  if (changed.leaks || !changed.launches.empty())
+    throw std::invalid_argument("got '" + words +
+                                "', expected leaks and launches=FILE in FSDP_EMULATOR only");
+  apply(settings(), words);
+}
 
 } // namespace emulator

@@ -2,6 +2,7 @@
 
 #include "Emulation.h"
 
+#include "Held.h"
 #include "NcclComm.h"
 #include "nccl.h"
 
@@ -73,6 +74,29 @@ TEST_F(Nccl, GroupedSendsAndReceivesMeet) {
       EXPECT_EQ(y.values(),
                 r == 0 ? std::vector<float>(3, 3.0f) : (std::vector<float>{3, 12, 102}));
     });
+  }
+}
+
+TEST_F(Nccl, RefusesAFaultOfARankThatThereIsNot) {
+  emulator::configure("devices=2,window=fail:2");
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 0), ncclInvalidUsage);
+  EXPECT_EQ(emulator::failure(), "window=fail:2 with 2 ranks: expected a rank from 0 to 1");
+}
+
+TEST_F(Nccl, CommunicatorsAreHeldUntilTheyAreFreed) {
+  emulator::configure("devices=1");
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  const int before = emulator::communicatorsHeld();
+  for (ncclResult_t (*release)(ncclComm_t) : {ncclCommDestroy, ncclCommAbort}) {
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclSuccess);
+    EXPECT_EQ(emulator::communicatorsHeld(), before + 1);
+    EXPECT_EQ(release(comm), ncclSuccess);
+    EXPECT_EQ(emulator::communicatorsHeld(), before);
   }
 }
 

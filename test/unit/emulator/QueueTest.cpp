@@ -2,6 +2,7 @@
 
 #include "Queue.h"
 #include "Emulation.h"
+#include "Held.h"
 
 #include <set>
 #include <thread>
@@ -238,10 +239,48 @@ TEST_F(Queue, NoDevices) {
   EXPECT_EQ(cudaSetDevice(0), cudaErrorNoDevice);
   EXPECT_THROW(emulator::configure("defered"), std::invalid_argument);
   for (const char *word :
-       {"seed=x", "seed=1e30", "seed=0.5", "devices=1e12", "devices=-1", "compute=7", "queues=0.5",
-        "window=fail:1junk", "window=1", "products=none:1x", "products=none:0", "inline=1",
-        "launches=", "memory=nan"})
+       {"seed=x",       "seed=1e30",        "seed=0.5",        "devices=1e12",
+        "devices=-1",   "compute=7",        "queues=0.5",      "window=fail:1junk",
+        "window=1",     "products=none:1x", "products=none:0", "inline=1",
+        "launches=",    "memory=nan",       "devices= 2",      "devices=2 ",
+        "devices=0x2",  "devices=+2",       "devices=02",      "memory=0x1p30",
+        "deadlock=inf", "deadlock=-0",      "window=fail: 1",  "products=none:+1",
+        "leaks=1"})
     EXPECT_THROW(emulator::configure(word), std::invalid_argument) << word;
+}
+
+TEST_F(Queue, SettingsOfTheEnvironmentAreNotOfATest) {
+  for (const char *word : {"leaks", "launches=file"})
+    EXPECT_THROW(emulator::configure(word), std::invalid_argument) << word;
+  EXPECT_EXIT(
+      {
+        setenv("FSDP_EMULATOR", "launches=/nonexistent/file", 1);
+        emulator::settingsOfEnvironment();
+      },
+      testing::ExitedWithCode(2),
+      "got 'launches=/nonexistent/file', expected a file that can be written: No such file");
+}
+
+TEST_F(Queue, WhatIsNotFreedIsAFailureAtTheEnd) {
+  // Tests of failures have left some.
+  const std::string streams = std::to_string(emulator::streamsHeld() + 1),
+                    events = std::to_string(emulator::eventsHeld + 1);
+  EXPECT_EXIT(
+      {
+        void *memory = nullptr;
+        cudaStream_t stream = nullptr;
+        cudaEvent_t event = nullptr;
+        if (cudaMalloc(&memory, 4) || cudaHostAlloc(&memory, 4, cudaHostAllocDefault) ||
+            cudaHostAlloc(&memory, 4, cudaHostAllocDefault) || cudaStreamCreate(&stream) ||
+            cudaEventCreate(&event))
+          std::exit(0);
+        emulator::failAtExitWhereAnyIsHeld();
+        std::exit(0);
+      },
+      testing::ExitedWithCode(1),
+      "not freed at the end of the process: .*allocations of device memory 1, allocations of "
+      "pinned memory 2, streams " +
+          streams + ", events " + events + "\n");
 }
 
 class Memory : public Emulation {};
