@@ -269,11 +269,9 @@ NcclCollectives::~NcclCollectives() {
     return;
   for (auto [comm, window] : windows_)
     ncclCommWindowDeregister(comm, window);
-  for (std::size_t i = comms_.size(); i-- > 0;) {
-    if (ncclCommFinalize(comms_[i]) != ncclSuccess)
+  for (std::size_t i = comms_.size(); i-- > 0;)
+    if (ncclCommDestroy(comms_[i]) != ncclSuccess) // finalizes it too
       return;
-    ncclCommDestroy(comms_[i]);
-  }
   if (arena_)
     world_ ? (void)ncclMemFree(arena_) : (void)cudaFree(arena_);
 }

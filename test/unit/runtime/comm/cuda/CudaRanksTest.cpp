@@ -77,6 +77,29 @@ TEST_P(CudaRanks, FreeNothingThatIsInUse) {
   EXPECT_EQ(job.output, "");
 }
 
+// Jobs that end well leave no communicator, memory, stream or event.
+TEST(Nccl, FreesWhatItHasMade) {
+  for (const std::string emulator : {"devices=4,leaks", "devices=4,leaks,deferred,seed=9"}) {
+    for (const char *mesh : {"fsdp=1", "fsdp=3", "data=2,fsdp=2"})
+      EXPECT_EQ(runCudaRanks(mesh, "even-steps", "nccl", emulator).output, "done\n") << mesh;
+    EXPECT_EQ(runCudaRanks("fsdp=2", "steps", "nccl", emulator, "FSDP_NCCL_WINDOW=0 ").output,
+              "done\n");
+    EXPECT_EQ(runCudaRanks("fsdp=3", "transfers", "nccl", emulator).output, "");
+    EXPECT_EQ(runCudaRanks("fsdp=1", "behind", "nccl", emulator).output, "");
+  }
+}
+
+// Gathers to memory outside of the arena are not made by copy engines, and are aborted.
+TEST(Nccl, AbortsGathersOutsideOfTheArena) {
+  for (const char *mode : {"throw", "even-throw"}) {
+    Finished job = runCudaRanks("fsdp=3", mode, "nccl", "devices=3,deadlock=100,deferred,seed=3",
+                                "NCCL_DEBUG=INFO ");
+    EXPECT_EQ(job.status, 1) << job.output;
+    EXPECT_TRUE(job.says("error: rank 1: the planted fault\n")) << job.output;
+    EXPECT_EQ(job.says(" - Abort COMPLETE"), mode == std::string("throw")) << job.output;
+  }
+}
+
 TEST_P(CudaRanks, HearOfARankThatThrows) {
   Finished job = run("fsdp=3", "throw");
   expectOneError(job, "error: rank 1: the planted fault\n");
