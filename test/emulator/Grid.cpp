@@ -180,8 +180,8 @@ void BlockRunner::run(const Launch &toRun) {
       shadow->beginBlock(blockIdx);
     runBlock();
   }
-  if (std::string variable; variables.isGapWritten(variable))
-    throw KernelFailure{"kernel " + kernelName(toRun.kernel) + ": wrote behind " + variable};
+  if (std::string where; variables.isGapWritten(where))
+    throw KernelFailure{"kernel " + kernelName(toRun.kernel) + ": wrote " + where};
   if (dynamicStorage.isEndWritten())
     throw KernelFailure{
         "kernel " + kernelName(toRun.kernel) +

@@ -360,7 +360,7 @@ std::string Shadow::describeOutside(const Access &now, std::uintptr_t address,
   std::size_t offset;
   const std::string where =
       fixed.holds(address, offset)
-          ? "behind " + variables->variableBefore(offset)
+          ? variables->describeOutside(offset, bytes)
           : formatted("at byte %td of the dynamic shared memory, of which the launch asked for %zu",
                       reinterpret_cast<char *>(address) - dynamic.start, dynamic.bytes);
   return nameOf(now) + formatted(" %s %zu bytes ", verb(now, false), bytes) + where + " (" +

@@ -89,18 +89,26 @@ void StaticShared::poison() {
     std::memset(section_.start + variable.offset, kPoison, variable.bytes);
 }
 
-std::string StaticShared::variableBefore(std::size_t offset) const {
-  while (offset > 0 && (offset >= owners_.size() || !owners_[offset]))
-    --offset;
-  return offset < owners_.size() && owners_[offset] ? demangled(names_[owners_[offset] - 1u])
-                                                    : "a shared variable";
+std::string StaticShared::describeOutside(std::size_t offset, std::size_t bytes) const {
+  const auto ownerAt = [&](std::size_t at) { return at < owners_.size() ? owners_[at] : 0; };
+  int before = 0, after = 0;
+  for (std::size_t at = offset + 1; at-- > 0 && !before;)
+    before = ownerAt(at);
+  for (std::size_t at = offset + bytes; at < owners_.size() && !after; ++at)
+    after = ownerAt(at);
+  std::string text;
+  for (auto [owner, side] : {std::pair(before, "behind "), {after, "before "}})
+    if (owner)
+      text += (text.empty() ? "" : " or ") + std::string(side) +
+              demangled(names_[static_cast<std::size_t>(owner) - 1]);
+  return text.empty() ? "outside of shared variables" : text;
 }
 
-bool StaticShared::isGapWritten(std::string &variable) {
+bool StaticShared::isGapWritten(std::string &where) {
   for (const Part &gap : gaps_) {
     if (isPoison(section_.start + gap.offset, gap.bytes))
       continue;
-    variable = variableBefore(gap.offset);
+    where = describeOutside(gap.offset, gap.bytes);
     std::memset(section_.start + gap.offset, kPoison, gap.bytes);
     return true;
   }

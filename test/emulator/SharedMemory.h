@@ -40,10 +40,11 @@ public:
     return owners_.empty() || (offset + bytes <= owners_.size() && owners_[offset] != 0 &&
                                owners_[offset] == owners_[offset + bytes - 1]);
   }
-  /// The variable at or before this byte of the section.
-  std::string variableBefore(std::size_t offset) const;
-  /// Whether a gap was written since the last call, and behind which variable.
-  bool isGapWritten(std::string &variable);
+  /// Where these bytes of the section are, which are not of one variable: "behind a or before b",
+  /// the variables on both sides, or on one at the section's ends.
+  std::string describeOutside(std::size_t offset, std::size_t bytes) const;
+  /// Whether a gap was written since the last call, and which, as describeOutside says it.
+  bool isGapWritten(std::string &where);
 
 private:
   struct Part {

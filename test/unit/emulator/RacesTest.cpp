@@ -70,11 +70,11 @@ __global__ void beyond(int *out, unsigned fixed, unsigned dynamic, bool reads) {
   if (threadIdx.x < 8)
     first[threadIdx.x] = second[threadIdx.x] = values[threadIdx.x] = 1;
   __syncthreads();
-  int &element = fixed ? first[fixed] : values[dynamic];
+  int *element = fixed > 99 ? second - (fixed - 99) : fixed ? first + fixed : values + dynamic;
   if (threadIdx.x == 0 && reads)
-    out[0] = element + second[0];
+    out[0] = *element + second[0];
   else if (threadIdx.x == 0)
-    element = 1;
+    *element = 1;
 }
 
 // The dynamic part has 256 bytes.
@@ -83,10 +83,11 @@ TEST_F(Races, SharedMemoryOutsideOfAVariableIsNotAccessed) {
   for (bool reads : {false, true}) {
     EXPECT_THAT(failureOf(beyond, 1, 32, out.data, 7u, 0u, reads), IsEmpty());
     EXPECT_THAT(failureOf(beyond, 1, 32, out.data, 0u, 7u, reads), IsEmpty());
-    for (unsigned index : {8u, 9u, 39u})
+    // From 100 on: elements before the second variable.
+    for (unsigned index : {8u, 9u, 39u, 100u, 131u})
       EXPECT_THAT(failureOf(beyond, 1, 32, out.data, index, 0u, reads),
                   AllOf(HasSubstr(reads ? "reads 4 bytes behind " : "writes 4 bytes behind "),
-                        HasSubstr("::first (RacesTest.cpp:")));
+                        HasSubstr("::first or before "), HasSubstr("::second (RacesTest.cpp:")));
     for (unsigned index : {64u, 65u, 1000u, 5000u, 200000u})
       EXPECT_THAT(failureOf(beyond, 1, 32, out.data, 0u, index, reads),
                   HasSubstr("byte " + std::to_string(4 * index) +
