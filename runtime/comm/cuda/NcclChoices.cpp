@@ -43,6 +43,10 @@ NcclChoices NcclChoices::from(Variables variables) {
   choices.always = flag("FSDP_NCCL_ALWAYS", variables).value_or(false);
   choices.window = flag("FSDP_NCCL_WINDOW", variables).value_or(true);
   choices.copyEngines = flag("FSDP_NCCL_COPY_ENGINES", variables);
+  if (choices.copyEngines.value_or(false) && !choices.window)
+    throw Error("environment variable 'FSDP_NCCL_COPY_ENGINES' got '1' and 'FSDP_NCCL_WINDOW' got "
+                "'0', expected one of them only: copy engines gather between windows",
+                kExitBadCommandLine);
   return choices;
 }
 
@@ -96,7 +100,10 @@ std::string describeGathers(int version, const NcclChoices &choices,
     return "";
   std::string text;
   if (!choices.window)
-    text = "all-gathers by kernels (FSDP_NCCL_WINDOW=0)";
+    text = choices.copyEngines.value_or(false)
+               ? "all-gathers by kernels (FSDP_NCCL_WINDOW=0 of a rank, in spite of "
+                 "FSDP_NCCL_COPY_ENGINES=1)"
+               : "all-gathers by kernels (FSDP_NCCL_WINDOW=0)";
   else if (choices.copyEngines && !*choices.copyEngines)
     text = "all-gathers by kernels (FSDP_NCCL_COPY_ENGINES=0)";
   else if (refused == several)

@@ -17,7 +17,8 @@ namespace fsdp::rt {
 /// The value of an environment variable, or null.
 using Variables = const char *(*)(const char *name);
 
-/// FSDP_NCCL_*, "0" or "1" each. Errors (bad command line): another value.
+/// FSDP_NCCL_*, "0" or "1" each. Errors (bad command line): another value; copy engines without
+/// windows.
 struct NcclChoices {
   bool always = false;             ///< a communicator of one rank uses NCCL too
   bool window = true;              ///< the arena is registered with communicators

@@ -449,6 +449,24 @@ TEST(Nccl, RefusesSettingsThatItDoesNotKnow) {
   }
 }
 
+// Refused where one environment asks for both; of ranks that differ, the one without windows has
+// its way, which the description says.
+TEST(Nccl, HasNoCopyEnginesWithoutWindows) {
+  Finished both = runCudaRanks("fsdp=2", "steps", "nccl", "devices=2",
+                               "FSDP_NCCL_WINDOW=0 FSDP_NCCL_COPY_ENGINES=1 ");
+  EXPECT_EQ(both.status, 2) << both.output;
+  EXPECT_TRUE(both.says("environment variable 'FSDP_NCCL_COPY_ENGINES' got '1' and "
+                        "'FSDP_NCCL_WINDOW' got '0', expected one of them only: copy engines "
+                        "gather between windows\n"))
+      << both.output;
+  EXPECT_EQ(runCudaRanks("fsdp=3", "describe", "nccl", "devices=3",
+                         "FSDP_NCCL_COPY_ENGINES=1 RANK1_FSDP_NCCL_COPY_ENGINES= "
+                         "RANK1_FSDP_NCCL_WINDOW=0 ")
+                .output,
+            "all-gathers by kernels (FSDP_NCCL_WINDOW=0 of a rank, in spite of "
+            "FSDP_NCCL_COPY_ENGINES=1)\n");
+}
+
 TEST(Nccl, DoesNotWaitForeverToStart) {
   Finished job = runCudaRanks("fsdp=2", "join", "nccl", "devices=2", "FSDP_TIMEOUT=3 ");
   EXPECT_EQ(job.status, 1) << job.output;

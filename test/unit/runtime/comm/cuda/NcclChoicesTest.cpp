@@ -49,12 +49,16 @@ TEST(NcclChoices, OfTheEnvironment) {
   EXPECT_TRUE(choices.window);
   EXPECT_FALSE(choices.always);
   EXPECT_FALSE(choices.copyEngines);
-  variables = {
-      {"FSDP_NCCL_WINDOW", "0"}, {"FSDP_NCCL_COPY_ENGINES", "1"}, {"FSDP_NCCL_ALWAYS", "1"}};
+  variables = {{"FSDP_NCCL_WINDOW", "0"}, {"FSDP_NCCL_ALWAYS", "1"}};
   choices = NcclChoices::from(variable);
   EXPECT_FALSE(choices.window);
   EXPECT_TRUE(choices.always);
-  EXPECT_EQ(choices.copyEngines, true);
+  variables = {{"FSDP_NCCL_WINDOW", "1"}, {"FSDP_NCCL_COPY_ENGINES", "1"}};
+  EXPECT_EQ(NcclChoices::from(variable).copyEngines, true);
+  variables = {{"FSDP_NCCL_WINDOW", "0"}, {"FSDP_NCCL_COPY_ENGINES", "0"}};
+  EXPECT_EQ(NcclChoices::from(variable).copyEngines, false);
+  variables = {{"FSDP_NCCL_WINDOW", "0"}, {"FSDP_NCCL_COPY_ENGINES", "1"}};
+  EXPECT_THROW(NcclChoices::from(variable), Error);
   variables = {{"FSDP_NCCL_COPY_ENGINES", "no"}};
   EXPECT_THROW(NcclChoices::from(variable), Error);
 }
