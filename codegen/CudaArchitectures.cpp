@@ -10,22 +10,23 @@
 using namespace mlir::fsdp;
 using llvm::StringRef;
 
-/// The first with matrix instructions on bf16 and copies past the registers, which the attention
-/// kernels are made of.
-static constexpr int kOldest = 80;
+/// What nvcc of CUDA 13 compiles for (--list-gpu-code), from the first with matrix instructions on
+/// bf16 and copies past the registers on, which the attention kernels are made of.
+static constexpr int kArchitectures[] = {80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
+/// The first with instructions of one architecture alone (90a), and of a family (100f).
+static constexpr int kFirstAlone = 90, kFirstFamily = 100;
 
-/// 90 of "90a"; 0 of what is no compute capability.
+/// 90 of "90a"; 0 of what nvcc does not compile for.
 static int numberOf(StringRef architecture) {
   const StringRef digits = architecture.take_while(llvm::isDigit);
   const StringRef suffix = architecture.drop_front(digits.size());
   int number = 0;
-  if (digits.size() < 2 || digits.size() > 3 || digits.starts_with("0") ||
-      digits.getAsInteger(10, number))
+  if (digits.starts_with("0") || digits.getAsInteger(10, number) ||
+      !llvm::is_contained(kArchitectures, number))
     return 0;
-  // Instructions of one architecture alone came with 90, those of a family with 100.
-  const bool spelled =
-      suffix.empty() || (suffix == "a" && number >= 90) || (suffix == "f" && number >= 100);
-  return spelled ? number : 0;
+  const bool exists = suffix.empty() || (suffix == "a" && number >= kFirstAlone) ||
+                      (suffix == "f" && number >= kFirstFamily);
+  return exists ? number : 0;
 }
 
 CudaArchitectures mlir::fsdp::defaultCudaArchitectures() {
@@ -41,11 +42,11 @@ CudaArchitectures mlir::fsdp::parseCudaArchitectures(StringRef text, std::string
   for (StringRef item : llvm::split(text, ',')) {
     const int number = numberOf(item);
     if (number == 0)
-      message = "got '" + item.str() +
-                "', expected compute capabilities separated by commas, such as 90 or 80,90a,100";
-    else if (number < kOldest)
-      message = "got '" + item.str() + "', expected compute capabilities of at least " +
-                std::to_string(kOldest) + ", which the kernels need";
+      message = "got '" + item.str() + "', expected compute capabilities separated by commas, of " +
+                llvm::join(llvm::map_range(kArchitectures, [](int a) { return std::to_string(a); }),
+                           ", ") +
+                "; with 'a' behind them from " + std::to_string(kFirstAlone) +
+                " on, with 'f' from " + std::to_string(kFirstFamily) + " on";
     else if (llvm::is_contained(architectures, item))
       message = "'" + item.str() + "' appears twice; name each compute capability once";
     if (!message.empty())

@@ -17,8 +17,8 @@ using CudaArchitectures = std::vector<std::string>;
 /// of the runtime.
 CudaArchitectures defaultCudaArchitectures();
 
-/// Parses `80,90a,100`; on an error sets `message` and returns nothing. Whether they exist is
-/// checked by nvcc.
+/// Parses `80,90a,100`; on an error sets `message`, which lists what is accepted, and returns
+/// nothing.
 CudaArchitectures parseCudaArchitectures(llvm::StringRef text, std::string &message);
 
 /// nvcc's options: machine code for each, and PTX for the newest, from which a driver compiles for
