@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #define OK(call) ASSERT_EQ(call, cudaSuccess) << emulator::failure()
 
 /// Starts and ends without failure and with the settings of a test's own.
@@ -18,6 +20,13 @@ protected:
     emulator::reset();
     emulator::settings() = emulator::Settings();
   }
+};
+
+/// With the order of launches that kernels of several communicators need.
+class NcclEmulation : public Emulation {
+protected:
+  NcclEmulation() { setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/1); }
+  ~NcclEmulation() override { unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT"); }
 };
 
 template <class... P, class... A>
