@@ -273,8 +273,9 @@ TEST(Nccl, ConnectsAllRanksAtTheFirstTransfer) {
 // Streams that share one hardware queue, in which what waits for another rank is in the way of what
 // comes after it.
 TEST(Nccl, NeedsNoQueueForEachStream) {
-  for (const char *mode : {"even-steps", "conformance"}) {
-    Finished job = runCudaRanks("fsdp=2", mode, "nccl", "devices=2,deferred,seed=5,queues=1");
+  for (const char *mode : {"even-steps", "conformance", "transfers", "late-transfer"}) {
+    Finished job =
+        runCudaRanks("fsdp=2", mode, "nccl", "devices=2,deferred,seed=5,queues=1,deadlock=10");
     EXPECT_EQ(job.status, 0) << job.output;
   }
 }
