@@ -35,12 +35,13 @@ constexpr double kSoon = 60;
 /// FSDP_TIMEOUT of such jobs.
 #define FSDP_LONG_TIMEOUT "FSDP_TIMEOUT=110 "
 
-/// Runs a shell command; one that hangs is ended after ten minutes. Launcher variables of the
-/// test's own are not passed on.
+/// Runs a shell command; one that hangs is ended after ten minutes, or the seconds of
+/// FSDP_JOB_LIMIT (scripts/barrier-mutations). Launcher variables of the test's own are not passed
+/// on.
 inline Finished runCommand(const std::string &command) {
   const double start = base::now();
-  std::FILE *pipe =
-      popen(("env -u RANK -u WORLD_SIZE timeout -k 5 600 " + command + " 2>&1").c_str(), "r");
+  const std::string limited = "timeout -k 5 ${FSDP_JOB_LIMIT:-600} " + command;
+  std::FILE *pipe = popen(("env -u RANK -u WORLD_SIZE " + limited + " 2>&1").c_str(), "r");
   Finished result;
   char buffer[4096];
   while (std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe))
