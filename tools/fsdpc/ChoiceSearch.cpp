@@ -1,0 +1,114 @@
+//===- ChoiceSearch.cpp ---------------------------------------------------===//
+
+#include "tools/fsdpc/ChoiceSearch.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace fsdpc {
+
+int64_t ChoiceProblem::countPlans() const {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<int64_t>());
+}
+
+void visitPoints(const Point &base, llvm::ArrayRef<size_t> varied, llvm::ArrayRef<size_t> sizes,
+                 llvm::function_ref<void(const Point &)> visit) {
+  if (varied.empty())
+    return visit(base);
+  Point point = base;
+  for (size_t value = 0; value < sizes[varied.front()]; ++value) {
+    point[varied.front()] = value;
+    visitPoints(point, varied.drop_front(), sizes, visit);
+  }
+}
+
+ChoiceSearch::ChoiceSearch(ChoiceProblem problem, const SearchEffort &effort)
+    : problem(std::move(problem)) {
+  const std::vector<size_t> &sizes = this->problem.sizes;
+  int64_t changes = 0;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      changes += static_cast<int64_t>(sizes[i] * sizes[j]);
+  exhaustive = this->problem.countPlans() * this->problem.operations <= effort.exhaustive;
+  pairs = changes * this->problem.operations <= effort.pairs;
+}
+
+const std::optional<PlanCosts> &ChoiceSearch::evaluate(const Point &point) {
+  auto [entry, isNew] = evaluated.try_emplace(point);
+  if (isNew)
+    entry->second = problem.evaluate(point);
+  return entry->second;
+}
+
+bool ChoiceSearch::precedes(const Point &one, const Point &other) {
+  const std::optional<PlanCosts> &costs = evaluate(one), &others = evaluate(other);
+  if (!costs || !others)
+    return costs.has_value() && !others;
+  if (isBetter(*costs, *others, problem.limit) || isBetter(*others, *costs, problem.limit))
+    return isBetter(*costs, *others, problem.limit);
+  return one < other;
+}
+
+std::vector<Point> ChoiceSearch::rank() {
+  std::vector<Point> points;
+  for (const auto &[point, costs] : evaluated)
+    if (costs)
+      points.push_back(point);
+  llvm::stable_sort(points,
+                    [&](const Point &one, const Point &other) { return precedes(one, other); });
+  return points;
+}
+
+/// Takes the best values of the decisions `varied` with the others as they are.
+bool ChoiceSearch::improve(llvm::ArrayRef<size_t> varied) {
+  const Point before = best;
+  visitPoints(before, varied, problem.sizes, [&](const Point &point) {
+    if (precedes(point, best))
+      best = point;
+  });
+  return best != before;
+}
+
+void ChoiceSearch::descend() {
+  for (bool changes = true; changes;) {
+    changes = false;
+    for (size_t i = 0; i < problem.sizes.size(); ++i)
+      changes |= improve(i);
+  }
+}
+
+/// Goes from `start` to a plan that no change betters; keeps it if it is better than what was found
+/// before.
+void ChoiceSearch::searchFrom(const Point &start) {
+  const Point before = std::exchange(best, start);
+  descend();
+  for (bool changes = pairs; changes;) {
+    changes = false;
+    for (size_t i = 0; i < problem.sizes.size(); ++i)
+      for (size_t j = i + 1; j < problem.sizes.size(); ++j)
+        changes |= improve({i, j});
+    if (changes)
+      descend();
+  }
+  if (precedes(before, best))
+    best = before;
+}
+
+Point ChoiceSearch::run() {
+  best = problem.defaults;
+  if (exhaustive) {
+    std::vector<size_t> all(problem.sizes.size());
+    std::iota(all.begin(), all.end(), size_t(0));
+    improve(all);
+    return best;
+  }
+  searchFrom(problem.defaults);
+  // From the other side: the plan that needs least memory.
+  auto arena = [](const auto &entry) { return entry.second ? entry.second->arena : INT64_MAX; };
+  searchFrom(llvm::min_element(evaluated, [&](const auto &one, const auto &other) {
+               return arena(one) < arena(other);
+             })->first);
+  return best;
+}
+
+} // namespace fsdpc
