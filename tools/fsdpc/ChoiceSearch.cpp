@@ -22,16 +22,9 @@ void visitPoints(const Point &base, llvm::ArrayRef<size_t> varied, llvm::ArrayRe
   }
 }
 
-ChoiceSearch::ChoiceSearch(ChoiceProblem problem, const SearchEffort &effort)
-    : problem(std::move(problem)) {
-  const std::vector<size_t> &sizes = this->problem.sizes;
-  int64_t changes = 0;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      changes += static_cast<int64_t>(sizes[i] * sizes[j]);
-  exhaustive = this->problem.countPlans() * this->problem.operations <= effort.exhaustive;
-  pairs = changes * this->problem.operations <= effort.pairs;
-}
+ChoiceSearch::ChoiceSearch(ChoiceProblem problem, int64_t exhaustiveOperations)
+    : problem(std::move(problem)),
+      exhaustive(this->problem.countPlans() * this->problem.operations <= exhaustiveOperations) {}
 
 const std::optional<PlanCosts> &ChoiceSearch::evaluate(const Point &point) {
   auto [entry, isNew] = evaluated.try_emplace(point);
@@ -77,19 +70,31 @@ void ChoiceSearch::descend() {
   }
 }
 
+/// Takes a change that is faster but does not fit, together with another one that makes it fit.
+bool ChoiceSearch::makeFit() {
+  const Point before = best;
+  for (size_t i = 0; i < problem.sizes.size(); ++i)
+    visitPoints(before, i, problem.sizes, [&](const Point &larger) {
+      const std::optional<PlanCosts> &costs = evaluate(larger), &bestCosts = evaluate(best);
+      if (!costs || !bestCosts || costs->arena <= problem.limit || costs->step >= bestCosts->step)
+        return;
+      for (size_t j = 0; j < problem.sizes.size(); ++j)
+        if (j != i)
+          visitPoints(larger, j, problem.sizes, [&](const Point &point) {
+            if (precedes(point, best))
+              best = point;
+          });
+    });
+  return best != before;
+}
+
 /// Goes from `start` to a plan that no change betters; keeps it if it is better than what was found
 /// before.
-void ChoiceSearch::searchFrom(const Point &start) {
-  const Point before = std::exchange(best, start);
-  descend();
-  for (bool changes = pairs; changes;) {
-    changes = false;
-    for (size_t i = 0; i < problem.sizes.size(); ++i)
-      for (size_t j = i + 1; j < problem.sizes.size(); ++j)
-        changes |= improve({i, j});
-    if (changes)
-      descend();
-  }
+void ChoiceSearch::searchFrom(Point start) {
+  const Point before = std::exchange(best, std::move(start));
+  do
+    descend();
+  while (makeFit());
   if (precedes(before, best))
     best = before;
 }
@@ -102,7 +107,13 @@ Point ChoiceSearch::run() {
     improve(all);
     return best;
   }
-  searchFrom(problem.defaults);
+  // So that no single option, given alone, is better.
+  for (size_t i = 0; i < problem.sizes.size(); ++i)
+    visitPoints(problem.defaults, i, problem.sizes, [&](const Point &point) {
+      if (precedes(point, best))
+        best = point;
+    });
+  searchFrom(best);
   // From the other side: the plan that needs least memory.
   auto arena = [](const auto &entry) { return entry.second ? entry.second->arena : INT64_MAX; };
   searchFrom(llvm::min_element(evaluated, [&](const auto &one, const auto &other) {

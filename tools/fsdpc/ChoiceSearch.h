@@ -1,6 +1,7 @@
 //===- ChoiceSearch.h - the best values of several decisions ----*- C++ -*-===//
 // On plain data: what a plan costs is a function. Where there are few plans, all are evaluated.
-// Else one decision, or a pair, is changed at a time until no change is better.
+// Else one decision is changed at a time, or two where the limit excludes a faster plan, until no
+// change is better.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +26,8 @@ struct ChoiceProblem {
   int64_t countPlans() const;
 };
 
-/// Operations, summed over plans, up to which all plans are evaluated, and up to which pairs of
-/// decisions are changed together.
-struct SearchEffort {
-  int64_t exhaustive = 20'000, pairs = 40'000;
-};
+/// Operations, summed over plans, up to which all plans are evaluated.
+inline constexpr int64_t kExhaustiveOperations = 20'000;
 
 /// Calls `visit` with `base` and all values of the decisions `varied`, the last of which varies
 /// fastest.
@@ -38,7 +36,7 @@ void visitPoints(const Point &base, llvm::ArrayRef<size_t> varied, llvm::ArrayRe
 
 class ChoiceSearch {
 public:
-  ChoiceSearch(ChoiceProblem problem, const SearchEffort &effort);
+  ChoiceSearch(ChoiceProblem problem, int64_t exhaustiveOperations = kExhaustiveOperations);
   /// The best plan; that of the defaults where all are refused.
   Point run();
 
@@ -53,10 +51,11 @@ public:
 private:
   bool improve(llvm::ArrayRef<size_t> varied);
   void descend();
-  void searchFrom(const Point &start);
+  bool makeFit();
+  void searchFrom(Point start);
 
   ChoiceProblem problem;
-  bool exhaustive, pairs;
+  bool exhaustive;
   std::map<Point, std::optional<PlanCosts>> evaluated;
   Point best;
 };

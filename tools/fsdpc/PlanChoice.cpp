@@ -160,10 +160,9 @@ private:
 PlanChooser::PlanChooser(PlanModel &model, const Options &options)
     : options(options), machine(findMachineOf(options)), open(findOpenDecisions(model, options)),
       problem(problemOf(open)) {
-  const SearchEffort effort;
   problem.limit = options.memoryLimit.empty() ? machine.memory : options.getMemoryLimit();
   problem.operations = countOperations(model.module);
-  if (problem.countPlans() * problem.operations > effort.exhaustive &&
+  if (problem.countPlans() * problem.operations > kExhaustiveOperations &&
       model.blocks > kUnestimatedBlocks && model.isEstimable()) {
     estimates = true;
     problem.operations =
@@ -173,7 +172,7 @@ PlanChooser::PlanChooser(PlanModel &model, const Options &options)
   problem.evaluate = [this](const Point &point) {
     return evaluator->evaluate(makeCandidate(point, open, this->options).pipeline);
   };
-  search.emplace(problem, effort);
+  search.emplace(problem);
 }
 
 /// Compiles a plan, and takes it if it is better than what was compiled before.
