@@ -70,21 +70,30 @@ void ChoiceSearch::descend() {
   }
 }
 
-/// Takes a change that is faster but does not fit, together with another one that makes it fit.
+/// Takes a change that is faster but does not fit, together with one that saves memory.
 bool ChoiceSearch::makeFit() {
   const Point before = best;
-  for (size_t i = 0; i < problem.sizes.size(); ++i)
-    visitPoints(before, i, problem.sizes, [&](const Point &larger) {
-      const std::optional<PlanCosts> &costs = evaluate(larger), &bestCosts = evaluate(best);
-      if (!costs || !bestCosts || costs->arena <= problem.limit || costs->step >= bestCosts->step)
+  if (!evaluate(before))
+    return false;
+  auto visitChanges = [&](const Point &base, auto visit) {
+    for (size_t i = 0; i < problem.sizes.size(); ++i)
+      visitPoints(base, i, problem.sizes, [&](const Point &point) {
+        if (point[i] != base[i] && evaluate(point))
+          visit(i, point);
+      });
+  };
+  visitChanges(before, [&](size_t first, const Point &larger) {
+    if (evaluate(larger)->arena <= problem.limit || evaluate(larger)->step >= evaluate(best)->step)
+      return;
+    visitChanges(before, [&](size_t second, const Point &smaller) {
+      if (second == first || evaluate(smaller)->arena >= evaluate(before)->arena)
         return;
-      for (size_t j = 0; j < problem.sizes.size(); ++j)
-        if (j != i)
-          visitPoints(larger, j, problem.sizes, [&](const Point &point) {
-            if (precedes(point, best))
-              best = point;
-          });
+      Point both = larger;
+      both[second] = smaller[second];
+      if (precedes(both, best))
+        best = both;
     });
+  });
   return best != before;
 }
 
