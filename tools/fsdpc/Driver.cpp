@@ -36,6 +36,9 @@ using namespace mlir;
 namespace fsdpc {
 
 struct Driver::State {
+  /// Describes or reads the model.
+  using Obtain = std::function<OwningOpRef<ModuleOp>(Context &)>;
+
   std::string name;
   CLI::App app;
   CLI::App *model = nullptr; ///< the group of the model's own options, once it has one
@@ -53,12 +56,13 @@ struct Driver::State {
       : name(std::move(name)), app(std::move(description)) {}
 
   CLI::App &modelOptions();
-  int compile(int argc, char **argv, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
+  int compile(int argc, char **argv, const Obtain &obtain);
   void openOutputs();
-  void choose(ModuleOp model);
-  void judge(ModuleOp model, ModuleOp plan);
-  std::vector<OwningOpRef<ModuleOp>> plan(OwningOpRef<ModuleOp> model);
-  void search(Context &context, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
+  PlanModel modelOf(ModuleOp module, Context &context, const Obtain &obtain);
+  void choose(PlanModel &model);
+  void judge(PlanModel &model, ModuleOp plan);
+  std::vector<OwningOpRef<ModuleOp>> plan(Context &context, const Obtain &obtain);
+  void search(Context &context, const Obtain &obtain);
   void write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans);
   std::string command() const;
   mlir::fsdp::StepSimulation simulate(ModuleOp module) const;
@@ -214,19 +218,29 @@ static Options forPlan(const Options &options, const MeshAxes &mesh,
   return own;
 }
 
+/// `module`, and where the number of its blocks is an option the same with fewer.
+PlanModel Driver::State::modelOf(ModuleOp module, Context &context, const Obtain &obtain) {
+  PlanModel model(module, modelName());
+  if (!blocks)
+    return model;
+  model.blocks = *blocks;
+  model.describe = [this, &context, &obtain](int64_t fewer) {
+    const int64_t whole = std::exchange(*blocks, fewer);
+    llvm::scope_exit restore([&] { *blocks = whole; });
+    try {
+      return obtain(context);
+    } catch (const ::fsdp::dsl::ModelError &) {
+      return OwningOpRef<ModuleOp>();
+    }
+  };
+  return model;
+}
+
 /// Replaces what is `auto` in the options by what the cost model chooses.
-void Driver::State::choose(ModuleOp model) {
-  const MeshAxes mesh = options.getMeshes().front();
-  const std::vector<PlanCandidate> candidates =
-      compileCandidates(model, modelName(), mesh, options);
-  int64_t limit = options.getMemoryLimit(), ranks = 1;
-  for (const auto &axis : mesh)
-    ranks *= axis.second;
-  if (limit == 0)
-    limit = options.findMachine(ranks).memory;
-  const size_t chosen = choosePlan(candidates, limit);
-  choice = explainChoice(candidates, chosen, limit, options);
-  options.pipeline = candidates[chosen].pipeline;
+void Driver::State::choose(PlanModel &model) {
+  const PlanChoice chosen = choosePlan(model, options);
+  choice = chosen.reason;
+  options.pipeline = chosen.plan.pipeline;
   std::cerr << name << ": note: chose " << choice << "\n";
 }
 
@@ -239,22 +253,9 @@ std::string Driver::State::command() const {
 }
 
 /// Prints the fastest plans of the model.
-void Driver::State::search(Context &context,
-                           const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain) {
+void Driver::State::search(Context &context, const Obtain &obtain) {
   OwningOpRef<ModuleOp> module = obtain(context);
-  PlanModel model{*module, modelName()};
-  if (blocks) {
-    model.blocks = *blocks;
-    model.describe = [&](int64_t fewer) {
-      const int64_t whole = std::exchange(*blocks, fewer);
-      llvm::scope_exit restore([&] { *blocks = whole; });
-      try {
-        return obtain(context);
-      } catch (const ::fsdp::dsl::ModelError &) {
-        return OwningOpRef<ModuleOp>();
-      }
-    };
-  }
+  PlanModel model = modelOf(*module, context, obtain);
   const PlanSearchResult found = searchPlans(model, *request, options);
   const std::string words = command();
   if (table)
@@ -268,12 +269,12 @@ void Driver::State::search(Context &context,
 
 /// Judges the memory of `plan`, compiled from `model`. Throws Failure where a program would not
 /// keep to the limit.
-void Driver::State::judge(ModuleOp model, ModuleOp plan) {
+void Driver::State::judge(PlanModel &model, ModuleOp plan) {
   OwningOpRef<ModuleOp> scheduled(plan.clone());
   if (options.getEmit() < Emit::Scheduled)
     lower(*scheduled, options, options.getEmit(), Emit::Scheduled);
   const int64_t arena = mlir::fsdp::computeMemoryReport(*scheduled).arena;
-  verdict = judgeMemory(model, modelName(), options.getMeshes().front(), options, arena, command());
+  verdict = judgeMemory(model, options, arena, command());
   if (verdict->fits() || options.onlyReport() || options.getEmit() < Emit::Source)
     return;
   std::string text;
@@ -283,15 +284,16 @@ void Driver::State::judge(ModuleOp model, ModuleOp plan) {
                 llvm::StringRef(text).rtrim().str());
 }
 
-/// `model` for each mesh, in the phase that was asked for.
-std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(OwningOpRef<ModuleOp> model) {
+/// The model for each mesh, in the phase that was asked for.
+std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const Obtain &obtain) {
+  OwningOpRef<ModuleOp> model = obtain(context), original;
+  if (options.choosesPlan() || !options.memoryLimit.empty())
+    original = model->clone();
+  PlanModel candidates = modelOf(original.get(), context, obtain);
+  if (options.choosesPlan())
+    choose(candidates);
   const std::vector<MeshAxes> meshes = options.getMeshes();
   std::vector<OwningOpRef<ModuleOp>> plans;
-  if (options.choosesPlan())
-    choose(*model);
-  OwningOpRef<ModuleOp> original;
-  if (!options.memoryLimit.empty())
-    original = model->clone();
   for (const MeshAxes &mesh : meshes) {
     const bool last = plans.size() + 1 == meshes.size();
     plans.push_back(last ? std::move(model) : OwningOpRef<ModuleOp>(model->clone()));
@@ -312,8 +314,8 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(OwningOpRef<ModuleOp> mod
       lower(module, own, done, own.getEmit());
     });
   }
-  if (original)
-    judge(*original, *plans.front());
+  if (!options.memoryLimit.empty())
+    judge(candidates, *plans.front());
   return plans;
 }
 
@@ -425,8 +427,7 @@ void Driver::State::printTable(const std::string &table, bool isTaken) {
   }
 }
 
-int Driver::State::compile(int argc, char **argv,
-                           const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain) {
+int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
   // A standard descriptor that is closed would become that of the next file opened.
   llvm::sys::Process::FixupStandardFileDescriptors();
   // A reader that is gone is an error of the write; the signal would leave the temporary folder.
@@ -456,8 +457,7 @@ int Driver::State::compile(int argc, char **argv,
       search(context, obtain);
       return 0;
     }
-    OwningOpRef<ModuleOp> module = obtain(context);
-    write(plan(std::move(module)));
+    write(plan(context, obtain));
     return 0;
   } catch (const UsageError &error) {
     say(std::string(error.what()) + "; see " + name + " --help");

@@ -11,6 +11,7 @@
 #include "passes/global/Strategies.h"
 #include "passes/sharding/ShardSpec.h"
 #include "runtime/program/Limits.h"
+#include "tools/fsdpc/Decisions.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -28,15 +29,16 @@ namespace fsdpc {
 static constexpr int64_t mostRanks = 1 << 20;
 static constexpr base::IntegerRange<int64_t> fromZero = {0, INT64_MAX}, fromOne = {1, INT64_MAX};
 static constexpr base::NumberRange anyAmount = {}, share = {0, false, 1};
-static constexpr const char *automaticWord = "auto";
 
 static std::string checkReshard(const std::string &text) {
-  return ir::parseReshard(text) ? "" : base::mismatch(text, ir::reshardForm.str());
+  return text == kAutomaticWord || ir::parseReshard(text)
+             ? ""
+             : base::mismatch(text, "auto, " + ir::reshardForm.str());
 }
 
 static std::string checkRematPolicy(const std::string &text) {
   static const std::string every = "every:";
-  static const std::vector<std::string> words = {"none", "full", "selective", automaticWord};
+  static const std::vector<std::string> words = {"none", "full", "selective", kAutomaticWord};
   int64_t blocks = 0;
   if (llvm::is_contained(words, text) ||
       (text.rfind(every, 0) == 0 &&
@@ -211,6 +213,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
 #define FSDP_WORD(field, flag, initial, words, description)                                        \
   base::addChoice(group, "--" flag, o.pipeline.field, description, CLI::detail::split(words, '|')) \
       ->default_str(initial);
+#define FSDP_WORD_OR_AUTO(field, flag, initial, words, description)                                \
+  FSDP_WORD(field, flag, initial, words "|auto", description)
 #define FSDP_TEXT(field, flag, initial, form, check, description)                                  \
   base::addOption(group, "--" flag, form, description, [&o](const std::string &text) {             \
     o.pipeline.field = text;                                                                       \
@@ -221,9 +225,9 @@ static void declareDistribution(CLI::App &app, Options &o) {
       ->default_str(#initial);
 #define FSDP_COUNT_OR_AUTO(type, field, flag, initial, letter, description)                        \
   base::addOption(group, "--" flag, letter, description, [&o](const std::string &text) {           \
-    if (text != automaticWord)                                                                     \
+    if (text != kAutomaticWord)                                                                    \
       return base::parseInteger(text, ir::type::range, o.pipeline.field);                          \
-    o.pipeline.field = Options::automatic;                                                         \
+    o.pipeline.field = kAutomaticCount;                                                            \
     return std::string();                                                                          \
   })->default_str(#initial);
 #define FSDP_PIPELINE_COUNT(...)
@@ -440,12 +444,8 @@ void Options::checkMesh(mlir::ModuleOp module) const {
     if (const ir::AxisRole *role = ir::findAxisRole(name); role && role->splitsCompute)
       throw UsageError("--batch-axes names axis '" + name +
                        "', which is reserved; choose another name for the axis");
-  // Of a strategy that splits nothing, a pattern splits all three; of others only what they split.
-  const ir::Strategy &strategy = *ir::findStrategy(pipeline.strategy);
-  const bool placed = llvm::any_of(module.getOps<ir::ParamOp>(),
-                                   [](ir::ParamOp param) { return bool(param.getPlacement()); });
-  if (pipeline.reshard != "always" && !placed && !strategy.splitsParameter &&
-      (strategy.splits() || pipeline.shardPatterns.empty()))
+  if (pipeline.reshard != "always" && pipeline.reshard != kAutomaticWord &&
+      !gathersParameters(module))
     throw UsageError(
         "--reshard-after-forward applies to parameters that are gathered, got --strategy=" +
         pipeline.strategy + ", which keeps them on every rank; leave it out");
@@ -462,6 +462,14 @@ void Options::checkMesh(mlir::ModuleOp module) const {
         "model or --shard says; use it there, or leave it out");
 }
 
+bool Options::gathersParameters(mlir::ModuleOp module) const {
+  // Of a strategy that splits nothing, a pattern splits all three; of others only what they split.
+  const ir::Strategy &strategy = *ir::findStrategy(pipeline.strategy);
+  return strategy.splitsParameter || (!strategy.splits() && !pipeline.shardPatterns.empty()) ||
+         llvm::any_of(module.getOps<ir::ParamOp>(),
+                      [](ir::ParamOp param) { return bool(param.getPlacement()); });
+}
+
 Emit Options::getEmit() const {
   static const std::vector<std::string> names = {"model",     "global", "local",
                                                  "scheduled", "source", "binary"};
@@ -473,8 +481,8 @@ bool Options::predicts() const { return !(report.empty() && timeline.empty() && 
 bool Options::onlyReport() const { return predicts() && output.empty() && !emitGiven; }
 
 bool Options::choosesPlan() const {
-  return pipeline.remat == automaticWord || pipeline.accumulate == automatic ||
-         pipeline.prefetch == automatic;
+  return llvm::any_of(getDecisions(),
+                      [&](const Decision &decision) { return decision.isOpen(pipeline); });
 }
 
 int64_t Options::getMemoryLimit() const {

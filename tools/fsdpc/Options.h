@@ -65,10 +65,9 @@ struct Options {
   std::string target = "cpu";
   std::string cudaArch;
   std::string mesh;
-  /// The options of the passes, with their defaults; `prefetch` and `accumulate` are `automatic`
-  /// for auto, until a plan is chosen (PlanChoice.h).
+  /// The options of the passes, with their defaults; those of Decisions.h may be automatic
+  /// until a plan is chosen (PlanChoice.h).
   mlir::fsdp::PipelineOptions pipeline;
-  static constexpr int64_t automatic = -1;
   bool strategyGiven = false;
   std::string memoryLimit;
   std::string communicator = "auto";
@@ -105,6 +104,8 @@ struct Options {
   bool onlyReport() const;
   /// Whether an option is `auto`.
   bool choosesPlan() const;
+  /// Whether some parameters of `module` are gathered, so that --reshard-after-forward applies.
+  bool gathersParameters(mlir::ModuleOp module) const;
   /// Bytes of `--memory-limit`; 0 if it was not given.
   int64_t getMemoryLimit() const;
   /// The machine of `--machine` for a mesh of `ranks`. Throws UsageError, or Failure for a file

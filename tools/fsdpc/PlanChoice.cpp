@@ -1,7 +1,10 @@
 //===- PlanChoice.cpp -----------------------------------------------------===//
 
 #include "tools/fsdpc/PlanChoice.h"
+#include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "passes/printing/MemoryReportText.h"
+#include "passes/sharding/ShardSpec.h"
 #include "tools/fsdpc/Compile.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -15,111 +18,220 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-const std::vector<std::string> kTriedRemats = {"none", "selective", "full", "every:2", "every:3"};
-const std::vector<int64_t> kTriedAccumulations = {1, 2, 4, 8, 16};
-const std::vector<int64_t> kTriedDepths = {0, 1, 2, 3, 4};
+/// Models with at most this many blocks are not estimated.
+static constexpr int64_t kUnestimatedBlocks = 8;
+/// Plans with the best estimates that are compiled at most, to find one that fits.
+static constexpr int64_t kConfirmed = 10;
+/// Times that differ by less are the same; estimates that differ by more than the second are not.
+static constexpr double kSame = 1e-3, kSimilar = 1.1;
 
-/// What is tried of each option: all values, or the one given.
-namespace {
-struct Choices {
-  std::vector<std::string> remat;
-  std::vector<int64_t> accumulate, prefetch;
-};
-} // namespace
+//===----------------------------------------------------------------------===//
+// Open decisions
+//===----------------------------------------------------------------------===//
 
-void compileDepths(
-    ModuleOp model, const std::string &name, const MeshAxes &mesh, const Options &options,
-    llvm::ArrayRef<int64_t> depths,
-    llvm::function_ref<void(int64_t, const ir::MemoryReport &, const ir::Prediction &)> visit) {
-  Options own = options;
-  own.pipeline.prefetch = depths.front(); // only the schedule depends on it
-  OwningOpRef<ModuleOp> local(model.clone());
-  configure(*local, name, mesh, own);
-  lower(*local, own, Emit::Model, Emit::Local);
-  const ir::cost::Machine machine = own.findMachine(ir::getMeshOp(*local).getMesh().getNumRanks());
-  for (int64_t depth : depths) {
-    own.pipeline.prefetch = depth;
-    OwningOpRef<ModuleOp> scheduled =
-        depth == depths.back() ? std::move(local) : OwningOpRef<ModuleOp>(local->clone());
-    lower(*scheduled, own, Emit::Local, Emit::Scheduled);
-    visit(depth, ir::computeMemoryReport(*scheduled),
-          ir::StepSimulation(*scheduled, machine).predict());
+/// "axes:A" for the leading axes A of each flat storage, and for parts of one that has one axis.
+static std::vector<std::string> findKeptAxes(ir::MeshAttr mesh, const Options &options) {
+  std::vector<std::vector<std::string>> storages = {{ir::getStorageAxis().str()}};
+  for (const std::string &pattern : options.pipeline.shardPatterns)
+    if (auto storage = ir::parseShardSpec(ir::splitShardPattern(pattern).second)->storage;
+        storage && storage->kind == ir::StorageKind::flat && !storage->axes.empty())
+      storages.push_back(storage->axes);
+  std::vector<std::string> values;
+  for (const std::vector<std::string> &axes : storages) {
+    for (size_t count = 1; count < axes.size(); ++count)
+      values.push_back("axes:" + llvm::join(axes.begin(), axes.begin() + count, "+"));
+    if (axes.size() > 1 || !ir::parseAxisPart(axes.front())->isWhole())
+      continue;
+    const int64_t size = ir::positionsOf(mesh, axes.front());
+    for (int64_t kept : {2, 4})
+      if (size > kept && size % kept == 0)
+        values.push_back("axes:" + axes.front() + ":(1)" + std::to_string(kept));
   }
+  llvm::sort(values);
+  values.erase(llvm::unique(values), values.end());
+  return values;
 }
 
-static std::vector<PlanCandidate> compileAll(ModuleOp model, const std::string &name,
-                                             const MeshAxes &mesh, const Options &options,
-                                             const Choices &choices) {
+std::vector<OpenDecision> findOpenDecisions(const PlanModel &model, const Options &options) {
+  OwningOpRef<ModuleOp> module(ModuleOp(model.module).clone());
+  configure(*module, model.name, options.getMeshes().front(), options);
+  std::vector<OpenDecision> open;
+  for (const Decision &decision : getDecisions()) {
+    if (!decision.isOpen(options.pipeline))
+      continue;
+    std::vector<std::string> values = decision.values;
+    if (llvm::StringRef(decision.option) == "reshard-after-forward") {
+      if (!options.gathersParameters(*module))
+        values.resize(1);
+      else if (ir::MeshOp mesh = ir::getMeshOp(*module))
+        llvm::append_range(values, findKeptAxes(mesh.getMesh(), options));
+    }
+    open.push_back({&decision, std::move(values)});
+  }
+  return open;
+}
+
+static PlanCandidate makeCandidate(const Point &point, llvm::ArrayRef<OpenDecision> open,
+                                   const Options &options) {
+  PlanCandidate candidate;
+  candidate.pipeline = options.pipeline;
+  std::vector<std::string> words;
+  for (auto [index, choice] : llvm::zip_equal(point, open)) {
+    const std::string &value = choice.values[index];
+    choice.decision->set(candidate.pipeline, value);
+    if (choice.values.size() > 1)
+      words.push_back(std::string("--") + choice.decision->option + "=" + value);
+  }
+  candidate.options = llvm::join(words, " ");
+  return candidate;
+}
+
+static ChoiceProblem problemOf(llvm::ArrayRef<OpenDecision> open) {
+  ChoiceProblem problem;
+  for (const OpenDecision &choice : open) {
+    problem.sizes.push_back(choice.values.size());
+    auto initial = llvm::find(choice.values, choice.decision->get(ir::PipelineOptions()));
+    problem.defaults.push_back(initial - choice.values.begin());
+  }
+  return problem;
+}
+
+std::vector<PlanCandidate> compilePlans(PlanModel &model, const Options &options,
+                                        llvm::ArrayRef<OpenDecision> open) {
+  PlanEvaluator evaluator(model, options.getMeshes().front(), options, /*estimates=*/false);
   std::vector<PlanCandidate> candidates;
-  auto compile = [&](bool silently) {
-    std::optional<ScopedDiagnosticHandler> silence;
-    if (silently)
-      silence.emplace(model.getContext(), [](Diagnostic &) { return success(); });
-    for (const std::string &remat : choices.remat)
-      for (int64_t accumulate : choices.accumulate) {
-        Options own = options;
-        own.pipeline.remat = remat;
-        own.pipeline.accumulate = accumulate;
-        auto add = [&](int64_t prefetch, const ir::MemoryReport &memory,
-                       const ir::Prediction &prediction) {
-          PlanCandidate &candidate = candidates.emplace_back();
-          candidate.pipeline = own.pipeline;
-          candidate.pipeline.prefetch = prefetch;
-          candidate.arena = memory.arena;
-          candidate.prediction = prediction;
-          std::vector<std::string> chosen;
-          if (choices.remat.size() > 1)
-            chosen.push_back("--remat=" + remat);
-          if (choices.accumulate.size() > 1)
-            chosen.push_back("--accumulate=" + std::to_string(accumulate));
-          if (choices.prefetch.size() > 1)
-            chosen.push_back("--prefetch=" + std::to_string(prefetch));
-          candidate.options = llvm::join(chosen, " ");
-        };
-        try {
-          compileDepths(model, name, mesh, own, choices.prefetch, add);
-        } catch (const UsageError &) {
-          throw; // of what is given
-        } catch (const Failure &) {
-          if (!silently)
-            throw;
-        }
-      }
-  };
-  compile(/*silently=*/true);
-  if (candidates.empty())
-    compile(/*silently=*/false);
+  const auto all = llvm::to_vector(llvm::seq<size_t>(0, open.size()));
+  visitPoints(Point(open.size()), all, problemOf(open).sizes, [&](const Point &point) {
+    PlanCandidate candidate = makeCandidate(point, open, options);
+    if (std::optional<PlanCosts> costs = evaluator.compile(candidate.pipeline)) {
+      static_cast<PlanCosts &>(candidate) = *costs;
+      candidates.push_back(std::move(candidate));
+    }
+  });
   return candidates;
 }
 
-std::vector<PlanCandidate> compileCandidates(ModuleOp model, const std::string &name,
-                                             const MeshAxes &mesh, const Options &options) {
-  const ir::PipelineOptions &given = options.pipeline;
-  Choices choices;
-  choices.remat = given.remat == "auto" ? kTriedRemats : std::vector<std::string>{given.remat};
-  choices.accumulate = given.accumulate == Options::automatic
-                           ? kTriedAccumulations
-                           : std::vector<int64_t>{given.accumulate};
-  choices.prefetch =
-      given.prefetch == Options::automatic ? kTriedDepths : std::vector<int64_t>{given.prefetch};
-  return compileAll(model, name, mesh, options, choices);
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+static int64_t countOperations(ModuleOp module) {
+  int64_t count = 0;
+  module.walk([&](Operation *) { ++count; });
+  return count;
 }
 
-size_t choosePlan(llvm::ArrayRef<PlanCandidate> candidates, int64_t limit) {
-  size_t best = 0;
-  auto isBetter = [&](const PlanCandidate &one, const PlanCandidate &other) {
-    const bool fits = one.arena <= limit, otherFits = other.arena <= limit;
-    if (fits != otherFits)
-      return fits;
-    if (!fits)
-      return one.arena < other.arena;
-    return one.prediction.step < other.prediction.step * (1 - 1e-9);
-  };
-  for (size_t i = 1; i < candidates.size(); ++i)
-    if (isBetter(candidates[i], candidates[best]))
-      best = i;
-  return best;
+/// That of the options for their mesh.
+static ir::cost::Machine findMachineOf(const Options &options) {
+  int64_t ranks = 1;
+  const MeshAxes mesh = options.getMeshes().front();
+  for (const auto &axis : mesh)
+    ranks *= axis.second;
+  return options.findMachine(ranks);
 }
+
+namespace {
+/// Chooses, and says why.
+class PlanChooser {
+public:
+  PlanChooser(PlanModel &model, const Options &options);
+  PlanChoice run();
+
+private:
+  void consider(const Point &point);
+  void confirm();
+  bool fits() const { return costs && costs->arena <= problem.limit; }
+  std::string explain();
+  std::string explainDecision(size_t index);
+
+  const Options &options;
+  ir::cost::Machine machine;
+  std::vector<OpenDecision> open;
+  ChoiceProblem problem;
+  bool estimates = false; ///< what the search sees
+  std::optional<PlanEvaluator> evaluator;
+  std::optional<ChoiceSearch> search;
+  Point best;
+  std::optional<PlanCosts> costs; ///< of the best plan, exact
+  double understated = 1;         ///< arenas by their estimates, at most
+};
+} // namespace
+
+PlanChooser::PlanChooser(PlanModel &model, const Options &options)
+    : options(options), machine(findMachineOf(options)), open(findOpenDecisions(model, options)),
+      problem(problemOf(open)) {
+  problem.limit = options.memoryLimit.empty() ? machine.memory : options.getMemoryLimit();
+  problem.operations = countOperations(model.module);
+  if (problem.countPlans() * problem.operations > kExhaustiveOperations &&
+      model.blocks > kUnestimatedBlocks && model.isEstimable()) {
+    estimates = true;
+    problem.operations =
+        countOperations(model.withBlocks(2)) + countOperations(model.withBlocks(4));
+  }
+  evaluator.emplace(model, options.getMeshes().front(), options, estimates);
+  problem.evaluate = [this](const Point &point) {
+    return evaluator->evaluate(makeCandidate(point, open, this->options).pipeline);
+  };
+  search.emplace(problem);
+}
+
+/// Compiles a plan, and takes it if it is better than what was compiled before.
+void PlanChooser::consider(const Point &point) {
+  const std::optional<PlanCosts> exact =
+      evaluator->compile(makeCandidate(point, open, options).pipeline);
+  if (!exact)
+    return;
+  if (const std::optional<PlanCosts> &estimate = search->evaluate(point))
+    understated = std::max(understated, static_cast<double>(exact->arena) /
+                                            static_cast<double>(estimate->arena));
+  if (!costs || isBetter(*exact, *costs, problem.limit)) {
+    costs = exact;
+    best = point;
+  }
+}
+
+/// Compiles plans with the best estimates until one fits, and the defaults if they may be better.
+void PlanChooser::confirm() {
+  const auto limit = static_cast<double>(problem.limit);
+  int64_t compiled = 0;
+  for (const Point &point : search->rank()) {
+    if (fits() || compiled == kConfirmed)
+      break;
+    if (static_cast<double>(search->evaluate(point)->arena) * understated > limit)
+      continue;
+    consider(point);
+    ++compiled;
+  }
+  const std::optional<PlanCosts> &defaults = search->evaluate(problem.defaults);
+  if (defaults && (!costs || (static_cast<double>(defaults->arena) < limit * kSimilar &&
+                              defaults->step < costs->step * kSimilar)))
+    consider(problem.defaults);
+}
+
+PlanChoice PlanChooser::run() {
+  best = search->run();
+  if (estimates) {
+    const Point found = best;
+    confirm();
+    if (!fits())
+      consider(found);
+  } else {
+    costs = search->evaluate(best);
+  }
+  if (!costs)
+    costs = evaluator->compileOrThrow(makeCandidate(best, open, options).pipeline);
+  PlanChoice choice{makeCandidate(best, open, options), explain()};
+  static_cast<PlanCosts &>(choice.plan) = *costs;
+  return choice;
+}
+
+PlanChoice choosePlan(PlanModel &model, const Options &options) {
+  return PlanChooser(model, options).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Reasons
+//===----------------------------------------------------------------------===//
 
 std::string milliseconds(double seconds) {
   std::string text;
@@ -127,68 +239,101 @@ std::string milliseconds(double seconds) {
   return text;
 }
 
-/// "gather 3.1 ms > compute 2.4 ms": the longest gather, and the computation of a step for each.
-static std::string compareGathers(const ir::Prediction &prediction) {
-  double longest = 0, gathers = 0;
-  for (const ir::PredictedCollective &call : prediction.collectives)
-    if (call.kind == "all_gather") {
-      longest = std::max(longest, call.time.seconds);
-      gathers += static_cast<double>(call.count);
-    }
-  if (gathers == 0)
-    return "nothing is gathered";
-  const double compute = prediction.computing / gathers;
-  return "gather " + milliseconds(longest) + (longest > compute ? " > " : " <= ") + "compute " +
-         milliseconds(compute);
+std::string explainTimes(const PlanCosts &plan, const PlanCosts &best) {
+  std::vector<std::string> parts;
+  for (auto [more, what] : {std::pair(plan.exposed - best.exposed, " more exposed"),
+                            {plan.computing - best.computing, " more computing"}})
+    if (more > 1e-3 * best.step)
+      parts.push_back(milliseconds(more) + what);
+  return llvm::join(parts, ", ");
 }
 
-std::string explainChoice(llvm::ArrayRef<PlanCandidate> candidates, size_t chosen, int64_t limit,
-                          const Options &options) {
-  const PlanCandidate &plan = candidates[chosen];
-  std::vector<std::string> parts;
-  if (options.pipeline.remat == "auto")
-    parts.push_back("remat " + plan.pipeline.remat);
-  if (options.pipeline.accumulate == Options::automatic)
-    parts.push_back("accumulate " + std::to_string(plan.pipeline.accumulate));
-  if (options.pipeline.prefetch == Options::automatic)
-    parts.push_back("prefetch " + std::to_string(plan.pipeline.prefetch) + ": " +
-                    compareGathers(plan.prediction));
-  std::string text = llvm::join(parts, ", ");
-  text += "; of " + std::to_string(candidates.size()) + " plans ";
-  text += plan.arena > limit ? "none fits the limit, and this is the smallest"
-                             : "within the limit this is the fastest";
-  text += " on " + plan.prediction.machine;
-  // What the neighbours take, those that differ in one option.
-  std::vector<std::string> others;
-  for (const PlanCandidate &other : candidates) {
-    const int differs = (other.pipeline.remat != plan.pipeline.remat) +
-                        (other.pipeline.accumulate != plan.pipeline.accumulate) +
-                        (other.pipeline.prefetch != plan.pipeline.prefetch);
-    if (differs <= 1)
-      others.push_back(other.options + " " + milliseconds(other.prediction.step) +
-                       (other.arena > limit ? " (does not fit)" : ""));
+/// "gather 3.1 ms > compute 2.4 ms": the longest gather, and the computation of a step for each.
+static std::string compareGathers(const PlanCosts &costs) {
+  if (costs.gathers == 0)
+    return "nothing is gathered";
+  const double compute = costs.computing / static_cast<double>(costs.gathers);
+  return "gather " + milliseconds(costs.longestGather) +
+         (costs.longestGather > compute ? " > " : " <= ") + "compute " + milliseconds(compute);
+}
+
+/// What speaks against `other` in comparison with `plan`.
+static std::string compare(const PlanCosts &plan, const PlanCosts &other, int64_t limit) {
+  if (other.arena > limit)
+    return plan.arena > limit ? ir::formatBytes(other.arena - plan.arena) + " larger"
+                              : ir::formatBytes(other.arena - limit) + " too much";
+  if (other.step < plan.step * (1 + kSame))
+    return "as fast";
+  const std::string times = explainTimes(other, plan);
+  return times.empty() ? milliseconds(other.step - plan.step) + " slower" : times;
+}
+
+/// "buckets unit: 1.2 ms more exposed with parameter"
+std::string PlanChooser::explainDecision(size_t index) {
+  const OpenDecision &choice = open[index];
+  const std::string text =
+      std::string(choice.decision->option) + " " + choice.values[best[index]] + ": ";
+  if (choice.values.size() == 1)
+    return text + "parameters stay on every rank with --strategy=" + options.pipeline.strategy;
+  if (choice.decision == &getDecision("prefetch"))
+    return text + compareGathers(*costs);
+  // The best of the others.
+  std::optional<Point> next;
+  visitPoints(best, index, problem.sizes, [&](const Point &point) {
+    if (point != best && search->evaluate(point) && (!next || search->precedes(point, *next)))
+      next = point;
+  });
+  if (!next || !search->evaluate(best))
+    return text + "all others are refused";
+  return text + compare(*search->evaluate(best), *search->evaluate(*next), problem.limit) +
+         " with " + choice.values[(*next)[index]];
+}
+
+/// "prefetch 2: gather 3.1 ms > compute 2.4 ms; ...": what was chosen, and what the others take.
+std::string PlanChooser::explain() {
+  std::vector<std::string> parts, others;
+  for (size_t i = 0; i < open.size(); ++i) {
+    parts.push_back(explainDecision(i));
+    visitPoints(best, i, problem.sizes, [&](const Point &point) {
+      const std::optional<PlanCosts> &other = search->evaluate(point);
+      if (point != best && other)
+        others.push_back(std::string("--") + open[i].decision->option + "=" +
+                         open[i].values[point[i]] + " " + milliseconds(other->step) +
+                         (other->arena > problem.limit ? " (does not fit)" : ""));
+    });
   }
-  return text + " (" + llvm::join(others, ", ") + ")";
+  std::string text =
+      llvm::join(parts, "; ") + "; of " + std::to_string(problem.countPlans()) + " plans ";
+  if (const int64_t tried = search->countEvaluated(); estimates || tried < problem.countPlans())
+    text += std::to_string(tried) +
+            (estimates ? " were estimated, and of these " : " were compiled, and of these ");
+  text += fits() ? "within the limit this is the fastest"
+                 : "none fits the limit, and this is the smallest";
+  text += " on " + machine.name + ", " + milliseconds(costs->step);
+  return others.empty()
+             ? text
+             : text + (estimates ? " (estimates: " : " (") + llvm::join(others, ", ") + ")";
 }
 
 //===----------------------------------------------------------------------===//
 // The limit
 //===----------------------------------------------------------------------===//
 
-MemoryVerdict judgeMemory(ModuleOp model, const std::string &name, const MeshAxes &mesh,
-                          const Options &options, int64_t arena, const std::string &command) {
+MemoryVerdict judgeMemory(PlanModel &model, const Options &options, int64_t arena,
+                          const std::string &command) {
   MemoryVerdict verdict{options.getMemoryLimit(), arena, {}, command};
   if (verdict.fits())
     return verdict;
   // More microbatches than given, and any rematerialization.
-  Choices choices{kTriedRemats, {}, {options.pipeline.prefetch}};
+  OpenDecision remat{&getDecision("remat"), getDecision("remat").values},
+      accumulate{&getDecision("accumulate"), {}};
   for (int64_t factor : {1, 2, 4, 8})
-    choices.accumulate.push_back(options.pipeline.accumulate * factor);
-  for (PlanCandidate &candidate : compileAll(model, name, mesh, options, choices))
+    accumulate.values.push_back(std::to_string(options.pipeline.accumulate * factor));
+  for (PlanCandidate &candidate : compilePlans(model, options, {remat, accumulate}))
     if (candidate.arena <= verdict.limit)
       verdict.fitting.push_back(std::move(candidate));
   llvm::stable_sort(verdict.fitting, [](const PlanCandidate &one, const PlanCandidate &other) {
-    return one.prediction.step < other.prediction.step;
+    return one.step < other.step;
   });
   return verdict;
 }
@@ -198,7 +343,7 @@ void MemoryVerdict::addTo(llvm::json::Object &report) const {
   for (const PlanCandidate &plan : fitting)
     plans.push_back(llvm::json::Object{{"command", command + " " + plan.options},
                                        {"arena", plan.arena},
-                                       {"predicted_step_ms", plan.prediction.step * 1e3}});
+                                       {"predicted_step_ms", plan.step * 1e3}});
   report["memory_limit"] = limit;
   report["fits"] = fits();
   report["fitting_plans"] = std::move(plans);
@@ -217,7 +362,7 @@ void MemoryVerdict::print(llvm::raw_ostream &os) const {
           "model, batch or context\n";
   for (const PlanCandidate &plan : fitting)
     os << llvm::formatv("  {0,10} {1,12}  {2} {3}\n", ir::formatBytes(plan.arena),
-                        milliseconds(plan.prediction.step), command, plan.options);
+                        milliseconds(plan.step), command, plan.options);
 }
 
 } // namespace fsdpc

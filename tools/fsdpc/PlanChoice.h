@@ -1,57 +1,54 @@
 //===- PlanChoice.h - options that the cost model chooses -------*- C++ -*-===//
-// For --prefetch=auto, --remat=auto, --accumulate=auto and --memory-limit: compiles all candidates,
-// takes their exact arenas, and simulates them (passes/prediction).
+// For the options that are auto (Decisions.h) and for --memory-limit: compiles plans, takes their
+// exact arenas, and simulates them.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TOOLS_FSDPC_PLANCHOICE_H
 #define TOOLS_FSDPC_PLANCHOICE_H
 
-#include "passes/prediction/Prediction.h"
-#include "passes/scheduled/MemoryReport.h"
-#include "tools/fsdpc/Options.h"
+#include "tools/fsdpc/ChoiceSearch.h"
+#include "tools/fsdpc/Decisions.h"
 #include "llvm/Support/JSON.h"
 
 namespace fsdpc {
 
-/// The values that are tried of --remat, --accumulate and --prefetch, in the order of preference
-/// among equals.
-extern const std::vector<std::string> kTriedRemats;
-extern const std::vector<int64_t> kTriedAccumulations, kTriedDepths;
-
 /// "3.1 ms"
 std::string milliseconds(double seconds);
+/// "4.1 ms more exposed, 3 ms more computing": why `plan` is slower than `best`; empty where it is
+/// neither.
+std::string explainTimes(const PlanCosts &plan, const PlanCosts &best);
 
-/// Compiles `model` on `mesh` with each depth of prefetch of `depths`, and calls `visit` with the
-/// depth, its memory, and its prediction on the machine of `options`. Throws as configure and
-/// lower do, once a depth is refused.
-void compileDepths(mlir::ModuleOp model, const std::string &name, const MeshAxes &mesh,
-                   const Options &options, llvm::ArrayRef<int64_t> depths,
-                   llvm::function_ref<void(int64_t, const mlir::fsdp::MemoryReport &,
-                                           const mlir::fsdp::Prediction &)>
-                       visit);
-
-/// A compiled plan.
-struct PlanCandidate {
-  mlir::fsdp::PipelineOptions pipeline;
-  std::string options; ///< "--remat=full --prefetch=2": those that are chosen
-  int64_t arena = 0;   ///< bytes of a rank
-  mlir::fsdp::Prediction prediction;
+/// A decision that is open, and what is tried of it.
+struct OpenDecision {
+  const Decision *decision;
+  std::vector<std::string> values;
 };
 
-/// The candidates of `model` on `mesh` with every value of what `options` leaves to be chosen;
-/// those that the compiler refuses are left out. In the order of preference among equals: without
-/// recomputation, few microbatches, small depths first. Throws Failure where all are refused,
-/// after printing the reason.
-std::vector<PlanCandidate> compileCandidates(mlir::ModuleOp model, const std::string &name,
-                                             const MeshAxes &mesh, const Options &options);
+/// What `options` leave to be chosen for `model` on their mesh. Throws as configure does.
+std::vector<OpenDecision> findOpenDecisions(const PlanModel &model, const Options &options);
 
-/// The index of the fastest whose arena is at most `limit`; of the smallest where none is.
-size_t choosePlan(llvm::ArrayRef<PlanCandidate> candidates, int64_t limit);
+/// A compiled plan.
+struct PlanCandidate : PlanCosts {
+  mlir::fsdp::PipelineOptions pipeline;
+  std::string options; ///< "--remat=full --prefetch=2": those that were open
+};
 
-/// "prefetch 2: gather 3.1 ms > compute 2.4 ms; ...": what was chosen, and what the others take.
-std::string explainChoice(llvm::ArrayRef<PlanCandidate> candidates, size_t chosen, int64_t limit,
-                          const Options &options);
+/// The plans with every combination of the values of `open`, without those that the compiler
+/// refuses. In the order of preference among equals: the last decision varies fastest.
+std::vector<PlanCandidate> compilePlans(PlanModel &model, const Options &options,
+                                        llvm::ArrayRef<OpenDecision> open);
+
+struct PlanChoice {
+  PlanCandidate plan;
+  std::string reason; ///< what was chosen and why, and what other plans take
+};
+
+/// The fastest plan within --memory-limit, or the memory of the machine, else the smallest one
+/// (ChoiceSearch.h). Of large models, plans are estimated during the search, and the best one
+/// compiled; it is never worse than the defaults of the options. Throws Failure where all plans are
+/// refused, after printing the reason.
+PlanChoice choosePlan(PlanModel &model, const Options &options);
 
 /// Whether a plan keeps to --memory-limit, and if not, what would.
 struct MemoryVerdict {
@@ -66,8 +63,8 @@ struct MemoryVerdict {
 
 /// The verdict on a plan of `arena` bytes. `command` is the one that compiled it, quoted for a
 /// shell.
-MemoryVerdict judgeMemory(mlir::ModuleOp model, const std::string &name, const MeshAxes &mesh,
-                          const Options &options, int64_t arena, const std::string &command);
+MemoryVerdict judgeMemory(PlanModel &model, const Options &options, int64_t arena,
+                          const std::string &command);
 
 } // namespace fsdpc
 

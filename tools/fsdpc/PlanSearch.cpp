@@ -2,8 +2,6 @@
 
 #include "tools/fsdpc/PlanSearch.h"
 #include "passes/printing/MemoryReportText.h"
-#include "tools/fsdpc/Compile.h"
-#include "tools/fsdpc/PlanChoice.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,15 +20,12 @@ static constexpr int64_t kWholeBlocks = 12;
 namespace {
 class PlanSearch {
 public:
-  PlanSearch(const PlanModel &model, const PlanRequest &request, const Options &options);
+  PlanSearch(PlanModel &model, const PlanRequest &request, const Options &options);
   PlanSearchResult run();
 
 private:
-  std::vector<RankedPlan> compile(ModuleOp module, const PlanSpec &spec,
-                                  llvm::ArrayRef<int64_t> depths, bool silently);
-  std::vector<RankedPlan> evaluate(const PlanSpec &spec);
+  std::vector<RankedPlan> evaluate(PlanSpec spec, llvm::ArrayRef<int64_t> depths, bool estimates);
   std::optional<RankedPlan> evaluateBest(const PlanSpec &spec);
-  ModuleOp withBlocks(int64_t blocks);
   std::optional<RankedPlan> evaluateWith(PlanSpec spec, const std::string &remat);
   void searchAll(PlanSpec spec);
   void searchFitting(std::optional<RankedPlan> plan);
@@ -44,7 +39,7 @@ private:
   void confirm();
   void refineDepths();
 
-  const PlanModel &model;
+  PlanModel &model;
   const Options &options;
   ModelTotals totals;
   ir::cost::Machine machine;
@@ -56,13 +51,12 @@ private:
   bool choosesTied;
   bool extrapolates = false;
   double modelFlops = 0; ///< of all ranks, once a plan was compiled
-  std::map<int64_t, OwningOpRef<ModuleOp>> smaller;
   std::vector<RankedPlan> fitting;
   PlanSearchResult result;
 };
 } // namespace
 
-PlanSearch::PlanSearch(const PlanModel &model, const PlanRequest &request, const Options &options)
+PlanSearch::PlanSearch(PlanModel &model, const PlanRequest &request, const Options &options)
     : model(model), options(options), totals(measureModel(model.module, options)),
       machine(options.findMachine(request.devices)), devices(request.devices),
       layouts(findLayouts(request, options, totals, machine)), remats(findRemats(request, options)),
@@ -72,88 +66,29 @@ PlanSearch::PlanSearch(const PlanModel &model, const PlanRequest &request, const
   result.machine = machine.name;
 }
 
-ModuleOp PlanSearch::withBlocks(int64_t blocks) {
-  auto [entry, isNew] = smaller.try_emplace(blocks);
-  if (isNew)
-    entry->second = model.describe(blocks);
-  return entry->second ? *entry->second : ModuleOp();
-}
-
-/// The costs of `spec` with each of `depths`; nothing where the compiler refuses it.
-std::vector<RankedPlan> PlanSearch::compile(ModuleOp module, const PlanSpec &spec,
-                                            llvm::ArrayRef<int64_t> depths, bool silently) {
-  std::optional<ScopedDiagnosticHandler> silence;
-  if (silently)
-    silence.emplace(module.getContext(), [](Diagnostic &) { return success(); });
+/// The costs of `spec` with each of `depths`, but for those that the compiler refuses.
+std::vector<RankedPlan> PlanSearch::evaluate(PlanSpec spec, llvm::ArrayRef<int64_t> depths,
+                                             bool estimates) {
+  PlanEvaluator evaluator(model, spec.mesh, spec.apply(options), estimates);
   std::vector<RankedPlan> plans;
-  try {
-    compileDepths(
-        module, model.name, spec.mesh, spec.apply(options), depths,
-        [&](int64_t depth, const ir::MemoryReport &memory, const ir::Prediction &prediction) {
-          RankedPlan &plan = plans.emplace_back();
-          plan.spec = spec;
-          plan.spec.prefetch = depth;
-          plan.arena = memory.arena;
-          plan.hasTied = !memory.tiedGradients.empty();
-          plan.step = prediction.step;
-          plan.computing = prediction.computing;
-          plan.exposed = prediction.exposed;
-          plan.modelFlops = prediction.modelFlops;
-          plan.mfu = prediction.mfu;
-          plan.itemsPerSecond = prediction.itemsPerSecond();
-          plan.itemsAreTokens = prediction.itemsAreTokens;
-          ++result.compiled;
-        });
-  } catch (const UsageError &) {
-    if (!silently)
-      throw;
-  } catch (const Failure &) {
-    if (!silently)
-      throw;
+  for (int64_t depth : depths) {
+    spec.prefetch = depth;
+    if (std::optional<PlanCosts> costs = evaluator.evaluate(spec.apply(options).pipeline))
+      plans.push_back({*costs, spec});
   }
   return plans;
-}
-
-/// The costs of `spec` with the depths that are ranked, extrapolated where the model is large.
-std::vector<RankedPlan> PlanSearch::evaluate(const PlanSpec &spec) {
-  if (!extrapolates)
-    return compile(model.module, spec, ranked, /*silently=*/true);
-  // Whole groups of blocks for every:2 and every:3.
-  const int64_t few = spec.remat == "every:3" ? 3 : 2, more = 2 * few;
-  std::vector<RankedPlan> small = compile(withBlocks(few), spec, ranked, true),
-                          large = compile(withBlocks(more), spec, ranked, true);
-  if (small.size() != large.size())
-    return {};
-  const double factor = static_cast<double>(model.blocks - few) / static_cast<double>(more - few);
-  for (auto [one, two] : llvm::zip_equal(small, large)) {
-    auto extend = [&](double from, double to) { return from + (to - from) * factor; };
-    const double items = one.itemsPerSecond * one.step;
-    one.exact = false;
-    one.step = extend(one.step, two.step);
-    one.computing = extend(one.computing, two.computing);
-    one.exposed = std::max(0.0, extend(one.exposed, two.exposed));
-    one.modelFlops = extend(one.modelFlops, two.modelFlops);
-    one.arena = static_cast<int64_t>(
-        extend(static_cast<double>(one.arena), static_cast<double>(two.arena)));
-    one.itemsPerSecond = items / one.step;
-  }
-  return small;
 }
 
 /// The fastest depth that fits, else the one that needs least. Adds it to the plans that fit, or to
 /// those that do not.
 std::optional<RankedPlan> PlanSearch::evaluateBest(const PlanSpec &spec) {
-  std::vector<RankedPlan> plans = evaluate(spec);
+  std::vector<RankedPlan> plans = evaluate(spec, ranked, extrapolates);
   if (plans.empty())
     return std::nullopt;
   RankedPlan best = plans.front();
-  for (const RankedPlan &plan : plans) {
-    const bool fits = plan.arena <= result.limit, bestFits = best.arena <= result.limit;
-    if (fits != bestFits ? fits
-        : fits           ? plan.step < best.step * (1 - 1e-9)
-                         : plan.arena < best.arena)
+  for (const RankedPlan &plan : plans)
+    if (isBetter(plan, best, result.limit))
       best = plan;
-  }
   modelFlops = std::max(modelFlops, best.modelFlops * static_cast<double>(devices));
   (best.arena <= result.limit ? fitting : result.tooLarge).push_back(best);
   return best;
@@ -272,7 +207,7 @@ void PlanSearch::confirm() {
     }
     if (!plan.exact) {
       std::vector<RankedPlan> exact =
-          compile(model.module, plan.spec, {plan.spec.prefetch}, /*silently=*/true);
+          evaluate(plan.spec, {plan.spec.prefetch}, /*estimates=*/false);
       if (exact.empty())
         continue;
       plan = exact.front();
@@ -290,7 +225,7 @@ void PlanSearch::refineDepths() {
   if (others.empty() || result.best.empty())
     return;
   RankedPlan &best = result.best.front();
-  for (const RankedPlan &plan : compile(model.module, best.spec, others, /*silently=*/true))
+  for (const RankedPlan &plan : evaluate(best.spec, others, /*estimates=*/false))
     if (plan.arena <= result.limit && plan.step < best.step * (1 - 1e-9))
       best = plan;
 }
@@ -304,8 +239,7 @@ PlanSearchResult PlanSearch::run() {
   });
   const size_t plans = layouts.size() * accumulations.size() * remats.size() * depths.size();
   result.exhaustive = static_cast<int64_t>(plans) * totals.operations <= kExhaustiveWork;
-  extrapolates = !result.exhaustive && model.blocks > kWholeBlocks && model.describe &&
-                 withBlocks(2) && withBlocks(3) && withBlocks(4) && withBlocks(6);
+  extrapolates = !result.exhaustive && model.blocks > kWholeBlocks && model.isEstimable();
   ranked = result.exhaustive || !llvm::is_contained(depths, 1) ? depths : std::vector<int64_t>{1};
   llvm::stable_sort(layouts, [&](const PlanSpec &one, const PlanSpec &other) {
     return boundTime(one) < boundTime(other);
@@ -322,7 +256,9 @@ PlanSearchResult PlanSearch::run() {
     PlanSpec first = layouts.front();
     first.remat = remats.front();
     first.accumulate = accumulations.front();
-    compile(model.module, first, depths, /*silently=*/false);
+    first.prefetch = depths.front();
+    PlanEvaluator(model, first.mesh, first.apply(options), /*estimates=*/false)
+        .compileOrThrow(first.apply(options).pipeline);
   }
   auto isFaster = [](const RankedPlan &one, const RankedPlan &other) {
     return one.step < other.step;
@@ -337,8 +273,7 @@ PlanSearchResult PlanSearch::run() {
   return std::move(result);
 }
 
-PlanSearchResult searchPlans(const PlanModel &model, const PlanRequest &request,
-                             const Options &options) {
+PlanSearchResult searchPlans(PlanModel &model, const PlanRequest &request, const Options &options) {
   PlanSearchResult result = PlanSearch(model, request, options).run();
   if (!result.best.empty())
     return result;

@@ -6,7 +6,7 @@
 #include "dialect/fsdp/UpdateRule.h"
 #include "passes/cost/Collectives.h"
 #include "passes/global/Strategies.h"
-#include "tools/fsdpc/PlanChoice.h"
+#include "tools/fsdpc/Decisions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,13 +48,21 @@ void PlanRequest::apply(const CLI::App &app, Options &options) {
                      "'; give --devices alone, or leave 'plan' out");
   fixesStrategy = isGiven("--strategy");
   fixesTied = isGiven("--tied-gradients");
-  fixesRemat = isGiven("--remat") && options.pipeline.remat != "auto";
-  fixesAccumulate = isGiven("--accumulate") && options.pipeline.accumulate != Options::automatic;
-  fixesPrefetch = isGiven("--prefetch") && options.pipeline.prefetch != Options::automatic;
+  auto isFixed = [&](const char *option) {
+    return isGiven(std::string("--") + option) && !getDecision(option).isOpen(options.pipeline);
+  };
+  fixesRemat = isFixed("remat");
+  fixesAccumulate = isFixed("accumulate");
+  fixesPrefetch = isFixed("prefetch");
+  for (const Decision &decision : getDecisions())
+    if (const std::string name = std::string("--") + decision.option;
+        decision.isOpen(options.pipeline) && !llvm::is_contained(getChosenOptions(), name))
+      throw UsageError("plan compares plans of one value of " + name + ", got " + name +
+                       "=auto; leave it out, and give it with the command of a plan");
   options.strategyGiven = false; // each plan has one that fits its mesh
   options.report = "-";          // so that no path of a program is asked for
   if (!fixesAccumulate)
-    options.pipeline.accumulate = Options::automatic;
+    options.pipeline.accumulate = kAutomaticCount;
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,16 +181,26 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
 }
 
 std::vector<std::string> findRemats(const PlanRequest &request, const Options &options) {
-  return request.fixesRemat ? std::vector<std::string>{options.pipeline.remat} : kTriedRemats;
+  return request.fixesRemat ? std::vector<std::string>{options.pipeline.remat}
+                            : getDecision("remat").values;
+}
+
+/// The values of a decision that counts.
+static std::vector<int64_t> countsOf(const char *option) {
+  std::vector<int64_t> counts;
+  for (const std::string &value : getDecision(option).values)
+    counts.push_back(std::stoll(value));
+  return counts;
 }
 
 std::vector<int64_t> findAccumulations(const PlanRequest &request, const Options &options) {
   return request.fixesAccumulate ? std::vector<int64_t>{options.pipeline.accumulate}
-                                 : kTriedAccumulations;
+                                 : countsOf("accumulate");
 }
 
 std::vector<int64_t> findDepths(const PlanRequest &request, const Options &options) {
-  return request.fixesPrefetch ? std::vector<int64_t>{options.pipeline.prefetch} : kTriedDepths;
+  return request.fixesPrefetch ? std::vector<int64_t>{options.pipeline.prefetch}
+                               : countsOf("prefetch");
 }
 
 //===----------------------------------------------------------------------===//

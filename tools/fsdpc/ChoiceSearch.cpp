@@ -1,0 +1,134 @@
+//===- ChoiceSearch.cpp ---------------------------------------------------===//
+
+#include "tools/fsdpc/ChoiceSearch.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace fsdpc {
+
+int64_t ChoiceProblem::countPlans() const {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<int64_t>());
+}
+
+void visitPoints(const Point &base, llvm::ArrayRef<size_t> varied, llvm::ArrayRef<size_t> sizes,
+                 llvm::function_ref<void(const Point &)> visit) {
+  if (varied.empty())
+    return visit(base);
+  Point point = base;
+  for (size_t value = 0; value < sizes[varied.front()]; ++value) {
+    point[varied.front()] = value;
+    visitPoints(point, varied.drop_front(), sizes, visit);
+  }
+}
+
+ChoiceSearch::ChoiceSearch(ChoiceProblem problem, int64_t exhaustiveOperations)
+    : problem(std::move(problem)),
+      exhaustive(this->problem.countPlans() * this->problem.operations <= exhaustiveOperations) {}
+
+const std::optional<PlanCosts> &ChoiceSearch::evaluate(const Point &point) {
+  auto [entry, isNew] = evaluated.try_emplace(point);
+  if (isNew)
+    entry->second = problem.evaluate(point);
+  return entry->second;
+}
+
+bool ChoiceSearch::precedes(const Point &one, const Point &other) {
+  const std::optional<PlanCosts> &costs = evaluate(one), &others = evaluate(other);
+  if (!costs || !others)
+    return costs.has_value() && !others;
+  if (isBetter(*costs, *others, problem.limit) || isBetter(*others, *costs, problem.limit))
+    return isBetter(*costs, *others, problem.limit);
+  return one < other;
+}
+
+std::vector<Point> ChoiceSearch::rank() {
+  std::vector<Point> points;
+  for (const auto &[point, costs] : evaluated)
+    if (costs)
+      points.push_back(point);
+  llvm::stable_sort(points,
+                    [&](const Point &one, const Point &other) { return precedes(one, other); });
+  return points;
+}
+
+/// Takes the best values of the decisions `varied` with the others as they are.
+bool ChoiceSearch::improve(llvm::ArrayRef<size_t> varied) {
+  const Point before = best;
+  visitPoints(before, varied, problem.sizes, [&](const Point &point) {
+    if (precedes(point, best))
+      best = point;
+  });
+  return best != before;
+}
+
+void ChoiceSearch::descend() {
+  for (bool changes = true; changes;) {
+    changes = false;
+    for (size_t i = 0; i < problem.sizes.size(); ++i)
+      changes |= improve(i);
+  }
+}
+
+/// Takes a change that is faster but does not fit, together with one that saves memory.
+bool ChoiceSearch::makeFit() {
+  const Point before = best;
+  if (!evaluate(before))
+    return false;
+  auto visitChanges = [&](const Point &base, auto visit) {
+    for (size_t i = 0; i < problem.sizes.size(); ++i)
+      visitPoints(base, i, problem.sizes, [&](const Point &point) {
+        if (point[i] != base[i] && evaluate(point))
+          visit(i, point);
+      });
+  };
+  visitChanges(before, [&](size_t first, const Point &larger) {
+    if (evaluate(larger)->arena <= problem.limit || evaluate(larger)->step >= evaluate(best)->step)
+      return;
+    visitChanges(before, [&](size_t second, const Point &smaller) {
+      if (second == first || evaluate(smaller)->arena >= evaluate(before)->arena)
+        return;
+      Point both = larger;
+      both[second] = smaller[second];
+      if (precedes(both, best))
+        best = both;
+    });
+  });
+  return best != before;
+}
+
+/// Goes from `start` to a plan that no change betters; keeps it if it is better than what was found
+/// before.
+void ChoiceSearch::searchFrom(Point start) {
+  const Point before = std::exchange(best, std::move(start));
+  do
+    descend();
+  while (makeFit());
+  if (precedes(before, best))
+    best = before;
+}
+
+Point ChoiceSearch::run() {
+  best = problem.defaults;
+  if (exhaustive) {
+    std::vector<size_t> all(problem.sizes.size());
+    std::iota(all.begin(), all.end(), size_t(0));
+    improve(all);
+    return best;
+  }
+  // So that no single option, given alone, is better.
+  for (size_t i = 0; i < problem.sizes.size(); ++i)
+    visitPoints(problem.defaults, i, problem.sizes, [&](const Point &point) {
+      if (precedes(point, best))
+        best = point;
+    });
+  searchFrom(best);
+  // From the other side: the plan that needs least memory.
+  auto arena = [](const auto &entry) { return entry.second ? entry.second->arena : INT64_MAX; };
+  searchFrom(llvm::min_element(evaluated, [&](const auto &one, const auto &other) {
+               return arena(one) < arena(other);
+             })->first);
+  return best;
+}
+
+} // namespace fsdpc

@@ -1,0 +1,40 @@
+//===- Decisions.h - the options that can be auto ---------------*- C++ -*-===//
+// One row for each option whose value the cost model can choose. PlanChoice.h chooses them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOOLS_FSDPC_DECISIONS_H
+#define TOOLS_FSDPC_DECISIONS_H
+
+#include "passes/Pipelines.h"
+
+#include <variant>
+
+namespace fsdpc {
+
+/// What a field of PipelineOptions has while the value of its option is `auto`.
+inline constexpr const char *kAutomaticWord = "auto";
+inline constexpr int64_t kAutomaticCount = -1;
+
+struct Decision {
+  using Pipeline = mlir::fsdp::PipelineOptions;
+
+  const char *option; ///< without dashes: "remat"
+  std::variant<std::string Pipeline::*, int64_t Pipeline::*> field;
+  mlir::fsdp::Phase phase;         ///< the first whose IR depends on it
+  std::vector<std::string> values; ///< what is tried, in the order of preference among equals
+
+  /// The value as on the command line.
+  std::string get(const Pipeline &pipeline) const;
+  void set(Pipeline &pipeline, const std::string &value) const;
+  bool isOpen(const Pipeline &pipeline) const { return get(pipeline) == kAutomaticWord; }
+};
+
+/// All decisions, those of early phases first.
+const std::vector<Decision> &getDecisions();
+/// The decision of --`option`, which must have one.
+const Decision &getDecision(llvm::StringRef option);
+
+} // namespace fsdpc
+
+#endif // TOOLS_FSDPC_DECISIONS_H

@@ -1,0 +1,158 @@
+//===- PlanCompiler.cpp ---------------------------------------------------===//
+
+#include "tools/fsdpc/PlanCompiler.h"
+#include "passes/prediction/Prediction.h"
+#include "passes/scheduled/MemoryReport.h"
+#include "tools/fsdpc/Compile.h"
+#include "tools/fsdpc/Decisions.h"
+
+#include <algorithm>
+
+using namespace mlir;
+namespace ir = mlir::fsdp;
+
+namespace fsdpc {
+
+bool isBetter(const PlanCosts &one, const PlanCosts &other, int64_t limit) {
+  const bool fits = one.arena <= limit, otherFits = other.arena <= limit;
+  if (fits != otherFits)
+    return fits;
+  return fits ? one.step < other.step * (1 - 1e-9) : one.arena < other.arena;
+}
+
+ModuleOp PlanModel::withBlocks(int64_t blocks) {
+  auto [entry, isNew] = smaller.try_emplace(blocks);
+  if (isNew)
+    entry->second = describe(blocks);
+  return entry->second ? *entry->second : ModuleOp();
+}
+
+bool PlanModel::isEstimable() {
+  return describe && llvm::all_of(std::array{2, 3, 4, 6},
+                                  [&](int64_t blocks) { return bool(withBlocks(blocks)); });
+}
+
+//===----------------------------------------------------------------------===//
+// Exact costs
+//===----------------------------------------------------------------------===//
+
+PlanCompiler::PlanCompiler(ModuleOp module, std::string name, MeshAxes mesh, Options options)
+    : module(module), name(std::move(name)), mesh(std::move(mesh)), options(std::move(options)) {
+  // Of the chosen plan alone.
+  this->options.pipeline.printShardings = false;
+  this->options.pipeline.drawSharding.clear();
+  this->options.pipeline.explainShardings.clear();
+}
+
+/// Whether the IR of both is the same at the end of `phase`.
+static bool agreeUntil(ir::Phase phase, const ir::PipelineOptions &one,
+                       const ir::PipelineOptions &other) {
+  return llvm::all_of(getDecisions(), [&](const Decision &decision) {
+    return decision.phase > phase || decision.get(one) == decision.get(other);
+  });
+}
+
+ModuleOp PlanCompiler::lowerTo(ir::Phase phase, const ir::PipelineOptions &pipeline) {
+  Lowered &entry = lowered[phase];
+  if (entry.module && agreeUntil(phase, entry.pipeline, pipeline))
+    return *entry.module;
+  Options own = options;
+  for (const Decision &decision : getDecisions())
+    decision.set(own.pipeline, decision.get(pipeline));
+  entry.module = nullptr; // until the phase has succeeded
+  OwningOpRef<ModuleOp> next;
+  if (phase == ir::Phase::global) {
+    next = module.clone();
+    configure(*next, name, mesh, own);
+    lower(*next, own, Emit::Model, Emit::Global);
+  } else if (phase == ir::Phase::local) {
+    next = lowerTo(ir::Phase::global, pipeline).clone();
+    lower(*next, own, Emit::Global, Emit::Local);
+  } else {
+    next = lowerTo(ir::Phase::local, pipeline).clone();
+    lower(*next, own, Emit::Local, Emit::Scheduled);
+  }
+  entry.module = std::move(next);
+  entry.pipeline = pipeline;
+  return *entry.module;
+}
+
+PlanCosts PlanCompiler::compile(const ir::PipelineOptions &pipeline) {
+  ModuleOp scheduled = lowerTo(ir::Phase::scheduled, pipeline);
+  if (!machine)
+    machine = options.findMachine(ir::getMeshOp(scheduled).getMesh().getNumRanks());
+  const ir::MemoryReport memory = ir::computeMemoryReport(scheduled);
+  const ir::Prediction prediction = ir::StepSimulation(scheduled, *machine).predict();
+  PlanCosts costs;
+  costs.arena = memory.arena;
+  costs.hasTied = !memory.tiedGradients.empty();
+  costs.step = prediction.step;
+  costs.computing = prediction.computing;
+  costs.exposed = prediction.exposed;
+  costs.modelFlops = prediction.modelFlops;
+  costs.mfu = prediction.mfu;
+  costs.itemsPerSecond = prediction.itemsPerSecond();
+  costs.itemsAreTokens = prediction.itemsAreTokens;
+  for (const ir::PredictedCollective &call : prediction.collectives)
+    if (call.kind == "all_gather") {
+      costs.longestGather = std::max(costs.longestGather, call.time.seconds);
+      costs.gathers += call.count;
+    }
+  return costs;
+}
+
+//===----------------------------------------------------------------------===//
+// Estimates
+//===----------------------------------------------------------------------===//
+
+PlanEvaluator::PlanEvaluator(PlanModel &model, const MeshAxes &mesh, const Options &options,
+                             bool estimates)
+    : model(model), mesh(mesh), options(options), estimates(estimates) {}
+
+PlanCosts PlanEvaluator::compileOrThrow(const ir::PipelineOptions &pipeline) {
+  return compilers.try_emplace(0, model.module, model.name, mesh, options)
+      .first->second.compile(pipeline);
+}
+
+std::optional<PlanCosts> PlanEvaluator::compile(const ir::PipelineOptions &pipeline) {
+  return compileBlocks(0, pipeline);
+}
+
+std::optional<PlanCosts> PlanEvaluator::compileBlocks(int64_t blocks,
+                                                      const ir::PipelineOptions &pipeline) {
+  ModuleOp module = blocks ? model.withBlocks(blocks) : model.module;
+  ScopedDiagnosticHandler silence(module.getContext(), [](Diagnostic &) { return success(); });
+  try {
+    return compilers.try_emplace(blocks, module, model.name, mesh, options)
+        .first->second.compile(pipeline);
+  } catch (const UsageError &) {
+    return std::nullopt;
+  } catch (const Failure &) {
+    return std::nullopt;
+  }
+}
+
+std::optional<PlanCosts> PlanEvaluator::evaluate(const ir::PipelineOptions &pipeline) {
+  if (!estimates)
+    return compile(pipeline);
+  // Whole groups of blocks for every:2 and every:3.
+  const int64_t few = pipeline.remat == "every:3" ? 3 : 2, more = 2 * few;
+  std::optional<PlanCosts> costs = compileBlocks(few, pipeline),
+                           larger = compileBlocks(more, pipeline);
+  if (!costs || !larger)
+    return std::nullopt;
+  const double factor = static_cast<double>(model.blocks - few) / static_cast<double>(more - few);
+  auto extend = [&](double from, double to) { return from + (to - from) * factor; };
+  const double items = costs->itemsPerSecond * costs->step;
+  costs->exact = false;
+  costs->step = extend(costs->step, larger->step);
+  costs->computing = extend(costs->computing, larger->computing);
+  costs->exposed = std::max(0.0, extend(costs->exposed, larger->exposed));
+  costs->modelFlops = extend(costs->modelFlops, larger->modelFlops);
+  costs->arena = static_cast<int64_t>(
+      extend(static_cast<double>(costs->arena), static_cast<double>(larger->arena)));
+  costs->itemsPerSecond = items / costs->step;
+  return costs;
+}
+
+} // namespace fsdpc

@@ -1,0 +1,101 @@
+//===- PlanCompiler.h - memory and time of plans ----------------*- C++ -*-===//
+// Compiles a model with one set of options after the other, and simulates each
+// (passes/prediction). What plans have in common is compiled once. Models whose number of blocks is
+// an option can be estimated by models of few blocks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOOLS_FSDPC_PLANCOMPILER_H
+#define TOOLS_FSDPC_PLANCOMPILER_H
+
+#include "mlir/IR/OwningOpRef.h"
+#include "tools/fsdpc/Options.h"
+
+#include <functional>
+
+namespace fsdpc {
+
+/// Memory and time of a step of a plan; times in seconds, flops of a rank.
+struct PlanCosts {
+  bool exact = true; ///< compiled as it is; else extrapolated from models with fewer blocks
+  int64_t arena = 0; ///< bytes of a rank
+  double step = 0, computing = 0, exposed = 0, modelFlops = 0, mfu = 0, itemsPerSecond = 0;
+  bool itemsAreTokens = false;
+  bool hasTied = false; ///< --tied-gradients makes a difference
+  int64_t gathers = 0;  ///< all-gathers of a step
+  double longestGather = 0;
+};
+
+/// Whether `one` is to be preferred: it fits the limit and the other does not, or is faster, or,
+/// where neither fits, smaller.
+bool isBetter(const PlanCosts &one, const PlanCosts &other, int64_t limit);
+
+/// A model whose plans are compiled.
+struct PlanModel {
+  PlanModel(mlir::ModuleOp module, std::string name) : module(module), name(std::move(name)) {}
+  PlanModel(PlanModel &&) = default;
+
+  mlir::ModuleOp module;
+  std::string name;
+  int64_t blocks = 0; ///< of the whole model; 0 if it cannot be described with fewer
+  /// The same model with fewer blocks; null if that is no valid model.
+  std::function<mlir::OwningOpRef<mlir::ModuleOp>(int64_t blocks)> describe = nullptr;
+
+  /// The model of `blocks`, described once.
+  mlir::ModuleOp withBlocks(int64_t blocks);
+  /// Whether plans of it can be estimated.
+  bool isEstimable();
+
+private:
+  std::map<int64_t, mlir::OwningOpRef<mlir::ModuleOp>> smaller;
+};
+
+/// The plans of a module on one mesh that differ in the options of Decisions.h only. The IR of the
+/// last plan is kept for those that share its early phases.
+class PlanCompiler {
+public:
+  PlanCompiler(mlir::ModuleOp module, std::string name, MeshAxes mesh, Options options);
+  /// Throws as configure and lower do.
+  PlanCosts compile(const mlir::fsdp::PipelineOptions &pipeline);
+
+private:
+  /// A module at the end of a phase, and the options that it was compiled with.
+  struct Lowered {
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+    mlir::fsdp::PipelineOptions pipeline;
+  };
+  mlir::ModuleOp lowerTo(mlir::fsdp::Phase phase, const mlir::fsdp::PipelineOptions &pipeline);
+
+  mlir::ModuleOp module;
+  std::string name;
+  MeshAxes mesh;
+  Options options;
+  std::optional<mlir::fsdp::cost::Machine> machine;
+  std::map<mlir::fsdp::Phase, Lowered> lowered;
+};
+
+/// The plans of a model on one mesh, compiled or, where that is asked for, estimated. Refused plans
+/// have no costs, and are refused silently.
+class PlanEvaluator {
+public:
+  PlanEvaluator(PlanModel &model, const MeshAxes &mesh, const Options &options, bool estimates);
+  std::optional<PlanCosts> evaluate(const mlir::fsdp::PipelineOptions &pipeline);
+  /// Without estimating.
+  std::optional<PlanCosts> compile(const mlir::fsdp::PipelineOptions &pipeline);
+  /// The same, but throws after printing the reason where the compiler refuses the plan.
+  PlanCosts compileOrThrow(const mlir::fsdp::PipelineOptions &pipeline);
+
+private:
+  std::optional<PlanCosts> compileBlocks(int64_t blocks,
+                                         const mlir::fsdp::PipelineOptions &pipeline);
+
+  PlanModel &model;
+  MeshAxes mesh;
+  Options options;
+  bool estimates;
+  std::map<int64_t, PlanCompiler> compilers; ///< by blocks; the whole model is 0
+};
+
+} // namespace fsdpc
+
+#endif // TOOLS_FSDPC_PLANCOMPILER_H
