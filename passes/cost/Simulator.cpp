@@ -113,7 +113,6 @@ private:
     const int base = static_cast<int>(instances.size());
     for (size_t l = 0; l < segment.launches.size(); ++l) {
       const schedule::Launch &launch = segment.launches[l];
-      const int number = base + static_cast<int>(l);
       Instance instance{r,
                         launch.stream,
                         step,
@@ -132,6 +131,11 @@ private:
       }
       role.outputs += launch.output;
       instances.push_back(std::move(instance));
+    }
+    // A launch may wait for a later one of its segment, which is there by now.
+    for (size_t l = 0; l < segment.launches.size(); ++l) {
+      const schedule::Launch &launch = segment.launches[l];
+      const int number = base + static_cast<int>(l);
       if (role.awaitsBarrier[launch.stream]) {
         role.awaitsBarrier[launch.stream] = false;
         for (int last : role.barrier)
