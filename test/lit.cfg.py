@@ -10,7 +10,7 @@
 # Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
 # races (kernels are built with their accesses visible: clang, no sanitizer),
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
-# chromium (the browser is installed), linear mlp gpt2 llama (the model stands in examples/).
+# chromium (the browser is installed), all (./check --all runs), linear mlp gpt2 llama (the model stands in examples/).
 
 import os
 import shutil
@@ -35,9 +35,13 @@ for name in (
     "OMPI_MCA_rmaps_base_oversubscribe",
 ):
     config.environment[name] = "1"
-for name in ("CCACHE_DIR", "CUDA_HOME", "CUDACXX"):
+for name in ("CUDA_HOME", "CUDACXX", "FSDP_TEST_ALL"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
+# By name: ccache would follow the XDG_CACHE_HOME that a test sets, into an empty folder.
+if shutil.which("ccache"):
+    folder = subprocess.run(["ccache", "--get-config", "cache_dir"], capture_output=True, text=True, check=True)
+    config.environment["CCACHE_DIR"] = folder.stdout.strip()
 
 # Our tools are given by whole path: one that was not built fails by name, and no
 # older one installed elsewhere is picked up.
@@ -92,6 +96,8 @@ if shutil.which("mpirun"):
     config.available_features.add("mpirun")
 if os.path.exists(os.path.join(config.fsdp_build, "data", "digits", "train.safetensors")):
     config.available_features.add("digits")
+if os.environ.get("FSDP_TEST_ALL"):
+    config.available_features.add("all")
 # A model that has a folder in examples/ must be built; its tests are not skipped then.
 for model in ("linear", "mlp", "gpt2", "llama"):
     if os.path.exists(os.path.join(config.fsdp_source, "examples", model, "CMakeLists.txt")) or (

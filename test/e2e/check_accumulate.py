@@ -59,7 +59,7 @@ class Mlp:
 def check_mlp(folder):
     mlp = Mlp(folder)
     whole = mlp.run("whole", "fsdp=1", 1, [])
-    for number, (mesh, count, options) in enumerate(RUNS):
+    for number, (mesh, count, options) in enumerate(training.chosen(RUNS, 1, 3, 5)):
         mlp.compare(mlp.run(f"parts-{number}", mesh, count, options), whole)
     each = mlp.run("each", "fsdp=1", 3, ["--accumulate-reduce=each"])
     for name, options in (("last", ["--accumulate-reduce=last"]), ("ahead", ["--prefetch=3"])):
@@ -115,7 +115,7 @@ def check_dropout(folder):
     data, weights = dataset(folder), initial(folder)
     options = [f"--width={WIDTH}", f"--hidden={HIDDEN}", f"--batch={BATCH}", "--lr=0.02", "--clip=1"]
     logs = []
-    for mesh, count in (("fsdp=1", 1), ("fsdp=1", 3), ("fsdp=3", 2)):
+    for mesh, count in training.chosen((("fsdp=1", 1), ("fsdp=1", 3), ("fsdp=3", 2)), 0, 2):
         program = folder / f"dropouts-{mesh}-{count}"
         training.run([training.tool("dropouts"), *options, f"--mesh={mesh}", f"--accumulate={count}", "-o", program])
         logs.append(training.train(program, f"{program.name}-run", STEPS, weights, data, "--seed=5")[0])
@@ -128,7 +128,7 @@ def check_gpt2(folder):
     text = folder / "text.bin"
     text.write_bytes(bytes(draw.randrange(256) for _ in range(3000)))
     model = ["--layers=3", "--width=16", "--heads=2", "--context=8", "--vocab=256", "--batch=7", "--dropout=0.1"]
-    for precision in ("f32", "bf16"):
+    for precision in training.chosen(("f32", "bf16"), 1):
         logs = []
         for options in ([], ["--accumulate=3"], ["--accumulate=3", "--remat=full"]):
             program = folder / f"gpt2-{precision}-{len(logs)}"

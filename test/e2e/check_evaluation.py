@@ -167,12 +167,12 @@ def classifier(folder, cuda, meshes):
     golden = training.GOLDEN / "mlp"
     tensors = safetensors.read(golden / "data.safetensors")
     evaluator = Evaluator(folder, "mlp", MLP, golden / "init.safetensors", cuda)
-    for samples in (9,) if cuda else (3, 8, 9):
+    for samples in (9,) if cuda else training.chosen((3, 8, 9), 0, 2):
         whole, parts = split(folder, "mlp", tensors, samples, 8)
         evaluator.check(8, meshes, whole, parts)
     if not cuda:
         data = golden / "data.safetensors"
-        without_training(folder, evaluator, 8, ("fsdp=1", "fsdp=2", "data=2,fsdp=2"), data,
+        without_training(folder, evaluator, 8, training.chosen(("fsdp=1", "fsdp=2", "data=2,fsdp=2"), 0, 2), data,
                          write(folder / "mlp-validation.safetensors", part(tensors, 0, 9)))
 
 
@@ -229,12 +229,12 @@ def main(*arguments):
     cuda = arguments[0] == "--cuda"
     folder = pathlib.Path(arguments[-1])
     folder.mkdir(parents=True, exist_ok=True)
-    meshes = ("fsdp=1", "fsdp=2") if cuda else ("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2,fsdp=2")
+    meshes = ("fsdp=1", "fsdp=2") if cuda else training.chosen(("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2,fsdp=2"), 2, 4)
     classifier(folder, cuda, meshes)
     branches(folder, cuda, meshes[:1] if cuda else meshes)
     if not cuda:
         statistics(folder)
-    language(folder, cuda, meshes[1:] if cuda else ("fsdp=1", "fsdp=3", "data=2,fsdp=2"))
+    language(folder, cuda, meshes[1:] if cuda else training.chosen(("fsdp=1", "fsdp=3", "data=2,fsdp=2"), 2))
 
 
 if __name__ == "__main__":

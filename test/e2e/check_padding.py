@@ -36,6 +36,7 @@ CASES = {
     "dimension": ("fsdp=2", ["--shard=*:0"], {"gpt2": 1024, "llama": 512}),
     "defer": ("fsdp=2", ["--defer-updates=on", "--buckets=parameter"], {"gpt2": 1024, "llama": 512}),
 }
+CHOSEN = training.chosen(CASES, "one", "tensor-2", "tensor-3", "both")
 TABLES = {"gpt2": "wte", "llama": "embed_tokens"}
 
 
@@ -103,7 +104,7 @@ class Cases:
 
 def files_have_the_true_size(cases):
     first = None
-    for name in CASES:
+    for name in CHOSEN:
         program, _ = cases.program(name)
         _, weights = cases.train(f"first-{name}", program, "--lr=0", steps=1)
         first = first or weights
@@ -115,7 +116,7 @@ def files_have_the_true_size(cases):
 def steps_are_those_of_the_true_size(cases):
     series, reference = cases.reference()
     expect(len(series["loss"]) == STEPS and len(series["grad_norm"]) == STEPS, f"the interpreter logs {series}")
-    for name in CASES:
+    for name in CHOSEN:
         program, report = cases.program(name)
         log, weights = cases.train(name, program, "--init", cases.folder / "first-one.safetensors")
         for what, allowed in (("loss", 2e-5), ("grad_norm", 2e-4)):
@@ -131,7 +132,7 @@ def steps_are_those_of_the_true_size(cases):
 
 
 def ranks_have_equal_parts(cases):
-    for name, (mesh, options, rows) in CASES.items():
+    for name, (mesh, options, rows) in CHOSEN.items():
         text = training.run([training.tool(cases.model), *cases.options, *options, f"--mesh={mesh}", "--emit=local"]).stdout
         wanted = rows[cases.model]
         expect(f"x{wanted}xf32>" in text and f"x{cases.vocabulary}xf32>" not in text.split("fsdp.program")[1],
@@ -140,13 +141,13 @@ def ranks_have_equal_parts(cases):
 
 def checkpoints_load_on_every_mesh(cases):
     series = None
-    for name in ("one", "tensor-3", "both"):
+    for name in training.chosen(("one", "tensor-3", "both"), 0, 1):
         root = cases.folder / f"{name}-checkpoints"
         program, _ = cases.program(name)
         cases.runs.run(program, "--save", root, "--save-every", 2, "--log", cases.folder / f"{name}-saved.jsonl", steps=4)
         expect(folders(root) == ["step-00000002", "step-00000004"], f"{name}: {folders(root)}")
         series = series or [step["loss"] for step in logged(cases.folder / f"{name}-saved.jsonl")][2:]
-        for other in CASES:
+        for other in CHOSEN:
             log = cases.folder / f"{name}-to-{other}.jsonl"
             cases.runs.run(cases.program(other)[0], "--resume", root / "step-00000002", "--log", log, steps=4)
             got = [step["loss"] for step in logged(log)]
@@ -168,7 +169,7 @@ def tokens_past_the_true_size_are_refused(cases):
 
 def bf16_too(cases):
     series, _ = cases.reference()
-    for mesh, options in (("fsdp=2", []), ("tensor=2", ["--loss-chunks=3"])):
+    for mesh, options in training.chosen((("fsdp=2", []), ("tensor=2", ["--loss-chunks=3"])), 1):
         program = cases.folder / f"bf16-{mesh}"
         training.run([training.tool(cases.model), *cases.options, *options, "--precision=bf16", f"--mesh={mesh}", "-o", program])
         log, _ = cases.train(program.name, program, "--init", cases.folder / "first-one.safetensors")
@@ -178,7 +179,7 @@ def bf16_too(cases):
 
 def cuda_too(cases):
     series, _ = cases.reference()
-    for mesh in ("fsdp=1", "fsdp=2,tensor=2"):
+    for mesh in training.chosen(("fsdp=1", "fsdp=2,tensor=2"), 1):
         program = emulated.compile_model(cases.model, cases.folder / f"cuda-{mesh}", *cases.options, mesh=mesh)
         log, _ = cases.train(f"cuda-{mesh}", program, "--init", cases.folder / "first-one.safetensors", "--communicator=loopback")
         for got, wanted in zip(numbers(log, "loss"), series["loss"], strict=True):

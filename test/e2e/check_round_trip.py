@@ -89,7 +89,8 @@ def main():
         training.same_bytes(text, again)
         if "fsdp.gradient" in text.read_text() or "placement" in text.read_text():
             sys.exit(f"{text} has been through a pass")
-        for i, options in enumerate(OPTIONS):
+        for i in training.chosen(range(len(OPTIONS)), 2, 4):
+            options = OPTIONS[i]
             direct, through = here / f"direct-{i}", here / f"through-{i}"
             training.run([training.tool(model), *own, *options, "--emit=source", "-o", direct])
             training.run([training.tool("fsdpc"), text, *options, "--emit=source", "-o", through])
@@ -99,7 +100,7 @@ def main():
                 sys.exit(f"{model} {' '.join(options)}: {different} of {sorted(map(str, ours))} differ")
             if i in (2, 4):
                 check_phases(here / f"phases-{i}", model, [*own, *options])
-    print(f"{len(MODELS)} models, {len(OPTIONS)} sets of options each")
+    print(f"{len(MODELS)} models")
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ ADAMW = {
         "dimension": ("fsdp=2,tensor=2", ["--shard=*.layers.*.weight:0"]),
     },
 }
+OWN = {"gpt2": "hsdp", "llama": "dimension"}  # the further case of each check
 SGD = ("fsdp", "tensor-4", "zero2")
 BF16 = {"bf16-zero2": ("fsdp=2,tensor=2", ["--strategy=zero2"]), "bf16-tensor-4": ("tensor=4", ["--accumulate=2"])}
 
@@ -154,7 +155,7 @@ def check_pytorch(runs):
     goldens = training.GOLDEN / runs.model
     golden = json.loads((goldens / "adamw.json").read_text())
     options = [*(f"--{name}={size}" for name, size in golden["sizes"].items()), f"--batch={golden['batch']}", *golden["options"]]
-    for mesh in ("tensor=2", "fsdp=2,tensor=2"):
+    for mesh in training.chosen(("tensor=2", "fsdp=2,tensor=2"), 1):
         program = runs.folder / f"pytorch-{mesh}"
         training.run([training.tool(runs.model), *options, f"--mesh={mesh}", "-o", program])
         log, _ = runs.train(program, "--init", goldens / "init.safetensors")
@@ -166,22 +167,23 @@ def main(scratch, model):
     check_pytorch(runs)
     sizes = SIZES[model]
     alone, _ = runs.run("alone", sizes, "fsdp=1")
-    for name, (mesh, options) in ADAMW[model].items():
+    for name, (mesh, options) in training.chosen(ADAMW[model], "tensor-4", "three-axes", "all", OWN[model]).items():
         got, report = runs.run(name, sizes, mesh, *options)
         compare(name, got[0], alone[0], 2e-5)
         if mesh == "tensor=4":
             check_bytes(name, report, safetensors.read(got[1]), SPLIT[model], 4)
     # With a rate at which what bf16 rounds does not grow from step to step.
     narrow, _ = runs.run("alone-bf16", sizes, "fsdp=1", "--precision=bf16", rate=0.001)
-    for name, (mesh, options) in BF16.items():
+    for name, (mesh, options) in training.chosen(BF16, "bf16-zero2").items():
         got, _ = runs.run(name, sizes, mesh, "--precision=bf16", *options, rate=0.001)
         compare(name, got[0], narrow[0], 2e-3)
     uneven = UNEVEN[model]
     alone_uneven, _ = runs.run("alone-uneven", uneven, "fsdp=1")
     got, _ = runs.run("uneven", uneven, "tensor=4")
     compare("uneven", got[0], alone_uneven[0], 2e-5)
-    check_sgd(runs, {**{name: (sizes, *ADAMW[model][name]) for name in SGD},
-                     **{f"uneven-{mesh}": (uneven, mesh, []) for mesh in ("tensor=2", "fsdp=2,tensor=2")}})
+    check_sgd(runs, training.chosen({**{name: (sizes, *ADAMW[model][name]) for name in SGD},
+                                     **{f"uneven-{mesh}": (uneven, mesh, []) for mesh in ("tensor=2", "fsdp=2,tensor=2")}},
+                                    "zero2", "uneven-fsdp=2,tensor=2"))
     # In an order of its own of all that the streams and threads leave open.
     os.environ["FSDP_EMULATOR"] = "deferred,shuffle,seed=4"
     got, _ = runs.run("cuda", uneven, "fsdp=2,tensor=2", cuda=True)

@@ -111,8 +111,8 @@ def a_save_behind_training_has_the_same_bytes(runs, programs):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    for model, meshes in (("gpt2", {**MESHES, **OF_GPT2}), ("llama", MESHES)):
-        programs = {name: program(folder / model / "programs" / name, model, *of) for name, of in meshes.items()}
+    for model, meshes in training.chosen((("gpt2", {**MESHES, **OF_GPT2}), ("llama", MESHES)), 0):
+        programs = {name: program(folder / model / "programs" / name, model, *of) for name, of in training.chosen(meshes, "one", "tensor-2", "tensor-4", "zero2", "bf16").items()}
         run_cases((one_layout, exports_and_checkpoints, runs_go_on_bit_for_bit, any_mesh_goes_on_from_any_other,
                    files_begin_new_runs, a_save_behind_training_has_the_same_bytes),
                   Runs(folder / model / "runs", training.GOLDEN / model / "tokens.bin", "--seed=5"), programs)

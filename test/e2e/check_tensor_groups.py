@@ -57,7 +57,7 @@ def check_checkpoints(runs, alone):
     program, _ = runs.program("saved", SIZES, "tensor=4", "--eps=1e-4", "--lr=0.01")
     folder = runs.folder / "checkpoints"
     runs.train(program, "--save", folder, "--save-every", STEPS // 2, steps=STEPS // 2)
-    for name, mesh in (("resumed-8", "tensor=8"), ("resumed-2", "fsdp=2"), ("resumed-4", "tensor=4")):
+    for name, mesh in training.chosen((("resumed-8", "tensor=8"), ("resumed-2", "fsdp=2"), ("resumed-4", "tensor=4")), 0):
         other, _ = runs.program(name, SIZES, mesh, "--eps=1e-4", "--lr=0.01")
         log, _ = runs.train(other, "--resume", folder)
         ours, wanted = numbers(log, "loss"), numbers(alone[0], "loss")[STEPS // 2:]
@@ -75,14 +75,14 @@ def main(scratch):
             alone[key] = runs.run(f"alone-{len(alone)}", sizes, "fsdp=1", *options, rate=rate)[0]
         return alone[key]
 
-    for name, (sizes, mesh, options) in ADAMW.items():
+    for name, (sizes, mesh, options) in training.chosen(ADAMW, "tensor-4", "all", "one-group", "no-part").items():
         got, report = runs.run(name, sizes, mesh, *options)
         compare(name, got[0], one_rank(sizes)[0], 2e-5)
         if name == "tensor-4":
             check_bytes(report, safetensors.read(got[1]))
     got, _ = runs.run("bf16", SIZES, "fsdp=2,tensor=4", "--precision=bf16", rate=0.001)
     compare("bf16", got[0], one_rank(SIZES, "--precision=bf16", rate=0.001)[0], 2e-3)
-    check_sgd(runs, {name: ADAMW[name] for name in SGD})
+    check_sgd(runs, training.chosen({name: ADAMW[name] for name in SGD}, "six-groups", "asked"))
     check_checkpoints(runs, one_rank(SIZES))
     os.environ["FSDP_EMULATOR"] = "deferred,shuffle,seed=4"
     got, _ = runs.run("cuda", SIZES, "tensor=4", cuda=True)

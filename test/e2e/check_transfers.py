@@ -138,7 +138,7 @@ def check_unreceived(folder, text):
 def main(scratch, module):
     folder, text = pathlib.Path(scratch), pathlib.Path(module).read_text()
     rows, data = dataset(folder)
-    for ranks in (2, 3, 6):
+    for ranks in training.chosen((2, 3, 6), 1):
         check(folder, text, rows, data, ranks)
     check_unreceived(folder, text)
 

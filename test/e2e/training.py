@@ -13,6 +13,16 @@ GOLDEN = HERE.parent / "golden"
 # Seconds after which a process that a test waits for hangs. The limit of the test itself, which knows how busy the machine is
 # (test/time_limit.py), comes first and says what runs: this one is for tests that are run by hand.
 HANGS = 1200
+WHOLE = bool(os.environ.get("FSDP_TEST_ALL"))  # ./check --all
+
+
+def chosen(cases, *which):
+    """The cases of each check, those with the names (or, in a list, the numbers) `which`; all of them under ./check --all."""
+    if WHOLE:
+        return cases
+    picked = [(key, cases[key]) for key in which]
+    return dict(picked) if isinstance(cases, dict) else [case for _, case in picked]
+
 
 
 def descendants(process):

@@ -1,12 +1,15 @@
 """Runs a command with --seed=0, 1, ...: `seeds.py all|some N COMMAND...`.
 
-all: every run succeeds and prints the same, which is printed once.
+all: every run succeeds and prints the same, which is printed once; without ./check --all a third of the seeds.
 some: at least one run fails with status 1, and the message of the first that does is printed.
 """
+import os
 import subprocess
 import sys
 
 mode, count, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+if mode == "all" and not os.environ.get("FSDP_TEST_ALL"):
+    count = -(-count // 3)
 program = sys.stdin.read() if "-" in command else None
 printed, refused = set(), []
 for seed in range(count):

@@ -20,6 +20,7 @@
 #include "mlir/IR/Verifier.h"
 #include "passes/Pipelines.h"
 #include "passes/global/CheckpointRegions.h"
+#include "test/Extent.h"
 #include "llvm/Support/Format.h"
 #include <chrono>
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::interpreter;
 
-static int64_t numCases = 2000;
+static int64_t numCases = ::fsdp::test::casesOf(200, 2000);
 static uint64_t firstSeed = 1;
 static bool printModules = false, printCoverage = false;
 
@@ -405,8 +406,6 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
 
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (std::getenv("FSDP_TEST_QUICK"))
-    numCases /= 10;
   if (const char *value = std::getenv("FSDP_PROPERTY_CASES"))
     numCases = std::atoll(value);
   if (const char *value = std::getenv("FSDP_PROPERTY_SEED"))

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/cost/Simulator.h"
+#include "test/Extent.h"
 #include "test/unit/passes/RandomCycle.h"
 
 #include "gtest/gtest.h"
@@ -164,13 +165,12 @@ private:
   }
 };
 
-int problems() { return std::getenv("FSDP_TEST_QUICK") ? 30 : 300; }
-
 TEST(SimulatorFuzz, AgreesWithASlowSimulator) {
   std::mt19937 random(7);
   auto draw = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
   int periodic = 0, meetings = 0, shared = 0;
-  for (int round = 0; round < problems(); ++round) {
+  const int64_t problems = ::fsdp::test::casesOf(30, 300);
+  for (int64_t round = 0; round < problems; ++round) {
     schedule::Problem problem = schedule::RandomCycle(random).make();
     SimulationInput input{problem, {}, {}, {1.0 / (1 + draw(3)), 1, draw(3) * 0.5}};
     shared += input.sharing.collectiveDemand > 0;
@@ -211,9 +211,9 @@ TEST(SimulatorFuzz, AgreesWithASlowSimulator) {
     }
   }
   // What is drawn is about all of it.
-  EXPECT_GT(periodic, problems() / 2);
-  EXPECT_GT(meetings, problems() / 4);
-  EXPECT_GT(shared, problems() / 4);
+  EXPECT_GT(periodic, problems / 2);
+  EXPECT_GT(meetings, problems / 4);
+  EXPECT_GT(shared, problems / 4);
 }
 
 // 126 layers: in each direction a gather, 60 kernels, and in backward a reduction.

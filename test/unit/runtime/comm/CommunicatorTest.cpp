@@ -1,4 +1,5 @@
 // The conformance suite over both backends, and that a job's collectives work through streams.
+#include "test/Extent.h"
 #include "test/unit/runtime/job/JobProcess.h"
 
 #include <gtest/gtest.h>
@@ -15,11 +16,11 @@ class Conformance : public testing::TestWithParam<Case> {};
 
 // Sizes that are powers of two and that are not; groups over every list of axes of 2-D and 3-D
 // meshes; ranks in another order than that of the mesh.
-INSTANTIATE_TEST_SUITE_P(Meshes, Conformance,
-                         testing::Values(Case{"fsdp=1", 1}, Case{"fsdp=2", 2}, Case{"fsdp=3", 3},
-                                         Case{"fsdp=4", 4}, Case{"fsdp=7", 7},
-                                         Case{"data=2,fsdp=3", 6}, Case{"a=2,b=1,c=2", 4},
-                                         Case{"data=2,fsdp=2@3.1.0.2", 4}));
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, Conformance,
+    testing::ValuesIn(fsdp::test::casesOf<Case>(
+        {{"fsdp=1", 1}, {"fsdp=3", 3}, {"data=2,fsdp=2@3.1.0.2", 4}},
+        {{"fsdp=2", 2}, {"fsdp=4", 4}, {"fsdp=7", 7}, {"data=2,fsdp=3", 6}, {"a=2,b=1,c=2", 4}})));
 
 void expectConformance(const Finished &job) {
   EXPECT_EQ(job.status, 0) << job.output;

@@ -5,6 +5,7 @@
 #include "base/WaitCounter.h"
 #include "runtime/job/ControlChannel.h"
 #include "runtime/job/TcpRendezvous.h"
+#include "test/Extent.h"
 #include "test/unit/runtime/comm/FreePort.h"
 
 #include <gtest/gtest.h>
@@ -259,7 +260,8 @@ TEST(TcpMessages, SurviveWhatIsNone) {
       sealFrame(FrameKind::Join, someRequest().encode(), "token", "context"),
       sealFrame(FrameKind::Answer, someAnswer(3).encode(), "token", "context"),
       someRequest().identity.text()};
-  for (int round = 0; round < 20'000 && !HasFatalFailure(); ++round) {
+  const std::int64_t rounds = fsdp::test::casesOf(2000, 20'000);
+  for (std::int64_t round = 0; round < rounds && !HasFatalFailure(); ++round) {
     const std::string text = mutate(seeds[random() % seeds.size()], random);
     readAsAll(text);
     RunIdentity::parse(text);

@@ -1,6 +1,7 @@
 // Ranks that torchrun's variables put on several machines: they meet over TCP. Machines differ in
 // FSDP_MACHINE here; check_machines.py has some that differ in more.
 #include "runtime/job/ControlChannel.h"
+#include "test/Extent.h"
 #include "test/unit/base/TemporaryFile.h"
 #include "test/unit/runtime/job/JobProcess.h"
 
@@ -21,13 +22,16 @@ class TcpConformance : public testing::TestWithParam<Case> {};
 
 // Connections between all; and machines of several ranks, with groups inside of one, across, and
 // the last machine not full.
-INSTANTIATE_TEST_SUITE_P(Meshes, TcpConformance,
-                         testing::Values(Case{"fsdp=1", 1, 1, "tcp"}, Case{"fsdp=2", 2, 2, "tcp"},
-                                         Case{"fsdp=3", 3, 3, "tcp"}, Case{"fsdp=7", 7, 7, "tcp"},
-                                         Case{"data=2,fsdp=2", 4, 2, "auto"},
-                                         Case{"data=2,fsdp=3", 6, 2, "auto"},
-                                         Case{"fsdp=5", 5, 2, "auto"},
-                                         Case{"data=2,fsdp=2@3.1.0.2", 4, 1, "tcp"}));
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, TcpConformance,
+    testing::ValuesIn(fsdp::test::casesOf<Case>(
+        {{"fsdp=1", 1, 1, "tcp"}, {"fsdp=3", 3, 2, "auto"}, {"data=2,fsdp=2@3.1.0.2", 4, 1, "tcp"}},
+        {{"fsdp=2", 2, 2, "tcp"},
+         {"fsdp=3", 3, 3, "tcp"},
+         {"fsdp=7", 7, 7, "tcp"},
+         {"data=2,fsdp=2", 4, 2, "auto"},
+         {"data=2,fsdp=3", 6, 2, "auto"},
+         {"fsdp=5", 5, 2, "auto"}})));
 
 TEST_P(TcpConformance, Holds) {
   const Case &c = GetParam();
