@@ -9,6 +9,7 @@
 #include "dsl/Model.h"
 #include "dsl/ModelIR.h"
 #include "dsl/Operations.h"
+#include "test/Extent.h"
 #include "tools/fsdpc/Compile.h"
 #include <cmath>
 #include <cstdlib>
@@ -205,7 +206,7 @@ struct Distribution {
 
 TEST(PlanChoiceTest, IsNearTheFastestOfAllPlans) {
   const char *given = std::getenv("FSDP_PLAN_PROBLEMS");
-  const int problems = given ? std::atoi(given) : std::getenv("FSDP_TEST_QUICK") ? 2 : 4;
+  const int problems = given ? std::atoi(given) : static_cast<int>(::fsdp::test::casesOf(2, 20));
   Distribution chosen{"auto"}, changes{"changes from plan to plan"};
   size_t plans = 0;
   for (int seed = 1; seed <= problems; ++seed) {
