@@ -152,6 +152,17 @@ TEST(Simulator, BytesAlive) {
   EXPECT_EQ(lives, (std::vector<std::tuple<int, double, double>>{{1, 0, 1}, {2, 1, 6}, {3, 3, 6}}));
 }
 
+// A launch that is issued first waits for one behind it, on another stream.
+TEST(Simulator, ALaunchMayWaitForALaterOne) {
+  Step step;
+  step.add(gather, 4, {1});
+  step.add(compute, 10, {}, /*output=*/true);
+  const Simulation result = step.simulate();
+  ASSERT_EQ(result.fault, "");
+  expectRun(result, 0, 10, 14);
+  expectRun(result, 1, 0, 10);
+}
+
 TEST(Simulator, ALaunchThatNeverStartsIsAFault) {
   Step step;
   step.add(compute, 1, {1});
