@@ -24,7 +24,6 @@ def chosen(cases, *which):
     return dict(picked) if isinstance(cases, dict) else [case for _, case in picked]
 
 
-
 def descendants(process):
     found = []
     for children in pathlib.Path(f"/proc/{process}/task").glob("*/children"):

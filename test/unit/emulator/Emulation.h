@@ -4,11 +4,15 @@
 
 #include "Emulator.h"
 #include "cuda_runtime.h"
+#include "nccl.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
+#include <thread>
+#include <vector>
 
 #define OK(call) ASSERT_EQ(call, cudaSuccess) << emulator::failure()
 
@@ -28,6 +32,20 @@ protected:
   NcclEmulation() { setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/1); }
   ~NcclEmulation() override { unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT"); }
 };
+
+/// Runs `body(rank, id)` on threads, each on device `rank`, with the id of a new communicator.
+inline void onDevices(int ranks, const std::function<void(int, ncclUniqueId)> &body) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r)
+    threads.emplace_back([=] {
+      OK(cudaSetDevice(r));
+      body(r, id);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
 
 template <class... P, class... A>
 cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared,

@@ -26,22 +26,15 @@ class NcclCommunicator : public NcclEmulation {};
 /// Runs `body(rank, communicator)` on threads, each on device `rank`; the communicators are
 /// blocking or not, and not destroyed.
 void onRanks(int ranks, bool blocking, const std::function<void(int, ncclComm_t)> &body) {
-  ncclUniqueId id;
-  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
-  std::vector<std::thread> threads;
-  for (int r = 0; r < ranks; ++r)
-    threads.emplace_back([=] {
-      OK(cudaSetDevice(r));
-      ncclComm_t comm = nullptr;
-      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-      config.blocking = blocking;
-      const ncclResult_t status = ncclCommInitRankConfig(&comm, ranks, id, r, &config);
-      ASSERT_EQ(status, blocking ? ncclSuccess : ncclInProgress);
-      ASSERT_NE(comm, nullptr);
-      body(r, comm);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+  onDevices(ranks, [&](int r, ncclUniqueId id) {
+    ncclComm_t comm = nullptr;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = blocking;
+    const ncclResult_t status = ncclCommInitRankConfig(&comm, ranks, id, r, &config);
+    ASSERT_EQ(status, blocking ? ncclSuccess : ncclInProgress);
+    ASSERT_NE(comm, nullptr);
+    body(r, comm);
+  });
 }
 
 void await(ncclComm_t comm) {

@@ -17,22 +17,15 @@ class Nccl : public NcclEmulation {};
 
 /// Runs `body(rank, communicator, stream)` on threads, each on device `rank`.
 void onRanks(int ranks, const std::function<void(int, ncclComm_t, cudaStream_t)> &body) {
-  ncclUniqueId id;
-  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
-  std::vector<std::thread> threads;
-  for (int r = 0; r < ranks; ++r)
-    threads.emplace_back([=] {
-      OK(cudaSetDevice(r));
-      ncclComm_t comm;
-      cudaStream_t stream;
-      ASSERT_EQ(ncclCommInitRank(&comm, ranks, id, r), ncclSuccess);
-      OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-      body(r, comm, stream);
-      ncclCommDestroy(comm);
-      cudaStreamDestroy(stream);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+  onDevices(ranks, [&](int r, ncclUniqueId id) {
+    ncclComm_t comm;
+    cudaStream_t stream;
+    ASSERT_EQ(ncclCommInitRank(&comm, ranks, id, r), ncclSuccess);
+    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    body(r, comm, stream);
+    ncclCommDestroy(comm);
+    cudaStreamDestroy(stream);
+  });
 }
 
 TEST_F(Nccl, GroupedSendsAndReceivesMeet) {
