@@ -38,7 +38,7 @@ def sharing(version):
 
 
 def start(machine, name, ranks, steps, budget, variables, tag):
-    """The ranks of a job, each a process on the first GPU: (log of rank 0, worst exit status, all that was said)."""
+    """The ranks of a job, each a process on the first GPU: (log of rank 0, 0 or the first other exit status, all that was said)."""
     folder, program = machine.folder, machine.build.path(program_of(name, str(ranks)))
     log = folder / "logs" / f"{name}-{ranks}-{tag}.jsonl"
     if log.exists():
@@ -54,17 +54,16 @@ def start(machine, name, ranks, steps, budget, variables, tag):
 
     with concurrent.futures.ThreadPoolExecutor(ranks) as pool:
         ended = list(pool.map(one, range(ranks)))
-    return read_log(log), max(status for status, _ in ended), "\n".join(text for _, text in ended)
+    return read_log(log), next((status for status, _ in ended if status), 0), "\n".join(text for _, text in ended)
 
 
-def why(text):
-    """The line that says best why NCCL did not take the ranks."""
-    lines = [line.strip() for line in text.splitlines()]
-    for sign in ("Duplicate GPU", "Multiple Ranks", "error:", "NCCL WARN"):
-        for line in lines:
+def refusal(text):
+    """The line that says best that NCCL itself did not take the ranks; None where nothing does."""
+    for sign in ("Duplicate GPU", "Multiple Ranks", "NCCL WARN", "invalid usage", "unhandled system error"):
+        for line in text.splitlines():
             if sign in line:
-                return line[-160:]
-    return lines[-1][-160:] if lines else "nothing was said"
+                return line.strip()[-160:]
+    return None
 
 
 def losses_of_one(machine, name, steps, budget):
@@ -101,10 +100,13 @@ def check_several(machine, name, case, how, budget, mps=None):
     log, status, text = start(machine, name, ranks, steps, budget, lambda rank: {**variables(rank), **(mps or {})},
                               "mps" if mps else "nccl")
     report.details(what, text)
-    if not OPENED.search(text):
-        report.left_out(what, f"NCCL did not take them: {why(text)}; loopback ran instead")
+    refused = refusal(text)
+    if status and refused and not OPENED.search(text):
+        report.left_out(what, f"NCCL did not take them: {refused}; loopback ran instead")
     elif status or len(log) != steps:
         report.fail(what, f"status {status} and {len(log)} steps, '{cause(text)}'", f"status 0 and {steps} steps", said(text))
+    elif not OPENED.search(text):
+        report.fail(f"{what}: communicators", 0, "at least one", said(text))
     else:
         compare(report, what, "1 rank", log, expected, between_meshes(case["options"]))
 

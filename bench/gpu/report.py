@@ -133,11 +133,13 @@ class Report:
 
     @contextlib.contextmanager
     def job(self, name):
-        """Whatever goes wrong in a job is noted, and the next one follows. One that the part has no time for is not done,
+        """Whatever goes wrong in a job is noted, and the next one follows; so is that it says nothing. One that the part has no time for is not done,
         unless it has found a failure: the rest of it is left out then."""
         start, self.noted = time.monotonic(), []
         try:
             yield
+            if not self.noted:
+                self.fail(f"{name}: what it found", "nothing", "something that agrees, or a reason")
         except OutOfTime as error:
             if all(kind != "failed" for kind, _ in self.noted):
                 raise

@@ -223,15 +223,16 @@ def check_limits(scratch):
     from gpu.ladder import Job, Rung, climb  # pylint: disable=import-outside-toplevel
     from gpu.report import Budget, Report, State, run  # pylint: disable=import-outside-toplevel
 
-    def hang(report, finds, budget):
+    def hang(report, name, finds, budget):
         for text in finds:
             report.fail(text)
-        run(["sleep", "1000"], 600, budget)
+        run(["true" if name == "is silent" else "sleep", "1000"], 600, budget)
 
     def part(number, seconds, jobs, last):
         state = State(scratch / "limits.json", number == 1)
         report = Report(scratch / "limits.txt", state)
-        made = [Job(name, lambda budget, name=name, finds=finds: report.ok(name) if finds is None else hang(report, finds, budget), (), (), most)
+        made = [Job(name, lambda budget, name=name, finds=finds: report.ok(name) if finds is None else hang(report, name, finds, budget),
+                    (), (), most)
                 for name, finds, most in jobs]
         rungs = [Rung(1, "limits", made)]
         status = report.finish(rungs, climb(rungs, None, None, Budget(seconds), state, report), None if last else number + 1)
@@ -247,6 +248,7 @@ def check_limits(scratch):
     require(part(2, 3, jobs, True), 1, ["not done: 1. waits: the time of this part was over", "2 failed"],
             ["1. hangs", "1. follows", "1. found something"])
     require(part(1, 3, jobs[3:], True), 1, ["1 left out"], [])
+    require(part(1, 3, [("is silent", [], 600)], True), 1, ["FAILED  1. is silent: what it found: got nothing"], ["1. is silent"])
     require(part(1, 3, jobs[1:2] + jobs[3:], True), 1, ["1 agreed, 1 left out, 0 failed"], ["1. follows"])
     require(part(1, 3, jobs[1:2] + jobs[3:], False), 0, ["run --part=2"], ["1. follows"])
     print("a job that hangs: found", flush=True)
@@ -274,6 +276,41 @@ def check_sanitizers():
             raise SystemExit(f"status {status} and '{text}' got {noted}, expected {kind}")
 
 
+def check_processes(scratch):
+    """Ranks that share a GPU are left out only where NCCL refuses them; a rank that dies is a failure, whichever it is."""
+    from gpu import nccl  # pylint: disable=import-outside-toplevel
+    from gpu.report import Report, State  # pylint: disable=import-outside-toplevel
+    opened = "a:1:2 [0] NCCL INFO ncclCommSplit comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
+    crossing = "a:1:2 [0] NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1000\n"
+    (scratch / "logs").mkdir(exist_ok=True)
+    for what, statuses, text, kind in (("agrees", (0, 0), opened, "ok"), ("dies in the end", (0, -11), opened, "failed"),
+                                       ("dies before NCCL", (-11, -11), "", "failed"),
+                                       ("our own error", (3, 3), "error: got a driver of CUDA 12.2", "failed"),
+                                       ("no communicator", (0, 0), "", "failed"),
+                                       ("refused", (1, 1), crossing + "error: rank 0: lost", "left out")):
+        state = State(scratch / "processes.json", True)
+
+        class Machine:
+            """Two ranks that log three losses."""
+            report, folder = Report(scratch / "processes.txt", state), scratch
+            steps = staticmethod(lambda case: 3)
+            train = staticmethod(lambda *_: [{"step": step, "loss": 1.0} for step in (1, 2, 3)])
+            class build:  # pylint: disable=invalid-name
+                path = staticmethod(lambda name: scratch / name)
+
+        def run(command, _limit, _budget, environment, statuses=statuses, text=text):
+            if environment["RANK"] == "0":
+                command[-1].write_text("".join(f'{{"step": {step}, "loss": 1.0}}\n' for step in (1, 2, 3)))
+            return statuses[int(environment["RANK"])], text
+        kept, nccl.run = nccl.run, run
+        nccl.check_several(Machine, "linear", {"meshes": ["1", "2"], "options": ""}, ("NCCL_HOSTID", lambda rank: {}), None)
+        nccl.run = kept
+        found = [of for of, _ in Machine.report.noted]
+        if found != [kind]:
+            raise SystemExit(f"ranks of which one {what}: got {found}, expected {kind}: {Machine.report.noted}")
+    print("ranks that die: found", flush=True)
+
+
 def check_options():
     """Options that a run would not look at are refused."""
     for words, says in ((["--run", "d", "out", "--cases=linear"], "--cases has no effect with --run"),
@@ -296,6 +333,7 @@ def main(scratch, build):
     scratch.mkdir(parents=True, exist_ok=True)
     check_floors()
     check_sanitizers()
+    check_processes(scratch)
     check_options()
     check_limits(scratch)
     folder = Folder(scratch, pathlib.Path(build))
