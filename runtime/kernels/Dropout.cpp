@@ -5,7 +5,6 @@
 #include "runtime/numerics/Random.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace fsdp::rt::kernels {
 
@@ -18,8 +17,7 @@ class Mask {
 public:
   Mask(double rate, std::uint64_t name, const StepState &state)
       : random(state.seed, name, static_cast<std::uint64_t>(state.step) + 1),
-        threshold(static_cast<std::uint32_t>(std::ceil(rate * 0x1p24))),
-        scale(static_cast<float>(1 / (1 - rate))) {}
+        threshold(dropThreshold(rate)), scale(static_cast<float>(1 / (1 - rate))) {}
 
   /// `count` elements whose indices begin with `index`.
   template <class T> void apply(std::uint64_t index, std::size_t count, const T *x, T *y) const {

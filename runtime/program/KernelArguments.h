@@ -10,6 +10,7 @@
 
 #include "runtime/program/ShardLayout.h"
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -142,6 +143,11 @@ template <std::size_t N> struct DropoutMask {
   DropoutExtent extents[N];    ///< outermost first; the last has stride 1
   std::int64_t microbatch = 0; ///< by how much the first element's index grows from one to the next
 };
+
+/// Draws below this of the 2^24 that are equally likely drop an element.
+inline std::uint32_t dropThreshold(double rate) {
+  return static_cast<std::uint32_t>(std::ceil(rate * 0x1p24));
+}
 
 /// The samples of a rank, in parts that follow one another.
 struct Microbatches {

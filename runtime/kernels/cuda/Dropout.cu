@@ -11,8 +11,6 @@
 #include "runtime/kernels/cuda/Element.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
-#include <cmath>
-
 namespace fsdp::rt {
 
 namespace {
@@ -91,7 +89,7 @@ cudaError_t device::dropout(const DropoutRuns &runs, const StepState *state, con
   const bool vectors = aligned16(x, y);
   noteVectors(vectors);
   return launchKernel(drop<T>, dim3(stridingBlocks(runs.runs * runs.groups, kThreads)), kThreads, 0,
-                      stream, runs, static_cast<std::uint32_t>(std::ceil(runs.rate * 0x1p24)),
+                      stream, runs, dropThreshold(runs.rate),
                       static_cast<float>(1 / (1 - runs.rate)), vectors, state, x, y);
 }
 template cudaError_t device::dropout(const DropoutRuns &, const StepState *, const float *, float *,

@@ -232,6 +232,13 @@ TYPED_TEST(LossKernels, AnIndexOutOfRangeIsNoted) {
   OK(shard_indices({2, 13, 5, 1}, ids, own, this->stream));
   EXPECT_EQ(own.values(), (std::vector<Id>{Id(-1), Id(5)}));
   noted.expect(1, BoundsError::Index, 1, 13, 13);
+  if constexpr (std::is_signed_v<Id>) {
+    Noted negative(this->workspace);
+    Device<Id> below(std::vector<int>{-1, 7}), parts(2);
+    OK(shard_indices({2, 13, 5, 1}, below, parts, this->stream));
+    EXPECT_EQ(parts.values(), (std::vector<Id>{Id(5), Id(2)}));
+    negative.expect(1, BoundsError::Index, 0, -1, 13);
+  }
 }
 
 TYPED_TEST(LossKernels, EmbeddingIsTheCpus) {

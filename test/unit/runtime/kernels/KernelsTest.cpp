@@ -16,6 +16,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+TEST(Kernels, DropAsManyDrawsAsTheRateSays) {
+  EXPECT_EQ(dropThreshold(0.0), 0u);
+  EXPECT_EQ(dropThreshold(0.5), 1u << 23);
+  EXPECT_EQ(dropThreshold(0.1), 1677722u); // 1677721.6 of 2^24: no draw in [0, 0.1) stays
+  EXPECT_EQ(dropThreshold(0x1p-25), 1u);
+}
+
 // A unit of three parameters, of which the middle one is not decayed, cut in four.
 constexpr Parameter kMembers[] = {{"a", nullptr, {30}, {30}, 0, Initializer::zeros(), true},
                                   {"b", nullptr, {11}, {11}, 30, Initializer::zeros(), false},
