@@ -3,7 +3,9 @@
 #include "runtime/comm/TransferRuns.h"
 #include "runtime/device/FlightTrack.h"
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace fsdp::rt {
 
@@ -17,12 +19,39 @@ std::string Communicator::describeCurrent(const Request &request) const {
 template <class Collective>
 void Communicator::track(const Request &request, Collective collective) {
   ++collectives_;
-  if (!track_)
-    return collective();
   const std::uint64_t kept =
-      track_->begin(FlightAction::Collective, "", name_.c_str(), collectives_, &request);
+      track_ ? track_->begin(FlightAction::Collective, "", name_.c_str(), collectives_, &request)
+             : 0;
   collective(); // one that throws stays under way
-  track_->end(kept);
+  if (linkBandwidth_ > 0)
+    occupyLink(request);
+  if (track_)
+    track_->end(kept);
+}
+
+void Communicator::occupyLink(const Request &request) const {
+  // What a rank of a ring sends (docs/cost-model.md, collectives).
+  double elements = 0;
+  switch (request.kind) {
+  case Kind::ReduceScatter:
+    elements = static_cast<double>(layoutOf(request).wholeCount()) * (size_ - 1) / size_;
+    break;
+  case Kind::AllReduce:
+    elements = static_cast<double>(request.total) * 2 * (size_ - 1) / size_;
+    break;
+  case Kind::AllGather:
+    elements = static_cast<double>(layoutOf(request).pieceCount()) * (size_ - 1);
+    break;
+  case Kind::AllToAll:
+    elements = static_cast<double>(exchangeOf(request).pairCount()) * (size_ - 1);
+    break;
+  case Kind::Barrier:
+    break;
+  default:
+    elements = static_cast<double>(TransferRuns(request, size_).sourceCount());
+  }
+  const double bytes = elements * static_cast<double>(sizeInBytes(request.type));
+  std::this_thread::sleep_for(std::chrono::duration<double>(bytes / linkBandwidth_));
 }
 
 void Communicator::mismatch(const Request &mine, int other, const Request &theirs) const {

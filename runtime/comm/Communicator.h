@@ -37,6 +37,9 @@ public:
   const std::string &name() const { return name_; }
   /// Keeps collectives in `track`, that of the thread that uses the communicator, from now on.
   void keepIn(FlightTrack *track) { track_ = track; }
+  /// From now on, as over a link on which a rank sends `bytesPerSecond` without a core: each
+  /// collective, once its data has moved, sleeps as long as that takes. 0: no limit.
+  void limitLink(double bytesPerSecond) { linkBandwidth_ = bytesPerSecond; }
 
   using Kind = CollectiveKind;
   using Request = CollectiveRequest;
@@ -97,6 +100,8 @@ protected:
 private:
   /// Numbers and keeps `collective()`.
   template <class Collective> void track(const Request &request, Collective collective);
+  /// Sleeps as long as the link of `limitLink` takes for `request`.
+  void occupyLink(const Request &request) const;
   /// As `perform`, of a rank by itself.
   void copy(const Request &request, const void *source, void *target, const int *sources) const;
 
@@ -108,6 +113,7 @@ private:
   std::int64_t collectives_ = 0;
   std::vector<std::uint64_t> sent_, received_; ///< messages, by peer
   FlightTrack *track_ = nullptr;
+  double linkBandwidth_ = 0;
 };
 
 // What launches perform (runtime/launches/Collectives.h).

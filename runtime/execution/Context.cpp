@@ -17,6 +17,7 @@ Context::Context(Job &job, Table<const char *> streams, int events)
     for (std::size_t stream = 0; stream < streams.size(); ++stream) {
       communicators_.push_back(job.communicator(index, static_cast<int>(stream)));
       communicators_.back()->keepIn(job.streamFlight(static_cast<int>(stream)));
+      communicators_.back()->limitLink(job.options().linkBandwidth);
     }
   communicators_.push_back(job.communicator(world));
   communicators_.back()->keepIn(job.hostFlight());

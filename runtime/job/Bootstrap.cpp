@@ -27,18 +27,19 @@ using namespace base;
 
 namespace {
 
-double resolveTimeout(double asked) {
+/// `asked` if above 0, else the number of environment variable `name`, else `otherwise`.
+double resolve(double asked, const char *name, double otherwise, const char *expected,
+               double least = 0) {
   if (asked > 0)
     return asked;
-  const char *text = std::getenv("FSDP_TIMEOUT");
+  const char *text = std::getenv(name);
   if (!text)
-    return 300;
+    return otherwise;
   char *end = nullptr;
-  double seconds = std::strtod(text, &end);
-  if (end == text || *end || !(seconds > 0 && seconds < 1e9))
-    throw Error(
-        format("environment variable 'FSDP_TIMEOUT' got '%s', expected seconds above 0", text));
-  return seconds;
+  const double value = std::strtod(text, &end);
+  if (end == text || *end || !(value > 0 && value >= least && value < 1e15))
+    throw Error(format("environment variable '%s' got '%s', expected %s", name, text, expected));
+  return value;
 }
 
 //===----------------------------------------------------------------------===//
@@ -280,7 +281,9 @@ int runLaunched(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironme
 int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(Job &)> &body) {
   try {
     JobOptions options = asked;
-    options.timeoutSeconds = resolveTimeout(asked.timeoutSeconds);
+    options.timeoutSeconds = resolve(asked.timeoutSeconds, "FSDP_TIMEOUT", 300, "seconds above 0");
+    options.linkBandwidth = resolve(asked.linkBandwidth, "FSDP_LINK_BANDWIDTH", 0,
+                                    "bytes a second, at least 1000000", 1e6);
     if (std::optional<LaunchEnvironment> launched = detectLauncher())
       return runLaunched(mesh, options, *launched, body);
     if (options.transport == Transport::Mpi)

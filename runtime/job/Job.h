@@ -50,6 +50,9 @@ struct JobOptions {
   /// Longest wait in a collective, or for ranks to join, in seconds. A process without a heartbeat
   /// for that time, at most 30 s, has failed. 0: FSDP_TIMEOUT if set, else 300.
   double timeoutSeconds = 0;
+  /// Bytes/s that a rank sends over a link which streams' collectives take for theirs
+  /// (Communicator::limitLink). 0: FSDP_LINK_BANDWIDTH if set, else no limit.
+  double linkBandwidth = 0;
   /// File for the latest actions of each rank when the job has failed (FlightRecord.h); empty:
   /// none.
   std::string flightRecord;

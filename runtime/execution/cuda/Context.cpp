@@ -32,6 +32,8 @@ Context::Context(Job &job, const Program &program)
       job_(job), program_(program), workspaces_(program.streams.size()),
       staging_(std::make_unique<InputStaging>(program)), comms_(program.communicators.size()),
       streamOf_(program.communicators.size(), -1) {
+  if (job.options().linkBandwidth > 0)
+    throw Error("FSDP_LINK_BANDWIDTH limits the links of programs for CPUs only: unset it").byAll();
   if (sharesDevice())
     collectives_ = std::make_unique<LoopbackCollectives>(*this);
   else

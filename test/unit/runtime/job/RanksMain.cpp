@@ -2,8 +2,9 @@
 //
 //   runtime-ranks MESH MODE [auto|shm|tcp|mpi|threads]     MESH as in "fsdp=2,tensor=3"
 //
-// Modes other than `conformance`, `where`, `steps`, `overlap` and `allocations` plant a fault in
-// rank 1; `lose-first` in rank 0. ARENA_GIB is the size of a rank's arena, TRUST_NETWORK is
+// Modes other than `conformance`, `where`, `steps`, `overlap`, `link` and `allocations` plant a
+// fault in rank 1; `lose-first` in rank 0. ARENA_GIB is the size of a rank's arena, TRUST_NETWORK
+// is
 // --trust-network.
 //
 //===----------------------------------------------------------------------===//
@@ -166,6 +167,30 @@ int overlap(Context &c, const Units &u) {
   return 0;
 }
 
+/// Each collective lasts at least as long as FSDP_LINK_BANDWIDTH=1000000 says for its bytes.
+int limitedLink(Context &c, const Units &u) {
+  const auto expect = [&](const char *name, std::size_t elements, auto &&collective) {
+    const double begin = now(), seconds = static_cast<double>(elements * sizeof(float)) / 1e6;
+    collective();
+    c.synchronize();
+    if (const double took = now() - begin; took < seconds)
+      throw Error(format("%s took %g s, expected %g", name, took, seconds));
+  };
+  const auto ranks = static_cast<std::size_t>(c.comm(0).size());
+  const std::size_t part = (ranks - 1) * u.whole.count / ranks;
+  expect("all_gather", part,
+         [&] { all_gather(c, kGather, "gather", 0, u.tile, u.piece, u.whole); });
+  expect("reduce_scatter", part,
+         [&] { reduce_scatter(c, kGather, "scatter", 0, u.tile, u.gradient, u.sum); });
+  expect("all_reduce", 2 * part,
+         [&] { all_reduce(c, kGather, "sum", 0, ReduceOp::Sum, u.whole, u.gradient); });
+  expect("send and receive", u.piece.count, [&] {
+    send(c, kGather, "send", 0, Peer{1}, u.piece);
+    receive(c, kGather, "receive", 0, Peer{-1}, u.sum);
+  });
+  return 0;
+}
+
 /// Stops all processes of the job for three seconds while the others wait for this one.
 void suspendJob(Context &c) {
   const pid_t group = getpgrp();
@@ -243,6 +268,8 @@ int body(Job &job, const std::string &mode) {
     c.data(u.piece)[i] = float(c.comm(0).rank() * u.tile.local + i);
   if (mode == "overlap")
     return overlap(c, u);
+  if (mode == "link")
+    return limitedLink(c, u);
   const int steps = mode == "allocations" || mode == "allocate" ? 200 : 5;
   for (int s = 0; s < steps; ++s) {
     if (s == 2 && mode == "lose-first" && job.rank() == 0)
