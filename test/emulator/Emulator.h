@@ -23,6 +23,7 @@ struct Settings {
   std::uint64_t seed = 0;
   int devices = 1;                           ///< 0: as on a machine without a driver
   std::size_t memory = std::size_t(8) << 30; ///< bytes of each device
+  std::size_t used = 0;                      ///< of them, by other programs
   double deadlock = 20; ///< seconds without progress until waiting for a stream fails
   int compute = 90;     ///< compute capability of every device, as in sm_90
   bool images = true;   ///< false: the program holds no kernels that the devices can run

@@ -245,7 +245,7 @@ void setFromNccl(void *pointer, bool fromNccl) {
 
 std::size_t bytesInUse(int device) {
   std::lock_guard<std::mutex> lock(mutex);
-  auto bytes = static_cast<std::size_t>(libraryBytes()[device]);
+  auto bytes = settings().used + static_cast<std::size_t>(libraryBytes()[device]);
   for (const auto &[start, mapping] : table())
     if (mapping.allocation.kind == MemoryKind::Device && mapping.allocation.device == device)
       bytes += (mapping.allocation.bytes + kAlignment - 1) / kAlignment * kAlignment;

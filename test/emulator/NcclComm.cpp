@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <set>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ ncclComm_t makeComm(std::shared_ptr<Group> group, int rank, int device,
   comm->device = device;
   comm->blocking = !config || config->blocking != 0;
   comm->policy = config && config->CTAPolicy != NCCL_CONFIG_UNDEF_INT ? config->CTAPolicy : 0;
-  if (const char *said = std::getenv("NCCL_CTA_POLICY"))
+  if (const char *said = std::getenv("NCCL_CTA_POLICY"); said && *said)
     comm->policy = std::atoi(said);
   if (const char *said = std::getenv("NCCL_COMM_BLOCKING")) // has the last word
     comm->blocking = std::atoi(said) != 0;
@@ -51,11 +52,13 @@ ncclComm_t makeComm(std::shared_ptr<Group> group, int rank, int device,
   return comm;
 }
 
-/// With NCCL_DEBUG=INFO, as NCCL says it: the end of `call`, which is an "Init" or "Abort".
-void noteComplete(const char *call, int rank, int ranks, const char *what) {
+/// With NCCL_DEBUG=INFO, as NCCL says it: the end of `call`, which is an "Init" or "Abort"; and
+/// `more`, which NCCL does not say.
+void noteComplete(const char *call, int rank, int ranks, const char *what, const char *more = "") {
   const char *level = std::getenv("NCCL_DEBUG");
   if (level && std::string(level) == "INFO")
-    fprintf(stderr, "NCCL INFO %s rank %d nranks %d - %s COMPLETE\n", call, rank, ranks, what);
+    fprintf(stderr, "NCCL INFO %s rank %d nranks %d - %s COMPLETE%s\n", call, rank, ranks, what,
+            more);
 }
 
 /// The state of a communicator; the call that made it is over unless it is ncclInProgress.
@@ -111,7 +114,9 @@ ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *made,
   const auto mine = std::find(members.begin(), members.end(), std::make_pair(key, comm->rank));
   *made = makeComm(part, int(mine - members.begin()), comm->device, &config);
   (*made)->worldRank = comm->worldRank;
-  noteComplete("ncclCommSplit", int(mine - members.begin()), part->size, "Init");
+  noteComplete("ncclCommSplit", int(mine - members.begin()), part->size, "Init",
+               (*made)->policy == NCCL_CTA_POLICY_ZERO ? ", CTA policy zero"
+                                                       : ", CTA policy default");
   return ncclSuccess;
 }
 
@@ -169,9 +174,28 @@ void awaitCopyEngines(ncclComm_t comm) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
+/// Sets the variables of the file that NCCL_CONF_FILE names, but for those that are set (param.cc).
+/// NCCL's other configuration files are those of the machine and of the user, not of a test.
+void readConfiguration() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const char *path = std::getenv("NCCL_CONF_FILE");
+    std::ifstream file(path ? path : "");
+    for (std::string line; std::getline(file, line);)
+      if (const std::size_t sign = line.find('='); sign != std::string::npos && line[0] != '#')
+        setenv(line.substr(0, sign).c_str(), line.substr(sign + 1).c_str(), /*overwrite=*/0);
+  });
+}
+
+/// As NCCL reads it: off where the variable is empty or no number.
+bool ordersLaunches() {
+  const char *said = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  return said && std::strtoll(said, nullptr, 0) != 0;
+}
+
 /// Whether freeing `comm` would wait for kernels of another communicator, which nobody has aborted.
 bool standsBehindOthers(ncclComm_t comm) {
-  if (!std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT"))
+  if (!ordersLaunches())
     return false;
   const std::lock_guard<std::mutex> lock(registryMutex);
   return std::any_of(registry().begin(), registry().end(), [&](ncclComm_t other) {
@@ -194,8 +218,7 @@ std::map<int, std::set<ncclComm_t>> &launchers() {
 } // namespace
 
 void LaunchOrder::require() const {
-  const char *said = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
-  if (comm_->group->size == 1 || (said && std::atoi(said) != 0))
+  if (comm_->group->size == 1 || ordersLaunches())
     return;
   const std::lock_guard<std::mutex> lock(registryMutex);
   std::set<ncclComm_t> &here = launchers()[device_];
@@ -214,7 +237,7 @@ int communicatorsHeld() {
 }
 
 std::vector<PointRef> LaunchOrder::needs() const {
-  if (!std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT") || settings().driver >= 12030)
+  if (!ordersLaunches() || settings().driver >= 12030)
     return {};
   const std::lock_guard<std::mutex> lock(registryMutex);
   const auto last = lastKernels().find(device_);
@@ -289,6 +312,7 @@ ncclResult_t ncclGetVersion(int *version) {
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+  readConfiguration();
   static std::atomic<int> made{0};
   *id = {};
   snprintf(id->internal, sizeof(id->internal), "%d.%d", int(getpid()), ++made);
@@ -301,6 +325,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config) {
+  readConfiguration();
   *comm = nullptr;
   if (ranks < 1 || rank < 0 || rank >= ranks)
     return say(ncclInvalidArgument, formatted("rank %d of %d", rank, ranks));

@@ -67,6 +67,8 @@ bool apply(Settings &s, const std::string &name, const std::string &value) {
     return read(value, 0, kMaxDevices, s.devices);
   if (name == "memory")
     return read(value, 0, kMaxBytes, s.memory);
+  if (name == "used")
+    return read(value, 0, kMaxBytes, s.used);
   if (name == "communicator")
     return read(value, 0, kMaxBytes, s.communicator);
   if (name == "deadlock")
@@ -103,7 +105,7 @@ void apply(Settings &settings, const std::string &words) {
       throw std::invalid_argument(
           "FSDP_EMULATOR: got '" + word +
           "', expected inline, deferred, shuffle, races, guard, leaks, connections, seed=N, "
-          "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage, "
+          "devices=N, memory=BYTES, used=BYTES, deadlock=SECONDS, compute=N, noimage, "
           "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, "
           "window=fail:RANK, communicator=BYTES, "
           "call=SECONDS or launches=FILE");

@@ -18,12 +18,12 @@ constexpr const char *kOverriding[] = {
     "NCCL_CTA_POLICY",  "NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE",
     "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",  "NCCL_CONF_FILE",    "NCCL_SYM_CE_THRESHOLD"};
 
-/// The value of a variable that this program has not set, or null.
+/// The value of a variable that is not empty and that this program has not set, or null.
 const char *overriding(const char *name, Variables variables) {
   const char *value = variables(name);
   const bool own = value && !std::strcmp(name, "NCCL_SYM_CE_THRESHOLD") &&
                    !std::strcmp(value, kNoSymmetricThreshold);
-  return own ? nullptr : value;
+  return own || (value && !*value) ? nullptr : value;
 }
 
 std::optional<bool> flag(const char *name, Variables variables) {
@@ -77,8 +77,12 @@ void requireLaunchOrder(int driver, int runtime, int ranks) {
       .byAll();
 }
 
+bool asksForCopyEngines(int version, const NcclChoices &choices, const GatherGroup &group) {
+  return choices.copyEngines.value_or(!whyNoCopyEngines(version, group.ranks, group.nodes));
+}
+
 bool mayCopyUnasked(Variables variables) {
-  return variables("NCCL_CTA_POLICY") || overriding("NCCL_SYM_CE_THRESHOLD", variables);
+  return overriding("NCCL_CTA_POLICY", variables) || overriding("NCCL_SYM_CE_THRESHOLD", variables);
 }
 
 std::string describeGathers(int version, const NcclChoices &choices,
@@ -89,12 +93,11 @@ std::string describeGathers(int version, const NcclChoices &choices,
     if (group.ranks < 2)
       continue;
     ++several;
-    const char *why =
-        choices.copyEngines ? nullptr : whyNoCopyEngines(version, group.ranks, group.nodes);
-    if (!why)
+    if (choices.copyEngines || asksForCopyEngines(version, choices, group))
       continue;
     ++refused;
-    without += format("%s'%s' (%s)", without.empty() ? "" : ", ", group.name.c_str(), why);
+    without += format("%s'%s' (%s)", without.empty() ? "" : ", ", group.name.c_str(),
+                      whyNoCopyEngines(version, group.ranks, group.nodes));
   }
   if (!several)
     return "";

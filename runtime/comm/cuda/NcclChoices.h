@@ -60,6 +60,8 @@ struct GatherGroup {
   std::string name;
   int ranks = 1, nodes = 1;
 };
+/// Whether a communicator that gathers between windows asks for copy engines.
+bool asksForCopyEngines(int version, const NcclChoices &choices, const GatherGroup &group);
 /// Value of NCCL_SYM_CE_THRESHOLD that no number of elements exceeds.
 constexpr const char *kNoSymmetricThreshold = "9223372036854775807";
 /// Whether the environment makes NCCL gather by copy engines where a communicator asks for none.

@@ -242,11 +242,14 @@ void NcclCollectives::connect() {
   static std::once_flag environment;
   std::call_once(environment, [] {
     // Kernels of several communicators run in the order of their launches, the same on every rank.
-    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
-    // No communicator gathers by copy engines that has not asked for them.
-    setenv("NCCL_SYM_CE_THRESHOLD", kNoSymmetricThreshold, /*overwrite=*/0);
-    // It would override the configuration of communicators.
-    unsetenv("NCCL_COMM_BLOCKING");
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/1);
+    // It overrides the configuration of communicators, also from NCCL's configuration files, which
+    // set only what is not set.
+    setenv("NCCL_COMM_BLOCKING", "1", /*overwrite=*/1);
+    // No communicator gathers by copy engines that has not asked for them. NCCL takes an empty
+    // variable for one that is not set.
+    const char *threshold = std::getenv("NCCL_SYM_CE_THRESHOLD");
+    setenv("NCCL_SYM_CE_THRESHOLD", kNoSymmetricThreshold, /*overwrite=*/!threshold || !*threshold);
   });
   ncclUniqueId id{};
   if (peer_.world().rank() == 0) // of the mesh, which may begin with another rank than 0
@@ -299,11 +302,12 @@ CollectiveBackend &NcclCollectives::communicator(int index) {
   return *member;
 }
 
-int NcclCollectives::nodesOf(const std::vector<int> &group) const {
+GatherGroup NcclCollectives::groupOf(const CommunicatorSpec &spec) const {
+  const std::vector<int> ranks = peer_.mesh().group(peer_.rank(), spec.axes);
   std::set<std::uint64_t> nodes;
-  for (int rank : group)
+  for (int rank : ranks)
     nodes.insert(nodeKeys_[static_cast<std::size_t>(rank)]);
-  return static_cast<int>(nodes.size());
+  return {spec.name, static_cast<int>(ranks.size()), static_cast<int>(nodes.size())};
 }
 
 ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vector<int> &group,
@@ -316,9 +320,7 @@ ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vecto
     ++key;
   Inside inside(*this);
   for (;;) {
-    const bool copies = gathers && window_ &&
-                        choices_.copyEngines.value_or(!whyNoCopyEngines(
-                            version_, static_cast<int>(group.size()), nodesOf(group)));
+    const bool copies = gathers && window_ && asksForCopyEngines(version_, choices_, groupOf(spec));
     config.CTAPolicy = copies ? NCCL_CTA_POLICY_ZERO : NCCL_CTA_POLICY_DEFAULT;
     ncclComm_t comm = nullptr;
     // Groups are identified by their first ranks.
@@ -418,10 +420,8 @@ std::string NcclCollectives::describe() const {
   if (!world_)
     return "";
   std::vector<GatherGroup> groups;
-  for (const CommunicatorSpec &spec : peer_.communicators()) {
-    const std::vector<int> group = peer_.mesh().group(peer_.rank(), spec.axes);
-    groups.push_back({spec.name, static_cast<int>(group.size()), nodesOf(group)});
-  }
+  for (const CommunicatorSpec &spec : peer_.communicators())
+    groups.push_back(groupOf(spec));
   return describeGathers(version_, choices_, groups, ofEnvironment);
 }
 

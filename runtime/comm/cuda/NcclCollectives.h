@@ -71,7 +71,7 @@ private:
                    bool &mayCopy);
   /// The arena as a window of `comm` on every rank, or false on every rank. Every rank calls it.
   bool registerArena(ncclComm_t comm, const CommunicatorSpec &spec);
-  int nodesOf(const std::vector<int> &group) const;
+  GatherGroup groupOf(const CommunicatorSpec &spec) const;
   bool isInArena(const void *address) const {
     return address >= arena_ && address < arena_ + arenaBytes_;
   }

@@ -443,6 +443,10 @@ int body(Job &job, const Program &program, const std::string &asked) {
   }
   if (mode == "memory") {
     steps(job, c, "steps", even);
+    launch(c, kCompute, "workspace", reads(), writes(), [&](WorkStream stream) { // not libraries'
+      std::byte *bytes = nullptr;
+      return stream.workspace->reserve(std::size_t(64) << 20, bytes);
+    });
     if (job.rank() == 0)
       std::printf("libraries: %zu MiB\n", c.libraryBytes().value_or(0) >> 20);
     c.world().barrier();

@@ -3,6 +3,7 @@
 #include "test/Extent.h"
 #include "test/unit/runtime/job/JobProcess.h"
 
+#include <fstream>
 #include <gtest/gtest.h>
 
 namespace {
@@ -39,16 +40,23 @@ INSTANTIATE_TEST_SUITE_P(Backends, CudaRanks,
                          testing::Values(Backend{"loopback", "devices=1"},
                                          Backend{"loopback", "devices=1,deferred,seed=7"},
                                          Backend{"nccl", "devices=8"},
-                                         Backend{"nccl", "devices=8,deferred,seed=8"}));
+                                         Backend{"nccl", "devices=8,deferred,seed=8,nccl=22907"}));
 
 TEST_P(CudaRanks, Conform) {
   for (const char *mesh :
        fsdp::test::casesOf<const char *>({"data=2,fsdp=2"}, {"fsdp=3", "fsdp=3@2.0.1"})) {
-    Finished job = run(mesh, "conformance");
+    Finished job = run(mesh, "conformance", "NCCL_DEBUG=INFO ");
     EXPECT_EQ(job.status, 0) << mesh << job.output;
     const std::size_t at = job.output.find("compared ");
     ASSERT_NE(at, std::string::npos) << mesh << job.output;
     EXPECT_GT(std::atol(job.output.c_str() + at + 9), 100'000) << job.output;
+    // Copy engines by the size of a communicator: this version hangs with two ranks.
+    if (std::string(GetParam().emulator).find("nccl=22907") != std::string::npos &&
+        std::string(mesh) == "data=2,fsdp=2") {
+      EXPECT_TRUE(job.says("nranks 4 - Init COMPLETE, CTA policy zero")) << job.output;
+      EXPECT_TRUE(job.says("nranks 2 - Init COMPLETE, CTA policy default")) << job.output;
+      EXPECT_FALSE(job.says("nranks 2 - Init COMPLETE, CTA policy zero")) << job.output;
+    }
   }
 }
 
@@ -295,11 +303,16 @@ TEST(Nccl, NeedsTheOrderOfLaunchesOverCommunicators) {
   EXPECT_EQ(runCudaRanks("fsdp=2", "steps", "loopback", "devices=1,driver=12020").status, 0);
 }
 
-// What the environment says of communicators must not make them others than the runtime handles.
-TEST(Nccl, IsBlockingWhateverTheEnvironmentSays) {
-  Finished job = runCudaRanks("fsdp=2", "steps", "nccl", "devices=2", "NCCL_COMM_BLOCKING=0 ");
-  EXPECT_EQ(job.status, 0) << job.output;
-  EXPECT_EQ(job.output, "done\n");
+// What the environment or a configuration file of NCCL says of communicators must not make them
+// others than the runtime handles, nor take the order of their kernels away.
+TEST(Nccl, IsBlockingAndOrderedWhateverTheEnvironmentSays) {
+  const std::string file = testing::TempDir() + "nccl.conf";
+  std::ofstream(file) << "# of a cluster\nNCCL_COMM_BLOCKING=0\nNCCL_LAUNCH_ORDER_IMPLICIT=0\n";
+  for (const std::string &said : {std::string("NCCL_COMM_BLOCKING=0 NCCL_LAUNCH_ORDER_IMPLICIT= "),
+                                  "NCCL_CONF_FILE=" + file + " "}) {
+    Finished job = runCudaRanks("data=1,fsdp=2", "conformance", "nccl", "devices=2", said);
+    EXPECT_EQ(job.status, 0) << said << job.output;
+  }
 }
 
 // A rank by itself needs no NCCL, but can be asked to go through all of it.
@@ -333,8 +346,11 @@ TEST(Nccl, UsesCopyEnginesOnlyWhereTheyWork) {
 
 // Of more than 8388608 elements NCCL 2.29.2 and later use them on their own, on these devices.
 TEST(Nccl, UsesNoCopyEnginesUnasked) {
-  Finished job = runCudaRanks("fsdp=2", "large-gather", "nccl", "devices=2,nccl=22907,compute=100");
-  EXPECT_EQ(job.output, "done\n");
+  for (const char *unset : {"", "NCCL_SYM_CE_THRESHOLD= "})
+    EXPECT_EQ(
+        runCudaRanks("fsdp=2", "large-gather", "nccl", "devices=2,nccl=22907,compute=100", unset)
+            .output,
+        "done\n");
   Finished asked = runCudaRanks("fsdp=2", "large-gather", "nccl",
                                 "devices=2,nccl=22907,compute=100", "NCCL_SYM_CE_THRESHOLD=1000 ");
   EXPECT_TRUE(asked.says("copy engines of NCCL 22907 hangs")) << asked.output;
@@ -358,6 +374,39 @@ TEST(Nccl, RanksAgreeOnTheirSettings) {
                 .output,
             "all-gathers by kernels over 'all axes' (several nodes: NCCL 2.30.7 and later send "
             "through the CPU)\n");
+  // One says yes, the other nothing; one yes, the other no.
+  EXPECT_EQ(runCudaRanks("fsdp=2", "describe", "nccl", "devices=2,nccl=22907",
+                         "RANK1_FSDP_NCCL_COPY_ENGINES=1 ")
+                .output,
+            "all-gathers by copy engines (FSDP_NCCL_COPY_ENGINES=1)\n");
+  EXPECT_EQ(runCudaRanks("fsdp=2", "describe", "nccl", "devices=2",
+                         "RANK0_FSDP_NCCL_COPY_ENGINES=1 RANK1_FSDP_NCCL_COPY_ENGINES=0 ")
+                .output,
+            "all-gathers by kernels (FSDP_NCCL_COPY_ENGINES=0)\n");
+}
+
+// The policy that a communicator is made with, by its own ranks and nodes.
+TEST(Nccl, AsksForCopyEnginesByGroup) {
+  struct Case {
+    const char *mesh, *mode, *emulator, *env, *asks, *asksNot;
+  };
+  for (const Case &c :
+       {Case{"fsdp=3", "steps", "devices=3,nccl=23007", "", "3", ""},
+        Case{"fsdp=3", "steps", "devices=3,nccl=23007", "RANK1_NCCL_HOSTID=another ", "", "3"},
+        Case{"fsdp=4", "transfers", "devices=4,nccl=23007", "", "", "4"}}) { // gathers nothing
+    Finished job =
+        runCudaRanks(c.mesh, c.mode, "nccl", c.emulator, std::string(c.env) + "NCCL_DEBUG=INFO ");
+    EXPECT_EQ(job.status, 0) << job.output;
+    const auto made = [&](const char *ranks, const char *policy) {
+      return job.says(std::string("nranks ") + ranks + " - Init COMPLETE, CTA policy " + policy);
+    };
+    if (*c.asks)
+      EXPECT_TRUE(made(c.asks, "zero")) << job.output;
+    if (*c.asksNot) {
+      EXPECT_TRUE(made(c.asksNot, "default")) << job.output;
+      EXPECT_FALSE(made(c.asksNot, "zero")) << job.output;
+    }
+  }
 }
 
 // The arena has 40 MiB, and is on one device with those of others in Loopback.
@@ -369,6 +418,10 @@ TEST(Memory, IsComparedWithTheArenaBeforeThatIsAllocated) {
                              "the arena of a rank, 41943040 bytes (0.0391 GiB), does not fit in "
                              "the 40000000 bytes (0.0373 GiB) that "
                              "are free of the 0.0373 GiB of GPU "},
+                        Case{"nccl", "devices=2,memory=83e6,used=50e6",
+                             "the arena of a rank, 41943040 bytes (0.0391 GiB), does not fit in "
+                             "the 33000000 bytes (0.0307 GiB) that "
+                             "are free of the 0.0773 GiB of GPU "},
                         Case{"loopback", "devices=1,memory=83e6",
                              "the arenas of 2 ranks, 83886080 bytes (0.0781 GiB), do not fit in "
                              "the 83000000 bytes (0.0773 GiB) that "

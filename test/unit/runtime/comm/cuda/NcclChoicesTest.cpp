@@ -93,6 +93,9 @@ TEST(NcclChoices, AreDescribed) {
   variables = {{"NCCL_SYM_CE_THRESHOLD", "0"}};
   EXPECT_EQ(describe(22809, groups), "all-gathers by copy engines; set: NCCL_SYM_CE_THRESHOLD=0");
   EXPECT_TRUE(mayCopyUnasked(variable));
+  variables = {{"NCCL_SYM_CE_THRESHOLD", ""}, {"NCCL_CTA_POLICY", ""}}; // as if not set
+  EXPECT_EQ(describe(22809, groups), "all-gathers by copy engines");
+  EXPECT_FALSE(mayCopyUnasked(variable));
   variables = {{"NCCL_CTA_POLICY", "0"}};
   EXPECT_TRUE(mayCopyUnasked(variable));
   variables = {{"FSDP_NCCL_COPY_ENGINES", "1"}};

@@ -38,6 +38,15 @@ TEST(CudaProgram, RefusesTheCommunicatorsOfTheCpu) {
   }
 }
 
+TEST(CudaProgram, RefusesToLimitTheLinksOfGpus) {
+  Finished job = runProgram("-emulated", 4, "--steps=1 --communicator=loopback",
+                            "FSDP_LINK_BANDWIDTH=1000000000 ");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says("FSDP_LINK_BANDWIDTH limits the links of programs for CPUs only: unset it"))
+      << job.output;
+}
+
 TEST(CudaProgram, RunsItsStepsThroughTheDriver) {
   Finished one = runProgram("-emulated", 1, "--steps=3");
   EXPECT_EQ(one.status, 0) << one.output;
@@ -82,21 +91,25 @@ TEST(CudaProgram, SaysHowManyGpusItNeeds) {
   Finished job = runProgram("-emulated", 4, "--steps=3", "FSDP_EMULATOR=devices=2 ");
   EXPECT_EQ(job.status, 3) << job.output;
   EXPECT_TRUE(job.says("error: got 2 GPU(s) on this machine, expected 4: ")) << job.output;
-  // Under a launcher each rank looks for its own.
-  job = runProgram("-emulated", 4, "--steps=3",
-                   "FSDP_EMULATOR=devices=1 FSDP_TIMEOUT=2 RANK=3 WORLD_SIZE=4 LOCAL_RANK=3 ");
-  EXPECT_NE(job.status, 0) << job.output;
-  job = runCommand("env FSDP_EMULATOR=devices=2 CUDA_VISIBLE_DEVICES=4,5 FSDP_TIMEOUT=60 "
-                   "WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 "
-                   "MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
-                   std::to_string(freePort()) +
-                   " sh -c 'for r in 0 1 2 3; do RANK=$r LOCAL_RANK=$r " CUDA_PROGRAMS
-                   "/cuda-program-emulated-4 --steps=3 & done; wait'");
+  // Under a launcher each rank looks for its own, or has been given one that only it sees.
+  const auto launch = [](const std::string &env) {
+    return runCommand("env FSDP_TIMEOUT=60 WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 "
+                      "MASTER_PORT=" +
+                      std::to_string(freePort()) +
+                      " sh -c 'for r in 0 1 2 3; do RANK=$r LOCAL_RANK=$r " + env + " " +
+                      cudaProgram("cuda-program-emulated-4") + " --steps=3 & done; wait'");
+  };
+  job = launch("FSDP_EMULATOR=devices=2 CUDA_VISIBLE_DEVICES=4,5");
   EXPECT_TRUE(job.says("got 2 GPU(s) by CUDA_VISIBLE_DEVICES=4,5 for local rank ")) << job.output;
   EXPECT_TRUE(job.says(": one for each rank; show each process the GPUs of all ranks of its "
                        "machine, or its own one\n"))
       << job.output;
   EXPECT_LT(job.seconds, kSoon);
+  job = launch("FSDP_EMULATOR=devices=1");
+  EXPECT_TRUE(job.says("got 1 GPU(s)")) << job.output;
+  job = launch("FSDP_EMULATOR=devices=1 CUDA_VISIBLE_DEVICES=$r");
+  EXPECT_FALSE(job.says("got 1 GPU(s)")) << job.output;
+  EXPECT_TRUE(job.says("ranks of several processes are not emulated")) << job.output; // by NCCL
 }
 
 TEST(CudaProgram, SaysWhatToCompileForWhereItHasNoKernelsForTheGpu) {
