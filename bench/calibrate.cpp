@@ -11,10 +11,8 @@
 #include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/device/Stream.h"
 #include "runtime/execution/Context.h"
-#include "runtime/kernels/Attention.h"
 #include "runtime/kernels/Gemm.h"
-#include "runtime/kernels/RowNorm.h"
-#include "runtime/kernels/UnaryKernels.h"
+#include "runtime/kernels/Kernels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -209,6 +207,8 @@ int runRank(int index, int ranks, SharedSegment &segment) {
   for (int r = 0; r < ranks; ++r)
     group.push_back(r);
   SharedMemoryCommunicator world("all ranks", peer, segment, 0, group, 60);
+  if (const char *bandwidth = std::getenv("FSDP_LINK_BANDWIDTH"))
+    world.limitLink(std::atof(bandwidth));
   Memory memory;
   Rank rank(world, memory);
 
@@ -225,14 +225,17 @@ int runRank(int index, int ranks, SharedSegment &segment) {
   // Of values of 4 MiB all over the arenas, so that no cache holds them, and short enough to be
   // interrupted by nothing at their best; latency from one of 4 KiB.
   std::string link = "\"bandwidth\": 1e10, \"latency\": 1e-5";
+  double share = 1; // of a core that a gather takes, by the processor's time
   if (ranks > 1) {
     constexpr std::size_t large = std::size_t(4) << 20;
     const double part = double(ranks - 1) / ranks * double(large);
     std::size_t at = 0;
-    const auto measure = [&](int kind, std::size_t bytes) {
+    const auto measure = [&](int kind, std::size_t bytes,
+                             const std::function<double()> &clock = now) {
       const std::size_t count = bytes / sizeof(float);
       const ShardLayout layout{1, (count + ranks - 1) / ranks, 1, count};
-      return rank.passed(
+      return rank.best(
+          clock,
           [&] {
             at = at + 2 * large > kArena - 2 * large ? 0 : at + 2 * large;
             auto *source = reinterpret_cast<float *>(peer.arena + at);
@@ -240,7 +243,8 @@ int runRank(int index, int ranks, SharedSegment &segment) {
             if (kind == 0)
               world.allGather(source, target, layout);
             else if (kind == 1)
-              world.reduceScatter(source, target, layout);
+              world.perform(Communicator::Kind::ReduceScatter, layout, layout.wholeCount(),
+                            DType::F32, source, target);
             else
               world.allReduce(source, target, count);
           },
@@ -251,6 +255,7 @@ int runRank(int index, int ranks, SharedSegment &segment) {
       return round3(bytes / std::max(measure(kind, large) - latency, 1e-9));
     };
     const double gather = rateOf(0, part), scatter = rateOf(1, part), reduce = rateOf(2, 2 * part);
+    share = std::min(1.0, measure(0, large, processorSeconds) / measure(0, large));
     link = format("\"bandwidth\": %g, \"latency\": %g,\n     \"bandwidths\": {\"reduce_scatter\": "
                   "%g, \"all_reduce\": %g}",
                   gather, round3(latency), scatter, reduce);
@@ -265,12 +270,12 @@ int runRank(int index, int ranks, SharedSegment &segment) {
               "  \"memory\": %lld,\n  \"peak\": {\"f32\": %g, \"bf16\": %g},\n  \"products\": "
               "[\n%s,\n%s\n  ],\n"
               "  \"loop_flops\": %g,\n  \"memory_rates\": [%s],\n  \"launch_seconds\": %g,\n"
-              "  \"cores\": %d,\n  \"collective_share\": 1,\n  \"algorithms\": [\"direct\"],\n  "
+              "  \"cores\": %d,\n  \"collective_share\": %g,\n  \"algorithms\": [\"direct\"],\n  "
               "\"links\": [\n"
               "    {\"name\": \"shared memory\", \"ranks\": 0, %s}\n  ]\n}\n",
               ranks, pages * page / ranks, round3(fastest), round3(fastestHalf), f32.c_str(),
               half.c_str(), round3(loops), memoryRates.c_str(), round3(launch), CPU_COUNT(&cores),
-              link.c_str());
+              round3(share), link.c_str());
   return std::fflush(stdout) != 0;
 }
 

@@ -2,7 +2,7 @@
 //
 // Prints nanoseconds per action kept: a launch, and a collective with its request; the best of ten
 // rounds.
-//   clang++-22 -O3 -std=c++17 -I. bench/flight.cpp build/release/lib/libfsdp_runtime.a -lpthread -o
+//   clang++-22 -O3 -std=c++20 -I. bench/flight.cpp build/release/lib/libfsdp_runtime.a -lpthread -o
 //   flight && ./flight
 //
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""check_bench.py SCRATCH BUILD: each program of bench/ compiles with the runtime as it is, and what measured rounds are made of
+(bench/steps.py) is what its comments say. With --all this machine is calibrated, and steps are predicted on it.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import training
+
+ROOT = training.HERE.parent.parent
+
+
+def check_programs(build):
+    tools = json.loads((build / "share/fsdpc/toolchain.json").read_text(encoding="utf-8"))
+    checked = 0
+    for source in sorted((ROOT / "bench").glob("*.cpp")):
+        if "gloo/" in source.read_text(encoding="utf-8") and not pathlib.Path("/usr/include/gloo").exists():
+            continue
+        training.run([tools["compiler"], "-std=c++20", f"-I{ROOT}", *tools["flags"], "-fsyntax-only", source])
+        checked += 1
+    if checked < 5:
+        sys.exit(f"got {checked} programs in bench/, expected at least 5")
+
+
+def check_rounds():
+    sys.path.insert(0, str(ROOT / "bench"))
+    import steps  # pylint: disable=import-outside-toplevel,import-error
+
+    def machine(rate):
+        return {"name": "a", "cores": 2, "products": [{"kind": "matrix", "rates": [[16, rate], [64, 2 * rate]]}], "loop_flops": rate,
+                "memory_rates": [[1024, rate]], "links": [{"bandwidth": rate}]}
+    for got, expected in ((steps.drift(machine(100.0), machine(100.0)), 0.0), (steps.drift(machine(100.0), machine(108.0)), 0.08),
+                          (steps.median_machine([machine(rate) for rate in (3.0, 1.0, 2.0)]), machine(2.0))):
+        if got != expected and not (isinstance(expected, float) and abs(got - expected) < 1e-9):
+            sys.exit(f"got {got}, expected {expected}")
+
+
+def check_calibration(scratch, build):
+    machine, report = scratch / "machine.json", scratch / "report.json"
+    training.run([ROOT / "bench/calibrate", "--build", build, "-o", machine])
+    training.run([build / "bin/gpt2", "--layers=2", "--width=64", "--heads=2", "--context=32", "--vocab=256", "--batch=8", "--mesh=fsdp=2",
+                  f"--machine={machine}", f"--report={report}", "--emit=source", "-o", scratch / "source"])
+    found = json.loads(report.read_text(encoding="utf-8"))
+    if found["predicted_machine"] != "machine" or not 0.05 < found["predicted_step_ms"] < 5000:
+        sys.exit(f"got {found['predicted_step_ms']} ms on '{found['predicted_machine']}'")
+
+
+def main(scratch, build):
+    check_programs(pathlib.Path(build))
+    check_rounds()
+    if training.WHOLE:
+        check_calibration(pathlib.Path(scratch), pathlib.Path(build))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
