@@ -296,8 +296,7 @@ void mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &aren
     if (storage.getCopy())
       row.add("copy", arena.spell(program.shardOf(storage, StorageOp::copy).getResult()));
     if (ArrayAttr axes = getAxisArray(storage.getContext(), storage.getSplitAxes()); !axes.empty())
-      row.add("splitAxes", axisList(program, axes))
-          .add("splitCommunicator", communicatorOver(program, axes));
+      row.add("splitAxes", axisList(program, axes));
     parameters += storage.getMembers().size();
   }
   emitRows("Storage", "storages", rows, writer);

@@ -157,9 +157,8 @@ struct Storage {
   Table<Parameter> members = {};
   Buffer copy = {}; ///< all members, without padding, on every rank, in f32 or bf16; empty where
                     ///< there is none
-  AxisList splitAxes =
-      {}; ///< over which the members are split in compute, in the order of the mesh
-  int splitCommunicator = -1; ///< over these; -1 where there are none
+  /// Over which the members are split in compute, in the order of the mesh.
+  AxisList splitAxes = {};
 
   constexpr bool hasCopy() const { return copy.count > 0; }
   /// The copy as a storage of its own, on each rank.
