@@ -2,7 +2,10 @@
 
 #include "dialect/nn/ProductCost.h"
 #include "dialect/nn/AttentionLayout.h"
+#include "dialect/nn/Cost.h"
 #include "dialect/nn/NNDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -39,7 +42,8 @@ static ProductCost productOf(EinsumOp op) {
 
 ProductCost mlir::nn::getProductCost(Operation *op) {
   auto attention = [&](auto typed, StringRef kind) {
-    return ProductCost{kind, typed.getCost().flops, typed.getLayout().width, elementTypeOf(op)};
+    const AttentionLayout layout = typed.getLayout();
+    return ProductCost{kind, typed.getCost().flops, layout.width, elementTypeOf(op), layout.keys};
   };
   return TypeSwitch<Operation *, ProductCost>(op)
       .Case([](EinsumOp product) { return productOf(product); })
@@ -53,4 +57,34 @@ ProductCost mlir::nn::getProductCost(Operation *op) {
         return largest;
       })
       .Default(ProductCost());
+}
+
+int64_t mlir::nn::getEpilogueBytes(Operation *op) {
+  auto fused = dyn_cast<FusedOp>(op);
+  if (!fused)
+    return 0;
+  Block &body = fused.getBody().front();
+  const int64_t flops = getProductCost(op).flops;
+  Operation *product = nullptr;
+  SmallVector<Operation *> loops;
+  for (Operation &inner : body.without_terminator()) {
+    if (flops > 0 && !product && getProductCost(&inner).flops == flops)
+      product = &inner;
+    else if (!isa<arith::ConstantOp, RepeatOp>(inner))
+      loops.push_back(&inner);
+  }
+  auto isRepeated = [](Value operand) { return operand.getDefiningOp<RepeatOp>() != nullptr; };
+  if (!product || loops.empty() ||
+      (loops.size() == 1 && isa<arith::AddFOp>(loops.front()) &&
+       llvm::any_of(loops.front()->getOperands(), isRepeated)))
+    return 0;
+  int64_t bytes = 0;
+  for (Value result : product->getResults())
+    bytes += bytesOf(result.getType());
+  for (BlockArgument argument : body.getArguments())
+    if (llvm::any_of(argument.getUsers(), [&](Operation *user) { return user != product; }))
+      bytes += bytesOf(argument.getType());
+  for (Type type : fused->getResultTypes())
+    bytes += bytesOf(type);
+  return bytes;
 }

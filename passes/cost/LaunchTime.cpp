@@ -9,12 +9,17 @@ using namespace mlir::fsdp::cost;
 
 double mlir::fsdp::cost::secondsOf(const schedule::LaunchCost &cost, const Machine &machine) {
   const auto bytes = static_cast<double>(cost.bytesRead + cost.bytesWritten);
-  double flops = static_cast<double>(cost.flops - cost.productFlops) / machine.loopFlops;
+  auto memory = [&](double moved) { return moved > 0 ? moved / machine.memoryRates.at(moved) : 0; };
+  const double loops = static_cast<double>(cost.flops - cost.productFlops) / machine.loopFlops;
+  double product = 0;
   if (cost.productFlops > 0)
-    flops += static_cast<double>(cost.productFlops) /
-             machine.productRate(cost.product, cost.productType, cost.productExtent);
-  const double memory = bytes > 0 ? bytes / machine.memoryRates.at(bytes) : 0;
-  return machine.launchSeconds + std::max(flops, memory);
+    product =
+        static_cast<double>(cost.productFlops) /
+        machine.productRate(cost.product, cost.productType, cost.productExtent, cost.productKeys);
+  if (machine.separateEpilogues && cost.epilogueBytes > 0)
+    return 2 * machine.launchSeconds + std::max(product, memory(bytes)) +
+           std::max(loops, memory(static_cast<double>(cost.epilogueBytes)));
+  return machine.launchSeconds + std::max(product + loops, memory(bytes));
 }
 
 LaunchTimes mlir::fsdp::cost::timeLaunches(const schedule::Problem &problem,

@@ -10,6 +10,7 @@ namespace mlir::fsdp::cost {
 
 /// Seconds of a kernel with this work: the longer of its flops and its bytes (the roofline model:
 /// Williams, Waterman, Patterson, CACM 2009), besides the time that each launch takes.
+/// Where the machine's kernels have no epilogues, loops behind a product are a launch of their own.
 double secondsOf(const schedule::LaunchCost &cost, const Machine &machine);
 
 /// The launches of a problem on a machine: [role][segment][launch].

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
 #include <algorithm>
@@ -30,14 +31,18 @@ double RateCurve::at(double size) const {
   return below.rate + share * (above->rate - below.rate);
 }
 
-double Machine::productRate(const std::string &kind, const std::string &type,
-                            int64_t extent) const {
+double KernelRates::productRate(const std::string &kind, const std::string &type, int64_t extent,
+                                int64_t keys) const {
   auto found = products.find({kind, type});
   if (found == products.end())
     found = products.find({"matrix", type});
   if (found == products.end())
     found = products.begin();
-  return found->second.at(static_cast<double>(std::max<int64_t>(extent, 1)));
+  const double rate = found->second.at(static_cast<double>(std::max<int64_t>(extent, 1)));
+  auto factor = keyFactors.find({kind, type});
+  if (factor == keyFactors.end())
+    return rate;
+  return rate * factor->second.at(static_cast<double>(std::max<int64_t>(keys, 1)));
 }
 
 double Machine::peakOf(const std::string &type) const {
@@ -141,8 +146,8 @@ public:
     return rates;
   }
 
-  /// [[size, rate], ...]
-  RateCurve curve(const std::string &field, const json::Value *value) {
+  /// [[size, rate], ...], the rates at most `most`.
+  RateCurve curve(const std::string &field, const json::Value *value, double most = HUGE_VAL) {
     std::vector<RateCurve::Point> points;
     for (auto [index, pair] : llvm::enumerate(array(field, value))) {
       const std::string name = field + "[" + std::to_string(index) + "]";
@@ -155,6 +160,8 @@ public:
       if (!points.empty() && size <= points.back().size)
         fail(name + "[0]", &(*both)[0], "a size above that of the entry before");
       points.push_back({size, number(name + "[1]", &(*both)[1])});
+      if (points.back().rate > most)
+        fail(name + "[1]", &(*both)[1], "at most " + llvm::formatv("{0}", most).str());
     }
     if (points.empty())
       points.push_back({1, 1});
@@ -184,16 +191,45 @@ static Link readLink(Reader &reader, const std::string &field, const json::Value
   return link;
 }
 
-static void readProducts(Reader &reader, const json::Value *value, Machine &machine) {
-  for (auto [index, entry] : llvm::enumerate(reader.array("products", value))) {
-    const std::string field = "products[" + std::to_string(index) + "]";
-    json::Object object = reader.object(field, &entry, {"kind", "type", "rates", "source"});
+static void readProducts(Reader &reader, const std::string &list, const json::Value *value,
+                         KernelRates &kernels) {
+  for (auto [index, entry] : llvm::enumerate(reader.array(list, value))) {
+    const std::string field = list + "[" + std::to_string(index) + "]";
+    json::Object object =
+        reader.object(field, &entry, {"kind", "type", "rates", "key_factors", "source"});
     const std::string kind = reader.text(field + ".kind", object.get("kind"));
     static const std::vector<std::string> kinds = {"matrix", "attention", "attention_grad"};
     if (!kind.empty() && !llvm::is_contained(kinds, kind))
       reader.fail(field + ".kind", object.get("kind"), "one of " + llvm::join(kinds, ", "));
-    machine.products[{kind, reader.text(field + ".type", object.get("type"))}] =
-        reader.curve(field + ".rates", object.get("rates"));
+    const std::pair<std::string, std::string> product = {
+        kind, reader.text(field + ".type", object.get("type"))};
+    kernels.products[product] = reader.curve(field + ".rates", object.get("rates"));
+    kernels.keyFactors.erase(product);
+    if (const json::Value *factors = object.get("key_factors"))
+      kernels.keyFactors[product] = reader.curve(field + ".key_factors", factors, /*most=*/1);
+  }
+}
+
+/// The fields of an implementation of the kernels: of `own`, the machine itself, all; of others
+/// those that differ. A `field` ends with a point, or is empty.
+static void readKernels(Reader &reader, const std::string &field, const json::Object &object,
+                        bool isOwn, KernelRates &kernels) {
+  auto get = [&](const char *name) -> const json::Value * { return object.get(name); };
+  auto has = [&](const char *name) { return isOwn || get(name); };
+  if (has("products"))
+    readProducts(reader, field + "products", get("products"), kernels);
+  if (has("loop_flops"))
+    kernels.loopFlops = reader.number(field + "loop_flops", get("loop_flops"));
+  if (has("memory_rates"))
+    kernels.memoryRates = reader.curve(field + "memory_rates", get("memory_rates"));
+  if (has("launch_seconds"))
+    kernels.launchSeconds =
+        reader.number(field + "launch_seconds", get("launch_seconds"), 0, /*above=*/false);
+  if (const json::Value *epilogues = get("epilogues")) {
+    const std::string text = reader.text(field + "epilogues", epilogues);
+    if (text != "fused" && text != "separate")
+      reader.fail(field + "epilogues", epilogues, "fused or separate");
+    kernels.separateEpilogues = text == "separate";
   }
 }
 
@@ -204,19 +240,33 @@ std::optional<Machine> mlir::fsdp::cost::parseMachine(llvm::StringRef text, std:
     return std::nullopt;
   }
   Reader reader(error);
-  json::Object object = reader.object("", &*parsed,
-                                      {"name", "source", "memory", "peak", "products", "loop_flops",
-                                       "memory_rates", "launch_seconds", "cores",
-                                       "collective_share", "algorithms", "links", "network"});
+  json::Object object =
+      reader.object("", &*parsed,
+                    {"name", "source", "memory", "peak", "products", "loop_flops", "memory_rates",
+                     "launch_seconds", "epilogues", "cores", "collective_share", "algorithms",
+                     "links", "network", "kernels"});
   Machine machine;
   machine.name = reader.text("name", object.get("name"));
   machine.memory = reader.integer("memory", object.get("memory"), 1);
   machine.peak = reader.rates("peak", object.get("peak"));
-  readProducts(reader, object.get("products"), machine);
-  machine.loopFlops = reader.number("loop_flops", object.get("loop_flops"));
-  machine.memoryRates = reader.curve("memory_rates", object.get("memory_rates"));
-  machine.launchSeconds =
-      reader.number("launch_seconds", object.get("launch_seconds"), 0, /*above=*/false);
+  readKernels(reader, "", object, /*isOwn=*/true, machine);
+  if (const json::Value *kernels = object.get("kernels")) {
+    const json::Object *sets = kernels->getAsObject();
+    if (!sets)
+      reader.fail("kernels", kernels, "an object of implementations by name");
+    for (const auto &entry : sets ? *sets : json::Object()) {
+      const std::string name = entry.first.str(), field = "kernels." + name;
+      if (name == machine.kernels)
+        reader.fail(field, &entry.second, "another name; the fields of the machine are those");
+      KernelRates &rates = machine.otherKernels[name];
+      rates = machine;
+      readKernels(reader, field + ".",
+                  reader.object(field, &entry.second,
+                                {"source", "products", "loop_flops", "memory_rates",
+                                 "launch_seconds", "epilogues"}),
+                  /*isOwn=*/false, rates);
+    }
+  }
   if (const json::Value *cores = object.get("cores"))
     machine.cores = reader.integer("cores", cores, 1);
   machine.collectiveShare =

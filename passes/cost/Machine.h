@@ -52,17 +52,32 @@ struct Link {
   }
 };
 
-/// Rates are those that programs attain, except `peak`.
-struct Machine {
-  std::string name;
-  int64_t memory = 0;                 ///< bytes of a rank
-  std::map<std::string, double> peak; ///< flop/s of a rank by element type, of its data sheet
+/// The rates of an implementation of the kernels, which programs attain.
+struct KernelRates {
   /// Flop/s of products by kind ("matrix", "attention", "attention_grad"), element type, and extent
   /// (schedule::LaunchCost).
   std::map<std::pair<std::string, std::string>, RateCurve> products;
+  /// Of kinds and types whose rate depends on the number of keys: the part of it by that number.
+  std::map<std::pair<std::string, std::string>, RateCurve> keyFactors;
   double loopFlops = 0;     ///< flop/s of all that is no product
   RateCurve memoryRates;    ///< bytes/s by the bytes that a launch reads and writes
   double launchSeconds = 0; ///< of each launch, besides its work
+  /// Loops behind a product, except a bias, are kernels of their own.
+  bool separateEpilogues = false;
+
+  /// Flop/s of a product; where a kind or type is unknown, that of the kind "matrix", then that of
+  /// any type.
+  double productRate(const std::string &kind, const std::string &type, int64_t extent,
+                     int64_t keys = 0) const;
+};
+
+/// A machine with the rates of one implementation of the kernels, at first those of this project.
+struct Machine : KernelRates {
+  std::string name;
+  int64_t memory = 0;                 ///< bytes of a rank
+  std::map<std::string, double> peak; ///< flop/s of a rank by element type, of its data sheet
+  std::string kernels = "own";        ///< the implementation whose rates these are
+  std::map<std::string, KernelRates> otherKernels;
   /// Cores that the ranks of a node share; nothing: each rank has a device of its own.
   std::optional<int64_t> cores;
   /// The part of a rank's device that a running collective takes from computation.
@@ -71,9 +86,6 @@ struct Machine {
   std::vector<Link> links;             ///< from the innermost level
   std::string network;                 ///< between nodes, if nothing else is asked for
 
-  /// Flop/s of a product; where a kind or type is unknown, that of the kind "matrix", then that of
-  /// any type.
-  double productRate(const std::string &kind, const std::string &type, int64_t extent) const;
   /// Flop/s; of an unknown type the least.
   double peakOf(const std::string &type) const;
   /// What the launches of a rank may take of its device or of its share of the cores at once, if
@@ -94,8 +106,8 @@ std::vector<std::string> getMachineNames();
 std::vector<std::string> getNetworkNames();
 
 /// The machine that `request` names for a mesh of `ranks`: NAME or FILE, then options
-/// `,nodes=N` and `,network=NAME`. Without `nodes` it has as many as the ranks need. Nothing with
-/// an `error`.
+/// `,nodes=N`, `,network=NAME` and `,kernels=NAME`, the implementation. Without `nodes` it has as
+/// many as the ranks need. Nothing with an `error`.
 std::optional<Machine> findMachine(llvm::StringRef request, int64_t ranks, std::string &error);
 
 } // namespace mlir::fsdp::cost

@@ -91,11 +91,35 @@ static std::optional<Machine> readMachine(llvm::StringRef place, std::string &er
   return machine;
 }
 
+/// The implementations of kernels besides that of this project.
+static std::string listNames(const Machine &machine) {
+  std::vector<std::string> names;
+  for (const auto &entry : machine.otherKernels)
+    names.push_back(entry.first);
+  return llvm::join(names, ", ");
+}
+
+/// Gives `machine` the rates of the implementation `name`. False with an `error`.
+static bool useKernels(Machine &machine, const std::string &name, std::string &error) {
+  auto found = machine.otherKernels.find(name);
+  if (found != machine.otherKernels.end()) {
+    static_cast<KernelRates &>(machine) = found->second;
+    machine.kernels = name;
+    return true;
+  }
+  if (name == machine.kernels)
+    return true;
+  error = "kernels: " + base::mismatch(name, machine.otherKernels.empty()
+                                                 ? "own, the only ones of '" + machine.name + "'"
+                                                 : "one of own, " + listNames(machine));
+  return false;
+}
+
 std::optional<Machine> mlir::fsdp::cost::findMachine(llvm::StringRef request, int64_t ranks,
                                                      std::string &error) {
   auto [place, rest] = request.split(',');
   std::optional<int64_t> nodes;
-  std::string network;
+  std::string network, kernels;
   while (!rest.empty()) {
     llvm::StringRef option;
     std::tie(option, rest) = rest.split(',');
@@ -110,13 +134,18 @@ std::optional<Machine> mlir::fsdp::cost::findMachine(llvm::StringRef request, in
       nodes = count;
     } else if (key == "network") {
       network = value.str();
+    } else if (key == "kernels") {
+      kernels = value.str();
     } else {
-      error = base::mismatch(option.str(), "nodes=N or network=NAME behind the machine");
+      error =
+          base::mismatch(option.str(), "nodes=N, network=NAME or kernels=NAME behind the machine");
       return std::nullopt;
     }
   }
   std::optional<Machine> machine = readMachine(place, error);
   if (!machine)
+    return std::nullopt;
+  if (!kernels.empty() && !useKernels(*machine, kernels, error))
     return std::nullopt;
   const int64_t node = machine->links.back().ranks;
   if (network.empty())

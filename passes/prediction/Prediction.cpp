@@ -97,6 +97,7 @@ static void countItems(const ScheduleProblem &schedule, ArrayRef<int> step, Pred
 Prediction StepSimulation::predict() const {
   Prediction result;
   result.machine = machine.name;
+  result.kernels = machine.kernels;
   const cost::RoleTime &time = simulation.roles.front();
   const schedule::Role &role = schedule.problem.roles.front();
   result.step = simulation.step;

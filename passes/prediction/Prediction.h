@@ -26,6 +26,7 @@ struct PredictedCollective {
 /// A training step of the first role on a machine. Times in seconds, flops of one rank.
 struct Prediction {
   std::string machine;
+  std::string kernels; ///< the implementation whose rates count
   double step = 0;
   double items = 0; ///< tokens of a step over all ranks, or samples where those are no token rows
   bool itemsAreTokens = false;

@@ -25,6 +25,7 @@ void mlir::fsdp::addTo(llvm::json::Object &report, const Prediction &prediction)
                                        {"bus_bytes", call.time.busBytes},
                                        {"link_bytes_per_s", call.time.linkBandwidth}});
   report["predicted_machine"] = prediction.machine;
+  report["predicted_kernels"] = prediction.kernels;
   report["predicted_step_ms"] = prediction.step * 1e3;
   report[prediction.itemsAreTokens ? "predicted_tokens_per_s" : "predicted_samples_per_s"] =
       prediction.itemsPerSecond();
@@ -55,9 +56,8 @@ static std::string percent(double part) {
 }
 
 void mlir::fsdp::print(const Prediction &prediction, llvm::raw_ostream &os) {
-  os << "predicted time of a training step on machine " << prediction.machine
-     << ", in ms (a model, not a "
-     << "measurement)\n";
+  os << "predicted time of a training step on machine " << prediction.machine << " with "
+     << prediction.kernels << " kernels, in ms (a model, not a measurement)\n";
   os << llvm::formatv("  {0,-14} {1,15}  {2} {3}/s on all ranks, MFU {4}\n", "step",
                       digits(prediction.step * 1e3), digits(prediction.itemsPerSecond()),
                       prediction.itemsAreTokens ? "tokens" : "samples", percent(prediction.mfu));

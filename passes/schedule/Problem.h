@@ -79,6 +79,9 @@ struct LaunchCost {
   /// where there is none.
   std::string product = {}, productType = {};
   int64_t productFlops = 0, productExtent = 0;
+  int64_t productKeys = 0; ///< of attention, the keys of a head
+  /// Bytes of the loops fused behind the product, were they a kernel of their own.
+  int64_t epilogueBytes = 0;
 };
 
 /// How a launch uses the number of the step, which changes once, at the end of a step.

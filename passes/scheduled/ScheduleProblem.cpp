@@ -218,6 +218,8 @@ private:
     sum.product = product.kind.str();
     sum.productFlops = product.flops;
     sum.productExtent = product.extent;
+    sum.productKeys = product.keys;
+    sum.epilogueBytes = nn::getEpilogueBytes(&op);
     sum.productType.clear();
     llvm::raw_string_ostream(sum.productType) << product.elementType;
   }

@@ -297,7 +297,7 @@ void Options::declare(CLI::App &app) {
       "print the memory table and the predicted time of a step; with =FILE.json, write them and "
       "the collectives to that file");
   base::addText(
-      app, "--machine", "NAME|FILE[,nodes=N][,network=NAME]", machine,
+      app, "--machine", "NAME|FILE[,nodes=N][,network=NAME][,kernels=NAME]", machine,
       "machine that times are predicted for: " + base::listed(ir::cost::getMachineNames()) +
           ", or a file that bench/calibrate writes (host; for --target=cuda h100x8)");
   base::addText(app, "--timeline", "FILE.json", timeline,
