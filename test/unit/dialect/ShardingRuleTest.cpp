@@ -91,6 +91,29 @@ struct ShardingRuleTest : testing::Test {
   }
 };
 
+TEST_F(ShardingRuleTest, EpilogueBytes) {
+  auto bytes = [&](StringRef loops) {
+    const std::string op = (Twine("nn.fused %a, %b, %c : (tensor<8x16xbf16>, tensor<16x4xbf16>, "
+                                  "tensor<4xbf16>) -> tensor<8x4xbf16> {\n"
+                                  "^bb0(%x: tensor<8x16xbf16>, %w: tensor<16x4xbf16>, %y: "
+                                  "tensor<4xbf16>):\n"
+                                  "%p = nn.einsum \"ik,kj->ij\" %x, %w : (tensor<8x16xbf16>, "
+                                  "tensor<16x4xbf16>) -> tensor<8x4xbf16>\n"
+                                  "%r = nn.repeat \"j -> i j\" %y : tensor<4xbf16> -> "
+                                  "tensor<8x4xbf16>\n"
+                                  "%s = arith.addf %p, %r : tensor<8x4xbf16>\n") +
+                            loops + "}")
+                               .str();
+    return getEpilogueBytes(
+        parse(op, {"tensor<8x16xbf16>", "tensor<16x4xbf16>", "tensor<4xbf16>"}));
+  };
+  // A bias belongs to the product; with a loop behind it, product and bias are read, the result
+  // written.
+  EXPECT_EQ(bytes("nn.yield %s : tensor<8x4xbf16>\n"), 0);
+  EXPECT_EQ(bytes("%t = arith.mulf %s, %s : tensor<8x4xbf16>\nnn.yield %t : tensor<8x4xbf16>\n"),
+            64 + 8 + 64);
+}
+
 TEST_F(ShardingRuleTest, Einsum) {
   EXPECT_EQ(
       rule(

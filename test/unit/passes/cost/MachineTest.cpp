@@ -93,11 +93,78 @@ TEST(LaunchTime, IsTheLongerOfFlopsAndBytes) {
   EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 1e-6 + 8e8 / 4e11 + 1e6 / 1e11);
 }
 
+const char *const kernels = R"("collective_share": 0.5, "kernels": {"other": {
+  "products": [{"kind": "attention", "type": "f32", "rates": [[1, 4e11]],
+                "key_factors": [[512, 0.5], [2048, 1]]}],
+  "launch_seconds": 3e-6, "epilogues": "separate"}})";
+
+std::string withKernels() {
+  std::string text = valid;
+  const std::string from = "\"collective_share\": 0.5";
+  return text.replace(text.find(from), from.size(), kernels);
+}
+
+TEST(KernelRates, OfAnotherImplementationDifferInItsFields) {
+  std::string error;
+  auto machine = parseMachine(withKernels(), error);
+  ASSERT_TRUE(machine) << error;
+  EXPECT_EQ(machine->kernels, "own");
+  EXPECT_DOUBLE_EQ(machine->productRate("attention", "f32", 64, 512), 4e11); // as matrix products
+  const KernelRates &other = machine->otherKernels.at("other");
+  EXPECT_DOUBLE_EQ(other.productRate("attention", "f32", 64, 512), 2e11);
+  EXPECT_DOUBLE_EQ(other.productRate("attention", "f32", 64, 1024), 3e11);
+  EXPECT_DOUBLE_EQ(other.productRate("attention", "f32", 64, 4096), 4e11);
+  EXPECT_DOUBLE_EQ(other.productRate("matrix", "f32", 128), 4e11);
+  EXPECT_DOUBLE_EQ(other.launchSeconds, 3e-6);
+  EXPECT_DOUBLE_EQ(other.loopFlops, 1e11);
+}
+
+TEST(KernelRates, FaultsNameTheField) {
+  auto faultOf = [](const std::string &from, const std::string &to) {
+    std::string text = withKernels(), error;
+    text.replace(text.find(from), from.size(), to);
+    EXPECT_FALSE(parseMachine(text, error)) << text;
+    return error;
+  };
+  EXPECT_EQ(faultOf("[2048, 1]", "[2048, 1.5]"),
+            "field 'kernels.other.products[0].key_factors[1][1]': got 1.5, expected at most 1.00");
+  EXPECT_EQ(faultOf("separate", "none"),
+            "field 'kernels.other.epilogues': got \"none\", expected fused or separate");
+  EXPECT_EQ(faultOf("\"other\"", "\"own\"").substr(0, 19), "field 'kernels.own'");
+  EXPECT_EQ(faultOf("\"launch_seconds\": 3e-6", "\"links\": 1")
+                .find("field 'kernels.other.links': got 1, expected no such field"),
+            0u);
+}
+
+TEST(LaunchTime, SeparateEpiloguesAreALaunchOfTheirOwn) {
+  std::string error;
+  Machine machine = *parseMachine(valid, error);
+  schedule::LaunchCost cost = {800'000'000 + 1'000'000, 10, 10, "matrix", "f32", 800'000'000, 128};
+  cost.epilogueBytes = 10'000'000;
+  EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 1e-6 + 8e8 / 4e11 + 1e6 / 1e11);
+  machine.separateEpilogues = true;
+  EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 2e-6 + 8e8 / 4e11 + 1e7 / 1e11);
+}
+
 TEST(NamedMachines, AreValid) {
   for (const std::string &name : getMachineNames()) {
     std::string error;
     EXPECT_TRUE(findMachine(name, 1, error)) << name << ": " << error;
   }
+}
+
+TEST(NamedMachines, HaveKernelsOfOthers) {
+  std::string error;
+  const Machine own = *findMachine("h100x8", 8, error),
+                flash = *findMachine("h100x8,kernels=flash-attention-2", 8, error);
+  EXPECT_EQ(own.kernels, "own");
+  EXPECT_EQ(findMachine("h100x8,kernels=own", 8, error)->kernels, "own");
+  EXPECT_EQ(flash.kernels, "flash-attention-2");
+  EXPECT_NE(own.productRate("attention", "bf16", 128, 2048),
+            flash.productRate("attention", "bf16", 128, 2048));
+  EXPECT_EQ(own.productRate("matrix", "f32", 1024), flash.productRate("matrix", "f32", 1024));
+  EXPECT_EQ(findMachine("h100x8,network=roce-800,kernels=cudnn,nodes=2", 8, error)->links[1].name,
+            "roce-800");
 }
 
 TEST(NamedMachines, GrowByNodes) {
@@ -122,7 +189,12 @@ TEST(NamedMachines, Faults) {
   EXPECT_EQ(faultOf("h100x9", 1).substr(0, 41), "got 'h100x9', expected a file or one of a");
   EXPECT_EQ(faultOf("h100x8,nodes=0", 1).substr(0, 7), "nodes: ");
   EXPECT_EQ(faultOf("h100x8,racks=2", 1),
-            "got 'racks=2', expected nodes=N or network=NAME behind the machine");
+            "got 'racks=2', expected nodes=N, network=NAME or kernels=NAME behind the machine");
+  EXPECT_EQ(faultOf("a100x8,kernels=mine", 1),
+            "kernels: got 'mine', expected one of own, flash-attention, flash-attention-2, "
+            "flash-attention-2-eager");
+  EXPECT_EQ(faultOf("host,kernels=cudnn", 1),
+            "kernels: got 'cudnn', expected own, the only ones of 'host'");
   EXPECT_EQ(faultOf("h100x8,network=tin", 1).substr(0, 32), "network: got 'tin', expected one");
   EXPECT_EQ(faultOf("host,nodes=2", 2).substr(0, 41), "'host' cannot be one of several nodes: it");
 }
