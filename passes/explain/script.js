@@ -65,7 +65,7 @@ function table(where, columns, rows, isSum) {
 
 find("command").textContent = data.command;
 find("place").textContent = `Mesh ${report.mesh}, ${report.ranks} ${report.ranks === 1 ? "rank" : "ranks"}; ` +
-    `machine ${report.predicted_machine}`;
+    `machine ${report.predicted_machine}, ${report.predicted_kernels} kernels`;
 function tile(name, value) {
   const box = element("div");
   box.append(element("b", {}, value), element("span", {}, name));

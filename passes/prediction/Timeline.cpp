@@ -91,7 +91,8 @@ std::string StepSimulation::writeTimeline() const {
     std::string name = "predicted";
     if (simulation.roles.size() > 1)
       name += " " + role.name;
-    process.name("process_name", 0, name + " on " + machine.name);
+    process.name("process_name", 0,
+                 name + " on " + machine.name + " with " + machine.kernels + " kernels");
     process.name("thread_name", 0, "host");
     process.add(Event{{"name", "step 1"},
                       {"cat", "step"},

@@ -299,7 +299,8 @@ void Options::declare(CLI::App &app) {
   base::addText(
       app, "--machine", "NAME|FILE[,nodes=N][,network=NAME][,kernels=NAME]", machine,
       "machine that times are predicted for: " + base::listed(ir::cost::getMachineNames()) +
-          ", or a file that bench/calibrate writes (host; for --target=cuda h100x8)");
+          ", or a file that bench/calibrate writes (host; for --target=cuda h100x8); kernels: the "
+          "implementation whose rates count (own)");
   base::addText(app, "--timeline", "FILE.json", timeline,
                 "write the predicted step to this file, in the format of a program's --trace");
   base::addText(app, "--explain", "FILE.html", explain,
