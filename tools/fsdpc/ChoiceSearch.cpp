@@ -70,30 +70,47 @@ void ChoiceSearch::descend() {
   }
 }
 
-/// Takes a change that is faster but does not fit, together with one that saves memory.
+/// Takes a change that is faster but does not fit, together with those that save memory at the
+/// least time.
 bool ChoiceSearch::makeFit() {
   const Point before = best;
   if (!evaluate(before))
     return false;
-  auto visitChanges = [&](const Point &base, auto visit) {
-    for (size_t i = 0; i < problem.sizes.size(); ++i)
-      visitPoints(base, i, problem.sizes, [&](const Point &point) {
-        if (point[i] != base[i] && evaluate(point))
-          visit(i, point);
-      });
-  };
-  visitChanges(before, [&](size_t first, const Point &larger) {
-    if (evaluate(larger)->arena <= problem.limit || evaluate(larger)->step >= evaluate(best)->step)
-      return;
-    visitChanges(before, [&](size_t second, const Point &smaller) {
-      if (second == first || evaluate(smaller)->arena >= evaluate(before)->arena)
-        return;
-      Point both = larger;
-      both[second] = smaller[second];
-      if (precedes(both, best))
-        best = both;
+  std::vector<std::pair<size_t, size_t>> savings, larger; // decisions and values
+  for (size_t i = 0; i < problem.sizes.size(); ++i)
+    visitPoints(before, i, problem.sizes, [&](const Point &point) {
+      const std::optional<PlanCosts> &costs = evaluate(point), &old = evaluate(before);
+      if (costs && costs->arena < old->arena)
+        savings.emplace_back(i, point[i]);
+      else if (costs && costs->arena > problem.limit && costs->step < old->step)
+        larger.emplace_back(i, point[i]);
     });
-  });
+  for (auto [decision, value] : larger) {
+    Point point = before;
+    point[decision] = value;
+    while (evaluate(point)->arena > problem.limit && evaluate(point)->step < evaluate(best)->step) {
+      std::optional<Point> next;
+      double bytesPerSecond = 0; // saved by the next change, for each that it costs
+      for (auto [other, smaller] : savings) {
+        Point changed = point;
+        changed[other] = smaller;
+        const std::optional<PlanCosts> &costs = evaluate(changed), &old = evaluate(point);
+        if (other == decision || !costs || costs->arena >= old->arena)
+          continue;
+        if (precedes(changed, best))
+          best = changed;
+        const double rate = static_cast<double>(old->arena - costs->arena) /
+                            std::max(costs->step - old->step, 1e-6 * old->step);
+        if (rate > bytesPerSecond) {
+          bytesPerSecond = rate;
+          next = changed;
+        }
+      }
+      if (!next)
+        break;
+      point = *next;
+    }
+  }
   return best != before;
 }
 

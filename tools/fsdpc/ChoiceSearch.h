@@ -1,7 +1,7 @@
 //===- ChoiceSearch.h - the best values of several decisions ----*- C++ -*-===//
 // On plain data: what a plan costs is a function. Where there are few plans, all are evaluated.
-// Else one decision is changed at a time, or two where the limit excludes a faster plan, until no
-// change is better.
+// Else one decision is changed at a time, or several where the limit excludes a faster plan, until
+// no change is better.
 //
 //===----------------------------------------------------------------------===//
 

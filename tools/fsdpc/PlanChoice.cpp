@@ -20,8 +20,9 @@ namespace fsdpc {
 
 /// Models with at most this many blocks are not estimated.
 static constexpr int64_t kUnestimatedBlocks = 8;
-/// Plans with the best estimates that are compiled at most, to find one that fits.
-static constexpr int64_t kConfirmed = 10;
+/// Plans with the best estimates that are compiled at most, to find one that fits, and of those
+/// that nearly fit.
+static constexpr int64_t kConfirmed = 10, kNearlyFitting = 3;
 /// Times that differ by less are the same; estimates that differ by more than the second are not.
 static constexpr double kSame = 1e-3, kSimilar = 1.1;
 
@@ -190,7 +191,8 @@ void PlanChooser::consider(const Point &point) {
   }
 }
 
-/// Compiles plans with the best estimates until one fits, and the defaults if they may be better.
+/// Compiles plans with the best estimates until one fits, faster ones that nearly fit by their
+/// estimates, and the defaults if they may be better.
 void PlanChooser::confirm() {
   const auto limit = static_cast<double>(problem.limit);
   int64_t compiled = 0;
@@ -202,6 +204,15 @@ void PlanChooser::confirm() {
     consider(point);
     ++compiled;
   }
+  std::vector<std::pair<double, Point>> larger; // by time
+  for (const Point &point : search->rank())
+    if (const PlanCosts &plan = *search->evaluate(point);
+        plan.arena > problem.limit && static_cast<double>(plan.arena) < limit * kSimilar)
+      larger.emplace_back(plan.step, point);
+  llvm::sort(larger);
+  for (const auto &[step, point] : llvm::ArrayRef(larger).take_front(kNearlyFitting))
+    if (!fits() || step < costs->step * (1 - kSame))
+      consider(point);
   const std::optional<PlanCosts> &defaults = search->evaluate(problem.defaults);
   if (defaults && (!costs || (static_cast<double>(defaults->arena) < limit * kSimilar &&
                               defaults->step < costs->step * kSimilar)))
