@@ -10,6 +10,8 @@
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
 #include "tools/fsdpc/PlanChoice.h"
+#include "tools/fsdpc/PlanFit.h"
+#include "tools/fsdpc/PlanSeries.h"
 #include "tools/fsdpc/PlanTable.h"
 #include "tools/fsdpc/Program.h"
 #include "tools/fsdpc/Toolchain.h"
@@ -27,6 +29,7 @@
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <unistd.h>
 #include <utility>
@@ -48,9 +51,11 @@ struct Driver::State {
   std::string choice;                                       ///< what `auto` has chosen, and why
   std::optional<MemoryVerdict> verdict;                     ///< on --memory-limit
   std::vector<mlir::fsdp::ShardingPicture> shardings;       ///< for the page
-  std::optional<PlanRequest> request; ///< of `plan`, which compiles no program
-  std::optional<OutputFile> table;    ///< of its JSON
-  int64_t *blocks = nullptr;          ///< the model's number of equal blocks
+  std::optional<PlanRequest> request;     ///< of `plan`, which compiles no program
+  std::optional<OutputFile> table;        ///< of its JSON
+  std::optional<OutputFile> curves;       ///< of its SVG
+  int64_t *blocks = nullptr;              ///< the model's number of equal blocks
+  std::map<std::string, int64_t *> sizes; ///< its integers, by option
 
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
@@ -59,12 +64,14 @@ struct Driver::State {
   int compile(int argc, char **argv, const Obtain &obtain);
   void openOutputs();
   PlanModel modelOf(ModuleOp module, Context &context, const Obtain &obtain);
+  SizedModel sizedModel(Context &context, const Obtain &obtain);
   void choose(PlanModel &model);
   void judge(PlanModel &model, ModuleOp plan);
   std::vector<OwningOpRef<ModuleOp>> plan(Context &context, const Obtain &obtain);
   void search(Context &context, const Obtain &obtain);
   void write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans);
   std::string command() const;
+  std::vector<std::string> omittedOptions() const;
   mlir::fsdp::StepSimulation simulate(ModuleOp module) const;
   void writePage(ModuleOp module, const mlir::fsdp::StepSimulation &simulation,
                  llvm::json::Value report);
@@ -102,6 +109,7 @@ CLI::App &Driver::State::modelOptions() {
 
 void Driver::option(const std::string &name, int64_t &value, const std::string &description,
                     base::IntegerRange<int64_t> range) {
+  state->sizes[name] = &value;
   base::addInteger(state->modelOptions(), name, "N", value, description, range)
       ->default_str(std::to_string(value));
 }
@@ -160,6 +168,10 @@ void Driver::State::openOutputs() {
   if (request && !request->json.empty()) {
     table = openOutput(request->json);
     named.push_back(table->named("--json"));
+  }
+  if (request && !request->svg.empty()) {
+    curves = openOutput(request->svg);
+    named.push_back(curves->named("--svg"));
   }
   if (llvm::Error error = checkDistinctFiles(named))
     throw UsageError(llvm::toString(std::move(error)));
@@ -236,12 +248,42 @@ PlanModel Driver::State::modelOf(ModuleOp module, Context &context, const Obtain
   return model;
 }
 
+/// The model in the sizes that its options give it.
+SizedModel Driver::State::sizedModel(Context &context, const Obtain &obtain) {
+  auto find = [this](llvm::StringRef option) -> std::optional<int64_t> {
+    auto found = sizes.find("--" + option.str());
+    return found == sizes.end() ? std::nullopt : std::optional<int64_t>(*found->second);
+  };
+  auto with = [&, this](llvm::StringRef option, int64_t value,
+                        llvm::function_ref<void(PlanModel &)> use) {
+    int64_t unused = 0, &size = option.empty() ? unused : *sizes.at("--" + option.str());
+    const int64_t whole = std::exchange(size, value);
+    llvm::scope_exit restore([&] { size = whole; });
+    OwningOpRef<ModuleOp> module = obtain(context);
+    PlanModel model = modelOf(*module, context, obtain);
+    use(model);
+  };
+  return {find, with};
+}
+
 /// Replaces what is `auto` in the options by what the cost model chooses.
 void Driver::State::choose(PlanModel &model) {
   const PlanChoice chosen = choosePlan(model, options);
   choice = chosen.reason;
   options.pipeline = chosen.plan.pipeline;
   std::cerr << name << ": note: chose " << choice << "\n";
+}
+
+/// What commands that are printed do not take from the command line, but say themselves.
+std::vector<std::string> Driver::State::omittedOptions() const {
+  std::vector<std::string> names = {"--fit"};
+  if (request)
+    llvm::append_range(names, PlanRequest::getChosenOptions());
+  if (!options.fit.empty())
+    names.push_back("--" + options.fit);
+  if (request && request->isSeries() && sizes.count("--batch"))
+    names.push_back("--batch");
+  return names;
 }
 
 /// The command that compiles the plan, quoted for a shell.
@@ -252,19 +294,37 @@ std::string Driver::State::command() const {
   return words + (options.given.empty() ? "" : " ") + options.given;
 }
 
-/// Prints the fastest plans of the model.
+/// Prints the fastest plans of the model, or what else was asked about plans.
 void Driver::State::search(Context &context, const Obtain &obtain) {
-  OwningOpRef<ModuleOp> module = obtain(context);
-  PlanModel model = modelOf(*module, context, obtain);
-  const PlanSearchResult found = searchPlans(model, *request, options);
+  const SizedModel model = sizedModel(context, obtain);
   const std::string words = command();
-  if (table)
-    writeOutput(*table,
-                llvm::formatv("{0:2}\n", toJSON(found, *request, words, options.machine)).str());
   std::string text;
   llvm::raw_string_ostream stream(text);
-  print(found, *request, words, options.machine, stream);
-  printTable(text, table && table->identity() == base::identityOfDescriptor(STDOUT_FILENO));
+  llvm::json::Value data = nullptr;
+  if (!options.fit.empty()) {
+    const PlanFit fit = fitModel(model, request ? &*request : nullptr, options, words);
+    fit.print(stream);
+    data = fit.toJSON();
+  } else if (request->isSeries()) {
+    const PlanSeriesResult series = searchSeries(model, *request, options, words);
+    print(series, stream);
+    data = toJSON(series);
+    if (curves)
+      writeOutput(*curves, drawSvg(series));
+  } else {
+    model.with("", 0, [&](PlanModel &whole) {
+      const PlanSearchResult found = searchPlans(whole, *request, options);
+      if (found.best.empty())
+        throw Failure(found.explainNone(*request));
+      print(found, *request, words, options.machine, stream);
+      data = toJSON(found, *request, words, options.machine);
+    });
+  }
+  if (table)
+    writeOutput(*table, llvm::formatv("{0:2}\n", data).str());
+  const base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
+  printTable(text,
+             (table && table->identity() == output) || (curves && curves->identity() == output));
 }
 
 /// Judges the memory of `plan`, compiled from `model`. Throws Failure where a program would not
@@ -447,13 +507,17 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     } catch (const CLI::Success &asked) { // help or version
       return app.exit(asked);
     }
-    options.noteGiven(app, request ? PlanRequest::getChosenOptions() : std::vector<std::string>());
     if (request)
       request->apply(app, options);
+    else if (!options.fit.empty())
+      options.refuseOutputs(app, "--fit");
+    options.noteGiven(app, omittedOptions());
+    if (!options.fit.empty())
+      options.report = "-"; // so that no path of a program is asked for
     options.check();
     openOutputs();
     Context context;
-    if (request) {
+    if (request || !options.fit.empty()) {
       search(context, obtain);
       return 0;
     }

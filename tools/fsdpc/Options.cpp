@@ -64,6 +64,19 @@ static std::optional<double> parseByteCount(llvm::StringRef text) {
   return bytes >= 1 && bytes < 0x1p62 ? std::optional<double>(bytes) : std::nullopt;
 }
 
+/// Parses "context:128". Returns the fault, or an empty text.
+static std::string parseFit(const std::string &text, std::string &option, int64_t &step) {
+  static const std::vector<std::string> names = {"batch", "context", "layers", "width"};
+  const auto [name, size] = llvm::StringRef(text).split(':');
+  option = name.str();
+  step = 0;
+  if (llvm::is_contained(names, option) &&
+      (name.size() == text.size() ||
+       base::parseInteger(size.str(), base::IntegerRange<int64_t>{1, 1 << 20}, step).empty()))
+    return "";
+  return base::mismatch(text, base::listed(names) + ", or one with :STEP from 1 to 1048576");
+}
+
 static std::string checkShardPattern(const std::string &text) {
   auto [pattern, spec] = ir::splitShardPattern(text);
   if (!pattern.empty() && !spec.empty() && text.find(';') == std::string::npos &&
@@ -249,6 +262,10 @@ static void declareDistribution(CLI::App &app, Options &o) {
                     o.memoryLimit = text;
                     return parseByteCount(text) ? "" : base::mismatch(text, "a size such as 20GiB");
                   });
+  base::addOption(group, "--fit", "OPTION[:STEP]",
+                  "print the largest batch, context, layers or width (of multiples of STEP) whose "
+                  "plan fits --memory-limit, or the machine's memory; writes no program",
+                  [&o](const std::string &text) { return parseFit(text, o.fit, o.fitStep); });
   base::addChoice(
       group, "--communicator", o.communicator,
       "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
@@ -338,6 +355,13 @@ const std::set<std::string> &Options::getOutputOptions() {
   return names;
 }
 
+void Options::refuseOutputs(const CLI::App &app, const std::string &what) {
+  for (const std::string &name : getOutputOptions())
+    if (app.get_option(name)->count() > 0)
+      throw UsageError(what + " compiles no program, got " + name +
+                       "; leave it out, and give it with the command of a plan");
+}
+
 void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omitted) {
   // In the order of the help: the model's, and groups after what stands in none.
   for (const CLI::Option *option : app.get_options()) {
@@ -345,7 +369,8 @@ void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omi
     if (option->count() == 0 || getOutputOptions().count(name) ||
         llvm::is_contained(omitted, name) || name.compare(0, 2, "--") != 0)
       continue;
-    if (name == "--machine" && !choosesPlan() && memoryLimit.empty()) // else it chooses the plan
+    if (name == "--machine" && !choosesPlan() && memoryLimit.empty() &&
+        fit.empty()) // else it chooses the plan
       continue;
     if (option->get_expected_min() == 0) // a flag
       base::addShellWord(given, name);
@@ -403,11 +428,13 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
-  if (!machine.empty() && !predicts() && !choosesPlan() && memoryLimit.empty())
+  if (!machine.empty() && !predicts() && !choosesPlan() && memoryLimit.empty() && fit.empty())
     throw UsageError("--machine applies to predicted times; add --report, --timeline=FILE.json or "
                      "--explain=FILE.html, or leave it out");
-  if ((choosesPlan() || !memoryLimit.empty()) && getMeshes().size() > 1)
-    throw UsageError(std::string(choosesPlan() ? "'auto' chooses for" : "--memory-limit is of") +
+  if ((choosesPlan() || !memoryLimit.empty() || !fit.empty()) && getMeshes().size() > 1)
+    throw UsageError(std::string(choosesPlan()          ? "'auto' chooses for"
+                                 : !memoryLimit.empty() ? "--memory-limit is of"
+                                                        : "--fit is of") +
                      " one plan, got the meshes --mesh='" + mesh + "'; give one");
   for (const auto &[option, file] : {std::pair("--timeline", &timeline), {"--explain", &explain}}) {
     if (!file->empty() && getMeshes().size() > 1)
@@ -544,8 +571,9 @@ ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
 
 std::vector<std::string> normalizeArguments(int argc, char **argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  std::replace(arguments.begin(), arguments.end(), std::string("--report"),
-               std::string("--report=-"));
+  for (auto [option, given] :
+       {std::pair("--report", "--report=-"), {"--batch-sweep", "--batch-sweep=auto"}})
+    std::replace(arguments.begin(), arguments.end(), std::string(option), std::string(given));
   return arguments;
 }
 

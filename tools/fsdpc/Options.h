@@ -70,6 +70,8 @@ struct Options {
   mlir::fsdp::PipelineOptions pipeline;
   bool strategyGiven = false;
   std::string memoryLimit;
+  std::string fit;     ///< the option of the model that --fit varies; empty for none
+  int64_t fitStep = 0; ///< its values are multiples; 0: what suits the model
   std::string communicator = "auto";
   /// The given options of distribution, except the mesh: "--strategy=hsdp --prefetch=2".
   std::string distribution;
@@ -86,6 +88,9 @@ struct Options {
 
   /// Adds every option to `app`, bound to this object, which must outlive the parse.
   void declare(CLI::App &app);
+  /// Throws UsageError where `app` was given an option that writes a program or shows a plan, which
+  /// `what` does not.
+  static void refuseOutputs(const CLI::App &app, const std::string &what);
   /// The options that say what is written where, and what is only shown.
   static const std::set<std::string> &getOutputOptions();
   /// Sets `given`, once `app` has parsed the command line, without the options `omitted`.
@@ -123,7 +128,8 @@ MeshAxes parseMesh(const std::string &text, std::string &message);
 /// The same for several, separated by `|`; duplicates are errors.
 std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message);
 
-/// CLI11 would take the word after `--report` for its value; makes it `--report=-`.
+/// CLI11 would take the word after `--report` for its value; makes it `--report=-`. So with
+/// `--batch-sweep`, `--batch-sweep=auto`.
 std::vector<std::string> normalizeArguments(int argc, char **argv);
 
 } // namespace fsdpc

@@ -50,6 +50,17 @@ private:
   std::map<int64_t, mlir::OwningOpRef<mlir::ModuleOp>> smaller;
 };
 
+/// A model some of whose sizes are options of its program.
+struct SizedModel {
+  /// The value of --`option`; nothing where the model has no such option, as in a file.
+  std::function<std::optional<int64_t>(llvm::StringRef option)> find;
+  /// Calls `use` with the model of another value, or as it is where `option` is empty. Throws
+  /// ModelError where the model refuses the value.
+  std::function<void(llvm::StringRef option, int64_t value,
+                     llvm::function_ref<void(PlanModel &)> use)>
+      with;
+};
+
 /// The plans of a module on one mesh that differ in the options of Decisions.h only. The IR of the
 /// last plan is kept for those that share its early phases.
 class PlanCompiler {

@@ -11,7 +11,6 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-static constexpr size_t kBest = 10;
 /// Scheduled operations up to which every plan is compiled.
 static constexpr int64_t kExhaustiveWork = 100'000;
 /// Models with at most this many blocks are compiled whole.
@@ -44,6 +43,7 @@ private:
   ModelTotals totals;
   ir::cost::Machine machine;
   int64_t devices;
+  size_t wanted; ///< of the best plans
   std::vector<PlanSpec> layouts;
   std::vector<std::string> remats;
   std::vector<int64_t> accumulations, depths;
@@ -58,12 +58,16 @@ private:
 
 PlanSearch::PlanSearch(PlanModel &model, const PlanRequest &request, const Options &options)
     : model(model), options(options), totals(measureModel(model.module, options)),
-      machine(options.findMachine(request.devices)), devices(request.devices),
+      machine(options.findMachine(request.devices)), devices(request.devices), wanted(request.best),
       layouts(findLayouts(request, options, totals, machine)), remats(findRemats(request, options)),
       accumulations(findAccumulations(request, options)), depths(findDepths(request, options)),
       choosesTied(!request.fixesTied) {
   result.limit = options.getMemoryLimit() ? options.getMemoryLimit() : machine.memory;
   result.machine = machine.name;
+}
+
+static bool isFaster(const RankedPlan &one, const RankedPlan &other) {
+  return one.step < other.step;
 }
 
 /// The costs of `spec` with each of `depths`, but for those that the compiler refuses.
@@ -105,15 +109,15 @@ double PlanSearch::boundTime(const PlanSpec &spec) const {
                   modelFlops / static_cast<double>(devices) / (1.01 * rate));
 }
 
-/// Seconds of the last of the ten fastest so far; infinite where there are fewer.
+/// Seconds of the last of the fastest that are wanted so far; infinite where there are fewer.
 double PlanSearch::threshold() const {
-  if (fitting.size() < kBest)
+  if (fitting.size() < wanted)
     return HUGE_VAL;
   std::vector<double> steps;
   for (const RankedPlan &plan : fitting)
     steps.push_back(plan.step);
-  std::nth_element(steps.begin(), steps.begin() + (kBest - 1), steps.end());
-  return steps[kBest - 1];
+  std::nth_element(steps.begin(), steps.begin() + (wanted - 1), steps.end());
+  return steps[wanted - 1];
 }
 
 /// Evaluates `spec` with `remat`, and with reductions of tied gradients that are merged.
@@ -143,7 +147,7 @@ void PlanSearch::searchAll(PlanSpec spec) {
 }
 
 /// The same for a layout whose first plan is `plan`, which does not fit: recomputation and
-/// microbatches are taken to cost time, so that plans slower than the ten best end the search.
+/// microbatches are taken to cost time, so that plans slower than the best ones end the search.
 void PlanSearch::searchFitting(std::optional<RankedPlan> plan) {
   PlanSpec spec = plan->spec;
   const int64_t fewest = accumulations.front(), shards = boundMemory(spec, options, totals);
@@ -191,9 +195,7 @@ void PlanSearch::searchRanked() {
     if (plan && plan->arena > result.limit)
       tooLarge.push_back(*plan);
   }
-  llvm::stable_sort(tooLarge, [](const RankedPlan &one, const RankedPlan &other) {
-    return one.step < other.step;
-  });
+  llvm::stable_sort(tooLarge, isFaster);
   for (const RankedPlan &plan : tooLarge)
     searchFitting(plan);
 }
@@ -201,7 +203,7 @@ void PlanSearch::searchRanked() {
 /// Replaces the best estimates by exact plans.
 void PlanSearch::confirm() {
   for (RankedPlan &plan : fitting) {
-    if (result.best.size() == kBest) {
+    if (result.best.size() == wanted) {
       result.losing.push_back(plan);
       continue;
     }
@@ -216,18 +218,30 @@ void PlanSearch::confirm() {
   }
 }
 
-/// Tries the depths that were not ranked with the fastest plan.
+/// Tries the depths that were not ranked with the fastest plan: all, or of estimated plans those
+/// that are faster by their estimates, until one is.
 void PlanSearch::refineDepths() {
-  std::vector<int64_t> others;
-  for (int64_t depth : depths)
-    if (!llvm::is_contained(ranked, depth))
-      others.push_back(depth);
-  if (others.empty() || result.best.empty())
+  if (ranked.size() == depths.size() || result.best.empty())
     return;
   RankedPlan &best = result.best.front();
-  for (const RankedPlan &plan : evaluate(best.spec, others, /*estimates=*/false))
-    if (plan.arena <= result.limit && plan.step < best.step * (1 - 1e-9))
+  std::vector<RankedPlan> plans = evaluate(best.spec, depths, extrapolates);
+  llvm::stable_sort(plans, isFaster);
+  for (RankedPlan &plan : plans) {
+    if (extrapolates && plan.spec.prefetch == best.spec.prefetch)
+      return;
+    if (extrapolates &&
+        static_cast<double>(plan.arena) >
+            1.01 * static_cast<double>(result.limit)) // estimates of arenas are closer
+      continue;
+    if (!plan.exact)
+      if (std::vector<RankedPlan> exact = evaluate(plan.spec, {plan.spec.prefetch}, false);
+          !exact.empty())
+        plan = exact.front();
+    if (plan.exact && plan.arena <= result.limit && plan.step < best.step * (1 - 1e-9)) {
       best = plan;
+      return;
+    }
+  }
 }
 
 PlanSearchResult PlanSearch::run() {
@@ -260,9 +274,6 @@ PlanSearchResult PlanSearch::run() {
     PlanEvaluator(model, first.mesh, first.apply(options), /*estimates=*/false)
         .compileOrThrow(first.apply(options).pipeline);
   }
-  auto isFaster = [](const RankedPlan &one, const RankedPlan &other) {
-    return one.step < other.step;
-  };
   llvm::stable_sort(fitting, isFaster);
   confirm();
   llvm::stable_sort(result.best, isFaster);
@@ -273,27 +284,27 @@ PlanSearchResult PlanSearch::run() {
   return std::move(result);
 }
 
-PlanSearchResult searchPlans(PlanModel &model, const PlanRequest &request, const Options &options) {
-  PlanSearchResult result = PlanSearch(model, request, options).run();
-  if (!result.best.empty())
-    return result;
+std::string PlanSearchResult::explainNone(const PlanRequest &request) const {
+  const std::string devices = std::to_string(request.devices) + " devices";
   std::string least;
-  if (!result.tooLarge.empty())
-    least = "; the smallest arena has " + ir::formatBytes(result.tooLarge.front().arena) + ", by " +
-            result.tooLarge.front().spec.describe();
-  else if (!result.bounded.empty()) {
-    auto smallest = llvm::min_element(result.bounded, [](const auto &one, const auto &other) {
-      return one.memory < other.memory;
-    });
+  if (!tooLarge.empty())
+    least = "; the smallest arena has " + ir::formatBytes(tooLarge.front().arena) + ", by " +
+            tooLarge.front().spec.describe();
+  else if (!bounded.empty())
     least = "; parameters and optimizer state of a rank are at least " +
-            ir::formatBytes(smallest->memory);
-  } else
-    throw Failure("no mesh of " + std::to_string(request.devices) +
-                  " devices suits the strategy and the batch; give fewer devices, a larger batch, "
-                  "or another --strategy");
-  throw Failure("no plan on " + std::to_string(request.devices) + " devices fits the limit of " +
-                ir::formatBytes(result.limit) + least +
-                "; give more --devices, or a smaller model, batch or context");
+            ir::formatBytes(llvm::min_element(bounded, [](const auto &one, const auto &other) {
+                              return one.memory < other.memory;
+                            })->memory);
+  else
+    return "no mesh of " + devices +
+           " suits the strategy and the batch; give fewer devices, a larger batch, or another "
+           "--strategy";
+  return "no plan on " + devices + " fits the limit of " + ir::formatBytes(limit) + least +
+         "; give more --devices, or a smaller model, batch or context";
+}
+
+PlanSearchResult searchPlans(PlanModel &model, const PlanRequest &request, const Options &options) {
+  return PlanSearch(model, request, options).run();
 }
 
 } // namespace fsdpc

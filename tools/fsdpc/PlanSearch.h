@@ -27,17 +27,20 @@ struct BoundedPlan {
 };
 
 struct PlanSearchResult {
-  std::vector<RankedPlan> best;     ///< at most ten that fit, all exact, the fastest first
+  std::vector<RankedPlan>
+      best; ///< at most PlanRequest::best that fit, all exact, the fastest first
   std::vector<RankedPlan> losing;   ///< others that fit, the fastest first
   std::vector<RankedPlan> tooLarge; ///< the smallest excess first
   std::vector<BoundedPlan> bounded;
   int64_t limit = 0;
   bool exhaustive = false;
   std::string machine;
+
+  /// Why `best` is empty.
+  std::string explainNone(const PlanRequest &request) const;
 };
 
-/// Throws Failure where the compiler refuses every plan, after printing the reason, and where none
-/// fits the limit.
+/// Throws Failure where the compiler refuses every plan, after printing the reason.
 PlanSearchResult searchPlans(PlanModel &model, const PlanRequest &request, const Options &options);
 
 } // namespace fsdpc

@@ -22,27 +22,62 @@ static constexpr const char *kData = "data", *kFsdp = "fsdp", *kTensor = "tensor
 // The request
 //===----------------------------------------------------------------------===//
 
+static constexpr base::IntegerRange<int64_t> kDevices = {1, 1 << 20}, kBatches = {1, 1 << 30};
+
+/// Parses "8,16,32" to `values`. Returns the fault, or an empty text.
+static std::string parseRising(const std::string &text, base::IntegerRange<int64_t> range,
+                               std::vector<int64_t> &values) {
+  values.clear();
+  for (llvm::StringRef word : llvm::split(text, ',')) {
+    int64_t value = 0;
+    if (!base::parseInteger(word.str(), range, value).empty() ||
+        (!values.empty() && value <= values.back()))
+      return base::mismatch(text, "rising numbers separated by commas, each " + range.describe());
+    values.push_back(value);
+  }
+  return "";
+}
+
 const std::vector<std::string> &PlanRequest::getChosenOptions() {
   static const std::vector<std::string> names = {
-      "--mesh",     "--strategy", "--tied-gradients", "--remat",   "--accumulate",
-      "--prefetch", "--devices",  "--json",           "--machine", "--memory-limit"};
+      "--mesh",       "--strategy",     "--tied-gradients", "--remat",
+      "--accumulate", "--prefetch",     "--devices",        "--json",
+      "--machine",    "--memory-limit", "--scaling",        "--batch-sweep",
+      "--svg"};
   return names;
 }
 
 void PlanRequest::declare(CLI::App &app) {
   CLI::App &group = *app.add_option_group("Plan", "searches for the fastest plans");
-  base::addInteger(group, "--devices", "N", devices, "devices to plan for",
-                   base::IntegerRange<int64_t>{1, 1 << 20})
-      ->required();
+  base::addInteger(group, "--devices", "N", devices, "devices to plan for", kDevices);
+  base::addOption(group, "--scaling", "N,N,...",
+                  "strong and weak scaling: the best plan for each of these numbers of devices; "
+                  "--batch is for --devices, by default the fewest",
+                  [this](const std::string &text) { return parseRising(text, kDevices, scaling); });
+  base::addOption(group, "--batch-sweep", "[=N,N,...]",
+                  "the best plan for each of these batches, by default --batch doubled until "
+                  "nothing fits",
+                  [this](const std::string &text) {
+                    sweepsBatch = true;
+                    batches.clear();
+                    return text == kAutomaticWord ? std::string()
+                                                  : parseRising(text, kBatches, batches);
+                  });
   base::addText(group, "--json", "FILE.json", json, "write the table to this file as data");
+  base::addText(group, "--svg", "FILE.svg", svg,
+                "draw the curves of --scaling or --batch-sweep to this file");
 }
 
 void PlanRequest::apply(const CLI::App &app, Options &options) {
   auto isGiven = [&](const std::string &name) { return app.get_option(name)->count() > 0; };
-  for (const std::string &name : Options::getOutputOptions())
-    if (isGiven(name))
-      throw UsageError("plan compiles no program, got " + name +
-                       "; leave it out, and give it with the command of a plan");
+  Options::refuseOutputs(app, "plan");
+  if (devices == 0 && scaling.empty())
+    throw UsageError("--devices is required");
+  if (!scaling.empty() + sweepsBatch + !options.fit.empty() > 1)
+    throw UsageError("--scaling, --batch-sweep and --fit are three questions; give one of them");
+  if (!svg.empty() && !isSeries())
+    throw UsageError("--svg draws curves, got neither --scaling nor --batch-sweep; give one, or "
+                     "leave it out");
   if (isGiven("--mesh"))
     throw UsageError("plan chooses the mesh, got --mesh='" + options.mesh +
                      "'; give --devices alone, or leave 'plan' out");

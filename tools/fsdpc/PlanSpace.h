@@ -14,7 +14,13 @@ namespace fsdpc {
 /// What `plan` is asked for, besides the options of the compiler.
 struct PlanRequest {
   int64_t devices = 0;
+  size_t best = 10; ///< plans that are wanted
+  /// The numbers of devices of --scaling, and the batches of --batch-sweep, both rising; empty for
+  /// none, and for batches that double.
+  std::vector<int64_t> scaling, batches;
+  bool sweepsBatch = false;
   std::string json; ///< the destination of the same as data; empty for none
+  std::string svg;  ///< that of curves
   /// Whether the command line gives one value of the option; else it is chosen.
   bool fixesStrategy = false, fixesTied = false, fixesRemat = false, fixesAccumulate = false,
        fixesPrefetch = false;
@@ -23,6 +29,9 @@ struct PlanRequest {
   /// Reads from the parsed `app` what is given, and prepares `options` for a search. Throws
   /// UsageError for options that a search excludes.
   void apply(const CLI::App &app, Options &options);
+  bool isSeries() const { return sweepsBatch || !scaling.empty(); }
+  /// The devices that the given batch is for.
+  int64_t getReferenceDevices() const { return devices ? devices : scaling.front(); }
   /// The options of the command line that a plan's own replace.
   static const std::vector<std::string> &getChosenOptions();
 };

@@ -13,9 +13,8 @@ namespace fsdpc {
 /// Plans of each reason to lose that are listed.
 static constexpr size_t kListed = 5;
 
-/// The command that compiles `plan`, and reports on it.
-static std::string commandOf(const PlanSpec &plan, const std::string &command,
-                             const std::string &machine) {
+std::string commandOf(const PlanSpec &plan, const std::string &command,
+                      const std::string &machine) {
   std::string text = command + " " + plan.describe();
   if (!machine.empty())
     base::addShellWord(text, "--machine=" + machine);
@@ -28,7 +27,6 @@ struct Loser {
   PlanSpec spec;
   const RankedPlan *plan; ///< null for one that was not compiled
   std::string reason;
-  bool hasDetails; ///< options besides mesh and strategy
 };
 } // namespace
 
@@ -37,13 +35,8 @@ static std::string explainSlower(const RankedPlan &plan, const RankedPlan &best)
   std::string text;
   llvm::raw_string_ostream os(text);
   os << llvm::format("%.3g %% slower", (plan.step / best.step - 1) * 100);
-  std::vector<std::string> parts;
-  for (auto [more, what] : {std::pair(plan.exposed - best.exposed, " more exposed"),
-                            {plan.computing - best.computing, " more computing"}})
-    if (more > 1e-3 * best.step)
-      parts.push_back(milliseconds(more) + what);
-  if (!parts.empty())
-    os << ": " << llvm::join(parts, ", ");
+  if (const std::string times = explainTimes(plan, best); !times.empty())
+    os << ": " << times;
   return text;
 }
 
@@ -52,19 +45,17 @@ static std::vector<Loser> findLosers(const PlanSearchResult &result) {
   std::vector<Loser> losers;
   const RankedPlan &best = result.best.front();
   for (const RankedPlan &plan : llvm::ArrayRef(result.losing).take_front(kListed))
-    losers.push_back({plan.spec, &plan, explainSlower(plan, best), true});
+    losers.push_back({plan.spec, &plan, explainSlower(plan, best)});
   for (const RankedPlan &plan : llvm::ArrayRef(result.tooLarge).take_front(kListed))
     losers.push_back({plan.spec, &plan,
-                      "does not fit by " + mlir::fsdp::formatBytes(plan.arena - result.limit),
-                      true});
+                      "does not fit by " + mlir::fsdp::formatBytes(plan.arena - result.limit)});
   for (const BoundedPlan &plan : llvm::ArrayRef(result.bounded).take_front(kListed))
     losers.push_back({plan.spec, nullptr,
                       plan.memory
                           ? "does not fit: parameters and optimizer state exceed the limit by " +
                                 mlir::fsdp::formatBytes(plan.memory - result.limit)
                           : "a step takes at least " + milliseconds(plan.seconds) + " with " +
-                                std::to_string(plan.spec.accumulate) + " or more microbatches",
-                      false});
+                                std::to_string(plan.spec.accumulate) + " or more microbatches"});
   return losers;
 }
 
@@ -72,7 +63,7 @@ static const char *kindOf(const RankedPlan *plan) {
   return !plan ? "bound" : plan->exact ? "exact" : "estimate";
 }
 
-static std::string summarize(const PlanSpec &plan) {
+static std::string summarizeLayout(const PlanSpec &plan) {
   return plan.describeMesh() + " " + plan.strategy;
 }
 
@@ -82,6 +73,10 @@ static std::string summarizeChoices(const PlanSpec &plan) {
                        plan.accumulate, plan.prefetch,
                        plan.tied == "once" ? " --tied-gradients=once" : "")
       .str();
+}
+
+std::string summarize(const PlanSpec &plan) {
+  return summarizeLayout(plan) + " " + summarizeChoices(plan);
 }
 
 void print(const PlanSearchResult &result, const PlanRequest &request, const std::string &command,
@@ -94,11 +89,10 @@ void print(const PlanSearchResult &result, const PlanRequest &request, const std
                       first.itemsAreTokens ? "tokens/s" : "samples/s", "MFU", "exposed", "arena",
                       "", "plan");
   for (auto [index, plan] : llvm::enumerate(result.best))
-    os << llvm::formatv("{0,3} {1,10} {2,14} {3,7} {4,10} {5,11} {6,-9} {7} {8}\n", index + 1,
+    os << llvm::formatv("{0,3} {1,10} {2,14} {3,7} {4,10} {5,11} {6,-9} {7}\n", index + 1,
                         milliseconds(plan.step), llvm::formatv("{0:f0}", plan.itemsPerSecond).str(),
                         llvm::formatv("{0:f1} %", plan.mfu * 100).str(), milliseconds(plan.exposed),
-                        mlir::fsdp::formatBytes(plan.arena), kindOf(&plan), summarize(plan.spec),
-                        summarizeChoices(plan.spec));
+                        mlir::fsdp::formatBytes(plan.arena), kindOf(&plan), summarize(plan.spec));
   os << "commands\n";
   for (auto [index, plan] : llvm::enumerate(result.best))
     os << llvm::formatv("{0,3} {1}\n", index + 1, commandOf(plan.spec, command, machine));
@@ -106,8 +100,9 @@ void print(const PlanSearchResult &result, const PlanRequest &request, const std
   if (!losers.empty())
     os << "why others lose\n";
   for (const Loser &loser : losers)
-    os << llvm::formatv("    {0,-9} {1}{2}: {3}\n", kindOf(loser.plan), summarize(loser.spec),
-                        loser.hasDetails ? " " + summarizeChoices(loser.spec) : "", loser.reason);
+    os << llvm::formatv("    {0,-9} {1}: {2}\n", kindOf(loser.plan),
+                        loser.plan ? summarize(loser.spec) : summarizeLayout(loser.spec),
+                        loser.reason);
   auto isEstimate = [](const RankedPlan &plan) { return !plan.exact; };
   os << llvm::formatv(
       "{0} plans fit, {1} do not{2}, {3} are excluded by lower bounds; {4}\n",
@@ -127,7 +122,7 @@ static llvm::json::Object toJSON(const PlanSpec &plan) {
                             {"accumulate", plan.accumulate}, {"prefetch", plan.prefetch}};
 }
 
-static llvm::json::Object toJSON(const RankedPlan &plan) {
+llvm::json::Object toJSON(const RankedPlan &plan) {
   llvm::json::Object fields = toJSON(plan.spec);
   fields["kind"] = kindOf(&plan);
   fields["predicted_step_ms"] = plan.step * 1e3;

@@ -14,6 +14,13 @@ namespace fsdpc {
 void print(const PlanSearchResult &result, const PlanRequest &request, const std::string &command,
            const std::string &machine, llvm::raw_ostream &os);
 
+/// The command that compiles `plan`, and reports on it.
+std::string commandOf(const PlanSpec &plan, const std::string &command, const std::string &machine);
+/// "data=2,fsdp=4 hsdp --remat=none --accumulate=2 --prefetch=1".
+std::string summarize(const PlanSpec &plan);
+/// A plan with its costs.
+llvm::json::Object toJSON(const RankedPlan &plan);
+
 /// The same as data.
 llvm::json::Value toJSON(const PlanSearchResult &result, const PlanRequest &request,
                          const std::string &command, const std::string &machine);

@@ -1,0 +1,207 @@
+//===- PlanFit.cpp --------------------------------------------------------===//
+
+#include "tools/fsdpc/PlanFit.h"
+#include "dsl/Model.h"
+#include "passes/printing/MemoryReportText.h"
+#include "tools/fsdpc/PlanChoice.h"
+#include "tools/fsdpc/PlanSearch.h"
+#include "tools/fsdpc/PlanTable.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ir = mlir::fsdp;
+
+namespace fsdpc {
+
+/// Values beyond are not tried.
+static constexpr int64_t kMostValue = int64_t(1) << 32;
+/// Of steps that the model accepts, multiples up to this one are tried.
+static constexpr int64_t kStepFactors = 64;
+
+int64_t findLargest(int64_t start, int64_t most, llvm::function_ref<bool(int64_t)> fits) {
+  int64_t least = 0, above = most + 1; // that fits, and that does not
+  int64_t count = std::clamp<int64_t>(start, 1, most);
+  while (least + 1 < above) {
+    (fits(count) ? least : above) = count;
+    count = above > most ? std::min(2 * count, most) : least + (above - least) / 2;
+  }
+  return least;
+}
+
+namespace {
+/// What a value costs, or why there is no plan with it.
+struct Trial {
+  std::optional<PlanCosts> costs;
+  std::string command, excess;
+};
+
+class Fitter {
+public:
+  Fitter(const SizedModel &model, const PlanRequest *request, const Options &options,
+         const std::string &command);
+  PlanFit run();
+
+private:
+  int64_t countBatchShards() const;
+  bool isAccepted(int64_t value) const;
+  int64_t findStep(int64_t initial) const;
+  Trial search(PlanModel &sized, const std::string &own);
+  Trial compile(PlanModel &sized, const std::string &own);
+  const Trial &attempt(int64_t value);
+
+  const SizedModel &model;
+  std::optional<PlanRequest> request;
+  const Options &options;
+  std::string command;
+  int64_t limit = 0;
+  std::map<int64_t, Trial> trials;
+};
+} // namespace
+
+Fitter::Fitter(const SizedModel &model, const PlanRequest *request, const Options &options,
+               const std::string &command)
+    : model(model), options(options), command(command) {
+  if (request) {
+    this->request = *request;
+    this->request->best = 1;
+  }
+  limit = options.getMemoryLimit() ? options.getMemoryLimit()
+                                   : options.findMachine(request ? request->devices : 1).memory;
+}
+
+/// That all plans of the request, or the mesh, have at most.
+int64_t Fitter::countBatchShards() const {
+  if (request)
+    return request->devices;
+  int64_t shards = 1;
+  const MeshAxes mesh = options.getMeshes().front();
+  for (const auto &[name, size] : mesh)
+    if (name == "data" || name == "fsdp" || llvm::is_contained(options.pipeline.batchAxes, name))
+      shards *= size;
+  return shards * std::max<int64_t>(options.pipeline.accumulate, 1);
+}
+
+bool Fitter::isAccepted(int64_t value) const {
+  try {
+    model.with(options.fit, value, [](PlanModel &) {});
+    return true;
+  } catch (const ::fsdp::dsl::ModelError &) {
+    return false;
+  }
+}
+
+/// The least one of which the model accepts two multiples, so that a width keeps to the number of
+/// heads.
+int64_t Fitter::findStep(int64_t initial) const {
+  const int64_t least = options.fit == "batch"    ? countBatchShards()
+                        : options.fit == "layers" ? 1
+                                                  : 64;
+  for (int64_t factor = 1; factor <= kStepFactors; ++factor) {
+    const int64_t step = least * factor, count = std::max<int64_t>(initial / step, 1);
+    if (isAccepted(step * count) && isAccepted(step * (count + 1)))
+      return step;
+  }
+  return least;
+}
+
+/// The fastest plan that fits.
+Trial Fitter::search(PlanModel &sized, const std::string &own) {
+  const PlanSearchResult found = searchPlans(sized, *request, options);
+  if (found.best.empty())
+    return {std::nullopt, "", found.explainNone(*request)};
+  const RankedPlan &best = found.best.front();
+  return {best, commandOf(best.spec, own, options.machine), ""};
+}
+
+/// The plan of the options, or the best one of what is `auto`.
+Trial Fitter::compile(PlanModel &sized, const std::string &own) {
+  PlanCandidate plan;
+  if (options.choosesPlan()) {
+    plan = choosePlan(sized, options).plan;
+  } else {
+    static_cast<PlanCosts &>(plan) =
+        PlanEvaluator(sized, options.getMeshes().front(), options, /*estimates=*/false)
+            .compileOrThrow(options.pipeline);
+  }
+  if (plan.arena > limit)
+    return {std::nullopt, "",
+            "the arena of " + ir::formatBytes(plan.arena) + " does not fit, " +
+                ir::formatBytes(plan.arena - limit) + " too much"};
+  return {plan, own + (plan.options.empty() ? "" : " ") + plan.options + " --report -o train", ""};
+}
+
+const Trial &Fitter::attempt(int64_t value) {
+  auto [entry, isNew] = trials.try_emplace(value);
+  Trial &trial = entry->second;
+  if (!isNew)
+    return trial;
+  const std::string own = command + " --" + options.fit + "=" + std::to_string(value);
+  try {
+    model.with(options.fit, value, [&](PlanModel &sized) {
+      trial = request ? search(sized, own) : compile(sized, own);
+    });
+  } catch (const ::fsdp::dsl::ModelError &error) {
+    trial.excess = error.what();
+  }
+  return trial;
+}
+
+PlanFit Fitter::run() {
+  const std::optional<int64_t> initial = model.find(options.fit);
+  if (!initial)
+    throw UsageError("--fit=" + options.fit + " varies --" + options.fit +
+                     ", and the model has no such option; name one that it has, or declare it in "
+                     "the model's program");
+  PlanFit fit{options.fit, 0, options.fitStep ? options.fitStep : findStep(*initial), limit, {},
+              "",          ""};
+  const int64_t count =
+      findLargest(*initial / fit.step, std::max<int64_t>(kMostValue / fit.step, 1),
+                  [&](int64_t tried) { return bool(attempt(tried * fit.step).costs); });
+  fit.value = count * fit.step;
+  if (count == 0)
+    throw Failure("not even --" + fit.option + "=" + std::to_string(fit.step) +
+                  " fits: " + attempt(fit.step).excess);
+  const Trial &largest = attempt(fit.value);
+  fit.costs = *largest.costs;
+  fit.command = largest.command;
+  if (auto next = trials.find(fit.value + fit.step); next != trials.end())
+    fit.excess = next->second.excess;
+  return fit;
+}
+
+PlanFit fitModel(const SizedModel &model, const PlanRequest *request, const Options &options,
+                 const std::string &command) {
+  return Fitter(model, request, options, command).run();
+}
+
+void PlanFit::print(llvm::raw_ostream &os) const {
+  os << llvm::formatv("the largest --{0} that fits {1} is {2}, of multiples of {3}: arena {4}, "
+                      "predicted step {5}, {6:f0} {7}/s, MFU {8:f1} %\n",
+                      option, ir::formatBytes(limit), value, step, ir::formatBytes(costs.arena),
+                      milliseconds(costs.step), costs.itemsPerSecond,
+                      costs.itemsAreTokens ? "tokens" : "samples", costs.mfu * 100)
+     << "  " << command << "\n";
+  if (excess.empty())
+    os << "larger values were not tried\n";
+  else
+    os << "with --" << option << "=" << value + step << ": " << excess << "\n";
+}
+
+llvm::json::Object PlanFit::toJSON() const {
+  return llvm::json::Object{
+      {"option", option},
+      {"value", value},
+      {"step", step},
+      {"memory_limit", limit},
+      {"arena", costs.arena},
+      {"predicted_step_ms", costs.step * 1e3},
+      {costs.itemsAreTokens ? "predicted_tokens_per_s" : "predicted_samples_per_s",
+       costs.itemsPerSecond},
+      {"predicted_mfu", costs.mfu},
+      {"command", command},
+      {"next", excess}};
+}
+
+} // namespace fsdpc

@@ -1,0 +1,41 @@
+//===- PlanFit.h - the largest model that fits ------------------*- C++ -*-===//
+// --fit=batch|context|layers|width: the largest value of an option of the model whose plan keeps to
+// the memory limit; each value that is tried is compiled.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOOLS_FSDPC_PLANFIT_H
+#define TOOLS_FSDPC_PLANFIT_H
+
+#include "tools/fsdpc/PlanCompiler.h"
+#include "tools/fsdpc/PlanSpace.h"
+#include "llvm/Support/JSON.h"
+
+namespace fsdpc {
+
+/// The largest count of at least 1 that fits, if all below it do; 0 if not even 1 fits, `most` if
+/// that fits. `start` is tried first.
+int64_t findLargest(int64_t start, int64_t most, llvm::function_ref<bool(int64_t)> fits);
+
+/// The largest value of --`option` that fits.
+struct PlanFit {
+  std::string option;
+  int64_t value = 0, step = 0; ///< values are multiples of the step
+  int64_t limit = 0;           ///< bytes of a rank
+  PlanCosts costs;             ///< of the fastest plan that is searched
+  std::string command;         ///< that compiles it
+  std::string excess;          ///< why the next value does not fit
+
+  void print(llvm::raw_ostream &os) const;
+  llvm::json::Object toJSON() const;
+};
+
+/// Fits --fit of `options`, by the plans of `request`, or by the plan of the options where there is
+/// none. `command` is that of the model, without the option that is fitted. Throws UsageError where
+/// the model has no such option, Failure where no value fits.
+PlanFit fitModel(const SizedModel &model, const PlanRequest *request, const Options &options,
+                 const std::string &command);
+
+} // namespace fsdpc
+
+#endif // TOOLS_FSDPC_PLANFIT_H
