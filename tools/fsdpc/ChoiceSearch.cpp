@@ -22,9 +22,9 @@ void visitPoints(const Point &base, llvm::ArrayRef<size_t> varied, llvm::ArrayRe
   }
 }
 
-ChoiceSearch::ChoiceSearch(ChoiceProblem problem, int64_t exhaustiveOperations)
+ChoiceSearch::ChoiceSearch(ChoiceProblem problem, int64_t exhaustiveWork)
     : problem(std::move(problem)),
-      exhaustive(this->problem.countPlans() * this->problem.operations <= exhaustiveOperations) {}
+      exhaustive(this->problem.countPlans() * this->problem.operations <= exhaustiveWork) {}
 
 const std::optional<PlanCosts> &ChoiceSearch::evaluate(const Point &point) {
   auto [entry, isNew] = evaluated.try_emplace(point);

@@ -26,9 +26,6 @@ struct ChoiceProblem {
   int64_t countPlans() const;
 };
 
-/// Operations, summed over plans, up to which all plans are evaluated.
-inline constexpr int64_t kExhaustiveOperations = 20'000;
-
 /// Calls `visit` with `base` and all values of the decisions `varied`, the last of which varies
 /// fastest.
 void visitPoints(const Point &base, llvm::ArrayRef<size_t> varied, llvm::ArrayRef<size_t> sizes,
@@ -36,7 +33,7 @@ void visitPoints(const Point &base, llvm::ArrayRef<size_t> varied, llvm::ArrayRe
 
 class ChoiceSearch {
 public:
-  ChoiceSearch(ChoiceProblem problem, int64_t exhaustiveOperations = kExhaustiveOperations);
+  ChoiceSearch(ChoiceProblem problem, int64_t exhaustiveWork = kExhaustiveWork);
   /// The best plan; that of the defaults where all are refused.
   Point run();
 

@@ -1,8 +1,16 @@
 //===- Decisions.cpp ------------------------------------------------------===//
 
 #include "tools/fsdpc/Decisions.h"
-#include "llvm/ADT/STLExtras.h"
+#include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
+#include "dialect/fsdp/FSDPDialect.h"
+#include "passes/global/Strategies.h"
+#include "passes/sharding/ShardSpec.h"
+#include "tools/fsdpc/PlanCosts.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 
+using namespace mlir;
 namespace ir = mlir::fsdp;
 
 namespace fsdpc {
@@ -22,6 +30,65 @@ void Decision::set(Pipeline &pipeline, const std::string &value) const {
         value == kAutomaticWord ? kAutomaticCount : std::stoll(value);
 }
 
+/// "axes:A" for the leading axes A of each flat storage, and for parts of one that has one axis.
+static std::vector<std::string> findKeptAxes(ir::MeshAttr mesh,
+                                             const ir::PipelineOptions &pipeline) {
+  std::vector<std::vector<std::string>> storages = {{ir::getStorageAxis().str()}};
+  for (const std::string &pattern : pipeline.shardPatterns)
+    if (auto storage = ir::parseShardSpec(ir::splitShardPattern(pattern).second)->storage;
+        storage && storage->kind == ir::StorageKind::flat && !storage->axes.empty())
+      storages.push_back(storage->axes);
+  std::vector<std::string> values;
+  for (const std::vector<std::string> &axes : storages) {
+    for (size_t count = 1; count < axes.size(); ++count)
+      values.push_back("axes:" + llvm::join(axes.begin(), axes.begin() + count, "+"));
+    if (axes.size() > 1 || !ir::parseAxisPart(axes.front())->isWhole())
+      continue;
+    const int64_t size = ir::positionsOf(mesh, axes.front());
+    for (int64_t kept : {2, 4})
+      if (size > kept && size % kept == 0)
+        values.push_back("axes:" + axes.front() + ":(1)" + std::to_string(kept));
+  }
+  llvm::sort(values);
+  values.erase(llvm::unique(values), values.end());
+  return values;
+}
+
+bool gathersParameters(ModuleOp model, const ir::PipelineOptions &pipeline) {
+  // Of a strategy that splits nothing, a pattern splits all three; of others only what they split.
+  const ir::Strategy &strategy = *ir::findStrategy(pipeline.strategy);
+  return strategy.splitsParameter || (!strategy.splits() && !pipeline.shardPatterns.empty()) ||
+         llvm::any_of(model.getOps<ir::ParamOp>(),
+                      [](ir::ParamOp param) { return bool(param.getPlacement()); });
+}
+
+/// Strategies that keep parameters on every rank have nothing to release.
+static std::vector<std::string> findReshards(ModuleOp model, const ir::PipelineOptions &pipeline) {
+  if (!gathersParameters(model, pipeline))
+    return {"always"};
+  std::vector<std::string> values = getDecision("reshard-after-forward").values;
+  if (ir::MeshOp mesh = ir::getMeshOp(model))
+    llvm::append_range(values, findKeptAxes(mesh.getMesh(), pipeline));
+  return values;
+}
+
+static std::string explainReshard(const OpenDecision &choice, const PlanCosts &,
+                                  const ir::PipelineOptions &pipeline) {
+  return choice.values.size() > 1
+             ? ""
+             : "parameters stay on every rank with --strategy=" + pipeline.strategy;
+}
+
+/// "gather 3.1 ms > compute 2.4 ms": the longest gather, and the computation of a step for each.
+static std::string compareGathers(const OpenDecision &, const PlanCosts &costs,
+                                  const ir::PipelineOptions &) {
+  if (costs.gathers == 0)
+    return "nothing is gathered";
+  const double compute = costs.computing / static_cast<double>(costs.gathers);
+  return "gather " + milliseconds(costs.longestGather) +
+         (costs.longestGather > compute ? " > " : " <= ") + "compute " + milliseconds(compute);
+}
+
 const std::vector<Decision> &getDecisions() {
   using Pipeline = ir::PipelineOptions;
   static const std::vector<Decision> rows = {
@@ -30,10 +97,20 @@ const std::vector<Decision> &getDecisions() {
        ir::Phase::global,
        {"none", "selective", "full", "every:2", "every:3"}},
       {"accumulate", &Pipeline::accumulate, ir::Phase::global, {"1", "2", "4", "8", "16"}},
-      {"reshard-after-forward", &Pipeline::reshard, ir::Phase::global, {"always", "never"}},
+      {"reshard-after-forward",
+       &Pipeline::reshard,
+       ir::Phase::global,
+       {"always", "never"},
+       findReshards,
+       explainReshard},
       {"buckets", &Pipeline::buckets, ir::Phase::local, {"unit", "parameter"}},
       {"defer-updates", &Pipeline::deferUpdates, ir::Phase::local, {"off", "on"}},
-      {"prefetch", &Pipeline::prefetch, ir::Phase::scheduled, {"0", "1", "2", "3", "4"}},
+      {"prefetch",
+       &Pipeline::prefetch,
+       ir::Phase::scheduled,
+       {"0", "1", "2", "3", "4"},
+       nullptr,
+       compareGathers},
   };
   return rows;
 }

@@ -8,9 +8,14 @@
 
 #include "passes/Pipelines.h"
 
+#include "mlir/IR/BuiltinOps.h"
+
 #include <variant>
 
 namespace fsdpc {
+
+struct OpenDecision;
+struct PlanCosts;
 
 /// What a field of PipelineOptions has while the value of its option is `auto`.
 inline constexpr const char *kAutomaticWord = "auto";
@@ -23,12 +28,26 @@ struct Decision {
   std::variant<std::string Pipeline::*, int64_t Pipeline::*> field;
   mlir::fsdp::Phase phase;         ///< the first whose IR depends on it
   std::vector<std::string> values; ///< what is tried, in the order of preference among equals
+  /// The same for a configured model, where that matters.
+  std::vector<std::string> (*findValues)(mlir::ModuleOp model, const Pipeline &pipeline) = nullptr;
+  /// What speaks for the value that `plan` has; null or empty: that the others are slower.
+  std::string (*explain)(const OpenDecision &choice, const PlanCosts &plan,
+                         const Pipeline &pipeline) = nullptr;
 
   /// The value as on the command line.
   std::string get(const Pipeline &pipeline) const;
   void set(Pipeline &pipeline, const std::string &value) const;
   bool isOpen(const Pipeline &pipeline) const { return get(pipeline) == kAutomaticWord; }
 };
+
+/// A decision that is open, and what is tried of it.
+struct OpenDecision {
+  const Decision *decision;
+  std::vector<std::string> values;
+};
+
+/// Whether some parameters of `model` are gathered, so that --reshard-after-forward applies.
+bool gathersParameters(mlir::ModuleOp model, const mlir::fsdp::PipelineOptions &pipeline);
 
 /// All decisions, those of early phases first.
 const std::vector<Decision> &getDecisions();

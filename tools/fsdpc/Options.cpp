@@ -473,7 +473,7 @@ void Options::checkMesh(mlir::ModuleOp module) const {
       throw UsageError("--batch-axes names axis '" + name +
                        "', which is reserved; choose another name for the axis");
   if (pipeline.reshard != "always" && pipeline.reshard != kAutomaticWord &&
-      !gathersParameters(module))
+      !gathersParameters(module, pipeline))
     throw UsageError(
         "--reshard-after-forward applies to parameters that are gathered, got --strategy=" +
         pipeline.strategy + ", which keeps them on every rank; leave it out");
@@ -488,14 +488,6 @@ void Options::checkMesh(mlir::ModuleOp module) const {
         " split the "
         "batch, others if --batch-axes names them, and parameters and values are split as the "
         "model or --shard says; use it there, or leave it out");
-}
-
-bool Options::gathersParameters(mlir::ModuleOp module) const {
-  // Of a strategy that splits nothing, a pattern splits all three; of others only what they split.
-  const ir::Strategy &strategy = *ir::findStrategy(pipeline.strategy);
-  return strategy.splitsParameter || (!strategy.splits() && !pipeline.shardPatterns.empty()) ||
-         llvm::any_of(module.getOps<ir::ParamOp>(),
-                      [](ir::ParamOp param) { return bool(param.getPlacement()); });
 }
 
 Emit Options::getEmit() const {

@@ -109,8 +109,6 @@ struct Options {
   bool onlyReport() const;
   /// Whether an option is `auto`.
   bool choosesPlan() const;
-  /// Whether some parameters of `module` are gathered, so that --reshard-after-forward applies.
-  bool gathersParameters(mlir::ModuleOp module) const;
   /// Bytes of `--memory-limit`; 0 if it was not given.
   int64_t getMemoryLimit() const;
   /// The machine of `--machine` for a mesh of `ranks`. Throws UsageError, or Failure for a file

@@ -1,10 +1,7 @@
 //===- PlanChoice.cpp -----------------------------------------------------===//
 
 #include "tools/fsdpc/PlanChoice.h"
-#include "dialect/fsdp/AxisParts.h"
-#include "dialect/fsdp/AxisRoles.h"
 #include "passes/printing/MemoryReportText.h"
-#include "passes/sharding/ShardSpec.h"
 #include "tools/fsdpc/Compile.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -18,8 +15,6 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-/// Models with at most this many blocks are not estimated.
-static constexpr int64_t kUnestimatedBlocks = 8;
 /// Plans with the best estimates that are compiled at most, to find one that fits, and of those
 /// that nearly fit.
 static constexpr int64_t kConfirmed = 10, kNearlyFitting = 3;
@@ -30,29 +25,6 @@ static constexpr double kSame = 1e-3, kSimilar = 1.1;
 // Open decisions
 //===----------------------------------------------------------------------===//
 
-/// "axes:A" for the leading axes A of each flat storage, and for parts of one that has one axis.
-static std::vector<std::string> findKeptAxes(ir::MeshAttr mesh, const Options &options) {
-  std::vector<std::vector<std::string>> storages = {{ir::getStorageAxis().str()}};
-  for (const std::string &pattern : options.pipeline.shardPatterns)
-    if (auto storage = ir::parseShardSpec(ir::splitShardPattern(pattern).second)->storage;
-        storage && storage->kind == ir::StorageKind::flat && !storage->axes.empty())
-      storages.push_back(storage->axes);
-  std::vector<std::string> values;
-  for (const std::vector<std::string> &axes : storages) {
-    for (size_t count = 1; count < axes.size(); ++count)
-      values.push_back("axes:" + llvm::join(axes.begin(), axes.begin() + count, "+"));
-    if (axes.size() > 1 || !ir::parseAxisPart(axes.front())->isWhole())
-      continue;
-    const int64_t size = ir::positionsOf(mesh, axes.front());
-    for (int64_t kept : {2, 4})
-      if (size > kept && size % kept == 0)
-        values.push_back("axes:" + axes.front() + ":(1)" + std::to_string(kept));
-  }
-  llvm::sort(values);
-  values.erase(llvm::unique(values), values.end());
-  return values;
-}
-
 std::vector<OpenDecision> findOpenDecisions(const PlanModel &model, const Options &options) {
   OwningOpRef<ModuleOp> module(ModuleOp(model.module).clone());
   configure(*module, model.name, options.getMeshes().front(), options);
@@ -60,14 +32,8 @@ std::vector<OpenDecision> findOpenDecisions(const PlanModel &model, const Option
   for (const Decision &decision : getDecisions()) {
     if (!decision.isOpen(options.pipeline))
       continue;
-    std::vector<std::string> values = decision.values;
-    if (llvm::StringRef(decision.option) == "reshard-after-forward") {
-      if (!options.gathersParameters(*module))
-        values.resize(1);
-      else if (ir::MeshOp mesh = ir::getMeshOp(*module))
-        llvm::append_range(values, findKeptAxes(mesh.getMesh(), options));
-    }
-    open.push_back({&decision, std::move(values)});
+    open.push_back({&decision, decision.findValues ? decision.findValues(*module, options.pipeline)
+                                                   : decision.values});
   }
   return open;
 }
@@ -116,12 +82,6 @@ std::vector<PlanCandidate> compilePlans(PlanModel &model, const Options &options
 // The choice
 //===----------------------------------------------------------------------===//
 
-static int64_t countOperations(ModuleOp module) {
-  int64_t count = 0;
-  module.walk([&](Operation *) { ++count; });
-  return count;
-}
-
 /// That of the options for their mesh.
 static ir::cost::Machine findMachineOf(const Options &options) {
   int64_t ranks = 1;
@@ -163,8 +123,7 @@ PlanChooser::PlanChooser(PlanModel &model, const Options &options)
       problem(problemOf(open)) {
   problem.limit = options.memoryLimit.empty() ? machine.memory : options.getMemoryLimit();
   problem.operations = countOperations(model.module);
-  if (problem.countPlans() * problem.operations > kExhaustiveOperations &&
-      model.blocks > kUnestimatedBlocks && model.isEstimable()) {
+  if (problem.countPlans() * problem.operations > kExhaustiveWork && model.isEstimable()) {
     estimates = true;
     problem.operations =
         countOperations(model.withBlocks(2)) + countOperations(model.withBlocks(4));
@@ -244,30 +203,6 @@ PlanChoice choosePlan(PlanModel &model, const Options &options) {
 // Reasons
 //===----------------------------------------------------------------------===//
 
-std::string milliseconds(double seconds) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.3g ms", seconds * 1e3);
-  return text;
-}
-
-std::string explainTimes(const PlanCosts &plan, const PlanCosts &best) {
-  std::vector<std::string> parts;
-  for (auto [more, what] : {std::pair(plan.exposed - best.exposed, " more exposed"),
-                            {plan.computing - best.computing, " more computing"}})
-    if (more > 1e-3 * best.step)
-      parts.push_back(milliseconds(more) + what);
-  return llvm::join(parts, ", ");
-}
-
-/// "gather 3.1 ms > compute 2.4 ms": the longest gather, and the computation of a step for each.
-static std::string compareGathers(const PlanCosts &costs) {
-  if (costs.gathers == 0)
-    return "nothing is gathered";
-  const double compute = costs.computing / static_cast<double>(costs.gathers);
-  return "gather " + milliseconds(costs.longestGather) +
-         (costs.longestGather > compute ? " > " : " <= ") + "compute " + milliseconds(compute);
-}
-
 /// What speaks against `other` in comparison with `plan`.
 static std::string compare(const PlanCosts &plan, const PlanCosts &other, int64_t limit) {
   if (other.arena > limit)
@@ -284,10 +219,10 @@ std::string PlanChooser::explainDecision(size_t index) {
   const OpenDecision &choice = open[index];
   const std::string text =
       std::string(choice.decision->option) + " " + choice.values[best[index]] + ": ";
-  if (choice.values.size() == 1)
-    return text + "parameters stay on every rank with --strategy=" + options.pipeline.strategy;
-  if (choice.decision == &getDecision("prefetch"))
-    return text + compareGathers(*costs);
+  if (choice.decision->explain)
+    if (const std::string words = choice.decision->explain(choice, *costs, options.pipeline);
+        !words.empty())
+      return text + words;
   // The best of the others.
   std::optional<Point> next;
   visitPoints(best, index, problem.sizes, [&](const Point &point) {

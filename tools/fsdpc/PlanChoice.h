@@ -13,18 +13,6 @@
 
 namespace fsdpc {
 
-/// "3.1 ms"
-std::string milliseconds(double seconds);
-/// "4.1 ms more exposed, 3 ms more computing": why `plan` is slower than `best`; empty where it is
-/// neither.
-std::string explainTimes(const PlanCosts &plan, const PlanCosts &best);
-
-/// A decision that is open, and what is tried of it.
-struct OpenDecision {
-  const Decision *decision;
-  std::vector<std::string> values;
-};
-
 /// What `options` leave to be chosen for `model` on their mesh. Throws as configure does.
 std::vector<OpenDecision> findOpenDecisions(const PlanModel &model, const Options &options);
 

@@ -13,11 +13,13 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-bool isBetter(const PlanCosts &one, const PlanCosts &other, int64_t limit) {
-  const bool fits = one.arena <= limit, otherFits = other.arena <= limit;
-  if (fits != otherFits)
-    return fits;
-  return fits ? one.step < other.step * (1 - 1e-9) : one.arena < other.arena;
+/// Models with at most this many blocks are not estimated.
+static constexpr int64_t kWholeBlocks = 8;
+
+int64_t countOperations(ModuleOp module) {
+  int64_t count = 0;
+  module.walk([&](Operation *) { ++count; });
+  return count;
 }
 
 ModuleOp PlanModel::withBlocks(int64_t blocks) {
@@ -28,8 +30,9 @@ ModuleOp PlanModel::withBlocks(int64_t blocks) {
 }
 
 bool PlanModel::isEstimable() {
-  return describe && llvm::all_of(std::array{2, 3, 4, 6},
-                                  [&](int64_t blocks) { return bool(withBlocks(blocks)); });
+  return describe && blocks > kWholeBlocks &&
+         llvm::all_of(std::array{2, 3, 4, 6},
+                      [&](int64_t blocks) { return bool(withBlocks(blocks)); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,25 +10,17 @@
 
 #include "mlir/IR/OwningOpRef.h"
 #include "tools/fsdpc/Options.h"
+#include "tools/fsdpc/PlanCosts.h"
 
 #include <functional>
 
 namespace fsdpc {
 
-/// Memory and time of a step of a plan; times in seconds, flops of a rank.
-struct PlanCosts {
-  bool exact = true; ///< compiled as it is; else extrapolated from models with fewer blocks
-  int64_t arena = 0; ///< bytes of a rank
-  double step = 0, computing = 0, exposed = 0, modelFlops = 0, mfu = 0, itemsPerSecond = 0;
-  bool itemsAreTokens = false;
-  bool hasTied = false; ///< --tied-gradients makes a difference
-  int64_t gathers = 0;  ///< all-gathers of a step
-  double longestGather = 0;
-};
+/// Operations, summed over the plans of a search, up to which every plan is compiled.
+inline constexpr int64_t kExhaustiveWork = 20'000;
 
-/// Whether `one` is to be preferred: it fits the limit and the other does not, or is faster, or,
-/// where neither fits, smaller.
-bool isBetter(const PlanCosts &one, const PlanCosts &other, int64_t limit);
+/// The work of compiling `module` for a plan.
+int64_t countOperations(mlir::ModuleOp module);
 
 /// A model whose plans are compiled.
 struct PlanModel {
@@ -43,7 +35,7 @@ struct PlanModel {
 
   /// The model of `blocks`, described once.
   mlir::ModuleOp withBlocks(int64_t blocks);
-  /// Whether plans of it can be estimated.
+  /// Whether plans of it can be estimated, and it has so many blocks that this saves work.
   bool isEstimable();
 
 private:

@@ -11,11 +11,6 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-/// Scheduled operations up to which every plan is compiled.
-static constexpr int64_t kExhaustiveWork = 100'000;
-/// Models with at most this many blocks are compiled whole.
-static constexpr int64_t kWholeBlocks = 12;
-
 namespace {
 class PlanSearch {
 public:
@@ -33,6 +28,7 @@ private:
   bool isTooFine(const PlanSpec &spec) const {
     return totals.samples && spec.batchShards() * spec.accumulate > totals.samples;
   }
+  int64_t countPlans() const;
   double boundTime(const PlanSpec &spec) const;
   double threshold() const;
   void confirm();
@@ -68,6 +64,17 @@ PlanSearch::PlanSearch(PlanModel &model, const PlanRequest &request, const Optio
 
 static bool isFaster(const RankedPlan &one, const RankedPlan &other) {
   return one.step < other.step;
+}
+
+/// Of the layouts, but for tied gradients.
+int64_t PlanSearch::countPlans() const {
+  size_t count = 0;
+  for (PlanSpec spec : layouts)
+    for (int64_t accumulate : accumulations) {
+      spec.accumulate = accumulate;
+      count += isTooFine(spec) ? 0 : remats.size() * depths.size();
+    }
+  return static_cast<int64_t>(count);
 }
 
 /// The costs of `spec` with each of `depths`, but for those that the compiler refuses.
@@ -251,9 +258,8 @@ PlanSearchResult PlanSearch::run() {
       result.bounded.push_back({spec, memory, 0});
     return memory > result.limit;
   });
-  const size_t plans = layouts.size() * accumulations.size() * remats.size() * depths.size();
-  result.exhaustive = static_cast<int64_t>(plans) * totals.operations <= kExhaustiveWork;
-  extrapolates = !result.exhaustive && model.blocks > kWholeBlocks && model.isEstimable();
+  result.exhaustive = countPlans() * countOperations(model.module) <= kExhaustiveWork;
+  extrapolates = !result.exhaustive && model.isEstimable();
   ranked = result.exhaustive || !llvm::is_contained(depths, 1) ? depths : std::vector<int64_t>{1};
   llvm::stable_sort(layouts, [&](const PlanSpec &one, const PlanSpec &other) {
     return boundTime(one) < boundTime(other);

@@ -3,7 +3,6 @@
 #include "tools/fsdpc/PlanSeries.h"
 #include "passes/printing/LineChart.h"
 #include "passes/printing/MemoryReportText.h"
-#include "tools/fsdpc/PlanChoice.h"
 #include "tools/fsdpc/PlanTable.h"
 #include "llvm/Support/FormatVariadic.h"
 

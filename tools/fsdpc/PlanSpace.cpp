@@ -158,7 +158,6 @@ ModelTotals measureModel(ModuleOp model, const Options &options) {
       totals.usesTensor |= rest.starts_with(kTensor);
   }
   model.walk([&](Operation *op) {
-    ++totals.operations;
     if (auto constraint = dyn_cast<ir::ConstraintOp>(op))
       for (ArrayAttr axes : constraint.getSharding().getDimAxes())
         totals.usesTensor |= isTensor(axes);

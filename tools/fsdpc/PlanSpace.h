@@ -57,7 +57,6 @@ struct ModelTotals {
   double elementBytes = 4;          ///< of the narrowest parameter
   int64_t states = 0;               ///< numbers that the optimizer keeps for each element
   int64_t samples = 0;              ///< of a step, on all ranks together; 0: unknown
-  int64_t operations = 0;           ///< of the module, for the cost of compiling it
   bool usesTensor = false;          ///< some parameter or value is split over axis `tensor`
   bool isPlaced = false;            ///< the model places parameters itself
 };

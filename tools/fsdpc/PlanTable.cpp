@@ -3,7 +3,6 @@
 #include "tools/fsdpc/PlanTable.h"
 #include "base/ShellWords.h"
 #include "passes/printing/MemoryReportText.h"
-#include "tools/fsdpc/PlanChoice.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -177,7 +177,7 @@ PlanCandidate searchTable(const Problem &problem) {
     auto found = find(point);
     return found == problem.plans.end() ? std::nullopt : std::optional<PlanCosts>(*found);
   };
-  return *find(ChoiceSearch(search, /*exhaustiveOperations=*/0).run());
+  return *find(ChoiceSearch(search, /*exhaustiveWork=*/0).run());
 }
 
 struct Distribution {
