@@ -8,6 +8,7 @@
 #include "dialect/fsdp/Names.h"
 #include "frontend/ModelBuilder.h"
 #include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -47,6 +48,17 @@ OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
   if (!module)
     throw Failure("'" + path + "' is not a valid model");
   return module;
+}
+
+OwningOpRef<ModuleOp> copyInto(Context &context, ModuleOp module) {
+  std::string bytes;
+  llvm::raw_string_ostream os(bytes);
+  OwningOpRef<ModuleOp> copy;
+  if (succeeded(writeBytecodeToFile(module, os)))
+    copy = parseSourceString<ModuleOp>(bytes, &context.get());
+  if (!copy)
+    throw Failure("the model was not copied for a second thread");
+  return copy;
 }
 
 static void setMesh(ModuleOp module, const MeshAxes &axes) {

@@ -33,6 +33,10 @@ private:
 /// file.
 mlir::OwningOpRef<mlir::ModuleOp> readModel(Context &context, const std::string &path);
 
+/// A copy of `module`, names of values included, in another context: what a thread of its own may
+/// change.
+mlir::OwningOpRef<mlir::ModuleOp> copyInto(Context &context, mlir::ModuleOp module);
+
 /// Sets the mesh of `module` to `mesh`, unless that is empty, its optimizer to that of `options`,
 /// and the name of the generated program to `name` if it has none. Throws Failure for a module
 /// without a step

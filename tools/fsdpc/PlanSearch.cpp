@@ -2,9 +2,11 @@
 
 #include "tools/fsdpc/PlanSearch.h"
 #include "passes/printing/MemoryReportText.h"
+#include "tools/fsdpc/Compile.h"
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
@@ -18,9 +20,11 @@ public:
   PlanSearchResult run();
 
 private:
-  std::vector<RankedPlan> evaluate(PlanSpec spec, llvm::ArrayRef<int64_t> depths, bool estimates);
+  std::vector<RankedPlan> evaluate(PlanModel &model, PlanSpec spec, llvm::ArrayRef<int64_t> depths,
+                                   bool estimates) const;
   std::optional<RankedPlan> evaluateBest(const PlanSpec &spec);
   std::optional<RankedPlan> evaluateWith(PlanSpec spec, const std::string &remat);
+  std::optional<RankedPlan> compile(PlanModel &model, const RankedPlan &plan) const;
   void searchAll(PlanSpec spec);
   void searchFitting(std::optional<RankedPlan> plan);
   void searchRanked();
@@ -78,8 +82,8 @@ int64_t PlanSearch::countPlans() const {
 }
 
 /// The costs of `spec` with each of `depths`, but for those that the compiler refuses.
-std::vector<RankedPlan> PlanSearch::evaluate(PlanSpec spec, llvm::ArrayRef<int64_t> depths,
-                                             bool estimates) {
+std::vector<RankedPlan> PlanSearch::evaluate(PlanModel &model, PlanSpec spec,
+                                             llvm::ArrayRef<int64_t> depths, bool estimates) const {
   PlanEvaluator evaluator(model, spec.mesh, spec.apply(options), estimates);
   std::vector<RankedPlan> plans;
   for (int64_t depth : depths) {
@@ -93,7 +97,7 @@ std::vector<RankedPlan> PlanSearch::evaluate(PlanSpec spec, llvm::ArrayRef<int64
 /// The fastest depth that fits, else the one that needs least. Adds it to the plans that fit, or to
 /// those that do not.
 std::optional<RankedPlan> PlanSearch::evaluateBest(const PlanSpec &spec) {
-  std::vector<RankedPlan> plans = evaluate(spec, ranked, extrapolates);
+  std::vector<RankedPlan> plans = evaluate(model, spec, ranked, extrapolates);
   if (plans.empty())
     return std::nullopt;
   RankedPlan best = plans.front();
@@ -207,22 +211,39 @@ void PlanSearch::searchRanked() {
     searchFitting(plan);
 }
 
-/// Replaces the best estimates by exact plans.
+/// `plan` as it is, not estimated; nothing where the compiler refuses it.
+std::optional<RankedPlan> PlanSearch::compile(PlanModel &model, const RankedPlan &plan) const {
+  if (plan.exact)
+    return plan;
+  std::vector<RankedPlan> exact = evaluate(model, plan.spec, {plan.spec.prefetch}, false);
+  return exact.empty() ? std::nullopt : std::optional<RankedPlan>(exact.front());
+}
+
+/// Replaces the best estimates by exact plans. Two are compiled at once, never more than are
+/// wanted, so that the result is that of one after the other.
 void PlanSearch::confirm() {
-  for (RankedPlan &plan : fitting) {
-    if (result.best.size() == wanted) {
-      result.losing.push_back(plan);
-      continue;
+  Context context;
+  OwningOpRef<ModuleOp> copy;
+  if (extrapolates)
+    copy = copyInto(context, model.module);
+  PlanModel other(copy.get(), model.name);
+  auto take = [&](std::optional<RankedPlan> plan) {
+    if (plan)
+      (plan->arena <= result.limit ? result.best : result.tooLarge).push_back(*plan);
+  };
+  llvm::ArrayRef<RankedPlan> rest = fitting;
+  while (!rest.empty() && result.best.size() < wanted) {
+    std::future<std::optional<RankedPlan>> second;
+    if (extrapolates && rest.size() > 1 && result.best.size() + 1 < wanted)
+      second = std::async(std::launch::async, [&, plan = rest[1]] { return compile(other, plan); });
+    take(compile(model, rest.front()));
+    rest = rest.drop_front();
+    if (second.valid()) {
+      take(second.get());
+      rest = rest.drop_front();
     }
-    if (!plan.exact) {
-      std::vector<RankedPlan> exact =
-          evaluate(plan.spec, {plan.spec.prefetch}, /*estimates=*/false);
-      if (exact.empty())
-        continue;
-      plan = exact.front();
-    }
-    (plan.arena <= result.limit ? result.best : result.tooLarge).push_back(plan);
   }
+  llvm::append_range(result.losing, rest);
 }
 
 /// Tries the depths that were not ranked with the fastest plan: all, or of estimated plans those
@@ -231,7 +252,7 @@ void PlanSearch::refineDepths() {
   if (ranked.size() == depths.size() || result.best.empty())
     return;
   RankedPlan &best = result.best.front();
-  std::vector<RankedPlan> plans = evaluate(best.spec, depths, extrapolates);
+  std::vector<RankedPlan> plans = evaluate(model, best.spec, depths, extrapolates);
   llvm::stable_sort(plans, isFaster);
   for (RankedPlan &plan : plans) {
     if (extrapolates && plan.spec.prefetch == best.spec.prefetch)
@@ -241,9 +262,8 @@ void PlanSearch::refineDepths() {
             1.01 * static_cast<double>(result.limit)) // estimates of arenas are closer
       continue;
     if (!plan.exact)
-      if (std::vector<RankedPlan> exact = evaluate(plan.spec, {plan.spec.prefetch}, false);
-          !exact.empty())
-        plan = exact.front();
+      if (std::optional<RankedPlan> exact = compile(model, plan))
+        plan = *exact;
     if (plan.exact && plan.arena <= result.limit && plan.step < best.step * (1 - 1e-9)) {
       best = plan;
       return;
