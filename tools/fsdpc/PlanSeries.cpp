@@ -243,6 +243,7 @@ std::string drawSvg(const PlanSeriesResult &result) {
        false,
        {}},
       {"MFU", x, "%", false, {}},
+      {"Exposed communication", x, "% of a step", false, {}},
       {"Memory of a device", x, "GiB", false, {}}};
   for (const PlanSeries &series : result.all) {
     const std::string name = scales ? series.key.substr(0, series.key.find('_')) : "fastest plan";
@@ -253,6 +254,9 @@ std::string drawSvg(const PlanSeriesResult &result) {
     charts[2].lines.push_back(
         lineOf(series, name, [](const SeriesRow &row) { return row.plan->mfu * 100; }));
     charts[3].lines.push_back(lineOf(series, name, [](const SeriesRow &row) {
+      return row.plan->exposed / row.plan->step * 100;
+    }));
+    charts[4].lines.push_back(lineOf(series, name, [](const SeriesRow &row) {
       return static_cast<double>(row.plan->arena) * 0x1p-30;
     }));
     if (scales) {

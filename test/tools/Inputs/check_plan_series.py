@@ -58,7 +58,7 @@ def check_picture(name):
     for chart in charts:
         assert len(chart.findall(SVG + "circle")) == circles, name
         words = [text.text for text in chart.findall(SVG + "text")]
-        assert any(word in ("samples/s", "%", "GiB") for word in words), words
+        assert any(word in ("samples/s", "%", "% of a step", "GiB") for word in words), words
     print(f"{name}: {len(charts)} charts")
 
 
