@@ -254,11 +254,19 @@ SizedModel Driver::State::sizedModel(Context &context, const Obtain &obtain) {
     auto found = sizes.find("--" + option.str());
     return found == sizes.end() ? std::nullopt : std::optional<int64_t>(*found->second);
   };
-  auto with = [&, this](llvm::StringRef option, int64_t value,
-                        llvm::function_ref<void(PlanModel &)> use) {
-    int64_t unused = 0, &size = option.empty() ? unused : *sizes.at("--" + option.str());
-    const int64_t whole = std::exchange(size, value);
-    llvm::scope_exit restore([&] { size = whole; });
+  // Standard input can be read only once.
+  auto whole = std::make_shared<OwningOpRef<ModuleOp>>();
+  auto with = [&, this, whole](llvm::StringRef option, int64_t value,
+                               llvm::function_ref<void(PlanModel &)> use) {
+    if (option.empty()) {
+      if (!*whole)
+        *whole = obtain(context);
+      PlanModel model = modelOf(**whole, context, obtain);
+      return use(model);
+    }
+    int64_t &size = *sizes.at("--" + option.str());
+    const int64_t given = std::exchange(size, value);
+    llvm::scope_exit restore([&] { size = given; });
     OwningOpRef<ModuleOp> module = obtain(context);
     PlanModel model = modelOf(*module, context, obtain);
     use(model);
