@@ -129,7 +129,7 @@ public:
     parameters.emplace_back(members.begin(), members.end());
     const Table<Parameter> table(parameters.back().data(), parameters.back().size());
     names.push_back("storage " + std::to_string(names.size()));
-    Storage storage{names.back().c_str(), layout, {}, -1, 0, size, 0, {}, {}, table, {}, split, 0};
+    Storage storage{names.back().c_str(), layout, {}, -1, 0, size, 0, {}, {}, table, {}, split};
     if (layout == Layout::Replicated) {
       storage.shard = place(size);
     } else {
@@ -242,8 +242,8 @@ TEST(ShardTest, ASplitColumnOfAFlatUnit) {
   static constexpr Parameter members[] = {
       {"bias", nullptr, {1}, {1}, 0, Initializer::zeros(), false},
       {"weight", nullptr, {2, 3}, {2, 3}, 1, Initializer::zeros(), true, 0, splits}};
-  const Storage storage{"unit", Layout::Flat, {kFsdp}, 0,         0, 5, 0, ArenaSpan<float>{0, 3},
-                        {},     members,      {},      {kTensor}, 1};
+  const Storage storage{"unit", Layout::Flat,           {kFsdp}, 0,       0,  5,
+                        0,      ArenaSpan<float>{0, 3}, {},      members, {}, {kTensor}};
   const auto runs = [&](int fsdp, int tensor) {
     std::string text;
     for (const auto &run : shardRuns(storage, {kAxes, {0, fsdp, tensor, 0}}))

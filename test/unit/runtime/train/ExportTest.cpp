@@ -54,7 +54,7 @@ constexpr Parameter kPaddedWhole[] = {
 constexpr Storage kSplit[] = {
     // Parts of 3 x 3 and 3, in pieces of 5 over 3 ranks; parts of 3 x 2 x 4, four of which are cut
     // in pieces of 2.
-    {"flat", Layout::Flat, {1}, 1, 0, 12, 0, ArenaSpan<float>{0, 5}, {}, kSplitFlat, {}, {0}, 2},
+    {"flat", Layout::Flat, {1}, 1, 0, 12, 0, ArenaSpan<float>{0, 5}, {}, kSplitFlat, {}, {0}},
     {"cut",
      Layout::Dimension,
      {1},
@@ -66,8 +66,7 @@ constexpr Storage kSplit[] = {
      {},
      kSplitCut,
      {},
-     {0},
-     2},
+     {0}},
     {"whole",
      Layout::Replicated,
      {},
@@ -79,8 +78,7 @@ constexpr Storage kSplit[] = {
      {},
      kSplitWhole,
      {},
-     {0, 1},
-     0},
+     {0, 1}},
     // 4 x 2, of which the last row is padding, and 2, in pieces of 4; two parts of 4 for 5
     // elements.
     {"padded", Layout::Flat, {1}, 1, 0, 10, 5, ArenaSpan<float>{192, 4}, {}, kPaddedFlat},
@@ -95,8 +93,7 @@ constexpr Storage kSplit[] = {
      {},
      kPaddedWhole,
      {},
-     {0},
-     2},
+     {0}},
 };
 
 Program program(Table<Storage> storages = kStorages) {
@@ -211,8 +208,7 @@ TEST(ExportTest, LargePartsAreGatheredInSeveralSteps) {
                                           {},
                                           large,
                                           {},
-                                          {0},
-                                          2}};
+                                          {0}}};
   TemporaryFile file("file");
   ASSERT_EQ(exportFrom(file.path, initialize, storages), 0);
   expectGlobal(file, storages);
