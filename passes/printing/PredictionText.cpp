@@ -56,8 +56,8 @@ static std::string percent(double part) {
 }
 
 void mlir::fsdp::print(const Prediction &prediction, llvm::raw_ostream &os) {
-  os << "predicted time of a training step on machine " << prediction.machine << " with "
-     << prediction.kernels << " kernels, in ms (a model, not a measurement)\n";
+  os << "predicted step (a model, not a measurement), in ms: machine " << prediction.machine << ", "
+     << prediction.kernels << " kernels\n";
   os << llvm::formatv("  {0,-14} {1,15}  {2} {3}/s on all ranks, MFU {4}\n", "step",
                       digits(prediction.step * 1e3), digits(prediction.itemsPerSecond()),
                       prediction.itemsAreTokens ? "tokens" : "samples", percent(prediction.mfu));
