@@ -88,6 +88,9 @@ if(NOT distinct OR NOT distinct STREQUAL "${FSDP_CUDA_ARCHITECTURES}")
   message(FATAL_ERROR "FSDP_CUDA_ARCHITECTURES got '${FSDP_CUDA_ARCHITECTURES}', expected different compute capabilities from 80 on, such as 80;90a;100")
 endif()
 list(APPEND FSDP_CUDA_CODE -gencode=arch=compute_${newest},code=compute_${newest})
+if("90a" IN_LIST FSDP_CUDA_ARCHITECTURES)
+  list(APPEND FSDP_CUDA_CODE -DFSDP_CUDA_HAS_90A) # attention by warpgroups
+endif()
 set(FSDP_CUDA_CODE ${FSDP_CUDA_CODE} CACHE INTERNAL "nvcc's options for them")
 
 set(FSDP_COMPILE_KERNELS ${CMAKE_CURRENT_SOURCE_DIR}/CompileKernels.cmake CACHE INTERNAL "")

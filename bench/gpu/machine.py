@@ -19,7 +19,7 @@ def describe(report, manifest):
 
 
 def find_gpu(report):
-    """(name, compute capability as '90') of the first GPU, or None after saying why there is none."""
+    """(name, architecture to compile for, as '90a') of the first GPU, or None after saying why there is none."""
     fields = "name,driver_version,memory.total,compute_cap,clocks.max.sm,power.limit"
     status, text = run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"], 60)
     if status or not text.strip():
@@ -28,7 +28,9 @@ def find_gpu(report):
     for number, line in enumerate(text.strip().splitlines()):
         report(f"GPU {number}: " + ", ".join(f"{key} {value.strip()}" for key, value in zip(fields.split(","), line.split(","))))
     first = [value.strip() for value in text.splitlines()[0].split(",")]
-    return first[0], first[3].replace(".", "")
+    architecture = first[3].replace(".", "")
+    # Hopper's own instructions, which attention uses, are in no code for all that comes later.
+    return first[0], architecture + "a" if architecture == "90" else architecture
 
 
 class Toolkit:

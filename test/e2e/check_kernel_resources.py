@@ -29,6 +29,8 @@ SPILLS = {"fsdp::rt::attend<128, 64>": 28, "fsdp::rt::keyGradients<64, 64>": 156
 ANYWHERE = 99 * 1024
 TWINS = {f"fsdp::rt::{name}<{width}, 64>": f"fsdp::rt::{name}<{width}, 32>"
          for name, width in (("attend", 128), ("queryGradients", 128), ("keyGradients", 128), ("keyGradients", 64))}
+# Kernels of a warpgroup are launched on 9.0 alone, elsewhere those by warps.
+HOPPER_ONLY = "ByGroups"
 # Kernels that no test of kernels launches: threads and dynamic bytes, as their sources have them.
 UNLAUNCHED = {"fsdp::rt::countSamples": (1, 0),
               **{f"fsdp::rt::combine<{name}>": (256, 0) for name in ("double", "int", "long")},
@@ -101,7 +103,7 @@ def check(kernels, launches):
         small = TWINS.get(name, name)
         if small not in kernels:
             wrong.append(f"{name}: there is no {small}")
-        elif (most := kernels[small].shared + launches.get(small, (0, 0))[1]) > ANYWHERE:
+        elif HOPPER_ONLY not in name and (most := kernels[small].shared + launches.get(small, (0, 0))[1]) > ANYWHERE:
             wrong.append(f"{small}: {most} bytes of shared memory, expected at most {ANYWHERE}, which every device has")
         if kernel.shared > WITHOUT_LEAVE:
             wrong.append(f"{name}: {kernel.shared} static bytes of shared memory, expected at most {WITHOUT_LEAVE}")
@@ -131,7 +133,7 @@ def of_model(name, options, nvcc, scratch):
     folder = scratch / name.replace(" ", "-")
     training.run([training.tool(name.split()[0]), *options, "--target=cuda", "--emit=source", "-o", folder])
     done = training.run([*filter(None, [shutil.which("ccache")]), nvcc, "-std=c++17", "-O3", "--fmad=false",
-                         "--expt-relaxed-constexpr", "--resource-usage", "-gencode=arch=compute_90,code=sm_90", "-I", folder,
+                         "--expt-relaxed-constexpr", "--resource-usage", "-gencode=arch=compute_90a,code=sm_90a", "-I", folder,
                          "-c", folder / "kernels.cu", "-o", folder / "kernels.o"])
     text = (folder / "kernels.cu").read_text()
     launches = {kernel: (int(threads), int(shared)) for kernel, threads, shared in

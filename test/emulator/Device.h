@@ -39,7 +39,7 @@
 #else
 #define __shared__ static thread_local
 #endif
-/// Dynamic shared memory, aligned to 128 bytes. CUDA's own way to say it, `extern __shared__`, is
+/// Dynamic shared memory, aligned to 1024 bytes. CUDA's own way to say it, `extern __shared__`, is
 /// not C++.
 #define FSDP_DYNAMIC_SHARED(type, name)                                                            \
   type *name = static_cast<type *>(::emulator::dynamicShared())
@@ -74,6 +74,23 @@ void copyInBackground(void *to, const void *from, std::size_t bytes, std::size_t
 void commitCopies();
 /// cp.async.wait_group: for all groups of the calling thread but the last `pendingGroups`.
 void waitForCopies(unsigned pendingGroups);
+
+/// A matrix of bf16 as a descriptor of wgmma says it, with a swizzle of 128 bytes: blocks of 8 rows
+/// of 128 bytes one behind another, and `columnBlocks` bytes from 64 columns to the next.
+struct SharedMatrix {
+  const void *start;
+  unsigned columnBlocks;
+  bool acrossRows; ///< what is summed over are the rows
+};
+/// wgmma.mma_async m64nNk16 with N `columns`, of the calling thread's part of d; `a` is four
+/// registers, or null where rows of it begin at `inShared`.
+void multiplyInBackground(const char *file, int line, float *d, int columns, bool adds,
+                          const std::uint32_t *a, const void *inShared, SharedMatrix b);
+/// fence.proxy.async; wgmma.fence, commit_group and wait_group.
+void fenceSharedWrites();
+void beginProducts();
+void commitProducts();
+void waitForProducts(unsigned pendingGroups);
 
 /// What instrumentation does not see, see Shadow.h.
 void noteAtomic(const void *address, std::size_t bytes);

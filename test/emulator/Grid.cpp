@@ -9,6 +9,7 @@
 #include "Grid.h"
 
 #include "AsyncCopies.h"
+#include "AsyncProducts.h"
 #include "Emulator.h"
 #include "Failure.h"
 #include "Fiber.h"
@@ -65,6 +66,9 @@ public:
   void startCopy(const AsyncCopy &copy, const void *place);
   void commitCopies() { copies[current].commit(); }
   void waitForCopies(std::size_t pending);
+  void startProduct(Site site, AsyncProduct product, const std::uint32_t *a);
+  AsyncProducts &productsOfThread() { return products[current]; }
+  void waitForProducts(std::size_t pending, const void *place);
   void noteAccess(const void *address, std::size_t bytes, unsigned flags, const void *place);
   void noteFence(bool device) { shadow->fence(current, device); }
   /// What the body of a function of the warp accesses is an access of this lane.
@@ -111,9 +115,10 @@ private:
   std::vector<Fiber *> idle;
   std::unique_ptr<std::string> failed;
   DynamicShared dynamicStorage;
-  MemoryRange dynamic, fixed;      ///< shared memory
-  std::vector<AsyncCopies> copies; ///< of each thread
-  std::unique_ptr<Shadow> shadow;  ///< null without `races`
+  MemoryRange dynamic, fixed;          ///< shared memory
+  std::vector<AsyncCopies> copies;     ///< of each thread
+  std::vector<AsyncProducts> products; ///< of each thread
+  std::unique_ptr<Shadow> shadow;      ///< null without `races`
   static constexpr unsigned kNobody = ~0u;
   unsigned actor =
       kNobody; ///< the thread whose accesses these are, where it is not the current one
@@ -161,6 +166,7 @@ void BlockRunner::run(const Launch &toRun) {
   for (unsigned i = 0; i < size; ++i)
     order[i] = i;
   copies.resize(std::max<std::size_t>(copies.size(), size));
+  products.resize(copies.size());
   if (!settings().races)
     shadow.reset();
   else if (!shadow)
@@ -206,7 +212,7 @@ void BlockRunner::runBlock() {
   nextReady = nextNew = done = atBlock = 0;
   actor = kNobody;
   for (unsigned i = 0; i < size; ++i)
-    copies[i].clear();
+    copies[i].clear(), products[i].clear();
   ahead = settings().shuffle && random() % 2;
   shuffleThreads(order);
   // Last block's fibers may have been left in the middle of a kernel that failed.
@@ -442,8 +448,46 @@ void BlockRunner::startCopy(const AsyncCopy &copy, const void *place) {
 
 void BlockRunner::waitForCopies(std::size_t pending) {
   copies[current].wait(pending, [&](const AsyncCopy &copy) {
+    products[current].unfenced = true;
     if (shadow)
       shadow->completeCopy(current, copy.to, copy.bytes);
+  });
+}
+
+void BlockRunner::startProduct(Site site, AsyncProduct product, const std::uint32_t *a) {
+  if (size % 128)
+    fail("%s at %s:%d in a block of %u threads: expected whole groups of 128", site.what, site.file,
+         site.line, size);
+  if (!products[current].begun)
+    fail("%s at %s:%d: expected wgmma.fence before it, after the last wait", site.what, site.file,
+         site.line);
+  for (unsigned i = 0; i < size; ++i)
+    if (products[i].unfenced)
+      fail("%s at %s:%d: copies of %s have arrived, expected fence.proxy.async there", site.what,
+           site.file, site.line, nameOf(i).c_str());
+  product.row = static_cast<int>(current % 128 / 32 * 16 + lane() / 4);
+  // The elements of a row of `a` are in the registers of four lanes.
+  struct Lane {
+    const std::uint32_t *a;
+    float (*rows)[16];
+  } mine = {a, product.a};
+  meetWarp(site, ~0u, &mine, a ? +[](void *const *lanes) {
+    for (unsigned l = 0; l < 32; ++l)
+      for (unsigned t = 0; t < 4; ++t)
+        for (unsigned i = 0; i < 4; ++i) {
+          const std::uint32_t pair = static_cast<const Lane *>(lanes[l / 4 * 4 + t])->a[i];
+          const std::uint32_t bits[2] = {pair << 16, pair & 0xffff0000u};
+          std::memcpy(&static_cast<const Lane *>(lanes[l])->rows[i % 2][2 * t + i / 2 * 8], bits,
+                      sizeof bits);
+        }
+  } : +[](void *const *) {});
+  products[current].start(product);
+}
+
+void BlockRunner::waitForProducts(std::size_t pending, const void *place) {
+  products[current].wait(pending, lane(), [&](const std::uint16_t *element) {
+    if (shadow)
+      noteAccess(element, sizeof *element, 0, place);
   });
 }
 
@@ -504,6 +548,17 @@ void actFor(unsigned lane) { runner.actFor(lane); }
 void copyInBackground(void *to, const void *from, std::size_t bytes, std::size_t sourceBytes) {
   runner.startCopy({to, from, bytes, sourceBytes}, __builtin_return_address(0));
 }
+void multiplyInBackground(const char *file, int line, float *d, int columns, bool adds,
+                          const std::uint32_t *a, const void *inShared, SharedMatrix b) {
+  runner.startProduct({"wgmma", file, line}, {d, columns, adds, {}, inShared, 0, b}, a);
+}
+void fenceSharedWrites() { runner.productsOfThread().unfenced = false; }
+void beginProducts() { runner.productsOfThread().begun = true; }
+void commitProducts() { runner.productsOfThread().commit(); }
+void waitForProducts(unsigned pendingGroups) {
+  runner.waitForProducts(pendingGroups, __builtin_return_address(0));
+}
+
 void commitCopies() { runner.commitCopies(); }
 void waitForCopies(unsigned pendingGroups) { runner.waitForCopies(pendingGroups); }
 

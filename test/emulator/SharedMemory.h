@@ -71,7 +71,7 @@ public:
   bool isEndWritten() const;
 
 private:
-  static constexpr std::size_t kAlignment = 128, kPage = 4096, kGuard = 1 << 20;
+  static constexpr std::size_t kAlignment = 1024, kPage = 4096, kGuard = 1 << 20;
   MemoryRange mapping_, reserved_;
 };
 

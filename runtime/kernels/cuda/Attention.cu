@@ -1,25 +1,27 @@
 //===- Attention.cu - attention of bf16 by blocks, forward ----------------===//
 //
 // Flash-style (Dao, "FlashAttention-2", 2023): scores never leave the registers. A warp has 16 or
-// 32 queries; keys and values come in blocks of 64 through two buffers in shared memory, filled in
-// the background. Products are mma.sync m16n8k16 with float sums.
+// 32 queries; keys and values come in blocks through two buffers in shared memory, filled in the
+// background. Products are mma.sync, or wgmma on Hopper (AttentionProducts.h), with float sums.
 //
-// Floor: 4 b h q k w flops, half of it where causal, at the tensor cores' 990 Tflop/s; for batch
-// 32, 12 heads of 64, 1024 positions, causal: 52 us. mma.sync reaches about 60 % of that rate on
-// Hopper: the rest needs wgmma, which these kernels do not use. Bytes: 2 (2 q + 2 k) w b h, 42 us
-// for the same.
+// Floor: 4 b h q k w flops, half of it where causal, at the tensor cores' 990 Tflop/s. On an H200
+// by wgmma, causal: batch 32, 12 heads of 64, 1024 positions 170 us, floor 52 us; 32 heads of 128
+// in 8 groups, 8192 positions 1.14 ms, floor 0.56 ms (PyTorch's: 154 us, 0.90 ms). Tried without
+// gain: the next block's scores multiplied while this block's are weighed.
 //
-// cuDNN's attention is the alternative for bf16 and would be faster. It is not used because
-// its 9.19 has no causal mask in the unified node (9.21 has), so that the composite graph would be
-// needed; because neither its order of sums in the backward pass nor its availability is ours; and
-// because these sources run under the emulator, where each number is compared with the CPU's.
+// cuDNN's attention is the alternative for bf16. It is not used because its 9.19 has no causal mask
+// in the unified node (9.21 has), so that the composite graph would be needed; because neither its
+// order of sums in the backward pass nor its availability is ours; and because these sources run
+// under the emulator, where each number is compared with the CPU's.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
+#include "runtime/kernels/cuda/AttentionProducts.h"
 #include "runtime/kernels/cuda/Kernels.h"
-#include "runtime/kernels/cuda/Mma.h"
+
+#include <type_traits>
 
 namespace fsdp::rt {
 
@@ -27,7 +29,6 @@ namespace {
 
 using namespace device;
 
-constexpr int kWarps = 4, kKeys = 64;
 constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
 constexpr float kInfinity = __builtin_huge_valf();
 
@@ -41,19 +42,92 @@ __device__ inline float rowSum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-/// kTiles: how many times 16 queries a warp has.
-template <int D, int kTiles>
-__global__ void __launch_bounds__(kWarps * 32)
+/// What scores are multiplied with so that powers of two are taken of them instead of e: positive,
+/// so that the largest score has the largest power, and never 0, as a key that is not seen scores
+/// -infinity.
+__device__ inline float scaleOfPowers(float scale) {
+  const float magnitude = fabsf(scale * kLog2E);
+  return magnitude < 1e-30f ? 1e-30f : magnitude;
+}
+
+/// Turns scores of two rows into powers of two of `scale` times their distance from the row's
+/// largest so far, `tops`, and adds them to `sums`. What earlier blocks gave is to be multiplied
+/// by `corrections`.
+template <int N>
+__device__ void weigh(float (&scores)[N][4], float scale, float (&tops)[2], float (&sums)[2],
+                      float (&corrections)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float larger = tops[half];
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+      larger = fmaxf(larger, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
+    larger = rowLargest(larger);
+    // A row that has seen nothing yet keeps -infinity, from which nothing may be subtracted.
+    const float base = larger == -kInfinity ? 0.0f : larger * scale;
+    corrections[half] = powerOfTwo(fmaf(tops[half], scale, -base));
+    tops[half] = larger;
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 2 * half; i < 2 * half + 2; ++i) {
+        scores[n][i] = powerOfTwo(fmaf(scores[n][i], scale, -base));
+        sum += scores[n][i];
+      }
+    sums[half] = fmaf(sums[half], corrections[half], sum);
+  }
+}
+
+template <int kTiles, int N>
+__device__ void correct(float (&acc)[kTiles][N][4], const float (&corrections)[kTiles][2]) {
+#pragma unroll
+  for (int m = 0; m < kTiles; ++m)
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        acc[m][n][i] *= corrections[m][i / 2];
+}
+
+/// What a block has. Products: ByWarps or ByGroups; kTiles: how many times 16 queries a warp has;
+/// kAtOnce: blocks of a multiprocessor, which bound a thread's registers.
+template <class ProductsOf, int kWidth, int kTilesOf, int kWarpsOf, int kKeysOf, int kAtOnceOf>
+struct Forward {
+  using Products = ProductsOf;
+  static constexpr int D = kWidth, kTiles = kTilesOf, kWarps = kWarpsOf, kKeys = kKeysOf,
+                       kAtOnce = kAtOnceOf, kQueries = 16 * kTiles * kWarps, kThreads = 32 * kWarps;
+  using QueryTile = SharedTile<D, kQueries>;
+  using KeyTile = SharedTile<D, kKeys>;
+  static constexpr std::size_t kElements = QueryTile::kElements + 4 * KeyTile::kElements;
+};
+
+/// Changes the sign of all numbers of a tile whose copies are under way: each thread of those that it
+/// copies itself. All threads take part.
+template <int D, int kRows> __device__ void negate(const SharedTile<D, kRows> &tile) {
+  waitForCopies<0>();
+  for (int chunk = threadIdx.x; chunk < kRows * (D / 8); chunk += blockDim.x) {
+    uint4 &bits = *tile.at(chunk / (D / 8), chunk % (D / 8));
+    bits.x ^= 0x80008000u, bits.y ^= 0x80008000u, bits.z ^= 0x80008000u, bits.w ^= 0x80008000u;
+  }
+}
+
+template <class F>
+__global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
     attend(AttentionShape s, int queryBlocks, bool vectors, const bf16 *q, const bf16 *k,
            const bf16 *v, bf16 *out, float *logSumExp) {
-  constexpr int kQueries = 16 * kTiles * kWarps, kSteps = D / 16;
+  using Products = typename F::Products;
+  using KeyTile = typename F::KeyTile;
+  constexpr int D = F::D, kTiles = F::kTiles, kQueries = F::kQueries, kKeys = F::kKeys;
+  if constexpr (!Products::kHere)
+    return trap();
   FSDP_DYNAMIC_SHARED(bf16, memory);
-  const SharedTile<D> qTile(memory);
-  const auto keyTile = [&](int stage) {
-    return SharedTile<D>(memory + (kQueries + 2 * kKeys * stage) * D);
+  const typename F::QueryTile qTile(memory);
+  const auto keyTile = [&](int block) {
+    return KeyTile(memory + F::QueryTile::kElements + block % 2 * 2 * KeyTile::kElements);
   };
-  const auto valueTile = [&](int stage) {
-    return SharedTile<D>(memory + (kQueries + 2 * kKeys * stage + kKeys) * D);
+  const auto valueTile = [&](int block) {
+    return KeyTile(memory + F::QueryTile::kElements + (block % 2 * 2 + 1) * KeyTile::kElements);
   };
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
   const int width = static_cast<int>(s.width), keys = static_cast<int>(s.keys);
@@ -63,60 +137,34 @@ __global__ void __launch_bounds__(kWarps * 32)
   const int blocks = keyBlocks(s, first, kQueries, kKeys);
 
   const auto fetch = [&](int block) {
-    const int from = block * kKeys, stage = block % 2;
-    keyTile(stage).template fill<kKeys>(k + head.k, s.k.row, from, keys, width, vectors);
-    valueTile(stage).template fill<kKeys>(v + head.k, s.k.row, from, keys, width, vectors);
+    const int from = block * kKeys;
+    if (block < blocks) {
+      keyTile(block).template fill<F::kThreads>(k + head.k, s.k.row, from, keys, width, vectors);
+      valueTile(block).template fill<F::kThreads>(v + head.k, s.k.row, from, keys, width, vectors);
+    }
+    closeCopies();
   };
-  qTile.template fill<kQueries>(q + head.q, s.q.row, first, s.queries, width, vectors);
-  if (blocks > 0)
-    fetch(0);
-  closeCopies();
+  qTile.template fill<F::kThreads>(q + head.q, s.q.row, first, s.queries, width, vectors);
+  fetch(0);
 
   const int row = warp * 16 * kTiles; // of this warp's queries in the tile
-  float sums[kTiles][2] = {}, tops[kTiles][2], acc[kTiles][2 * kSteps][4] = {};
+  const typename Products::template Left<D, kQueries, kTiles> rows(qTile, row);
+  const float scale = scaleOfPowers(s.scale);
+  if (s.scale < 0)
+    negate(qTile);
+  float sums[kTiles][2] = {}, tops[kTiles][2], corrections[kTiles][2], acc[kTiles][D / 8][4] = {};
+  float scores[kTiles][kKeys / 8][4];
+  std::uint32_t weights[kTiles][kKeys / 16][4];
 #pragma unroll
   for (int m = 0; m < kTiles; ++m)
     tops[m][0] = tops[m][1] = -kInfinity;
-  const float scale = s.scale * kLog2E; // powers of two instead of e
 
-  for (int block = 0; block < blocks; ++block) {
-    if (block + 1 < blocks)
-      fetch(block + 1);
-    closeCopies();
-    waitForCopies<1>();
-    __syncthreads();
-    const SharedTile<D> kTile = keyTile(block % 2), vTile = valueTile(block % 2);
-
-    float scores[kTiles][kKeys / 8][4] = {};
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      std::uint32_t a[kTiles][4];
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m)
-        qTile.loadA(row + 16 * m, step, lane, a[m]);
-#pragma unroll
-      for (int n = 0; n < kKeys / 8; n += 2) {
-        std::uint32_t b[4];
-        kTile.loadB(8 * n, step, lane, b);
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) {
-          multiplyAdd(scores[m][n], a[m], b[0], b[1]);
-          multiplyAdd(scores[m][n + 1], a[m], b[2], b[3]);
-        }
-      }
-    }
-
-    // Few blocks have keys that some of the queries do not see.
-    const int end = block * kKeys + kKeys;
-    const bool whole = end <= keys && end <= keysSeen(s, first);
+  // Turns the scores of a block of keys into their weights. `masked`: some of the queries do not
+  // see some of the keys.
+  const auto weighBlock = [&](int block, auto masked) {
 #pragma unroll
     for (int m = 0; m < kTiles; ++m) {
-#pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          scores[m][n][i] *= scale;
-      if (!whole) {
+      if constexpr (decltype(masked)::value) {
         const int upper = first + row + 16 * m + g;
         const int seen[2] = {min(keysSeen(s, upper), keys), min(keysSeen(s, upper + 8), keys)};
 #pragma unroll
@@ -126,58 +174,32 @@ __global__ void __launch_bounds__(kWarps * 32)
             if (block * kKeys + 8 * n + 2 * t + i % 2 >= seen[i / 2])
               scores[m][n][i] = -kInfinity;
       }
-      float larger[2] = {tops[m][0], tops[m][1]};
-#pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          larger[i / 2] = fmaxf(larger[i / 2], scores[m][n][i]);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        larger[half] = rowLargest(larger[half]);
-        // A row that has seen nothing yet keeps -infinity, from which nothing may be subtracted.
-        const float base = larger[half] == -kInfinity ? 0.0f : larger[half];
-        const float correction = powerOfTwo(tops[m][half] - base);
-        tops[m][half] = larger[half];
-        sums[m][half] *= correction;
-#pragma unroll
-        for (int n = 0; n < 2 * kSteps; ++n) {
-          acc[m][n][2 * half] *= correction;
-          acc[m][n][2 * half + 1] *= correction;
-        }
-#pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n)
-#pragma unroll
-          for (int i = 2 * half; i < 2 * half + 2; ++i) {
-            scores[m][n][i] = powerOfTwo(scores[m][n][i] - base);
-            sums[m][half] += scores[m][n][i];
-          }
-      }
+      weigh(scores[m], scale, tops[m], sums[m], corrections[m]);
     }
-
-#pragma unroll
-    for (int j = 0; j < kKeys / 16; ++j) {
-      // Two blocks of scores are, as they lie in the registers, one operand a.
-      std::uint32_t p[kTiles][4];
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          p[m][i] = bf16Pair(scores[m][2 * j + i / 2][i % 2 * 2],
-                             scores[m][2 * j + i / 2][i % 2 * 2 + 1]);
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        std::uint32_t b[4];
-        vTile.loadRows(16 * j, step, lane, b);
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) {
-          multiplyAdd(acc[m][2 * step], p[m], b[0], b[1]);
-          multiplyAdd(acc[m][2 * step + 1], p[m], b[2], b[3]);
-        }
-      }
-    }
-    __syncthreads(); // before the buffer is filled again
-  }
+  };
+  const auto step = [&](int block, auto mask) {
+    // What arrives is seen by all, and nobody reads any more what is overwritten next.
+    waitForCopies<0>();
+    Products::publish();
+    __syncthreads();
+    fetch(block + 1);
+    Products::rowsByRows(rows, keyTile(block), lane, scores);
+    Products::commit();
+    Products::template wait<0>(scores);
+    weighBlock(block, mask);
+    correct(acc, corrections);
+    pack(scores, weights);
+    Products::timesRows(weights, valueTile(block), lane, acc);
+    Products::commit();
+    Products::template wait<0>(acc);
+  };
+  // All queries see all keys of the blocks before.
+  const int firstMasked = min(keys, keysSeen(s, first)) / kKeys;
+  int block = 0;
+  for (; block < firstMasked; ++block)
+    step(block, std::false_type());
+  for (; block < blocks; ++block)
+    step(block, std::true_type());
 
   // Through the warp's own rows of the queries' tile, to write whole rows.
   waitForCopies<0>();
@@ -191,10 +213,11 @@ __global__ void __launch_bounds__(kWarps * 32)
       inverse[half] = sum > 0 ? 1 / sum : (sum == 0 ? 0.0f : sum); // a NaN stays one
       const int query = first + row + 16 * m + g + 8 * half;
       if (t == 0 && query < static_cast<int>(s.queries))
-        logSumExp[head.sums + query] = sum == 0 ? -kInfinity : logf(sum) + tops[m][half] * kLn2;
+        logSumExp[head.sums + query] =
+            sum == 0 ? -kInfinity : logf(sum) + tops[m][half] * (scale * kLn2);
     }
 #pragma unroll
-    for (int n = 0; n < 2 * kSteps; ++n)
+    for (int n = 0; n < D / 8; ++n)
       qTile.put(row + 16 * m, n, lane, acc[m][n], inverse[0], inverse[1]);
     __syncwarp();
     qTile.drain(row + 16 * m, lane, out + head.out, s.out.row, first + row + 16 * m, s.queries,
@@ -202,16 +225,15 @@ __global__ void __launch_bounds__(kWarps * 32)
   }
 }
 
-template <int D, int kTiles>
+template <class F>
 cudaError_t launch(const AttentionShape &s, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
                    float *logSumExp, cudaStream_t stream) {
-  constexpr int kQueries = 16 * kTiles * kWarps;
-  const unsigned queryBlocks = ceilDiv<unsigned>(s.queries, kQueries);
+  const unsigned queryBlocks = ceilDiv<unsigned>(s.queries, F::kQueries);
   const bool vectors = inWholeParts(s, 8) && aligned16(q, k, v, out);
   noteVectors(vectors);
-  return launchKernel(attend<D, kTiles>, dim3(queryBlocks * s.batch * s.heads), kWarps * 32,
-                      (kQueries + 4 * kKeys) * D * sizeof(bf16), stream, s, queryBlocks, vectors, q,
-                      k, v, out, logSumExp);
+  return launchKernel(attend<F>, dim3(queryBlocks * s.batch * s.heads), F::kThreads,
+                      F::kElements * sizeof(bf16), stream, s, queryBlocks, vectors, q, k, v, out,
+                      logSumExp);
 }
 
 } // namespace
@@ -220,11 +242,19 @@ cudaError_t attention(AttentionShape s, const bf16 *q, const bf16 *k, const bf16
                       float *logSumExp, cudaStream_t stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
+  const auto run = [&](auto blocks) {
+    return launch<decltype(blocks)>(s, q, k, v, out, logSumExp, stream);
+  };
   if (s.width <= 32)
-    return launch<32, 2>(s, q, k, v, out, logSumExp, stream);
+    return run(Forward<ByWarps, 32, 2, 4, 64, 1>());
+  bool groups = false;
+  if (cudaError_t status = hasWarpgroups(groups))
+    return status;
   if (s.width <= 64)
-    return launch<64, 2>(s, q, k, v, out, logSumExp, stream);
-  return launch<128, 1>(s, q, k, v, out, logSumExp, stream);
+    return groups ? run(Forward<ByGroups, 64, 1, 4, 64, 4>())
+                  : run(Forward<ByWarps, 64, 2, 4, 64, 1>());
+  return groups ? run(Forward<ByGroups, 128, 1, 12, 128, 1>())
+                : run(Forward<ByWarps, 128, 1, 4, 64, 1>());
 }
 
 } // namespace fsdp::rt

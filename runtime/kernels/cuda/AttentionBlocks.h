@@ -33,10 +33,14 @@ __host__ __device__ inline int keyBlocks(const AttentionShape &s, int first, int
       first + count < static_cast<int>(s.queries) ? first + count : static_cast<int>(s.queries);
   return (keysSeen(s, last - 1) + size - 1) / size;
 }
+/// The first query that sees `key`: all behind it do, too.
+__host__ __device__ inline int firstToSee(const AttentionShape &s, int key) {
+  const int query = s.causal ? key + static_cast<int>(s.queries) - static_cast<int>(s.keys) : 0;
+  return query < 0 ? 0 : query;
+}
 /// The first block of `size` queries with one that sees any of the keys [first, ...).
 __host__ __device__ inline int firstQueryBlock(const AttentionShape &s, int first, int size) {
-  const int query = s.causal ? first + static_cast<int>(s.queries) - static_cast<int>(s.keys) : 0;
-  return query < 0 ? 0 : query / size;
+  return firstToSee(s, first) / size;
 }
 
 /// Where the rows of one head begin.

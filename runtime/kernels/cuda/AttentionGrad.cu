@@ -6,9 +6,9 @@
 // kernel with atomics on dQ needs five, which is what reproducible bits cost. A third, before them,
 // leaves each query's dOut . out in the workspace.
 //
-// Floor: 10 b h q k w flops (five products), half of it where causal, at 990 Tflop/s: 130 us for
-// batch 32, 12 heads of 64, 1024 positions, causal; of these kernels, with seven products at the
-// rate of mma.sync, 0.8 to 0.9 ms by estimate. See Attention.cu for what they are made of.
+// Floor: 10 b h q k w flops (five products), half of it where causal, at 990 Tflop/s. On an H200 by
+// wgmma, causal: batch 32, 12 heads of 64, 1024 positions 0.53 ms, floor 0.13 ms; 32 heads of 128
+// in 8 groups, 8192 positions 3.84 ms, floor 1.39 ms (PyTorch's, with atomics: 0.52 ms, 2.64 ms).
 //
 // The keys' kernel computes its scores transposed (keys are rows), so that probabilities and their
 // gradients are, as they lie in the registers, operands of the next products in both.
@@ -17,9 +17,9 @@
 
 #include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
+#include "runtime/kernels/cuda/AttentionProducts.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/kernels/cuda/Kernels.h"
-#include "runtime/kernels/cuda/Mma.h"
 
 namespace fsdp::rt {
 
@@ -27,13 +27,27 @@ namespace {
 
 using namespace device;
 
-constexpr int kWarps = 4,
-              kOwned = 16 * kWarps; ///< rows of a block: queries of one kernel, keys of the other
 constexpr float kLog2E = 1.44269504f;
 constexpr float kInfinity = __builtin_huge_valf();
 
-/// Rows that are walked over, at a time: registers for their scores are what bounds it.
-template <int D> constexpr int kWalked = D <= 64 ? 64 : 32;
+/// What a block has: kOwned rows, queries of one kernel, keys of the other; kWalked rows at a time
+/// that it walks over, bounded by the registers for their scores. Products: ByWarps or ByGroups;
+/// kAtOnce: blocks of a multiprocessor.
+template <class ProductsOf, int kWidth, int kWarpsOf, int kWalkedOf, int kAtOnceOf>
+struct Backward {
+  using Products = ProductsOf;
+  static constexpr int D = kWidth, kWarps = kWarpsOf, kWalked = kWalkedOf, kAtOnce = kAtOnceOf,
+                       kOwned = 16 * kWarps, kThreads = 32 * kWarps;
+  using Owned = SharedTile<D, kOwned>;
+  using Walked = SharedTile<D, kWalked>;
+  using Left = typename Products::template Left<D, kOwned, 1>;
+  static constexpr std::size_t kElements = 2 * Owned::kElements + 4 * Walked::kElements;
+
+  /// Tiles of the walk, of one of two stages.
+  __device__ static Walked walked(bf16 *memory, int stage, int which) {
+    return Walked(memory + 2 * Owned::kElements + (2 * stage + which) * Walked::kElements);
+  }
+};
 
 struct Gradients {
   AttentionShape s;
@@ -43,56 +57,13 @@ struct Gradients {
   bool vectors;
 };
 
-/// Two blocks of a 16-row operand, side by side, as an operand a.
-__device__ inline void pack(const float (&left)[4], const float (&right)[4],
-                            std::uint32_t (&a)[4]) {
-  a[0] = bf16Pair(left[0], left[1]);
-  a[1] = bf16Pair(left[2], left[3]);
-  a[2] = bf16Pair(right[0], right[1]);
-  a[3] = bf16Pair(right[2], right[3]);
-}
-
-/// out[n] = a[row ...] * b[8 n ...]^T over D columns, for 16 rows of `a` and 8 N rows of `b`.
-template <int D, int N>
-__device__ void rowsByRows(const SharedTile<D> &a, int row, const SharedTile<D> &b, int lane,
-                           float (&out)[N][4]) {
-#pragma unroll
-  for (int step = 0; step < D / 16; ++step) {
-    std::uint32_t left[4], right[4];
-    a.loadA(row, step, lane, left);
-#pragma unroll
-    for (int n = 0; n < N; n += 2) {
-      b.loadB(8 * n, step, lane, right);
-      multiplyAdd(out[n], left, right[0], right[1]);
-      multiplyAdd(out[n + 1], left, right[2], right[3]);
-    }
-  }
-}
-
-/// acc += a * b for a 16 x 8 N matrix `a` in registers and 8 N rows of `b`.
-template <int D, int N>
-__device__ void timesRows(const float (&a)[N][4], const SharedTile<D> &b, int lane,
-                          float (&acc)[D / 8][4]) {
-#pragma unroll
-  for (int n = 0; n < N; n += 2) {
-    std::uint32_t left[4], right[4];
-    pack(a[n], a[n + 1], left);
-#pragma unroll
-    for (int step = 0; step < D / 16; ++step) {
-      b.loadRows(8 * n, step, lane, right);
-      multiplyAdd(acc[2 * step], left, right[0], right[1]);
-      multiplyAdd(acc[2 * step + 1], left, right[2], right[3]);
-    }
-  }
-}
-
-template <int D>
-__device__ void write(const SharedTile<D> &tile, int row, int lane, const float (&acc)[D / 8][4],
-                      bf16 *matrix, std::size_t stride, int first, std::size_t rows, int width,
-                      bool vectors) {
+template <int D, int kRows>
+__device__ void write(const SharedTile<D, kRows> &tile, int row, int lane,
+                      const float (&acc)[D / 8][4], float factor, bf16 *matrix, std::size_t stride,
+                      int first, std::size_t rows, int width, bool vectors) {
 #pragma unroll
   for (int n = 0; n < D / 8; ++n)
-    tile.put(row, n, lane, acc[n], 1, 1);
+    tile.put(row, n, lane, acc[n], factor, factor);
   __syncwarp();
   tile.drain(row, lane, matrix, stride, first + row, rows, width, vectors);
 }
@@ -111,18 +82,16 @@ __global__ void __launch_bounds__(256)
     sums[row] = sum;
 }
 
-template <int D>
-__global__ void __launch_bounds__(kWarps * 32) queryGradients(Gradients at, int queryBlocks) {
-  constexpr int kKeys = kWalked<D>, N = kKeys / 8;
+template <class B>
+__global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
+    queryGradients(Gradients at, int queryBlocks) {
+  using Products = typename B::Products;
+  constexpr int D = B::D, kOwned = B::kOwned, kKeys = B::kWalked, N = kKeys / 8;
   const AttentionShape &s = at.s;
+  if constexpr (!Products::kHere)
+    return trap();
   FSDP_DYNAMIC_SHARED(bf16, memory);
-  const SharedTile<D> qTile(memory), dOutTile(memory + kOwned * D);
-  const auto keyTile = [&](int stage) {
-    return SharedTile<D>(memory + (2 * kOwned + 2 * kKeys * stage) * D);
-  };
-  const auto valueTile = [&](int stage) {
-    return SharedTile<D>(memory + (2 * kOwned + 2 * kKeys * stage + kKeys) * D);
-  };
+  const typename B::Owned qTile(memory), dOutTile(memory + B::Owned::kElements);
   const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16, g = lane / 4, t = lane % 4;
   const int width = static_cast<int>(s.width), keys = static_cast<int>(s.keys);
   const Head head = headOf(s, blockIdx.x / queryBlocks);
@@ -130,15 +99,22 @@ __global__ void __launch_bounds__(kWarps * 32) queryGradients(Gradients at, int 
   const int blocks = keyBlocks(s, first, kOwned, kKeys);
   const auto fetch = [&](int block) {
     const int from = block * kKeys, stage = block % 2;
-    keyTile(stage).template fill<kKeys>(at.k + head.k, s.k.row, from, keys, width, at.vectors);
-    valueTile(stage).template fill<kKeys>(at.v + head.k, s.k.row, from, keys, width, at.vectors);
+    B::walked(memory, stage, 0)
+        .template fill<B::kThreads>(at.k + head.k, s.k.row, from, keys, width, at.vectors);
+    B::walked(memory, stage, 1)
+        .template fill<B::kThreads>(at.v + head.k, s.k.row, from, keys, width, at.vectors);
   };
-  qTile.template fill<kOwned>(at.q + head.q, s.q.row, first, s.queries, width, at.vectors);
-  dOutTile.template fill<kOwned>(at.dOut + head.out, s.out.row, first, s.queries, width,
-                                 at.vectors);
+  qTile.template fill<B::kThreads>(at.q + head.q, s.q.row, first, s.queries, width, at.vectors);
+  dOutTile.template fill<B::kThreads>(at.dOut + head.out, s.out.row, first, s.queries, width,
+                                      at.vectors);
   if (blocks > 0)
     fetch(0);
   closeCopies();
+  const typename B::Left queryRows(qTile, row), dOutRows(dOutTile, row);
+  // How many keys the first and the last of the queries see that are multiplied together.
+  const int together = first + row / Products::kRowsTogether * Products::kRowsTogether;
+  const int seenByFirst = keysSeen(s, together),
+            seenByLast = keysSeen(s, together + Products::kRowsTogether - 1);
 
   float base[2] = {}, along[2] = {};
   int seen[2] = {};
@@ -150,136 +126,186 @@ __global__ void __launch_bounds__(kWarps * 32) queryGradients(Gradients at, int 
       along[half] = at.along[head.sums + query];
       seen[half] = keysSeen(s, query) < keys ? keysSeen(s, query) : keys;
     }
-  float acc[D / 8][4] = {};
+  float acc[1][D / 8][4] = {};
   for (int block = 0; block < blocks; ++block) {
+    // What arrives is seen by all, and nobody reads any more what is overwritten next.
+    waitForCopies<0>();
+    Products::publish();
+    __syncthreads();
     if (block + 1 < blocks)
       fetch(block + 1);
     closeCopies();
-    waitForCopies<1>();
-    __syncthreads();
-    float scores[N][4] = {}, dScores[N][4] = {};
-    rowsByRows(qTile, row, keyTile(block % 2), lane, scores);
-    rowsByRows(dOutTile, row, valueTile(block % 2), lane, dScores);
+    const int from = block * kKeys;
+    if (from >= seenByLast)
+      continue;
+    const typename B::Walked kTile = B::walked(memory, block % 2, 0);
+    float scores[1][N][4], dScores[1][N][4];
+    Products::rowsByRows(queryRows, kTile, lane, scores);
+    Products::commit();
+    Products::rowsByRows(dOutRows, B::walked(memory, block % 2, 1), lane, dScores);
+    Products::commit();
+    Products::template wait<1>(scores);
 #pragma unroll
     for (int n = 0; n < N; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float p = powerOfTwo(scores[n][i] * (s.scale * kLog2E) - base[i / 2]);
-        dScores[n][i] = s.scale * p * (dScores[n][i] - along[i / 2]);
-      }
+      for (int i = 0; i < 4; ++i)
+        scores[0][n][i] = powerOfTwo(fmaf(scores[0][n][i], s.scale * kLog2E, -base[i / 2]));
     // Few blocks have keys that some of the queries do not see.
-    const int end = block * kKeys + kKeys;
-    if (end > keys || end > keysSeen(s, first))
+    if (from + kKeys > keys || from + kKeys > seenByFirst)
 #pragma unroll
       for (int n = 0; n < N; ++n)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          if (block * kKeys + 8 * n + 2 * t + i % 2 >= seen[i / 2])
-            dScores[n][i] = 0;
-    timesRows<D, N>(dScores, keyTile(block % 2), lane, acc);
-    __syncthreads(); // before the buffer is filled again
+          if (from + 8 * n + 2 * t + i % 2 >= seen[i / 2])
+            scores[0][n][i] = 0;
+    Products::settle(scores);
+    Products::template wait<0>(dScores);
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        dScores[0][n][i] = scores[0][n][i] * (dScores[0][n][i] - along[i / 2]);
+    std::uint32_t packed[1][N / 2][4];
+    pack(dScores, packed);
+    Products::timesRows(packed, kTile, lane, acc);
+    Products::commit();
+    Products::template wait<0>(acc);
   }
   waitForCopies<0>();
   __syncthreads();
-  write<D>(qTile, row, lane, acc, at.dQ + head.q, s.q.row, first, s.queries, width, at.vectors);
+  write(qTile, row, lane, acc[0], s.scale, at.dQ + head.q, s.q.row, first, s.queries, width,
+        at.vectors);
 }
 
-template <int D>
-__global__ void __launch_bounds__(kWarps * 32) keyGradients(Gradients at, int keyBlocks) {
-  constexpr int kQueries = kWalked<D>, N = kQueries / 8;
+template <class B>
+__global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
+    keyGradients(Gradients at, int keyBlocks) {
+  using Products = typename B::Products;
+  constexpr int D = B::D, kOwned = B::kOwned, kQueries = B::kWalked, N = kQueries / 8;
   const AttentionShape &s = at.s;
+  if constexpr (!Products::kHere)
+    return trap();
   FSDP_DYNAMIC_SHARED(bf16, memory);
-  __shared__ float bases[2][kQueries];
+  __shared__ float sums[2][kQueries];
   __shared__ float alongs[2][kQueries];
-  const SharedTile<D> kTile(memory), vTile(memory + kOwned * D);
-  const auto queryTile = [&](int stage) {
-    return SharedTile<D>(memory + (2 * kOwned + 2 * kQueries * stage) * D);
-  };
-  const auto dOutTile = [&](int stage) {
-    return SharedTile<D>(memory + (2 * kOwned + 2 * kQueries * stage + kQueries) * D);
-  };
+  const typename B::Owned kTile(memory), vTile(memory + B::Owned::kElements);
   const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16, g = lane / 4, t = lane % 4;
   const int width = static_cast<int>(s.width), queries = static_cast<int>(s.queries);
   const int group = static_cast<int>(blockIdx.x) / keyBlocks;
   const int first = static_cast<int>(blockIdx.x) % keyBlocks * kOwned;
   const int shared = static_cast<int>(s.heads / s.groups);
   const std::size_t firstHead = static_cast<std::size_t>(group) * shared;
-  const std::size_t keysAt = headOf(s, firstHead).k;
+  Head head = headOf(s, firstHead);
+  const std::size_t keysAt = head.k;
 
-  // The walk: blocks of queries of one head after another.
-  const int firstBlock = firstQueryBlock(s, first, kQueries);
-  const int lastBlock = (queries + kQueries - 1) / kQueries;
-  const int each = lastBlock > firstBlock ? lastBlock - firstBlock : 0, blocks = each * shared;
-  const auto firstOf = [&](int block) { return (firstBlock + block % each) * kQueries; };
-  const auto fetch = [&](int block) {
-    const Head head = headOf(s, firstHead + block / each);
-    const int from = firstOf(block), stage = block % 2;
-    queryTile(stage).template fill<kQueries>(at.q + head.q, s.q.row, from, queries, width,
-                                             at.vectors);
-    dOutTile(stage).template fill<kQueries>(at.dOut + head.out, s.out.row, from, queries, width,
-                                            at.vectors);
-    for (int r = threadIdx.x; r < kQueries; r += blockDim.x) {
-      const bool there = from + r < queries;
-      const float sum = there ? at.logSumExp[head.sums + from + r] : 0.0f;
-      bases[stage][r] = sum == -kInfinity ? 0.0f : sum * kLog2E;
-      alongs[stage][r] = there ? at.along[head.sums + from + r] : 0.0f;
+  // The walk: blocks of queries of one head after another, from the first that sees a key.
+  const int firstQuery = firstQueryBlock(s, first, kQueries) * kQueries;
+  const int each = firstQuery < queries ? (queries - firstQuery + kQueries - 1) / kQueries : 0;
+  const int blocks = each * shared;
+  int from = firstQuery, next = firstQuery; // of the block at hand, and of the one to be fetched
+  const auto fetch = [&](int stage) {
+    B::walked(memory, stage, 0)
+        .template fill<B::kThreads>(at.q + head.q, s.q.row, next, queries, width, at.vectors);
+    B::walked(memory, stage, 1)
+        .template fill<B::kThreads>(at.dOut + head.out, s.out.row, next, queries, width,
+                                    at.vectors);
+    static_assert(2 * kQueries <= B::kThreads, "each thread copies at most one number");
+    if (const int r = static_cast<int>(threadIdx.x) % kQueries; threadIdx.x < 2 * kQueries) {
+      const bool second = threadIdx.x >= kQueries, there = next + r < queries;
+      const float *numbers = second ? at.along : at.logSumExp;
+      copyInBackground<4>(second ? &alongs[stage][r] : &sums[stage][r],
+                          numbers + head.sums + next + r, there);
+    }
+    next += kQueries;
+    if (next >= queries) {
+      next = firstQuery;
+      head.q += s.q.head, head.out += s.out.head, head.sums += s.queries;
     }
   };
-  kTile.template fill<kOwned>(at.k + keysAt, s.k.row, first, s.keys, width, at.vectors);
-  vTile.template fill<kOwned>(at.v + keysAt, s.k.row, first, s.keys, width, at.vectors);
+  kTile.template fill<B::kThreads>(at.k + keysAt, s.k.row, first, s.keys, width, at.vectors);
+  vTile.template fill<B::kThreads>(at.v + keysAt, s.k.row, first, s.keys, width, at.vectors);
   if (blocks > 0)
     fetch(0);
   closeCopies();
+  const typename B::Left keyRows(kTile, row), valueRows(vTile, row);
+  const int together = first + row / Products::kRowsTogether * Products::kRowsTogether;
 
-  float dK[D / 8][4] = {}, dV[D / 8][4] = {};
-  for (int block = 0; block < blocks; ++block) {
-    if (block + 1 < blocks)
-      fetch(block + 1);
-    closeCopies();
-    waitForCopies<1>();
+  float dK[1][D / 8][4] = {}, dV[1][D / 8][4] = {};
+  for (int block = 0; block < blocks;
+       ++block, from = from + kQueries < queries ? from + kQueries : firstQuery) {
+    // What arrives is seen by all, and nobody reads any more what is overwritten next.
+    waitForCopies<0>();
+    Products::publish();
     __syncthreads();
-    const int stage = block % 2, from = firstOf(block);
-    float p[N][4] = {}, dScores[N][4] = {};
-    rowsByRows(kTile, row, queryTile(stage), lane, p);
-    rowsByRows(vTile, row, dOutTile(stage), lane, dScores);
+    if (block + 1 < blocks)
+      fetch((block + 1) % 2);
+    closeCopies();
+    const int stage = block % 2;
+    if (together >= keysSeen(s, from + kQueries - 1))
+      continue;
+    const typename B::Walked qTile = B::walked(memory, stage, 0),
+                             dOutTile = B::walked(memory, stage, 1);
+    float p[1][N][4], dScores[1][N][4];
+    Products::rowsByRows(keyRows, qTile, lane, p);
+    Products::commit();
+    Products::rowsByRows(valueRows, dOutTile, lane, dScores);
+    Products::commit();
+    Products::template wait<1>(p);
 #pragma unroll
     for (int n = 0; n < N; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int column = 8 * n + 2 * t + i % 2;
-        p[n][i] = powerOfTwo(p[n][i] * (s.scale * kLog2E) - bases[stage][column]);
-        dScores[n][i] = s.scale * p[n][i] * (dScores[n][i] - alongs[stage][column]);
+      for (int odd = 0; odd < 2; ++odd) {
+        const float base = sums[stage][8 * n + 2 * t + odd] * kLog2E;
+#pragma unroll
+        for (int i = odd; i < 4; i += 2)
+          p[0][n][i] = powerOfTwo(fmaf(p[0][n][i], s.scale * kLog2E, -base));
       }
-    // Few blocks have queries that do not see some of the keys.
-    if (from + kQueries > queries || first + kOwned > keysSeen(s, from))
+    // Few blocks have queries that do not see some of the keys; one that sees none has no base.
+    if (from + kQueries > queries || together + Products::kRowsTogether > keysSeen(s, from))
 #pragma unroll
-      for (int n = 0; n < N; ++n)
+      for (int half = 0; half < 2; ++half) {
+        const int key = first + row + g + 8 * half;
+        const int seesIt = min(firstToSee(s, key), queries); // and so do all behind
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int key = first + row + g + i / 2 * 8, query = from + 8 * n + 2 * t + i % 2;
-          if (query >= queries || key >= keysSeen(s, query))
-            p[n][i] = dScores[n][i] = 0;
-        }
-    timesRows<D, N>(p, dOutTile(stage), lane, dV);
-    timesRows<D, N>(dScores, queryTile(stage), lane, dK);
-    __syncthreads(); // before the buffer is filled again
+        for (int n = 0; n < N; ++n)
+#pragma unroll
+          for (int i = 2 * half; i < 2 * half + 2; ++i)
+            if (const int query = from + 8 * n + 2 * t + i % 2;
+                unsigned(query - seesIt) >= unsigned(queries - seesIt))
+              p[0][n][i] = 0;
+      }
+    std::uint32_t packed[1][N / 2][4], packedScores[1][N / 2][4];
+    pack(p, packed);
+    Products::timesRows(packed, dOutTile, lane, dV);
+    Products::commit();
+    Products::template wait<1>(dScores);
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        dScores[0][n][i] = p[0][n][i] * (dScores[0][n][i] - alongs[stage][8 * n + 2 * t + i % 2]);
+    pack(dScores, packedScores);
+    Products::timesRows(packedScores, qTile, lane, dK);
+    Products::commit();
+    Products::template wait<0>(dV, dK);
   }
   waitForCopies<0>();
   __syncthreads();
-  write<D>(kTile, row, lane, dK, at.dK + keysAt, s.k.row, first, s.keys, width, at.vectors);
-  write<D>(vTile, row, lane, dV, at.dV + keysAt, s.k.row, first, s.keys, width, at.vectors);
+  write(kTile, row, lane, dK[0], s.scale, at.dK + keysAt, s.k.row, first, s.keys, width,
+        at.vectors);
+  write(vTile, row, lane, dV[0], 1, at.dV + keysAt, s.k.row, first, s.keys, width, at.vectors);
 }
 
-template <int D> cudaError_t launch(const Gradients &at, cudaStream_t stream) {
+template <class Queries, class Keys> cudaError_t launch(const Gradients &at, cudaStream_t stream) {
   const AttentionShape &s = at.s;
-  constexpr std::size_t kShared = (2 * kOwned + 4 * kWalked<D>)*D * sizeof(bf16);
-  const unsigned queryBlocks = ceilDiv<unsigned>(s.queries, kOwned),
-                 keyBlocks = ceilDiv<unsigned>(s.keys, kOwned);
-  if (cudaError_t status = launchKernel(queryGradients<D>, dim3(queryBlocks * s.batch * s.heads),
-                                        kWarps * 32, kShared, stream, at, queryBlocks))
+  const unsigned queryBlocks = ceilDiv<unsigned>(s.queries, Queries::kOwned),
+                 keyBlocks = ceilDiv<unsigned>(s.keys, Keys::kOwned);
+  if (cudaError_t status = launchKernel(queryGradients<Queries>,
+                                        dim3(queryBlocks * s.batch * s.heads), Queries::kThreads,
+                                        Queries::kElements * sizeof(bf16), stream, at, queryBlocks))
     return status;
-  return launchKernel(keyGradients<D>, dim3(keyBlocks * s.batch * s.groups), kWarps * 32, kShared,
-                      stream, at, keyBlocks);
+  return launchKernel(keyGradients<Keys>, dim3(keyBlocks * s.batch * s.groups), Keys::kThreads,
+                      Keys::kElements * sizeof(bf16), stream, at, keyBlocks);
 }
 
 } // namespace
@@ -309,11 +335,19 @@ cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const
                         dV,
                         inWholeParts(s, 8) && aligned16(q, k, v, dOut, dQ, dK, dV)};
   noteVectors(at.vectors);
+  const auto run = [&](auto queries, auto keys) {
+    return launch<decltype(queries), decltype(keys)>(at, stream);
+  };
   if (s.width <= 32)
-    return launch<32>(at, stream);
+    return run(Backward<ByWarps, 32, 4, 64, 1>(), Backward<ByWarps, 32, 4, 64, 1>());
+  bool groups = false;
+  if (cudaError_t status = hasWarpgroups(groups))
+    return status;
   if (s.width <= 64)
-    return launch<64>(at, stream);
-  return launch<128>(at, stream);
+    return groups ? run(Backward<ByGroups, 64, 4, 64, 4>(), Backward<ByGroups, 64, 4, 64, 2>())
+                  : run(Backward<ByWarps, 64, 4, 64, 2>(), Backward<ByWarps, 64, 4, 64, 2>());
+  return groups ? run(Backward<ByGroups, 128, 4, 64, 3>(), Backward<ByGroups, 128, 4, 64, 2>())
+                : run(Backward<ByWarps, 128, 4, 32, 2>(), Backward<ByWarps, 128, 4, 32, 2>());
 }
 
 } // namespace fsdp::rt

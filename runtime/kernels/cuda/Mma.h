@@ -6,7 +6,7 @@
 //
 // A tile in shared memory has rows of D bf16 in chunks of 16 bytes. Chunks are permuted within
 // their row so that eight rows of one chunk, which ldmatrix reads at a time, lie in different
-// banks.
+// banks; wgmma calls the same a swizzle of 128 bytes (Wgmma.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,17 +108,23 @@ template <bool kTransposed> __device__ void loadMatrices(std::uint32_t (&to)[4],
 #endif
 }
 
-/// Copies 16 bytes into shared memory in the background, or zeros where `there` is false; both
-/// addresses are aligned.
-__device__ inline void copyInBackground(void *to, const void *from, bool there) {
+/// Copies kBytes, 4 or 16, into shared memory in the background, or zeros where `there` is false,
+/// when `from` may be any address; both are aligned to kBytes.
+template <int kBytes> __device__ void copyInBackground(void *to, const void *from, bool there) {
 #if defined(__CUDA_ARCH__)
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-               :
-               : "r"(address), "l"(from), "r"(there ? 16 : 0)
-               : "memory");
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(address), "l"(from), "r"(there ? 16 : 0)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(address), "l"(from), "n"(kBytes), "r"(there ? kBytes : 0)
+                 : "memory");
 #elif defined(FSDP_CUDA_EMULATOR)
-  ::emulator::copyInBackground(to, from, 16, there ? 16 : 0);
+  ::emulator::copyInBackground(to, from, kBytes, there ? kBytes : 0);
 #endif
 }
 /// Closes a group of copies.
@@ -149,17 +155,19 @@ __device__ inline float powerOfTwo(float x) {
 #endif
 }
 
-/// Rows of D bf16 in shared memory.
-template <int D> class SharedTile {
+/// kRows rows of D bf16 in shared memory, in parts of at most 64 columns one after another.
+template <int D, int kRows> class SharedTile {
 public:
-  static constexpr int kChunks = D / 8;
+  static constexpr int kChunks = D / 8, kPartChunks = D < 64 ? kChunks : 8;
+  static constexpr std::size_t kElements = std::size_t(D) * kRows;
 
   __device__ explicit SharedTile(void *memory) : chunks(static_cast<uint4 *>(memory)) {}
 
   /// Where chunk `chunk` of row `row` lies, in chunks.
   __host__ __device__ static constexpr int place(int row, int chunk) {
     // Four chunks are half of the banks: two rows lie beside each other.
-    return row * kChunks + (chunk ^ (kChunks >= 8 ? row % 8 : row / 2 % kChunks));
+    const int permuted = kPartChunks == 8 ? chunk ^ row % 8 : chunk ^ row / 2 % kPartChunks;
+    return (chunk / kPartChunks * kRows + row) * kPartChunks + permuted % kPartChunks;
   }
   __device__ uint4 *at(int row, int chunk) const { return chunks + place(row, chunk); }
 
@@ -177,20 +185,32 @@ public:
   }
 
   /// Begins to copy rows [first, first + kRows) of `matrix`, which has `rows` rows of `width`
-  /// elements, `stride` elements apart; all else becomes zero. Every thread of the block takes
-  /// part. `vectors`: rows are aligned to 16 bytes.
-  template <int kRows>
-  __device__ void fill(const bf16 *matrix, std::size_t stride, std::size_t first, std::size_t rows,
-                       int width, bool vectors) const {
-    for (int c = threadIdx.x; c < kRows * kChunks; c += blockDim.x) {
-      const int row = c / kChunks, chunk = c % kChunks;
-      const bool there = first + row < rows && chunk * 8 < width;
-      const bf16 *from = matrix + (there ? (first + row) * stride + chunk * 8 : 0);
-      if (vectors) {
-        copyInBackground(at(row, chunk), from, there);
-        continue;
+  /// elements, `stride` elements apart; all else becomes zero. The kThreads threads of the block
+  /// take part. `vectors`: rows are aligned to 16 bytes.
+  template <int kThreads>
+  __device__ void fill(const bf16 *matrix, std::size_t stride, int first, int rows, int width,
+                       bool vectors) const {
+    static_assert(kThreads % kChunks == 0, "each thread copies the same chunk of its rows");
+    constexpr int kStep = kThreads / kChunks; // rows from one copy to the next
+    const int chunk = threadIdx.x % kChunks, upper = threadIdx.x / kChunks;
+    const bool inside = chunk * 8 < width;
+    if (vectors) {
+      const bf16 *from = matrix + std::size_t(first + upper) * stride + chunk * 8;
+#pragma unroll
+      for (int i = 0; i < kRows; i += kStep) {
+        const int row = upper + i;
+        const bool there = inside && first + row < rows;
+        if (kRows % kStep == 0 || row < kRows)
+          copyInBackground<16>(at(row, chunk), from, there);
+        from += kStep * stride;
       }
+      return;
+    }
+    for (int row = upper; row < kRows; row += kStep) {
+      const bool there = inside && first + row < rows;
+      const bf16 *from = matrix + (there ? std::size_t(first + row) * stride + chunk * 8 : 0);
       std::uint32_t words[4];
+#pragma unroll
       for (int w = 0; w < 4; ++w) {
         const std::uint32_t low = there && chunk * 8 + 2 * w < width ? from[2 * w].bits : 0;
         const std::uint32_t high =

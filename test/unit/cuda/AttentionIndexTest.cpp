@@ -12,11 +12,11 @@ namespace {
 
 /// Eight rows of one chunk, which ldmatrix reads at a time, are in all banks once.
 template <int D> void expectNoConflicts() {
-  using ShardLayout = device::SharedTile<D>;
+  using ShardLayout = device::SharedTile<D, 64>;
   std::set<int> places;
   for (int row = 0; row < 64; ++row)
     for (int chunk = 0; chunk < ShardLayout::kChunks; ++chunk) {
-      EXPECT_EQ(ShardLayout::place(row, chunk) / ShardLayout::kChunks, row)
+      EXPECT_EQ(ShardLayout::place(row, chunk) / ShardLayout::kPartChunks % 64, row)
           << "chunks stay in their row";
       places.insert(ShardLayout::place(row, chunk));
     }

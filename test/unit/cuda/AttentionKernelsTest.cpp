@@ -34,7 +34,10 @@ const AttentionShape kShapes[] = {
     {1, 3, 3, 65, 130, 128, 0.09f, false}, {1, 2, 2, 17, 40, 80, 0.1f, true},
     {2, 1, 1, 9, 5, 20, 0.2f, false},   // a width that no 16-byte access divides
     {1, 1, 1, 64, 126, 64, 0.2f, true}, // blocks that lack exactly one visible key
-    {1, 1, 1, 65, 95, 32, 0.2f, true},     {1, 1, 1, 0, 3, 32, 0.2f, true}};
+    {1, 1, 1, 65, 95, 32, 0.2f, true},     {1, 1, 1, 0, 3, 32, 0.2f, true},
+    {1, 2, 1, 70, 80, 64, -0.1f, true}, // the least score has the largest weight
+    {1, 1, 1, 50, 140, 128, -0.1f, true},  {1, 1, 1, 40, 70, 32, -0.2f, false},
+    {1, 1, 1, 70, 70, 64, 0.0f, true}}; // all keys that are seen weigh the same
 
 TYPED_TEST(AttentionKernels, ForwardAndGradientsAreTheCpus) {
   using T = TypeParam;

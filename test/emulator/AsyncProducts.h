@@ -1,0 +1,103 @@
+//===- AsyncProducts.h - wgmma, of one thread -------------------------------------===//
+//
+// wgmma.mma_async, its commit and its wait (PTX ISA, "Asynchronous warpgroup level matrix
+// multiply-accumulate instructions"): a product may be performed at any time until its thread has
+// waited for its group, and is here performed then, as late as it may be. Each thread computes what
+// its own registers of d hold. Products that are in no group yet are waited for by nothing.
+//
+// What PTX asks for and the hardware does not check fails here: wgmma.fence between an access of
+// registers and the products that use them, at least one after each wait; fence.proxy.async by each
+// thread of the block whose copies into shared memory have arrived.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_EMULATOR_ASYNCPRODUCTS_H
+#define FSDP_EMULATOR_ASYNCPRODUCTS_H
+
+#include "Device.h"
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace emulator {
+
+/// Element `column` of what is multiplied with element k of the sum, in blocks of 8 rows of 128
+/// bytes with a swizzle of 128 bytes.
+inline const std::uint16_t *elementOf(const SharedMatrix &matrix, int column, int k) {
+  const int row = matrix.acrossRows ? k : column, along = matrix.acrossRows ? column : k;
+  const auto address = reinterpret_cast<std::uintptr_t>(matrix.start) +
+                       std::uintptr_t(along / 64) * matrix.columnBlocks +
+                       std::uintptr_t(row / 8) * 1024 + std::uintptr_t(row % 8) * 128 +
+                       std::uintptr_t(along % 64) * 2;
+  return reinterpret_cast<const std::uint16_t *>(address ^ (address >> 7 & 7) << 4);
+}
+
+struct AsyncProduct {
+  float *d;    ///< columns / 8 times 4: as of mma.sync, of its warp's 16 rows
+  int columns; ///< of d
+  bool adds;
+  float a[2][16]; ///< the rows of a that the thread needs, where `inShared` is null
+  const void *inShared;
+  int row; ///< of these two rows in `inShared`, the first; the second is 8 behind it
+  SharedMatrix b;
+};
+
+class AsyncProducts {
+public:
+  bool begun = false;    ///< wgmma.fence since the last wait
+  bool unfenced = false; ///< copies have arrived since the last fence.proxy.async
+
+  void start(const AsyncProduct &product) { products.push_back(product); }
+  void commit() { groups.push_back(products.size()); }
+  /// Performs all groups but the last `pending`. `read(element)` before each element that is read.
+  template <class Read> void wait(std::size_t pending, unsigned lane, Read read) {
+    begun = false;
+    if (groups.size() <= pending)
+      return;
+    const auto last = groups.end() - static_cast<std::ptrdiff_t>(pending) - 1;
+    const std::size_t count = *last;
+    for (std::size_t i = 0; i < count; ++i)
+      perform(products[i], lane, read);
+    products.erase(products.begin(), products.begin() + static_cast<std::ptrdiff_t>(count));
+    groups.erase(groups.begin(), last + 1);
+    for (std::size_t &end : groups)
+      end -= count;
+  }
+  void clear() { *this = {}; }
+
+private:
+  template <class Read> static float valueOf(const std::uint16_t *element, Read read) {
+    read(element);
+    const std::uint32_t bits = std::uint32_t(*element) << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  template <class Read> static void perform(AsyncProduct &p, unsigned lane, Read read) {
+    if (p.inShared)
+      for (int half = 0; half < 2; ++half)
+        for (int k = 0; k < 16; ++k)
+          p.a[half][k] = valueOf(elementOf({p.inShared, 16, false}, p.row + 8 * half, k), read);
+    for (int n = 0; n < p.columns / 8; ++n)
+      for (int odd = 0; odd < 2; ++odd) {
+        const int column = 8 * n + static_cast<int>(lane % 4) * 2 + odd;
+        float sums[2] = {};
+        for (int k = 0; k < 16; ++k) {
+          const float b = valueOf(elementOf(p.b, column, k), read);
+          sums[0] += p.a[0][k] * b;
+          sums[1] += p.a[1][k] * b;
+        }
+        for (int half = 0; half < 2; ++half) {
+          float &d = p.d[4 * n + 2 * half + odd];
+          d = p.adds ? d + sums[half] : sums[half];
+        }
+      }
+  }
+
+  std::vector<AsyncProduct> products;
+  std::vector<std::size_t> groups; ///< where each ends in `products`
+};
+
+} // namespace emulator
+
+#endif // FSDP_EMULATOR_ASYNCPRODUCTS_H
