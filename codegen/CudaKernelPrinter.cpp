@@ -5,21 +5,12 @@
 #include "codegen/CudaKernelWriter.h"
 #include "codegen/FusedProduct.h"
 #include "codegen/UpdateKernel.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace mlir::fsdp;
-
-/// Blocks that keep every multiprocessor of a large device busy twice over.
-static constexpr int64_t manyBlocks = 264;
-static constexpr int64_t threadsOfBlock = 256;
-/// So few that one thread adds them up.
-static constexpr int64_t fewTerms = 16;
-
-static int64_t bytesOf(Type type) { return std::max<int64_t>(type.getIntOrFloatBitWidth() / 8, 1); }
 
 //===----------------------------------------------------------------------===//
 // No reduction
@@ -34,7 +25,8 @@ bool CudaKernelWriter::contiguous(const Affine &at, int64_t alignment, Type type
                       [&](int64_t coefficient) { return coefficient % width == 0; });
 }
 
-/// Elements a thread works on: those of 16 bytes of the smallest type that is walked in a row.
+/// Elements a thread works on: those of 16 bytes of the smallest type that is walked in a row. A
+/// reduction walks over many rows, so all that it reads of them must come in vectors.
 int64_t CudaKernelWriter::vectorWidth() const {
   if (kernel.loops.empty())
     return 1;
@@ -51,6 +43,10 @@ int64_t CudaKernelWriter::vectorWidth() const {
     for (const KernelStore &store : kernel.stores)
       all &= contiguous(store.at, alignments[kernel.inputs.size() + store.output],
                         kernel.outputs[store.output].getElementType(), width);
+    if (kernel.reduction)
+      for (const KernelNode &node : kernel.nodes)
+        all &= node.kind != KernelNode::load || node.at.back() == 0 ||
+               contiguous(node.at, alignments[node.input], memoryType(node), width);
     if (all)
       return width;
   }
@@ -93,26 +89,14 @@ void CudaKernelWriter::elementwise() {
       store(each);
     return;
   }
-  llvm::MapVector<Type, std::vector<std::string>> declared;
-  for (const KernelStore &each : kernel.stores)
-    if (outputVectors[each.output].empty()) {
-      outputVectors[each.output] = named(kernel.outputNames[each.output] + "_v");
-      declared[kernel.outputs[each.output].getElementType()].push_back(outputVectors[each.output]);
-    }
-  for (const auto &[type, vectors] : declared)
-    writer.list("Vector<" + typeName(type) + ", " + std::to_string(width) + "> ", vectors, ";");
-  lane = named("e");
-  writer.line("#pragma unroll");
-  writer.open("for (int " + lane + " = 0; " + lane + " < " + std::to_string(width) + "; ++" + lane +
-              ")");
+  declareVectors(width);
+  openLanes(width);
   defineAll(inside);
   for (const KernelStore &each : kernel.stores)
     store(each);
-  writer.close();
-  lane.clear();
+  closeLanes();
   for (const KernelStore &each : kernel.stores)
-    writer.line("store(" + outputs[each.output] + " + " + address(each.at) + ", " +
-                outputVectors[each.output] + ");");
+    storeVector(each);
 }
 
 //===----------------------------------------------------------------------===//
@@ -158,51 +142,23 @@ void CudaKernelWriter::finish(const std::string &total, const std::string &guard
               address(reduction.store.at) + "] = " + result + ";");
 }
 
-/// Neighbouring threads have neighbouring results; `lanes` rows of them share the sums.
-void CudaKernelWriter::reduceColumns() {
-  int64_t columns = kept.size >= 32 * manyBlocks ? 32 : kept.size >= 16 * manyBlocks ? 16 : 8;
-  int64_t lanes = 1;
-  if (reduced.size <= fewTerms) {
-    columns = kept.size == 1 ? 1 : std::min<int64_t>(threadsOfBlock, llvm::alignTo(kept.size, 32));
-  } else {
-    columns = std::min<int64_t>(columns, llvm::PowerOf2Ceil(kept.size));
-    lanes = std::min<int64_t>(512 / columns, llvm::bit_floor(static_cast<uint64_t>(reduced.size)));
+/// One thread per result, whose few terms it adds up.
+void CudaKernelWriter::reduceFew() {
+  const int64_t block =
+      kept.size == 1 ? 1 : std::min<int64_t>(threadsOfBlock, llvm::alignTo(kept.size, 32));
+  const std::string total = named("total"), flat = flatName(kept, "result");
+  launches(std::to_string(llvm::divideCeil(kept.size, block)), std::to_string(block),
+           "One thread per result.");
+  if (kept.size > 1) {
+    writer.line("const " + index + " " + flat + " = " + blockNumber() + " * " +
+                std::to_string(block) + " + threadIdx.x;");
+    writer.line("if (" + flat + " >= " + std::to_string(kept.size) + ")");
+    writer.line("  return;");
   }
-  std::string c = std::to_string(columns), l = std::to_string(lanes);
-  std::string grid = std::to_string(llvm::divideCeil(kept.size, columns));
-  const KernelReduction &reduction = *kernel.reduction;
-  std::string total = named("total"), flat = flatName(kept, "result"), start = identity();
-  std::string size = std::to_string(kept.size);
-  std::string inside = flat + " < " + size;
-  if (kept.size > 1)
-    writer.line("const " + index + " " + flat + " = " + blockNumber() + " * " + c +
-                " + threadIdx.x" + (lanes == 1 ? "" : " % " + c) + ";");
-  std::string declaration = typeName(reduction.type) + " " + total + " = " + start + ";";
-  if (lanes == 1) {
-    launches(grid, c, "One thread per result.");
-    if (kept.size > 1) {
-      writer.line("if (" + flat + " >= " + size + ")");
-      writer.line("  return;");
-    }
-    declareIndices(kept, flat);
-    writer.line(declaration);
-    accumulate(total, "0", "1");
-    finish(total, "");
-    return;
-  }
-  launches(grid, std::to_string(columns * lanes),
-           c + " results per block, " + l +
-               " threads each; their partial sums are added in order.");
   declareIndices(kept, flat);
-  writer.line(declaration);
-  bool partial = kept.size % columns != 0;
-  if (partial)
-    writer.open("if (" + inside + ")");
-  accumulate(total, "threadIdx.x / " + c, l);
-  if (partial)
-    writer.close();
-  writer.line(total + " = " + combination("reduceLanes", ", " + c + ", " + l, total) + ";");
-  finish(total, "threadIdx.x < " + c + (partial ? " && " + inside : ""));
+  writer.line(typeName(kernel.reduction->type) + " " + total + " = " + identity() + ";");
+  accumulate(total, "0", "1");
+  finish(total, "");
 }
 
 /// Neighbouring threads have neighbouring terms of one result.
@@ -246,31 +202,38 @@ void CudaKernelWriter::reduceRows() {
 KernelFunction CudaKernelWriter::print() {
   KernelFunction function = KernelFunction::declare(kernel, held, inputs, outputs);
   std::vector<std::string> deviceParameters = function.parameters;
-  function.parameters.push_back("cudaStream_t stream");
   for (const std::vector<std::string> *part : {&held, &inputs, &outputs})
     llvm::append_range(arguments, *part);
 
   tables("__device__ const", "@_", head);
   if (kept.size == 0) {
+    function.parameters.push_back("cudaStream_t stream");
     function.body = "return cudaSuccess;\n"; // there are no results
     return function;
   }
   if (!kernel.reduction)
     elementwise();
-  else if (reduced.size <= fewTerms || !kernel.loops.back().reduction)
+  else if (!reduced.loops.empty() && reduced.size > 0 && !kernel.loops.back().reduction)
     reduceColumns();
+  else if (reduced.size <= fewTerms)
+    reduceFew();
   else
     reduceRows();
+  function.parameters.push_back(parts.empty() ? "cudaStream_t stream"
+                                              : "fsdp::rt::WorkStream stream");
+  if (!parts.empty()) { // the result is that of the second kernel
+    deviceParameters.erase(deviceParameters.begin() + resultArgument());
+    deviceParameters.push_back(typeName(kernel.reduction->type) + " *" + parts);
+  }
   Writer device;
   device.lines(head.text());
-  device.line("static __global__ void @_kernel(" + llvm::join(deviceParameters, ", ") + ") {");
-  StringRef body = writer.text();
-  while (!body.empty()) {
-    auto [line, rest] = body.split('\n');
-    device.line(line.empty() ? "" : "  " + line);
-    body = rest;
-  }
+  device.line("static __global__ void " + bounds + "@_kernel(" +
+              llvm::join(deviceParameters, ", ") + ") {");
+  Writer body = device.nested();
+  body.lines(writer.text());
+  device.append(body);
   device.line("}");
+  device.lines(second.text());
   function.device = device.text();
   function.body = host.text();
   return function;

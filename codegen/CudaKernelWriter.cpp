@@ -2,6 +2,7 @@
 
 #include "codegen/CudaKernelWriter.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -9,11 +10,12 @@ using namespace mlir::fsdp;
 
 /// Names that the code of a kernel uses.
 static constexpr StringRef taken[] = {
-    "stream", "decays", "threadIdx",    "blockIdx", "blockDim", "gridDim", "warpSize", "load",
-    "store",  "Vector", "launchKernel", "lane",     "Plus",     "Maximum", "exp",      "log",
-    "log1p",  "sqrt",   "rsqrt",        "tanh",     "erf",      "fabs",    "sin",      "cos",
-    "pow",    "fma",    "expf",         "logf",     "log1pf",   "sqrtf",   "rsqrtf",   "tanhf",
-    "erff",   "fabsf",  "sinf",         "cosf",     "powf",     "fmaf",    "min",      "max"};
+    "stream", "decays", "threadIdx", "blockIdx",     "blockDim", "gridDim", "warpSize",
+    "load",   "store",  "Vector",    "launchKernel", "lane",     "Plus",    "Maximum",
+    "exp",    "log",    "log1p",     "sqrt",         "rsqrt",    "tanh",    "erf",
+    "fabs",   "sin",    "cos",       "pow",          "fma",      "expf",    "logf",
+    "log1pf", "sqrtf",  "rsqrtf",    "tanhf",        "erff",     "fabsf",   "sinf",
+    "cosf",   "powf",   "fmaf",      "min",          "max",      "dim3",    "repeated"};
 
 CudaKernelWriter::CudaKernelWriter(const Kernel &kernel, ArrayRef<int64_t> alignments,
                                    bool anonymous)
@@ -52,8 +54,10 @@ std::string CudaKernelWriter::loopIndex(int loop) const {
 }
 
 std::string CudaKernelWriter::element(int number) const {
-  return vectorLoad(number) ? vectors[number] + "[" + lane + "]"
-                            : KernelExpressions::element(number);
+  if (!vectorLoad(number))
+    return KernelExpressions::element(number);
+  const bool ofVector = vectorized && varies(number, kernel.loops.size() - 1);
+  return vectors[number] + (ofVector ? "[" + lane + "]" : "");
 }
 
 //===----------------------------------------------------------------------===//
@@ -84,26 +88,72 @@ std::string CudaKernelWriter::inMemory(int output, Type type, const std::string 
 }
 
 /// Loops that a store does not vary with are walked over by many threads: the first stores.
-void CudaKernelWriter::store(const KernelStore &store) {
+std::string CudaKernelWriter::guardOf(const KernelStore &store) const {
   std::string guard;
   for (auto [loop, var] : llvm::enumerate(kernel.loops))
     if ((store.at.empty() || store.at[loop] == 0) && var.size > 1)
       guard += (guard.empty() ? "" : " && ") + loopIndex(loop) + " == 0";
+  return guard;
+}
+
+void CudaKernelWriter::store(const KernelStore &store) {
+  std::string text = inMemory(store.output, kernel.nodes[store.node].type, result(store.node));
+  if (!outputVectors[store.output].empty()) { // guarded when the vector is stored
+    writer.line(outputVectors[store.output] + "[" + lane + "] = " + text + ";");
+    return;
+  }
+  std::string guard = guardOf(store);
   if (!guard.empty())
     writer.line("if (" + guard + ")");
-  std::string text = inMemory(store.output, kernel.nodes[store.node].type, result(store.node));
-  std::string target = outputVectors[store.output].empty()
-                           ? outputs[store.output] + "[" + address(store.at) + "]"
-                           : outputVectors[store.output] + "[" + lane + "]";
-  writer.line((guard.empty() ? "" : "  ") + target + " = " + text + ";");
+  writer.line((guard.empty() ? "" : "  ") + outputs[store.output] + "[" + address(store.at) +
+              "] = " + text + ";");
+}
+
+void CudaKernelWriter::declareVectors(int64_t width) {
+  llvm::MapVector<Type, std::vector<std::string>> declared;
+  for (const KernelStore &each : kernel.stores)
+    if (outputVectors[each.output].empty()) {
+      outputVectors[each.output] = named(kernel.outputNames[each.output] + "_v");
+      declared[kernel.outputs[each.output].getElementType()].push_back(outputVectors[each.output]);
+    }
+  for (const auto &[type, vectors] : declared)
+    writer.list("Vector<" + typeName(type) + ", " + std::to_string(width) + "> ", vectors, ";");
+}
+
+void CudaKernelWriter::openLanes(int64_t width) {
+  if (laneName.empty())
+    laneName = named("e");
+  lane = laneName;
+  writer.line("#pragma unroll");
+  writer.open("for (int " + lane + " = 0; " + lane + " < " + std::to_string(width) + "; ++" + lane +
+              ")");
+}
+
+void CudaKernelWriter::closeLanes() {
+  writer.close();
+  lane.clear();
+}
+
+void CudaKernelWriter::storeVector(const KernelStore &store) {
+  std::string guard = guardOf(store);
+  if (!guard.empty())
+    writer.line("if (" + guard + ")");
+  writer.line((guard.empty() ? "store(" : "  store(") + outputs[store.output] + " + " +
+              address(store.at) + ", " + outputVectors[store.output] + ");");
+}
+
+std::string CudaKernelWriter::launchOf(StringRef kernel, const std::string &grid,
+                                       const std::string &block,
+                                       ArrayRef<std::string> arguments) const {
+  std::vector<std::string> items = {kernel.str(), "/*grid=*/" + grid, "/*block=*/" + block,
+                                    "/*sharedBytes=*/0", "stream"};
+  llvm::append_range(items, arguments);
+  return "launchKernel(" + llvm::join(items, ", ") + ");";
 }
 
 /// The host's side: a launch of `@_kernel` with all parameters.
 void CudaKernelWriter::launches(const std::string &grid, const std::string &block, StringRef note) {
-  std::vector<std::string> items = {"@_kernel", "/*grid=*/" + grid, "/*block=*/" + block,
-                                    "/*sharedBytes=*/0", "stream"};
-  llvm::append_range(items, arguments);
-  host.line("return launchKernel(" + llvm::join(items, ", ") + ");");
+  host.line("return " + launchOf("@_kernel", grid, block, arguments));
   if (!note.empty())
     head.line("// " + note);
 }

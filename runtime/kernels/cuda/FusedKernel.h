@@ -45,17 +45,58 @@ template <class Op, class T> __device__ T reduceBlock(T value) {
   return blockReduce<Op>(value, scratch);
 }
 
-/// Reduces over those threads of a block of `Columns * Lanes` that have the same place among
-/// `Columns` neighbours, in the order of the threads; the first of them get the results. To be
-/// called once a kernel.
-template <class Op, int Columns, int Lanes, class T> __device__ T reduceLanes(T value) {
-  __shared__ T parts[Columns * Lanes];
-  parts[threadIdx.x] = value;
+/// N times `value`.
+template <class T, int N> __device__ Vector<T, N> repeated(T value) {
+  Vector<T, N> vector;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    vector[i] = value;
+  return vector;
+}
+
+/// Reduces each of N numbers over those threads of a block of `Columns * Lanes` (whole warps) that
+/// have the same place among `Columns` neighbours, a power of two; the first of them get the
+/// results. The order depends on the sizes alone. To be called once a kernel.
+template <class Op, int Columns, int Lanes, class T, int N>
+__device__ Vector<T, N> reduceLanes(Vector<T, N> values) {
+  constexpr int kInWarp = Columns < int(kWarp) ? Columns : int(kWarp); // of a warp's results
+  constexpr int kParts = Columns * Lanes / (Columns < int(kWarp) ? int(kWarp) : Columns);
+  __shared__ T parts[kParts][N][Columns];
+#pragma unroll
+  for (int distance = kWarp / 2; distance >= kInWarp; distance /= 2)
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      values[i] = Op::apply(values[i], __shfl_xor_sync(kAllLanes, values[i], distance));
+  if (kParts == 1)
+    return values;
+  const int part = threadIdx.x / (Columns * Lanes / kParts), column = threadIdx.x % Columns;
+  if (threadIdx.x % kWarp < kInWarp)
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      parts[part][i][column] = values[i];
   __syncthreads();
   if (threadIdx.x < Columns)
-    for (int lane = 1; lane < Lanes; ++lane)
-      value = Op::apply(value, parts[lane * Columns + threadIdx.x]);
-  return value;
+#pragma unroll
+    for (int p = 1; p < kParts; ++p)
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+        values[i] = Op::apply(values[i], parts[p][i][column]);
+  return values;
+}
+template <class Op, int Columns, int Lanes, class T> __device__ T reduceLanes(T value) {
+  return reduceLanes<Op, Columns, Lanes>(repeated<T, 1>(value))[0];
+}
+
+/// Reduces parts[0], parts[columns], ..., parts[(Parts - 1) * columns] where `inside`, by those of
+/// a block of `Columns * Lanes` threads as `reduceLanes` does; the others get `start`, which
+/// changes no result. To be called once a kernel, and not together with that.
+template <class Op, int Columns, int Lanes, int Parts, class T>
+__device__ T combineParts(T start, const T *parts, std::size_t columns, bool inside) {
+  if (inside)
+#pragma unroll 8
+    for (int part = threadIdx.x / Columns; part < Parts; part += Lanes)
+      start = Op::apply(start, parts[part * columns]);
+  return reduceLanes<Op, Columns, Lanes>(start);
 }
 
 /// to[0], ..., to[count - 1] = value
