@@ -259,10 +259,12 @@ void CudaKernelWriter::combineSplits(const ColumnPlan &plan, const std::string &
               " + threadIdx.x % " + block + ";");
   declareIndices(kept, flat);
   const std::string inside = partial ? flat + " < " + size : "true";
-  writer.line("const " + type + " " + total + " = combineParts<" +
-              (reduction.kind == KernelReduction::max ? "Maximum" : "Plus") + ", " + block + ", " +
-              std::to_string(lanes) + ", " + std::to_string(plan.splits) + ", " + type + ">(" +
-              identity() + ", " + parts + " + " + flat + ", " + size + ", " + inside + ");");
+  const std::vector<std::string> numbers = {block, std::to_string(lanes),
+                                            std::to_string(plan.splits), type};
+  std::string head = combination("combineParts", ", " + llvm::join(numbers, ", "), "");
+  head.pop_back(); // the closing parenthesis
+  writer.list("const " + type + " " + total + " = " + head,
+              {identity(), parts + " + " + flat, size, inside}, ");");
   finish(total, "threadIdx.x < " + block + (partial ? " && " + inside : ""));
   writer.close();
   second.line();

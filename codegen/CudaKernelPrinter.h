@@ -11,12 +11,13 @@ namespace mlir::fsdp {
 /// The kernel of the body of `launch` for the CUDA target: `device` holds the `__global__` function
 /// (`@_kernel`), `body` launches it. Its parameters end with the stream. The work of a thread:
 ///
-///   no reduction         one thread per result, or per vector of 16 bytes if results are
-///   contiguous innermost loop kept  a thread per result and a few lanes that share its sum
-///   ("columns") innermost reduced    a warp or a block per result ("rows")
+///   no reduction          one result, or a vector of 16 bytes if results are contiguous
+///   innermost loop kept   the same of each of its terms; lanes of a block, and blocks, share the
+///   ("columns")           terms (a second kernel, `@_total_kernel`, combines what blocks have)
+///   innermost reduced     some terms of the result of its warp or block ("rows"); all, if few
 ///
-/// Lanes' sums are combined in a fixed order, so results are the same bits in every run. Fails with
-/// a diagnostic if the body has no form in C++.
+/// Partial results are combined in an order that depends on sizes alone, so results are the same
+/// bits in every run. Fails with a diagnostic if the body has no form in C++.
 FailureOr<KernelFunction> printCudaKernel(const ScheduledProgram &program, LaunchOp launch,
                                           bool anonymous);
 

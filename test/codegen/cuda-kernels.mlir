@@ -34,12 +34,41 @@ fsdp.param @v : tensor<96x40xf32> unit "u" init <normal, 0.5>
 // CHECK:        total = reduceBlock<Plus>(total);
 // CHECK-NEXT:   if (threadIdx.x == 0)
 
-// The bias's gradient: 8 columns of results a block, whose threads share the rows.
-// CHECK-LABEL: // 8 results per block, 32 threads each; their partial sums are added in order.
-// CHECK:        const int [[O:[a-z0-9_]+]] = blockIdx.x * 8 + threadIdx.x % 8;
-// CHECK:        for (int [[B:[a-z0-9_]+]] = threadIdx.x / 8; [[B]] < 50; [[B]] += 32) {
-// CHECK:        total = reduceLanes<Plus, 8, 32>(total);
-// CHECK-NEXT:   if (threadIdx.x < 8)
+// The bias's gradient: a thread has 4 neighbouring columns, 32 threads share the rows, and each loads
+// what it needs of two of them, whatever is left, before it stores anything.
+// CHECK-LABEL: // 32 results per block, 32 threads for each 4 of them; their partial sums are added in order.
+// CHECK-NEXT:  static __global__ void __launch_bounds__(256, 4) [[NAME:[a-z_0-9]+]]_kernel(const float *[[Y:[a-z_0-9]+]],
+// CHECK:        const int [[O:[a-z0-9_]+]] = (blockIdx.x * 8 + threadIdx.x % 8) * 4;
+// CHECK-NEXT:   auto total = repeated<float, 4>(0.0f);
+// CHECK-NEXT:   for (int first = threadIdx.x / 8; first < 50; first += 64) {
+// CHECK-NEXT:     Vector<float, 4> [[A:[a-z_0-9]+]][2];
+// CHECK-NEXT:     Vector<float, 4> [[B:[a-z_0-9]+]][2];
+// CHECK-NEXT:     #pragma unroll
+// CHECK-NEXT:     for (int r = 0; r < 2; ++r) {
+// CHECK-NEXT:       const int [[I:[a-z_0-9]+]] = first + r * 32;
+// CHECK-NEXT:       if ([[I]] < 50) {
+// CHECK-NEXT:         [[A]][r] = load<4>(einsum + [[I]] * 96 + [[O]]);
+// CHECK-NEXT:         [[B]][r] = load<4>([[Y]] + [[I]] * 96 + [[O]]);
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:     #pragma unroll
+// CHECK-NEXT:     for (int r = 0; r < 2; ++r) {
+// CHECK-NEXT:       const int [[I]] = first + r * 32;
+// CHECK-NEXT:       if ([[I]] < 50) {
+// CHECK-NEXT:         Vector<float, 4> [[V:[a-z_0-9]+]];
+// CHECK-NEXT:         #pragma unroll
+// CHECK-NEXT:         for (int e = 0; e < 4; ++e) {
+// CHECK:                total[e] = total[e] + {{[a-z_0-9]+}};
+// CHECK-NEXT:         }
+// CHECK-NEXT:         store({{[a-z_0-9]+}} + [[I]] * 96 + [[O]], [[V]]);
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+// CHECK-NEXT:   total = reduceLanes<Plus, 8, 32>(total);
+// CHECK-NEXT:   if (threadIdx.x < 8) {
+// CHECK:          store(bias_grad + [[O]], {{[a-z_0-9]+}});
+// CHECK:        cudaStream_t stream) {
+// CHECK-NEXT:   return launchKernel([[NAME]]_kernel, /*grid=*/3, /*block=*/256,
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %x = fsdp.input "x" sample_dim 0 : tensor<100x64xf32>

@@ -19,9 +19,10 @@ STEPS = 3
 VOCABULARY, CONTEXT, BATCH = 77, 70, 2  # more than one block of queries, and a part of one
 
 
-def tokens(path):
+def tokens(path, batch=BATCH * CONTEXT):
+    """Random ones, enough for STEPS batches of `batch`."""
     draw = random.Random(1)
-    count = STEPS * BATCH * CONTEXT + 1
+    count = STEPS * batch + 1
     path.write_bytes(struct.pack("<256i", 20240520, 1, count, *[0] * 253)
                      + struct.pack(f"<{count}H", *(draw.randrange(VOCABULARY) for _ in range(count))))
     return path

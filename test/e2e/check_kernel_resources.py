@@ -43,6 +43,10 @@ MODELS = {
               "--mesh=fsdp=3"],
     "gpt2 bf16": ["--layers=1", "--width=32", "--heads=2", "--context=16", "--vocab=64", "--batch=4", "--mesh=fsdp=2",
                   "--precision=bf16"],
+    # Many rows: blocks share them. Threads have 64 registers at most.
+    "gpt2 wide": ["--layers=1", "--width=256", "--heads=4", "--context=256", "--vocab=512", "--batch=64", "--mesh=fsdp=2"],
+    "gpt2 wide bf16": ["--layers=1", "--width=768", "--heads=12", "--context=1024", "--vocab=512", "--batch=32", "--mesh=fsdp=2",
+                       "--precision=bf16"],
 }
 Kernel = collections.namedtuple("Kernel", "registers shared spilled frame")
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
