@@ -33,8 +33,7 @@ TWINS = {f"fsdp::rt::{name}<{width}, 64>": f"fsdp::rt::{name}<{width}, 32>"
 HOPPER_ONLY = "ByGroups"
 # Kernels that no test of kernels launches: threads and dynamic bytes, as their sources have them.
 UNLAUNCHED = {"fsdp::rt::countSamples": (1, 0),
-              **{f"fsdp::rt::combine<{name}>": (256, 0) for name in ("double", "int", "long")},
-              **{f"fsdp::rt::normGradHeld<float, 4, 2, 2, {layer}>": (512, 0) for layer in ("true", "false")}}
+              **{f"fsdp::rt::combine<{name}>": (256, 0) for name in ("double", "int", "long")}}
 MODELS = {
     "mlp": ["--in=7", "--hidden=33", "--batch=50", "--mesh=fsdp=3"],
     "branches": ["--mesh=fsdp=4", "--shard=mix.scale:replicated", "--shard=shared.weight:1"],

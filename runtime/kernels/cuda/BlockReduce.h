@@ -29,6 +29,27 @@ template <class Op, class T> __device__ T warpReduce(T value) {
   return value;
 }
 
+/// Reduces each of N numbers over the warp; lane i gets the result of number i % N. N is a power of
+/// two. Where a lane has half of what is left to add, it gives away the other half, so that all
+/// takes about N steps.
+template <class Op, int N, class T> __device__ T warpReduceEach(T (&values)[N]) {
+  static_assert(N > 0 && (N & (N - 1)) == 0 && N <= int(kWarp), "lanes have no halves of them");
+#pragma unroll
+  for (int half = N / 2; half > 0; half /= 2) {
+    const bool upper = threadIdx.x & half;
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const T kept = upper ? values[i + half] : values[i],
+              given = upper ? values[i] : values[i + half];
+      values[i] = Op::apply(kept, __shfl_xor_sync(kAllLanes, given, half));
+    }
+  }
+#pragma unroll
+  for (int distance = N; distance < int(kWarp); distance *= 2)
+    values[0] = Op::apply(values[0], __shfl_xor_sync(kAllLanes, values[0], distance));
+  return values[0];
+}
+
 /// Reduces each of N numbers over the block. `scratch`, in shared memory, holds N * kMaxWarps; it
 /// may be used again at once.
 template <class Op, int N, class T> __device__ void blockReduce(T (&values)[N], T *scratch) {

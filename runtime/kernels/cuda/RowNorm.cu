@@ -3,11 +3,11 @@
 // Floors (s: bytes of an element, n: elements): 2 s n for the forward kernels, which read and write
 // a row once; for bf16 rows of 768 that is 21 us for 32768 rows at 4.8 TB/s. 3 s n for the
 // gradients, which read x and dY and write dX once, plus the partial sums of scale and bias: 8
-// bytes a column for each of kPartials blocks, written and read once.
+// bytes a column for each stripe, written and read once.
 //
 // A pack of 16 bytes is summed in float, packs in double. The gradients of scale and bias take two
 // stages, both in a fixed order: each block sums a stripe of rows in float, then all stripes are
-// summed in double. The number of stripes depends on nothing but the number of rows.
+// summed in double. The number of stripes depends on nothing but the sizes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,18 @@ namespace {
 
 using namespace device;
 
-/// Threads that a gradient may have for a row it holds in registers: 128 registers are left to
-/// each.
+/// Threads that a gradient may have for a row it holds in registers.
 constexpr unsigned kGradThreads = 512;
+/// Of each multiprocessor, so that some load while others compute: 64 registers are left to each.
+constexpr unsigned kResidentThreads = 1024;
 
-/// Blocks of a gradient's first stage: four for each multiprocessor of an H200.
-constexpr std::size_t kPartials = 528;
+/// Blocks of `threads` of a gradient's first stage: those that an H200 has at a time, up to eight
+/// on each of its 132 multiprocessors.
+constexpr std::size_t stripesOf(std::size_t rows, unsigned threads) {
+  const std::size_t resident = kResidentThreads / threads,
+                    most = 132 * (resident < 8 ? resident : 8);
+  return rows < most ? rows : most;
+}
 
 template <class T, int N, int kHeld, bool kLayer>
 __global__ void __launch_bounds__(1024)
@@ -100,17 +106,28 @@ __device__ inline Stripe stripeOf(std::size_t rows) {
 /// kRows rows at a time, whose loads are in flight together. A thread owns columns, whose sums over
 /// the stripe stay in registers.
 template <class T, int N, int kHeld, int kRows, bool kLayer>
-__global__ void __launch_bounds__(kGradThreads) normGradHeld(NormGrad<T> at) {
-  __shared__ double scratch[2 * kRows * kMaxWarps];
+__global__ void __launch_bounds__(kGradThreads, N * kHeld * (kLayer ? 2 : 1) > 16
+                                                    ? 1 // the sums alone are 32 registers
+                                                    : kResidentThreads / kGradThreads)
+    normGradHeld(NormGrad<T> at) {
+  constexpr int kSums = kLayer ? 2 * kRows : kRows; // over rows: of dY to x, and of dY
+  __shared__ double scratch[2][kGradThreads / kWarp][kSums];
   const std::size_t width = at.shape.width;
+  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  const double inverse = 1 / double(width);
   const Stripe stripe = stripeOf(at.shape.rows);
-  float factor[kHeld][N] = {}, scaleSums[kHeld][N] = {}, biasSums[kHeld][N] = {};
+  Packed<T, N> factor[kHeld];
+  float scaleSums[kHeld][N] = {}, biasSums[kHeld][N] = {};
 #pragma unroll
   for (int p = 0; p < kHeld; ++p)
-    if (const std::size_t column = (p * blockDim.x + threadIdx.x) * N; column < width)
-      loadFloats(at.scale + column, at.alignedWeights, factor[p]);
+    if (const std::size_t column = (p * blockDim.x + threadIdx.x) * N; column < width) {
+      float values[N];
+      loadFloats(at.scale + column, at.alignedWeights, values);
+      factor[p] = Packed<T, N>::of(values);
+    }
 
-  for (std::size_t first = stripe.first; first < stripe.last; first += kRows) {
+  unsigned turn = 0;
+  for (std::size_t first = stripe.first; first < stripe.last; first += kRows, turn ^= 1) {
     Packed<T, N> x[kRows][kHeld], dY[kRows][kHeld];
     float m[kRows], s[kRows];
     bool mine[kRows][kHeld];
@@ -130,7 +147,7 @@ __global__ void __launch_bounds__(kGradThreads) normGradHeld(NormGrad<T> at) {
         }
       }
     }
-    double sums[2 * kRows] = {};
+    double sums[kSums] = {};
 #pragma unroll
     for (int q = 0; q < kRows; ++q)
 #pragma unroll
@@ -139,20 +156,34 @@ __global__ void __launch_bounds__(kGradThreads) normGradHeld(NormGrad<T> at) {
           float sum = 0, product = 0;
 #pragma unroll
           for (int i = 0; i < N; ++i) {
-            const float normalized = (x[q][p].get(i) - m[q]) * s[q], d = dY[q][p].get(i);
-            sum = fmaf(d, factor[p][i], sum);
-            product = fmaf(d * factor[p][i], normalized, product);
+            const float normalized = (x[q][p].get(i) - m[q]) * s[q], d = dY[q][p].get(i),
+                        gradient = d * factor[p].get(i);
+            sum += gradient;
+            product = fmaf(gradient, normalized, product);
             scaleSums[p][i] = fmaf(d, normalized, scaleSums[p][i]);
             biasSums[p][i] += d;
           }
-          sums[2 * q] += kLayer ? sum : 0.0f;
-          sums[2 * q + 1] += product;
+          sums[q] += product;
+          if constexpr (kLayer)
+            sums[kRows + q] += sum;
         }
-    blockReduce<Plus>(sums, scratch);
+    // Lane i has sum i % kSums of its warp, then that of the row. Two places take turns: who writes
+    // to one again has met all that read it at the barrier of the other.
+    double total = warpReduceEach<Plus>(sums);
+    if (warps > 1) {
+      if (lane < kSums)
+        scratch[turn][warp][lane] = total;
+      __syncthreads();
+      total = scratch[turn][0][lane % kSums];
+      for (unsigned w = 1; w < warps; ++w)
+        total += scratch[turn][w][lane % kSums];
+    }
+    const auto mean = static_cast<float>(total * inverse);
 #pragma unroll
     for (int q = 0; q < kRows; ++q) {
-      const auto a = static_cast<float>(sums[2 * q] / double(width));
-      const auto b = static_cast<float>(sums[2 * q + 1] / double(width));
+      // dX = s (dY f - a - (x - m) s b), in fewer instructions.
+      const float b = s[q] * s[q] * __shfl_sync(kAllLanes, mean, q);
+      const float a = kLayer ? s[q] * __shfl_sync(kAllLanes, mean, kRows + q) : 0.0f;
 #pragma unroll
       for (int p = 0; p < kHeld; ++p)
         if (mine[q][p]) {
@@ -160,7 +191,7 @@ __global__ void __launch_bounds__(kGradThreads) normGradHeld(NormGrad<T> at) {
 #pragma unroll
           for (int i = 0; i < N; ++i)
             out[i] =
-                s[q] * (dY[q][p].get(i) * factor[p][i] - a - (x[q][p].get(i) - m[q]) * s[q] * b);
+                fmaf(m[q] - x[q][p].get(i), b, fmaf(dY[q][p].get(i) * factor[p].get(i), s[q], -a));
           storeFloats(out, at.dX + (first + q) * width + (p * blockDim.x + threadIdx.x) * N);
         }
     }
@@ -216,8 +247,8 @@ __global__ void __launch_bounds__(1024) normGradAny(NormGrad<T> at) {
 }
 
 /// The second stage: columns [0, width) of the sums into `scale`, those after it into `bias`. A
-/// block takes 32 columns; each of its warps sums every eighth stripe.
-constexpr unsigned kSumWarps = 8;
+/// block takes 32 columns; each of its warps sums every 32nd stripe.
+constexpr unsigned kSumWarps = 32;
 __global__ void __launch_bounds__(kSumWarps *kWarp)
     sumStripes(std::size_t stripes, std::size_t columns, std::size_t width, const float *partial,
                float *scale, float *bias) {
@@ -259,25 +290,22 @@ cudaError_t launchForward(NormRows shape, const T *x, const T *scale, const T *b
 template <bool kLayer, class T>
 cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, WorkStream stream) {
   const std::size_t width = at.shape.width, columns = width * (kLayer ? 2 : 1);
-  const std::size_t stripes = at.shape.rows < kPartials ? at.shape.rows : kPartials;
-  if (cudaError_t status = stream.workspace->reserve(stripes * columns * sizeof(float), at.partial))
-    return status;
   at.alignedWeights = aligned16(at.scale);
   constexpr int N = kPack<T>;
   const bool vectors = width % N == 0 && aligned16(at.x, at.dY, at.dX);
   const RowPlan one = rowPlan(width, N, 1, kGradThreads), two = rowPlan(width, N, 2, kGradThreads);
-  noteVectors(vectors && (one.fits || two.fits));
-  cudaError_t status = cudaSuccess;
-  if (vectors && one.fits)
-    status =
-        launchKernel(normGradHeld<T, N, 1, 4, kLayer>, dim3(stripes), one.threads, 0, stream, at);
-  else if (vectors && two.fits)
-    status =
-        launchKernel(normGradHeld<T, N, 2, 2, kLayer>, dim3(stripes), two.threads, 0, stream, at);
-  else
-    status = launchKernel(normGradAny<T, kLayer>, dim3(stripes), rowPlan(width, 1, 1, 1024).threads,
-                          0, stream, at);
-  if (status != cudaSuccess)
+  const bool held = vectors && (one.fits || two.fits);
+  noteVectors(held);
+  const unsigned threads = !held      ? rowPlan(width, 1, 1, 1024).threads
+                           : one.fits ? one.threads
+                                      : two.threads;
+  const std::size_t stripes = stripesOf(at.shape.rows, threads);
+  if (cudaError_t status = stream.workspace->reserve(stripes * columns * sizeof(float), at.partial))
+    return status;
+  auto *kernel = !held      ? normGradAny<T, kLayer>
+                 : one.fits ? normGradHeld<T, N, 1, 2, kLayer>
+                            : normGradHeld<T, N, 2, 1, kLayer>;
+  if (cudaError_t status = launchKernel(kernel, dim3(stripes), threads, 0, stream, at))
     return status;
   return launchKernel(sumStripes, dim3(ceilDiv(columns, std::size_t(kWarp))), kSumWarps * kWarp, 0,
                       stream, stripes, columns, width, at.partial, dScale, dBias);

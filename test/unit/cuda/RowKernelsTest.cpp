@@ -14,9 +14,9 @@ struct Extent {
 };
 /// Rows held in registers, of one warp and of several, one or two packs a thread; rows too wide for
 /// that, of a width that is no multiple of a pack, at addresses that are not; no rows at all.
-const Extent kExtents[] = {{1, 1, 0},   {3, 8, 0},    {0, 64, 0},   {5, 768, 0},  {37, 130, 0},
-                           {7, 256, 0}, {2, 4104, 0}, {9, 64, 1},   {2, 8200, 0}, {3, 1000, 3},
-                           {1, 33, 0},  {6, 1536, 0}, {2, 9000, 0}, {2, 20000, 0}};
+const Extent kExtents[] = {{1, 1, 0},   {3, 8, 0},    {0, 64, 0},   {5, 768, 0},   {37, 130, 0},
+                           {7, 256, 0}, {2, 4104, 0}, {9, 64, 1},   {2, 8200, 0},  {3, 1000, 3},
+                           {1, 33, 0},  {6, 1536, 0}, {2, 9000, 0}, {2, 20000, 0}, {3, 3000, 0}};
 
 TYPED_TEST(RowKernels, LayerNormIsTheCpus) {
   using T = TypeParam;
@@ -74,20 +74,26 @@ TYPED_TEST(RowKernels, RmsNormIsTheCpus) {
 
 TYPED_TEST(RowKernels, SumsOverManyRowsStayCloseAndAreTheSameBits) {
   using T = TypeParam;
-  const NormRows shape{2000, 16, 0};
-  const std::size_t n = shape.rows * shape.width;
-  const Floats x = rounded<T>(normal(n, this->random)), scale(shape.width, 1.0f),
-               dY = rounded<T>(normal(n, this->random, 0.1f));
-  Floats y(n), rstd(shape.rows), dX(n), dScale(shape.width);
-  kernels::rmsNorm(shape, x.data(), scale.data(), y.data(), rstd.data());
-  kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), dX.data(),
-                       dScale.data());
-  Device<T> x_(x), scale_(scale), dY_(dY), dX_(n);
-  Device<float> rstd_(rstd), dScale_(shape.width), again(shape.width);
-  OK(rms_norm_grad(shape, x_, scale_, rstd_, dY_, dX_, dScale_, this->stream));
-  expectClose<float>(dScale_.floats(), dScale, "dScale");
-  OK(rms_norm_grad(shape, x_, scale_, rstd_, dY_, dX_, again, this->stream));
-  EXPECT_EQ(again.floats(), dScale_.floats());
+  // Stripes of two rows, one warp a row; of five or six, of several warps.
+  for (const NormRows &shape : {NormRows{2000, 16, 0}, NormRows{4300, 520, 0}}) {
+    SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.width);
+    const std::size_t n = shape.rows * shape.width;
+    const Floats x = rounded<T>(normal(n, this->random)), scale(shape.width, 1.0f),
+                 dY = rounded<T>(normal(n, this->random, 0.1f));
+    Floats y(n), rstd(shape.rows), dX(n), dScale(shape.width);
+    kernels::rmsNorm(shape, x.data(), scale.data(), y.data(), rstd.data());
+    kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), dX.data(),
+                         dScale.data());
+    Device<T> x_(x), scale_(scale), dY_(dY), dX_(n);
+    Device<float> rstd_(rstd), dScale_(shape.width), again(shape.width);
+    OK(rms_norm_grad(shape, x_, scale_, rstd_, dY_, dX_, dScale_, this->stream));
+    expectClose<T>(dX_.floats(), dX, "dX");
+    expectClose<float>(dScale_.floats(), dScale, "dScale");
+    this->reorder(3);
+    OK(rms_norm_grad(shape, x_, scale_, rstd_, dY_, dX_, again, this->stream));
+    EXPECT_EQ(again.floats(), dScale_.floats());
+    expectClose<T>(dX_.floats(), dX, "dX again");
+  }
 }
 
 TYPED_TEST(RowKernels, SoftmaxIsTheCpus) {
