@@ -81,6 +81,40 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// The same of one run whose draws begin with it: `first` and `microbatch` are multiples of four.
+/// Moves 16 bytes at a time, and divides nothing.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    dropRun(std::uint64_t name, std::uint64_t first, std::uint64_t microbatch, std::size_t size,
+            std::uint32_t threshold, float scale, const StepState *state, const T *x, T *y) {
+  constexpr int N = kPack<T>;
+  const std::uint64_t key = keyOf(state->seed, name);
+  const std::uint64_t step = static_cast<std::uint64_t>(state->step) + 1;
+  const std::uint64_t group =
+      (first + microbatch * static_cast<std::uint64_t>(state->microbatch)) / 4;
+  const std::size_t thread = blockIdx.x * std::size_t(kThreads) + threadIdx.x, packs = size / N;
+  for (std::size_t p = thread; p < packs; p += std::size_t(gridDim.x) * kThreads) {
+    float values[N];
+    loadFloats(x + p * N, true, values);
+#pragma unroll
+    for (int k = 0; k < N; k += 4) {
+      const Draw words = draw(key, step, group + (p * N + k) / 4);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        values[k + i] = words.word[i] >> 8 >= threshold ? values[k + i] * scale : 0.0f;
+    }
+    storeFloats(values, y + p * N);
+  }
+  if (const std::size_t at = packs * N + thread; at < size) { // less than a pack is left
+    const Draw words = draw(key, step, group + at / 4);
+    std::uint32_t word = words.word[0];
+#pragma unroll
+    for (int w = 1; w < 4; ++w)
+      word = at % 4 == w ? words.word[w] : word;
+    y[at] = word >> 8 >= threshold ? fromFloat<T>(toFloat(x[at]) * scale) : T{};
+  }
+}
+
 } // namespace
 
 template <class T>
@@ -88,9 +122,14 @@ cudaError_t device::dropout(const DropoutRuns &runs, const StepState *state, con
                             cudaStream_t stream) {
   const bool vectors = aligned16(x, y);
   noteVectors(vectors);
+  const std::uint32_t threshold = dropThreshold(runs.rate);
+  const auto scale = static_cast<float>(1 / (1 - runs.rate));
+  if (vectors && runs.runs == 1 && runs.start(0) % 4 == 0 && runs.microbatch % 4 == 0)
+    return launchKernel(dropRun<T>, dim3(stridingBlocks(runs.size, kThreads * kPack<T>)), kThreads,
+                        0, stream, runs.name, runs.start(0), runs.microbatch, runs.size, threshold,
+                        scale, state, x, y);
   return launchKernel(drop<T>, dim3(stridingBlocks(runs.runs * runs.groups, kThreads)), kThreads, 0,
-                      stream, runs, dropThreshold(runs.rate),
-                      static_cast<float>(1 / (1 - runs.rate)), vectors, state, x, y);
+                      stream, runs, threshold, scale, vectors, state, x, y);
 }
 template cudaError_t device::dropout(const DropoutRuns &, const StepState *, const float *, float *,
                                      cudaStream_t);

@@ -57,9 +57,44 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// The same of float or bf16, 16 bytes at a time; all addresses are aligned to that.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    combinePacks(RankSources sources, std::size_t count, bool maximum, T *target) {
+  constexpr int N = kPack<T>;
+  const std::size_t thread = blockIdx.x * std::size_t(kThreads) + threadIdx.x, packs = count / N;
+  for (std::size_t p = thread; p < packs; p += std::size_t(gridDim.x) * kThreads) {
+    float values[N];
+    loadFloats(static_cast<const T *>(sources.address[0]) + p * N, true, values);
+#pragma unroll 4
+    for (int s = 1; s < sources.count; ++s) {
+      const auto pack = Packed<T, N>::load(static_cast<const T *>(sources.address[s]) + p * N);
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+        values[i] = combined(values[i], pack.get(i), maximum);
+    }
+    storeFloats(values, target + p * N);
+  }
+  if (const std::size_t i = packs * N + thread; i < count) { // less than a pack is left
+    float value = toFloat(static_cast<const T *>(sources.address[0])[i]);
+    for (int s = 1; s < sources.count; ++s)
+      value = combined(value, toFloat(static_cast<const T *>(sources.address[s])[i]), maximum);
+    target[i] = fromFloat<T>(value);
+  }
+}
+
 template <class T>
 cudaError_t launch(const RankSources &sources, void *target, std::size_t count, ReduceOp op,
                    cudaStream_t stream) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, bf16>) {
+    bool vectors = aligned16(target);
+    for (int s = 0; s < sources.count; ++s)
+      vectors &= aligned16(sources.address[s]);
+    if (vectors)
+      return launchKernel(combinePacks<T>, dim3(stridingBlocks(count, kThreads * kPack<T>)),
+                          kThreads, 0, stream, sources, count, op == ReduceOp::Max,
+                          static_cast<T *>(target));
+  }
   return launchKernel(combine<T>, dim3(stridingBlocks(count, kThreads)), kThreads, 0, stream,
                       sources, count, op == ReduceOp::Max, static_cast<T *>(target));
 }

@@ -99,11 +99,13 @@ TYPED_TEST(ArithmeticKernels, DropoutDrawsWhatTheCpuDraws) {
   using T = TypeParam;
   StepState state{};
   state.seed = 17, state.step = 4;
+  state.microbatch = 3;
   Device<StepState> state_(std::vector<StepState>{state});
   const auto check = [&](const auto &mask, std::size_t count, std::size_t offset) {
     const Floats x = rounded<T>(normal(count, this->random));
     Floats y(count);
-    kernels::dropout(mask.rate, mask.name, static_cast<std::uint64_t>(mask.first), mask.extents,
+    kernels::dropout(mask.rate, mask.name,
+                     static_cast<std::uint64_t>(mask.first + 3 * mask.microbatch), mask.extents,
                      std::size(mask.extents), state, x.data(), y.data());
     Device<T> x_(x, offset);
     OK(dropout(mask, state_, x_.data(), x_.data(), this->stream));
@@ -111,39 +113,62 @@ TYPED_TEST(ArithmeticKernels, DropoutDrawsWhatTheCpuDraws) {
   };
   for (std::size_t offset : {0, 1}) {
     check(DropoutMask<1>{0.25, 99, 0, {{1000, 1}}}, 1000, offset);
+    check(DropoutMask<1>{0.25, 99, 44, {{1003, 1}}}, 1003, offset); // parts of a pack and of a draw
+    check(DropoutMask<1>{0.25, 99, 4, {{100, 1}}, 1000}, 100, offset);
+    check(DropoutMask<1>{0.25, 99, 4, {{100, 1}}, 999}, 100, offset);
+    check(DropoutMask<1>{0.25, 99, 6, {{1000, 1}}}, 1000, offset); // no draw begins with it
     check(DropoutMask<1>{0.1, 99, 13, {{7, 1}}}, 7, offset);
+    check(DropoutMask<1>{0.1, 99, 8, {{3, 1}}}, 3, offset);
     check(DropoutMask<2>{0.5, 1, 40, {{9, 64}, {32, 1}}}, 288, offset);
     check(DropoutMask<3>{0.5, 1, 3, {{2, 1000}, {3, 37}, {5, 1}}}, 30, offset);
   }
 }
 
-TEST_F(DeviceKernels, RanksAreSummedInOrder) {
+/// Sums and maxima over ranks, into the memory of the last: `offset` elements behind an aligned
+/// address, or the target alone.
+template <class T>
+void ranksAreCombined(std::mt19937 &random, WorkStream stream, std::size_t count,
+                      std::size_t offset, std::size_t offsetOfLast) {
   for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Max})
     for (int ranks : {1, 2, 7}) {
-      const std::size_t count = 1000;
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, " << count << " elements");
       std::vector<Floats> values;
-      std::vector<std::unique_ptr<Device<float>>> sources;
+      std::vector<std::unique_ptr<Device<T>>> sources;
       std::vector<const void *> pointers;
       RankSources from{ranks, {}};
       for (int r = 0; r < ranks; ++r) {
-        values.push_back(normal(count, random));
+        values.push_back(rounded<T>(normal(count, random)));
         if (r == ranks / 2)
           values[r][3] = std::nanf("");
-        sources.push_back(std::make_unique<Device<float>>(values[r]));
+        sources.push_back(
+            std::make_unique<Device<T>>(values[r], r == ranks - 1 ? offsetOfLast : offset));
         from.address[r] = sources[r]->data();
       }
       for (const Floats &v : values)
         pointers.push_back(v.data());
       Floats expected(count);
       reduceInRankOrder(expected.data(), pointers.data(), ranks, count, DType::F32, op);
-      // Into one of the sources.
-      Device<float> &target = *sources[ranks - 1];
-      OK(reduce_in_rank_order(from, target.data(), count, DType::F32, op, stream));
+      Device<T> &target = *sources[ranks - 1];
+      OK(reduce_in_rank_order(from, target.data(), count, dtypeOf<T>, op, stream));
       Floats got = target.floats();
       EXPECT_TRUE(std::isnan(got[3]) && std::isnan(expected[3]));
       got[3] = expected[3] = 0;
-      EXPECT_EQ(got, expected);
+      EXPECT_EQ(got, rounded<T>(expected));
     }
+}
+
+TEST_F(DeviceKernels, RanksAreSummedInOrder) {
+  for (std::size_t count : {4, 1000, 1003, 10007}) {
+    ranksAreCombined<float>(random, stream, count, 0, 0);
+    ranksAreCombined<bf16>(random, stream, count, 0, 0);
+  }
+  ranksAreCombined<float>(random, stream, 1003, 1, 1);
+  ranksAreCombined<bf16>(random, stream, 1003, 0, 1);
+  ranksAreCombined<bf16>(random, stream, 1003, 3, 0);
+  Device<bf16> whole(Floats(20, 3.0f)), behind(20, 1);
+  OK(reduce_in_rank_order({2, {whole.data(), whole.data()}}, behind.data(), 20, DType::BF16,
+                          ReduceOp::Sum, stream));
+  EXPECT_EQ(behind.floats(), Floats(20, 6.0f)) << "at an address that packs may not have";
   Device<bf16> a(Floats{1, 256}), b(Floats{0.00390625f, 1}), c(Floats{0.00390625f, 1}), sum(2);
   OK(reduce_in_rank_order({3, {a.data(), b.data(), c.data()}}, sum.data(), 2, DType::BF16,
                           ReduceOp::Sum, stream));
