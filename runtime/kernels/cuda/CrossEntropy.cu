@@ -103,9 +103,16 @@ __global__ void __launch_bounds__(512)
       logits + start, shape.classes, vectors,
       [&](std::size_t j, float value) { out[j] = fromFloat<T>(gradient(j, value)); },
       [&](std::size_t j, float (&values)[kPack<T>]) {
+        // Nearly all packs have neither padding nor the label.
+        if (j + kPack<T> <= classes && label - j >= std::uint64_t(kPack<T>)) {
 #pragma unroll
-        for (int i = 0; i < kPack<T>; ++i)
-          values[i] = gradient(j + i, values[i]);
+          for (int i = 0; i < kPack<T>; ++i)
+            values[i] = factor * exponential(values[i], base);
+        } else {
+#pragma unroll
+          for (int i = 0; i < kPack<T>; ++i)
+            values[i] = gradient(j + i, values[i]);
+        }
         storeFloats(values, out + j);
       });
 }

@@ -11,8 +11,18 @@ namespace fsdp::rt::device {
 constexpr float kLog2E = 1.44269504f;
 constexpr float kInfinity = __builtin_huge_valf();
 
-/// exp(x - base), infinitely far below 0 included.
-__device__ inline float exponential(float x, float base) { return exp2f((x - base) * kLog2E); }
+/// exp(x - base), infinitely far below 0 included. On a device what is no normal number is 0, which
+/// takes three instructions less for each element of a row than exp2f; else that gives the same.
+__device__ inline float exponential(float x, float base) {
+  const float power = (x - base) * kLog2E;
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(power));
+  return result;
+#else
+  return exp2f(power);
+#endif
+}
 
 /// The largest of some numbers, and the sum of their exponentials relative to it. A NaN shows in
 /// the sum.
@@ -27,7 +37,7 @@ struct OnlineSum {
     float larger = top;
 #pragma unroll
     for (int i = 0; i < N; ++i)
-      larger = values[i] > larger ? values[i] : larger;
+      larger = fmaxf(larger, values[i]); // not a NaN
     if (larger > top) {
       sum *= double(exponential(top, larger));
       top = larger;
