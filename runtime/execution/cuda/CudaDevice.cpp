@@ -82,10 +82,11 @@ void requireKernels(int device) {
     noDevice(unknown);
   const int capability = properties.major * 10 + properties.minor;
   throw Error(format("this program has no kernels for GPU %d, '%s' of compute capability %d.%d "
-                     "(%s): compile the model with --cuda-arch=%d, or for several GPUs as in "
-                     "--cuda-arch=%d,90",
+                     "(%s): compile the model with --cuda-arch=%d%s, or for several GPUs as in "
+                     "--cuda-arch=%d,90a",
                      device, properties.name, properties.major, properties.minor,
-                     cudaGetErrorName(status), capability, capability == 90 ? 80 : capability),
+                     cudaGetErrorName(status), capability, capability == 90 ? "a" : "",
+                     capability == 90 ? 80 : capability),
               kExitNoDevice);
 }
 

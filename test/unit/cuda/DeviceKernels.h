@@ -153,14 +153,16 @@ protected:
   std::mt19937 random{1};
 };
 
-/// Each element within `relative` of the expected one, `ofMean` of the mean magnitude and
-/// `absolute`, added up.
+/// Each element within `relative` of the expected one, `ofMean` of the mean magnitude of those that
+/// are not 0, and `absolute`, added up.
 inline void expectNear(const Floats &got, const Floats &expected, double relative, double ofMean,
                        const char *what, double absolute = 0) {
   ASSERT_EQ(got.size(), expected.size()) << what;
-  double mean = 0;
+  double mean = 0, counted = 0;
   for (float value : expected)
-    mean += std::isfinite(value) ? std::fabs(double(value)) / double(expected.size()) : 0;
+    if (std::isfinite(value) && value != 0)
+      mean += std::fabs(double(value)), ++counted;
+  mean /= std::max(counted, 1.0);
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double bound = relative * std::fabs(double(expected[i])) + ofMean * mean + absolute;
     if (got[i] == expected[i])

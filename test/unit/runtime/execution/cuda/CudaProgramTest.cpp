@@ -120,7 +120,7 @@ TEST(CudaProgram, SaysWhatToCompileForWhereItHasNoKernelsForTheGpu) {
     EXPECT_EQ(job.errors(), 1) << job.output;
     EXPECT_TRUE(job.says("this program has no kernels for GPU 0, 'CPU emulating CUDA' of compute "
                          "capability 8.6 (cudaErrorNoKernelImageForDevice): compile the model with "
-                         "--cuda-arch=86, or for several GPUs as in --cuda-arch=86,90\n"))
+                         "--cuda-arch=86, or for several GPUs as in --cuda-arch=86,90a\n"))
         << job.output;
   }
 }
