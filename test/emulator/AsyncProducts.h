@@ -42,6 +42,24 @@ struct AsyncProduct {
   SharedMatrix b;
 };
 
+/// What a lane brings of an operand a in registers: the elements of a row are in four lanes.
+struct HeldRows {
+  const std::uint32_t *held; ///< four registers; null where a is in shared memory
+  float (*rows)[16];         ///< gets the lane's two rows
+  static void exchange(void *const *lanes) {
+    if (!static_cast<const HeldRows *>(lanes[0])->held)
+      return;
+    for (unsigned l = 0; l < 32; ++l)
+      for (unsigned t = 0; t < 4; ++t)
+        for (unsigned i = 0; i < 4; ++i) {
+          const std::uint32_t pair = static_cast<const HeldRows *>(lanes[l / 4 * 4 + t])->held[i];
+          const std::uint32_t bits[2] = {pair << 16, pair & 0xffff0000u};
+          std::memcpy(&static_cast<const HeldRows *>(lanes[l])->rows[i % 2][2 * t + i / 2 * 8],
+                      bits, sizeof bits);
+        }
+  }
+};
+
 class AsyncProducts {
 public:
   bool begun = false;    ///< wgmma.fence since the last wait

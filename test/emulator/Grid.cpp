@@ -455,32 +455,16 @@ void BlockRunner::waitForCopies(std::size_t pending) {
 }
 
 void BlockRunner::startProduct(Site site, AsyncProduct product, const std::uint32_t *a) {
-  if (size % 128)
-    fail("%s at %s:%d in a block of %u threads: expected whole groups of 128", site.what, site.file,
-         site.line, size);
-  if (!products[current].begun)
-    fail("%s at %s:%d: expected wgmma.fence before it, after the last wait", site.what, site.file,
-         site.line);
+  std::string wrong = size % 128 ? "a block of whole groups of 128 threads" : "";
+  wrong = products[current].begun ? wrong : "wgmma.fence before it, after the last wait";
   for (unsigned i = 0; i < size; ++i)
     if (products[i].unfenced)
-      fail("%s at %s:%d: copies of %s have arrived, expected fence.proxy.async there", site.what,
-           site.file, site.line, nameOf(i).c_str());
+      wrong = "fence.proxy.async by " + nameOf(i) + ", whose copies have arrived";
+  if (!wrong.empty())
+    fail("wgmma at %s:%d: expected %s", site.file, site.line, wrong.c_str());
   product.row = static_cast<int>(current % 128 / 32 * 16 + lane() / 4);
-  // The elements of a row of `a` are in the registers of four lanes.
-  struct Lane {
-    const std::uint32_t *a;
-    float (*rows)[16];
-  } mine = {a, product.a};
-  meetWarp(site, ~0u, &mine, a ? +[](void *const *lanes) {
-    for (unsigned l = 0; l < 32; ++l)
-      for (unsigned t = 0; t < 4; ++t)
-        for (unsigned i = 0; i < 4; ++i) {
-          const std::uint32_t pair = static_cast<const Lane *>(lanes[l / 4 * 4 + t])->a[i];
-          const std::uint32_t bits[2] = {pair << 16, pair & 0xffff0000u};
-          std::memcpy(&static_cast<const Lane *>(lanes[l])->rows[i % 2][2 * t + i / 2 * 8], bits,
-                      sizeof bits);
-        }
-  } : +[](void *const *) {});
+  HeldRows mine = {a, product.a};
+  meetWarp(site, ~0u, &mine, &HeldRows::exchange);
   products[current].start(product);
 }
 
@@ -555,10 +539,7 @@ void multiplyInBackground(const char *file, int line, float *d, int columns, boo
 void fenceSharedWrites() { runner.productsOfThread().unfenced = false; }
 void beginProducts() { runner.productsOfThread().begun = true; }
 void commitProducts() { runner.productsOfThread().commit(); }
-void waitForProducts(unsigned pendingGroups) {
-  runner.waitForProducts(pendingGroups, __builtin_return_address(0));
-}
-
+void waitForProducts(unsigned n) { runner.waitForProducts(n, __builtin_return_address(0)); }
 void commitCopies() { runner.commitCopies(); }
 void waitForCopies(unsigned pendingGroups) { runner.waitForCopies(pendingGroups); }
 

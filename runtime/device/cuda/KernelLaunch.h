@@ -18,7 +18,7 @@
 #ifndef FSDP_DYNAMIC_SHARED
 /// Declares `name`, a pointer to the launch's dynamic shared memory, aligned to 1024 bytes.
 #define FSDP_DYNAMIC_SHARED(type, name)                                                            \
-  extern __shared__ __align__(1024) unsigned char fsdpDynamicShared[];                              \
+  extern __shared__ __align__(1024) unsigned char fsdpDynamicShared[];                             \
   type *name = reinterpret_cast<type *>(fsdpDynamicShared)
 #endif
 

@@ -102,8 +102,8 @@ struct Forward {
   static constexpr std::size_t kElements = QueryTile::kElements + 4 * KeyTile::kElements;
 };
 
-/// Changes the sign of all numbers of a tile whose copies are under way: each thread of those that it
-/// copies itself. All threads take part.
+/// Changes the sign of all numbers of a tile whose copies are under way: each thread of those that
+/// it copies itself. All threads take part.
 template <int D, int kRows> __device__ void negate(const SharedTile<D, kRows> &tile) {
   waitForCopies<0>();
   for (int chunk = threadIdx.x; chunk < kRows * (D / 8); chunk += blockDim.x) {

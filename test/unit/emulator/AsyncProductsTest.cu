@@ -129,8 +129,8 @@ TEST_F(AsyncProducts, NeedTheirFences) {
   emulator::reset();
   difference<64, false, true>(false, Fault::NoProxyFence);
   EXPECT_THAT(emulator::failure(),
-              testing::HasSubstr("copies of thread (77, 0, 0) have arrived, expected "
-                                 "fence.proxy.async there"));
+              testing::HasSubstr("expected fence.proxy.async by thread (77, 0, 0), whose copies "
+                                 "have arrived"));
   emulator::reset();
 }
 
