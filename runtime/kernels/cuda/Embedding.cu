@@ -55,6 +55,18 @@ struct Places {
   std::uint32_t *places; ///< ids
 };
 
+/// Ids of a thread that are read together, kThreads apart.
+constexpr int kAtOnce = 8;
+template <class Id>
+__device__ void readIds(EmbeddingShape shape, const Id *ids, std::size_t first,
+                        std::uint64_t (&read)[kAtOnce]) {
+#pragma unroll
+  for (int k = 0; k < kAtOnce; ++k) {
+    const std::size_t i = first + k * kThreads + threadIdx.x;
+    read[k] = i < shape.ids ? static_cast<std::uint64_t>(ids[i]) : ~std::uint64_t(0);
+  }
+}
+
 template <class Id>
 __global__ void __launch_bounds__(kThreads)
     listPlaces(EmbeddingShape shape, const Id *ids, Places list) {
@@ -71,11 +83,15 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   // How many ids are of rows before the owned ones, and of each owned one.
   std::uint32_t before = 0;
-  for (std::size_t i = thread; i < shape.ids; i += kThreads) {
-    const auto id = static_cast<std::uint64_t>(ids[i]);
-    before += id < firstRow;
-    if (id - firstRow < kOwned && id < shape.vocabulary)
-      atomicAdd(&next[id - firstRow + 1], 1u);
+  for (std::size_t first = 0; first < shape.ids; first += kAtOnce * kThreads) {
+    std::uint64_t read[kAtOnce];
+    readIds(shape, ids, first, read);
+#pragma unroll
+    for (const std::uint64_t id : read) {
+      before += id < firstRow;
+      if (id - firstRow < kOwned && id < shape.vocabulary)
+        atomicAdd(&next[id - firstRow + 1], 1u);
+    }
   }
   atomicAdd(&below, before);
   __syncthreads();
@@ -90,30 +106,35 @@ __global__ void __launch_bounds__(kThreads)
   for (unsigned v = thread; v <= kOwned; v += kThreads)
     if (v < kOwned ? firstRow + v <= shape.vocabulary : firstRow + v == shape.vocabulary)
       list.starts[firstRow + v] = next[v];
-  for (std::size_t first = 0; first < shape.ids; first += kThreads) {
-    const std::size_t i = first + thread;
-    const std::uint64_t id = i < shape.ids ? static_cast<std::uint64_t>(ids[i]) : ~std::uint64_t(0);
-    const bool owned = id - firstRow < kOwned && id < shape.vocabulary;
-    const unsigned votes = __ballot_sync(kAllLanes, owned);
-    if (lane == 0)
-      warpCounts[warp] = __popc(votes);
-    __syncthreads();
-    unsigned at = __popc(votes & ((1u << lane) - 1));
-    for (unsigned w = 0; w < warp; ++w)
-      at += warpCounts[w];
-    if (owned)
-      listed[at] = static_cast<std::uint32_t>(id - firstRow);
-    __syncthreads();
-    if (owned) {
-      std::uint32_t place = next[id - firstRow];
-      for (unsigned earlier = 0; earlier < at; ++earlier)
-        place += listed[earlier] == id - firstRow;
-      list.places[place] = static_cast<std::uint32_t>(i);
+  for (std::size_t first = 0; first < shape.ids; first += kAtOnce * kThreads) {
+    std::uint64_t read[kAtOnce];
+    readIds(shape, ids, first, read);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const std::uint64_t id = read[k];
+      const bool owned = id - firstRow < kOwned && id < shape.vocabulary;
+      const unsigned votes = __ballot_sync(kAllLanes, owned);
+      if (lane == 0)
+        warpCounts[warp] = __popc(votes);
+      if (!__syncthreads_or(owned))
+        continue;
+      unsigned at = __popc(votes & ((1u << lane) - 1));
+      for (unsigned w = 0; w < warp; ++w)
+        at += warpCounts[w];
+      if (owned)
+        listed[at] = static_cast<std::uint32_t>(id - firstRow);
+      __syncthreads();
+      if (owned) {
+        std::uint32_t place = next[id - firstRow];
+        for (unsigned earlier = 0; earlier < at; ++earlier)
+          place += listed[earlier] == id - firstRow;
+        list.places[place] = static_cast<std::uint32_t>(first + k * kThreads + thread);
+      }
+      __syncthreads();
+      if (owned)
+        atomicAdd(&next[id - firstRow], 1u);
+      // The barrier after the next counts comes before anyone reads `next` again.
     }
-    __syncthreads();
-    if (owned)
-      atomicAdd(&next[id - firstRow], 1u);
-    // The barrier after the next counts comes before anyone reads `next` again.
   }
 }
 

@@ -244,11 +244,12 @@ TYPED_TEST(LossKernels, AnIndexOutOfRangeIsNoted) {
 TYPED_TEST(LossKernels, EmbeddingIsTheCpus) {
   using T = typename TypeParam::Element;
   using Id = typename TypeParam::Label;
-  // One block of owned rows and several, ids that are rare and ids that are all the same.
+  // One block of owned rows and several, ids that are rare and ids that are all the same, more than
+  // a block reads at once.
   for (const EmbeddingShape &shape :
        {EmbeddingShape{1, 1, 1}, EmbeddingShape{40, 7, 16}, EmbeddingShape{700, 600, 8},
         EmbeddingShape{300, 257, 5}, EmbeddingShape{300, 256, 8}, EmbeddingShape{40, 512, 5},
-        EmbeddingShape{0, 9, 8}, EmbeddingShape{530, 1, 24}})
+        EmbeddingShape{0, 9, 8}, EmbeddingShape{530, 1, 24}, EmbeddingShape{2300, 600, 8}})
     for (std::size_t offset : {0, 1}) {
       SCOPED_TRACE(::testing::Message() << shape.ids << " of " << shape.vocabulary << " x "
                                         << shape.width << " + " << offset);
