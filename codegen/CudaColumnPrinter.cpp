@@ -16,8 +16,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Threads that a multiprocessor has at least; each then has up to 64 registers.
-static constexpr int64_t threadsOfProcessor = 1024;
+/// Threads that a multiprocessor has at least; each then has up to 64 registers. Half of them where
+/// a batch and the totals are more than this many bytes.
+static constexpr int64_t threadsOfProcessor = 1024, bytesHeld = 128;
 /// Bytes that a thread loads before it computes: 64 KiB a multiprocessor, as some threads compute.
 static constexpr int64_t bytesInFlight = 64;
 /// Threads that keep a large device busy: those of 128 multiprocessors.
@@ -35,7 +36,8 @@ ColumnPlan ColumnPlan::of(int64_t results, int64_t terms, int64_t width, int64_t
   plan.width = width;
   const int64_t groups = results / width;
   if (terms <= fewTerms) {
-    plan.columns = std::min<int64_t>(threadsOfBlock, llvm::alignTo(groups, 32));
+    const int64_t most = groups < manyBlocks * threadsOfBlock ? 64 : threadsOfBlock;
+    plan.columns = std::min<int64_t>(most, llvm::alignTo(groups, 32));
   } else {
     int64_t lanes = 1;
     while (lanes < threadsOfBlock / 32 && groups * lanes < manyThreads)
@@ -296,7 +298,8 @@ void CudaKernelWriter::combineSplits(const ColumnPlan &plan, const std::string &
 void CudaKernelWriter::reduceColumns() {
   const int64_t width = vectorWidth();
   vectorized = width > 1;
-  const ColumnPlan plan = ColumnPlan::of(kept.size, reduced.size, width, bytesOfTerm(width));
+  const int64_t bytes = bytesOfTerm(width);
+  const ColumnPlan plan = ColumnPlan::of(kept.size, reduced.size, width, bytes);
   const std::string c = std::to_string(plan.columns), l = std::to_string(plan.lanes),
                     w = std::to_string(width), type = typeName(kernel.reduction->type);
   const std::string total = named("total"), flat = flatName(kept, "result"),
@@ -311,9 +314,12 @@ void CudaKernelWriter::reduceColumns() {
   writer.line("const " + index + " " + flat + " = " + thread + ";");
   const bool alone = plan.lanes == 1;
   const int64_t block = plan.columns * plan.lanes;
-  if (block == threadsOfBlock) // registers for the loads of a batch: ptxas would save them
+  if (block == threadsOfBlock) { // registers for the loads of a batch: ptxas would save them
+    const int64_t held = plan.batch * bytes + width * bytesOf(kernel.reduction->type);
     bounds = "__launch_bounds__(" + std::to_string(block) + ", " +
-             std::to_string(threadsOfProcessor / block) + ") ";
+             std::to_string(threadsOfProcessor / block / (held > bytesHeld ? 2 : 1)) + ") ";
+  }
+
   if (partial && alone) {
     writer.line("if (" + flat + " >= " + size + ")");
     writer.line("  return;");
