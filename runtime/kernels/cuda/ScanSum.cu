@@ -19,7 +19,7 @@ namespace {
 using namespace device;
 
 constexpr unsigned kThreads = 256;
-constexpr int kHeld = 4; ///< numbers of a tile that a thread holds
+template <class T> constexpr int kHeld = kPack<T>; ///< numbers of a tile that a thread holds
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) scanColumns(ScanShape shape, const T *x, T *y) {
@@ -48,22 +48,34 @@ __device__ float sumInWarp(float value) {
   return value;
 }
 
+/// `vectors`: lines have whole packs, at addresses that are aligned to them.
 template <class T>
-__global__ void __launch_bounds__(kThreads) scanRows(ScanShape shape, const T *x, T *y) {
+__global__ void __launch_bounds__(kThreads)
+    scanRows(ScanShape shape, bool vectors, const T *x, T *y) {
+  constexpr int N = kHeld<T>;
   __shared__ float warpSums[kMaxWarps];
   const unsigned warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
-  const std::size_t start = blockIdx.x * shape.size, tile = std::size_t(blockDim.x) * kHeld;
+  const std::size_t start = blockIdx.x * shape.size, tile = std::size_t(blockDim.x) * N;
   float carried = 0;
   for (std::size_t begin = 0; begin < shape.size; begin += tile) {
-    const std::size_t first = begin + std::size_t(threadIdx.x) * kHeld;
-    float held[kHeld], own = 0;
+    const std::size_t first = begin + std::size_t(threadIdx.x) * N;
+    const std::size_t pack = start + (shape.reverse ? shape.size - N - first : first);
+    float held[N] = {}, own = 0;
+    if (vectors && first < shape.size) {
+      float inMemory[N];
+      loadFloats(x + pack, true, inMemory);
 #pragma unroll
-    for (int k = 0; k < kHeld; ++k) {
-      const std::size_t i = first + k;
-      held[k] =
-          i < shape.size ? toFloat(x[start + (shape.reverse ? shape.size - 1 - i : i)]) : 0.0f;
-      own += held[k];
+      for (int k = 0; k < N; ++k)
+        held[k] = shape.reverse ? inMemory[N - 1 - k] : inMemory[k];
+    } else {
+#pragma unroll
+      for (int k = 0; k < N; ++k)
+        if (const std::size_t i = first + k; i < shape.size)
+          held[k] = toFloat(x[start + (shape.reverse ? shape.size - 1 - i : i)]);
     }
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      own += held[k];
     const float through = sumInWarp(own);
     __syncthreads(); // the sums of the tile before this one are used
     if (threadIdx.x % kWarp == kWarp - 1)
@@ -77,13 +89,22 @@ __global__ void __launch_bounds__(kThreads) scanRows(ScanShape shape, const T *x
     for (unsigned w = 0; w < warps; ++w)
       carried += warpSums[w];
 #pragma unroll
-    for (int k = 0; k < kHeld; ++k) {
-      const std::size_t i = first + k;
+    for (int k = 0; k < N; ++k) {
       const float left = sum;
       sum += held[k];
-      if (i < shape.size)
-        y[start + (shape.reverse ? shape.size - 1 - i : i)] =
-            fromFloat<T>(shape.exclusive ? left : sum);
+      held[k] = shape.exclusive ? left : sum;
+    }
+    if (vectors && first < shape.size) {
+      float inMemory[N];
+#pragma unroll
+      for (int k = 0; k < N; ++k)
+        inMemory[k] = shape.reverse ? held[N - 1 - k] : held[k];
+      storeFloats(inMemory, y + pack);
+    } else {
+#pragma unroll
+      for (int k = 0; k < N; ++k)
+        if (const std::size_t i = first + k; i < shape.size)
+          y[start + (shape.reverse ? shape.size - 1 - i : i)] = fromFloat<T>(held[k]);
     }
   }
 }
@@ -92,10 +113,11 @@ template <class T> cudaError_t launch(ScanShape shape, const T *x, T *y, cudaStr
   if (shape.size == 0)
     return cudaSuccess;
   if (shape.inner == 1) {
-    const std::size_t warps = ceilDiv<std::size_t>(shape.size, kHeld * kWarp);
+    const std::size_t warps = ceilDiv<std::size_t>(shape.size, kHeld<T> * kWarp);
+    const bool vectors = shape.size % kPack<T> == 0 && aligned16(x, y);
     const unsigned threads = warps < kThreads / kWarp ? unsigned(warps) * kWarp : kThreads;
     return launchKernel(scanRows<T>, dim3(static_cast<unsigned>(shape.outer)), threads, 0, stream,
-                        shape, x, y);
+                        shape, vectors, x, y);
   }
   return launchKernel(
       scanColumns<T>,

@@ -152,10 +152,11 @@ TYPED_TEST(RowKernels, RopeOfLatePositions) {
 
 /// Rows of less than a warp's and of several tiles, and lines that lie side by side.
 const ScanShape kScans[] = {
-    {1, 1, 1, false, false}, {3, 5, 1, true, false},     {2, 128, 1, false, true},
-    {2, 129, 1, true, true}, {3, 1024, 1, false, false}, {2, 2500, 1, true, true},
-    {2, 7, 3, false, false}, {1, 40, 300, true, false},  {2, 3, 257, false, true},
-    {0, 3, 2, false, false}, {2, 0, 3, false, false},    {0, 4, 1, false, false}};
+    {1, 1, 1, false, false},  {3, 5, 1, true, false},     {2, 128, 1, false, true},
+    {2, 129, 1, true, true},  {3, 1024, 1, false, false}, {2, 2500, 1, true, true},
+    {2, 7, 3, false, false},  {1, 40, 300, true, false},  {2, 3, 257, false, true},
+    {0, 3, 2, false, false},  {2, 0, 3, false, false},    {0, 4, 1, false, false},
+    {2, 4104, 1, true, true}, {2, 4104, 1, false, false}};
 
 TYPED_TEST(RowKernels, ScanSumIsTheCpus) {
   using T = TypeParam;
