@@ -59,10 +59,10 @@ ProductCost mlir::nn::getProductCost(Operation *op) {
       .Default(ProductCost());
 }
 
-int64_t mlir::nn::getEpilogueBytes(Operation *op) {
+Epilogue mlir::nn::getEpilogue(Operation *op) {
   auto fused = dyn_cast<FusedOp>(op);
   if (!fused)
-    return 0;
+    return {};
   Block &body = fused.getBody().front();
   const int64_t flops = getProductCost(op).flops;
   Operation *product = nullptr;
@@ -74,17 +74,17 @@ int64_t mlir::nn::getEpilogueBytes(Operation *op) {
       loops.push_back(&inner);
   }
   auto isRepeated = [](Value operand) { return operand.getDefiningOp<RepeatOp>() != nullptr; };
-  if (!product || loops.empty() ||
-      (loops.size() == 1 && isa<arith::AddFOp>(loops.front()) &&
-       llvm::any_of(loops.front()->getOperands(), isRepeated)))
-    return 0;
-  int64_t bytes = 0;
+  if (!product || loops.empty())
+    return {};
+  Epilogue epilogue;
+  epilogue.isBias = loops.size() == 1 && isa<arith::AddFOp>(loops.front()) &&
+                    llvm::any_of(loops.front()->getOperands(), isRepeated);
   for (Value result : product->getResults())
-    bytes += bytesOf(result.getType());
+    epilogue.bytes += bytesOf(result.getType());
   for (BlockArgument argument : body.getArguments())
     if (llvm::any_of(argument.getUsers(), [&](Operation *user) { return user != product; }))
-      bytes += bytesOf(argument.getType());
+      epilogue.bytes += bytesOf(argument.getType());
   for (Type type : fused->getResultTypes())
-    bytes += bytesOf(type);
-  return bytes;
+    epilogue.bytes += bytesOf(type);
+  return epilogue;
 }

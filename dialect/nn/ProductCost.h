@@ -18,10 +18,16 @@ struct ProductCost {
   int64_t keys = 0; ///< of each head of attention; 0 for others
 };
 
-/// Bytes that the loops fused behind the product of `op` would read and write as a kernel of their
-/// own: the product's result, what else they use, and their results. 0 for an op without a product,
-/// and where only a bias is added, which libraries of products do too.
-int64_t getEpilogueBytes(Operation *op);
+/// The loops fused behind a product.
+struct Epilogue {
+  /// That they would read and write as a kernel of their own: the product's result, what else they
+  /// use, and their results. 0 where there are none.
+  int64_t bytes = 0;
+  bool isBias = false; ///< only a bias is added, which libraries of products do too
+};
+
+/// The loops behind the product of `op`; none for an op without a product.
+Epilogue getEpilogue(Operation *op);
 
 /// The products of `op`; of a kernel with several ops, the largest.
 ProductCost getProductCost(Operation *op);

@@ -45,6 +45,11 @@ double KernelRates::productRate(const std::string &kind, const std::string &type
   return rate * factor->second.at(static_cast<double>(std::max<int64_t>(keys, 1)));
 }
 
+double KernelRates::memoryRate(const std::string &kind, double bytes) const {
+  auto found = memoryRatesOfKinds.find(kind);
+  return (found == memoryRatesOfKinds.end() ? memoryRates : found->second).at(bytes);
+}
+
 double Machine::peakOf(const std::string &type) const {
   auto found = peak.find(type);
   if (found != peak.end())
@@ -210,6 +215,18 @@ static void readProducts(Reader &reader, const std::string &list, const json::Va
   }
 }
 
+static void readKinds(Reader &reader, const std::string &list, const json::Value *value,
+                      KernelRates &kernels) {
+  for (auto [index, entry] : llvm::enumerate(reader.array(list, value))) {
+    const std::string field = list + "[" + std::to_string(index) + "]";
+    json::Object object = reader.object(field, &entry, {"kind", "memory_rates", "source"});
+    const std::string kind = reader.text(field + ".kind", object.get("kind"));
+    RateCurve rates = reader.curve(field + ".memory_rates", object.get("memory_rates"));
+    if (!kernels.memoryRatesOfKinds.try_emplace(kind, std::move(rates)).second)
+      reader.fail(field + ".kind", object.get("kind"), "each kind once");
+  }
+}
+
 /// The fields of an implementation of the kernels: of `own`, the machine itself, all; of others
 /// those that differ. A `field` ends with a point, or is empty.
 static void readKernels(Reader &reader, const std::string &field, const json::Object &object,
@@ -220,16 +237,25 @@ static void readKernels(Reader &reader, const std::string &field, const json::Ob
     readProducts(reader, field + "products", get("products"), kernels);
   if (has("loop_flops"))
     kernels.loopFlops = reader.number(field + "loop_flops", get("loop_flops"));
-  if (has("memory_rates"))
+  if (has("memory_rates")) {
     kernels.memoryRates = reader.curve(field + "memory_rates", get("memory_rates"));
+    kernels.memoryRatesOfKinds.clear();
+  }
+  if (const json::Value *kinds = get("kinds"))
+    readKinds(reader, field + "kinds", kinds, kernels);
   if (has("launch_seconds"))
     kernels.launchSeconds =
         reader.number(field + "launch_seconds", get("launch_seconds"), 0, /*above=*/false);
   if (const json::Value *epilogues = get("epilogues")) {
     const std::string text = reader.text(field + "epilogues", epilogues);
-    if (text != "fused" && text != "separate")
-      reader.fail(field + "epilogues", epilogues, "fused or separate");
-    kernels.separateEpilogues = text == "separate";
+    if (text == "fused")
+      kernels.epilogues = Epilogues::fused;
+    else if (text == "separate")
+      kernels.epilogues = Epilogues::separate;
+    else if (text == "separate-bias")
+      kernels.epilogues = Epilogues::separateBias;
+    else
+      reader.fail(field + "epilogues", epilogues, "fused, separate or separate-bias");
   }
 }
 
@@ -243,8 +269,8 @@ std::optional<Machine> mlir::fsdp::cost::parseMachine(llvm::StringRef text, std:
   json::Object object =
       reader.object("", &*parsed,
                     {"name", "source", "memory", "peak", "products", "loop_flops", "memory_rates",
-                     "launch_seconds", "epilogues", "cores", "collective_share", "algorithms",
-                     "links", "network", "kernels"});
+                     "kinds", "launch_seconds", "epilogues", "cores", "collective_share",
+                     "algorithms", "links", "network", "kernels"});
   Machine machine;
   machine.name = reader.text("name", object.get("name"));
   machine.memory = reader.integer("memory", object.get("memory"), 1);
@@ -262,7 +288,7 @@ std::optional<Machine> mlir::fsdp::cost::parseMachine(llvm::StringRef text, std:
       rates = machine;
       readKernels(reader, field + ".",
                   reader.object(field, &entry.second,
-                                {"source", "products", "loop_flops", "memory_rates",
+                                {"source", "products", "loop_flops", "memory_rates", "kinds",
                                  "launch_seconds", "epilogues"}),
                   /*isOwn=*/false, rates);
     }

@@ -52,6 +52,13 @@ struct Link {
   }
 };
 
+/// Which loops behind a product are a kernel of their own.
+enum class Epilogues {
+  fused,       ///< none
+  separate,    ///< all but a bias
+  separateBias ///< all, a bias too
+};
+
 /// The rates of an implementation of the kernels, which programs attain.
 struct KernelRates {
   /// Flop/s of products by kind ("matrix", "attention", "attention_grad"), element type, and extent
@@ -59,16 +66,19 @@ struct KernelRates {
   std::map<std::pair<std::string, std::string>, RateCurve> products;
   /// Of kinds and types whose rate depends on the number of keys: the part of it by that number.
   std::map<std::pair<std::string, std::string>, RateCurve> keyFactors;
-  double loopFlops = 0;     ///< flop/s of all that is no product
-  RateCurve memoryRates;    ///< bytes/s by the bytes that a launch reads and writes
+  double loopFlops = 0;  ///< flop/s of all that is no product
+  RateCurve memoryRates; ///< bytes/s by the bytes that a launch reads and writes
+  /// Those of ops whose kernels attain others, by the mnemonic of the op ("layer_norm_grad").
+  std::map<std::string, RateCurve> memoryRatesOfKinds;
   double launchSeconds = 0; ///< of each launch, besides its work
-  /// Loops behind a product, except a bias, are kernels of their own.
-  bool separateEpilogues = false;
+  Epilogues epilogues = Epilogues::fused;
 
   /// Flop/s of a product; where a kind or type is unknown, that of the kind "matrix", then that of
   /// any type.
   double productRate(const std::string &kind, const std::string &type, int64_t extent,
                      int64_t keys = 0) const;
+  /// Bytes/s of a launch of the op `kind` that touches `bytes`.
+  double memoryRate(const std::string &kind, double bytes) const;
 };
 
 /// A machine with the rates of one implementation of the kernels, at first those of this project.

@@ -113,14 +113,16 @@ private:
     const int base = static_cast<int>(instances.size());
     for (size_t l = 0; l < segment.launches.size(); ++l) {
       const schedule::Launch &launch = segment.launches[l];
+      const bool communicates =
+          launch.collective &&
+          (input.isAlone.empty() || !input.isAlone[launch.collective->communicator]);
       Instance instance{r,
                         launch.stream,
                         step,
                         {s, static_cast<int>(l), run, 0, 0},
                         input.seconds[r][s][l],
-                        launch.collective ? input.sharing.collectiveDemand
-                                          : input.sharing.computeDemand,
-                        launch.collective.has_value(),
+                        communicates ? input.sharing.collectiveDemand : input.sharing.computeDemand,
+                        communicates,
                         launch.output};
       if (launch.collective) {
         const int c = launch.collective->communicator;

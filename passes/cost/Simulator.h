@@ -73,6 +73,9 @@ struct SimulationInput {
   std::vector<std::vector<int>> steps; ///< [role]: segments in the order in which a step runs them
   std::vector<std::vector<std::vector<double>>> seconds; ///< [role][segment][launch]
   Sharing sharing;
+  /// [communicator]: its groups have one rank. Collectives there are copies: they demand what
+  /// computation does, and count as such. Empty: none.
+  std::vector<bool> isAlone = {};
 };
 
 /// Simulates steps of a training program: 4, and 16 if these have not come to repeat.

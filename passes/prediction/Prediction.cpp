@@ -65,13 +65,16 @@ StepSimulation::StepSimulation(ModuleOp module, const cost::Machine &machine)
   ranks = mesh.getNumRanks();
   axes = findCommunicatorAxes(schedule);
   std::vector<cost::GroupShape> shapes;
-  for (const SmallVector<StringAttr> &ofCommunicator : axes)
+  std::vector<bool> isAlone;
+  for (const SmallVector<StringAttr> &ofCommunicator : axes) {
     shapes.push_back(shapeOf(mesh, ofCommunicator, machine));
+    isAlone.push_back(shapes.back().ranks() == 1);
+  }
   times = cost::timeLaunches(schedule.problem, shapes, machine);
   for (int index = 0, end = static_cast<int>(schedule.programs.size()); index < end; ++index)
     steps.push_back(findStep(schedule, index));
   cost::Sharing sharing{machine.capacity(ranks), 1, machine.collectiveShare};
-  simulation = cost::simulate({schedule.problem, steps, times.seconds, sharing});
+  simulation = cost::simulate({schedule.problem, steps, times.seconds, sharing, isAlone});
   if (!simulation.fault.empty())
     llvm::report_fatal_error("a verified schedule cannot be simulated: " +
                              llvm::Twine(simulation.fault));

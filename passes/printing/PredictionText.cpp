@@ -71,9 +71,14 @@ void mlir::fsdp::print(const Prediction &prediction, llvm::raw_ostream &os) {
     os << llvm::formatv("  {0,-14} {1,15}  of {2} of communication; efficiency {3}\n", "exposed",
                         digits(prediction.exposed * 1e3), digits(prediction.communicating * 1e3),
                         percent(prediction.efficiency));
-  for (const PredictedCollective &call : prediction.collectives)
-    os << llvm::formatv("  {0,4} x {1,9} ms  {2} over {3}, {4} ({5} of {6} GB/s)\n", call.count,
-                        digits(call.time.seconds * 1e3), call.kind, llvm::join(call.axes, ", "),
-                        call.time.algorithm, digits(call.time.busBytes / call.time.seconds * 1e-9),
-                        digits(call.time.linkBandwidth * 1e-9));
+  for (const PredictedCollective &call : prediction.collectives) {
+    os << llvm::formatv("  {0,4} x {1,9} ms  {2} over {3}, ", call.count,
+                        digits(call.time.seconds * 1e3), call.kind, llvm::join(call.axes, ", "));
+    if (call.time.algorithm.empty()) // among one rank
+      os << "a copy\n";
+    else
+      os << llvm::formatv("{0} ({1} of {2} GB/s)\n", call.time.algorithm,
+                          digits(call.time.busBytes / call.time.seconds * 1e-9),
+                          digits(call.time.linkBandwidth * 1e-9));
+  }
 }

@@ -82,6 +82,7 @@ struct LaunchCost {
   int64_t productKeys = 0; ///< of attention, the keys of a head
   /// Bytes of the loops fused behind the product, were they a kernel of their own.
   int64_t epilogueBytes = 0;
+  bool epilogueIsBias = false; ///< these loops only add a bias
 };
 
 /// How a launch uses the number of the step, which changes once, at the end of a step.

@@ -219,7 +219,9 @@ private:
     sum.productFlops = product.flops;
     sum.productExtent = product.extent;
     sum.productKeys = product.keys;
-    sum.epilogueBytes = nn::getEpilogueBytes(&op);
+    const nn::Epilogue epilogue = nn::getEpilogue(&op);
+    sum.epilogueBytes = epilogue.bytes;
+    sum.epilogueIsBias = epilogue.isBias;
     sum.productType.clear();
     llvm::raw_string_ostream(sum.productType) << product.elementType;
   }

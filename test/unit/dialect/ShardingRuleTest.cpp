@@ -91,8 +91,8 @@ struct ShardingRuleTest : testing::Test {
   }
 };
 
-TEST_F(ShardingRuleTest, EpilogueBytes) {
-  auto bytes = [&](StringRef loops) {
+TEST_F(ShardingRuleTest, Epilogue) {
+  auto epilogue = [&](StringRef loops) {
     const std::string op = (Twine("nn.fused %a, %b, %c : (tensor<8x16xbf16>, tensor<16x4xbf16>, "
                                   "tensor<4xbf16>) -> tensor<8x4xbf16> {\n"
                                   "^bb0(%x: tensor<8x16xbf16>, %w: tensor<16x4xbf16>, %y: "
@@ -104,14 +104,21 @@ TEST_F(ShardingRuleTest, EpilogueBytes) {
                                   "%s = arith.addf %p, %r : tensor<8x4xbf16>\n") +
                             loops + "}")
                                .str();
-    return getEpilogueBytes(
-        parse(op, {"tensor<8x16xbf16>", "tensor<16x4xbf16>", "tensor<4xbf16>"}));
+    return getEpilogue(parse(op, {"tensor<8x16xbf16>", "tensor<16x4xbf16>", "tensor<4xbf16>"}));
   };
-  // A bias belongs to the product; with a loop behind it, product and bias are read, the result
-  // written.
-  EXPECT_EQ(bytes("nn.yield %s : tensor<8x4xbf16>\n"), 0);
-  EXPECT_EQ(bytes("%t = arith.mulf %s, %s : tensor<8x4xbf16>\nnn.yield %t : tensor<8x4xbf16>\n"),
-            64 + 8 + 64);
+  // Product and bias are read, the result written.
+  const Epilogue bias = epilogue("nn.yield %s : tensor<8x4xbf16>\n");
+  EXPECT_EQ(bias.bytes, 64 + 8 + 64);
+  EXPECT_TRUE(bias.isBias);
+  const Epilogue more =
+      epilogue("%t = arith.mulf %s, %s : tensor<8x4xbf16>\nnn.yield %t : tensor<8x4xbf16>\n");
+  EXPECT_EQ(more.bytes, 64 + 8 + 64);
+  EXPECT_FALSE(more.isBias);
+  EXPECT_EQ(getEpilogue(parse("nn.einsum \"ik,kj->ij\" %a, %b : (tensor<8x16xf32>, "
+                              "tensor<16x4xf32>) -> tensor<8x4xf32>",
+                              {"tensor<8x16xf32>", "tensor<16x4xf32>"}))
+                .bytes,
+            0);
 }
 
 TEST_F(ShardingRuleTest, Einsum) {

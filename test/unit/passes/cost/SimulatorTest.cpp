@@ -81,6 +81,24 @@ TEST(Simulator, LaunchesShareTheDevice) {
   expectRun(result, 1, 0, 40);
 }
 
+// Among one rank a gather is a copy, which demands what computation does, and is no communication.
+TEST(Simulator, CopiesShareTheDeviceAsComputation) {
+  Step step;
+  step.add(gather, 10);
+  step.add(compute, 20, {}, /*output=*/true);
+  step.problem.roles = {step.role};
+  const SimulationInput input{step.problem, {{0}}, {{step.seconds}}, {1, 1, 0}, {true}};
+  Simulation result = cost::simulate(input);
+  expectRun(result, 0, 0, 20);
+  expectRun(result, 1, 0, 30);
+  EXPECT_NEAR(result.roles[0].computing, 30, 1e-9);
+  EXPECT_EQ(result.roles[0].communicating, 0);
+  const SimulationInput others{step.problem, {{0}}, {{step.seconds}}, {1, 1, 0}, {false}};
+  result = cost::simulate(others);
+  expectRun(result, 1, 0, 20);
+  EXPECT_NEAR(result.roles[0].communicating, 10, 1e-9);
+}
+
 // The update behind the output runs beside the next step, whose gather awaits its event.
 TEST(Simulator, UpdatesBesideTheNextStep) {
   Step step;
