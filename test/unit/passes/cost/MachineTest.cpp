@@ -129,7 +129,8 @@ TEST(KernelRates, FaultsNameTheField) {
   EXPECT_EQ(faultOf("[2048, 1]", "[2048, 1.5]"),
             "field 'kernels.other.products[0].key_factors[1][1]': got 1.5, expected at most 1.00");
   EXPECT_EQ(faultOf("separate", "none"),
-            "field 'kernels.other.epilogues': got \"none\", expected fused or separate");
+            "field 'kernels.other.epilogues': got \"none\", expected fused, separate or "
+            "separate-bias");
   EXPECT_NE(faultOf("\"other\"", "\"own\"")
                 .find("expected another name; the fields of the machine are those"),
             std::string::npos);
@@ -147,14 +148,122 @@ TEST(LaunchTime, SeparateEpiloguesAreALaunchOfTheirOwn) {
   schedule::LaunchCost cost = {800'000'000 + 1'000'000, 10, 10, "matrix", "f32", 800'000'000, 128};
   cost.epilogueBytes = 10'000'000;
   EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 1e-6 + 8e8 / 4e11 + 1e6 / 1e11);
-  machine.separateEpilogues = true;
+  machine.epilogues = Epilogues::separate;
   EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 2e-6 + 8e8 / 4e11 + 1e7 / 1e11);
+  // A bias is one only where no epilogue is fused at all.
+  cost.epilogueIsBias = true;
+  EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 1e-6 + 8e8 / 4e11 + 1e6 / 1e11);
+  machine.epilogues = Epilogues::separateBias;
+  EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 2e-6 + 8e8 / 4e11 + 1e7 / 1e11);
+}
+
+const char *const kinds = R"("kinds": [
+  {"kind": "layer_norm_grad", "memory_rates": [[1, 2e10]], "source": "none"}], "launch_seconds")";
+
+std::string withKinds(std::string text) {
+  const std::string from = "\"launch_seconds\"";
+  return text.replace(text.find(from), from.size(), kinds);
+}
+
+TEST(KernelRates, OfKindsOfOps) {
+  std::string error;
+  auto machine = parseMachine(withKinds(withKernels()), error);
+  ASSERT_TRUE(machine) << error;
+  schedule::LaunchCost cost;
+  cost.bytesRead = 6'000'000, cost.bytesWritten = 4'000'000;
+  EXPECT_DOUBLE_EQ(secondsOf(cost, *machine), 1e-6 + 1e7 / 1e11);
+  EXPECT_DOUBLE_EQ(secondsOf(cost, *machine, "layer_norm"), 1e-6 + 1e7 / 1e11);
+  EXPECT_DOUBLE_EQ(secondsOf(cost, *machine, "layer_norm_grad"), 1e-6 + 1e7 / 2e10);
+  // Another implementation has them too, unless it has memory rates of its own.
+  const KernelRates &other = machine->otherKernels.at("other");
+  EXPECT_DOUBLE_EQ(other.memoryRate("layer_norm_grad", 1e7), 2e10);
+  std::string text = withKinds(withKernels());
+  const std::string from = "\"epilogues\"";
+  text.replace(text.find(from), from.size(), "\"memory_rates\": [[1, 5e10]], \"epilogues\"");
+  machine = parseMachine(text, error);
+  ASSERT_TRUE(machine) << error;
+  EXPECT_DOUBLE_EQ(machine->otherKernels.at("other").memoryRate("layer_norm_grad", 1e7), 5e10);
+  EXPECT_DOUBLE_EQ(machine->memoryRate("layer_norm_grad", 1e7), 2e10);
+}
+
+TEST(KernelRates, FaultsOfKindsNameTheField) {
+  auto faultOf = [](const std::string &from, const std::string &to) {
+    std::string text = withKinds(valid), error;
+    text.replace(text.find(from), from.size(), to);
+    EXPECT_FALSE(parseMachine(text, error)) << text;
+    return error;
+  };
+  EXPECT_EQ(faultOf("2e10", "0"),
+            "field 'kinds[0].memory_rates[0][1]': got 0, expected a number above 0");
+  EXPECT_EQ(faultOf("\"layer_norm_grad\"", "1"), "field 'kinds[0].kind': got 1, expected a text");
+  EXPECT_EQ(faultOf("\"none\"}", "\"none\"}, {\"kind\": \"layer_norm_grad\", \"memory_rates\": "
+                                 "[[1, 1]]}"),
+            "field 'kinds[1].kind': got \"layer_norm_grad\", expected each kind once");
+  EXPECT_EQ(faultOf("\"source\": \"none\"", "\"rates\": 1").substr(0, 55),
+            "field 'kinds[0].rates': got 1, expected no such field; ");
+}
+
+// Among one rank a collective moves its bytes in the memory of the device.
+TEST(LaunchTime, OfACollectiveAmongOneRankIsACopy) {
+  std::string error;
+  const Machine machine = *parseMachine(valid, error);
+  schedule::Problem problem;
+  problem.communicators = {{"alone", {0}}, {"four", {0}}};
+  schedule::Launch launch;
+  launch.collective = schedule::Collective{0, "all_gather", 6'000'000};
+  launch.kind = "fsdp.all_gather";
+  launch.cost.bytesRead = 6'000'000, launch.cost.bytesWritten = 6'000'000;
+  schedule::Role role;
+  role.segments = {{"train", {launch, launch}, {0}, /*joined=*/false}};
+  role.segments[0].launches[1].collective->communicator = 1;
+  problem.roles = {role};
+  const LaunchTimes times = timeLaunches(problem, {GroupShape{{1}}, GroupShape{{4}}}, machine);
+  EXPECT_DOUBLE_EQ(times.seconds[0][0][0], 1e-6 + 1.2e7 / 1e11);
+  EXPECT_DOUBLE_EQ(times.collectives[0][0][0].seconds, 1.2e7 / 1e11);
+  EXPECT_EQ(times.collectives[0][0][0].algorithm, "");
+  EXPECT_DOUBLE_EQ(times.seconds[0][0][1], 1e-6 + 0.75 * 6e6 / 1e9 + 3e-6);
+  EXPECT_EQ(times.collectives[0][0][1].algorithm, "ring");
+  // Nothing moves to where it is.
+  schedule::Role &planned = problem.roles[0];
+  planned.buffers = {{"operand", 6'000'000, 0, 128}, {"result", 6'000'000, 0, 128}};
+  planned.segments[0].launches[0].reads = {{0, 0, 6'000'000}};
+  planned.segments[0].launches[0].writes = {{1, 0, 6'000'000}};
+  auto first = [&] {
+    return timeLaunches(problem, {GroupShape{{1}}, GroupShape{{4}}}, machine).seconds[0][0][0];
+  };
+  EXPECT_DOUBLE_EQ(first(), 1e-6);
+  planned.buffers[1].offset = 256;
+  EXPECT_DOUBLE_EQ(first(), 1e-6 + 1.2e7 / 1e11);
 }
 
 TEST(NamedMachines, AreValid) {
   for (const std::string &name : getMachineNames()) {
     std::string error;
     EXPECT_TRUE(findMachine(name, 1, error)) << name << ": " << error;
+  }
+}
+
+// Of the programs of this project, loops behind a product of cuBLASLt are kernels of their own.
+TEST(NamedMachines, OfGpusFuseNoEpilogues) {
+  for (const std::string &name : getMachineNames()) {
+    std::string error;
+    const Machine machine = *findMachine(name, 1, error);
+    EXPECT_EQ(machine.epilogues, name == "host" ? Epilogues::fused : Epilogues::separateBias)
+        << name;
+  }
+}
+
+// What is measured of the kernels of this project leaves the rates of others as they were.
+TEST(NamedMachines, OwnRatesAreNotThoseOfOthers) {
+  std::string error;
+  for (const char *name : {"h100x8", "h200x8"}) {
+    const Machine own = *findMachine(name, 8, error);
+    EXPECT_LT(own.memoryRate("layer_norm_grad", 1e8), own.memoryRate("layer_norm", 1e8)) << name;
+    EXPECT_EQ(own.otherKernels.size(), 4u);
+    for (const auto &[kernels, rates] : own.otherKernels) {
+      EXPECT_TRUE(rates.memoryRatesOfKinds.empty()) << name << kernels;
+      EXPECT_EQ(rates.launchSeconds, 2.5e-6) << name << kernels;
+    }
   }
 }
 
