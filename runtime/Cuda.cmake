@@ -67,6 +67,12 @@ if(NOT architectures)
   message(FATAL_ERROR "runtime/program/CudaArchitectures.def got no line of the form FSDP_CUDA_ARCHITECTURE(\"90\"), expected at least one")
 endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/program/CudaArchitectures.def)
+# A build folder follows the list when it changes, unless it was given another value.
+if(DEFINED CACHE{FSDP_DEFAULT_ARCHITECTURES} AND NOT FSDP_DEFAULT_ARCHITECTURES STREQUAL "${architectures}"
+   AND FSDP_DEFAULT_ARCHITECTURES STREQUAL "${FSDP_CUDA_ARCHITECTURES}")
+  unset(FSDP_CUDA_ARCHITECTURES CACHE)
+endif()
+set(FSDP_DEFAULT_ARCHITECTURES ${architectures} CACHE INTERNAL "the list when the folder was configured last")
 set(FSDP_CUDA_ARCHITECTURES ${architectures} CACHE STRING "compute capabilities that kernels are compiled for")
 # Machine code for each, and PTX for the newest, from which a driver compiles for devices that are
 # newer still (codegen/CudaArchitectures.cpp has the same).
@@ -88,9 +94,6 @@ if(NOT distinct OR NOT distinct STREQUAL "${FSDP_CUDA_ARCHITECTURES}")
   message(FATAL_ERROR "FSDP_CUDA_ARCHITECTURES got '${FSDP_CUDA_ARCHITECTURES}', expected different compute capabilities from 80 on, such as 80;90a;100")
 endif()
 list(APPEND FSDP_CUDA_CODE -gencode=arch=compute_${newest},code=compute_${newest})
-if("90a" IN_LIST FSDP_CUDA_ARCHITECTURES)
-  list(APPEND FSDP_CUDA_CODE -DFSDP_CUDA_HAS_90A) # attention by warpgroups
-endif()
 set(FSDP_CUDA_CODE ${FSDP_CUDA_CODE} CACHE INTERNAL "nvcc's options for them")
 
 set(FSDP_COMPILE_KERNELS ${CMAKE_CURRENT_SOURCE_DIR}/CompileKernels.cmake CACHE INTERNAL "")

@@ -7,7 +7,8 @@
 //
 // What PTX asks for and the hardware does not check fails here: wgmma.fence between an access of
 // registers and the products that use them, at least one after each wait; fence.proxy.async by each
-// thread of the block whose copies into shared memory have arrived.
+// thread of the block whose copies into shared memory have arrived; registers of an operand a that
+// stay as they are until the wait; the same products in all warps of a group, at each barrier.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_ASYNCPRODUCTS_H
@@ -38,8 +39,10 @@ struct AsyncProduct {
   bool adds;
   float a[2][16]; ///< the rows of a that the thread needs, where `inShared` is null
   const void *inShared;
+  const std::uint32_t *held; ///< the thread's registers of a, else null
   int row; ///< of these two rows in `inShared`, the first; the second is 8 behind it
   SharedMatrix b;
+  std::uint32_t before[4]; ///< what `held` had at the start
 };
 
 /// What a lane brings of an operand a in registers: the elements of a row are in four lanes.
@@ -65,7 +68,21 @@ public:
   bool begun = false;    ///< wgmma.fence since the last wait
   bool unfenced = false; ///< copies have arrived since the last fence.proxy.async
 
-  void start(const AsyncProduct &product) { products.push_back(product); }
+  void start(AsyncProduct product, int line) {
+    if (product.held)
+      std::memcpy(product.before, product.held, sizeof product.before);
+    products.push_back(product);
+    issued = issued * 31 + static_cast<std::uint64_t>(line);
+  }
+  /// Whether both have started the same products, as the warps of a group must.
+  bool agrees(const AsyncProducts &other) const { return issued == other.issued; }
+  /// Whether registers of an operand have changed while products that read them run.
+  bool changed() const {
+    for (const AsyncProduct &p : products)
+      if (p.held && std::memcmp(p.before, p.held, sizeof p.before) != 0)
+        return true;
+    return false;
+  }
   void commit() { groups.push_back(products.size()); }
   /// Performs all groups but the last `pending`. `read(element)` before each element that is read.
   template <class Read> void wait(std::size_t pending, unsigned lane, Read read) {
@@ -112,9 +129,26 @@ private:
       }
   }
 
+  std::uint64_t issued = 0; ///< a number of all that were started
   std::vector<AsyncProduct> products;
   std::vector<std::size_t> groups; ///< where each ends in `products`
 };
+
+/// The first of `size` threads whose copies no fence has followed, or `size`.
+inline unsigned firstUnfenced(const std::vector<AsyncProducts> &threads, unsigned size) {
+  unsigned i = 0;
+  while (i < size && !threads[i].unfenced)
+    ++i;
+  return i;
+}
+
+/// Whether the threads of each group of 128 have started the same products.
+inline bool groupsAgree(const std::vector<AsyncProducts> &threads, unsigned size) {
+  for (unsigned i = 0; i < size; ++i)
+    if (!threads[i].agrees(threads[i / 128 * 128]))
+      return false;
+  return true;
+}
 
 } // namespace emulator
 

@@ -265,13 +265,11 @@ void BlockRunner::leave(Fiber &fiber) {
 /// What every fiber runs: new threads, as long as there are any.
 void BlockRunner::work() {
   for (;;) {
-    Fiber *self = runningFiber;
     try {
       while (!failed && nextReady == ready.size() && nextNew < size) {
         enter(order[nextNew++]);
         threads[current].state = State::Running;
         launch->oneThread();
-        self = runningFiber;
         finish();
       }
     } catch (KernelFailure &failure) {
@@ -281,7 +279,7 @@ void BlockRunner::work() {
       failed = std::make_unique<std::string>(
           describe(nameOf(current) + " threw an exception: " + error.what()));
     }
-    self = runningFiber;
+    Fiber *self = runningFiber;
     if (!failed)
       idle.push_back(self);
     ++switchCount;
@@ -333,6 +331,8 @@ bool BlockRunner::releaseBlock() {
       return false;
     countOfLastMeeting += thread.predicate;
   }
+  if (!groupsAgree(products, size))
+    failed.reset(new std::string(describe("warps of a group have started different products")));
   atBlock = 0;
   if (shadow)
     shadow->barrier();
@@ -455,20 +455,20 @@ void BlockRunner::waitForCopies(std::size_t pending) {
 }
 
 void BlockRunner::startProduct(Site site, AsyncProduct product, const std::uint32_t *a) {
-  std::string wrong = size % 128 ? "a block of whole groups of 128 threads" : "";
-  wrong = products[current].begun ? wrong : "wgmma.fence before it, after the last wait";
-  for (unsigned i = 0; i < size; ++i)
-    if (products[i].unfenced)
-      wrong = "fence.proxy.async by " + nameOf(i) + ", whose copies have arrived";
+  std::string wrong = products[current].begun ? "" : "wgmma.fence before it, after the last wait";
+  if (const unsigned i = firstUnfenced(products, size); i < size)
+    wrong = "fence.proxy.async by " + nameOf(i) + ", whose copies have arrived";
   if (!wrong.empty())
     fail("wgmma at %s:%d: expected %s", site.file, site.line, wrong.c_str());
   product.row = static_cast<int>(current % 128 / 32 * 16 + lane() / 4);
   HeldRows mine = {a, product.a};
   meetWarp(site, ~0u, &mine, &HeldRows::exchange);
-  products[current].start(product);
+  products[current].start(product, site.line);
 }
 
 void BlockRunner::waitForProducts(std::size_t pending, const void *place) {
+  if (products[current].changed())
+    fail("wgmma: registers of its operand changed before it was waited for");
   products[current].wait(pending, lane(), [&](const std::uint16_t *element) {
     if (shadow)
       noteAccess(element, sizeof *element, 0, place);
@@ -534,7 +534,7 @@ void copyInBackground(void *to, const void *from, std::size_t bytes, std::size_t
 }
 void multiplyInBackground(const char *file, int line, float *d, int columns, bool adds,
                           const std::uint32_t *a, const void *inShared, SharedMatrix b) {
-  runner.startProduct({"wgmma", file, line}, {d, columns, adds, {}, inShared, 0, b}, a);
+  runner.startProduct({"wgmma", file, line}, {d, columns, adds, {}, inShared, a, 0, b, {}}, a);
 }
 void fenceSharedWrites() { runner.productsOfThread().unfenced = false; }
 void beginProducts() { runner.productsOfThread().begun = true; }

@@ -7,8 +7,8 @@
 // leaves each query's dOut . out in the workspace.
 //
 // Floor: 10 b h q k w flops (five products), half of it where causal, at 990 Tflop/s. On an H200 by
-// wgmma, causal: batch 32, 12 heads of 64, 1024 positions 0.53 ms, floor 0.13 ms; 32 heads of 128
-// in 8 groups, 8192 positions 3.84 ms, floor 1.39 ms (PyTorch's, with atomics: 0.52 ms, 2.64 ms).
+// wgmma, causal: batch 32, 12 heads of 64, 1024 positions 0.61 ms, floor 0.13 ms; 32 heads of 128
+// in 8 groups, 8192 positions 3.94 ms, floor 1.39 ms (PyTorch's: 0.52 ms, 2.64 ms).
 //
 // The keys' kernel computes its scores transposed (keys are rows), so that probabilities and their
 // gradients are, as they lie in the registers, operands of the next products in both.
@@ -32,7 +32,8 @@ constexpr float kInfinity = __builtin_huge_valf();
 
 /// What a block has: kOwned rows, queries of one kernel, keys of the other; kWalked rows at a time
 /// that it walks over, bounded by the registers for their scores. Products: ByWarps or ByGroups;
-/// kAtOnce: blocks of a multiprocessor.
+/// kAtOnce: blocks of a
+/// multiprocessor, which bound a thread's registers (shared memory may bound them, too).
 template <class ProductsOf, int kWidth, int kWarpsOf, int kWalkedOf, int kAtOnceOf>
 struct Backward {
   using Products = ProductsOf;

@@ -15,10 +15,32 @@
 
 namespace fsdp::rt::device {
 
-/// Whether the device of this thread has wgmma, and there is code of the kernels for it.
+#ifndef FSDP_CUDA_EMULATOR
+/// Never launched. Its code has shared memory where it was compiled for wgmma.
+static __global__ void probeWgmma(int *numbers) {
+#if defined(__CUDA_ARCH__) && FSDP_HAS_WGMMA
+  __shared__ int reversed[32];
+  reversed[threadIdx.x] = numbers[threadIdx.x];
+  __syncthreads();
+  numbers[threadIdx.x] = reversed[31 - threadIdx.x];
+#endif
+}
+#endif
+
+/// Whether the code that the driver has chosen of this file's kernels, for the device of this
+/// thread, multiplies by wgmma. A program may have several (90, 90a, PTX).
 inline cudaError_t hasWarpgroups(bool &has) {
   has = false;
-#if defined(FSDP_CUDA_HAS_90A) || defined(FSDP_CUDA_EMULATOR)
+#ifndef FSDP_CUDA_EMULATOR
+  static thread_local int known = -1; // a thread stays on one device
+  if (known < 0) {
+    cudaFuncAttributes attributes;
+    if (cudaError_t status = cudaFuncGetAttributes(&attributes, probeWgmma))
+      return status;
+    known = attributes.sharedSizeBytes > 0;
+  }
+  has = known > 0;
+#else
   int device = 0, major = 0, minor = 0;
   for (cudaError_t status :
        {cudaGetDevice(&device),

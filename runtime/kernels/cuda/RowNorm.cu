@@ -7,7 +7,7 @@
 //
 // A pack of 16 bytes is summed in float, packs in double. The gradients of scale and bias take two
 // stages, both in a fixed order: each block sums a stripe of rows in float, then all stripes are
-// summed in double. The number of stripes depends on nothing but the sizes.
+// summed in double. The number of stripes depends on the sizes and on whether rows are aligned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -181,8 +181,8 @@ __global__ void __launch_bounds__(kGradThreads, N * kHeld * (kLayer ? 2 : 1) > 1
     const auto mean = static_cast<float>(total * inverse);
 #pragma unroll
     for (int q = 0; q < kRows; ++q) {
-      // dX = s (dY f - a - (x - m) s b), in fewer instructions.
-      const float b = s[q] * s[q] * __shfl_sync(kAllLanes, mean, q);
+      // dX = s (dY f - a - (x - m) s b), in fewer instructions; (x - m) s is near 1 for any x.
+      const float b = s[q] * __shfl_sync(kAllLanes, mean, q);
       const float a = kLayer ? s[q] * __shfl_sync(kAllLanes, mean, kRows + q) : 0.0f;
 #pragma unroll
       for (int p = 0; p < kHeld; ++p)
@@ -190,8 +190,8 @@ __global__ void __launch_bounds__(kGradThreads, N * kHeld * (kLayer ? 2 : 1) > 1
           float out[N];
 #pragma unroll
           for (int i = 0; i < N; ++i)
-            out[i] =
-                fmaf(m[q] - x[q][p].get(i), b, fmaf(dY[q][p].get(i) * factor[p].get(i), s[q], -a));
+            out[i] = fmaf((m[q] - x[q][p].get(i)) * s[q], b,
+                          fmaf(dY[q][p].get(i) * factor[p].get(i), s[q], -a));
           storeFloats(out, at.dX + (first + q) * width + (p * blockDim.x + threadIdx.x) * N);
         }
     }

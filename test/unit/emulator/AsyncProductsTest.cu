@@ -19,13 +19,7 @@ using fsdp::rt::bf16;
 
 namespace {
 
-enum class Fault {
-  None,
-  NoFence,
-  NoProxyFence,
-  NoCommit,
-  NoWait,
-};
+enum class Fault { None, NoFence, NoProxyFence, NoCommit, NoWait, Overwritten, OneWarp };
 
 /// out = a b^T, or a b where kAcross, twice that where `adds`, for 64 rows of `a` and a matrix b of
 /// 64 by N or N by 64 elements. kHeld: a is in registers.
@@ -50,22 +44,27 @@ __global__ void multiply(const bf16 *a, const bf16 *b, float *out, bool adds, Fa
   for (int turn = 0; turn < (adds ? 2 : 1); ++turn) {
     if (fault != Fault::NoFence)
       beginProducts();
+    std::uint32_t held[kDepth / 16][4];
     for (int step = 0; step < kDepth / 16; ++step) {
       const SharedOperand operand =
           kAcross ? acrossRows(right, 16 * step) : alongRows(right, 0, step);
       if constexpr (kHeld) {
-        std::uint32_t held[4];
-        left.loadA(row, step, lane, held);
-        multiplyAdd64<N, kAcross>(d, held, operand, turn + step > 0);
+        left.loadA(row, step, lane, held[step]);
+        multiplyAdd64<N, kAcross>(d, held[step], operand, turn + step > 0);
       } else {
         multiplyAdd64<N, kAcross>(d, alongRows(left, 0, step), operand, turn + step > 0);
       }
     }
+    if (fault == Fault::OneWarp && row == 16)
+      multiplyAdd64<N, kAcross>(d, held[0], acrossRows(right, 0), true);
+    if (fault == Fault::Overwritten)
+      held[1][2] ^= 1;
     if (fault != Fault::NoCommit)
       commitProducts();
     if (fault != Fault::NoWait)
       waitForProducts<0>();
   }
+  __syncthreads();
   for (int n = 0; n < N / 8; ++n)
     for (int i = 0; i < 4; ++i)
       out[(row + lane / 4 + i / 2 * 8) * N + 8 * n + lane % 4 * 2 + i % 2] = d[n][i];
@@ -121,6 +120,16 @@ TEST_F(AsyncProducts, AreThoseOfTheirMatrices) {
 TEST_F(AsyncProducts, AreThereOnceTheirGroupIsWaitedFor) {
   EXPECT_GT((difference<64, true, true>(false, Fault::NoWait)), 1);
   EXPECT_GT((difference<64, true, true>(false, Fault::NoCommit)), 1);
+}
+
+TEST_F(AsyncProducts, ReadRegistersUntilTheirWaitInAllWarpsOfAGroup) {
+  difference<64, true, true>(false, Fault::Overwritten);
+  EXPECT_THAT(emulator::failure(), testing::HasSubstr("registers of its operand changed before"));
+  emulator::reset();
+  difference<64, true, true>(false, Fault::OneWarp);
+  EXPECT_THAT(emulator::failure(),
+              testing::HasSubstr("warps of a group have started different products"));
+  emulator::reset();
 }
 
 TEST_F(AsyncProducts, NeedTheirFences) {
