@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """check_bench.py SCRATCH BUILD: each program of bench/ compiles with the runtime as it is, and what measured rounds are made of
-(bench/steps.py) is what its comments say. With --all this machine is calibrated, and steps are predicted on it.
+(bench/steps.py) is what its comments say; the compiler takes the plans that bench/prediction compares, and those that
+bench/plan-choice gets. With --all this machine is calibrated, and steps are predicted on it.
 """
 
+import argparse
 import json
 import pathlib
-import subprocess
+import runpy
 import sys
 
 import training
@@ -38,6 +40,15 @@ def check_rounds():
             sys.exit(f"got {got}, expected {expected}")
 
 
+def check_plans(scratch, build):
+    prediction, choice = (runpy.run_path(str(ROOT / "bench" / name)) for name in ("prediction", "plan-choice"))
+    for plan in dict.fromkeys(prediction["PLANS"] + prediction["LINKED"]):
+        training.run([build / "bin/gpt2", *prediction["MODEL"].split(), *plan.split(), "--report"])
+    for model, limit in choice["CASES"]:
+        rows = choice["plans_of"](model, limit, "host", scratch, argparse.Namespace(build=build))
+        training.run([build / "bin" / model.split()[0], *choice["words_of"](rows[0]), "--report"])
+
+
 def check_calibration(scratch, build):
     machine, report = scratch / "machine.json", scratch / "report.json"
     training.run([ROOT / "bench/calibrate", "--build", build, "-o", machine])
@@ -51,6 +62,7 @@ def check_calibration(scratch, build):
 def main(scratch, build):
     check_programs(pathlib.Path(build))
     check_rounds()
+    check_plans(pathlib.Path(scratch), pathlib.Path(build))
     if training.WHOLE:
         check_calibration(pathlib.Path(scratch), pathlib.Path(build))
 
