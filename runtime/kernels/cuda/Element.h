@@ -54,6 +54,17 @@ template <> __device__ inline bf16 fromFloat<bf16>(float x) {
   return value;
 }
 
+/// 2^x to within 2 units in the last place; subnormal results are 0.
+__device__ inline float powerOfTwo(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return exp2f(x);
+#endif
+}
+
 /// Elements of type T that 16 bytes hold.
 template <class T> constexpr int kPack = 16 / sizeof(T);
 

@@ -144,17 +144,6 @@ template <int kPending> __device__ void waitForCopies() {
 #endif
 }
 
-/// 2^x to within 2 units in the last place; subnormal results are 0.
-__device__ inline float powerOfTwo(float x) {
-#ifdef __CUDA_ARCH__
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#else
-  return exp2f(x);
-#endif
-}
-
 /// kRows rows of D bf16 in shared memory, in parts of at most 64 columns one after another.
 template <int D, int kRows> class SharedTile {
 public:

@@ -104,6 +104,10 @@ template <class T, int N> void holdRegisters(T (&)[N][4]) {}
 #else
 
 #define FSDP_REGISTERS_OF(n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
+#define FSDP_EIGHT_FROM(n)                                                                         \
+  FSDP_REGISTERS_OF(n), FSDP_REGISTERS_OF(n + 1), FSDP_REGISTERS_OF(n + 2),                        \
+      FSDP_REGISTERS_OF(n + 3), FSDP_REGISTERS_OF(n + 4), FSDP_REGISTERS_OF(n + 5),                \
+      FSDP_REGISTERS_OF(n + 6), FSDP_REGISTERS_OF(n + 7)
 #define FSDP_32_REGISTERS                                                                          \
   "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "    \
   "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -123,22 +127,16 @@ __device__ void multiplyAdd64(float (&d)[N / 8][4], const std::uint32_t (&a)[4],
     asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %37, 0;\n"
                  "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " FSDP_32_REGISTERS
                  "}, {%32, %33, %34, %35}, %36, adds, 1, 1, %38;\n}\n"
-                 : FSDP_REGISTERS_OF(0), FSDP_REGISTERS_OF(1), FSDP_REGISTERS_OF(2),
-                   FSDP_REGISTERS_OF(3), FSDP_REGISTERS_OF(4), FSDP_REGISTERS_OF(5),
-                   FSDP_REGISTERS_OF(6), FSDP_REGISTERS_OF(7)
+                 : FSDP_EIGHT_FROM(0)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "r"(int(adds)),
                    "n"(int(kAcross)));
   else
-    asm volatile(
-        "{\n.reg .pred adds;\nsetp.ne.b32 adds, %69, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " FSDP_64_REGISTERS
-        "}, {%64, %65, %66, %67}, %68, adds, 1, 1, %70;\n}\n"
-        : FSDP_REGISTERS_OF(0), FSDP_REGISTERS_OF(1), FSDP_REGISTERS_OF(2), FSDP_REGISTERS_OF(3),
-          FSDP_REGISTERS_OF(4), FSDP_REGISTERS_OF(5), FSDP_REGISTERS_OF(6), FSDP_REGISTERS_OF(7),
-          FSDP_REGISTERS_OF(8), FSDP_REGISTERS_OF(9), FSDP_REGISTERS_OF(10), FSDP_REGISTERS_OF(11),
-          FSDP_REGISTERS_OF(12), FSDP_REGISTERS_OF(13), FSDP_REGISTERS_OF(14), FSDP_REGISTERS_OF(15)
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "r"(int(adds)),
-          "n"(int(kAcross)));
+    asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %69, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " FSDP_64_REGISTERS
+                 "}, {%64, %65, %66, %67}, %68, adds, 1, 1, %70;\n}\n"
+                 : FSDP_EIGHT_FROM(0), FSDP_EIGHT_FROM(8)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "r"(int(adds)),
+                   "n"(int(kAcross)));
 #endif
 }
 /// The same with rows of `a` in shared memory, which lie along what is summed over.
@@ -151,20 +149,14 @@ __device__ void multiplyAdd64(float (&d)[N / 8][4], const SharedOperand &a, cons
     asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %34, 0;\n"
                  "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " FSDP_32_REGISTERS
                  "}, %32, %33, adds, 1, 1, 0, %35;\n}\n"
-                 : FSDP_REGISTERS_OF(0), FSDP_REGISTERS_OF(1), FSDP_REGISTERS_OF(2),
-                   FSDP_REGISTERS_OF(3), FSDP_REGISTERS_OF(4), FSDP_REGISTERS_OF(5),
-                   FSDP_REGISTERS_OF(6), FSDP_REGISTERS_OF(7)
+                 : FSDP_EIGHT_FROM(0)
                  : "l"(a.bits), "l"(b.bits), "r"(int(adds)), "n"(int(kAcross)));
   else
-    asm volatile(
-        "{\n.reg .pred adds;\nsetp.ne.b32 adds, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " FSDP_64_REGISTERS
-        "}, %64, %65, adds, 1, 1, 0, %67;\n}\n"
-        : FSDP_REGISTERS_OF(0), FSDP_REGISTERS_OF(1), FSDP_REGISTERS_OF(2), FSDP_REGISTERS_OF(3),
-          FSDP_REGISTERS_OF(4), FSDP_REGISTERS_OF(5), FSDP_REGISTERS_OF(6), FSDP_REGISTERS_OF(7),
-          FSDP_REGISTERS_OF(8), FSDP_REGISTERS_OF(9), FSDP_REGISTERS_OF(10), FSDP_REGISTERS_OF(11),
-          FSDP_REGISTERS_OF(12), FSDP_REGISTERS_OF(13), FSDP_REGISTERS_OF(14), FSDP_REGISTERS_OF(15)
-        : "l"(a.bits), "l"(b.bits), "r"(int(adds)), "n"(int(kAcross)));
+    asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %66, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " FSDP_64_REGISTERS
+                 "}, %64, %65, adds, 1, 1, 0, %67;\n}\n"
+                 : FSDP_EIGHT_FROM(0), FSDP_EIGHT_FROM(8)
+                 : "l"(a.bits), "l"(b.bits), "r"(int(adds)), "n"(int(kAcross)));
 #endif
 }
 
@@ -206,6 +198,7 @@ template <int N> __device__ void holdRegisters(std::uint32_t (&registers)[N][4])
 }
 
 #undef FSDP_REGISTERS_OF
+#undef FSDP_EIGHT_FROM
 #undef FSDP_32_REGISTERS
 #undef FSDP_64_REGISTERS
 
