@@ -1,8 +1,8 @@
-//===- MemoryPlanner.cpp - best fit over interference, then better orders -===//
+//===- MemoryPlanner.cpp - orders of blocks in which best fit needs least -===//
 
 #include "passes/schedule/MemoryPlanner.h"
+#include "passes/schedule/BlockPlacer.h"
 #include "passes/schedule/Interference.h"
-#include "passes/schedule/OccupiedBytes.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,66 +13,6 @@ using namespace mlir::fsdp::schedule;
 namespace {
 
 int64_t roundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-/// Places for the blocks of one segment, from 0.
-struct Placement {
-  std::vector<int64_t> offsets;
-  int64_t height = 0; ///< bytes: where the last block ends
-};
-
-enum class Fit { lowest, tightest };
-
-/// Where a block of `size` bytes stands beside `occupied` bytes: in the lowest or the tightest gap
-/// that has room, or above all.
-int64_t findOffset(const std::vector<ByteRange> &occupied, int64_t size, Fit fit) {
-  int64_t end = 0, best = -1, tightest = std::numeric_limits<int64_t>::max();
-  for (const ByteRange &range : occupied) {
-    int64_t gap = range.begin - end;
-    if (gap >= size && gap < tightest) {
-      best = end;
-      tightest = gap;
-      if (fit == Fit::lowest)
-        break;
-    }
-    end = range.end;
-  }
-  return best >= 0 ? best : end;
-}
-
-/// Places blocks one at a time in `order`, each in the lowest or the tightest gap between the
-/// blocks placed before that it interferes with. Stops early once the height is at least `limit`
-/// bytes.
-Placement place(const Interference &interference, const std::vector<int> &order, Fit fit,
-                int64_t limit = std::numeric_limits<int64_t>::max()) {
-  const std::vector<Block> &blocks = interference.getBlocks();
-  Placement result{std::vector<int64_t>(blocks.size(), -1), 0};
-  OccupiedBytes occupied(interference.getNumLaunches());
-  std::vector<ByteRange> beside;
-  ByteRangeUnion ranges;
-  for (int block : order) {
-    int64_t &offset = result.offsets[block], size = blocks[block].size;
-    if (size == 0) { // has no bytes to share
-      offset = 0;
-      continue;
-    }
-    auto [from, until] = interference.spanOf(block);
-    beside.clear();
-    for (int other : interference.interferingApart(block))
-      if (int64_t begin = result.offsets[other]; begin >= 0)
-        beside.push_back({begin, begin + blocks[other].size});
-    std::sort(beside.begin(), beside.end(),
-              [](const ByteRange &a, const ByteRange &b) { return a.begin < b.begin; });
-    ranges.clear();
-    ranges.add(beside);
-    occupied.collect(from, until, ranges);
-    offset = findOffset(ranges.take(), size, fit);
-    occupied.occupy(from, until, {offset, offset + size});
-    result.height = std::max(result.height, offset + blocks[block].bytes);
-    if (result.height >= limit)
-      break;
-  }
-  return result;
-}
 
 /// An improvement stops after about this many comparisons of blocks: a fraction of a second.
 constexpr int64_t kEffort = 40'000'000;
@@ -90,8 +30,8 @@ struct Start {
 class Improvement {
 public:
   /// `good`: bytes with which it is content.
-  Improvement(const Interference &interference, int64_t good)
-      : interference(interference), blocks(interference.getBlocks()), good(good) {}
+  Improvement(const Interference &interference, const BlockPlacer &placer, int64_t good)
+      : placer(placer), blocks(interference.getBlocks()), good(good) {}
 
   /// The block that stands highest was placed too late: move it forward, at first by a fixed stride
   /// and then by others, as long as the result gets no worse.
@@ -105,14 +45,19 @@ public:
       for (int i = 0; i < count; ++i)
         if (current.offsets[order[i]] + blocks[order[i]].bytes == current.height)
           top = i;
-      if (round % 4 == 3 || top == 0) // now and then a change without a reason
-        std::swap(candidate[draw(count)], candidate[draw(count)]);
-      else {
-        int to = draw(top);
-        std::rotate(candidate.begin() + to, candidate.begin() + top, candidate.begin() + top + 1);
+      int first;                        // of the places in the order that change
+      if (round % 4 == 3 || top == 0) { // now and then a change without a reason
+        int one = draw(count), other = draw(count);
+        std::swap(candidate[one], candidate[other]);
+        first = std::min(one, other);
+      } else {
+        first = draw(top);
+        std::rotate(candidate.begin() + first, candidate.begin() + top,
+                    candidate.begin() + top + 1);
       }
       // A placement that is higher than the current one is not taken.
-      Placement placement = place(interference, candidate, start.fit, current.height + 1);
+      Placement placement =
+          placer.replace(candidate, first, current, start.fit, current.height + 1);
       if (placement.height > current.height)
         continue;
       order = std::move(candidate);
@@ -131,7 +76,7 @@ private:
     return static_cast<int>(random % static_cast<uint64_t>(below));
   }
 
-  const Interference &interference;
+  const BlockPlacer &placer;
   const std::vector<Block> &blocks;
   int64_t good;
   uint64_t random = 0x9e3779b97f4a7c15u;
@@ -158,11 +103,12 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
   int64_t rounds = count < 2 ? 0 : kEffort / (static_cast<int64_t>(count) * count);
   rounds = std::min<int64_t>(rounds, 2000);
   // Without a search only the lowest counts.
-  int64_t limit = std::numeric_limits<int64_t>::max();
+  int64_t limit = BlockPlacer::kNoLimit;
+  BlockPlacer placer(interference);
   std::vector<Start> starts;
   for (const std::vector<int> &order : {bySize, byPressure, byTime})
     for (Fit fit : {Fit::tightest, Fit::lowest}) {
-      Placement placement = place(interference, order, fit, limit);
+      Placement placement = placer.place(order, fit, limit);
       if (placement.height <= good)
         return placement;
       if (placement.height >= limit)
@@ -175,7 +121,7 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
     for (size_t j = i; j > 0 && starts[j].placement.height < starts[j - 1].placement.height; --j)
       std::swap(starts[j], starts[j - 1]);
 
-  Improvement improvement(interference, good);
+  Improvement improvement(interference, placer, good);
   Placement best = improvement.run(starts.front(), rounds);
   // Where little is won, another start may win more: most schedules never come here.
   for (size_t i = 1; i < starts.size() && best.height > good + good / kFairShare; ++i) {

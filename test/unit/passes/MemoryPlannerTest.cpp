@@ -1,6 +1,7 @@
 //===- MemoryPlannerTest.cpp - plans are right, and small -----------------===//
 
 #include "passes/schedule/MemoryPlanner.h"
+#include "passes/schedule/BlockPlacer.h"
 #include "passes/schedule/Checker.h"
 #include "passes/schedule/HappensBefore.h"
 #include "passes/schedule/Peak.h"
@@ -108,6 +109,35 @@ TEST(MemoryPlannerTest, PlansOfRandomSchedulesPassTheChecker) {
     tight += plan.arena < plan.lowerBound + 64;
   }
   EXPECT_GE(tight, cases * 95 / 100);
+}
+
+TEST(BlockPlacerTest, PairsAndTimesGiveTheSamePlaces) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 300; ++i) {
+    RandomShape shape;
+    shape.launches = 3 + static_cast<int>(random() % 60);
+    shape.buffers = 1 + static_cast<int>(random() % 100);
+    shape.streams = 1 + static_cast<int>(random() % 4);
+    Problem problem = makeScheduledProblem(random, shape);
+    Interference interference(problem.roles[0], 0);
+    BlockPlacer byPairs(interference), byTimes(interference, /*maxPairs=*/0);
+    std::vector<int> order(interference.getBlocks().size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    for (Fit fit : {Fit::lowest, Fit::tightest}) {
+      Placement one = byPairs.place(order, fit);
+      ASSERT_EQ(one.offsets, byTimes.place(order, fit).offsets) << "case " << i;
+      // The same order again, of which some blocks keep their places.
+      size_t kept = order.empty() ? 0 : random() % order.size();
+      std::vector<int> other = order;
+      std::shuffle(other.begin() + kept, other.end(), random);
+      const int64_t limit = random() % 2 ? BlockPlacer::kNoLimit : one.height + 1;
+      Placement again = byPairs.replace(other, kept, one, fit, limit);
+      Placement anew = byTimes.place(other, fit, limit);
+      ASSERT_EQ(again.height, anew.height) << "case " << i;
+      ASSERT_EQ(again.offsets, anew.offsets) << "case " << i;
+    }
+  }
 }
 
 TEST(MemoryPlannerTest, IsAsGoodAsTryingEverything) {
