@@ -113,11 +113,15 @@ TEST_F(UpdateRuleTest, TheExpressionOfEachRuleIsItsReference) {
 
 /// With eps 0 an element that never had a gradient stays as it is.
 TEST_F(UpdateRuleTest, AnElementWithoutMomentsStays) {
-  for (StringRef rule : {"adam", "adamw"}) {
-    OptimizerAttr optimizer = make(rule, {{"eps", 0}});
-    EXPECT_EQ(evaluateBody(optimizer, 0.5, 0, 0.1, 1, 1, false, {0, 0})[0], 0.5);
-    EXPECT_EQ(evaluateReference(optimizer, 0.5, 0, 0.1, 1, 1, false, {0, 0})[0], 0.5);
-    EXPECT_NE(evaluateBody(optimizer, 0.5, 1e-3, 0.1, 1, 1, false, {0, 0})[0], 0.5);
+  for (const UpdateRule &rule : UpdateRule::all()) {
+    if (!rule.reads("eps"))
+      continue;
+    SCOPED_TRACE(rule.name.str());
+    OptimizerAttr optimizer = make(rule.name, {{"eps", 0}});
+    const SmallVector<double> zeros(optimizer.getStateNames().size());
+    EXPECT_EQ(evaluateBody(optimizer, 0.5, 0, 0.1, 1, 1, false, zeros)[0], 0.5);
+    EXPECT_EQ(evaluateReference(optimizer, 0.5, 0, 0.1, 1, 1, false, zeros)[0], 0.5);
+    EXPECT_NE(evaluateBody(optimizer, 0.5, 1e-3, 0.1, 1, 1, false, zeros)[0], 0.5);
   }
 }
 
