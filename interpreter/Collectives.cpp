@@ -4,6 +4,7 @@
 #include "interpreter/Program.h"
 #include "interpreter/Rounding.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/ErrorHandling.h"
 #include <cmath>
 
 using namespace mlir;
@@ -127,7 +128,10 @@ void interpreter::performCollective(Operation *op, ArrayRef<Tensor> operands,
         for (Tensor &result : results)
           result = operands[broadcast.getFrom()];
       })
-      .Default([](Operation *) { llvm_unreachable("a collective without a meaning"); });
+      .Default([](Operation *op) {
+        llvm::report_fatal_error("interpreter/Collectives.cpp has no case for '" +
+                                 op->getName().getStringRef() + "'");
+      });
 }
 
 std::string interpreter::signatureOf(Operation *op) {

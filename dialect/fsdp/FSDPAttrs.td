@@ -299,7 +299,7 @@ def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
     over `warmup` steps to `lr`, then stays (`constant`) or falls to 0 at the last step of the run
     along a line (`linear`) or half a cosine wave (`cosine`).
 
-    Constraints: (C1) rates, eps, decay, clip and warmup are finite and not negative, momentum and betas in [0, 1).
+    Constraints: (C1) rates, eps, decay, clip and warmup are finite and not negative; those that the row calls fractions (momentum, betas) are in [0, 1).
 
     Example: `#fsdp.optimizer<adamw, lr = 3.000000e-04, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-08, weight_decay = 0.01>`;
     omitted constants have the values of the rule's row; lr, clip and warmup are 0, the schedule is constant.

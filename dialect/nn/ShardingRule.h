@@ -13,7 +13,8 @@ namespace mlir::nn {
 /// How an op combines its instances along one factor.
 enum class FactorKind {
   parallel,     ///< independent; appears in every result
-  sumReduction, ///< summed away for the results that lack it: a split leaves partial sums there
+  sumReduction, ///< summed away for the results that lack it: a split leaves partial sums there. A
+                ///< term is 0 where one operand is: padding is masked in one (`annihilator`)
   maxReduction, ///< maximized away likewise: a split leaves partial maxima
   combined,     ///< read as a whole, but a split op combines the parts over ranks itself
                 ///< (SplitOpInterface): the results that lack it are complete
@@ -58,7 +59,7 @@ struct ShardingRule {
   SmallVector<TensorFactors, 3> operands;
   SmallVector<TensorFactors, 1> results;
   /// The operand whose zeros make every term of its sums zero, if the other operands are finite; -1
-  /// if any operand does (a product).
+  /// if any operand does (a product). Sums of other terms are no `sumReduction`.
   int64_t annihilator = -1;
 
   /// The rule of an elementwise op: dimension i of every operand and result of

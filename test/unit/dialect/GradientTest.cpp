@@ -216,6 +216,49 @@ TEST_F(GradientTest, EqualsFiniteDifferences) {
   }
 }
 
+// Padding, and samples that do not count, are set to 0 in one operand of a sum: no term may remain.
+TEST_F(GradientTest, ZerosInOneOperandEndASum) {
+  std::set<std::string> tested;
+  uint64_t seed = 1;
+  for (const auto &[name, generator] : cases()) {
+    Random random{std::mt19937_64(seed++)};
+    for (int64_t round = 0; round < 20; ++round) {
+      Case c = generator(random);
+      SCOPED_TRACE(c.text);
+      Operation *op = parse(c);
+      ASSERT_TRUE(op);
+      auto ruled = llvm::dyn_cast<nn::ShardingRuleOpInterface>(op);
+      if (!ruled)
+        break;
+      const nn::ShardingRule rule = ruled.getShardingRule();
+      auto isSummed = [&](const nn::TensorFactors &tensor) {
+        return llvm::any_of(tensor, [&](const nn::DimFactors &dim) {
+          return llvm::any_of(dim, [&](int64_t factor) {
+            return rule.factors[factor].kind == nn::FactorKind::sumReduction;
+          });
+        });
+      };
+      SmallVector<Tensor> values = draw(c, op, random);
+      values.truncate(op->getNumOperands());
+      for (auto [index, operand] : llvm::enumerate(rule.operands)) {
+        if (!isSummed(operand) || values[index].size() == 0 ||
+            (rule.annihilator >= 0 && static_cast<int64_t>(index) != rule.annihilator))
+          continue;
+        SmallVector<Tensor> at(values);
+        at[index] = Tensor(at[index].getType());
+        auto results = evaluate(op, at);
+        ASSERT_TRUE(succeeded(results));
+        tested.insert(name);
+        for (auto [result, tensor] : llvm::zip_equal(*results, rule.results))
+          for (int64_t i = 0; !isSummed(tensor) && i < result.size(); ++i)
+            ASSERT_EQ(result.getFloat(i), 0)
+                << "operand " << index << " is 0, but a sum is not; make the dimension 'combined'";
+      }
+    }
+  }
+  EXPECT_GE(tested.size(), 2u);
+}
+
 // What forward saves for backward alone is refused as part of a loss, not silently ignored.
 TEST_F(GradientTest, StatisticsHaveNoDerivative) {
   const std::string x = tensor({2, 4}), row = tensor({4}), rows = tensor({2}),

@@ -88,9 +88,13 @@ TEST_F(UpdateRuleTest, TheExpressionOfEachRuleIsItsReference) {
               {constant.name, constant.fraction ? fraction(random) : std::abs(normal(random))});
       OptimizerAttr optimizer = make(rule.name, constants);
       ASSERT_TRUE(optimizer);
-      SmallVector<double> states;
-      for (StringRef state : optimizer.getStateNames())
-        states.push_back(state.ends_with("_sq") ? std::abs(normal(random)) : normal(random));
+      // Those that updates from zero leave: a sum of squares is never negative.
+      SmallVector<double> states(optimizer.getStateNames().size());
+      for (int64_t update = 1, most = random() % 4; update <= most; ++update) {
+        auto after = evaluateReference(optimizer, normal(random), normal(random), /*lr=*/1,
+                                       /*scale=*/1, update, /*decays=*/true, states);
+        llvm::copy(llvm::drop_begin(after), states.begin());
+      }
       const double parameter = normal(random), gradient = normal(random),
                    lr = std::abs(normal(random)), scale = fraction(random);
       const int64_t count = 1 + random() % 50;
@@ -109,11 +113,15 @@ TEST_F(UpdateRuleTest, TheExpressionOfEachRuleIsItsReference) {
 
 /// With eps 0 an element that never had a gradient stays as it is.
 TEST_F(UpdateRuleTest, AnElementWithoutMomentsStays) {
-  for (StringRef rule : {"adam", "adamw"}) {
-    OptimizerAttr optimizer = make(rule, {{"eps", 0}});
-    EXPECT_EQ(evaluateBody(optimizer, 0.5, 0, 0.1, 1, 1, false, {0, 0})[0], 0.5);
-    EXPECT_EQ(evaluateReference(optimizer, 0.5, 0, 0.1, 1, 1, false, {0, 0})[0], 0.5);
-    EXPECT_NE(evaluateBody(optimizer, 0.5, 1e-3, 0.1, 1, 1, false, {0, 0})[0], 0.5);
+  for (const UpdateRule &rule : UpdateRule::all()) {
+    if (!rule.reads("eps"))
+      continue;
+    SCOPED_TRACE(rule.name.str());
+    OptimizerAttr optimizer = make(rule.name, {{"eps", 0}});
+    const SmallVector<double> zeros(optimizer.getStateNames().size());
+    EXPECT_EQ(evaluateBody(optimizer, 0.5, 0, 0.1, 1, 1, false, zeros)[0], 0.5);
+    EXPECT_EQ(evaluateReference(optimizer, 0.5, 0, 0.1, 1, 1, false, zeros)[0], 0.5);
+    EXPECT_NE(evaluateBody(optimizer, 0.5, 1e-3, 0.1, 1, 1, false, zeros)[0], 0.5);
   }
 }
 
