@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_cuda.py [--precision=bf16] SCRATCH MODEL [MESH ...]: the CUDA program of a model, emulated.
 
-The golden's inputs and options, ten steps. On one rank losses are the CPU program's to 1e-5, exported
+The golden's inputs and options, five steps (--all: ten). On one rank losses are the CPU program's to 1e-5, exported
 weights to 1e-5. Each further mesh (RANKS or AXIS=N,...) runs its ranks as threads: losses are those of
 one rank to 2e-6 and gradient norms to 2e-5. In bf16, where both targets round at other places, losses
 and norms agree as far as bf16's of the CPU and of f32 do. On every mesh streams that run late, in a random order,
@@ -20,7 +20,7 @@ import training
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench"))
 from gpu.cases import between_meshes  # noqa: E402
 
-STEPS = 10
+STEPS = 10 if training.WHOLE else 5
 # Of losses and norms against the CPU's program, of weights against it, of losses and norms against one rank.
 TOLERANCES = {
     "f32": (("--loss=1e-5", "--grad_norm=1e-4"), "--absolute=1e-5", (f"--loss={between_meshes([])}", "--grad_norm=2e-5")),

@@ -3,6 +3,7 @@
 #define FSDP_EMULATOR_FIBER_H
 
 #include <cstddef>
+#include <cstdint>
 
 #if !defined(__x86_64__) || defined(FSDP_EMULATOR_UCONTEXT)
 #define FSDP_EMULATOR_USES_UCONTEXT 1
@@ -25,14 +26,19 @@ class Fiber {
 public:
   /// The stack that runs now.
   Fiber() = default;
-  /// Will run `entry(argument)` when it is first switched to; entry never returns.
-  Fiber(void (*entry)(void *), void *argument);
+  /// Will run `entry(argument)` when it is first switched to; entry never returns. Fibers with
+  /// different numbers begin at different places of their stacks.
+  Fiber(void (*entry)(void *), void *argument, unsigned number);
   ~Fiber();
   Fiber(const Fiber &) = delete;
   Fiber &operator=(const Fiber &) = delete;
 
   /// Leaves this fiber, which runs now, and goes on where `to` left off.
   void switchTo(Fiber &to);
+  /// The first address behind its stack; 0 for that of the thread itself.
+  std::uintptr_t end() const {
+    return mapping ? reinterpret_cast<std::uintptr_t>(stackBottom) + stackBytes : 0;
+  }
   /// Whether an address lies in the pages that guard this stack.
   bool guards(const void *address) const;
 

@@ -16,6 +16,7 @@
 #include "Shadow.h"
 #include "SharedMemory.h"
 #include "Symbols.h"
+#include "ThreadOfBlock.h"
 
 #include <atomic>
 #include <cstdarg>
@@ -37,23 +38,6 @@ std::atomic<std::uint64_t> blockCount{0}, threadCount{0}, switchCount{0};
 
 struct KernelFailure {
   std::string text;
-};
-
-bool same(const Site &a, const Site &b) {
-  return a.line == b.line && (a.what == b.what || !std::strcmp(a.what, b.what)) &&
-         (a.file == b.file || !std::strcmp(a.file, b.file));
-}
-
-enum class State : std::uint8_t { New, Running, AtBlock, AtWarp, Done };
-
-/// One thread of the block.
-struct Thread {
-  State state = State::New;
-  Site site{};
-  unsigned mask = 0; ///< lanes that its warp function waits for
-  void *brought = nullptr;
-  bool predicate = false;
-  Fiber *fiber = nullptr; ///< while it waits
 };
 
 class BlockRunner {
@@ -92,7 +76,8 @@ private:
   void enter(unsigned thread);
   void park();
   void finish();
-  void leave(Fiber &fiber);
+  Fiber *nextFiber();
+  void switchFrom(Fiber &from, Fiber &to);
   [[noreturn]] void abandon(const std::string &what);
   bool releaseBlock();
   void completeWarp(unsigned first, unsigned mask, void (*body)(void *const *));
@@ -217,20 +202,10 @@ void BlockRunner::runBlock() {
   shuffleThreads(order);
   // Last block's fibers may have been left in the middle of a kernel that failed.
   while (!failed && done < size) {
-    if (nextReady < ready.size()) {
-      leave(*threads[ready[nextReady]].fiber);
-    } else if (nextNew < size) {
-      if (idle.empty()) {
-        fibers.push_back(std::make_unique<Fiber>(
-            [](void *self) { static_cast<BlockRunner *>(self)->work(); }, this));
-        idle.push_back(fibers.back().get());
-      }
-      Fiber *fiber = idle.back();
-      idle.pop_back();
-      leave(*fiber);
-    } else if (!releaseBlock()) {
+    if (Fiber *fiber = nextFiber())
+      switchFrom(scheduler, *fiber);
+    else if (!releaseBlock())
       failed = std::make_unique<std::string>(describe(whyStuck()));
-    }
   }
   if (failed) {
     KernelFailure failure{*failed};
@@ -256,10 +231,30 @@ void BlockRunner::shuffleThreads(std::vector<unsigned> &list) {
                    [&](unsigned a, unsigned b) { return ranks[a / 32] < ranks[b / 32]; });
 }
 
-/// From the scheduler to a fiber; comes back when that fiber can do no more.
-void BlockRunner::leave(Fiber &fiber) {
-  runningFiber = &fiber;
-  scheduler.switchTo(fiber);
+/// The fiber of the next ready thread, or one for the next new thread; null if there is none of
+/// either, so that only the scheduler can go on.
+Fiber *BlockRunner::nextFiber() {
+  if (nextReady < ready.size())
+    return threads[ready[nextReady]].fiber;
+  if (nextNew == size)
+    return nullptr;
+  if (idle.empty()) {
+    fibers.push_back(
+        std::make_unique<Fiber>([](void *self) { static_cast<BlockRunner *>(self)->work(); }, this,
+                                static_cast<unsigned>(fibers.size())));
+    return fibers.back().get();
+  }
+  Fiber *fiber = idle.back();
+  idle.pop_back();
+  return fiber;
+}
+
+/// Comes back when another one switches to `from`.
+void BlockRunner::switchFrom(Fiber &from, Fiber &to) {
+  runningFiber = &to;
+  endOfLocalMemory = to.end();
+  switchCount += &from != &scheduler;
+  from.switchTo(to);
 }
 
 /// What every fiber runs: new threads, as long as there are any.
@@ -282,8 +277,7 @@ void BlockRunner::work() {
     Fiber *self = runningFiber;
     if (!failed)
       idle.push_back(self);
-    ++switchCount;
-    self->switchTo(scheduler);
+    switchFrom(*self, scheduler);
   }
 }
 
@@ -297,8 +291,8 @@ void BlockRunner::park() {
   const unsigned self = current;
   Fiber *fiber = runningFiber;
   threads[self].fiber = fiber;
-  ++switchCount;
-  fiber->switchTo(scheduler);
+  Fiber *next = failed ? nullptr : nextFiber();
+  switchFrom(*fiber, next ? *next : scheduler);
   ++nextReady;
   threads[self].state = State::Running;
   enter(self);

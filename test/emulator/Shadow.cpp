@@ -12,6 +12,7 @@ namespace emulator {
 
 bool accessesAreVisible = false;
 __thread bool shadowIsActive = false;
+__thread std::uintptr_t endOfLocalMemory = 0;
 
 namespace {
 /// Places are kept relative to this.

@@ -148,6 +148,9 @@ extern bool accessesAreVisible;
 void noteAccess(const void *address, std::size_t bytes, bool write, const void *place);
 /// False outside of a kernel that runs with `races`.
 extern __thread bool shadowIsActive;
+/// Where the stack of the thread of the kernel ends that runs now: local memory, which no other
+/// thread reaches.
+extern __thread std::uintptr_t endOfLocalMemory;
 
 } // namespace emulator
 

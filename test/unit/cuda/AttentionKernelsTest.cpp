@@ -31,7 +31,7 @@ const AttentionShape kShapes[] = {
     {2, 4, 2, 20, 33, 32, 0.2f, true},   // more keys than queries
     {1, 1, 1, 150, 140, 16, 0.3f, true}, // queries that see no key; a width that is padded
     {1, 1, 1, 200, 72, 32, 0.2f, true},  // blocks of queries that see no key
-    {1, 3, 3, 65, 130, 128, 0.09f, false}, {1, 2, 2, 17, 40, 80, 0.1f, true},
+    {1, 1, 1, 65, 130, 128, 0.09f, false}, {1, 2, 2, 17, 40, 80, 0.1f, true},
     {2, 1, 1, 9, 5, 20, 0.2f, false},   // a width that no 16-byte access divides
     {1, 1, 1, 64, 126, 64, 0.2f, true}, // blocks that lack exactly one visible key
     {1, 1, 1, 65, 95, 32, 0.2f, true},     {1, 1, 1, 0, 3, 32, 0.2f, true},
@@ -51,6 +51,8 @@ TYPED_TEST(AttentionKernels, ForwardAndGradientsAreTheCpus) {
       if (offset > 1 && s.width <= 32)
         continue;
 #ifdef FSDP_CUDA_EMULATOR
+      if (emulator::settings().races && s.scale <= 0)
+        continue; // other numbers, no other accesses
       emulator::settings().compute = static_cast<int>(compute);
 #else
       if (compute != 90)
