@@ -21,16 +21,19 @@ using namespace device;
 constexpr unsigned kThreads = 128;
 constexpr std::size_t kVectorsAtOnce = 32; ///< of a position, that a thread walks over
 
-/// Cosine and sine of position * theta^(-2 i / width).
+/// Cosine and sine of position * theta^(-2 i / width), or that scaled, times the magnitude.
 struct Rotation {
   float cosine, sine;
 };
-__device__ inline Rotation rotation(double position, double i, double width, double logTheta) {
-  const double angle = position * exp2(-2 * i / width * logTheta);
+__device__ inline Rotation rotation(const RopeShape &shape, double position, double i,
+                                    double logTheta) {
+  const double rate = shape.scaledRate(exp2(-2 * i / double(shape.width) * logTheta), i);
+  const double angle = position * rate;
   // Whole turns are taken away in double.
   const double turns = rint(angle * 0.15915494309189533577);
   const auto rest = static_cast<float>(fma(turns, -6.283185307179586477, angle));
-  return {cosf(rest), sinf(rest)};
+  const auto magnitude = static_cast<float>(shape.magnitude);
+  return {cosf(rest) * magnitude, sinf(rest) * magnitude};
 }
 
 /// `packs`: accesses of a half vector. `logTheta`: log2.
@@ -44,7 +47,7 @@ __global__ void __launch_bounds__(kThreads)
   float cosines[N], sines[N];
 #pragma unroll
   for (int k = 0; k < N; ++k) {
-    const Rotation r = rotation(double(t), double(i + k), double(shape.width), logTheta);
+    const Rotation r = rotation(shape, double(t), double(i + k), logTheta);
     cosines[k] = r.cosine;
     sines[k] = shape.inverse ? -r.sine : r.sine;
   }

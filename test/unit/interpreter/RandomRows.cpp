@@ -216,8 +216,16 @@ void RandomStep::turn() {
     value =
         nn::PadOp::create(builder, location(), typeOf(dims), value, dims.size() - 1, between(0, 1));
   }
-  add(nn::RopeOp::create(builder, location(), typeOf(dims), value, over, APFloat(50.0), chance(30)),
-      dims);
+  auto rope =
+      nn::RopeOp::create(builder, location(), typeOf(dims), value, over, APFloat(50.0), chance(30));
+  if (chance(30)) {
+    rope.setFactorAttr(builder.getF64FloatAttr(4));
+    rope.setMagnitudeAttr(builder.getF64FloatAttr(1.25));
+    rope.setRamp(chance(50) ? nn::RopeRamp::index : nn::RopeRamp::rate);
+    rope.setFromAttr(builder.getF64FloatAttr(0.9));
+    rope.setToAttr(builder.getF64FloatAttr(0.1));
+  }
+  add(rope, dims);
 }
 
 /// Along any dimension, the batch as a rare case.
