@@ -10,9 +10,12 @@
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/Weights.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <sys/stat.h>
 #include <utility>
 
 namespace fsdp::rt {
@@ -56,7 +59,11 @@ RunSources openSources(const Program &program, const Options &options) {
     if (!remark.empty())
       std::fprintf(stderr, "note: %s\n", printableMessage(remark).c_str());
     sources.weights->releasePages(); // checked; ranks read their parts
+    sources.carried = filesToCarry(folderOf(sources.weights->files().front()));
   }
+  for (const SavedStep &saved : sources.checkpoints)
+    if (sources.carried.empty())
+      sources.carried = filesToCarry(saved.folder);
   return sources;
 }
 
@@ -75,7 +82,16 @@ RunOutputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
   input("--data", options.data);
   input("--val-data", options.valData);
   input("--init", options.init);
-  open("--export", options.exportTo, outputs.exported);
+  std::string exported = options.exportTo;
+  if (!exported.empty() && exported.back() == '/') {
+    while (exported.size() > 1 && exported.back() == '/')
+      exported.pop_back();
+    if (mkdir(exported.c_str(), 0777) != 0 && errno != EEXIST)
+      throw Error("cannot create the folder '" + exported + "': " + std::strerror(errno));
+    outputs.exportFolder = exported;
+    exported += "/model.safetensors";
+  }
+  open("--export", exported, outputs.exported);
   open("--log", options.log, outputs.log);
   open("--trace", options.trace, outputs.trace);
   checkDistinct(files);
