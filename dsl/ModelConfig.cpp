@@ -183,7 +183,7 @@ ConfigEntry &ModelConfig::take(const ConfigEntry &entry, std::optional<int64_t> 
                                 if (json.is_null())
                                   return std::optional<int64_t>();
                                 if (!json.is_number_integer() || json.get<double>() >= 0x1p53 ||
-                                    json.get<int64_t>() < 1)
+                                    json.get<int64_t>() < 0)
                                   return std::nullopt;
                                 return std::optional<int64_t>(json.get<int64_t>());
                               });
