@@ -19,7 +19,8 @@ import weights as safetensors
 from from_cases import BATCH, CONTEXT
 
 RATE = 1024
-STEP = [f"--batch={BATCH}", f"--context={CONTEXT}", "--optimizer=sgd", f"--lr={RATE}", "--weight-decay=0", "--mesh=fsdp=1"]
+STEP = [f"--batch={BATCH}", f"--context={CONTEXT}", "--optimizer=sgd", f"--lr={RATE}", "--weight-decay=0"]
+MESHED = ("llama-3.1", "qwen2", "qwen3", "llama-0", "gpt2-0")  # with every bias and norm that heads and hidden units share
 COMPILED = ("llama-3.2", "mistral-0.3", "qwen2.5-yarn", "qwen3", "gpt2")  # one of each family
 TOKENIZER = {"tokenizer.json": b'{"model": {}}\n', "tokenizer_config.json": b"{}", "special_tokens_map.json": b"{}",
              "generation_config.json": b"{}", "vocab.json": b"{}", "merges.txt": b"a b\n", "tokenizer.model": b"\0\1\0\2",
@@ -39,8 +40,8 @@ def write_model(folder, config, tensors):
         name: ("F32", shape, from_cases.weight(name, shape)) for name, shape in tensors.items()})
 
 
-def emitted(program, config, out):
-    training.run([training.tool(program), f"--from={config}", *STEP, "--emit=global", "-o", out])
+def emitted(program, config, out, mesh="fsdp=1", phase="global"):
+    training.run([training.tool(program), f"--from={config}", *STEP, f"--mesh={mesh}", f"--emit={phase}", "-o", out])
     return out.read_text()
 
 
@@ -57,6 +58,10 @@ def interpret(folder, config, tensors):
     from_cases.write_safetensors(folder / "data.safetensors", {
         name: ("I32", [BATCH, CONTEXT], [token for row in rows for token in row[first:first + CONTEXT]])
         for name, first in (("tokens", 0), ("targets", 1))})
+    return run_module(folder, module)
+
+
+def run_module(folder, module):
     said = training.run([training.tool("fsdp-run"), module, "--params", folder / "model.safetensors", "--inputs",
                          folder / "data.safetensors", "--outputs", folder / "after.safetensors", "--steps=1"]).stdout
     loss = next(float(line.split()[3]) for line in said.splitlines() if line.split()[2] == "loss")
@@ -101,7 +106,11 @@ def interpreted_as_transformers(scratch, cases):
         for entry in ("model_type", "architectures", "bos_token_id", "eos_token_id", "max_position_embeddings", "sliding_window"):
             expect(entry not in config or written.get(entry) == config[entry] or entry == "max_position_embeddings" and "n_embd" in written,
                    f"{name}: got '{entry}' {written.get(entry)} in the written config.json, expected {config.get(entry)}")
-    print(f"{len(cases)} models interpreted: loss to {worst[0]:.2g}, gradients to {worst[1]:.2g}")
+    for name in MESHED:
+        folder = scratch / "interpreted" / name
+        emitted(from_cases.program_of(cases[name]["config"]), folder, folder / "scheduled.mlir", "fsdp=2,tensor=2", "scheduled")
+        worst = tuple(map(max, worst, compare(f"{name} on four ranks", run_module(folder, folder / "scheduled.mlir"), cases[name])))
+    print(f"{len(cases)} models interpreted, {len(MESHED)} of them on four ranks: loss to {worst[0]:.2g}, gradients to {worst[1]:.2g}")
 
 
 def compiled_loads_back(scratch, cases):
@@ -116,7 +125,7 @@ def compiled_loads_back(scratch, cases):
         data.write_bytes(b"".join(n.to_bytes(4, "little") for n in [20240520, 1, len(row), *[0] * 253]) +
                          b"".join(token.to_bytes(2, "little") for token in row))
         program = folder / "train"
-        training.run([training.tool(from_cases.program_of(config)), f"--from={folder / 'in'}", *STEP, "-o", program])
+        training.run([training.tool(from_cases.program_of(config)), f"--from={folder / 'in'}", *STEP, "--mesh=fsdp=1", "-o", program])
         train = [program, "--data", data, "--steps", 1]
         training.run([*train, "--init", folder / "in", "--export", f"{folder / 'out'}/", "--save", folder / "saves", "--log",
                       folder / "log.jsonl"])
@@ -189,7 +198,7 @@ def said_of(config, folder, *options):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
     program = "gpt2" if config is GPT2 or "n_embd" in config else "llama"
-    done = subprocess.run([training.tool(program), f"--from={folder}", *STEP, "--emit=global", *options, "-o", folder / "out.mlir"],
+    done = subprocess.run([training.tool(program), f"--from={folder}", *STEP, "--mesh=fsdp=1", "--emit=global", *options, "-o", folder / "out.mlir"],
                           capture_output=True, text=True)
     return done.returncode, done.stderr
 

@@ -216,15 +216,18 @@ void RandomStep::turn() {
     value =
         nn::PadOp::create(builder, location(), typeOf(dims), value, dims.size() - 1, between(0, 1));
   }
-  auto rope =
-      nn::RopeOp::create(builder, location(), typeOf(dims), value, over, APFloat(50.0), chance(30));
+  UnitAttr inverse = chance(30) ? builder.getUnitAttr() : UnitAttr();
+  FloatAttr factor, from, to, magnitude;
+  nn::RopeRampAttr ramp;
   if (chance(30)) {
-    rope.setFactorAttr(builder.getF64FloatAttr(4));
-    rope.setMagnitudeAttr(builder.getF64FloatAttr(1.25));
-    rope.setRamp(chance(50) ? nn::RopeRamp::index : nn::RopeRamp::rate);
-    rope.setFromAttr(builder.getF64FloatAttr(0.9));
-    rope.setToAttr(builder.getF64FloatAttr(0.1));
+    factor = builder.getF64FloatAttr(4), magnitude = builder.getF64FloatAttr(1.25);
+    from = builder.getF64FloatAttr(0.9), to = builder.getF64FloatAttr(0.1);
+    ramp = nn::RopeRampAttr::get(builder.getContext(),
+                                 chance(50) ? nn::RopeRamp::index : nn::RopeRamp::rate);
   }
+  auto rope =
+      nn::RopeOp::create(builder, location(), typeOf(dims), value, builder.getI64IntegerAttr(over),
+                         builder.getF64FloatAttr(50), inverse, factor, ramp, from, to, magnitude);
   add(rope, dims);
 }
 
