@@ -164,6 +164,8 @@ ConfigEntry &ModelConfig::takeAs(const ConfigEntry &entry, T &value, const std::
   }
   ConfigEntry &added = entries.emplace_back(entry);
   added.value = textOf(value);
+  if (added.setBy.empty()) // the driver's option that reads a file (Driver::from)
+    added.setBy = "--from";
   return added;
 }
 

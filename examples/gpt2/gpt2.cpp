@@ -28,15 +28,16 @@ int main(int argc, char **argv) {
   });
 
   return driver.run(argc, argv, [&](Model &model) {
+    fsdp::models::GPT2Config own = sizes; // `plan` and `--fit` describe models of other sizes
     if (!isRead)
-      sizes.positions = context;
-    sizes.check();
-    Tensor tokens = model.tokens("tokens", {batch, context}, sizes.vocab);
-    Tensor targets = model.targets("targets", {batch, context}, sizes.vocab);
-    fsdp::models::GPT2 gpt2(model, sizes);
+      own.positions = context;
+    own.check();
+    Tensor tokens = model.tokens("tokens", {batch, context}, own.vocab);
+    Tensor targets = model.targets("targets", {batch, context}, own.vocab);
+    fsdp::models::GPT2 gpt2(model, own);
     model.loss(mean(crossEntropy(gpt2(tokens), targets)));
     ModelConfig config("config.json");
-    sizes.describe(config, context);
+    own.describe(config, context);
     model.config(config);
   });
 }

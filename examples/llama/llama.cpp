@@ -32,13 +32,14 @@ int main(int argc, char **argv) {
   });
 
   return driver.run(argc, argv, [&](Model &model) {
-    sizes.complete();
-    Tensor tokens = model.tokens("tokens", {batch, context}, sizes.vocab);
-    Tensor targets = model.targets("targets", {batch, context}, sizes.vocab);
-    fsdp::models::Llama llama(model, sizes);
+    fsdp::models::LlamaConfig own = sizes; // `plan` and `--fit` describe models of other sizes
+    own.complete();
+    Tensor tokens = model.tokens("tokens", {batch, context}, own.vocab);
+    Tensor targets = model.targets("targets", {batch, context}, own.vocab);
+    fsdp::models::Llama llama(model, own);
     model.loss(mean(crossEntropy(llama(tokens), targets)));
     ModelConfig config("config.json");
-    sizes.describe(config, context);
+    own.describe(config, context);
     model.config(config);
   });
 }

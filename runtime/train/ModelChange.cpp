@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <sys/stat.h>
 
 namespace fsdp::rt {
@@ -31,11 +32,16 @@ std::vector<std::string> split(const std::string &text, char mark) {
   return parts;
 }
 
+/// The option that takes what has no option of its own from a file such as the one in `folder`.
+constexpr std::string_view kFromFolder = "--from";
+
 /// "compile the model with --rope-theta=500000.0"
-std::string adviceFor(const ConfigEntry &entry, const Json &got) {
+std::string adviceFor(const ConfigEntry &entry, const Json &got, const std::string &folder) {
   const std::string option = entry.option;
   if (option.empty())
     return "no option of the model changes it";
+  if (option == kFromFolder)
+    return "compile the model with " + option + "=" + folder;
   if (got.is_boolean())
     return (got.get<bool>() ? "compile the model with " : "compile the model without ") + option;
   return "compile the model with " + option + "=" + shownEntry(got);
@@ -101,7 +107,7 @@ std::string configChange(const Program &program, const std::string &path) {
     const auto compare = [&](const std::string &name, const Json &got, const char *why) {
       if (!agrees(got))
         differs("got '" + name + "' " + shownEntry(got) + why + ", expected " +
-                shownEntry(expected) + " (" + adviceFor(entry, got) + ")");
+                shownEntry(expected) + " (" + adviceFor(entry, got, folderOf(path)) + ")");
     };
     bool isThere = false;
     const std::vector<std::string> names = split(entry.names, '|');

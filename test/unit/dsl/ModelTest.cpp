@@ -130,7 +130,7 @@ TEST_F(ModelTest, RopeIsScaled) {
   auto module = take(model);
   const std::string printed = text(*module);
   for (const char *scaling :
-       {"theta 1.000000e+04 :", "theta 1.000000e+04 factor 4.000000e+00 :",
+       {"theta 1.000000e+04 {", "theta 1.000000e+04 factor 4.000000e+00 {",
         "factor 8.000000e+00 ramp rate from ", "factor 4.000000e+00 ramp index from "})
     EXPECT_EQ(count(printed, scaling), 1) << scaling << printed;
 }
