@@ -132,7 +132,8 @@ void Driver::flag(const std::string &name, bool &value, const std::string &descr
 }
 
 bool Driver::isGiven(const std::string &name) const {
-  return state->app.get_option(name)->count() > 0;
+  const CLI::Option *option = state->app.get_option_no_throw(name);
+  return option && option->count() > 0;
 }
 
 void Driver::from(const std::string &file, TakeConfig take) {

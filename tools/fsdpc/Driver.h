@@ -45,7 +45,8 @@ public:
   /// "config.json". `take` takes them, before the model is described; what the model cannot
   /// compute, and options of the model that contradict the file, are errors.
   void from(const std::string &file, TakeConfig take);
-  /// Whether the option `name` was given. Only from `take` and the description on.
+  /// Whether the option `name` was given; false where there is none. Only from `take` and the
+  /// description on.
   bool isGiven(const std::string &name) const;
 
   using Describe = std::function<void(::fsdp::dsl::Model &)>;
