@@ -290,6 +290,11 @@ ConfigEntry &ModelConfig::demand(const ConfigEntry &entry) {
   return added;
 }
 
+bool ModelConfig::sets(const std::string &option) const {
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const ConfigEntry &entry) { return entry.setBy == option; });
+}
+
 std::vector<std::string> ModelConfig::finish() {
   if (!source)
     return {};

@@ -156,6 +156,9 @@ public:
   /// null.
   std::string valueAt(const std::string &name) const;
 
+  /// Whether an entry so far is set by this option of the program.
+  bool sets(const std::string &option) const;
+
   /// Ends reading. Throws std::exception where the file has what the model cannot compute, or an
   /// option contradicts it: names every such entry, what it got, and what is supported. Returns
   /// remarks for the user.

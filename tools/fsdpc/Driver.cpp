@@ -143,6 +143,9 @@ void Driver::from(const std::string &file, TakeConfig take) {
     ::fsdp::dsl::ModelConfig config(file);
     config.read(state->from, [this](const std::string &option) { return isGiven(option); });
     take(config);
+    if (!state->options.fit.empty() && config.sets("--" + state->options.fit))
+      throw UsageError("got --fit=" + state->options.fit + " beside --from, which takes --" +
+                       state->options.fit + " from " + file);
     for (const std::string &remark : config.finish())
       std::cerr << printableMessage(state->name + ": note: " + remark) << "\n";
   };
