@@ -114,7 +114,7 @@ def interpreted_as_transformers(scratch, cases):
 
 
 def compiled_loads_back(scratch, cases):
-    for name in training.chosen({name: name for name in COMPILED}, "llama-3.2", "qwen3"):
+    for name in training.chosen({name: name for name in COMPILED}, "llama-3.2"):
         case, folder = cases[name], scratch / "compiled" / name
         config = case["config"]
         write_model(folder / "in", config, {key: tensor["shape"] for key, tensor in case["tensors"].items()})
