@@ -128,7 +128,7 @@ public:
   /// Adds an entry with the value of the model. While reading, `value` is set to that of the file
   /// first: that of the first of its names, or what a file without them means. A value that is
   /// missing, has another type or is below `least`, or differs from one name to another, is refused
-  /// by `finish`.
+  /// by `finish`. What has no option of its own is set by --from (Driver::from), as messages say.
   ConfigEntry &take(const ConfigEntry &entry, int64_t &value, int64_t least = 1);
   /// From 0 on, or null for none. A file without the entry means what the entry implies.
   ConfigEntry &take(const ConfigEntry &entry, std::optional<int64_t> &value);

@@ -22,11 +22,12 @@ public:
     const std::size_t positions = shape.positions, width = shape.width;
     values = static_cast<float *>(workspace.reserve(positions * width * sizeof(float)));
     const auto magnitude = static_cast<float>(shape.magnitude);
+    const RopeShape::Scale scale = shape.scale();
     const std::size_t half = width / 2;
     for (std::size_t i = 0; i < half; ++i) {
       const auto pair = static_cast<double>(i);
-      const double rate =
-          shape.scaledRate(std::pow(shape.theta, -2.0 * pair / static_cast<double>(width)), pair);
+      const double rate = shape.scaledRate(
+          std::pow(shape.theta, -2.0 * pair / static_cast<double>(width)), pair, scale);
       for (std::size_t t = 0; t < positions; ++t) {
         const double angle = static_cast<double>(t) * rate;
         values[t * width + i] = static_cast<float>(std::cos(angle)) * magnitude;

@@ -125,16 +125,19 @@ struct RopeShape {
   RopeRamp ramp = RopeRamp::None;
   double from = 0, to = 0; ///< where the share is 0 and 1
 
-  /// That of pair `i`, which is `rate` = theta^(-2 i / width) without scaling.
-  constexpr double scaledRate(double rate, double i) const {
-    if (factor == 1)
-      return rate;
-    double share = 0;
-    if (ramp != RopeRamp::None) {
-      share = ((ramp == RopeRamp::Index ? i : rate) - from) / (to - from);
-      share = share < 0 ? 0 : share > 1 ? 1 : share;
-    }
-    return share * rate + (1 - share) * (rate / factor);
+  /// What does not depend on the pair, so that kernels divide once.
+  struct Scale {
+    double inverse; ///< 1 / factor
+    double slope;   ///< of the share
+  };
+  constexpr Scale scale() const {
+    return {1 / factor, ramp == RopeRamp::None ? 0 : 1 / (to - from)};
+  }
+  /// The rate of pair `i`, which is `rate` = theta^(-2 i / width) without scaling.
+  constexpr double scaledRate(double rate, double i, const Scale &scale) const {
+    double share = ((ramp == RopeRamp::Index ? i : rate) - from) * scale.slope;
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    return rate * (scale.inverse + share * (1 - scale.inverse));
   }
 };
 

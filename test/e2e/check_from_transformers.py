@@ -19,9 +19,11 @@ import check_from
 import from_cases
 import make_from
 import torch
+import training
 from check_from import expect
 from check_transformers import Warnings
-from transformers import AutoModelForCausalLM
+from from_cases import BATCH, CONTEXT
+from transformers import AutoConfig, AutoModelForCausalLM
 
 
 def check(folder, name, config):
@@ -49,6 +51,34 @@ def check(folder, name, config):
     return apart, worst
 
 
+def trained_and_back(folder, name):
+    """What save_pretrained writes, in several files, is compiled and trained on two ranks; its losses before the first and the fourth
+    step are those that transformers computes with the weights read and with those of the checkpoint."""
+    config = {**from_cases.SHAPES[name], "vocab_size": 256}
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    torch.manual_seed(1)
+    AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32).save_pretrained(folder / "in", max_shard_size="20kB")
+    text = (training.HERE / "check_from_transformers.py").read_bytes()
+    (folder / "text").write_bytes(text)
+    training.run([training.tool(from_cases.program_of(config)), f"--from={folder / 'in'}", f"--batch={BATCH}", f"--context={CONTEXT}",
+                  "--lr=1e-2", "--mesh=fsdp=2", "-o", folder / "train"])
+    training.run([folder / "train", "--data", folder / "text", "--steps", 4, "--init", folder / "in", "--export", f"{folder / 'out'}/",
+                  "--save", folder / "saves", "--save-every", 3, "--log", folder / "log.jsonl"])
+    losses = [json.loads(line)["loss"] for line in (folder / "log.jsonl").read_text().splitlines()]
+    for step, weights in ((0, folder / "in"), (3, folder / "saves" / "step-00000003")):
+        model = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32, attn_implementation="eager").eval()
+        first = step * BATCH
+        rows = torch.tensor([list(text[i * CONTEXT:(i + 1) * CONTEXT + 1]) for i in range(first, first + BATCH)])
+        with torch.no_grad():
+            logits = model(input_ids=rows[:, :-1]).logits
+        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), rows[:, 1:].reshape(-1)).item()
+        expect(abs(loss / losses[step] - 1) <= 1e-6, f"{name}: step {step + 1} logs {losses[step]!r}, transformers computes {loss!r}")
+    model, found = AutoModelForCausalLM.from_pretrained(folder / "out", output_loading_info=True)
+    expect(not any(found.values()), f"{name}: {found}")
+    print(f"{name}: trained from save_pretrained, and back")
+
+
 def main():
     scratch, count = pathlib.Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 12
     torch.set_num_threads(1)
@@ -61,6 +91,8 @@ def main():
     for family, (loss, gradient) in worst.items():
         print(f"{family}: loss to {loss:.2g}, gradients to {gradient:.2g} of the largest element")
     print(f"{len(cases)} random configurations")
+    for name in check_from.COMPILED:
+        trained_and_back(scratch / "trained" / name, name)
 
 
 if __name__ == "__main__":
