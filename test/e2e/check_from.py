@@ -218,7 +218,7 @@ def refused(scratch, cases):
     status, said = said_of(LLAMA, folder, "--width=32", "--layers=2", "--rope-theta=10000", "--head-dim=8")
     expect(status == 0, said)
     done = subprocess.run([training.tool("llama"), f"--from={folder}", "--fit=layers", "--memory-limit=1GiB"], capture_output=True, text=True)
-    expect(done.returncode == 2 and "error: got --fit=layers beside --from, which takes --layers from config.json" in done.stderr, done.stderr)
+    expect(done.returncode == 2 and "error: got --fit=layers beside --from, which takes it from config.json" in done.stderr, done.stderr)
     for text, expected in (("[]", "is not a JSON object, expected a JSON object that describes a model"),
                            ('{"a": 1, "a": 2}', "names 'a' twice, expected a JSON object that describes a model")):
         status, said = said_of(text, folder)

@@ -57,7 +57,7 @@ struct Driver::State {
   int64_t *blocks = nullptr;              ///< the model's number of equal blocks
   std::map<std::string, int64_t *> sizes; ///< its integers, by option
   std::string from;                       ///< the folder of --from
-  std::function<void()> takeConfig;       ///< from the file in it
+  std::function<void()> takeConfig;
 
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
@@ -132,8 +132,8 @@ void Driver::flag(const std::string &name, bool &value, const std::string &descr
 }
 
 bool Driver::isGiven(const std::string &name) const {
-  const CLI::Option *option = state->app.get_option_no_throw(name);
-  return option && option->count() > 0;
+  const CLI::Option *found = state->app.get_option_no_throw(name);
+  return found && !found->empty();
 }
 
 void Driver::from(const std::string &file, TakeConfig take) {
@@ -143,9 +143,8 @@ void Driver::from(const std::string &file, TakeConfig take) {
     ::fsdp::dsl::ModelConfig config(file);
     config.read(state->from, [this](const std::string &option) { return isGiven(option); });
     take(config);
-    if (!state->options.fit.empty() && config.sets("--" + state->options.fit))
-      throw UsageError("got --fit=" + state->options.fit + " beside --from, which takes --" +
-                       state->options.fit + " from " + file);
+    if (const std::string &fit = state->options.fit; !fit.empty() && config.sets("--" + fit))
+      throw UsageError("got --fit=" + fit + " beside --from, which takes it from " + file);
     for (const std::string &remark : config.finish())
       std::cerr << printableMessage(state->name + ": note: " + remark) << "\n";
   };
