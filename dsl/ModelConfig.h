@@ -6,7 +6,11 @@
 //   config.note("torch_dtype", "float32");
 //   model.config(config);
 // One description has two uses: checkpoints contain a file of its entries, and a program refuses
-// weights whose file of this name differs.
+// weights whose file of this name differs. With values that are taken it has a third: a model gets
+// its sizes and constants from a file,
+//   config.read(folder, isGiven);
+//   config.take(ConfigEntry("rope_theta").option("--rope-theta").implied(10000.0), theta);
+//   config.finish();
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +19,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,7 +28,8 @@
 
 namespace fsdp::dsl {
 
-/// A JSON value: null, a whole number, a number, a boolean, a text or a list of texts.
+/// A JSON value: null, a whole number, a number, a boolean, a text, a list of texts, or any value
+/// of a file.
 class ConfigValue {
 public:
   ConfigValue(std::nullptr_t) : json("null") {}
@@ -38,13 +45,14 @@ public:
   const std::string &text() const { return json; }
 
 private:
+  friend class ModelConfig;
   std::string json;
 };
 
 /// One entry of the file.
 class ConfigEntry {
 public:
-  ConfigEntry(std::string name, ConfigValue value)
+  explicit ConfigEntry(std::string name, ConfigValue value = nullptr)
       : names{std::move(name)}, value(std::move(value)) {}
 
   /// The option of the model's program that sets the value, for messages; of a boolean the one that
@@ -66,6 +74,16 @@ public:
   /// An equivalent value.
   ConfigEntry &same(ConfigValue value) {
     equal.push_back(std::move(value));
+    return *this;
+  }
+  /// Not written where `holds`, as a file without the entry means the same.
+  ConfigEntry &unwritten(bool holds = true) {
+    written = !holds;
+    return *this;
+  }
+  /// Written, and not compared with the file of weights.
+  ConfigEntry &uncompared(bool holds = true) {
+    compared = !holds;
     return *this;
   }
 
@@ -101,13 +119,63 @@ public:
     add(name, std::move(value)).compared = false;
   }
 
+  /// Begins to read the file in `folder`: `take` takes values from it. `isGiven` says whether an
+  /// option was given on the command line, which must then have the value of the file. Throws
+  /// std::exception where the file cannot be read or is not a JSON object.
+  void read(const std::string &folder, std::function<bool(const std::string &)> isGiven);
+  bool isReading() const { return source != nullptr; }
+
+  /// Adds an entry with the value of the model. While reading, `value` is set to that of the file
+  /// first: that of the first of its names, or what a file without them means. A value that is
+  /// missing, has another type or is below `least`, or differs from one name to another, is refused
+  /// by `finish`. What has no option of its own is set by --from (Driver::from), as messages say.
+  ConfigEntry &take(const ConfigEntry &entry, int64_t &value, int64_t least = 1);
+  /// From 0 on, or null for none. A file without the entry means what the entry implies.
+  ConfigEntry &take(const ConfigEntry &entry, std::optional<int64_t> &value);
+  /// A positive number.
+  ConfigEntry &take(const ConfigEntry &entry, double &value);
+  ConfigEntry &take(const ConfigEntry &entry, std::optional<double> &value);
+  ConfigEntry &take(const ConfigEntry &entry, bool &value);
+  /// One of `choices`.
+  ConfigEntry &take(const ConfigEntry &entry, std::string &value,
+                    const std::vector<std::string> &choices);
+  /// A list of them, or null for none.
+  ConfigEntry &take(const ConfigEntry &entry, std::vector<std::string> &value,
+                    const std::vector<std::string> &choices);
+  /// Any value, which is written and not compared: `otherwise` where the file read has none.
+  void carry(const std::string &name, std::optional<ConfigValue> &value, ConfigValue otherwise);
+  /// An entry of the file that concerns training alone and is not taken: a remark of `finish` where
+  /// it is neither 0 nor null.
+  void leaveToTraining(const std::string &name);
+  /// An entry that the file must not have, or must have with a value that means the same: refused
+  /// by `finish`, and as `require` by programs that read weights.
+  ConfigEntry &demand(const ConfigEntry &entry);
+  /// Refuses the value of the file at `name` for what follows "expected".
+  void refuse(const std::string &name, const std::string &expected);
+  /// The value of the file at `name`, "rope_scaling.factor", as JSON; empty where it has none, or
+  /// null.
+  std::string valueAt(const std::string &name) const;
+
+  /// Whether an entry so far is set by this option of the program.
+  bool sets(const std::string &option) const;
+
+  /// Ends reading. Throws std::exception where the file has what the model cannot compute, or an
+  /// option contradicts it: names every such entry, what it got, and what is supported. Returns
+  /// remarks for the user.
+  std::vector<std::string> finish();
+
   /// The text of the file.
   std::string text() const;
 
 private:
   friend class Model;
+  struct Source;
+  template <class T, class Convert>
+  ConfigEntry &takeAs(const ConfigEntry &entry, T &value, const std::string &expected,
+                      Convert convert);
   std::string file;
   std::vector<ConfigEntry> entries;
+  std::shared_ptr<Source> source; ///< while reading
 };
 
 } // namespace fsdp::dsl

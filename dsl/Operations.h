@@ -133,11 +133,41 @@ Tensor attention(const std::string &order, Located q, Located k, Located v,
                  const AttentionOptions &options = {});
 /// The same where one tensor holds queries, keys and values, 0 to 2 along n: "b t n h d".
 Tensor attention(const std::string &order, Located qkv, const AttentionOptions &options = {});
+/// Rotations for contexts longer than a model was first trained with. The rate of pair i, which is
+/// r = theta^(-2 i / width) per position, becomes s r + (1 - s) r / factor.
+struct RopeScaling {
+  enum Ramp { None, Index, Rate };
+
+  double factor = 1;
+  /// What the share s depends on: 0, or a line of i or of r that is 0 at `from` and 1 at `to` and
+  /// stays within 0 and 1.
+  Ramp ramp = None;
+  double from = 0, to = 0;
+  double magnitude = 1; ///< the results are multiplied by it
+
+  /// "Position interpolation", Chen et al., 2023: every rate divided by the factor.
+  static RopeScaling linear(double factor);
+  /// Llama 3.1's: rates that turn less than `low` times in `context` positions are divided by the
+  /// factor, and those that turn more than `high` times are not. `high` is above `low`.
+  static RopeScaling llama3(double factor, double low, double high, int64_t context);
+
+  struct Yarn {
+    double factor = 1;
+    int64_t context = 2048;               ///< positions of the first training
+    double betaFast = 32, betaSlow = 1;   ///< turns in these positions
+    bool truncate = true;                 ///< whole indices of pairs
+    std::optional<double> magnitude = {}; ///< by default 0.1 ln(factor) + 1
+  };
+  /// YaRN, Peng et al., 2023, as transformers computes it, for rows of `width` numbers.
+  static RopeScaling yarn(const Yarn &yarn, double theta, int64_t width);
+};
+
 /// `input` (..., positions, width) with the pairs i and i + width/2 of each row rotated by
-/// position * theta^(-2 i / width).
-Tensor rope(Located input, double theta = 10000);
+/// position * theta^(-2 i / width), or by that scaled.
+Tensor rope(Located input, double theta = 10000, const RopeScaling &scaling = {});
 /// The same where the positions are dimension t of the order, such as "b t h d".
-Tensor rope(const std::string &order, Located input, double theta = 10000);
+Tensor rope(const std::string &order, Located input, double theta = 10000,
+            const RopeScaling &scaling = {});
 
 // Shardings.
 

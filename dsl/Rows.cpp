@@ -260,30 +260,4 @@ Tensor attention(const std::string &order, Located qkv, const AttentionOptions &
   return attend(order, {qkv.tensor}, qkv.where, options);
 }
 
-static Tensor ropeOver(int64_t dim, const Located &input, double theta) {
-  return builderOf(input.tensor)
-      .create("rope", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        return nn::RopeOp::create(builder, loc, typeOf(input.tensor), valueOf(input.tensor), dim,
-                                  llvm::APFloat(theta));
-      });
-}
-
-Tensor rope(Located input, double theta) {
-  requireFloat("rope", input);
-  return ropeOver(input.tensor.rank() - 2, input, theta);
-}
-
-Tensor rope(const std::string &order, Located input, double theta) {
-  requireFloat("rope", input);
-  size_t rank = input.tensor.rank();
-  int64_t dim = nn::attentionDim(order, 't');
-  if (order.size() + 1 != 2 * rank || dim < 0)
-    ModelBuilder::fail(
-        "rope", {input.tensor}, input.where,
-        "got the order '" + order +
-            "', expected a letter for each dimension, t for the positions, with spaces "
-            "between them");
-  return ropeOver(dim, input, theta);
-}
-
 } // namespace fsdp::dsl

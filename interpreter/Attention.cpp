@@ -127,19 +127,31 @@ static Kernel compileRope(RopeOp op, Numerics numerics) {
   for (int64_t size : type.getShape().drop_front(op.getDim() + 1).drop_back())
     inner *= size;
   double theta = op.getTheta().convertToDouble(), sign = op.getInverse() ? -1 : 1;
+  auto number = [](std::optional<APFloat> value, double otherwise) {
+    return value ? value->convertToDouble() : otherwise;
+  };
+  double factor = number(op.getFactor(), 1), magnitude = number(op.getMagnitude(), 1);
+  double from = number(op.getFrom(), 0), to = number(op.getTo(), 0);
+  std::optional<RopeRamp> ramp = op.getRamp();
+  auto rateOf = [=](double i) {
+    double rate = std::pow(theta, -2.0 * i / static_cast<double>(width));
+    double at = ramp == RopeRamp::index ? i : rate;
+    double share = ramp ? std::clamp((at - from) / (to - from), 0.0, 1.0) : 0;
+    return factor == 1 ? rate : share * rate + (1 - share) * (rate / factor);
+  };
   Rounding round(type.getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     out[0] = Tensor(type);
-    Element *to = out[0].mutableData();
+    Element *result = out[0].mutableData();
     int64_t rows = width ? in[0].size() / width : 0, half = width / 2;
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < half; ++i) {
-        double angle = sign * static_cast<double>(row / inner % positions) *
-                       std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+        double angle =
+            sign * static_cast<double>(row / inner % positions) * rateOf(static_cast<double>(i));
         int64_t a = row * width + i, b = a + half;
         double x = in[0].getFloat(a), y = in[0].getFloat(b);
-        to[a].f = round(x * std::cos(angle) - y * std::sin(angle));
-        to[b].f = round(y * std::cos(angle) + x * std::sin(angle));
+        result[a].f = round(magnitude * (x * std::cos(angle) - y * std::sin(angle)));
+        result[b].f = round(magnitude * (y * std::cos(angle) + x * std::sin(angle)));
       }
   };
 }

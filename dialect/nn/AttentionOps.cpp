@@ -139,6 +139,20 @@ LogicalResult RopeOp::verify() {
   double theta = getTheta().convertToDouble();
   if (!(theta > 0))
     return emitOpError("has theta ") << theta << ", expected a positive number";
+  // (C3)
+  for (auto [name, value] : {std::pair("factor", getFactor()), {"magnitude", getMagnitude()}})
+    if (value && !(value->isFiniteNonZero() && !value->isNegative()))
+      return emitOpError("has ") << name << " " << value->convertToDouble()
+                                 << ", expected a positive number";
+  // (C4)
+  const bool ramp = getRamp().has_value();
+  if (ramp != getFrom().has_value() || ramp != getTo().has_value() || (ramp && !getFactor()))
+    return emitOpError("expected 'ramp', 'from' and 'to' together, and with a 'factor'");
+  if (ramp && !(getFrom()->isFinite() && getTo()->isFinite() &&
+                getFrom()->compare(*getTo()) != APFloat::cmpEqual))
+    return emitOpError("has a ramp from ")
+           << getFrom()->convertToDouble() << " to " << getTo()->convertToDouble()
+           << ", expected two different finite numbers";
   return success();
 }
 
@@ -241,13 +255,22 @@ KernelCall AttentionGradOp::getKernelCall() { return attentionCall(*this); }
 
 KernelCall RopeOp::getKernelCall() {
   ArrayRef<int64_t> shape = getX().getType().getShape();
-  return {*this, ShapeArgument("RopeShape")
-                     .field("blocks", elementsOf(shape.take_front(getDim())))
-                     .field("positions", shape[getDim()])
-                     .field("inner", elementsOf(shape.drop_front(getDim() + 1).drop_back()))
-                     .field("width", shape.back())
-                     .number("theta", getTheta())
-                     .field("inverse", getInverse())};
+  ShapeArgument argument("RopeShape");
+  argument.field("blocks", elementsOf(shape.take_front(getDim())))
+      .field("positions", shape[getDim()])
+      .field("inner", elementsOf(shape.drop_front(getDim() + 1).drop_back()))
+      .field("width", shape.back())
+      .number("theta", getTheta())
+      .field("inverse", getInverse());
+  if (getFactor() || getMagnitude()) {
+    const StringRef ramp = !getRamp() ? "None" : *getRamp() == RopeRamp::index ? "Index" : "Rate";
+    argument.number("magnitude", getMagnitude().value_or(APFloat(1.0)))
+        .number("factor", getFactor().value_or(APFloat(1.0)))
+        .expression("ramp", ("RopeRamp::" + ramp).str())
+        .number("from", getFrom().value_or(APFloat(0.0)))
+        .number("to", getTo().value_or(APFloat(0.0)));
+  }
+  return {*this, std::move(argument)};
 }
 
 // A pair is read before it is written.
@@ -320,7 +343,8 @@ LogicalResult RopeOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> result
   Value d = resultCotangents[0], x;
   if (d && needed[0])
     x = RopeOp::create(builder, getLoc(), getX().getType(), d, getDimAttr(), getThetaAttr(),
-                       getInverse() ? UnitAttr() : builder.getUnitAttr());
+                       getInverse() ? UnitAttr() : builder.getUnitAttr(), getFactorAttr(),
+                       getRampAttr(), getFromAttr(), getToAttr(), getMagnitudeAttr());
   operandCotangents.push_back(x);
   return success();
 }

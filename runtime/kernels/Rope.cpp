@@ -15,33 +15,43 @@ namespace {
 class Rotations {
 public:
   const float *of(RopeShape shape) {
-    if (values && shape.positions <= positions && shape.width == width && shape.theta == theta)
+    if (values && shape.positions <= latest.positions && shape.width == latest.width &&
+        shape.theta == latest.theta && isScaledAs(shape))
       return values;
-    positions = shape.positions, width = shape.width, theta = shape.theta;
+    latest = shape;
+    const std::size_t positions = shape.positions, width = shape.width;
     values = static_cast<float *>(workspace.reserve(positions * width * sizeof(float)));
+    const auto magnitude = static_cast<float>(shape.magnitude);
+    const RopeShape::Scale scale = shape.scale();
     const std::size_t half = width / 2;
     for (std::size_t i = 0; i < half; ++i) {
-      const double rate =
-          std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+      const auto pair = static_cast<double>(i);
+      const double rate = shape.scaledRate(
+          std::pow(shape.theta, -2.0 * pair / static_cast<double>(width)), pair, scale);
       for (std::size_t t = 0; t < positions; ++t) {
         const double angle = static_cast<double>(t) * rate;
-        values[t * width + i] = static_cast<float>(std::cos(angle));
-        values[t * width + half + i] = static_cast<float>(std::sin(angle));
+        values[t * width + i] = static_cast<float>(std::cos(angle)) * magnitude;
+        values[t * width + half + i] = static_cast<float>(std::sin(angle)) * magnitude;
       }
     }
     return values;
   }
 
 private:
+  bool isScaledAs(const RopeShape &shape) const {
+    return shape.magnitude == latest.magnitude && shape.factor == latest.factor &&
+           shape.ramp == latest.ramp && shape.from == latest.from && shape.to == latest.to;
+  }
+
   Workspace workspace;
-  std::size_t positions = 0, width = 0;
-  double theta = 0;
+  RopeShape latest{};
   float *values = nullptr;
 };
 
 } // namespace
 
-/// Rotates the pair (x[b, t, r, i], x[b, t, r, i + width / 2]) by t * theta^(-2 i / width).
+/// Rotates the pair (x[b, t, r, i], x[b, t, r, i + width / 2]) by t * theta^(-2 i / width), or that
+/// scaled.
 /// Sines are taken in double and kept for the next call.
 template <class T> void rope(RopeShape shape, const T *x, T *y) {
   thread_local Rotations rotations;

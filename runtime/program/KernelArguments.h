@@ -109,6 +109,9 @@ struct IndexShard {
   }
 };
 
+/// What the share of a rate that rope does not scale grows with: the index of the pair or its rate.
+enum class RopeRamp { None, Index, Rate };
+
 /// `blocks` sequences of `positions` times `inner` vectors of `width` numbers; the width is even.
 struct RopeShape {
   std::size_t blocks;
@@ -116,7 +119,26 @@ struct RopeShape {
   std::size_t inner; ///< vectors of one position, such as heads
   std::size_t width;
   double theta;
-  bool inverse; ///< rotate back, as the gradient does
+  bool inverse;         ///< rotate back, as the gradient does
+  double magnitude = 1; ///< of the results, in both directions
+  double factor = 1;    ///< rates are divided by it, but for a share
+  RopeRamp ramp = RopeRamp::None;
+  double from = 0, to = 0; ///< where the share is 0 and 1
+
+  /// What does not depend on the pair, so that kernels divide once.
+  struct Scale {
+    double inverse; ///< 1 / factor
+    double slope;   ///< of the share
+  };
+  constexpr Scale scale() const {
+    return {1 / factor, ramp == RopeRamp::None ? 0 : 1 / (to - from)};
+  }
+  /// The rate of pair `i`, which is `rate` = theta^(-2 i / width) without scaling.
+  constexpr double scaledRate(double rate, double i, const Scale &scale) const {
+    double share = ((ramp == RopeRamp::Index ? i : rate) - from) * scale.slope;
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    return rate * (scale.inverse + share * (1 - scale.inverse));
+  }
 };
 
 /// `outer` times `inner` lines of `size` numbers that lie `inner` apart, each of which is summed

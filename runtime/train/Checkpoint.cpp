@@ -165,7 +165,8 @@ CheckpointSaver::CheckpointSaver(const Program &program, Device &device,
                                  const CheckpointLayout &layout, std::vector<ShardShare> shares,
                                  Settings settings, FileSystem &system)
     : program(program), device(device), layout(layout), shares(std::move(shares)),
-      settings(std::move(settings)), root(system, this->settings.root, program.extraFiles),
+      settings(std::move(settings)),
+      root(system, this->settings.root, filesBeside(program, this->settings.carried)),
       ranks(device.job().communicator(static_cast<int>(device.job().options().communicators.size()),
                                       /*channel=*/1)) {}
 
@@ -226,7 +227,7 @@ void CheckpointSaver::save(CheckpointManifest next) {
   manifest = std::move(next);
   manifest.fingerprint = layout.fingerprint();
   manifest.files = CheckpointManifest::filesOf(layout);
-  manifest.extraFiles = CheckpointManifest::extrasOf(program.extraFiles);
+  manifest.extraFiles = CheckpointManifest::extrasOf(filesBeside(program, settings.carried));
   problem.clear();
   pruneFault.clear();
   failed = false;

@@ -50,6 +50,7 @@ public:
     std::int64_t keep = 0; ///< 0: all
     bool behind = false;   ///< writes while training continues
     bool warns = false;    ///< a failed save does not end the run
+    BesideFiles carried;   ///< besides those of the program
   };
 
   CheckpointSaver(const Program &program, Device &device, const CheckpointLayout &layout,

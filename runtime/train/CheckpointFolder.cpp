@@ -170,7 +170,7 @@ void CheckpointRoot::begin(std::int64_t step, const CheckpointLayout &layout) {
     require(system.sync(opened.get()), "write", name);
     require(opened.close(), "write", name);
   }
-  for (const ExtraFile &extra : extras) {
+  for (const BesideFile &extra : extras) {
     const std::string name = folder + "/" + extra.name;
     require(writeFile(name, extra.text), "write", name);
   }

@@ -43,9 +43,9 @@ struct SavedStep {
 class CheckpointRoot {
 public:
   /// `extras`: files that are written unchanged beside the tensors.
-  CheckpointRoot(base::FileSystem &system, std::string path, Table<ExtraFile> extras = {},
+  CheckpointRoot(base::FileSystem &system, std::string path, BesideFiles extras = {},
                  const RangeWriter::Sizes &sizes = {})
-      : system(system), path(std::move(path)), extras(extras), sizes(sizes) {}
+      : system(system), path(std::move(path)), extras(std::move(extras)), sizes(sizes) {}
 
   const std::string &name() const { return path; }
   /// "ROOT/step-00000100"
@@ -89,7 +89,7 @@ private:
 
   base::FileSystem &system;
   std::string path;
-  Table<ExtraFile> extras;
+  BesideFiles extras;
   RangeWriter::Sizes sizes;
 };
 

@@ -115,10 +115,10 @@ CheckpointManifest::Extra readExtra(const Json &json, const std::string &path) {
 
 } // namespace
 
-std::vector<CheckpointManifest::Extra> CheckpointManifest::extrasOf(Table<ExtraFile> files) {
+std::vector<CheckpointManifest::Extra> CheckpointManifest::extrasOf(const BesideFiles &files) {
   std::vector<Extra> extras;
-  for (const ExtraFile &file : files)
-    extras.push_back({file.name, std::strlen(file.text), contentDigest(file.text)});
+  for (const BesideFile &file : files)
+    extras.push_back({file.name, file.text.size(), contentDigest(file.text)});
   return extras;
 }
 

@@ -4,6 +4,7 @@
 #define FSDP_RUNTIME_TRAIN_CHECKPOINTMANIFEST_H
 
 #include "base/Safetensors.h"
+#include "runtime/train/BesideFiles.h"
 #include "runtime/train/CheckpointLayout.h"
 
 #include <cstdint>
@@ -60,7 +61,7 @@ struct CheckpointManifest {
 
   /// The entries of the files of a program, without checksums of tensors.
   static std::vector<File> filesOf(const CheckpointLayout &layout);
-  static std::vector<Extra> extrasOf(Table<ExtraFile> files);
+  static std::vector<Extra> extrasOf(const BesideFiles &files);
 
   /// Calls `visit(name, field)` for the fields of training, in the order of the text. `Manifest` is
   /// this type, const or not.

@@ -158,8 +158,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addFile(
       app, "--init", "FILE", options.init,
       "initial weights (a safetensors file, an index of several, their folder, or a checkpoint)");
-  base::addText(app, "--export", "FILE", options.exportTo,
-                "file for the trained weights (safetensors); replaced atomically");
+  base::addText(
+      app, "--export", "FILE", options.exportTo,
+      "file for the trained weights (safetensors), replaced atomically; FOLDER/ has them as "
+      "model.safetensors, with what describes the model beside them");
   base::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
                    base::IntegerRange<std::uint64_t>());
   base::addNumber(app, "--lr", "X", options.learningRate,

@@ -2,11 +2,13 @@
 
 #include "base/Error.h"
 #include "base/FileSystem.h"
+#include "base/JsonEntries.h"
 #include "base/JsonObject.h"
 #include "base/MappedFile.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <sys/stat.h>
 
 namespace fsdp::rt {
@@ -30,39 +32,19 @@ std::vector<std::string> split(const std::string &text, char mark) {
   return parts;
 }
 
-/// The value at `path`, "rope_parameters.rope_theta"; null if there is none.
-const Json *find(const Json &config, const std::string &path) {
-  const Json *at = &config;
-  for (const std::string &name : split(path, '.')) {
-    if (!at->is_object() || !at->contains(name))
-      return nullptr;
-    at = &(*at)[name];
-  }
-  return at->is_null() ? nullptr : at;
-}
-
-/// Numbers are equal however they are written.
-bool isSame(const Json &got, const Json &expected) {
-  if (got.is_number() && expected.is_number())
-    return got.get<double>() == expected.get<double>();
-  return got == expected;
-}
-
-/// The value for a message; long values of a file are cut.
-std::string shown(const Json &value) {
-  constexpr std::size_t kMax = 80;
-  const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
-  return text.size() <= kMax ? text : text.substr(0, kMax) + "...";
-}
+/// The option that takes what has no option of its own from a file such as the one in `folder`.
+constexpr std::string_view kFromFolder = "--from";
 
 /// "compile the model with --rope-theta=500000.0"
-std::string adviceFor(const ConfigEntry &entry, const Json &got) {
+std::string adviceFor(const ConfigEntry &entry, const Json &got, const std::string &folder) {
   const std::string option = entry.option;
   if (option.empty())
     return "no option of the model changes it";
+  if (option == kFromFolder)
+    return "compile the model with " + option + "=" + folder;
   if (got.is_boolean())
     return (got.get<bool>() ? "compile the model with " : "compile the model without ") + option;
-  return "compile the model with " + option + "=" + shown(got);
+  return "compile the model with " + option + "=" + shownEntry(got);
 }
 
 Json parseConfig(const std::string &path) {
@@ -118,26 +100,26 @@ std::string configChange(const Program &program, const std::string &path) {
   for (const ConfigEntry &entry : program.config.entries) {
     const Json expected = Json::parse(entry.value), same = Json::parse(entry.same);
     const auto agrees = [&](const Json &got) {
-      return isSame(got, expected) || std::any_of(same.begin(), same.end(), [&](const Json &other) {
-               return isSame(got, other);
-             });
+      return isSameEntry(got, expected) ||
+             std::any_of(same.begin(), same.end(),
+                         [&](const Json &other) { return isSameEntry(got, other); });
     };
     const auto compare = [&](const std::string &name, const Json &got, const char *why) {
       if (!agrees(got))
-        differs("got '" + name + "' " + shown(got) + why + ", expected " + shown(expected) + " (" +
-                adviceFor(entry, got) + ")");
+        differs("got '" + name + "' " + shownEntry(got) + why + ", expected " +
+                shownEntry(expected) + " (" + adviceFor(entry, got, folderOf(path)) + ")");
     };
     bool isThere = false;
     const std::vector<std::string> names = split(entry.names, '|');
     for (const std::string &name : names)
-      if (const Json *got = find(config, name)) {
+      if (const Json *got = findEntry(config, name)) {
         isThere = true;
         compare(name, *got, "");
       }
     if (!isThere && *entry.implied)
       compare(names.front(), Json::parse(entry.implied), ", as it means without the entry");
     else if (!isThere)
-      differs("got no '" + names.front() + "', expected " + shown(expected));
+      differs("got no '" + names.front() + "', expected " + shownEntry(expected));
   }
   return differences.empty()
              ? ""

@@ -124,9 +124,9 @@ void checkRoot(const std::string &root, const Program &program) {
 
 RunCheckpoints::RunCheckpoints(const Program &program, Options &options, std::int64_t steps,
                                Device &device, const std::vector<SavedStep> &candidates,
-                               RunStart &runStart, std::int64_t samples)
+                               RunStart &runStart, std::int64_t samples, const BesideFiles &carried)
     : program(program), options(options), steps(steps), device(device), candidates(candidates),
-      runStart(runStart), samples(samples) {}
+      runStart(runStart), samples(samples), carried(carried) {}
 
 RunCheckpoints::~RunCheckpoints() {
   saver.reset(); // completes a save in progress
@@ -296,7 +296,7 @@ void RunCheckpoints::open() {
     return;
   saver.emplace(program, device, layout(), shares(),
                 CheckpointSaver::Settings{options.save, options.keep, options.saveAsync,
-                                          options.saveErrors == "warn"});
+                                          options.saveErrors == "warn", carried});
   lastSaved = from.step;
   saver->createRoot();
   if (!lock && !runStart.holdsLock() && device.rank() == 0) // it did not exist before

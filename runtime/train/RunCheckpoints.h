@@ -31,10 +31,10 @@ class RunCheckpoints {
 public:
   /// `options`: those of the run; seed and learning rate of a checkpoint replace theirs where these
   /// are not given. `candidates`: checkpoints to continue from, the latest first. `samples`: of the
-  /// data set, 0 without one.
+  /// data set, 0 without one. `carried`: files for each checkpoint.
   RunCheckpoints(const Program &program, Options &options, std::int64_t steps, Device &device,
-                 const std::vector<SavedStep> &candidates, RunStart &runStart,
-                 std::int64_t samples);
+                 const std::vector<SavedStep> &candidates, RunStart &runStart, std::int64_t samples,
+                 const BesideFiles &carried);
 
   ~RunCheckpoints();
   RunCheckpoints(const RunCheckpoints &) = delete;
@@ -83,6 +83,7 @@ private:
   const std::vector<SavedStep> &candidates;
   RunStart &runStart;
   std::int64_t samples;
+  const BesideFiles &carried;
   CheckpointManifest from;
   std::optional<CheckpointLayout> checkpointLayout;
   std::optional<CheckpointSaver> saver;

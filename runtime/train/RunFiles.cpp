@@ -10,9 +10,13 @@
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/Weights.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 namespace fsdp::rt {
@@ -30,6 +34,20 @@ void checkWholeBatches(const Program &program, const std::string &path, const Da
                        "evaluated on full batches; remove the last %lld samples",
                        path.c_str(), static_cast<long long>(data.samples()),
                        static_cast<long long>(batch), static_cast<long long>(rest)));
+}
+
+/// Creates the folder of `path`, which ends with '/', if it does not exist, and returns its path
+/// without that. Error: weights there would be read instead of those exported.
+std::string prepareExportFolder(std::string path) {
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST)
+    throw Error("cannot create the folder '" + path + "': " + std::strerror(errno));
+  for (const char *other : {"model.safetensors.index.json", CheckpointManifest::kName})
+    if (access((path + "/" + other).c_str(), F_OK) == 0)
+      throw Error("cannot export to the folder '" + path + "': it has '" + other +
+                  "', which other weights belong to; choose another folder");
+  return path;
 }
 
 } // namespace
@@ -56,7 +74,11 @@ RunSources openSources(const Program &program, const Options &options) {
     if (!remark.empty())
       std::fprintf(stderr, "note: %s\n", printableMessage(remark).c_str());
     sources.weights->releasePages(); // checked; ranks read their parts
+    sources.carried = filesToCarry(folderOf(sources.weights->files().front()));
   }
+  for (const SavedStep &saved : sources.checkpoints)
+    if (sources.carried.empty())
+      sources.carried = filesToCarry(saved.folder);
   return sources;
 }
 
@@ -75,7 +97,12 @@ RunOutputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
   input("--data", options.data);
   input("--val-data", options.valData);
   input("--init", options.init);
-  open("--export", options.exportTo, outputs.exported);
+  std::string exported = options.exportTo;
+  if (!exported.empty() && exported.back() == '/') {
+    outputs.exportFolder = prepareExportFolder(exported);
+    exported = outputs.exportFolder + "/model.safetensors";
+  }
+  open("--export", exported, outputs.exported);
   open("--log", options.log, outputs.log);
   open("--trace", options.trace, outputs.trace);
   checkDistinct(files);

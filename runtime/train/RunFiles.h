@@ -6,6 +6,7 @@
 #include "base/OutputPath.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/program/Program.h"
+#include "runtime/train/BesideFiles.h"
 #include "runtime/train/CheckpointFolder.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/RunContents.h"
@@ -23,11 +24,13 @@ struct RunSources {
   std::unique_ptr<WeightFiles> weights;
   std::vector<SavedStep> checkpoints; ///< to continue from, the latest first; not all may be valid
   RunContents contents;               ///< if they are recorded or compared
+  BesideFiles carried;                ///< of the folder of `weights` or of a checkpoint
 };
 
 /// The outputs; streams are opened before the ranks are started.
 struct RunOutputs {
   base::OutputPath exported, trace, log;
+  std::string exportFolder; ///< of `exported`, where a folder is exported
 };
 
 /// Opens and checks the inputs of `options`. Error: an input does not fit `program`.

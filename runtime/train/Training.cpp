@@ -40,7 +40,7 @@ public:
       : program(program), options(options), sources(sources), outputs(outputs), runStart(runStart),
         steps(steps), job(job), device(target::open(program, job)),
         checkpoints(program, this->options, steps, *device, sources.checkpoints, runStart,
-                    sources.data ? sources.data->samples() : 0) {
+                    sources.data ? sources.data->samples() : 0, sources.carried) {
     values.resize(program.train.outputs.size());
     sums.resize(program.evaluate.outputs.size());
   }
@@ -91,6 +91,8 @@ public:
     }
     if (!outputs.exported.empty()) {
       exportWeights(outputs.exported, program, *device);
+      if (!outputs.exportFolder.empty() && job.rank() == 0)
+        writeFiles(filesBeside(program, sources.carried), outputs.exportFolder);
       sayWrote(outputs.exported);
     }
     finishLog();

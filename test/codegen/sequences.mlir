@@ -10,6 +10,9 @@ fsdp.param @bias : tensor<8xf32> unit "all" init <constant, 0.0>
 // CHECK-DAG: layer_norm(c, kCompute, "{{[a-z_]*}}", NormRows{/*rows=*/12, /*width=*/8, /*epsilon=*/1e-05}
 // CHECK-DAG: RopeShape{/*blocks=*/6, /*positions=*/4, /*inner=*/1, /*width=*/4, /*theta=*/1e+04,
 // CHECK-DAG: /*inverse=*/false}, arena::rearrange, arena::rope);
+// CHECK-DAG: /*inverse=*/false, /*magnitude=*/1.25, /*factor=*/4.0, /*ramp=*/RopeRamp::Index, /*from=*/2.0,
+// CHECK-DAG: /*to=*/0.5}, arena::rearrange, arena::rope_2);
+// CHECK-DAG: /*inverse=*/true, /*magnitude=*/1.25, /*factor=*/4.0, /*ramp=*/RopeRamp::Index, /*from=*/2.0,
 // CHECK-DAG: pad(c, kCompute, "{{.*}}", Part{/*outer=*/6, /*whole=*/20, /*start=*/4, /*size=*/16}
 // CHECK-DAG: attention(c, kCompute, "attention"
 // CHECK-DAG: AttentionShape{/*batch=*/3, /*heads=*/2, /*groups=*/2, /*queries=*/4, /*keys=*/5, /*width=*/4
@@ -36,7 +39,8 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %y, %mean, %rstd = nn.layer_norm %x, %s, %b eps 1.0e-05 : tensor<6x4x8xf32>, tensor<8xf32> -> tensor<6x4xf32>
   %h = nn.rearrange "b t (h d) -> b h t d" %y : tensor<6x4x8xf32> -> tensor<6x2x4x4xf32>
   %q = nn.rope %h dim 2 theta 1.0e+04 : tensor<6x2x4x4xf32>
-  %k = nn.pad %h dim 2 low 1 : tensor<6x2x4x4xf32> -> tensor<6x2x5x4xf32>
+  %slow = nn.rope %h dim 2 theta 1.0e+04 factor 4.0 ramp index from 2.0 to 0.5 magnitude 1.25 : tensor<6x2x4x4xf32>
+  %k = nn.pad %slow dim 2 low 1 : tensor<6x2x4x4xf32> -> tensor<6x2x5x4xf32>
   %a, %lse = nn.attention %q, %k, %k scale 0.5 causal : (tensor<6x2x4x4xf32>, tensor<6x2x5x4xf32>, tensor<6x2x5x4xf32>) -> (tensor<6x2x4x4xf32>, tensor<6x2x4xf32>)
   %bt = fsdp.read @bias : tensor<8xf32>
   %part = nn.slice %bt dim 0 start 4 : tensor<8xf32> -> tensor<4xf32>

@@ -148,8 +148,25 @@ def what_cannot_take_bytes_is_refused(runs):
     for option in ("--export", "--trace", "--log"):
         runs.run(option, runs.at("folder"), status=1, says="it is a folder")
         runs.run(option, runs.at("socket"), status=1, says="it is a socket")
-        runs.run(option, str(runs.at("new")) + "/", status=1, says="names a folder")
+        if option != "--export":
+            runs.run(option, str(runs.at("new")) + "/", status=1, says="names a folder")
     expect(runs.left() == ["folder", "socket"], f"left behind: {runs.left()}")
+
+
+@case
+def a_slash_exports_a_folder(runs):
+    exported = runs.exported()
+    for _ in range(2):  # new, and replaced
+        runs.run("--export", f"{runs.at('new')}//")
+        expect(runs.at("new/model.safetensors").read_bytes() == exported, "other bytes in the folder than in a file")
+    runs.run("--export", f"{runs.at('no/new')}/", status=1, says=f"cannot create the folder '{runs.at('no/new')}': No such file")
+    for name in ("model.safetensors.index.json", "manifest.json"):
+        runs.at(f"new/{name}").write_text("{}")
+        runs.run("--export", f"{runs.at('new')}/", status=1, says=f"cannot export to the folder '{runs.at('new')}': it has '{name}'")
+        runs.at(f"new/{name}").unlink()
+    runs.at("file").write_text("")
+    runs.run("--export", f"{runs.at('file')}/", status=1, says="error: ")
+    expect(runs.at("new/model.safetensors").read_bytes() == exported, "the folder is not as it was")
 
 
 @case

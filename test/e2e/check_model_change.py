@@ -110,7 +110,7 @@ def init_compares(runs, program, weights, config, fits, differs):
         folder = folder_of(runs, f"{program.parent.name}-differs", weights, changed(config, changes))
         for init in (folder, folder / "model.safetensors"):
             runs.run(program, "--init", init, steps=1, status=1,
-                     says=(f"error: '{folder}/config.json' is of another model than this program: got ", says,
+                     says=(f"error: '{folder}/config.json' is of another model than this program: got ", says.replace("FOLDER", str(folder)),
                            "; continue with these weights and the model of this program with --allow-model-change"))
 
 
@@ -131,20 +131,20 @@ def init_refuses_another_llama(runs, programs):
             ({"num_key_value_heads": GONE}, "got 'num_key_value_heads' 2, as it means without the entry, expected 1 (compile the model with --kv-heads=2)"),
             ({"head_dim": 16}, "got 'head_dim' 16, expected 8 (compile the model with --head-dim=16)"),
             ({"tie_word_embeddings": True}, "got 'tie_word_embeddings' true, expected false (compile the model with --tie)"),
-            ({"hidden_act": "gelu"}, "got 'hidden_act' \"gelu\", expected \"silu\" (no option of the model changes it)"),
-            ({"attention_bias": True}, "got 'attention_bias' true, expected false (no option of the model changes it)"),
-            ({"mlp_bias": True}, "got 'mlp_bias' true, expected false (no option of the model changes it)"),
-            ({"model_type": "qwen2"}, "got 'model_type' \"qwen2\", expected \"llama\" (no option of the model changes it)"),
+            ({"hidden_act": "gelu"}, "got 'hidden_act' \"gelu\", expected \"silu\" (compile the model with --from=FOLDER)"),
+            ({"attention_bias": True}, "got 'attention_bias' true, expected false (compile the model with --from=FOLDER)"),
+            ({"mlp_bias": True}, "got 'mlp_bias' true, expected false (compile the model with --from=FOLDER)"),
+            ({"model_type": "qwen2"}, "got 'model_type' \"qwen2\", expected \"llama\" (compile the model with --from=FOLDER)"),
             ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "linear", "factor": 2.0}},
-             "got 'rope_parameters.rope_type' \"linear\", expected \"default\" (no option of the model changes it)"),
+             "got 'rope_parameters.rope_type' \"linear\", expected \"default\" (compile the model with --from=FOLDER)"),
             ({**rope, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
-             "got 'rope_scaling.rope_type' \"llama3\", expected \"default\" (no option of the model changes it)"),
+             "got 'rope_scaling.rope_type' \"llama3\", expected \"default\" (compile the model with --from=FOLDER)"),
             ({**rope, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, "got 'rope_scaling.type' \"dynamic\", expected \"default\""),
             ({**rope, "rope_scaling": {"rope_type": "default", "rope_theta": 5e5}},
              "got 'rope_scaling.rope_theta' 500000.0, expected 10000.0 (compile the model with --rope-theta=500000.0)"),
             ({**rope, "rope_scaling": {"rope_type": "default", "partial_rotary_factor": 0.5}},
              "got 'rope_scaling.partial_rotary_factor' 0.5, expected 1.0"),
-            ({"partial_rotary_factor": 0.5}, "got 'partial_rotary_factor' 0.5, expected 1.0"),
+            ({"partial_rotary_factor": 0.5}, "got 'partial_rotary_factor' 0.5, expected 1.0 (no option of the model changes it)"),
             # Every difference, and before any shape: a model of other sizes.
             ({"hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 64, "vocab_size": 512, "head_dim": GONE},
              "got 'num_hidden_layers' 2, expected 1 (compile the model with --layers=2); got 'hidden_size' 32, expected 16 (compile "
@@ -191,7 +191,7 @@ def init_refuses_another_gpt2(runs, programs):
             ({"n_head": 4}, "got 'n_head' 4, expected 2 (compile the model with --heads=4)"),
             ({"n_head": GONE}, "got 'n_head' 12, as it means without the entry, expected 2 (compile the model with --heads=12)"),
             ({"n_head": GONE, "num_attention_heads": 4}, "got 'num_attention_heads' 4, expected 2 (compile the model with --heads=4)"),
-            ({"layer_norm_epsilon": 1e-6}, "got 'layer_norm_epsilon' 1e-06, expected 1e-05 (no option of the model changes it)"),
+            ({"layer_norm_epsilon": 1e-6}, "got 'layer_norm_epsilon' 1e-06, expected 1e-05 (compile the model with --from=FOLDER)"),
             ({"activation_function": "relu"}, "got 'activation_function' \"relu\", expected \"gelu_new\""),
             ({"scale_attn_weights": False}, "got 'scale_attn_weights' false, expected true"),
             ({"scale_attn_by_inverse_layer_idx": True}, "got 'scale_attn_by_inverse_layer_idx' true, expected false"),

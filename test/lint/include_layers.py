@@ -1,4 +1,4 @@
-"""Dependencies point one way: tools -> {passes, codegen, interpreter, dsl -> frontend} -> dialect -> {MLIR, base}; runtime -> base.
+"""Dependencies point one way: tools -> {passes, codegen, interpreter, models -> dsl -> frontend} -> dialect -> {MLIR, base}; runtime -> base.
 
 Siblings never include one another; runtime includes nothing of ours from above, and only
 generated code and tests include it, but for the numbers that the compiler plans with
@@ -24,9 +24,10 @@ ALLOWED = {
     "codegen": {"codegen", "dialect", "base"},
     "frontend": {"frontend", "dialect", "base"},
     "dsl": {"dsl", "frontend", "dialect", "base"},
+    "models": {"models", "dsl"},
     "runtime": {"runtime", "base"},
     "tools": {"tools", "passes", "codegen", "dsl", "frontend", "interpreter", "dialect", "base"},
-    "examples": {"examples", "dsl", "tools"},
+    "examples": {"examples", "models", "dsl", "tools"},
 }
 PLAIN = ("passes/cost/", "passes/propagation/", "passes/reshard/", "passes/schedule/")
 # What each folder of runtime/ includes besides itself: base <- program <- device <- comm <- job <- execution <- train, with

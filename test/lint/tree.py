@@ -3,8 +3,8 @@
 import os
 import pathlib
 
-ROOMS = ("base", "dialect", "interpreter", "passes", "codegen", "runtime", "frontend", "dsl", "tools", "examples")
-COMPILER_ROOMS = ("base", "dialect", "interpreter", "passes", "codegen", "frontend", "dsl", "tools")
+ROOMS = ("base", "dialect", "interpreter", "passes", "codegen", "runtime", "frontend", "dsl", "models", "tools", "examples")
+COMPILER_ROOMS = ("base", "dialect", "interpreter", "passes", "codegen", "frontend", "dsl", "models", "tools")
 SKIPPED_FOLDERS = {".git", "build", ".cache", "__pycache__"}
 PLANTED = "test/lint/faults/"
 

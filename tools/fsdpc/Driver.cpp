@@ -56,6 +56,8 @@ struct Driver::State {
   std::optional<OutputFile> curves;       ///< of its SVG
   int64_t *blocks = nullptr;              ///< the model's number of equal blocks
   std::map<std::string, int64_t *> sizes; ///< its integers, by option
+  std::string from;                       ///< the folder of --from
+  std::function<void()> takeConfig;
 
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
@@ -127,6 +129,25 @@ void Driver::option(const std::string &name, double &value, const std::string &d
 
 void Driver::flag(const std::string &name, bool &value, const std::string &description) {
   base::addFlag(state->modelOptions(), name, value, description);
+}
+
+bool Driver::isGiven(const std::string &name) const {
+  const CLI::Option *found = state->app.get_option_no_throw(name);
+  return found && !found->empty();
+}
+
+void Driver::from(const std::string &file, TakeConfig take) {
+  base::addText(state->modelOptions(), "--from", "DIR", state->from,
+                "sizes and constants of the model from DIR/" + file);
+  state->takeConfig = [this, file, take = std::move(take)] {
+    ::fsdp::dsl::ModelConfig config(file);
+    config.read(state->from, [this](const std::string &option) { return isGiven(option); });
+    take(config);
+    if (const std::string &fit = state->options.fit; !fit.empty() && config.sets("--" + fit))
+      throw UsageError("got --fit=" + fit + " beside --from, which takes it from " + file);
+    for (const std::string &remark : config.finish())
+      std::cerr << printableMessage(state->name + ": note: " + remark) << "\n";
+  };
 }
 
 /// 128 random bits as a word. Throws Failure where the system has none.
@@ -519,6 +540,8 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
       request->apply(app, options);
     else if (!options.fit.empty())
       options.refuseOutputs(app, "--fit");
+    if (!from.empty())
+      takeConfig();
     options.noteGiven(app, omittedOptions());
     if (!options.fit.empty())
       options.report = "-"; // so that no path of a program is asked for

@@ -40,6 +40,15 @@ public:
   /// Given or not.
   void flag(const std::string &name, bool &value, const std::string &description);
 
+  using TakeConfig = std::function<void(::fsdp::dsl::ModelConfig &)>;
+  /// The option --from=DIR: the sizes of the model are those of `file` in the folder DIR, such as
+  /// "config.json". `take` takes them, before the model is described; what the model cannot
+  /// compute, and options of the model that contradict the file, are errors.
+  void from(const std::string &file, TakeConfig take);
+  /// Whether the option `name` was given; false where there is none. Only from `take` and the
+  /// description on.
+  bool isGiven(const std::string &name) const;
+
   using Describe = std::function<void(::fsdp::dsl::Model &)>;
   /// Reads the command line, lets `describe` describe the model, compiles it and writes the
   /// outputs. Returns the exit status: 0 done, 1 bad input or failure, 2 bad command line.

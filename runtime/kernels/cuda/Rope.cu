@@ -21,22 +21,32 @@ using namespace device;
 constexpr unsigned kThreads = 128;
 constexpr std::size_t kVectorsAtOnce = 32; ///< of a position, that a thread walks over
 
-/// Cosine and sine of position * theta^(-2 i / width).
+/// Cosine and sine of position * theta^(-2 i / width) or, if that is scaled, of the scaled angle,
+/// times the magnitude.
 struct Rotation {
   float cosine, sine;
 };
-__device__ inline Rotation rotation(double position, double i, double width, double logTheta) {
-  const double angle = position * exp2(-2 * i / width * logTheta);
+template <bool kScaled>
+__device__ inline Rotation rotation(const RopeShape &shape, const RopeShape::Scale &scale,
+                                    double position, double i, double logTheta) {
+  double rate = exp2(-2 * i / double(shape.width) * logTheta);
+  if (kScaled)
+    rate = shape.scaledRate(rate, i, scale);
+  const double angle = position * rate;
   // Whole turns are taken away in double.
   const double turns = rint(angle * 0.15915494309189533577);
   const auto rest = static_cast<float>(fma(turns, -6.283185307179586477, angle));
-  return {cosf(rest), sinf(rest)};
+  if (!kScaled)
+    return {cosf(rest), sinf(rest)};
+  const auto magnitude = static_cast<float>(shape.magnitude);
+  return {cosf(rest) * magnitude, sinf(rest) * magnitude};
 }
 
 /// `packs`: accesses of a half vector. `logTheta`: log2.
-template <class T, int N>
+template <class T, int N, bool kScaled>
 __global__ void __launch_bounds__(kThreads)
-    turn(RopeShape shape, std::size_t packs, double logTheta, const T *x, T *y) {
+    turn(RopeShape shape, RopeShape::Scale scale, std::size_t packs, double logTheta, const T *x,
+         T *y) {
   const std::size_t p = blockIdx.x * std::size_t(kThreads) + threadIdx.x;
   if (p >= shape.positions * packs)
     return;
@@ -44,7 +54,7 @@ __global__ void __launch_bounds__(kThreads)
   float cosines[N], sines[N];
 #pragma unroll
   for (int k = 0; k < N; ++k) {
-    const Rotation r = rotation(double(t), double(i + k), double(shape.width), logTheta);
+    const Rotation r = rotation<kScaled>(shape, scale, double(t), double(i + k), logTheta);
     cosines[k] = r.cosine;
     sines[k] = shape.inverse ? -r.sine : r.sine;
   }
@@ -68,7 +78,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class T> cudaError_t launch(RopeShape shape, const T *x, T *y, cudaStream_t stream) {
+template <class T, bool kScaled>
+cudaError_t launch(RopeShape shape, const T *x, T *y, cudaStream_t stream) {
   constexpr int N = kPack<T>;
   const std::size_t half = shape.width / 2;
   const bool vectors = half % N == 0 && aligned16(x, y);
@@ -78,10 +89,15 @@ template <class T> cudaError_t launch(RopeShape shape, const T *x, T *y, cudaStr
   if (walks > 65535)
     return cudaErrorInvalidValue;
   return launchKernel(
-      vectors ? turn<T, N> : turn<T, 1>,
+      vectors ? turn<T, N, kScaled> : turn<T, 1, kScaled>,
       dim3(static_cast<unsigned>(ceilDiv<std::size_t>(shape.positions * packs, kThreads)),
            static_cast<unsigned>(walks)),
-      kThreads, 0, stream, shape, packs, std::log2(shape.theta), x, y);
+      kThreads, 0, stream, shape, shape.scale(), packs, std::log2(shape.theta), x, y);
+}
+
+template <class T> cudaError_t launch(RopeShape shape, const T *x, T *y, cudaStream_t stream) {
+  const bool isScaled = shape.factor != 1 || shape.magnitude != 1;
+  return isScaled ? launch<T, true>(shape, x, y, stream) : launch<T, false>(shape, x, y, stream);
 }
 
 } // namespace

@@ -245,3 +245,43 @@ func.func @rope_c2(%x: tensor<8x6xf32>) {
   %0 = nn.rope %x dim 0 theta 0.0 : tensor<8x6xf32>
   return
 }
+
+// -----
+
+func.func @rope_c3_factor(%x: tensor<8x6xf32>) {
+  // expected-error @below {{has factor -2.000000e+00, expected a positive number}}
+  %0 = nn.rope %x dim 0 theta 1.0e+04 factor -2.0 : tensor<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @rope_c3_magnitude(%x: tensor<8x6xf32>) {
+  // expected-error @below {{has magnitude 0.000000e+00, expected a positive number}}
+  %0 = nn.rope %x dim 0 theta 1.0e+04 magnitude 0.0 : tensor<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @rope_c4_alone(%x: tensor<8x6xf32>) {
+  // expected-error @below {{expected 'ramp', 'from' and 'to' together, and with a 'factor'}}
+  %0 = nn.rope %x dim 0 theta 1.0e+04 factor 2.0 ramp index from 1.0 : tensor<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @rope_c4_no_factor(%x: tensor<8x6xf32>) {
+  // expected-error @below {{expected 'ramp', 'from' and 'to' together, and with a 'factor'}}
+  %0 = nn.rope %x dim 0 theta 1.0e+04 ramp index from 1.0 to 2.0 : tensor<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @rope_c4_equal(%x: tensor<8x6xf32>) {
+  // expected-error @below {{has a ramp from 1.000000e+00 to 1.000000e+00, expected two different finite numbers}}
+  %0 = nn.rope %x dim 0 theta 1.0e+04 factor 2.0 ramp rate from 1.0 to 1.0 : tensor<8x6xf32>
+  return
+}

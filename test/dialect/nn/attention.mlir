@@ -15,6 +15,12 @@ func.func @attention(%q: tensor<8x12x16x64xf32>, %k: tensor<8x4x16x64xf32>, %lon
   %2 = nn.rope %x dim 0 theta 1.0e+04 : tensor<5x6xf64>
   // CHECK: nn.rope %[[TURNED]] dim 0 theta 1.000000e+04 inverse : tensor<5x6xf64>
   %3 = nn.rope %2 dim 0 theta 1.0e+04 inverse : tensor<5x6xf64>
+  // CHECK: nn.rope %{{.*}} dim 0 theta 1.000000e+04 factor 4.000000e+00 : tensor<5x6xf64>
+  %4 = nn.rope %2 dim 0 theta 1.0e+04 factor 4.0 : tensor<5x6xf64>
+  // CHECK: nn.rope %{{.*}} dim 0 theta 1.000000e+04 factor 4.000000e+00 ramp index from 2.000000e+00 to 5.000000e-01 magnitude 1.200000e+00 inverse : tensor<5x6xf64>
+  %5 = nn.rope %2 dim 0 theta 1.0e+04 factor 4.0 ramp index from 2.0 to 0.5 magnitude 1.2 inverse : tensor<5x6xf64>
+  // CHECK: nn.rope %{{.*}} dim 0 theta 1.000000e+04 factor 8.000000e+00 ramp rate from 1.000000e-03 to 4.000000e-03 : tensor<5x6xf64>
+  %6 = nn.rope %2 dim 0 theta 1.0e+04 factor 8.0 ramp rate from 1.0e-03 to 4.0e-03 : tensor<5x6xf64>
   return
 }
 

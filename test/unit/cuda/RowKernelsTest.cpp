@@ -126,7 +126,10 @@ TYPED_TEST(RowKernels, RopeIsTheCpus) {
        {RopeShape{3, 5, 1, 16, 10000, false}, RopeShape{1, 1, 1, 2, 10000, false},
         RopeShape{40, 7, 1, 64, 500000, true}, RopeShape{2, 9, 3, 6, 10000, true},
         RopeShape{5, 3, 12, 16, 10000, false}, RopeShape{2, 3, 2, 4, 10000, false},
-        RopeShape{2, 3, 2, 24, 10000, true}, RopeShape{0, 4, 1, 8, 10000, false}})
+        RopeShape{2, 3, 2, 24, 10000, true}, RopeShape{0, 4, 1, 8, 10000, false},
+        RopeShape{2, 30, 2, 16, 100, false, 1.25, 4},
+        RopeShape{2, 30, 2, 16, 100, true, 1.25, 4, RopeRamp::Index, 5, 2},
+        RopeShape{2, 30, 2, 16, 100, false, 1, 4, RopeRamp::Rate, 0.03, 0.4}})
     for (std::size_t offset : {0, 1}) {
       const std::size_t n = shape.blocks * shape.positions * shape.inner * shape.width;
       const Floats x = rounded<T>(normal(n, this->random));

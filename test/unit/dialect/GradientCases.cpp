@@ -295,8 +295,11 @@ Case makeRope(Random &random) {
   x.push_back(random.size());
   int64_t dim = random.integer(0, static_cast<int64_t>(x.size()) - 1);
   x.push_back(2 * random.integer(0, 3));
+  const char *scalings[] = {"", " factor 4.0", " factor 2.0 ramp index from 1.5 to 0.5",
+                            " factor 8.0 ramp rate from 0.01 to 0.5 magnitude 1.25"};
   return {"nn.rope %a dim " + std::to_string(dim) + " theta 100.0" +
-              std::string(random.integer(0, 1) ? " inverse" : "") + " : " + tensor(x),
+              scalings[random.integer(0, 3)] + std::string(random.integer(0, 1) ? " inverse" : "") +
+              " : " + tensor(x),
           {{tensor(x)}}};
 }
 

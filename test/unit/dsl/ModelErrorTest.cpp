@@ -7,6 +7,7 @@
 #include "dsl/Model.h"
 #include "dsl/ModelIR.h"
 #include "dsl/Operations.h"
+#include "models/activation.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp::dsl;
@@ -253,6 +254,11 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(rope("b s d", y), "got the order 'b s d', expected a letter for each "
                                        "dimension, t for the positions");
   EXPECT_MISTAKE_HAS(rope("d t", x), "takes positions from dimension 1");
+}
+
+TEST_F(ModelErrorTest, Activation) {
+  EXPECT_MISTAKE_HAS(fsdp::models::activate("tanhshrink", x),
+                     "got the activation 'tanhshrink', expected one of models/activation.cpp");
 }
 
 TEST_F(ModelErrorTest, ScanSum) {

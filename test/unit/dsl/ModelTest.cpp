@@ -86,6 +86,55 @@ TEST_F(ModelTest, AConfigIsAFileAndWhatWeightsAreComparedWith) {
   EXPECT_EQ(count(printed, "names = \"architectures\""), 0) << printed;
 }
 
+TEST_F(ModelTest, NamesWithADotAreEntriesOfAnObject) {
+  ModelConfig config("config.json");
+  config.add("scaling.type", "linear").alias("other.type");
+  config.add("scaling.factor", 2.0);
+  config.add("width", 4).unwritten();
+  config.add("rope.theta", 1.0);
+  EXPECT_EQ(config.text(),
+            "{\n  \"scaling\": {\n    \"type\": \"linear\",\n    \"factor\": 2.0\n  },\n"
+            "  \"rope\": {\n    \"theta\": 1.0\n  }\n}\n");
+  config.note("last", nullptr);
+  EXPECT_EQ(config.text().substr(config.text().find("1.0")), "1.0\n  },\n  \"last\": null\n}\n");
+}
+
+// Numbers of the formulas in transformers' modeling_rope_utils.py.
+TEST_F(ModelTest, RopeIsScaled) {
+  const RopeScaling llama = RopeScaling::llama3(8, 1, 4, 8192);
+  EXPECT_EQ(llama.ramp, RopeScaling::Rate);
+  EXPECT_DOUBLE_EQ(llama.from, 0.0007669903939428206); // 2 pi / 8192
+  EXPECT_DOUBLE_EQ(llama.to, 0.0030679615757712823);
+  RopeScaling::Yarn yarn;
+  yarn.factor = 4, yarn.context = 4096;
+  RopeScaling scaling = RopeScaling::yarn(yarn, 1e4, 32);
+  EXPECT_EQ(scaling.ramp, RopeScaling::Index);
+  EXPECT_EQ(scaling.from, 12);
+  EXPECT_EQ(scaling.to, 5);
+  EXPECT_DOUBLE_EQ(scaling.magnitude, 1.138629436111989);
+  yarn.truncate = false, yarn.magnitude = 1;
+  scaling = RopeScaling::yarn(yarn, 1e4, 32);
+  EXPECT_DOUBLE_EQ(scaling.from, 11.256720318438637);
+  EXPECT_DOUBLE_EQ(scaling.to, 5.236120405159013);
+  EXPECT_EQ(scaling.magnitude, 1);
+  // Within the indices, and never a ramp of no length.
+  yarn.context = 1;
+  scaling = RopeScaling::yarn(yarn, 1e4, 32);
+  EXPECT_NE(scaling.from, scaling.to);
+  EXPECT_EQ(scaling.to, 0);
+
+  Model model(context);
+  Tensor q = rope("b t h d", model.unit("head").parameter("q", {2, 5, 6, 32}, normal(0.02)));
+  q = rope("b t h d", rope(q, 1e4, RopeScaling::linear(4)), 1e4, llama);
+  model.loss(mean(rope(q, 1e4, RopeScaling::yarn({/*factor=*/4}, 1e4, 32))));
+  auto module = take(model);
+  const std::string printed = text(*module);
+  for (const char *scaling :
+       {"theta 1.000000e+04 {", "theta 1.000000e+04 factor 4.000000e+00 {",
+        "factor 8.000000e+00 ramp rate from ", "factor 4.000000e+00 ramp index from "})
+    EXPECT_EQ(count(printed, scaling), 1) << scaling << printed;
+}
+
 TEST_F(ModelTest, ACheckpointIsARegionWithItsResults) {
   Model model(context);
   Tensor x = model.input("x", {6, 4});

@@ -242,6 +242,41 @@ TEST_F(CompositionTest, Rope) {
             rounding);
 }
 
+TEST_F(CompositionTest, ScaledRope) {
+  // Rates 1, 1/4, 1/16 and 1/64, divided by 8 but for a share.
+  for (const auto &[scaling, rates] :
+       {std::pair<std::string, std::string>("factor 8.0", "0.125, 0.03125, 0.0078125, 0.001953125"),
+        // Shares 1, 1, 1/2 and 0.
+        {"factor 8.0 ramp index from 3.0 to 1.0", "1.0, 0.25, 0.03515625, 0.001953125"},
+        // Shares 1, 1/2, 1/8 and 1/32.
+        {"factor 8.0 ramp rate from 0.0 to 0.5", "1.0, 0.140625, 0.0146484375, 0.00238037109375"}})
+    EXPECT_LT(largest("%x: tensor<3x8xf64>", R"(
+    %y = nn.rope %x dim 0 theta 256.0 )" + scaling +
+                                                 R"( magnitude 1.5 : tensor<3x8xf64>
+    %rate = arith.constant dense<[)" + rates + R"(]> : tensor<4xf64>
+    %rates = nn.repeat "i -> t i" %rate : tensor<4xf64> -> tensor<3x4xf64>
+    %t = arith.constant dense<[0.0, 1.0, 2.0]> : tensor<3xf64>
+    %ts = nn.repeat "t -> t i" %t : tensor<3xf64> -> tensor<3x4xf64>
+    %angles = arith.mulf %ts, %rates : tensor<3x4xf64>
+    %cos = math.cos %angles : tensor<3x4xf64>
+    %sin = math.sin %angles : tensor<3x4xf64>
+    %a = nn.slice %x dim 1 start 0 : tensor<3x8xf64> -> tensor<3x4xf64>
+    %b = nn.slice %x dim 1 start 4 : tensor<3x8xf64> -> tensor<3x4xf64>
+    %ac = arith.mulf %a, %cos : tensor<3x4xf64>
+    %bs = arith.mulf %b, %sin : tensor<3x4xf64>
+    %bc = arith.mulf %b, %cos : tensor<3x4xf64>
+    %as = arith.mulf %a, %sin : tensor<3x4xf64>
+    %first = arith.subf %ac, %bs : tensor<3x4xf64>
+    %second = arith.addf %bc, %as : tensor<3x4xf64>
+    %z = nn.concat %first, %second dim 1 : (tensor<3x4xf64>, tensor<3x4xf64>) -> tensor<3x8xf64>
+    %magnitude = arith.constant dense<1.5> : tensor<3x8xf64>
+    %w = arith.mulf %z, %magnitude : tensor<3x8xf64>
+    %d = arith.subf %y, %w : tensor<3x8xf64>
+  )"),
+              rounding)
+        << scaling;
+}
+
 TEST_F(CompositionTest, EmbeddingIsAProductWithTheOneHot) {
   const std::string common = R"(
     %index = arith.constant dense<[0, 1, 2, 3]> : tensor<4xi32>

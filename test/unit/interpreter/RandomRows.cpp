@@ -216,8 +216,19 @@ void RandomStep::turn() {
     value =
         nn::PadOp::create(builder, location(), typeOf(dims), value, dims.size() - 1, between(0, 1));
   }
-  add(nn::RopeOp::create(builder, location(), typeOf(dims), value, over, APFloat(50.0), chance(30)),
-      dims);
+  UnitAttr inverse = chance(30) ? builder.getUnitAttr() : UnitAttr();
+  FloatAttr factor, from, to, magnitude;
+  nn::RopeRampAttr ramp;
+  if (chance(30)) {
+    factor = builder.getF64FloatAttr(4), magnitude = builder.getF64FloatAttr(1.25);
+    from = builder.getF64FloatAttr(0.9), to = builder.getF64FloatAttr(0.1);
+    ramp = nn::RopeRampAttr::get(builder.getContext(),
+                                 chance(50) ? nn::RopeRamp::index : nn::RopeRamp::rate);
+  }
+  auto rope =
+      nn::RopeOp::create(builder, location(), typeOf(dims), value, builder.getI64IntegerAttr(over),
+                         builder.getF64FloatAttr(50), inverse, factor, ramp, from, to, magnitude);
+  add(rope, dims);
 }
 
 /// Along any dimension, the batch as a rare case.

@@ -230,6 +230,43 @@ TEST(RopeTest, ThetaMatters) {
   EXPECT_NE(a, b);
 }
 
+// Rates in full, in part and divided, as they grow with the index or with the rate of the pair; and
+// the table of one scaling is not that of another.
+TEST(RopeTest, ScalesRatesAndResults) {
+  std::mt19937 random(6);
+  RopeShape shape{2, 40, 3, 16, 100, false};
+  const Floats x = normal(2 * 40 * 3 * 16, random);
+  for (auto [ramp, from, to] : {std::tuple(RopeRamp::None, 0.0, 0.0),
+                                {RopeRamp::Index, 5.0, 2.0},
+                                {RopeRamp::Rate, 0.03, 0.4}}) {
+    shape.magnitude = 1.25, shape.factor = 4, shape.ramp = ramp, shape.from = from, shape.to = to;
+    shape.inverse = false;
+    Floats y(x.size());
+    kernels::rope(shape, x.data(), y.data());
+    int kept = 0, divided = 0;
+    for (std::size_t row = 0; row < x.size() / 16; ++row)
+      for (std::size_t i = 0; i < 8; ++i) {
+        const double whole = std::pow(100.0, -double(i) / 8);
+        double share = 0;
+        if (ramp == RopeRamp::Index)
+          share = i <= 2 ? 1 : i >= 5 ? 0 : (5 - double(i)) / 3;
+        if (ramp == RopeRamp::Rate)
+          share = whole >= 0.4 ? 1 : whole <= 0.03 ? 0 : (whole - 0.03) / 0.37;
+        kept += share == 1, divided += share == 0;
+        const double angle = double(row / 3 % 40) * (share * whole + (1 - share) * whole / 4);
+        const double low = x[row * 16 + i], high = x[row * 16 + i + 8];
+        ASSERT_NEAR(y[row * 16 + i], 1.25 * (low * std::cos(angle) - high * std::sin(angle)), 2e-6);
+        ASSERT_NEAR(y[row * 16 + i + 8], 1.25 * (high * std::cos(angle) + low * std::sin(angle)),
+                    2e-6);
+      }
+    EXPECT_TRUE(divided && (kept || ramp == RopeRamp::None));
+    shape.inverse = true;
+    kernels::rope(shape, y.data(), y.data());
+    for (std::size_t i = 0; i < x.size(); ++i)
+      ASSERT_NEAR(y[i], 1.25 * 1.25 * x[i], 3e-6) << "the transpose, in place";
+  }
+}
+
 /// The sums of `shape` in double.
 std::vector<double> scanned(const ScanShape &shape, const Floats &x) {
   std::vector<double> y(x.size());

@@ -420,7 +420,7 @@ TEST_F(CheckpointFolderTest, OtherModelsAreRefused) {
 
 TEST_F(CheckpointFolderTest, FilesThatTheModelPutsThereAreChecked) {
   CheckpointManifest manifest;
-  manifest.extraFiles = CheckpointManifest::extrasOf(extras);
+  manifest.extraFiles = CheckpointManifest::extrasOf(BesideFiles(extras));
   const std::string text = manifest.text(), folder = file.folder + "/step",
                     path = folder + "/config.json";
   manifest = CheckpointManifest::parse(text.data(), text.data() + text.size(), "m");
