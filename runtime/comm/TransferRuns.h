@@ -101,8 +101,14 @@ public:
             (high - low) * request_.inner);
       return;
     }
-    default:
-      return; // combines or only meets
+    // These combine, name one peer or only meet. No default: the compiler names a kind without a
+    // case.
+    case Kind::ReduceScatter:
+    case Kind::AllReduce:
+    case Kind::Send:
+    case Kind::Receive:
+    case Kind::Barrier:
+      return;
     }
   }
 

@@ -206,5 +206,6 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     if (name.getValue() != "tensor")
       shares *= size;
   result.unevenBatch = body.getBatch() % shares != 0;
+  result.options.tiedGradients = draw.chance(50) ? "once" : "each";
   return result;
 }
