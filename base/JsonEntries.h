@@ -24,6 +24,15 @@ inline const nlohmann::json *findEntry(const nlohmann::json &object, const std::
   return at->is_null() ? nullptr : at;
 }
 
+/// Whether `path` is there with the value null.
+inline bool isNullEntry(const nlohmann::json &object, const std::string &path) {
+  const std::size_t dot = path.rfind('.');
+  const nlohmann::json *parent =
+      dot == path.npos ? &object : findEntry(object, path.substr(0, dot));
+  const std::string name = dot == path.npos ? path : path.substr(dot + 1);
+  return parent && parent->is_object() && parent->contains(name) && (*parent)[name].is_null();
+}
+
 /// Numbers are equal however they are written.
 inline bool isSameEntry(const nlohmann::json &got, const nlohmann::json &expected) {
   if (got.is_number() && expected.is_number())

@@ -8,10 +8,12 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <fstream>
+#include <cstring>
 #include <stdexcept>
+#include <unistd.h>
 
 namespace fsdp::dsl {
 
@@ -81,9 +83,9 @@ void ModelConfig::read(const std::string &folder,
                        std::function<bool(const std::string &)> isGiven) {
   auto reading = std::make_shared<Source>();
   reading->path = folder + "/" + file;
-  if (!std::ifstream(reading->path))
-    throw std::runtime_error("cannot read '" + reading->path +
-                             "', expected the local folder of a model, which has that file");
+  if (::access(reading->path.c_str(), R_OK) != 0)
+    throw std::runtime_error("cannot read '" + reading->path + "': " + std::strerror(errno) +
+                             "; expected the local folder of a model, which has that file");
   const base::MappedFile bytes(reading->path);
   const std::string fault =
       base::parseJsonObject(std::string_view(bytes.data(), bytes.size()), reading->json);
@@ -109,14 +111,26 @@ void ModelConfig::refuse(const std::string &name, const std::string &expected) {
   if (!source)
     return;
   const Json *got = base::findEntry(source->json, name);
-  source->problems.push_back(
-      "got " + (got ? "'" + name + "' " + base::shownEntry(*got) : "no '" + name + "'") +
-      ", expected " + expected);
+  source->problems.push_back("got " +
+                             (got              ? "'" + name + "' " + base::shownEntry(*got)
+                              : isNullAt(name) ? "'" + name + "' null"
+                                               : "no '" + name + "'") +
+                             ", expected " + expected);
 }
 
 std::string ModelConfig::valueAt(const std::string &name) const {
   const Json *got = source ? base::findEntry(source->json, name) : nullptr;
   return got ? got->dump() : "";
+}
+
+bool ModelConfig::isNullAt(const std::string &name) const {
+  return source && base::isNullEntry(source->json, name);
+}
+
+void ModelConfig::remark(const std::string &name, const std::string &text) {
+  if (const Json *got = source ? base::findEntry(source->json, name) : nullptr)
+    source->remarks.push_back("'" + name + "' " + base::shownEntry(*got) + " of '" + source->path +
+                              "' " + text);
 }
 
 /// `convert(json)` is the value as an optional T, empty where `json` is no such value.
@@ -147,7 +161,10 @@ ConfigEntry &ModelConfig::takeAs(const ConfigEntry &entry, T &value, const std::
     const Json implied = entry.otherwise ? Json::parse(entry.otherwise->text()) : null;
     const Json &taken = found ? *found : isNull ? null : implied;
     std::optional<T> converted;
-    if (found || isNull || entry.otherwise)
+    const bool isFalse = std::is_same_v<T, bool> && !found &&
+                         std::any_of(entry.names.begin(), entry.names.end(),
+                                     [&](const std::string &place) { return isNullAt(place); });
+    if (found || isNull || (entry.otherwise && !(isFalse && implied == true)))
       converted = convert(taken);
     if (!converted) {
       refuse(name, expected);
@@ -258,9 +275,10 @@ ConfigEntry &ModelConfig::take(const ConfigEntry &entry, std::vector<std::string
 
 void ModelConfig::carry(const std::string &name, std::optional<ConfigValue> &value,
                         ConfigValue otherwise) {
-  if (source && source->json.contains(name)) {
-    value.emplace(nullptr);
-    value->json = source->json[name].dump();
+  if (source) {
+    value = otherwise;
+    if (source->json.contains(name))
+      value->json = source->json[name].dump();
   }
   note(name, value.value_or(otherwise));
 }
@@ -268,8 +286,7 @@ void ModelConfig::carry(const std::string &name, std::optional<ConfigValue> &val
 void ModelConfig::leaveToTraining(const std::string &name) {
   const Json *got = source ? base::findEntry(source->json, name) : nullptr;
   if (got && !base::isSameEntry(*got, 0))
-    source->remarks.push_back("'" + name + "' " + base::shownEntry(*got) + " of '" + source->path +
-                              "' is a setting of training, which is not taken");
+    remark(name, "is a setting of training, which is not taken");
 }
 
 ConfigEntry &ModelConfig::demand(const ConfigEntry &entry) {
@@ -285,6 +302,8 @@ ConfigEntry &ModelConfig::demand(const ConfigEntry &entry) {
     if (got && std::none_of(fit.begin(), fit.end(), [&](const ConfigValue &value) {
           return base::isSameEntry(*got, Json::parse(value.text()));
         }))
+      refuse(name, added.value.text());
+    else if (isNullAt(name) && added.value.text() == "true") // null is false in transformers
       refuse(name, added.value.text());
   }
   return added;

@@ -126,9 +126,11 @@ public:
   bool isReading() const { return source != nullptr; }
 
   /// Adds an entry with the value of the model. While reading, `value` is set to that of the file
-  /// first: that of the first of its names, or what a file without them means. A value that is
-  /// missing, has another type or is below `least`, or differs from one name to another, is refused
-  /// by `finish`. What has no option of its own is set by --from (Driver::from), as messages say.
+  /// first: that of the first of its names, or what a file without them, or with null, means (of
+  /// booleans null is false in transformers, so that it is refused where that differs). A value
+  /// that is missing, has another type or is below `least`, or differs from one name to another, is
+  /// refused by `finish`. What has no option of its own is set by --from (Driver::from), as
+  /// messages say.
   ConfigEntry &take(const ConfigEntry &entry, int64_t &value, int64_t least = 1);
   /// From 0 on, or null for none. A file without the entry means what the entry implies.
   ConfigEntry &take(const ConfigEntry &entry, std::optional<int64_t> &value);
@@ -142,11 +144,13 @@ public:
   /// A list of them, or null for none.
   ConfigEntry &take(const ConfigEntry &entry, std::vector<std::string> &value,
                     const std::vector<std::string> &choices);
-  /// Any value, which is written and not compared: `otherwise` where the file read has none.
+  /// Any value, which is written and not compared: `otherwise` where a file that is read has none.
   void carry(const std::string &name, std::optional<ConfigValue> &value, ConfigValue otherwise);
   /// An entry of the file that concerns training alone and is not taken: a remark of `finish` where
   /// it is neither 0 nor null.
   void leaveToTraining(const std::string &name);
+  /// A remark of `finish` about the value of the file at `name`: "'name' VALUE of 'FILE' TEXT".
+  void remark(const std::string &name, const std::string &text);
   /// An entry that the file must not have, or must have with a value that means the same: refused
   /// by `finish`, and as `require` by programs that read weights.
   ConfigEntry &demand(const ConfigEntry &entry);
@@ -155,6 +159,8 @@ public:
   /// The value of the file at `name`, "rope_scaling.factor", as JSON; empty where it has none, or
   /// null.
   std::string valueAt(const std::string &name) const;
+  /// Whether the file has null at `name`.
+  bool isNullAt(const std::string &name) const;
 
   /// Whether an entry so far is set by this option of the program.
   bool sets(const std::string &option) const;

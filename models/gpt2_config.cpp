@@ -50,6 +50,7 @@ void GPT2Config::describe(ModelConfig &config, std::optional<int64_t> context) {
   config.take(ConfigEntry("scale_attn_by_inverse_layer_idx").implied(false), scalesByLayer)
       .unwritten(!scalesByLayer);
   config.demand(ConfigEntry("add_cross_attention", false));
+  config.demand(ConfigEntry("is_causal", true));
   config.take(ConfigEntry("tie_word_embeddings").implied(true), tied);
   if (reads) {
     config.demand(ConfigEntry("quantization_config", nullptr));

@@ -58,8 +58,9 @@ struct LlamaConfig {
   dsl::RopeScaling ropeScaling() const;
 
   /// Describes config.json, or takes it while `config` reads: see ModelConfig. `context`: tokens of
-  /// a sample. Complete, unless it reads.
-  void describe(dsl::ModelConfig &config, int64_t context);
+  /// a sample. Complete, unless it reads. Returns the context: `mayShorten`, at most the positions
+  /// of a file that is read. Throws ModelError where attention in a window would see less.
+  int64_t describe(dsl::ModelConfig &config, int64_t context, bool mayShorten = false);
 };
 
 /// A product with a weight that is stored (out, in), with its out factors apart, and maybe a bias:

@@ -41,6 +41,13 @@ ConfigEntry scalingEntry(const std::string &name) {
 /// transformers read the older, which is written.
 static void describeRope(LlamaConfig &sizes, ModelConfig &config) {
   LlamaRopeScaling &scaling = sizes.scaling;
+  const std::string older = config.valueAt("rope_scaling"),
+                    newer = config.valueAt("rope_parameters");
+  if (!older.empty() && !newer.empty() && older != newer)
+    config.refuse("rope_scaling", "it alone, or 'rope_parameters' alone");
+  for (auto [name, text] : {std::pair("rope_scaling", &older), {"rope_parameters", &newer}})
+    if (!text->empty() && (text->front() != '{' || text->find('{', 1) != text->npos))
+      config.refuse(name, "an object of parameters for all layers, or null");
   config.take(ConfigEntry("rope_theta")
                   .option("--rope-theta")
                   .implied(10000.0)
@@ -52,6 +59,7 @@ static void describeRope(LlamaConfig &sizes, ModelConfig &config) {
       .take((isScaled ? ConfigEntry("rope_scaling.rope_type").alias("rope_parameters.rope_type")
                       : ConfigEntry("rope_parameters.rope_type").alias("rope_scaling.rope_type"))
                 .alias("rope_scaling.type")
+                .alias("rope_parameters.type")
                 .implied("default"),
             scaling.type, {"default", "linear", "llama3", "yarn"})
       .unwritten(!isScaled);
@@ -63,7 +71,8 @@ static void describeRope(LlamaConfig &sizes, ModelConfig &config) {
   config.take(scalingEntry("factor"), scaling.factor);
   if (scaling.type == "linear")
     return;
-  ConfigEntry context = scalingEntry("original_max_position_embeddings");
+  ConfigEntry context =
+      scalingEntry("original_max_position_embeddings").alias("original_max_position_embeddings");
   if (scaling.type == "yarn") // else every file has it
     context.implied(sizes.positions);
   int64_t positions = scaling.context.value_or(sizes.positions);
@@ -95,7 +104,7 @@ static void describeWindow(LlamaConfig &sizes, ModelConfig &config, int64_t cont
     return;
   bool applies = true;
   if (family.name != "mistral") {
-    config.take(ConfigEntry("use_sliding_window").implied(false), sizes.usesWindow).uncompared();
+    config.take(ConfigEntry("use_sliding_window").implied(false), sizes.usesWindow);
     applies = sizes.usesWindow;
   }
   config.take(ConfigEntry("sliding_window").implied(*family.window), sizes.window)
@@ -115,12 +124,17 @@ static void describeWindow(LlamaConfig &sizes, ModelConfig &config, int64_t cont
                       ? family.name == "mistral" || sizes.windowLayers.value_or(0) < sizes.layers
                       : std::find(sizes.layerTypes.begin(), sizes.layerTypes.end(),
                                   "sliding_attention") != sizes.layerTypes.end();
-  if (applies && anyLayer && sizes.window && *sizes.window < context)
-    config.refuse("sliding_window", "at least the --context=" + std::to_string(context) +
-                                        ", or null, as attention in a window is not supported");
+  if (!applies || !anyLayer || !sizes.window || *sizes.window >= context)
+    return;
+  const std::string expected = "at least the --context=" + std::to_string(context) +
+                               ", or null, as attention in a window is not supported";
+  if (!config.isReading()) // of a longer context than that with which the file was read: --fit
+    throw ModelError(Where::here(), "got 'sliding_window' " + std::to_string(*sizes.window) +
+                                        ", expected " + expected);
+  config.refuse("sliding_window", expected);
 }
 
-void LlamaConfig::describe(ModelConfig &config, int64_t context) {
+int64_t LlamaConfig::describe(ModelConfig &config, int64_t context, bool mayShorten) {
   config.note("architectures", std::vector<std::string>{familyOf(family).architecture});
   config.take(ConfigEntry("model_type"), family, {"llama", "mistral", "qwen2", "qwen3"})
       .implied("llama");
@@ -133,10 +147,11 @@ void LlamaConfig::describe(ModelConfig &config, int64_t context) {
   config.take(ConfigEntry("num_hidden_layers").option("--layers").implied(32), layers);
   config.take(ConfigEntry("hidden_size").option("--width").implied(4096), width);
   config.take(ConfigEntry("num_attention_heads").option("--heads").implied(32), heads);
-  config.take(
-      ConfigEntry("num_key_value_heads").option("--kv-heads").implied(own.groups.value_or(heads)),
-      groups);
-  if (config.isReading() && heads % groups != 0)
+  const int64_t impliedGroups =
+      config.isNullAt("num_key_value_heads") ? heads : own.groups.value_or(heads);
+  config.take(ConfigEntry("num_key_value_heads").option("--kv-heads").implied(impliedGroups),
+              groups);
+  if (config.isReading() && groups > 0 && heads % groups != 0)
     config.refuse("num_attention_heads",
                   "a multiple of 'num_key_value_heads', " + std::to_string(groups));
   const bool hasHead = !config.valueAt("head_dim").empty() || own.head;
@@ -154,13 +169,19 @@ void LlamaConfig::describe(ModelConfig &config, int64_t context) {
     positions = context;
   config.take(ConfigEntry("max_position_embeddings").implied(own.positions), positions)
       .uncompared();
+  if (config.isReading() && mayShorten)
+    context = std::min(context, positions);
   config.take(ConfigEntry("vocab_size").option("--vocab").implied(own.vocab), vocab);
-  // <s> and </s> of Llama's tokenizer. A smaller vocabulary is another one.
-  const bool ownTokens = (family == "llama" || family == "mistral") && vocab >= 32000;
+  // <s> and </s> of Llama's tokenizer, also where a file lacks them. A model that no file
+  // describes, with a smaller vocabulary, has another tokenizer.
+  const bool ownTokens =
+      (family == "llama" || family == "mistral") && (config.isReading() || vocab >= 32000);
   config.carry("bos_token_id", begin, ownTokens ? ConfigValue(1) : ConfigValue(nullptr));
   config.carry("eos_token_id", end, ownTokens ? ConfigValue(2) : ConfigValue(nullptr));
   if (padding || config.isReading())
     config.carry("pad_token_id", padding, nullptr);
+  config.remark("pad_token_id", "is a row of the embedding that transformers gives no gradient "
+                                "from its inputs; here it has one");
   describeRope(*this, config);
   if (family == "qwen2") {
     attentionBias = true;
@@ -171,12 +192,18 @@ void LlamaConfig::describe(ModelConfig &config, int64_t context) {
   }
   config.take(ConfigEntry("tie_word_embeddings").option("--tie").implied(false), tied);
   describeWindow(*this, config, context, own);
+  config.demand(ConfigEntry("is_causal", true));
+  config.demand(ConfigEntry("rope_interleaved", false));
   if (config.isReading()) {
     config.demand(ConfigEntry("quantization_config", nullptr));
-    config.demand(ConfigEntry("rope_interleaved", false));
     config.leaveToTraining("attention_dropout");
+    if (const std::string range = config.valueAt("initializer_range");
+        !range.empty() && range != "0.02")
+      config.remark("initializer_range",
+                    "is not taken: weights that no file gives are drawn with 0.02");
   }
   config.note("torch_dtype", "float32");
+  return context;
 }
 
 } // namespace fsdp::models

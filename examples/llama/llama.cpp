@@ -2,7 +2,6 @@
 
 #include "models/llama.h"
 #include "tools/fsdpc/Driver.h"
-#include <algorithm>
 
 using namespace fsdp::dsl;
 
@@ -26,9 +25,7 @@ int main(int argc, char **argv) {
   driver.option("--vocab", sizes.vocab, "different tokens");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
   driver.from("config.json", [&](ModelConfig &config) {
-    sizes.describe(config, context);
-    if (!driver.isGiven("--context"))
-      context = std::min(context, sizes.positions);
+    context = sizes.describe(config, context, /*mayShorten=*/!driver.isGiven("--context"));
   });
 
   return driver.run(argc, argv, [&](Model &model) {

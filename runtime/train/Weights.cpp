@@ -78,6 +78,15 @@ bool isCopy(const FileTensor &tensor, const std::vector<const FileTensor *> &use
   });
 }
 
+/// Whether the weight of the model's head is that of its embedding, by its config.json.
+bool tiesHead(const Program &program) {
+  const Table<ConfigEntry> &entries = program.config.entries;
+  return std::any_of(entries.begin(), entries.end(), [](const ConfigEntry &entry) {
+    return std::string_view(entry.names) == "tie_word_embeddings" &&
+           std::string_view(entry.value) == "true";
+  });
+}
+
 /// The members of `storage`, whole and one after another, on rank 0, to which the other ranks send
 /// their shards. The other ranks get nothing.
 std::vector<float> gatherMembers(const Storage &storage, const Program &program, Device &device) {
@@ -136,8 +145,14 @@ std::string checkWeights(const WeightFiles &file, const Program &program) {
         missing.add(parameter.name);
   for (const FileTensor *tensor : file.tensors())
     if (std::find(used.begin(), used.end(), tensor) == used.end() && !isBuffer(tensor->name) &&
-        !isCopy(*tensor, used))
+        !isCopy(*tensor, used)) {
+      if (tensor->name == "lm_head.weight" && tiesHead(program))
+        throw Error("'" + file.path() +
+                    "': 'lm_head.weight' is not the weight of the embedding, with which the head "
+                    "of this model is tied; expected equal tensors, or a model with a head of its "
+                    "own ('tie_word_embeddings' false)");
       unused.add(tensor->name);
+    }
   if (missing.size() > 0)
     throw Error("'" + file.path() + "': got no tensor for " + std::to_string(missing.size()) +
                 " parameter(s): " + missing.list() +

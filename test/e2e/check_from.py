@@ -163,6 +163,20 @@ REFUSED = [
     (LLAMA, {"rope_parameters": {"rope_theta": 5.0}}, "got 'rope_parameters.rope_theta' 5.0, expected that of 'rope_theta', 10000.0"),
     (LLAMA, {"partial_rotary_factor": 0.5}, "got 'partial_rotary_factor' 0.5, expected 1.0"),
     (LLAMA, {"quantization_config": {"bits": 4}}, "got 'quantization_config' {\"bits\":4}, expected null"),
+    (LLAMA, {"is_causal": False}, "got 'is_causal' false, expected true"),
+    (QWEN2, {"is_causal": None}, "got 'is_causal' null, expected true"),
+    (GPT2, {"is_causal": False}, "got 'is_causal' false, expected true"),
+    (LLAMA, {"rope_scaling": {"type": "linear", "factor": 4.0}, "rope_parameters": {"factor": 4.0}},
+     "got 'rope_scaling' {\"factor\":4.0,\"type\":\"linear\"}, expected it alone, or 'rope_parameters' alone"),
+    (LLAMA, {"rope_scaling": "yarn"}, "got 'rope_scaling' \"yarn\", expected an object of parameters for all layers, or null"),
+    (QWEN3, {"rope_theta": None, "rope_parameters": {"full_attention": {"rope_theta": 5.0}}},
+     "got 'rope_parameters' {\"full_attention\":{\"rope_theta\":5.0}}, expected an object of parameters for all layers"),
+    (LLAMA, {"rope_parameters": {"type": "dynamic"}}, "got 'rope_parameters.type' \"dynamic\", expected \"default\""),
+    (QWEN2, {"rope_scaling": {**YARN, "truncate": None}}, "got 'rope_scaling.truncate' null, expected true or false"),
+    (QWEN2, {"rope_scaling": YARN, "original_max_position_embeddings": 7},
+     "got 'original_max_position_embeddings' 7, expected that of 'rope_scaling.original_max_position_embeddings'"),
+    (LLAMA, {"num_key_value_heads": "8"}, "got 'num_key_value_heads' \"8\", expected a whole number from 1 on"),
+    (LLAMA, {"num_key_value_heads": 0}, "got 'num_key_value_heads' 0, expected a whole number from 1 on"),
     (LLAMA, {"rope_interleaved": True}, "got 'rope_interleaved' true, expected false"),
     (LLAMA, {"head_dim": 7}, "got 'head_dim' 7, expected an even number, for rope turns pairs"),
     (LLAMA, {"hidden_size": 36}, "got 'hidden_size' 36, expected a multiple of twice 'num_attention_heads', 4"),
@@ -182,6 +196,14 @@ REFUSED = [
     (GPT2, {"add_cross_attention": True}, "got 'add_cross_attention' true, expected false"),
     (GPT2, {"n_positions": 8}, "got 'n_positions' 8, expected at least the --context=12"),
     (GPT2, {"n_head": 3}, "got 'n_embd' 32, expected a multiple of 'n_head', 3"),
+]
+# Files that say the same in other ways: the same model.
+SAME = [
+    (LLAMA, {"rope_parameters": {"type": "linear", "factor": 4.0}}, {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}),
+    (QWEN2, {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "original_max_position_embeddings": 16},
+     {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}}),
+    (QWEN2, {"num_key_value_heads": None}, {"num_key_value_heads": QWEN2["num_attention_heads"]}),
+    (LLAMA, {"bos_token_id": 1}, {"eos_token_id": 2}),  # what a file without them means
 ]
 CONTRADICTED = [
     (LLAMA, "--width=64", "got --width=64, but 'hidden_size' is 32 (leave out --width)"),
@@ -209,6 +231,14 @@ def refused(scratch, cases):
         status, said = said_of({**config, **change}, folder)
         expect(status == 1 and f"error: cannot compile the model of '{folder}/config.json': {expected}" in said and ";" not in said,
                f"{change}: got status {status} and {said!r}, expected {expected!r}")
+    for config, *changes in SAME:
+        texts = set()
+        for change in changes:
+            status, said = said_of({**{name: value for name, value in config.items() if name not in ("bos_token_id", "eos_token_id")},
+                                    **change}, folder)
+            expect(status == 0, f"{change}: {said}")
+            texts.add((folder / "out.mlir").read_text())
+        expect(len(texts) == 1, f"{changes}: expected the same model")
     for config, option, expected in CONTRADICTED:
         status, said = said_of(config, folder, option)
         expect(status == 1 and said.endswith(f"config.json': {expected}\n"), f"{option}: got {status} and {said!r}, expected {expected!r}")
@@ -225,13 +255,25 @@ def refused(scratch, cases):
         expect(status == 1 and expected in said, said)
     (folder / "config.json").unlink()
     done = subprocess.run([training.tool("llama"), f"--from={folder}"], capture_output=True, text=True)
-    expect(done.returncode == 1 and f"cannot read '{folder}/config.json', expected the local folder of a model" in done.stderr, done.stderr)
+    expect(done.returncode == 1 and f"cannot read '{folder}/config.json': No such file or directory; expected the local folder of a model"
+           in done.stderr, done.stderr)
+    os.mkfifo(folder / "config.json")
+    done = subprocess.run([training.tool("llama"), f"--from={folder}"], capture_output=True, text=True)
+    expect(done.returncode == 1 and "expected a regular file" in done.stderr, done.stderr)
+    (folder / "config.json").unlink()
     # Settings of training are not taken; a window that sees the whole context changes nothing.
     status, said = said_of(GPT2, folder)
     expect(status == 0 and f"note: 'attn_pdrop' 0.1 of '{folder}/config.json' is a setting of training, which is not taken" in said, said)
     expect((folder / "out.mlir").read_text().count("dropout") == 0, "a dropout that nobody asked for")
-    status, said = said_of({**MISTRAL, "sliding_window": CONTEXT}, folder)
-    expect(status == 0, said)
+    status, said = said_of({**MISTRAL, "sliding_window": CONTEXT, "pad_token_id": 3, "initializer_range": 0.04}, folder)
+    expect(status == 0 and "'pad_token_id' 3 of" in said and "'initializer_range' 0.04 of" in said, said)
+    # The context of a program without --context is at most the positions, and --fit=context stops at the window.
+    (folder / "config.json").write_text(json.dumps({**MISTRAL, "sliding_window": 64, "max_position_embeddings": 64}))
+    fit = ["--batch=2", "--context=32", "--fit=context", "--memory-limit=1GiB"]
+    for options in (["--emit=global", "-o", folder / "out.mlir"], fit):
+        done = subprocess.run([training.tool("llama"), f"--from={folder}", *options], capture_output=True, text=True)
+        expect(done.returncode == 0, done.stderr)
+    expect("is 64, of multiples" in done.stdout + done.stderr, done.stdout + done.stderr)
     print(f"{len(REFUSED)} configurations and {len(CONTRADICTED)} options refused by name")
 
 

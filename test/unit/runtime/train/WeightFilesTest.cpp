@@ -110,6 +110,23 @@ TEST(WeightFilesTest, TiedTensorsAndBuffersAreNotWorthARemark) {
            "has 2 tensor(s) that the model does not use: 'h.0.attn.c_attn.bias', 'lm_head.weight'");
 }
 
+TEST(WeightFilesTest, ATiedHeadIsTheEmbedding) {
+  static const ConfigEntry entries[] = {{"vocab_size", "2"}, {"tie_word_embeddings", "true"}};
+  Program tied = program();
+  tied.config = {"config.json", entries};
+  Tensor head = renamed(kTable, "lm_head.weight");
+  const auto refusal = [&] {
+    const Folder folder;
+    folder.write("weights", {kTable, kBias, head});
+    return messageOf([&] { checkWeights(WeightFiles(folder.path + "/weights"), tied); });
+  };
+  EXPECT_EQ(refusal(), "no error");
+  head.values[5] = 0;
+  contains(refusal(), "'lm_head.weight' is not the weight of the embedding, with which the head of "
+                      "this model is tied; expected equal tensors, or a model with a head of its "
+                      "own ('tie_word_embeddings' false)");
+}
+
 TEST(WeightFilesTest, NamesWhatIsMissing) {
   contains(remarkOn({renamed(kTable, "wt"), renamed(kBias, "bias")}),
            "got no tensor for 2 parameter(s): 'transformer.wte', 'transformer.ln.bias'; expected "
