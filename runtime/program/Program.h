@@ -169,6 +169,14 @@ constexpr std::int64_t globalBatch(const Program &program) {
   return program.inputs.empty() ? 1 : program.inputs[0].batch;
 }
 
+/// Whether samples are rows of tokens: the model is one of language.
+constexpr bool readsTokens(const Program &program) {
+  for (const Input &input : program.inputs)
+    if (input.source != Source::Tensor)
+      return true;
+  return false;
+}
+
 /// The number of ranks of the whole mesh.
 constexpr int worldSize(const Program &program) {
   int ranks = 1;

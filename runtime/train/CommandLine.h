@@ -51,13 +51,14 @@ struct Options {
   bool report = false;
   bool trustNetwork = false;
 
-  /// `--steps=0`: the run evaluates, and trains nothing.
+  /// `eval` and `--steps=0`: the run evaluates, and trains nothing.
   bool onlyEvaluates() const { return steps && *steps == 0; }
   /// The file for the latest actions after a failure; each restart has its own. Empty: none.
   std::string flightRecordFile() const;
 };
 
-/// Parses the command line of a program with these plans into `options`. Returns nothing if the
+/// Parses the command line of a program with these plans, of training or, where it begins with
+/// `eval`, of evaluation, into `options`. Returns nothing if the
 /// program is to continue; otherwise it prints the message and returns the exit status: 0 after
 /// `--help`, 2 for an unknown or malformed option, or a number outside of its range.
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options);

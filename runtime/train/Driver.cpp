@@ -69,7 +69,7 @@ int runTraining(Plans plans, int argc, char **argv) {
   if (const std::optional<int> status = parseCommandLine(plans, argc, argv, options))
     return *status;
   try {
-    if (options.report && options.data.empty()) {
+    if (options.report && options.data.empty() && !options.onlyEvaluates()) {
       for (const Program *plan : plans)
         if (!options.plan || options.plan == plan)
           std::fputs(plan->report, stdout);

@@ -63,18 +63,21 @@ std::int64_t RunHeader::parameters() const {
 
 std::string RunHeader::text() const {
   const int ranks = worldSize(program);
-  std::string text = format(
-      "%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, %lld step%s of %lld sample%s\n",
-      program.name, formatCount(static_cast<double>(parameters())).c_str(), ranks,
-      ranks == 1 ? "" : "s", mesh.c_str(),
-      formatBytes(static_cast<double>(program.arenaBytes)).c_str(), static_cast<long long>(steps),
-      steps == 1 ? "" : "s", static_cast<long long>(globalBatch(program)),
-      globalBatch(program) == 1 ? "" : "s");
+  std::string text =
+      format("%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, ", program.name,
+             formatCount(static_cast<double>(parameters())).c_str(), ranks, ranks == 1 ? "" : "s",
+             mesh.c_str(), formatBytes(static_cast<double>(program.arenaBytes)).c_str());
+  text += options.onlyEvaluates()
+              ? std::string("evaluation in batches")
+              : format("%lld step%s", static_cast<long long>(steps), steps == 1 ? "" : "s");
+  text += format(" of %lld sample%s\n", static_cast<long long>(globalBatch(program)),
+                 globalBatch(program) == 1 ? "" : "s");
   text += format("fsdpc %s", runtimeVersion());
   if (*program.options)
     text += std::string("  ") + program.options;
-  text += format("  --seed=%llu  --lr=%g", static_cast<unsigned long long>(options.seed),
-                 learningRate(program, options));
+  if (!options.onlyEvaluates())
+    text += format("  --seed=%llu  --lr=%g", static_cast<unsigned long long>(options.seed),
+                   learningRate(program, options));
   if (!libraries.empty())
     text += "  " + libraries;
   if (!collectives.empty())

@@ -293,19 +293,38 @@ private:
     }
   }
 
-  /// The run of `--steps=0`. Its log has one line, with the step of the weights.
+  /// The run of `eval` and `--steps=0`. Its log has one line, with the step of the weights.
   void evaluateOnly() {
     const std::int64_t step = checkpoints.start().step;
     line.add("step", step);
     runEvaluation(step);
+    if (const auto value = perplexity())
+      line.add("val_perplexity", *value);
+    line.add("samples", sources.valData->samples());
     if (log)
       log->write(line, step);
+  }
+
+  /// exp(loss) of the latest evaluation: nothing if the model is none of language, or has a metric
+  /// of that name.
+  std::optional<double> perplexity() const {
+    std::optional<double> value;
+    for (std::size_t i = 0; readsTokens(program) && i < sums.size(); ++i) {
+      const std::string_view name = program.evaluate.outputs[i];
+      if (name == "perplexity")
+        return std::nullopt;
+      if (name == "loss")
+        value = std::exp(sums[i].sum / sums[i].weight);
+    }
+    return value;
   }
 
   void printValidation() {
     for (std::size_t i = 0; i < sums.size(); ++i)
       std::printf("%sval_%s %.6g", i ? "  " : "", program.evaluate.outputs[i],
                   shownNumber(sums[i].sum / sums[i].weight));
+    if (const auto value = perplexity(); value && options.onlyEvaluates())
+      std::printf("  val_perplexity %.6g", shownNumber(*value));
     std::printf("\n");
   }
 
@@ -388,6 +407,9 @@ private:
         std::printf("  %s %.6g%s", program.train.outputs[i], shownNumber(values[i]),
                     i + 1 == values.size() ? "\n" : "");
     }
+    if (options.onlyEvaluates())
+      std::printf("evaluated %lld sample%s\n", static_cast<long long>(sources.valData->samples()),
+                  sources.valData->samples() == 1 ? "" : "s");
     if (valBatches)
       printValidation();
     std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes",
