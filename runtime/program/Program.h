@@ -135,7 +135,7 @@ struct Program {
   const char *report = ""; ///< the compiler's memory report, a table that `--report` prints
   /// How ranks talk unless `--communicator` says otherwise: "auto", "shm", "tcp" or "mpi".
   const char *communicator = "auto";
-  std::int64_t warmup = 0; ///< steps over which the learning rate rises
+  ScheduleOptions schedule = {}; ///< of the learning rate; the command line overrides it
   /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have
   /// another.
   std::uint64_t digest = 0;

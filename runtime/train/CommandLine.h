@@ -44,7 +44,12 @@ struct Options {
   std::optional<std::int64_t> steps;
   std::optional<double> epochs;
   std::optional<double> learningRate;
-  std::int64_t evalEvery = 0; ///< steps; 0: only after the last one
+  std::optional<std::string> schedule; ///< a name of kScheduleNames
+  std::optional<std::int64_t> warmup;  ///< steps
+  std::optional<double> minRate;
+  std::optional<double> decayShare;
+  std::optional<std::int64_t> scheduleSteps; ///< where the schedule ends
+  std::int64_t evalEvery = 0;                ///< steps; 0: only after the last one
   std::uint64_t seed = 0;
   bool seedIsGiven = false;
   bool shuffle = false;

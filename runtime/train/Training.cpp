@@ -9,6 +9,7 @@
 #include "runtime/job/StopSignals.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/Batches.h"
+#include "runtime/train/LearningRate.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/RunCheckpoints.h"
@@ -52,10 +53,12 @@ public:
     checkpoints.claim();
     if (!checkpoints.resume())
       fillParameters();
+    rate = LearningRate::of(program, options, steps,
+                            checkpoints.folder().empty() ? nullptr : &checkpoints.start());
     startState();
     openBatches();
     if (!options.save.empty())
-      checkpoints.describe(header().record());
+      checkpoints.describe(header().record(), rate);
     checkpoints.open();
     if (job.rank() == 0) {
       printHeader();
@@ -134,11 +137,10 @@ private:
     const CheckpointManifest &start = checkpoints.start();
     StepState state{};
     state.step = start.step;
-    state.totalSteps = steps;
     state.updates = start.updates;
     state.seed = options.seed;
-    state.baseLearningRate =
-        static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
+    state.baseLearningRate = rate.base;
+    state.schedule = rate.schedule.over(rate.end);
     state.badSteps = start.badSteps;
     state.samples = batchSize();
     device->setState(state);
@@ -332,6 +334,7 @@ private:
     return {program,
             options,
             steps,
+            rate,
             job.mesh().describe(),
             target::libraries(),
             device->collectives(),
@@ -342,9 +345,22 @@ private:
 
   void printHeader() {
     std::fputs(header().text().c_str(), stdout);
+    if (!rate.changes.empty())
+      std::printf("changed since the checkpoint: %s\n", rate.describeChanges().c_str());
     if (options.report)
       std::fputs(program.report, stdout);
     showOutput();
+    warnOfWarmup();
+  }
+
+  /// Warns if a run ends before its warmup does.
+  void warnOfWarmup() const {
+    const std::int64_t warmup = rate.schedule.warmup;
+    if (warmup > steps && !options.onlyEvaluates())
+      std::fprintf(stderr,
+                   "%s: warning: the learning rate rises over %lld steps (--warmup), and this run "
+                   "has %lld; train longer or with a smaller --warmup\n",
+                   program.name, static_cast<long long>(warmup), static_cast<long long>(steps));
   }
 
   void openLog() {
@@ -423,11 +439,12 @@ private:
   }
 
   const Program &program;
-  Options options; ///< with seed and learning rate of a checkpoint
+  Options options; ///< with the seed of a checkpoint
   const RunSources &sources;
   const RunOutputs &outputs;
   RunStart &runStart;
   std::int64_t steps;
+  LearningRate rate;
   Job &job;
   // Used by the device's streams, so they outlive the device.
   std::optional<Batches> batches, valBatches;

@@ -67,7 +67,11 @@ static OptimizerAttr makeOptimizer(MLIRContext &context, Draw draw) {
     constants.push_back({"weight_decay", 0.1});
   if (draw.chance(50))
     constants.push_back({"clip", draw.chance(50) ? 0.1 : 10});
-  auto schedule = static_cast<ScheduleKind>(draw.between(0, 2));
+  auto schedule = static_cast<ScheduleKind>(draw.between(0, 4));
+  if (schedule != ScheduleKind::constant && draw.chance(50))
+    constants.push_back({"min_lr", 0.01});
+  if (schedule == ScheduleKind::wsd)
+    constants.push_back({"decay_share", 0.5});
   auto emitError = [&] { return mlir::emitError(UnknownLoc::get(&context)); };
   return OptimizerAttr::create(emitError, &context, rule.name, constants, schedule,
                                draw.between(0, 2));
