@@ -109,7 +109,7 @@ std::string RunHeader::record() const {
                      {"warmup", schedule.warmup},
                      {"min_lr", numberOf(schedule.minimum)},
                      {"decay_share", numberOf(schedule.decayShare)}};
-  if (rate.ends())
+  if (rate.ends() && !options.onlyEvaluates())
     run["schedule"]["steps"] = rate.end;
   run["files"] = Json::object();
   add(run["files"], "data", contents.data);
