@@ -380,6 +380,18 @@ static OptimizerAttr optimizerOf(const ScheduledProgram &program) {
   return optimizer;
 }
 
+/// The initializer of ScheduleOptions.
+static std::string spellSchedule(OptimizerAttr optimizer, Type f32) {
+  const std::string kind = llvm::convertToCamelFromSnakeCase(
+      stringifyScheduleKind(optimizer.getSchedule()), /*capitalizeFirst=*/true);
+  return Fields()
+      .add("kind", "Schedule::" + kind)
+      .add("warmup", static_cast<int64_t>(optimizer.getWarmup()))
+      .add("minimum", literal(optimizer.getMinLr(), f32))
+      .add("decayShare", literal(optimizer.getDecayShare(), f32))
+      .spell();
+}
+
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
                                   const EmitOptions &options, const ModelTables &tables,
                                   StringRef elsewhere, Writer &writer) {
@@ -465,7 +477,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     report = rest;
   }
   field("communicator", quoted(options.communicator));
-  field("warmup", llvm::Twine(optimizer ? optimizer.getWarmup() : 0));
+  if (optimizer)
+    field("schedule", spellSchedule(optimizer, f32));
   // Ranks of programs that differ, if only in a constant of the optimizer, refuse one another.
   uint64_t digest = llvm::xxh3_64bits(elsewhere) * 3 + llvm::xxh3_64bits(writer.text());
   field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));

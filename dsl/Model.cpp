@@ -149,13 +149,19 @@ static ir::ScheduleKind scheduleKind(Optimizer::Schedule schedule) {
     return ir::ScheduleKind::linear;
   case Optimizer::Cosine:
     return ir::ScheduleKind::cosine;
+  case Optimizer::InverseSqrt:
+    return ir::ScheduleKind::inverse_sqrt;
+  case Optimizer::Wsd:
+    return ir::ScheduleKind::wsd;
   }
   llvm_unreachable("unknown schedule");
 }
 
 void Model::optimizer(const Optimizer &optimizer, Where where) {
   std::vector<ir::OptimizerAttr::Constant> constants = {{"lr", optimizer.lr},
-                                                        {"clip", optimizer.clip}};
+                                                        {"clip", optimizer.clip},
+                                                        {"min_lr", optimizer.minLr},
+                                                        {"decay_share", optimizer.decayShare}};
   if (const ir::UpdateRule *rule = ir::UpdateRule::find(optimizer.rule);
       rule && rule->reads("weight_decay"))
     constants.push_back({"weight_decay", rule->chosenDecay});

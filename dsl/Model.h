@@ -44,7 +44,7 @@ inline Init uniform(double bound) { return {Init::Uniform, bound}; }
 
 /// Update rule and schedule of the step; docs/optimizers.md has the rules.
 struct Optimizer {
-  enum Schedule { Constant, Linear, Cosine };
+  enum Schedule { Constant, Linear, Cosine, InverseSqrt, Wsd };
 
   std::string rule = "adamw";
   double lr = 3e-4;
@@ -52,7 +52,9 @@ struct Optimizer {
   /// Constants of the rule by name, such as {"beta1", 0.9}; others have the rule's defaults.
   std::map<std::string, double> constants;
   Schedule schedule = Constant;
-  int64_t warmup = 0; ///< steps
+  int64_t warmup = 0;      ///< steps
+  double minLr = 0;        ///< where the schedule ends
+  double decayShare = 0.1; ///< of the steps, in which the rate of Wsd falls
 };
 
 /// A number as a sum over elements and the weight of these elements (how many, or the sum of

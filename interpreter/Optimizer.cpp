@@ -4,6 +4,7 @@
 #include "interpreter/Rounding.h"
 
 #include "dialect/fsdp/UpdateRule.h"
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -12,19 +13,28 @@ using namespace mlir::fsdp::interpreter;
 
 double interpreter::learningRate(OptimizerAttr optimizer, const StepState &state,
                                  const MachineOptions &options) {
-  double base = options.learningRate.value_or(optimizer.getLr());
+  double base = options.learningRate.value_or(optimizer.getLr()), least = optimizer.getMinLr();
   double t = state.step + 1, n = options.totalSteps, w = optimizer.getWarmup();
   if (t <= w)
     return base * t / w;
   // Past the last step the rate stays where it ended.
-  double progress = std::min((t - w) / std::max(n - w, 1.0), 1.0);
+  auto progressFrom = [&](double begin) {
+    return std::clamp((t - begin) / std::max(n - begin, 1.0), 0.0, 1.0);
+  };
   switch (optimizer.getSchedule()) {
   case ScheduleKind::constant:
     return base;
   case ScheduleKind::linear:
-    return base * (1 - progress);
+    return least + (base - least) * (1 - progressFrom(w));
   case ScheduleKind::cosine:
-    return base * (1 + std::cos(M_PI * progress)) / 2;
+    return least + (base - least) * (1 + std::cos(M_PI * progressFrom(w))) / 2;
+  case ScheduleKind::inverse_sqrt:
+    return std::max(least, base * std::sqrt(std::max(w, 1.0) / t));
+  case ScheduleKind::wsd: {
+    // Programs hold the share in f32.
+    double decay = std::floor(static_cast<float>(optimizer.getDecayShare()) * n + 0.5);
+    return least + (base - least) * (1 - progressFrom(std::max(w, n - decay)));
+  }
   }
   llvm_unreachable("unknown schedule");
 }

@@ -284,7 +284,8 @@ def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
 //===----------------------------------------------------------------------===//
 
 def FSDP_ScheduleKind : I32EnumAttr<"ScheduleKind", "learning rate over the steps", [
-    I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"linear", 1>, I32EnumAttrCase<"cosine", 2>]> {
+    I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"linear", 1>, I32EnumAttrCase<"cosine", 2>,
+    I32EnumAttrCase<"inverse_sqrt", 3>, I32EnumAttrCase<"wsd", 4>]> {
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
@@ -296,13 +297,14 @@ def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
     lists them. A rule takes the constants that its row names, besides `lr` and `clip`. Weight decay applies
     to parameters of rank two and more. `clip` > 0 scales gradients by
     min(1, clip/(norm + 1e-6)), norm being the global L2 norm. The learning rate rises linearly
-    over `warmup` steps to `lr`, then stays (`constant`) or falls to 0 at the last step of the run
-    along a line (`linear`) or half a cosine wave (`cosine`).
+    over `warmup` steps to `lr`, then stays (`constant`), falls to `min_lr` at the last step of the run
+    along a line (`linear`) or half a cosine wave (`cosine`), falls with the inverse square root of the step, to no less than `min_lr`
+    (`inverse_sqrt`), or stays and falls to `min_lr` along a line in the last steps, `decay_share` of all (`wsd`); docs/optimizers.md has the formulas.
 
-    Constraints: (C1) rates, eps, decay, clip and warmup are finite and not negative; those that the row calls fractions (momentum, betas) are in [0, 1).
+    Constraints: (C1) rates, eps, decay, clip and warmup are finite and not negative; those that the row calls fractions (momentum, betas) and `decay_share` are in [0, 1); (C2) `min_lr` is at most `lr`.
 
     Example: `#fsdp.optimizer<adamw, lr = 3.000000e-04, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-08, weight_decay = 0.01>`;
-    omitted constants have the values of the rule's row; lr, clip and warmup are 0, the schedule is constant.
+    omitted constants have the values of the rule's row; lr, clip, min_lr and warmup are 0, decay_share is 0.1, the schedule is constant.
   }];
   let parameters = (ins
     StringRefParameter<"name of the update rule">:$rule,
@@ -322,12 +324,14 @@ def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
     const UpdateRule &getUpdateRule() const;
     /// The names of the state tensors of one parameter, each of its shape, such as `exp_avg` and `exp_avg_sq` of adam.
     ::llvm::SmallVector<::llvm::StringRef> getStateNames() const;
-    /// The value of a constant of the rule, of `lr` or of `clip`; 0 where the rule has none of this name.
+    /// The value of a constant of the rule or of those that every rule has; 0 where the rule has none of this name.
     double getConstant(::llvm::StringRef name) const;
-    /// All constants in the order of printing: `lr`, those of the rule's row, `clip`.
+    /// All constants in the order of printing: `lr`, those of the rule's row, `clip`, `min_lr`, `decay_share`.
     ::llvm::SmallVector<Constant> getNamedConstants() const;
     double getLr() const { return getConstants()[0]; }
-    double getClip() const { return getConstants().asArrayRef().back(); }
+    double getClip() const { return getConstant("clip"); }
+    double getMinLr() const { return getConstant("min_lr"); }
+    double getDecayShare() const { return getConstant("decay_share"); }
   }];
 }
 

@@ -29,9 +29,8 @@ def FSDP_LearningRateOp : FSDP_Op<"learning_rate", [InGlobalPhase, InLocalPhase,
     MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
   let summary = "The learning rate of this step";
   let description = [{
-    Reads step, base rate and number of steps from the step state (the run may override the base rate)
-    and applies warmup and schedule of `optimizer`. With t counted from 1, n the last step and w the
-    warmup: base * t/w while t <= w; then base, base * (n-t)/(n-w) or base * (1 + cos(pi*(t-w)/(n-w)))/2.
+    Reads step, base rate and schedule from the step state. A program's driver writes them there before the first step: those of `optimizer`,
+    where neither the run nor its checkpoint has others. docs/optimizers.md has the formulas.
 
     Example:
     ```mlir

@@ -207,13 +207,7 @@ LogicalResult OptimizerStepOp::verifySymbolUses(SymbolTableCollection &symbols) 
   return success();
 }
 
-nn::KernelCall LearningRateOp::getKernelCall() {
-  std::string kind = stringifyScheduleKind(getOptimizer().getSchedule()).str();
-  kind.front() = llvm::toUpper(kind.front());
-  return {*this, nn::ShapeArgument("Schedule")
-                     .expression("kind", "Schedule::" + kind)
-                     .field("warmup", static_cast<int64_t>(getOptimizer().getWarmup()))};
-}
+nn::KernelCall LearningRateOp::getKernelCall() { return *this; }
 
 LogicalResult AllFiniteOp::verify() {
   // (C1)

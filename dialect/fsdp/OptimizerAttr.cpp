@@ -14,6 +14,8 @@ static SmallVector<UpdateRule::Constant> constantsOf(const UpdateRule &rule) {
   SmallVector<UpdateRule::Constant> constants = {{"lr", 0, /*fraction=*/false, ""}};
   llvm::append_range(constants, rule.constants);
   constants.push_back({"clip", 0, /*fraction=*/false, ""});
+  constants.push_back({"min_lr", 0, /*fraction=*/false, ""});
+  constants.push_back({"decay_share", 0.1, /*fraction=*/true, ""});
   return constants;
 }
 
@@ -75,7 +77,7 @@ Attribute OptimizerAttr::parse(AsmParser &parser, Type) {
       std::optional<ScheduleKind> parsed = symbolizeScheduleKind(name);
       if (!parsed) {
         parser.emitError(loc) << "unknown schedule '" << name
-                              << "', expected constant, linear or cosine";
+                              << "', expected constant, linear, cosine, inverse_sqrt or wsd";
         return {};
       }
       schedule = *parsed;
@@ -123,6 +125,11 @@ LogicalResult OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError
       return emitError() << "optimizer constant '" << constant.name << "' is " << value
                          << ", which is 0 in f32; expected 0 or a number that f32 can represent";
   }
+  // (C2)
+  double lr = values[0], minLr = values[values.size() - 2];
+  if (minLr > lr)
+    return emitError() << "optimizer constant 'min_lr' is " << minLr
+                       << ", expected at most 'lr', which is " << lr;
   if (warmup < 0)
     return emitError() << "optimizer constant 'warmup' is " << warmup << ", expected at least 0";
   return success();

@@ -7,28 +7,36 @@
 
 namespace fsdp::rt::kernels {
 
-static double rateOf(Schedule schedule, const StepState &state) {
-  const double base = state.baseLearningRate;
-  const auto step = static_cast<double>(state.step + 1);
-  const double warmup = schedule.warmup;
+static double rateOf(const StepState &state) {
+  const Schedule &schedule = state.schedule;
+  const double base = state.baseLearningRate, minimum = schedule.minimum;
+  const auto step = static_cast<double>(state.step + 1),
+             steps = static_cast<double>(schedule.steps);
+  const auto warmup = static_cast<double>(schedule.warmup);
   if (step <= warmup)
     return base * step / warmup;
-  const double length = std::max(static_cast<double>(state.totalSteps) - warmup, 1.0);
-  const double progress = std::min((step - warmup) / length, 1.0);
+  const auto progressFrom = [&](double begin) {
+    return std::clamp((step - begin) / std::max(steps - begin, 1.0), 0.0, 1.0);
+  };
   switch (schedule.kind) {
   case Schedule::Linear:
-    return base * (1 - progress);
+    return minimum + (base - minimum) * (1 - progressFrom(warmup));
   case Schedule::Cosine:
-    return base * 0.5 * (1 + std::cos(3.14159265358979323846 * progress));
+    return minimum +
+           (base - minimum) * 0.5 * (1 + std::cos(3.14159265358979323846 * progressFrom(warmup)));
+  case Schedule::InverseSqrt:
+    return std::max(minimum, base * std::sqrt(std::max(warmup, 1.0) / step));
+  case Schedule::Wsd: {
+    const double begin = std::max(warmup, steps - static_cast<double>(schedule.decaySteps));
+    return minimum + (base - minimum) * (1 - progressFrom(begin));
+  }
   case Schedule::Constant:
     break;
   }
   return base;
 }
 
-void learningRate(Schedule schedule, const StepState *state, float *lr) {
-  *lr = static_cast<float>(rateOf(schedule, *state));
-}
+void learningRate(const StepState *state, float *lr) { *lr = static_cast<float>(rateOf(*state)); }
 
 void sampleCount(const StepState *state, std::int64_t *count) { *count = state->samples; }
 

@@ -15,8 +15,8 @@ namespace limits {
 
 /// Bytes of the step state's buffer (StepState.h): the state, and behind it what updates note when
 /// they are skipped, one entry for those of the step's own and one for deferred ones.
-constexpr std::size_t kStepStateBytes = 64;
-constexpr std::size_t kBadGradientsBytes = 64;
+constexpr std::size_t kStepStateBytes = 96;
+constexpr std::size_t kBadGradientsBytes = 32;
 constexpr std::size_t kBadGradientBytes = 4;
 constexpr std::size_t kStepBufferBytes = kStepStateBytes + kBadGradientsBytes;
 

@@ -135,7 +135,7 @@ struct Program {
   const char *report = ""; ///< the compiler's memory report, a table that `--report` prints
   /// How ranks talk unless `--communicator` says otherwise: "auto", "shm", "tcp" or "mpi".
   const char *communicator = "auto";
-  std::int64_t warmup = 0; ///< steps over which the learning rate rises
+  ScheduleOptions schedule = {}; ///< of the learning rate; the command line overrides it
   /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have
   /// another.
   std::uint64_t digest = 0;
@@ -167,6 +167,14 @@ constexpr int ranksOver(const Program &program, const AxisList &axes) {
 /// The samples of a batch, over all ranks.
 constexpr std::int64_t globalBatch(const Program &program) {
   return program.inputs.empty() ? 1 : program.inputs[0].batch;
+}
+
+/// Whether samples are rows of tokens: the model is one of language.
+constexpr bool readsTokens(const Program &program) {
+  for (const Input &input : program.inputs)
+    if (input.source != Source::Tensor)
+      return true;
+  return false;
 }
 
 /// The number of ranks of the whole mesh.

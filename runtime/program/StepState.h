@@ -18,24 +18,46 @@
 
 namespace fsdp::rt {
 
-/// How the learning rate changes over the steps. With warmup w, the rate of
-/// step s (from 1) is base * s / w while s <= w. After it:
-///   Constant: base;
-///   Linear:   base * (1 - p);
-///   Cosine:   base * (1 + cos(pi p)) / 2,
-/// where p = (s - w) / (total - w) reaches 1 with the last step.
+/// How the learning rate changes over the steps. With warmup w, the rate of step t (from 1) is
+/// base * t / w while t <= w. After it, with n = steps:
+///   Constant:    base;
+///   Linear:      minimum + (base - minimum) * (1 - p(w));
+///   Cosine:      minimum + (base - minimum) * (1 + cos(pi p(w))) / 2;
+///   InverseSqrt: max(minimum, base * sqrt(max(w, 1) / t));
+///   Wsd:         minimum + (base - minimum) * (1 - p(max(w, n - decaySteps))),
+/// where p(s) = (t - s) / (n - s), in [0, 1], is how far step t is from step s to the end.
+/// docs/optimizers.md has the sources.
 struct Schedule {
-  enum Kind : std::int32_t { Constant, Linear, Cosine };
+  enum Kind : std::int32_t { Constant, Linear, Cosine, InverseSqrt, Wsd };
 
   Kind kind;
-  std::int64_t warmup; ///< steps
+  float minimum;           ///< rate
+  std::int64_t warmup;     ///< steps
+  std::int64_t steps;      ///< where it ends; later steps have the last rate
+  std::int64_t decaySteps; ///< in which the rate of Wsd falls, the last ones of `steps`
+};
+
+/// The words of options and checkpoints, by kind.
+constexpr const char *kScheduleNames[] = {"constant", "linear", "cosine", "inverse-sqrt", "wsd"};
+
+/// A schedule for any number of steps.
+struct ScheduleOptions {
+  Schedule::Kind kind = Schedule::Constant;
+  std::int64_t warmup = 0; ///< steps
+  float minimum = 0;       ///< rate
+  float decayShare = 0.1f; ///< of the steps, in which the rate of Wsd falls; in [0, 1)
+
+  /// The schedule that ends at step `steps`.
+  Schedule over(std::int64_t steps) const {
+    const double decay = static_cast<double>(decayShare) * static_cast<double>(steps);
+    return {kind, minimum, warmup, steps, static_cast<std::int64_t>(decay + 0.5)};
+  }
 };
 
 /// Held in the arena; written by the driver at the start, advanced by `advance`.
-struct alignas(64) StepState {
-  std::int64_t step;       ///< steps finished; the one being performed is step + 1
-  std::int64_t totalSteps; ///< where linear and cosine schedules end
-  std::int64_t updates;    ///< steps whose update was applied: Adam's t - 1
+struct alignas(32) StepState {
+  std::int64_t step;    ///< steps finished; the one being performed is step + 1
+  std::int64_t updates; ///< steps whose update was applied: Adam's t - 1
   std::uint64_t seed;
   float baseLearningRate;
   std::int32_t badSteps; ///< consecutive steps whose loss or norm was not finite
@@ -43,13 +65,14 @@ struct alignas(64) StepState {
       samples; ///< of the global batch being performed, how many count: the first ones. Set by
                ///< the driver before the segment; read on the device, never passed by value
   std::int64_t microbatch; ///< of the step, the one being performed, from 0
+  Schedule schedule;       ///< of the learning rate
 };
 
 /// What updates note when they are skipped, for the message that ends the job: on this rank, the
 /// first parameter (in table order) with a gradient that is not finite in the last bad step; -1:
 /// none. Deferred updates run on a stream of their own and have an entry of their own: no update
 /// waits for one of another stream to write it.
-struct alignas(64) BadGradients {
+struct alignas(32) BadGradients {
   std::int32_t ofStep = -1, ofDeferred = -1;
 
   /// The first parameter of both; -1: none.

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <set>
@@ -87,6 +88,36 @@ std::string digestOf(const Json &fields) {
   return digestText(contentDigest(fields.dump(-1, ' ', false, Json::error_handler_t::replace)));
 }
 
+Json scheduleJson(const CheckpointManifest &manifest) {
+  const ScheduleOptions &schedule = *manifest.schedule;
+  return {{"kind", kScheduleNames[schedule.kind]},
+          {"warmup", schedule.warmup},
+          {"min_lr", schedule.minimum},
+          {"decay_share", schedule.decayShare},
+          {"steps", manifest.scheduleSteps}};
+}
+
+void readSchedule(const Json &json, const std::string &path, CheckpointManifest &manifest) {
+  const Fields fields(json, path);
+  if (!json.is_object())
+    fields.refuse("got 'schedule' that is not an object");
+  ScheduleOptions &schedule = manifest.schedule.emplace();
+  const std::string kind = fields.text("kind");
+  const std::optional<Schedule::Kind> known = scheduleNamed(kind);
+  if (!known)
+    fields.refuse("got the schedule '" + kind + "', which this version does not know");
+  schedule.kind = *known;
+  fields.read("warmup", schedule.warmup);
+  fields.read("min_lr", schedule.minimum);
+  fields.read("decay_share", schedule.decayShare);
+  fields.read("steps", manifest.scheduleSteps);
+  if (schedule.minimum < 0)
+    fields.refuse("got 'min_lr' " + fields.at("min_lr").dump() + ", expected at least 0");
+  if (!(schedule.decayShare >= 0 && schedule.decayShare < 1))
+    fields.refuse("got 'decay_share' " + fields.at("decay_share").dump() +
+                  ", expected a number in [0, 1)");
+}
+
 CheckpointManifest::File readFile(const Json &json, const std::string &path) {
   const Fields fields(json, path);
   if (!json.is_object())
@@ -114,6 +145,13 @@ CheckpointManifest::Extra readExtra(const Json &json, const std::string &path) {
 }
 
 } // namespace
+
+std::optional<Schedule::Kind> scheduleNamed(const std::string &name) {
+  for (std::size_t i = 0; i < std::size(kScheduleNames); ++i)
+    if (name == kScheduleNames[i])
+      return static_cast<Schedule::Kind>(i);
+  return std::nullopt;
+}
 
 std::vector<CheckpointManifest::Extra> CheckpointManifest::extrasOf(const BesideFiles &files) {
   std::vector<Extra> extras;
@@ -160,6 +198,8 @@ std::string CheckpointManifest::text() const {
   visitFields(*this, [&](const char *name, const auto &value) { json[name] = value; });
   if (modelDigest.empty())
     json.erase("model_digest");
+  if (schedule)
+    json["schedule"] = scheduleJson(*this);
   json["files"] = Json::array();
   for (const File &file : files) {
     Json tensors = Json::object();
@@ -210,6 +250,8 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
   if (!json.contains("model_digest")) // missing in older manifests
     json["model_digest"] = "";
   visitFields(manifest, [&](const char *name, auto &value) { fields.read(name, value); });
+  if (json.contains("schedule")) // missing in older manifests
+    readSchedule(json["schedule"], path, manifest);
   const Json &files = fields.at("files");
   if (!files.is_array())
     refuse("got 'files' that is not a list");

@@ -4,15 +4,20 @@
 #define FSDP_RUNTIME_TRAIN_CHECKPOINTMANIFEST_H
 
 #include "base/Safetensors.h"
+#include "runtime/program/StepState.h"
 #include "runtime/train/BesideFiles.h"
 #include "runtime/train/CheckpointLayout.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace fsdp::rt {
+
+/// The kind with a name of kScheduleNames.
+std::optional<Schedule::Kind> scheduleNamed(const std::string &name);
 
 /// The content of `manifest.json`: the state of training, and a description of the files beside it.
 /// Its last field is a digest of the others.
@@ -49,6 +54,8 @@ struct CheckpointManifest {
   std::int64_t updates = 0;
   std::uint64_t seed = 0;
   float baseLearningRate = 0;
+  std::optional<ScheduleOptions> schedule; ///< nothing: older versions did not write it
+  std::int64_t scheduleSteps = 0; ///< of --schedule-steps; 0: the schedule ends with the run
   std::int32_t badSteps = 0;
   std::int64_t samples =
       0; ///< data position: number of samples of all steps so far, over all epochs

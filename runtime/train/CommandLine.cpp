@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <stdexcept>
+#include <string_view>
 #include <sys/stat.h>
 #include <utility>
 #include <vector>
@@ -134,18 +136,132 @@ static std::string describeProgram(Plans plans) {
   return text + "the mesh of one of its plans: " + describePlans(plans);
 }
 
-std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options) {
-  const Program &program = *plans[0]; // all plans agree in the parts that are used here
-  CLI::App app(describeProgram(plans), program.name);
+/// " (safetensors)": the files that --data and --val-data take.
+static std::string describeData(const Program &program) {
+  return readsTokens(program) ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
+}
+
+/// Options about the ranks, of training and of evaluation.
+static void declareJob(CLI::App &app, Plans plans, Options &options) {
+  base::addOption(
+      app, "--plan", "MESH",
+      "plan to follow, instead of the first for the number of ranks; started alone, the first "
+      "of all",
+      [plans, &options](const std::string &text) {
+        options.plan = planNamed(plans, text);
+        return options.plan ? std::string() : base::mismatch(text, describePlans(plans));
+      });
+  options.communicator = plans[0]->communicator;
+  base::addChoice(app, "--communicator", options.communicator,
+                  std::string("transport between ranks: ") + target::communicatorNames,
+                  {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
+      ->type_name("NAME");
+  base::addNumber(
+      app, "--timeout", "SECONDS", options.timeout,
+      "longest time that a rank waits for others to join or in a collective, and, up to "
+      "30, that one gives no "
+      "sign of life: then the job ends with an error (default: FSDP_TIMEOUT, else 300)",
+      {/*least=*/0, /*aboveLeast=*/true, /*limit=*/1e9, /*isF32=*/false});
+  base::addText(app, "--flight-record", "FILE", options.flightRecord,
+                "when the job fails, write the last actions of each rank to this file; none: to no "
+                "file (default: "
+                "DIR.flight-record.txt beside --save DIR, else FILE.flight-record.txt beside --log "
+                "FILE, else a file in TMPDIR, "
+                "which the error names)");
+  base::addFlag(app, "--trust-network", options.trustNetwork,
+                "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
+                "the port of rank 0 can join");
+}
+
+static void declareHelp(CLI::App &app, const Program &program) {
   app.set_help_flag("-h,--help", "print this help and exit");
   app.set_version_flag("--version", std::string(program.name) + " (fsdpc " + runtimeVersion() + ")",
                        "print the version of fsdpc that compiled this program and exit")
       ->disable_flag_override();
-  const bool tokens =
-      std::any_of(program.inputs.begin(), program.inputs.end(),
-                  [](const Input &input) { return input.source != Source::Tensor; });
-  const std::string kind =
-      tokens ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
+}
+
+/// Prints the message of a misused command line; returns the exit status. `help` is what prints the
+/// options.
+static int reportMisuse(const Program &program, const std::string &why, const char *help) {
+  std::fprintf(stderr, "%s: error: %s; see %s\n", program.name, printableMessage(why).c_str(),
+               help);
+  return kExitBadCommandLine;
+}
+
+/// What follows from the options that were given, of training and of evaluation.
+static void completeOptions(const Program &program, const CLI::App &app, int argc, char **argv,
+                            Options &options) {
+  options.flightRecordIsGiven = app.count("--flight-record") > 0;
+  for (int i = 1; i < argc; ++i)
+    base::addShellWord(options.arguments, argv[i]);
+  while (options.save.size() > 1 && options.save.back() == '/')
+    options.save.pop_back();
+  if (!options.flightRecordIsGiven)
+    options.flightRecord = defaultFlightRecord(options, program.name);
+}
+
+/// The command line after `eval`, which is argv[1].
+static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Options &options) {
+  const Program &program = *plans[0];
+  const auto misused = [&](const std::string &why) {
+    return reportMisuse(program, why, "eval --help");
+  };
+  CLI::App app("evaluates weights of '" + std::string(program.name) +
+                   "' on every sample of a data set, once, and trains nothing",
+               std::string(program.name) + " eval");
+  declareHelp(app, program);
+  options.steps = 0;
+  base::addFile(app, "--val-data", "FILE", options.valData,
+                "data set to evaluate on" + describeData(program));
+  base::addFile(app, "--init", "FILE", options.init,
+                "weights (a safetensors file, an index of several, their folder, or a checkpoint)");
+  base::addText(app, "--resume", "DIR", options.resume,
+                "checkpoint with the weights: the folder of a step, or a folder of checkpoints "
+                "(its latest)");
+  base::addFlag(app, "--allow-model-change", options.allowModelChange,
+                "take the weights though their model computes something else, with a warning");
+  base::addText(app, "--log", "FILE", options.log,
+                "write the values as one JSON object to this file; an existing file is renamed "
+                "FILE.1");
+  base::addFlag(app, "--log-header", options.logHeader,
+                "begin the log with a description of the run: {\"run\": {...}}");
+  declareJob(app, plans, options);
+  app.footer("Of an option that is given several times the last value counts; --val-data and "
+             "--init take one file each.");
+  try {
+    base::parseArguments<Misuse>(app,
+                                 std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
+  } catch (const CLI::Success &asked) { // help or version
+    app.exit(asked);
+    return int(kExitDone);
+  } catch (const Misuse &why) {
+    return misused(why.what());
+  }
+  completeOptions(program, app, argc, argv, options);
+  if (program.evaluate.runs.empty())
+    return misused("got eval, but this program was compiled without an evaluation");
+  if (options.valData.empty())
+    return misused("--val-data is missing: name the file to evaluate on");
+  if (options.init.empty() && options.resume.empty())
+    return misused("got neither --init nor --resume: name the weights to evaluate");
+  if (!options.init.empty() && !options.resume.empty())
+    return misused("got both --resume and --init, expected one of them: a checkpoint has the "
+                   "weights");
+  if (options.resume == "latest")
+    return misused("got --resume=latest, expected a folder: that of checkpoints stands for the "
+                   "latest of them");
+  if (options.logHeader && options.log.empty())
+    return misused("got --log-header without --log: name the file of the log");
+  return std::nullopt;
+}
+
+std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options) {
+  if (argc > 1 && std::string_view(argv[1]) == "eval")
+    return parseEvaluation(plans, argc, argv, options);
+  const Program &program = *plans[0]; // all plans agree in the parts that are used here
+  CLI::App app(describeProgram(plans), program.name);
+  declareHelp(app, program);
+  const std::string kind = describeData(program);
   constexpr base::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
   base::addFile(app, "--data", "FILE", options.data, "data set to train on" + kind);
   base::addInteger(app, "--steps", "N", options.steps,
@@ -166,6 +282,23 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                    base::IntegerRange<std::uint64_t>());
   base::addNumber(app, "--lr", "X", options.learningRate,
                   "learning rate, instead of the compiled one", {});
+  base::addChoice(app, "--schedule", options.schedule,
+                  "learning rate after warmup, instead of the compiled one",
+                  {std::begin(kScheduleNames), std::end(kScheduleNames)})
+      ->type_name("NAME");
+  base::addInteger(app, "--warmup", "N", options.warmup,
+                   "steps over which the learning rate rises, instead of the compiled number",
+                   base::IntegerRange<std::int64_t>{0, INT64_MAX});
+  base::addNumber(app, "--min-lr", "X", options.minRate,
+                  "learning rate at which the schedule ends, instead of the compiled one", {});
+  base::addNumber(app, "--decay-share", "X", options.decayShare,
+                  "share of the steps, the last ones, in which the rate of the schedule wsd falls, "
+                  "instead of the compiled one",
+                  {/*least=*/0, /*aboveLeast=*/false, /*limit=*/1});
+  base::addInteger(app, "--schedule-steps", "N", options.scheduleSteps,
+                   "step where the schedule ends; later ones have its last rate (default: the "
+                   "last step of the run)",
+                   counted);
   // Options that this program always rejects are not in its help.
   const char *const hidden = "", *const shown = "Options";
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
@@ -216,46 +349,16 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                 "restart on fewer ranks, where there is a plan for them, instead of on as many; a "
                 "run never takes more again")
       ->group(shrinks ? shown : hidden);
-  base::addOption(
-      app, "--plan", "MESH",
-      "plan to follow, instead of the first for the number of ranks; started alone, the first "
-      "of all",
-      [&](const std::string &text) {
-        options.plan = planNamed(plans, text);
-        return options.plan ? std::string() : base::mismatch(text, describePlans(plans));
-      });
   base::addText(app, "--trace", "FILE", options.trace,
                 "write a timeline of the launches of the latest steps to this file (for Perfetto)");
   base::addFlag(app, "--report", options.report,
                 "print the memory table; without --data, exit after it");
-  options.communicator = program.communicator;
-  base::addChoice(app, "--communicator", options.communicator,
-                  std::string("transport between ranks: ") + target::communicatorNames,
-                  {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
-      ->type_name("NAME");
-  base::addNumber(
-      app, "--timeout", "SECONDS", options.timeout,
-      "longest time that a rank waits for others to join or in a collective, and, up to "
-      "30, that one gives no "
-      "sign of life: then the job ends with an error (default: FSDP_TIMEOUT, else 300)",
-      {/*least=*/0, /*aboveLeast=*/true, /*limit=*/1e9, /*isF32=*/false});
-  base::addText(app, "--flight-record", "FILE", options.flightRecord,
-                "when the job fails, write the last actions of each rank to this file; none: to no "
-                "file (default: "
-                "DIR.flight-record.txt beside --save DIR, else FILE.flight-record.txt beside --log "
-                "FILE, else a file in TMPDIR, "
-                "which the error names)");
-  base::addFlag(app, "--trust-network", options.trustNetwork,
-                "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
-                "the port of rank 0 can join");
+  declareJob(app, plans, options);
   app.footer("Of an option that is given several times the last value counts; --data, --val-data "
-             "and --init take one file each.");
+             "and --init take one file each. 'eval' in the place of the first option evaluates "
+             "and trains nothing: see eval --help.");
 
-  const auto misused = [&](const std::string &why) {
-    std::fprintf(stderr, "%s: error: %s; see --help\n", program.name,
-                 printableMessage(why).c_str());
-    return int(kExitBadCommandLine);
-  };
+  const auto misused = [&](const std::string &why) { return reportMisuse(program, why, "--help"); };
   try {
     base::parseArguments<Misuse>(app,
                                  std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
@@ -268,13 +371,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
 
   const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
   options.seedIsGiven = isGiven("--seed");
-  options.flightRecordIsGiven = isGiven("--flight-record");
-  for (int i = 1; i < argc; ++i)
-    base::addShellWord(options.arguments, argv[i]);
-  while (options.save.size() > 1 && options.save.back() == '/')
-    options.save.pop_back();
-  if (!options.flightRecordIsGiven)
-    options.flightRecord = defaultFlightRecord(options, program.name);
+  completeOptions(program, app, argc, argv, options);
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||
                       isGiven("--epochs") || isGiven("--init") || isGiven("--export") ||
                       isGiven("--val-data") || isGiven("--log") || isGiven("--log-header") ||

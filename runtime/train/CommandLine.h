@@ -44,20 +44,26 @@ struct Options {
   std::optional<std::int64_t> steps;
   std::optional<double> epochs;
   std::optional<double> learningRate;
-  std::int64_t evalEvery = 0; ///< steps; 0: only after the last one
+  std::optional<std::string> schedule; ///< a name of kScheduleNames
+  std::optional<std::int64_t> warmup;  ///< steps
+  std::optional<double> minRate;
+  std::optional<double> decayShare;
+  std::optional<std::int64_t> scheduleSteps; ///< where the schedule ends
+  std::int64_t evalEvery = 0;                ///< steps; 0: only after the last one
   std::uint64_t seed = 0;
   bool seedIsGiven = false;
   bool shuffle = false;
   bool report = false;
   bool trustNetwork = false;
 
-  /// `--steps=0`: the run evaluates, and trains nothing.
+  /// `eval` and `--steps=0`: the run evaluates, and trains nothing.
   bool onlyEvaluates() const { return steps && *steps == 0; }
   /// The file for the latest actions after a failure; each restart has its own. Empty: none.
   std::string flightRecordFile() const;
 };
 
-/// Parses the command line of a program with these plans into `options`. Returns nothing if the
+/// Parses the command line of a program with these plans, of training or, where it begins with
+/// `eval`, of evaluation, into `options`. Returns nothing if the
 /// program is to continue; otherwise it prints the message and returns the exit status: 0 after
 /// `--help`, 2 for an unknown or malformed option, or a number outside of its range.
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options);

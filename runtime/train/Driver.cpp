@@ -9,6 +9,7 @@
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
 #include "runtime/train/CommandLine.h"
+#include "runtime/train/LearningRate.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunFiles.h"
@@ -51,16 +52,6 @@ std::int64_t stepCount(const Program &program, const Options &options, const Run
   return std::max<std::int64_t>(static_cast<std::int64_t>(steps), 1);
 }
 
-/// Warns if a run ends before its warmup does.
-void warnOfWarmup(const Program &program, std::int64_t steps) {
-  if (program.warmup > steps && steps > 0)
-    std::fprintf(stderr,
-                 "%s: warning: the learning rate rises over %lld steps (--warmup of the compiler), "
-                 "and this run has %lld; train longer or compile with a smaller --warmup\n",
-                 program.name, static_cast<long long>(program.warmup),
-                 static_cast<long long>(steps));
-}
-
 } // namespace
 
 int runTraining(Plans plans, int argc, char **argv) {
@@ -69,7 +60,7 @@ int runTraining(Plans plans, int argc, char **argv) {
   if (const std::optional<int> status = parseCommandLine(plans, argc, argv, options))
     return *status;
   try {
-    if (options.report && options.data.empty()) {
+    if (options.report && options.data.empty() && !options.onlyEvaluates()) {
       for (const Program *plan : plans)
         if (!options.plan || options.plan == plan)
           std::fputs(plan->report, stdout);
@@ -92,7 +83,8 @@ int runTraining(Plans plans, int argc, char **argv) {
     if (isLaunched || !options.save.empty() || options.logHeader)
       sources.contents = RunContents::of(options, sources.weights.get());
     const std::int64_t steps = stepCount(program, options, sources);
-    warnOfWarmup(program, steps);
+    if (options.resume.empty()) // before there are ranks; of a checkpoint they know more
+      LearningRate::of(program, options, steps, nullptr);
     if (!options.save.empty())
       handleStopSignals();
     if (options.maxRestarts)

@@ -257,8 +257,6 @@ void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
         .byAll()
         .asRefusal();
   options.seed = from.seed;
-  if (!options.learningRate)
-    options.learningRate = from.baseLearningRate;
   if (device.rank() != 0)
     return;
   std::printf("resumed from %s, step %lld\n", name.c_str(), static_cast<long long>(from.step));
@@ -343,10 +341,12 @@ void RunCheckpoints::save(std::int64_t step) {
     next.runs.push_back(record);
   next.mesh = device.job().mesh().describe();
   next.step = step;
-  next.totalSteps = state.totalSteps;
+  next.totalSteps = steps;
   next.updates = state.updates;
   next.seed = state.seed;
-  next.baseLearningRate = state.baseLearningRate;
+  next.baseLearningRate = rate.base;
+  next.schedule = rate.schedule;
+  next.scheduleSteps = rate.endIsGiven ? rate.end : 0;
   next.badSteps = state.badSteps;
   next.samples = from.samples + (step - from.step) * globalBatch(program);
   next.shuffle = options.shuffle;

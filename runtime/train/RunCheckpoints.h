@@ -6,6 +6,7 @@
 #include "base/Descriptor.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CommandLine.h"
+#include "runtime/train/LearningRate.h"
 #include "runtime/train/RunStart.h"
 
 #include <functional>
@@ -29,8 +30,8 @@ void checkRoot(const std::string &root, const Program &program);
 /// member, in the same order.
 class RunCheckpoints {
 public:
-  /// `options`: those of the run; seed and learning rate of a checkpoint replace theirs where these
-  /// are not given. `candidates`: checkpoints to continue from, the latest first. `samples`: of the
+  /// `options`: those of the run; the seed of a checkpoint replaces theirs where it is
+  /// not given. `candidates`: checkpoints to continue from, the latest first. `samples`: of the
   /// data set, 0 without one. `carried`: files for each checkpoint.
   RunCheckpoints(const Program &program, Options &options, std::int64_t steps, Device &device,
                  const std::vector<SavedStep> &candidates, RunStart &runStart, std::int64_t samples,
@@ -52,8 +53,11 @@ public:
   const CheckpointManifest &start() const { return from; }
   /// Its folder; empty without a checkpoint.
   const std::string &folder() const { return resumed; }
-  /// Sets the RunHeader::record that checkpoints contain.
-  void describe(std::string run) { record = std::move(run); }
+  /// Sets the RunHeader::record and the learning rate that checkpoints contain.
+  void describe(std::string run, LearningRate used) {
+    record = std::move(run);
+    rate = std::move(used);
+  }
   /// Before the first step: creates and locks the folder of --save.
   void open();
   /// Saves after a step if that is due, after a call of `settle`. Returns the signal that ends the
@@ -90,6 +94,7 @@ private:
   base::Descriptor lock;      ///< on rank 0: the open and locked folder of --save
   std::string resumed;        ///< the folder of `from`
   std::string record;         ///< of this run
+  LearningRate rate;          ///< of this run
   std::int64_t lastSaved = 0; ///< step
   std::int64_t seen = 0;      ///< requests to save that this rank has handled
   std::int64_t agreed = 0;    ///< the most requests on any rank when ranks last agreed to save

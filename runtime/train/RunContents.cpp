@@ -2,8 +2,8 @@
 
 #include "base/Error.h"
 #include "base/MappedFile.h"
+#include "runtime/train/Log.h"
 
-#include <charconv>
 #include <vector>
 
 namespace fsdp::rt {
@@ -44,12 +44,6 @@ namespace {
 
 using Value = std::optional<std::string>;
 
-/// The shortest text that reads as `value`: 0.1 as the user wrote it.
-std::string shortest(float value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
-
 Value flag(bool given) { return given ? Value("") : std::nullopt; }
 
 Value describe(const std::optional<FileContent> &content) {
@@ -71,6 +65,17 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--seed", number(options.seed));
   const double rate = options.learningRate.value_or(program.defaultLearningRate);
   identity.add("--lr", shortest(static_cast<float>(rate))); // what training uses
+  const auto given = [&](const auto &value) {
+    return value ? Value(number(*value)) : std::nullopt;
+  };
+  const auto f32 = [](const std::optional<double> &value) {
+    return value ? Value(shortest(static_cast<float>(*value))) : std::nullopt;
+  };
+  identity.add("--schedule", options.schedule);
+  identity.add("--warmup", given(options.warmup));
+  identity.add("--min-lr", f32(options.minRate));
+  identity.add("--decay-share", f32(options.decayShare));
+  identity.add("--schedule-steps", given(options.scheduleSteps));
   identity.add("--shuffle", flag(options.shuffle));
   identity.add("--data", describe(contents.data));
   identity.add("--val-data", describe(contents.valData));

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <charconv>
+#include <cstdlib>
 
 namespace fsdp::rt {
 
@@ -16,16 +16,8 @@ using namespace base;
 
 namespace {
 
-/// The number with the fewest digits that reads back as the f32 that training uses: 0.1, not
-/// 0.10000000149011612.
-double learningRate(const Program &program, const Options &options) {
-  const auto used = static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
-  char digits[32];
-  const char *end = std::to_chars(digits, digits + sizeof(digits), used).ptr;
-  double shortest = 0;
-  std::from_chars(digits, end, shortest);
-  return shortest;
-}
+/// Of the f32 that training uses: 0.1, not 0.10000000149011612.
+double numberOf(float used) { return std::strtod(shortest(used).c_str(), nullptr); }
 
 using Json = nlohmann::ordered_json;
 
@@ -63,18 +55,24 @@ std::int64_t RunHeader::parameters() const {
 
 std::string RunHeader::text() const {
   const int ranks = worldSize(program);
-  std::string text = format(
-      "%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, %lld step%s of %lld sample%s\n",
-      program.name, formatCount(static_cast<double>(parameters())).c_str(), ranks,
-      ranks == 1 ? "" : "s", mesh.c_str(),
-      formatBytes(static_cast<double>(program.arenaBytes)).c_str(), static_cast<long long>(steps),
-      steps == 1 ? "" : "s", static_cast<long long>(globalBatch(program)),
-      globalBatch(program) == 1 ? "" : "s");
+  std::string text =
+      format("%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, ", program.name,
+             formatCount(static_cast<double>(parameters())).c_str(), ranks, ranks == 1 ? "" : "s",
+             mesh.c_str(), formatBytes(static_cast<double>(program.arenaBytes)).c_str());
+  text += options.onlyEvaluates()
+              ? std::string("evaluation in batches")
+              : format("%lld step%s", static_cast<long long>(steps), steps == 1 ? "" : "s");
+  text += format(" of %lld sample%s\n", static_cast<long long>(globalBatch(program)),
+                 globalBatch(program) == 1 ? "" : "s");
   text += format("fsdpc %s", runtimeVersion());
   if (*program.options)
     text += std::string("  ") + program.options;
-  text += format("  --seed=%llu  --lr=%g", static_cast<unsigned long long>(options.seed),
-                 learningRate(program, options));
+  if (!options.onlyEvaluates())
+    text += format("  --seed=%llu  --lr=%g", static_cast<unsigned long long>(options.seed),
+                   numberOf(rate.base));
+  if (const std::string other = rate.describeOther(program);
+      !other.empty() && !options.onlyEvaluates())
+    text += "  " + other;
   if (!libraries.empty())
     text += "  " + libraries;
   if (!collectives.empty())
@@ -94,7 +92,7 @@ std::string RunHeader::record() const {
   run["arena_bytes"] = program.arenaBytes;
   run["compiled"] = program.options;
   run["seed"] = options.seed;
-  run["lr"] = learningRate(program, options);
+  run["lr"] = numberOf(rate.base);
   run["data"] = options.data;
   run["libraries"] = libraries;
   if (!collectives.empty())
@@ -106,6 +104,13 @@ std::string RunHeader::record() const {
   run["plan"] = meshOf(program);
   run["tokens_per_sample"] = program.tokensPerSample;
   run["shuffle"] = options.shuffle;
+  const ScheduleOptions &schedule = rate.schedule;
+  run["schedule"] = {{"kind", kScheduleNames[schedule.kind]},
+                     {"warmup", schedule.warmup},
+                     {"min_lr", numberOf(schedule.minimum)},
+                     {"decay_share", numberOf(schedule.decayShare)}};
+  if (rate.ends() && !options.onlyEvaluates())
+    run["schedule"]["steps"] = rate.end;
   run["files"] = Json::object();
   add(run["files"], "data", contents.data);
   add(run["files"], "val_data", contents.valData);
@@ -114,6 +119,12 @@ std::string RunHeader::record() const {
     run["resumed"] = {{"folder", folder},
                       {"step", from.step},
                       {"digest", digestText(contentDigest(from.text()))}};
+  for (const ChangedSetting &change : rate.changes) {
+    const auto value = [&](const std::string &text) {
+      return change.name == "schedule" ? Json(text) : Json::parse(text);
+    };
+    run["changed"][change.name] = {{"from", value(change.before)}, {"to", value(change.now)}};
+  }
   if (options.restarts)
     run["restart"] = options.restarts;
   return dump(run);

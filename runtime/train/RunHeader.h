@@ -5,6 +5,7 @@
 
 #include "runtime/train/CheckpointManifest.h"
 #include "runtime/train/CommandLine.h"
+#include "runtime/train/LearningRate.h"
 #include "runtime/train/RunContents.h"
 
 #include <cstdint>
@@ -18,6 +19,7 @@ struct RunHeader {
   const Program &program;
   const Options &options;
   std::int64_t steps;
+  const LearningRate &rate;
   std::string mesh;        ///< "fsdp=2"
   std::string libraries;   ///< "oneDNN 2.6.3"
   std::string collectives; ///< how they are performed, or ""

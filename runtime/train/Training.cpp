@@ -9,6 +9,7 @@
 #include "runtime/job/StopSignals.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/Batches.h"
+#include "runtime/train/LearningRate.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/RunCheckpoints.h"
@@ -52,10 +53,12 @@ public:
     checkpoints.claim();
     if (!checkpoints.resume())
       fillParameters();
+    rate = LearningRate::of(program, options, steps,
+                            checkpoints.folder().empty() ? nullptr : &checkpoints.start());
     startState();
     openBatches();
     if (!options.save.empty())
-      checkpoints.describe(header().record());
+      checkpoints.describe(header().record(), rate);
     checkpoints.open();
     if (job.rank() == 0) {
       printHeader();
@@ -134,11 +137,10 @@ private:
     const CheckpointManifest &start = checkpoints.start();
     StepState state{};
     state.step = start.step;
-    state.totalSteps = steps;
     state.updates = start.updates;
     state.seed = options.seed;
-    state.baseLearningRate =
-        static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
+    state.baseLearningRate = rate.base;
+    state.schedule = rate.schedule.over(rate.end);
     state.badSteps = start.badSteps;
     state.samples = batchSize();
     device->setState(state);
@@ -293,19 +295,38 @@ private:
     }
   }
 
-  /// The run of `--steps=0`. Its log has one line, with the step of the weights.
+  /// The run of `eval` and `--steps=0`. Its log has one line, with the step of the weights.
   void evaluateOnly() {
     const std::int64_t step = checkpoints.start().step;
     line.add("step", step);
     runEvaluation(step);
+    if (const auto value = perplexity())
+      line.add("val_perplexity", *value);
+    line.add("samples", sources.valData->samples());
     if (log)
       log->write(line, step);
+  }
+
+  /// exp(loss) of the latest evaluation: nothing if the model is none of language, or has a metric
+  /// of that name.
+  std::optional<double> perplexity() const {
+    std::optional<double> value;
+    for (std::size_t i = 0; readsTokens(program) && i < sums.size(); ++i) {
+      const std::string_view name = program.evaluate.outputs[i];
+      if (name == "perplexity")
+        return std::nullopt;
+      if (name == "loss")
+        value = std::exp(sums[i].sum / sums[i].weight);
+    }
+    return value;
   }
 
   void printValidation() {
     for (std::size_t i = 0; i < sums.size(); ++i)
       std::printf("%sval_%s %.6g", i ? "  " : "", program.evaluate.outputs[i],
                   shownNumber(sums[i].sum / sums[i].weight));
+    if (const auto value = perplexity(); value && options.onlyEvaluates())
+      std::printf("  val_perplexity %.6g", shownNumber(*value));
     std::printf("\n");
   }
 
@@ -313,6 +334,7 @@ private:
     return {program,
             options,
             steps,
+            rate,
             job.mesh().describe(),
             target::libraries(),
             device->collectives(),
@@ -323,9 +345,22 @@ private:
 
   void printHeader() {
     std::fputs(header().text().c_str(), stdout);
+    if (!rate.changes.empty())
+      std::printf("changed since the checkpoint: %s\n", rate.describeChanges().c_str());
     if (options.report)
       std::fputs(program.report, stdout);
     showOutput();
+    warnOfWarmup();
+  }
+
+  /// Warns if a run ends before its warmup does.
+  void warnOfWarmup() const {
+    const std::int64_t warmup = rate.schedule.warmup;
+    if (warmup > steps && !options.onlyEvaluates())
+      std::fprintf(stderr,
+                   "%s: warning: the learning rate rises over %lld steps (--warmup), and this run "
+                   "has %lld; train longer or with a smaller --warmup\n",
+                   program.name, static_cast<long long>(warmup), static_cast<long long>(steps));
   }
 
   void openLog() {
@@ -388,6 +423,9 @@ private:
         std::printf("  %s %.6g%s", program.train.outputs[i], shownNumber(values[i]),
                     i + 1 == values.size() ? "\n" : "");
     }
+    if (options.onlyEvaluates())
+      std::printf("evaluated %lld sample%s\n", static_cast<long long>(sources.valData->samples()),
+                  sources.valData->samples() == 1 ? "" : "s");
     if (valBatches)
       printValidation();
     std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes",
@@ -401,11 +439,12 @@ private:
   }
 
   const Program &program;
-  Options options; ///< with seed and learning rate of a checkpoint
+  Options options; ///< with the seed of a checkpoint
   const RunSources &sources;
   const RunOutputs &outputs;
   RunStart &runStart;
   std::int64_t steps;
+  LearningRate rate;
   Job &job;
   // Used by the device's streams, so they outlive the device.
   std::optional<Batches> batches, valBatches;

@@ -94,8 +94,8 @@
 // RECORD:      wait compute 0
 // RECORD-NEXT: wait compute 2
 // RECORD-NEXT: launch compute "fc.product" reads=[256:80,448:48] writes=[512:60]
-// RECORD:      launch compute "fc.update" reads=[128:64,896:64,192:64,1088:4,1152:1,0:64,64:4] writes=[128:64,192:64,64:4]
-// RECORD-NEXT: launch compute "advance" reads=[0:64,1152:1,64:64] writes=[0:64,64:64]
+// RECORD:      launch compute "fc.update" reads=[128:64,896:64,192:64,1088:4,1152:1,0:96,96:4] writes=[128:64,192:64,96:4]
+// RECORD-NEXT: launch compute "advance" reads=[0:96,1152:1,96:32] writes=[0:96,96:32]
 
 module @regression attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=2]>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_evaluation.py [--cuda] SCRATCH: val_loss and val_* are sums over weights of the whole validation set.
 
-With --steps=0 a program evaluates weights as it does at the end of training, and trains nothing.
+`eval` of a program, and --steps=0, evaluate weights as --eval-every of a run does, and train nothing.
 
 Programs of a batch evaluate sets that are smaller than it, a multiple of it, or end in a batch of one sample;
 what they log equals the sums over weights that programs of just the size of each batch log, to 2e-6, on
@@ -12,6 +12,7 @@ With --cuda the programs are CUDA's, emulated.
 """
 
 import json
+import math
 import pathlib
 import struct
 import subprocess
@@ -120,41 +121,65 @@ def lines_of_results(said):
 
 
 def without_training(folder, evaluator, batch, meshes, data, validation):
-    """--steps=0 of weights and of checkpoints gives what the run that wrote them gave at its end, also on other meshes."""
+    """`eval` of each checkpoint and of exported weights gives the bits that --eval-every of the run gave, also on other meshes."""
+    metrics = ["val_loss", *(f"val_{name}" for name in METRICS[evaluator.model])]
     for mesh in meshes:
         program = evaluator.program(batch, mesh)
-        root = folder / f"{evaluator.model}-steps-0-{mesh}".replace(",", "-")
-        weights, log = root.with_suffix(".safetensors"), root.with_suffix(".jsonl")
-        trained = run(program, "--data", data, "--val-data", validation, "--steps=3", "--init", evaluator.init, "--lr=1e-3", "--shuffle",
-                      "--save", root, "--export", weights, "--log", log)
-        expected = lines_of_results(trained)
+        root = folder / f"{evaluator.model}-eval-{mesh}".replace(",", "-")
+        weights, log, own = root.with_suffix(".safetensors"), root.with_suffix(".jsonl"), root.with_suffix(".eval.jsonl")
+        trained = run(program, "--data", data, "--val-data", validation, "--eval-every=1", "--steps=3", "--init", evaluator.init, "--lr=1e-3",
+                      "--shuffle", "--save", root, "--save-every=1", "--export", weights, "--log", log)
+        printed = lines_of_results(trained)[-1]
         before = log.read_bytes()
-        said = run(program, "--val-data", validation, "--steps=0", "--init", weights, "--log", root.with_suffix(".init.jsonl"))
-        if lines_of_results(said) != expected or len(expected) != 1 or "done:" in said or "step 1" in said or "warning" in said:
-            sys.exit(f"evaluation: --steps=0 --init on {mesh}: got {said}, expected {expected}")
-        for resumed in (root, root / "step-00000003"):
-            said = run(program, "--val-data", validation, "--steps=0", "--resume", resumed, "--log", log, "--log-header")
-            if lines_of_results(said) != expected or f"kept the existing log as '{log}." not in said or "warning" in said:
-                sys.exit(f"evaluation: --steps=0 --resume on {mesh}: got {said}, expected {expected}")
-        if log.with_name(f"{log.name}.1").read_bytes() != before:
-            sys.exit("evaluation: --steps=0 has changed the log of the run")
-        header, line = [json.loads(line) for line in log.read_text().splitlines()]
-        last = json.loads(before.splitlines()[-1])
-        if line != {name: last[name] for name in last if name == "step" or name.startswith("val_")} or header["run"]["steps"] != 0:
-            sys.exit(f"evaluation: --steps=0 on {mesh}: got the log {header} {line}, expected the values of {last}")
-        if sorted(path.name for path in root.iterdir()) != ["step-00000003"]:
-            sys.exit(f"evaluation: --steps=0 has changed {root}")
+        steps = [json.loads(line) for line in before.splitlines()]
+        for source, step in ((("--init", weights), 3), (("--init", root), 3), (("--resume", root), 3),
+                             *((("--resume", root / f"step-{step:08}"), step) for step in (1, 2, 3))):
+            said = run(program, "eval", "--val-data", validation, *source, "--log", own)
+            line = json.loads(own.read_text())
+            expected = {name: steps[step - 1][name] for name in metrics} | {"step": 0 if source[0] == "--init" else step}
+            got = {name: line[name] for name in expected}
+            if got != expected:
+                sys.exit(f"evaluation: eval {source} on {mesh}: got {got}, expected {expected}")
+            if step == 3 and not (len(lines_of_results(said)) == 1 and lines_of_results(said)[0].startswith(printed)):
+                sys.exit(f"evaluation: eval {source} on {mesh}: got {said}, expected '{printed}'")
+            if any(word in said for word in ("done:", "step 1/", "warning", "--seed=")) or f"evaluated {line['samples']} samples" not in said:
+                sys.exit(f"evaluation: eval {source} on {mesh}: got {said}")
+            further = set(line) - set(expected) - {"samples"}
+            if further != ({"val_perplexity"} if evaluator.model == "gpt2" else set()):
+                sys.exit(f"evaluation: eval on {mesh}: got {line}")
+            if further and line["val_perplexity"] != math.exp(line["val_loss"]):
+                sys.exit(f"evaluation: eval on {mesh}: got perplexity {line['val_perplexity']} of {line}")
+        said = run(program, "--val-data", validation, "--steps=0", "--resume", root, "--log", log, "--log-header")
+        if f"kept the existing log as '{log}." not in said or log.with_name(f"{log.name}.1").read_bytes() != before:
+            sys.exit(f"evaluation: --steps=0 has changed the log of the run: {said}")
+        header, again = [json.loads(line) for line in log.read_text().splitlines()]
+        if again != line or header["run"]["steps"] != 0:
+            sys.exit(f"evaluation: --steps=0 on {mesh}: got the log {header} {again}, expected {line}")
+        if sorted(path.name for path in root.iterdir()) != [f"step-{step:08}" for step in (1, 2, 3)]:
+            sys.exit(f"evaluation: eval has changed {root}")
         other = evaluator.program(batch, meshes[0])
-        said = run(other, "--val-data", validation, "--steps=0", "--resume", root)
-        numbers = [[float(word) for word in line.split()[1::2]] for line in (lines_of_results(said)[0], expected[0])]
-        if any(abs(a - b) > 1e-5 * max(1.0, abs(b)) for a, b in zip(*numbers)):
-            sys.exit(f"evaluation: --steps=0 on {meshes[0]} of weights of {mesh}: got {numbers[0]}, expected {numbers[1]}")
-    print(f"evaluation: without training on {len(meshes)} meshes: {expected[0]}")
+        run(other, "eval", "--val-data", validation, "--resume", root, "--log", own)
+        elsewhere = json.loads(own.read_text())
+        if any(abs(elsewhere[name] - line[name]) > 1e-5 * max(1.0, abs(line[name])) for name in metrics):
+            sys.exit(f"evaluation: eval on {meshes[0]} of weights of {mesh}: got {elsewhere}, expected {line}")
+    print(f"evaluation: eval on {len(meshes)} meshes: {printed}")
+    steps_0 = ("--steps=0", "--val-data", validation)
+    given = ("eval", "--val-data", validation)
     for words, refusal in ((("--steps=0", "--init", weights), "got --steps=0 without --val-data"),
-                            (("--steps=0", "--val-data", validation), "got --steps=0 without --init or --resume"),
-                            (("--steps=0", "--val-data", validation, "--resume=latest", "--save", root), "got --save with --steps=0")):
+                           (steps_0, "got --steps=0 without --init or --resume"),
+                           ((*steps_0, "--resume=latest", "--save", root), "got --save with --steps=0"),
+                           (("eval", "--init", weights), "--val-data is missing: name the file to evaluate on; see eval --help"),
+                           (given, "got neither --init nor --resume: name the weights to evaluate"),
+                           ((*given, "--init", weights, "--resume", root), "got both --resume and --init, expected one of them"),
+                           ((*given, "--resume=latest"), "got --resume=latest, expected a folder"),
+                           ((*given, "--init", weights, "--log-header"), "got --log-header without --log"),
+                           ((*given, "--init", weights, "--data", data), "unknown option '--data'"),
+                           ((*given, "--init", weights, "--steps=1"), "unknown option '--steps=1'"),
+                           ((*given, "--init", weights, "again"), "unexpected argument 'again'")):
         if refusal not in (said := run(program, *words, status=2)):
             sys.exit(f"evaluation: {words}: got {said!r}, expected '{refusal}'")
+    if "--val-data FILE" not in (said := run(program, "eval", "--help")) or "--save" in said.replace("--save DIR,", ""):
+        sys.exit(f"evaluation: eval --help: got {said}")
 
 
 def tokens(path, values):
@@ -200,10 +225,12 @@ def statistics(folder):
     tensors = safetensors.read(check_branches.dataset(folder))
     for samples, status in ((13, 1), (20, 0)):
         data = write(folder / f"statistics-{samples}.safetensors", part(tensors, 0, samples))
-        ended = subprocess.run([program, "--data", data, "--val-data", data, "--steps=1"], capture_output=True, text=True)
-        if ended.returncode != status or (status and "expected a multiple of the batch" not in ended.stderr):
-            sys.exit(f"evaluation: statistics over the batch, {samples} samples: got status {ended.returncode} and "
-                     f"{ended.stderr!r}, expected {status}")
+        initial = check_branches.initial(folder)
+        for words in (["--data", data, "--val-data", data, "--steps=1"], ["eval", "--val-data", data, "--init", initial]):
+            ended = subprocess.run([program, *words], capture_output=True, text=True)
+            if ended.returncode != status or (status and "expected a multiple of the batch" not in ended.stderr):
+                sys.exit(f"evaluation: statistics over the batch, {samples} samples: {words}: got status {ended.returncode} and "
+                         f"{ended.stderr!r}, expected {status}")
 
 
 def language(folder, cuda, meshes):

@@ -201,7 +201,7 @@ private:
         fill(storage.asReplicated());
     }
     StepState start{};
-    start.totalSteps = wanted.totalSteps;
+    start.schedule = program.schedule.over(wanted.totalSteps);
     start.seed = wanted.seed;
     start.baseLearningRate = program.defaultLearningRate;
     start.samples = batch;

@@ -5,6 +5,17 @@
 // RUN: fsdpc %S/Inputs/regression.mlir --emit=global --lr=0.5 --clip=1 --warmup=10 --schedule=cosine | FileCheck %s --check-prefix=SAME
 // SAME: train optimizer <adamw, lr = 5.000000e-01, weight_decay = 1.000000e-02, clip = 1.000000e+00, schedule = cosine, warmup = 10>
 
+// RUN: fsdpc %S/Inputs/regression.mlir --emit=global --lr=0.5 --schedule=wsd --min-lr=0.25 --decay-share=0.5 | FileCheck %s --check-prefix=WSD
+// WSD: train optimizer <adamw, lr = 5.000000e-01, weight_decay = 1.000000e-02, min_lr = 2.500000e-01, decay_share = 5.000000e-01, schedule = wsd>
+// RUN: fsdpc %S/Inputs/regression.mlir --emit=global --schedule=inverse-sqrt | FileCheck %s --check-prefix=INVERSE
+// INVERSE: train optimizer <adamw, lr = 3.000000e-04, weight_decay = 1.000000e-02, schedule = inverse_sqrt>
+// RUN: not fsdpc %S/Inputs/regression.mlir --emit=global --min-lr=1e-5 2>&1 | FileCheck %s --check-prefix=LEAST
+// LEAST: error: --min-lr has no effect with --schedule=constant, which never falls; leave it out or change --schedule
+// RUN: not fsdpc %S/Inputs/regression.mlir --emit=global --schedule=linear --decay-share=0.5 2>&1 | FileCheck %s --check-prefix=DECAY
+// DECAY: error: --decay-share applies to --schedule=wsd only, got linear; leave it out or change --schedule
+// RUN: not fsdpc %S/Inputs/regression.mlir --emit=global --schedule=linear --min-lr=1 2>&1 | FileCheck %s --check-prefix=ABOVE
+// ABOVE: error: optimizer constant 'min_lr' is 1.000000e+00, expected at most 'lr', which is 3.000000e-04
+
 // Another rule starts from its own defaults: no weight decay for sgd.
 // RUN: fsdpc %S/Inputs/regression.mlir --emit=global --optimizer=sgd --momentum=0.5 | FileCheck %s --check-prefix=SGD
 // SGD: train optimizer <sgd, lr = 3.000000e-04, momentum = 5.000000e-01>

@@ -202,7 +202,10 @@ static void declareOptimizer(CLI::App &app, OptimizerOptions &o) {
                    "steps over which the learning rate rises to --lr", fromZero);
   base::addChoice(group, "--schedule", o.schedule,
                   "learning rate after warmup, until the last step",
-                  {"constant", "linear", "cosine"});
+                  {"constant", "linear", "cosine", "inverse-sqrt", "wsd"});
+  number("--min-lr", o.minLr, "learning rate at which the schedule ends", anyAmount);
+  number("--decay-share", o.decayShare,
+         "share of the steps, the last ones, in which the rate of the schedule wsd falls", share);
 }
 
 static void declareDistribution(CLI::App &app, Options &o) {
@@ -530,10 +533,31 @@ ir::CudaArchitectures Options::getCudaArchitectures() const {
                           : ir::parseCudaArchitectures(cudaArch, message);
 }
 
+/// The word of the command line, which has '-' where IR has '_'.
+static std::string wordOf(ir::ScheduleKind kind) {
+  std::string word = ir::stringifyScheduleKind(kind).str();
+  std::replace(word.begin(), word.end(), '_', '-');
+  return word;
+}
+static ir::ScheduleKind scheduleOf(std::string word) {
+  std::replace(word.begin(), word.end(), '-', '_');
+  return *ir::symbolizeScheduleKind(word);
+}
+
 ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
   const ir::UpdateRule &rule =
       this->rule ? *ir::UpdateRule::find(*this->rule) : optimizer.getUpdateRule();
-  std::map<std::string, double> values = {{"lr", optimizer.getLr()}, {"clip", optimizer.getClip()}};
+  const std::string kind = schedule.value_or(wordOf(optimizer.getSchedule()));
+  if (minLr && kind == "constant")
+    throw UsageError("--min-lr has no effect with --schedule=constant, which never falls; leave it "
+                     "out or change --schedule");
+  if (decayShare && kind != "wsd")
+    throw UsageError("--decay-share applies to --schedule=wsd only, got " + kind +
+                     "; leave it out or change --schedule");
+  std::map<std::string, double> values = {{"lr", optimizer.getLr()},
+                                          {"clip", optimizer.getClip()},
+                                          {"min_lr", optimizer.getMinLr()},
+                                          {"decay_share", optimizer.getDecayShare()}};
   if (rule.name == optimizer.getRule())
     for (auto [name, value] : optimizer.getNamedConstants())
       values[name.str()] = value;
@@ -553,12 +577,15 @@ ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
     values["lr"] = *lr;
   if (clip)
     values["clip"] = *clip;
+  if (minLr)
+    values["min_lr"] = *minLr;
+  if (decayShare)
+    values["decay_share"] = *decayShare;
   std::vector<ir::OptimizerAttr::Constant> given(values.begin(), values.end());
   mlir::MLIRContext *context = optimizer.getContext();
-  return ir::OptimizerAttr::create(
-      [&] { return mlir::emitError(mlir::UnknownLoc::get(context)); }, context, rule.name, given,
-      schedule ? *ir::symbolizeScheduleKind(*schedule) : optimizer.getSchedule(),
-      warmup ? *warmup : optimizer.getWarmup());
+  return ir::OptimizerAttr::create([&] { return mlir::emitError(mlir::UnknownLoc::get(context)); },
+                                   context, rule.name, given, scheduleOf(kind),
+                                   warmup ? *warmup : optimizer.getWarmup());
 }
 
 std::vector<std::string> normalizeArguments(int argc, char **argv) {

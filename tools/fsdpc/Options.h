@@ -48,7 +48,7 @@ struct Failure : std::runtime_error {
 /// Overrides of the optimizer of the model; absent values do not change it.
 struct OptimizerOptions {
   std::optional<std::string> rule, schedule;
-  std::optional<double> lr, clip;
+  std::optional<double> lr, clip, minLr, decayShare;
   std::map<std::string, std::optional<double>> constants; ///< of rules, by name
   std::optional<int64_t> warmup;
 

@@ -14,18 +14,25 @@ namespace {
 
 using namespace device;
 
-__global__ void setRate(Schedule schedule, const StepState *state, float *lr) {
-  const double base = state->baseLearningRate, warmup = schedule.warmup;
-  const auto step = static_cast<double>(state->step + 1);
-  const double length = fmax(static_cast<double>(state->totalSteps) - warmup, 1.0);
-  const double progress = fmin((step - warmup) / length, 1.0);
+__global__ void setRate(const StepState *state, float *lr) {
+  const Schedule &schedule = state->schedule;
+  const double base = state->baseLearningRate, minimum = schedule.minimum;
+  const auto step = static_cast<double>(state->step + 1),
+             steps = static_cast<double>(schedule.steps);
+  const auto warmup = static_cast<double>(schedule.warmup);
+  const double begin = schedule.kind == Schedule::Wsd
+                           ? fmax(warmup, steps - static_cast<double>(schedule.decaySteps))
+                           : warmup;
+  const double progress = fmin(fmax((step - begin) / fmax(steps - begin, 1.0), 0.0), 1.0);
   double rate = base;
   if (step <= warmup)
     rate = base * step / warmup;
-  else if (schedule.kind == Schedule::Linear)
-    rate = base * (1 - progress);
+  else if (schedule.kind == Schedule::Linear || schedule.kind == Schedule::Wsd)
+    rate = minimum + (base - minimum) * (1 - progress);
   else if (schedule.kind == Schedule::Cosine)
-    rate = base * 0.5 * (1 + cos(3.14159265358979323846 * progress));
+    rate = minimum + (base - minimum) * 0.5 * (1 + cos(3.14159265358979323846 * progress));
+  else if (schedule.kind == Schedule::InverseSqrt)
+    rate = fmax(minimum, base * sqrt(fmax(warmup, 1.0) / step));
   *lr = static_cast<float>(rate);
 }
 
@@ -63,9 +70,8 @@ __global__ void nextStep(const bool *ok, StepState *state, BadGradients *bad) {
 
 } // namespace
 
-cudaError_t learning_rate(Schedule schedule, const StepState *state, float *lr,
-                          cudaStream_t stream) {
-  return launchKernel(setRate, dim3(1), 1, 0, stream, schedule, state, lr);
+cudaError_t learning_rate(const StepState *state, float *lr, cudaStream_t stream) {
+  return launchKernel(setRate, dim3(1), 1, 0, stream, state, lr);
 }
 
 cudaError_t device::all_finite(const FiniteScalars &scalars, bool *ok, cudaStream_t stream) {

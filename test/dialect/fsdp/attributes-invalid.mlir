@@ -268,13 +268,25 @@ fsdp.step @train train optimizer <sgd, lr = 0.1, warmup = -3> {
 
 // -----
 
+// expected-error @below {{optimizer constant 'min_lr' is 2.000000e-01, expected at most 'lr', which is 1.000000e-01}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, min_lr = 0.2, schedule = linear> {
+}
+
+// -----
+
+// expected-error @below {{optimizer constant 'decay_share' is 1.000000e+00, expected an f32 number in [0, 1)}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, decay_share = 1.0, schedule = wsd> {
+}
+
+// -----
+
 // expected-error @below {{unknown optimizer 'nadam', expected sgd, adam}}
 fsdp.step @train train optimizer <nadam, lr = 0.1> {
 }
 
 // -----
 
-// expected-error @below {{unknown schedule 'stairs', expected constant, linear or cosine}}
+// expected-error @below {{unknown schedule 'stairs', expected constant, linear, cosine, inverse_sqrt or wsd}}
 fsdp.step @train train optimizer <sgd, lr = 0.1, schedule = stairs> {
 }
 

@@ -88,7 +88,7 @@ void step(Context &c) {
   pad(c, 0, "pad", Part{1, 4, 0, 4}, p, g);
   concat(c, 0, "concat", Join<2>{1, {1, 1}}, lr, scale, m);
   square_sum(c, 0, "square_sum", 4, g, sum);
-  learning_rate(c, 0, "learning_rate", Schedule{Schedule::Cosine, 3}, state, lr);
+  learning_rate(c, 0, "learning_rate", state, lr);
   all_finite(c, 0, "all_finite", lr, sum, scale, ok);
   const ArenaSpan<float> noScale{};
   optimizer_step(c, 0, "sgd", unit, false, rule, p, g, lr, noScale, ok, state, badGradient(state));

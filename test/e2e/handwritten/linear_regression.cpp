@@ -202,8 +202,7 @@ void update(Context &c) {
              arena::square_sum);
   launch(c, kCompute, "grad_norm", reads(arena::square_sum), writes(arena::grad_norm), root);
   output(c, kCompute, "output grad_norm", kGradNorm, arena::grad_norm);
-  learning_rate(c, kCompute, "learning_rate", Schedule{Schedule::Constant, /*warmup=*/0},
-                arena::step_state, arena::learning_rate);
+  learning_rate(c, kCompute, "learning_rate", arena::step_state, arena::learning_rate);
   output(c, kCompute, "output lr", kLr, arena::learning_rate);
   all_finite(c, kCompute, "all_finite", arena::loss, arena::grad_norm, arena::ok);
   optimizer_step(c, kCompute, "sgd layer", storages[kLayer], /*deferred=*/false, momentum,

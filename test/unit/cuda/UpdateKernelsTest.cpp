@@ -162,10 +162,12 @@ TEST_F(UpdateKernels, SquareSumIsInDouble) {
 }
 
 TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {
-  for (Schedule::Kind kind : {Schedule::Constant, Schedule::Linear, Schedule::Cosine})
+  for (Schedule::Kind kind : {Schedule::Constant, Schedule::Linear, Schedule::Cosine,
+                              Schedule::InverseSqrt, Schedule::Wsd})
     for (int warmup : {0, 3}) {
       StepState expected{};
-      expected.totalSteps = 7;
+      expected.schedule =
+          ScheduleOptions{kind, warmup, /*minimum=*/warmup * 5e-5f, /*decayShare=*/0.4f}.over(7);
       expected.baseLearningRate = 3e-4f;
       BadGradients noted{2, 3};
       Device<StepState> state(std::vector<StepState>{expected});
@@ -173,9 +175,9 @@ TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {
       Device<float> lr(1);
       Device<bool> ok(1);
       for (int step = 0; step < 10; ++step) {
-        OK(learning_rate({kind, warmup}, state, lr, stream));
+        OK(learning_rate(state, lr, stream));
         float rate = 0;
-        kernels::learningRate({kind, warmup}, &expected, &rate);
+        kernels::learningRate(&expected, &rate);
         EXPECT_NEAR(lr.floats()[0], rate, 1e-6f * rate);
         ok.set(0, step % 4 != 1);
         OK(advance(state, ok, bad, state, bad, stream));

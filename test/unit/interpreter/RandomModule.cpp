@@ -68,9 +68,16 @@ static OptimizerAttr makeOptimizer(MLIRContext &context, Draw draw) {
   if (draw.chance(50))
     constants.push_back({"clip", draw.chance(50) ? 0.1 : 10});
   auto schedule = static_cast<ScheduleKind>(draw.between(0, 2));
+  int64_t warmup = draw.between(0, 2);
+  // Further draws would change those of the rest of the case.
+  if (schedule == ScheduleKind::constant && warmup != 0)
+    schedule = warmup == 1 ? ScheduleKind::inverse_sqrt : ScheduleKind::wsd;
+  if (schedule == ScheduleKind::wsd)
+    constants.push_back({"decay_share", 0.5});
+  if (schedule != ScheduleKind::constant && warmup == 1)
+    constants.push_back({"min_lr", 0.01});
   auto emitError = [&] { return mlir::emitError(UnknownLoc::get(&context)); };
-  return OptimizerAttr::create(emitError, &context, rule.name, constants, schedule,
-                               draw.between(0, 2));
+  return OptimizerAttr::create(emitError, &context, rule.name, constants, schedule, warmup);
 }
 
 /// A strategy that the mesh of `module` can have.

@@ -141,12 +141,13 @@ TEST(KernelsTest, CrossEntropyNamesALabelOutOfRange) {
 
 TEST(KernelsTest, SchedulesFollowTheirFormulas) {
   StepState state{};
-  state.totalSteps = 12;
   state.baseLearningRate = 2;
-  const auto rate = [&](Schedule::Kind kind, int warmup, int step) {
+  const auto rate = [&](Schedule::Kind kind, int warmup, int step, float minimum = 0,
+                        float decayShare = 0) {
     state.step = step - 1;
+    state.schedule = ScheduleOptions{kind, warmup, minimum, decayShare}.over(12);
     float rate = 0;
-    kernels::learningRate({kind, warmup}, &state, &rate);
+    kernels::learningRate(&state, &rate);
     return rate;
   };
   EXPECT_EQ(rate(Schedule::Constant, 0, 1), 2);
@@ -161,6 +162,23 @@ TEST(KernelsTest, SchedulesFollowTheirFormulas) {
   EXPECT_FLOAT_EQ(rate(Schedule::Cosine, 2, 7), 1);
   EXPECT_NEAR(rate(Schedule::Cosine, 2, 12), 0, 1e-7);
   EXPECT_EQ(rate(Schedule::Linear, 20, 12), 1.2f) << "a warm-up longer than the run";
+  EXPECT_EQ(rate(Schedule::Linear, 2, 7, 1), 1.5f);
+  EXPECT_EQ(rate(Schedule::Linear, 2, 12, 1), 1);
+  EXPECT_EQ(rate(Schedule::Linear, 2, 15, 1), 1) << "behind the end";
+  EXPECT_EQ(rate(Schedule::Linear, 4, 1, 1), 0.5f) << "the warm-up rises from 0";
+  EXPECT_FLOAT_EQ(rate(Schedule::Cosine, 2, 7, 1), 1.5f);
+  EXPECT_EQ(rate(Schedule::InverseSqrt, 2, 2), 2);
+  EXPECT_EQ(rate(Schedule::InverseSqrt, 2, 8), 1);
+  EXPECT_EQ(rate(Schedule::InverseSqrt, 2, 32), 0.5f) << "it does not end";
+  EXPECT_EQ(rate(Schedule::InverseSqrt, 2, 32, 0.75f), 0.75f);
+  EXPECT_EQ(rate(Schedule::InverseSqrt, 0, 4), 1);
+  EXPECT_EQ(rate(Schedule::Wsd, 2, 8, 0, 1 / 3.0f), 2);
+  EXPECT_EQ(rate(Schedule::Wsd, 2, 10, 0, 1 / 3.0f), 1);
+  EXPECT_EQ(rate(Schedule::Wsd, 2, 10, 1, 1 / 3.0f), 1.5f);
+  EXPECT_EQ(rate(Schedule::Wsd, 2, 12, 0, 1 / 3.0f), 0);
+  EXPECT_EQ(rate(Schedule::Wsd, 10, 11, 0, 0.75f), 1)
+      << "it falls after the warm-up at the earliest";
+  EXPECT_EQ(rate(Schedule::Wsd, 2, 12, 0, 0), 2) << "it never falls";
 }
 
 TEST(KernelsTest, BadStepsAreCountedAndNoUpdate) {

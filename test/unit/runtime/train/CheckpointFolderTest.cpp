@@ -484,6 +484,26 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
   EXPECT_EQ(after([](Json &json) { json["runs"] = 1; }), start + "got 'runs' that is not a list");
   EXPECT_EQ(after([](Json &json) { json["model_digest"] = 1; }),
             start + "got 'model_digest' 1, expected a text");
+  manifest.schedule = ScheduleOptions{Schedule::Wsd, 3, 0.01f, 0.25f};
+  manifest.scheduleSteps = 9;
+  const std::string text = manifest.text();
+  const CheckpointManifest read =
+      CheckpointManifest::parse(text.data(), text.data() + text.size(), "m");
+  EXPECT_EQ(read.schedule->kind, Schedule::Wsd);
+  EXPECT_EQ(read.schedule->warmup, 3);
+  EXPECT_EQ(read.schedule->minimum, 0.01f);
+  EXPECT_EQ(read.schedule->decayShare, 0.25f);
+  EXPECT_EQ(read.scheduleSteps, 9);
+  EXPECT_EQ(after([](Json &json) { json.erase("schedule"); }), "no error")
+      << "of before there was the field";
+  EXPECT_EQ(after([](Json &json) { json["schedule"] = 1; }),
+            start + "got 'schedule' that is not an object");
+  EXPECT_EQ(after([](Json &json) { json["schedule"]["kind"] = "stairs"; }),
+            start + "got the schedule 'stairs', which this version does not know");
+  EXPECT_EQ(after([](Json &json) { json["schedule"]["min_lr"] = -1; }),
+            start + "got 'min_lr' -1, expected at least 0");
+  EXPECT_EQ(after([](Json &json) { json["schedule"]["decay_share"] = 1; }),
+            start + "got 'decay_share' 1, expected a number in [0, 1)");
   EXPECT_EQ(after([](Json &json) { json["extra_files"] = {1}; }),
             start + "got an extra file that is not an object");
   EXPECT_EQ(after([](Json &json) { json.erase("extra_files"); }), "no error")

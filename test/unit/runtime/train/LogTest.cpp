@@ -137,6 +137,30 @@ TEST(CommandLineTest, ReadsItsOptions) {
   EXPECT_EQ(parse({"--report"}, report, said), -1);
 }
 
+TEST(CommandLineTest, EvalReadsItsOptions) {
+  Options o;
+  std::string said;
+  EXPECT_EQ(parse({"eval", "--val-data", "v", "--init=i", "--log", "l", "--log-header",
+                   "--allow-model-change", "--communicator=shm", "--timeout=5"},
+                  o, said),
+            -1);
+  EXPECT_TRUE(o.onlyEvaluates());
+  EXPECT_EQ(o.valData, "v");
+  EXPECT_EQ(o.init, "i");
+  EXPECT_EQ(o.log, "l");
+  EXPECT_TRUE(o.logHeader);
+  EXPECT_TRUE(o.allowModelChange);
+  EXPECT_EQ(o.communicator, "shm");
+  EXPECT_EQ(*o.timeout, 5);
+  EXPECT_EQ(o.flightRecord, "l.flight-record.txt");
+  EXPECT_EQ(o.arguments, "eval --val-data v --init=i --log l --log-header --allow-model-change "
+                         "--communicator=shm --timeout=5");
+  EXPECT_EQ(parse({"eval", "--val-data", "v", "--init=i"}, o, said, /*evaluates=*/false), 2);
+  EXPECT_NE(said.find("got eval, but this program was compiled without an evaluation"),
+            std::string::npos);
+  EXPECT_EQ(parse({"--log", "l", "eval"}, o, said), 2) << "eval comes first";
+}
+
 TEST(CommandLineTest, IllFormedOptionsAreStatusTwo) {
   const auto refused = [](std::vector<std::string> words, const std::string &why) {
     Options o;

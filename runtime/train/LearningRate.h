@@ -1,0 +1,54 @@
+//===- LearningRate.h - what the learning rate of a run follows -----------===//
+//
+// Each setting is that of the command line, or else of the checkpoint that the run continues from,
+// or else of the program.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_TRAIN_LEARNINGRATE_H
+#define FSDP_RUNTIME_TRAIN_LEARNINGRATE_H
+
+#include "runtime/program/Program.h"
+#include "runtime/train/CheckpointManifest.h"
+#include "runtime/train/CommandLine.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// A setting whose value is another one than in the checkpoint.
+struct ChangedSetting {
+  std::string name; ///< "min_lr", as records have it; the option is --min-lr
+  std::string before, now;
+};
+
+struct LearningRate {
+  float base = 0;
+  ScheduleOptions schedule;
+  std::int64_t end = 0; ///< the step where the schedule ends
+  bool endIsGiven = false;
+  std::vector<ChangedSetting> changes; ///< since the checkpoint
+
+  /// `from`: the manifest of the checkpoint that a run of `steps` steps continues from; null: none.
+  /// Errors, with the exit status of a bad command line, the same on all ranks: an option that has
+  /// no effect with the schedule; a minimum above the base.
+  static LearningRate of(const Program &program, const Options &options, std::int64_t steps,
+                         const CheckpointManifest *from);
+
+  /// Whether the schedule has an end.
+  bool ends() const {
+    return schedule.kind != Schedule::Constant && schedule.kind != Schedule::InverseSqrt;
+  }
+  /// Names of settings and their values, with the fewest digits that read back as the same f32.
+  std::vector<std::pair<std::string, std::string>> settings() const;
+  /// "--schedule=cosine --warmup=3": the settings besides the base that are not those of `program`.
+  std::string describeOther(const Program &program) const;
+  /// "--lr 0.1 (was 0.05), --warmup 3 (was 2)"; empty: none has changed.
+  std::string describeChanges() const;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_LEARNINGRATE_H
