@@ -192,7 +192,8 @@ static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp stor
         .add("init", initializer(param.getInit()))
         .addUnless(param.getFileRank() < 2, "decay", "true")
         .add("position", positions.lookup(param))
-        .addUnless(splits[index].empty(), "splits", splits[index]);
+        .addUnless(splits[index].empty(), "splits", splits[index])
+        .addUnless(!param.getFrozen(), "frozen", "true");
   }
   emitRows("Parameter", name, rows, writer);
   return success();
