@@ -125,6 +125,23 @@ void checkFlightRecord(const Options &options, const std::vector<NamedFile> &fil
   }
 }
 
+/// Takes a value of --init, FILE or PATTERN=FILE. A pattern has no '/', so that a path may have
+/// '='. Returns an empty text, or the fault.
+static std::string takeInitialFile(const std::string &text, std::vector<InitialFile> &files) {
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos || text.find('/') < equals) {
+    files.push_back({"", text});
+    return "";
+  }
+  InitialFile file{text.substr(0, equals), text.substr(equals + 1)};
+  if (file.pattern.empty() || file.path.empty())
+    return base::mismatch(text, "FILE or PATTERN=FILE");
+  if (std::count(file.pattern.begin(), file.pattern.end(), '*') > 1)
+    return base::mismatch(text, "one '*' at most in the pattern before '='");
+  files.push_back(std::move(file));
+  return "";
+}
+
 /// "trains 'name' on 2 ranks"
 static std::string describeProgram(Plans plans) {
   const int ranks = worldSize(*plans[0]);
@@ -155,13 +172,28 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addNumber(app, "--epochs", "E", options.epochs,
                   "number of passes over the data, instead of --steps",
                   {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
-  base::addFile(
-      app, "--init", "FILE", options.init,
-      "initial weights (a safetensors file, an index of several, their folder, or a checkpoint)");
+  base::addOption(
+      app, "--init", "[PATTERN=]FILE",
+      "initial weights (a safetensors file, an index of several, their folder, or a checkpoint); "
+      "several add up. With a pattern, 'teacher.*=FILE', of the parameters that it matches, whose "
+      "names in the file are what '*' stands for",
+      [&](const std::string &text) { return takeInitialFile(text, options.init); });
+  base::addChoice(app, "--init-missing", options.initMissing,
+                  "what parameters get that no file of --init has: an error, or the values that "
+                  "are drawn without --init",
+                  {"error", "draw"})
+      ->type_name("WHAT");
   base::addText(
       app, "--export", "FILE", options.exportTo,
       "file for the trained weights (safetensors), replaced atomically; FOLDER/ has them as "
       "model.safetensors, with what describes the model beside them");
+  base::addOption(app, "--export-only", "PATTERN",
+                  "write only the parameters whose names match, '*' being any part of a name; "
+                  "several add up",
+                  [&](const std::string &text) {
+                    options.exportOnly.push_back(text);
+                    return std::string();
+                  });
   base::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
                    base::IntegerRange<std::uint64_t>());
   base::addNumber(app, "--lr", "X", options.learningRate,
@@ -248,8 +280,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addFlag(app, "--trust-network", options.trustNetwork,
                 "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
                 "the port of rank 0 can join");
-  app.footer("Of an option that is given several times the last value counts; --data, --val-data "
-             "and --init take one file each.");
+  app.footer("Of an option that is given several times the last value counts; --init and "
+             "--export-only add up, --data and --val-data take one file each.");
 
   const auto misused = [&](const std::string &why) {
     std::fprintf(stderr, "%s: error: %s; see --help\n", program.name,
@@ -317,6 +349,11 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   if (!options.resume.empty() && !options.init.empty())
     return misused(
         "got both --resume and --init, expected one of them: a checkpoint has the weights");
+  if (isGiven("--init-missing") && options.init.empty())
+    return misused("got --init-missing without --init: it is about the parameters that no file of "
+                   "--init has");
+  if (!options.exportOnly.empty() && options.exportTo.empty())
+    return misused("got --export-only without --export: name the file for the weights");
   if (options.allowModelChange && options.resume.empty() && options.init.empty())
     return misused("got --allow-model-change without --resume or --init: it is about the weights "
                    "that these name");

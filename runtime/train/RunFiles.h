@@ -9,8 +9,8 @@
 #include "runtime/train/BesideFiles.h"
 #include "runtime/train/CheckpointFolder.h"
 #include "runtime/train/CommandLine.h"
+#include "runtime/train/InitialWeights.h"
 #include "runtime/train/RunContents.h"
-#include "runtime/train/WeightFiles.h"
 
 #include <memory>
 #include <vector>
@@ -21,10 +21,10 @@ namespace fsdp::rt {
 struct RunSources {
   std::unique_ptr<Dataset> data;
   std::unique_ptr<Dataset> valData;
-  std::unique_ptr<WeightFiles> weights;
+  std::unique_ptr<InitialWeights> weights;
   std::vector<SavedStep> checkpoints; ///< to continue from, the latest first; not all may be valid
   RunContents contents;               ///< if they are recorded or compared
-  BesideFiles carried;                ///< of the folder of `weights` or of a checkpoint
+  BesideFiles carried;                ///< of a folder of `weights` or of a checkpoint
 };
 
 /// The outputs; streams are opened before the ranks are started.

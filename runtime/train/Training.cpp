@@ -90,7 +90,7 @@ public:
       sayWrote(outputs.trace);
     }
     if (!outputs.exported.empty()) {
-      exportWeights(outputs.exported, program, *device);
+      exportWeights(outputs.exported, program, *device, options.exportOnly);
       if (!outputs.exportFolder.empty() && job.rank() == 0)
         writeFiles(filesBeside(program, sources.carried), outputs.exportFolder);
       sayWrote(outputs.exported);
@@ -124,7 +124,7 @@ private:
     const RankPosition position = positionOf(program, device->job());
     device->write(storage.shard, [&](float *shard) {
       if (sources.weights)
-        loadShard(*sources.weights, storage, position, shard);
+        loadShard(*sources.weights, storage, position, options.seed, shard);
       else
         initializeShard(storage, position, options.seed, shard);
     });
@@ -318,7 +318,9 @@ private:
             device->collectives(),
             sources.contents,
             checkpoints.start(),
-            checkpoints.folder()};
+            checkpoints.folder(),
+            sources.weights && checkpoints.folder().empty() ? sources.weights->drawn()
+                                                            : std::vector<std::string>()};
   }
 
   void printHeader() {

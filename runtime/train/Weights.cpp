@@ -1,17 +1,14 @@
 #include "runtime/train/Weights.h"
 
 #include "base/Error.h"
-#include "base/PrintableText.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/CheckpointLayout.h"
+#include "runtime/train/NamePattern.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <iterator>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 namespace fsdp::rt {
@@ -19,64 +16,6 @@ namespace fsdp::rt {
 using namespace base;
 
 namespace {
-
-/// Prefixes that wrappers of a model add to the names of its tensors.
-constexpr std::string_view kWrappers[] = {"transformer.", "model."};
-/// The ends of the names of constants that old files contain beside the parameters.
-constexpr std::string_view kBuffers[] = {"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq"};
-
-/// The parameter's tensor, or nullptr.
-const FileTensor *find(const WeightFiles &file, const Parameter &parameter) {
-  if (const FileTensor *tensor = file.find(parameter.name))
-    return tensor;
-  if (parameter.alias)
-    if (const FileTensor *tensor = file.find(parameter.alias))
-      return tensor;
-  const std::string_view name = parameter.name;
-  for (std::string_view wrapper : kWrappers) {
-    const bool wrapped = name.substr(0, wrapper.size()) == wrapper;
-    const FileTensor *tensor = wrapped ? file.find(name.substr(wrapper.size()))
-                                       : file.find(std::string(wrapper).append(name));
-    if (tensor)
-      return tensor;
-  }
-  return nullptr;
-}
-
-void check(const WeightFiles &file, const Parameter &parameter, const FileTensor &tensor) {
-  const auto refuse = [&](const std::string &why) {
-    throw Error("'" + file.path() + "': parameter '" + parameter.name + "': " + why);
-  };
-  if (!tensor.isFloat())
-    refuse("got dtype " + tensor.dtype + ", expected F32, BF16, F16 or F64");
-  const Shape &shape = parameter.fileShape;
-  if (!std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin(), shape.end()))
-    refuse("got shape " +
-           shapeText(tensor.shape.data(), tensor.shape.data() + tensor.shape.size()) +
-           ", expected " + shapeText(shape.begin(), shape.end()));
-  const std::size_t bad = tensor.firstNonfinite();
-  if (bad != tensor.elements())
-    refuse("got a value that is not finite at element " + std::to_string(bad) +
-           ", expected finite numbers");
-}
-
-bool isBuffer(std::string_view name) {
-  const auto endsName = [name](std::string_view end) {
-    if (name.size() < end.size() || name.substr(name.size() - end.size()) != end)
-      return false;
-    return name.size() == end.size() || name[name.size() - end.size() - 1] == '.';
-  };
-  return std::any_of(std::begin(kBuffers), std::end(kBuffers), endsName);
-}
-
-/// Whether the tensor is a copy of one that a parameter uses: older files contain tied weights
-/// twice.
-bool isCopy(const FileTensor &tensor, const std::vector<const FileTensor *> &used) {
-  return std::any_of(used.begin(), used.end(), [&](const FileTensor *other) {
-    return tensor.dtype == other->dtype && tensor.shape == other->shape &&
-           std::memcmp(tensor.data, other->data, tensor.bytes) == 0;
-  });
-}
 
 /// The members of `storage`, whole and one after another, on rank 0, to which the other ranks send
 /// their shards. The other ranks get nothing.
@@ -125,47 +64,27 @@ std::vector<float> gatherMembers(const Storage &storage, const Program &program,
 
 } // namespace
 
-std::string checkWeights(const WeightFiles &file, const Program &program) {
-  std::vector<const FileTensor *> used;
-  NameList missing, unused;
-  for (const Storage &storage : program.storages)
-    for (const Parameter &parameter : storage.members)
-      if (const FileTensor *tensor = find(file, parameter))
-        used.push_back(tensor);
-      else
-        missing.add(parameter.name);
-  for (const FileTensor *tensor : file.tensors())
-    if (std::find(used.begin(), used.end(), tensor) == used.end() && !isBuffer(tensor->name) &&
-        !isCopy(*tensor, used))
-      unused.add(tensor->name);
-  if (missing.size() > 0)
-    throw Error("'" + file.path() + "': got no tensor for " + std::to_string(missing.size()) +
-                " parameter(s): " + missing.list() +
-                "; expected one for every parameter of the model" +
-                (unused.size() ? ", which does not use: " + unused.list() : ""));
-  std::size_t next = 0;
-  for (const Storage &storage : program.storages)
-    for (const Parameter &parameter : storage.members)
-      check(file, parameter, *used[next++]);
-  if (unused.size() == 0)
-    return "";
-  return "'" + file.path() + "' has " + std::to_string(unused.size()) +
-         " tensor(s) that the model does not use: " + unused.list();
+void loadShard(const InitialWeights &weights, const Storage &storage, const RankPosition &position,
+               std::uint64_t seed, float *shard) {
+  std::vector<const FileTensor *> tensors;
+  for (const Parameter &member : storage.members)
+    tensors.push_back(weights.find(member.name));
+  if (std::find(tensors.begin(), tensors.end(), nullptr) != tensors.end())
+    initializeShard(storage, position, seed, shard);
+  else
+    std::fill_n(shard, storage.shard.count, 0.0f);
+  for (const Run &run : shardRuns(storage, position))
+    if (const FileTensor *tensor = tensors[run.member])
+      tensor->readFloats(run.inParameter, run.count, shard + run.inShard);
 }
 
-void loadShard(const WeightFiles &file, const Storage &storage, const RankPosition &position,
-               float *shard) {
-  std::fill_n(shard, storage.shard.count, 0.0f);
-  std::vector<const FileTensor *> tensors(storage.members.size());
-  for (const Run &run : shardRuns(storage, position)) {
-    const FileTensor *&tensor = tensors[run.member];
-    if (!tensor)
-      tensor = find(file, storage.members[run.member]);
-    tensor->readFloats(run.inParameter, run.count, shard + run.inShard);
-  }
-}
-
-void exportWeights(const OutputPath &path, const Program &program, Device &device) {
+void exportWeights(const OutputPath &path, const Program &program, Device &device,
+                   const std::vector<std::string> &only) {
+  const auto isWritten = [&](const Parameter &parameter) {
+    return only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string &pattern) {
+             return matchesPattern(pattern, parameter.name);
+           });
+  };
   // Tensors are written in the order of the model, for any placement, so a storage stays in memory
   // from its first member to its last.
   struct Member {
@@ -176,8 +95,10 @@ void exportWeights(const OutputPath &path, const Program &program, Device &devic
   std::map<const Storage *, std::size_t> missing; ///< number of members that are not written yet
   for (const Storage &storage : program.storages) {
     for (const Parameter &parameter : storage.members)
-      members.emplace(parameter.position, Member{&storage, &parameter});
-    missing[&storage] = storage.members.size();
+      if (isWritten(parameter)) {
+        members.emplace(parameter.position, Member{&storage, &parameter});
+        ++missing[&storage];
+      }
   }
   std::optional<SafetensorsWriter> writer;
   if (device.rank() == 0) {

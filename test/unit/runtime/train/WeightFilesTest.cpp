@@ -69,12 +69,13 @@ public:
 std::string remarkOn(const std::string &path) {
   std::string remark;
   const std::string message = messageOf([&] {
-    const WeightFiles files(path);
-    remark = checkWeights(files, program());
+    InitialWeights files({{"", path}});
+    for (const std::string &each : files.match(program()))
+      remark += each;
     std::vector<float> shard(5, -1);
-    loadShard(files, kStorages[0], {kAxes, {0}}, shard.data());
+    loadShard(files, kStorages[0], {kAxes, {0}}, 0, shard.data());
     EXPECT_EQ(shard, (std::vector<float>{1, 2, 3, 4, 5}));
-    loadShard(files, kStorages[0], {kAxes, {1}}, shard.data());
+    loadShard(files, kStorages[0], {kAxes, {1}}, 0, shard.data());
     EXPECT_EQ(shard, (std::vector<float>{6, 7, 8, 9, 0}));
   });
   return message == "no error" ? remark : message;

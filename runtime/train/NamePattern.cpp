@@ -1,0 +1,58 @@
+#include "runtime/train/NamePattern.h"
+
+#include "base/Error.h"
+#include "base/PrintableText.h"
+
+#include <string>
+
+namespace fsdp::rt {
+
+using namespace base;
+
+bool matchesPattern(std::string_view pattern, std::string_view name) {
+  // The latest `*`, and how much of `name` it stands for so far: earlier ones need not be tried
+  // again.
+  std::size_t at = 0, star = pattern.npos, taken = 0;
+  for (std::size_t i = 0; i < name.size();) {
+    if (at < pattern.size() && pattern[at] == '*') {
+      star = at++;
+      taken = i;
+    } else if (at < pattern.size() && pattern[at] == name[i]) {
+      ++at, ++i;
+    } else if (star != pattern.npos) {
+      at = star + 1;
+      i = ++taken;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', at) == pattern.npos;
+}
+
+std::optional<std::string_view> partOfPattern(std::string_view pattern, std::string_view name) {
+  if (!matchesPattern(pattern, name))
+    return std::nullopt;
+  const std::size_t star = pattern.find('*');
+  if (star == pattern.npos)
+    return name;
+  return name.substr(star, name.size() - (pattern.size() - 1));
+}
+
+void requireMatch(const Program &program, const char *option, std::string_view pattern,
+                  std::string_view remedy) {
+  NameList names;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &parameter : storage.members) {
+      if (matchesPattern(pattern, parameter.name) ||
+          (parameter.alias && matchesPattern(pattern, parameter.alias)))
+        return;
+      names.add(parameter.name);
+    }
+  throw Error(std::string(option) + ": no parameter matches '" + std::string(pattern) +
+                  "', expected the name of one, or names with '*' for any part of them; this model "
+                  "has " +
+                  names.list() + std::string(remedy),
+              kExitBadCommandLine);
+}
+
+} // namespace fsdp::rt
