@@ -8,6 +8,7 @@
 #include "runtime/execution/Device.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/train/LogFile.h"
+#include "runtime/train/ParameterNames.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/Version.h"
 
@@ -154,6 +155,8 @@ static std::string describeProgram(Plans plans) {
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options) {
   const Program &program = *plans[0]; // all plans agree in the parts that are used here
   CLI::App app(describeProgram(plans), program.name);
+  // Options that this program always rejects are not in its help.
+  const char *const hidden = "", *const shown = "Options";
   app.set_help_flag("-h,--help", "print this help and exit");
   app.set_version_flag("--version", std::string(program.name) + " (fsdpc " + runtimeVersion() + ")",
                        "print the version of fsdpc that compiled this program and exit")
@@ -187,6 +190,11 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
       app, "--export", "FILE", options.exportTo,
       "file for the trained weights (safetensors), replaced atomically; FOLDER/ has them as "
       "model.safetensors, with what describes the model beside them");
+  const char *const ofAdapters = adapterNames(program).empty() ? hidden : shown;
+  base::addText(app, "--export-merged", "FILE", options.exportMerged,
+                "file for the weights with the adapters added to them, as a model without adapters "
+                "has them; FOLDER/ as of --export")
+      ->group(ofAdapters);
   base::addOption(app, "--export-only", "PATTERN",
                   "write only the parameters whose names match, '*' being any part of a name; "
                   "several add up",
@@ -198,8 +206,6 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                    base::IntegerRange<std::uint64_t>());
   base::addNumber(app, "--lr", "X", options.learningRate,
                   "learning rate, instead of the compiled one", {});
-  // Options that this program always rejects are not in its help.
-  const char *const hidden = "", *const shown = "Options";
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
   base::addFile(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind)
       ->group(ofEvaluation);
@@ -309,8 +315,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     options.flightRecord = defaultFlightRecord(options, program.name);
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||
                       isGiven("--epochs") || isGiven("--init") || isGiven("--export") ||
-                      isGiven("--val-data") || isGiven("--log") || isGiven("--log-header") ||
-                      isGiven("--trace");
+                      isGiven("--export-merged") || isGiven("--val-data") || isGiven("--log") ||
+                      isGiven("--log-header") || isGiven("--trace");
   if (options.report && options.data.empty() && !trains)
     return std::nullopt;
   if (options.onlyEvaluates()) {
@@ -354,6 +360,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                    "--init has");
   if (!options.exportOnly.empty() && options.exportTo.empty())
     return misused("got --export-only without --export: name the file for the weights");
+  if (!options.exportMerged.empty() && adapterNames(program).empty())
+    return misused(
+        "got --export-merged, but this program has no adapters (--lora of its compiler): "
+        "--export writes its weights");
   if (options.allowModelChange && options.resume.empty() && options.init.empty())
     return misused("got --allow-model-change without --resume or --init: it is about the weights "
                    "that these name");

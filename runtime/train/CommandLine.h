@@ -21,6 +21,7 @@ struct Options {
   std::vector<InitialFile> init;
   std::string initMissing = "error"; ///< or "draw"
   std::string exportTo;
+  std::string exportMerged;
   std::vector<std::string> exportOnly; ///< patterns of names; none: all parameters
   std::string log;
   bool logHeader = false;

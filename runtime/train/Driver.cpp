@@ -81,7 +81,7 @@ int runTraining(Plans plans, int argc, char **argv) {
       checkRoot(options.save, program);
     target::requireDevices(target::jobOptions(program, options.communicator), worldSize(program));
     std::vector<NamedFile> files;
-    const RunOutputs outputs = openOutputs(options, files);
+    const RunOutputs outputs = openOutputs(program, options, files);
     RunSources sources = openSources(program, options);
     if (sources.weights) // an index or a folder refers to other files
       for (const InitialWeights::Source &source : sources.weights->sources())

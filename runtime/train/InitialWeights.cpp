@@ -1,8 +1,9 @@
 #include "runtime/train/InitialWeights.h"
 
 #include "base/Error.h"
+#include "base/NamePattern.h"
 #include "base/PrintableText.h"
-#include "runtime/train/NamePattern.h"
+#include "runtime/train/ParameterNames.h"
 
 #include <algorithm>
 #include <cstring>
@@ -91,13 +92,13 @@ void addUnused(NameList &unused, const WeightFiles &file, const Tensors &used) {
 
 /// The parameters, as the model declares them.
 std::vector<const Parameter *> parametersOf(const Program &program) {
-  std::vector<const Parameter *> parameters;
+  std::multimap<int, const Parameter *> byPosition;
   for (const Storage &storage : program.storages)
     for (const Parameter &parameter : storage.members)
-      parameters.push_back(&parameter);
-  std::stable_sort(
-      parameters.begin(), parameters.end(),
-      [](const Parameter *a, const Parameter *b) { return a->position < b->position; });
+      byPosition.emplace(parameter.position, &parameter);
+  std::vector<const Parameter *> parameters;
+  for (const auto &[position, parameter] : byPosition)
+    parameters.push_back(parameter);
   return parameters;
 }
 
@@ -118,7 +119,6 @@ std::vector<std::string> InitialWeights::match(const Program &program, bool draw
   const std::vector<const Parameter *> parameters = parametersOf(program);
   std::map<const Source *, Tensors> used;
   std::vector<const Source *> sourceOf; // of each parameter
-  NameList missed;
   for (const Parameter *parameter : parameters) {
     const Source *from = nullptr;
     for (const Source &source : opened) {
@@ -138,18 +138,25 @@ std::vector<std::string> InitialWeights::match(const Program &program, bool draw
     if (from)
       continue;
     missing.push_back(parameter->name);
-    missed.add(parameter->name);
   }
+  // The files of a base model have no adapters: then all of these are drawn.
+  std::vector<std::string> adapters = adapterNames(program);
+  if (std::any_of(adapters.begin(), adapters.end(),
+                  [&](const std::string &name) { return byParameter.count(name) > 0; }))
+    adapters.clear();
+  NameList missed;
+  for (const std::string &name : missing)
+    if (std::find(adapters.begin(), adapters.end(), name) == adapters.end())
+      missed.add(name);
   std::string names;
   for (const Source &source : opened)
     names += (names.empty() ? "'" : ", '") + source.files.path() + "'";
-  if (!missing.empty() && !drawsMissing) {
+  if (missed.size() > 0 && !drawsMissing) {
     NameList unused;
     for (const Source &source : opened)
       addUnused(unused, source.files, used[&source]);
-    throw Error(names + ": got no tensor for " + std::to_string(missing.size()) +
-                " parameter(s): " + missed.list() +
-                "; expected one for every parameter of the model" +
+    throw Error(names + ": got no tensor for " + std::to_string(missed.size()) + " parameter(s): " +
+                missed.list() + "; expected one for every parameter of the model" +
                 (unused.size() ? ", which does not use: " + unused.list() : "") +
                 "; with --init-missing=draw they keep the values that are drawn");
   }

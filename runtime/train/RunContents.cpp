@@ -107,6 +107,7 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--start-over", flag(options.startOver));
   identity.add("--allow-model-change", flag(options.allowModelChange));
   identity.add("--export", flag(!options.exportTo.empty()));
+  identity.add("--export-merged", flag(!options.exportMerged.empty()));
   identity.add("--export-only", joined(options.exportOnly));
   identity.add("--trace", flag(!options.trace.empty()));
   return identity;

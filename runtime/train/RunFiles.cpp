@@ -7,7 +7,7 @@
 #include "runtime/files/StandardStreams.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/ModelChange.h"
-#include "runtime/train/NamePattern.h"
+#include "runtime/train/ParameterNames.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/Weights.h"
 
@@ -96,7 +96,8 @@ RunSources openSources(const Program &program, const Options &options) {
   return sources;
 }
 
-RunOutputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
+RunOutputs openOutputs(const Program &program, const Options &options,
+                       std::vector<NamedFile> &files) {
   RunOutputs outputs;
   const auto input = [&](const char *option, const std::string &path) {
     if (!path.empty())
@@ -112,16 +113,28 @@ RunOutputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
   input("--val-data", options.valData);
   for (const InitialFile &file : options.init)
     input("--init", file.path);
-  std::string exported = options.exportTo;
-  if (!exported.empty() && exported.back() == '/') {
-    outputs.exportFolder = prepareExportFolder(exported);
-    exported = outputs.exportFolder + "/model.safetensors";
-  }
-  open("--export", exported, outputs.exported);
+  // Of a program with adapters these alone, unless others are asked for.
+  outputs.exportOnly = options.exportOnly;
+  if (options.exportOnly.empty())
+    outputs.exportOnly = adapterNames(program);
+  outputs.exportsAdapters = options.exportOnly.empty() && !outputs.exportOnly.empty();
+  const auto openExport = [&](const char *option, std::string path, const char *name,
+                              OutputPath &to, std::string &exportFolder) {
+    if (!path.empty() && path.back() == '/') {
+      exportFolder = prepareExportFolder(path);
+      path = exportFolder + "/" + name;
+    }
+    open(option, path, to);
+  };
+  openExport("--export", options.exportTo,
+             outputs.exportsAdapters ? "adapter_model.safetensors" : "model.safetensors",
+             outputs.exported, outputs.exportFolder);
+  openExport("--export-merged", options.exportMerged, "model.safetensors", outputs.merged,
+             outputs.mergedFolder);
   open("--log", options.log, outputs.log);
   open("--trace", options.trace, outputs.trace);
   checkDistinct(files);
-  for (const OutputPath *replaced : {&outputs.exported, &outputs.trace})
+  for (const OutputPath *replaced : {&outputs.exported, &outputs.merged, &outputs.trace})
     requireNoLogOfARun(*replaced);
   keepOutputOutOf(files);
   return outputs;

@@ -29,8 +29,10 @@ struct RunSources {
 
 /// The outputs; streams are opened before the ranks are started.
 struct RunOutputs {
-  base::OutputPath exported, trace, log;
-  std::string exportFolder; ///< of `exported`, where a folder is exported
+  base::OutputPath exported, merged, trace, log;
+  std::string exportFolder, mergedFolder; ///< of `exported` and `merged`, where these are folders
+  std::vector<std::string> exportOnly;    ///< what --export writes, as `exportWeights` takes it
+  bool exportsAdapters = false;           ///< and these are the adapters
 };
 
 /// Opens and checks the inputs of `options`. Error: an input does not fit `program`.
@@ -38,7 +40,8 @@ RunSources openSources(const Program &program, const Options &options);
 
 /// Checks the outputs. Errors: one could not be written after the last step, or would replace an
 /// input. Fills `files` with the files of the command line.
-RunOutputs openOutputs(const Options &options, std::vector<base::NamedFile> &files);
+RunOutputs openOutputs(const Program &program, const Options &options,
+                       std::vector<base::NamedFile> &files);
 
 } // namespace fsdp::rt
 

@@ -90,10 +90,18 @@ public:
       sayWrote(outputs.trace);
     }
     if (!outputs.exported.empty()) {
-      exportWeights(outputs.exported, program, *device, options.exportOnly);
+      exportWeights(outputs.exported, program, *device, outputs.exportOnly);
       if (!outputs.exportFolder.empty() && job.rank() == 0)
-        writeFiles(filesBeside(program, sources.carried), outputs.exportFolder);
+        writeFiles(outputs.exportsAdapters ? BesideFiles(program.adapters.files)
+                                           : filesBeside(program, sources.carried),
+                   outputs.exportFolder);
       sayWrote(outputs.exported);
+    }
+    if (!outputs.merged.empty()) {
+      exportMerged(outputs.merged, program, *device);
+      if (!outputs.mergedFolder.empty() && job.rank() == 0)
+        writeFiles(filesBeside(program, sources.carried), outputs.mergedFolder);
+      sayWrote(outputs.merged);
     }
     finishLog();
     return kExitDone;
@@ -338,7 +346,8 @@ private:
     const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity())
                                              : first > 0 && !options.onlyEvaluates();
     log.emplace(outputs.log,
-                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity(),
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.merged.identity(),
+                                          outputs.trace.identity(),
                                           identityOf(options.flightRecord)},
                 goesOn ? std::optional(first) : std::nullopt);
     runStart.noteOpened(log->identity());

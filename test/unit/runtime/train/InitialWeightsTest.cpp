@@ -3,9 +3,9 @@
 
 #include "runtime/train/InitialWeights.h"
 #include "base/Error.h"
+#include "base/NamePattern.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/CommandLine.h"
-#include "runtime/train/NamePattern.h"
 #include "runtime/train/RunContents.h"
 #include "runtime/train/RunHeader.h"
 #include "runtime/train/Weights.h"

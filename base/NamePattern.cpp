@@ -1,13 +1,6 @@
-#include "runtime/train/NamePattern.h"
+#include "base/NamePattern.h"
 
-#include "base/Error.h"
-#include "base/PrintableText.h"
-
-#include <string>
-
-namespace fsdp::rt {
-
-using namespace base;
+namespace base {
 
 bool matchesPattern(std::string_view pattern, std::string_view name) {
   // The latest `*`, and how much of `name` it stands for so far: earlier ones need not be tried
@@ -38,21 +31,4 @@ std::optional<std::string_view> partOfPattern(std::string_view pattern, std::str
   return name.substr(star, name.size() - (pattern.size() - 1));
 }
 
-void requireMatch(const Program &program, const char *option, std::string_view pattern,
-                  std::string_view remedy) {
-  NameList names;
-  for (const Storage &storage : program.storages)
-    for (const Parameter &parameter : storage.members) {
-      if (matchesPattern(pattern, parameter.name) ||
-          (parameter.alias && matchesPattern(pattern, parameter.alias)))
-        return;
-      names.add(parameter.name);
-    }
-  throw Error(std::string(option) + ": no parameter matches '" + std::string(pattern) +
-                  "', expected the name of one, or names with '*' for any part of them; this model "
-                  "has " +
-                  names.list() + std::string(remedy),
-              kExitBadCommandLine);
-}
-
-} // namespace fsdp::rt
+} // namespace base
