@@ -4,6 +4,7 @@
 #include "codegen/TraceTables.h"
 
 #include "codegen/Elementwise.h"
+#include "dialect/fsdp/Adapters.h"
 #include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/ModelConfig.h"
@@ -192,16 +193,17 @@ static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp stor
         .add("init", initializer(param.getInit()))
         .addUnless(param.getFileRank() < 2, "decay", "true")
         .add("position", positions.lookup(param))
-        .addUnless(splits[index].empty(), "splits", splits[index]);
+        .addUnless(splits[index].empty(), "splits", splits[index])
+        .addUnless(!param.getFrozen(), "frozen", "true");
   }
   emitRows("Parameter", name, rows, writer);
   return success();
 }
 
-/// Writes the files that stand beside the weights in a checkpoint. Each line of a text is a literal
+/// Writes `table`, files that stand beside weights. Each line of a text is a literal
 /// of its own.
-static void emitExtraFiles(DictionaryAttr files, Writer &writer) {
-  writer.open("constexpr ExtraFile extra_files[] =");
+static void emitExtraFiles(StringRef table, DictionaryAttr files, Writer &writer) {
+  writer.open("constexpr ExtraFile " + table + "[] =");
   for (NamedAttribute file : files) {
     writer.line("{.name = " + quoted(file.getName()) + ", .text =");
     StringRef text = cast<StringAttr>(file.getValue());
@@ -231,7 +233,22 @@ static void emitConfigEntries(ArrayAttr entries, Writer &writer) {
   emitRows("ConfigEntry", "config_entries", rows, writer);
 }
 
-static constexpr llvm::StringLiteral extraFiles = "extra_files", configEntries = "config_entries";
+/// Writes which parameters are added to which weights.
+static void emitAdapters(ArrayAttr products, Writer &writer) {
+  std::vector<Fields> rows;
+  for (auto product : products.getAsRange<DictionaryAttr>())
+    rows.emplace_back()
+        .add("weight", quoted(product.getAs<StringAttr>(adapterWeightKey)))
+        .add("down", quoted(product.getAs<StringAttr>(adapterDownKey)))
+        .add("up", quoted(product.getAs<StringAttr>(adapterUpKey)))
+        .add("scale", literal(product.getAs<FloatAttr>(adapterScaleKey).getValueAsDouble(),
+                              Builder(products.getContext()).getF64Type()))
+        .addUnless(!product.getAs<BoolAttr>(adapterTransposedKey).getValue(), "transposed", "true");
+  emitRows("Adapter", "adapters", rows, writer);
+}
+
+static constexpr llvm::StringLiteral extraFiles = "extra_files", configEntries = "config_entries",
+                                     adapterTable = "adapters", adapterFiles = "adapter_files";
 
 LogicalResult mlir::fsdp::emitModelTables(const ScheduledProgram &program, ModelTables &tables) {
   llvm::DenseMap<Operation *, int> positions;
@@ -248,7 +265,7 @@ LogicalResult mlir::fsdp::emitModelTables(const ScheduledProgram &program, Model
   if (auto files = program.module->getAttrOfType<DictionaryAttr>(checkpointFilesAttrName);
       files && !files.empty()) {
     Writer writer;
-    emitExtraFiles(files, writer);
+    emitExtraFiles(extraFiles, files, writer);
     tables[extraFiles.str()].text = writer.text();
   }
   if (auto config = program.module->getAttrOfType<DictionaryAttr>(modelConfigAttrName))
@@ -257,6 +274,18 @@ LogicalResult mlir::fsdp::emitModelTables(const ScheduledProgram &program, Model
       emitConfigEntries(entries, writer);
       tables[configEntries.str()].text = writer.text();
     }
+  if (auto adapters = program.module->getAttrOfType<DictionaryAttr>(adaptersAttrName)) {
+    Writer writer;
+    emitAdapters(adapters.getAs<ArrayAttr>(adapterProductsKey), writer);
+    if (!writer.text().empty()) {
+      tables[adapterTable.str()].text = writer.text();
+      NamedAttrList file;
+      file.append(adapters.getAs<StringAttr>(adapterFileKey), adapters.get(adapterTextKey));
+      Writer other;
+      emitExtraFiles(adapterFiles, file.getDictionary(adapters.getContext()), other);
+      tables[adapterFiles.str()].text = other.text();
+    }
+  }
   return success();
 }
 
@@ -423,7 +452,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
       writer.lines(found->second.text);
     return found->second.place + name.str();
   };
-  const std::string files = modelTable(extraFiles), entries = modelTable(configEntries);
+  const std::string files = modelTable(extraFiles), entries = modelTable(configEntries),
+                    products = modelTable(adapterTable), descriptions = modelTable(adapterFiles);
   for (const Timeline &timeline : program.timelines) {
     SegmentOp segment = timeline.segment;
     const std::string &space = program.names.segment(segment);
@@ -495,5 +525,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
                         .add("entries", entries)
                         .spell());
   table("compilation", quoted(options.compilation), options.compilation.empty());
+  if (!products.empty())
+    field("adapters", Fields().add("files", descriptions).add("products", products).spell());
   writer.close(";");
 }

@@ -2,6 +2,7 @@
 
 #include "dsl/Model.h"
 
+#include "dialect/fsdp/Adapters.h"
 #include "dialect/fsdp/ModelConfig.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "dialect/fsdp/UpdateRule.h"
@@ -77,6 +78,13 @@ Scope Scope::frozen() const {
   Scope same = *this;
   same.isFrozen = true;
   return same;
+}
+
+Scope Scope::adapter(const std::string &before) const {
+  Scope other = *this;
+  other.isFrozen = false;
+  other.prefix = before + prefix;
+  return other;
 }
 
 static ir::InitKind initKind(Init::Kind kind) {
@@ -212,6 +220,45 @@ void Model::config(const ModelConfig &config, Where where) {
                                              module->getDiscardableAttr(ir::modelConfigAttrName));
       },
       "the file '" + config.file + "'", where);
+}
+
+/// What `fsdp.adapters` of the module is with `fields` set.
+static void setAdapters(ModelBuilder &builder, ArrayRef<NamedAttribute> fields) {
+  ModuleOp module = *builder.module;
+  NamedAttrList all(module->getAttrOfType<DictionaryAttr>(ir::adaptersAttrName));
+  for (NamedAttribute field : fields)
+    all.set(field.getName(), field.getValue());
+  module->setDiscardableAttr(ir::adaptersAttrName, all.getDictionary(&builder.context));
+}
+
+void Model::adapter(const Parameter &weight, const Parameter &down, const Parameter &up,
+                    double scale, bool isTransposed) {
+  OpBuilder &build = builder->builder;
+  NamedAttrList product;
+  for (auto [key, parameter] :
+       {std::pair(ir::adapterWeightKey, &weight), std::pair(ir::adapterDownKey, &down),
+        std::pair(ir::adapterUpKey, &up)})
+    product.append(key, build.getStringAttr(parameter->name()));
+  product.append(ir::adapterScaleKey, build.getF64FloatAttr(scale));
+  product.append(ir::adapterTransposedKey, build.getBoolAttr(isTransposed));
+  SmallVector<Attribute> products;
+  if (auto all = (*builder->module)->getAttrOfType<DictionaryAttr>(ir::adaptersAttrName))
+    products.append(all.getAs<ArrayAttr>(ir::adapterProductsKey).begin(),
+                    all.getAs<ArrayAttr>(ir::adapterProductsKey).end());
+  products.push_back(product.getDictionary(&builder->context));
+  setAdapters(*builder, build.getNamedAttr(ir::adapterProductsKey, build.getArrayAttr(products)));
+}
+
+void Model::adapterFile(const std::string &name, const std::string &text, Where where) {
+  OpBuilder &build = builder->builder;
+  setAdapters(*builder, {build.getNamedAttr(ir::adapterFileKey, build.getStringAttr(name)),
+                         build.getNamedAttr(ir::adapterTextKey, build.getStringAttr(text))});
+  ModuleOp module = *builder->module;
+  builder->check(
+      [&] {
+        return ir::detail::verifyAdapters(module, module->getDiscardableAttr(ir::adaptersAttrName));
+      },
+      "the adapters of '" + name + "'", where);
 }
 
 Tensor Model::scalar(double value, ElementType elementType, Where where) {

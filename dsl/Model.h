@@ -83,6 +83,9 @@ public:
   /// The same, but its parameters are not trained: they have no gradient and no optimizer state,
   /// and are initialized, loaded and exported like the others.
   Scope frozen() const;
+  /// The same unit and names, these with `prefix` before them, and trained even where this scope is
+  /// frozen: for adapters.
+  Scope adapter(const std::string &prefix) const;
 
 private:
   friend class Model;
@@ -140,6 +143,14 @@ public:
   /// The file that describes the model next to its weights: checkpoints contain it, and weights
   /// whose file differs from the model are refused. Once per model.
   void config(const ModelConfig &config, Where where = Where::here());
+
+  /// Parameters that are trained beside `weight`: the model computes with weight + scale * up *
+  /// down, in the shapes of files: down (rank, in), up (out, rank), weight (out, in), or (in, out)
+  /// where it `isTransposed`. Programs export adapters apart, and weights with them merged.
+  void adapter(const Parameter &weight, const Parameter &down, const Parameter &up, double scale,
+               bool isTransposed = false);
+  /// The file that describes the adapters, beside their weights. Once per model with adapters.
+  void adapterFile(const std::string &name, const std::string &text, Where where = Where::here());
 
   /// A constant of rank 0.
   Tensor scalar(double value, ElementType elementType = ElementType::f32,

@@ -29,7 +29,8 @@ Tensor GPT2Norm::operator()(Located x) const { return layerNorm(x, weight, bias,
 // Weights are stored (in, out); their factors (queries, keys and values; heads) stand apart here
 // and joined in weight files. Split by heads, and below by hidden units, over the axis `tensor`,
 // where the mesh has it; the rest follows.
-GPT2Attention::GPT2Attention(const Scope &scope, const GPT2Config &sizes, int64_t layer) {
+GPT2Attention::GPT2Attention(const Scope &scope, const GPT2Config &sizes, int64_t layer,
+                             Lora *lora) {
   const int64_t width = sizes.width, heads = sizes.heads, head = width / heads;
   scale = 1;
   if (sizes.scalesByWidth)
@@ -42,35 +43,45 @@ GPT2Attention::GPT2Attention(const Scope &scope, const GPT2Config &sizes, int64_
   qkvBias = in.parameter("bias", {3, heads, head}, zeros(), {3 * width});
   out = output.parameter("weight", {heads, head, width}, residualInit(sizes), {width, width});
   outBias = output.parameter("bias", {width}, zeros());
+  if (!lora)
+    return;
+  qkvAdapter = lora->adapt(in, qkv, {width}, {3, heads, head}, /*isTransposed=*/true);
+  outAdapter = lora->adapt(output, out, {heads, head}, {width}, /*isTransposed=*/true);
 }
 
 Tensor GPT2Attention::operator()(Located x) const {
   // Queries, keys and values stay where the product leaves them, one beside the other.
-  Tensor parts = einsum("bsd,dnhk->bsnhk", x, qkv) + qkvBias;
+  Tensor parts = Lora::add(einsum("bsd,dnhk->bsnhk", x, qkv), qkvAdapter, x) + qkvBias;
   AttentionOptions options;
   options.scale = scale;
   Tensor mixed = dsl::attention("b t n h d", parts, options);
-  return einsum("bshk,hkd->bsd", mixed, out) + outBias;
+  return Lora::add(einsum("bshk,hkd->bsd", mixed, out), outAdapter, mixed) + outBias;
 }
 
-GPT2Mlp::GPT2Mlp(const Scope &scope, const GPT2Config &sizes) : activation(sizes.activation) {
+GPT2Mlp::GPT2Mlp(const Scope &scope, const GPT2Config &sizes, Lora *lora)
+    : activation(sizes.activation) {
   const int64_t width = sizes.width, hidden = sizes.hiddenWidth();
   const Scope in = scope.scope("c_fc"), output = scope.scope("c_proj");
   up = in.parameter("weight", {width, hidden}, normal(0.02)).split("_,tensor");
   upBias = in.parameter("bias", {hidden}, zeros());
   down = output.parameter("weight", {hidden, width}, residualInit(sizes));
   downBias = output.parameter("bias", {width}, zeros());
+  if (!lora)
+    return;
+  upAdapter = lora->adapt(in, up, {width}, {hidden}, /*isTransposed=*/true);
+  downAdapter = lora->adapt(output, down, {hidden}, {width}, /*isTransposed=*/true);
 }
 
 Tensor GPT2Mlp::operator()(Located x) const {
-  Tensor hidden = activate(activation, einsum("bsd,df->bsf", x, up) + upBias);
-  return einsum("bsf,fd->bsd", hidden, down) + downBias;
+  Tensor hidden =
+      activate(activation, Lora::add(einsum("bsd,df->bsf", x, up), upAdapter, x) + upBias);
+  return Lora::add(einsum("bsf,fd->bsd", hidden, down), downAdapter, hidden) + downBias;
 }
 
-GPT2Block::GPT2Block(const Scope &scope, const GPT2Config &sizes, int64_t layer)
+GPT2Block::GPT2Block(const Scope &scope, const GPT2Config &sizes, int64_t layer, Lora *lora)
     : norm1(scope.scope("ln_1"), sizes.width, sizes.eps),
       norm2(scope.scope("ln_2"), sizes.width, sizes.eps),
-      attention(scope.scope("attn"), sizes, layer), mlp(scope.scope("mlp"), sizes),
+      attention(scope.scope("attn"), sizes, layer, lora), mlp(scope.scope("mlp"), sizes, lora),
       drop(sizes.drop) {}
 
 Tensor GPT2Block::operator()(Tensor x) const {
@@ -80,23 +91,25 @@ Tensor GPT2Block::operator()(Tensor x) const {
 
 // The head's weight is the embedding's, so both are one unit, which is gathered for each.
 GPT2::GPT2(Model &model, const GPT2Config &sizes)
-    : GPT2(model, model.unit("wte", "transformer"), sizes) {}
+    : GPT2(model, Lora(model, sizes.lora, "c_attn"), model.unit("wte", "transformer"), sizes) {}
 
-GPT2::GPT2(Model &model, const Scope &scope, const GPT2Config &sizes)
-    : sizes(sizes), tokenTable(scope.scope("wte")
+GPT2::GPT2(Model &model, Lora lora, const Scope &unit, const GPT2Config &sizes)
+    : sizes(sizes), tokenTable(lora.base(unit)
+                                   .scope("wte")
                                    .parameter("weight", {sizes.vocab, sizes.width}, normal(0.02))
                                    .split("tensor,_")),
-      positionTable(
-          scope.scope("wpe").parameter("weight", {sizes.positions, sizes.width}, normal(0.02))),
-      head(tokenTable), norm(scope.scope("ln_f"), sizes.width, sizes.eps) {
+      positionTable(lora.base(unit).scope("wpe").parameter("weight", {sizes.positions, sizes.width},
+                                                           normal(0.02))),
+      head(tokenTable), norm(lora.base(unit).scope("ln_f"), sizes.width, sizes.eps) {
   for (int64_t layer = 0; layer < sizes.layers; ++layer) {
     const std::string name = "h." + std::to_string(layer);
-    blocks.emplace_back(model.unit(name, "transformer." + name), sizes, layer);
+    blocks.emplace_back(lora.base(model.unit(name, "transformer." + name)), sizes, layer, &lora);
   }
   if (!sizes.tied)
-    head = model.unit("head", "lm_head")
+    head = lora.base(model.unit("head", "lm_head"))
                .parameter("weight", {sizes.vocab, sizes.width}, normal(0.02))
                .split("tensor,_");
+  lora.finish();
 }
 
 Tensor GPT2::operator()(Located tokens) const {

@@ -11,7 +11,7 @@
 #ifndef MODELS_GPT2_H
 #define MODELS_GPT2_H
 
-#include "dsl/Operations.h"
+#include "models/lora.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +29,7 @@ struct GPT2Config {
   bool scalesByWidth = true;           ///< products of queries and keys by 1 / sqrt(head)
   bool scalesByLayer = false;          ///< and by 1 / (layer + 1)
   double drop = 0; ///< share of elements dropped before each sum of the residual stream
+  LoraConfig lora; ///< adapters; by default of queries, keys and values
 
   std::optional<dsl::ConfigValue> begin, end, padding; ///< ids of tokens
 
@@ -50,12 +51,14 @@ struct GPT2Norm {
 };
 
 /// Causal attention, whose queries, keys and values one product computes; (batch, positions,
-/// width), as below.
+/// width), as below. Where `lora` declares adapters, the scope is frozen (Lora::base).
 struct GPT2Attention {
   double scale;
   dsl::Parameter qkv, qkvBias, out, outBias;
+  std::optional<LoraAdapter> qkvAdapter, outAdapter;
 
-  GPT2Attention(const dsl::Scope &scope, const GPT2Config &sizes, int64_t layer);
+  GPT2Attention(const dsl::Scope &scope, const GPT2Config &sizes, int64_t layer,
+                Lora *lora = nullptr);
   dsl::Tensor operator()(dsl::Located x) const;
 };
 
@@ -63,8 +66,9 @@ struct GPT2Attention {
 struct GPT2Mlp {
   std::string activation;
   dsl::Parameter up, upBias, down, downBias;
+  std::optional<LoraAdapter> upAdapter, downAdapter;
 
-  GPT2Mlp(const dsl::Scope &scope, const GPT2Config &sizes);
+  GPT2Mlp(const dsl::Scope &scope, const GPT2Config &sizes, Lora *lora = nullptr);
   dsl::Tensor operator()(dsl::Located x) const;
 };
 
@@ -75,7 +79,7 @@ struct GPT2Block {
   GPT2Mlp mlp;
   double drop;
 
-  GPT2Block(const dsl::Scope &scope, const GPT2Config &sizes, int64_t layer);
+  GPT2Block(const dsl::Scope &scope, const GPT2Config &sizes, int64_t layer, Lora *lora = nullptr);
   dsl::Tensor operator()(dsl::Tensor x) const;
 };
 
@@ -91,7 +95,7 @@ struct GPT2 {
   dsl::Tensor operator()(dsl::Located tokens) const;
 
 private:
-  GPT2(dsl::Model &model, const dsl::Scope &scope, const GPT2Config &sizes);
+  GPT2(dsl::Model &model, Lora lora, const dsl::Scope &scope, const GPT2Config &sizes);
 };
 
 } // namespace fsdp::models

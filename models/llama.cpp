@@ -50,30 +50,36 @@ RopeScaling LlamaConfig::ropeScaling() const {
 }
 
 HeadProjection::HeadProjection(const Scope &scope, int64_t heads, int64_t head, int64_t width,
-                               bool hasBias, const std::string &split)
+                               bool hasBias, const std::string &split, Lora *lora)
     : weight(scope.parameter("weight", {heads, head, width}, normal(0.02), {heads * head, width})) {
   if (!split.empty())
     weight = weight.split(split);
   if (hasBias)
     bias = scope.parameter("bias", {heads, head}, zeros(), {heads * head});
+  if (lora)
+    adapter = lora->adapt(scope, weight, {width}, {heads, head});
 }
 
 Tensor HeadProjection::operator()(Located x) const {
-  Tensor y = einsum("bsd,hkd->bshk", x, weight);
+  Tensor y = Lora::add(einsum("bsd,hkd->bshk", x, weight), adapter, x);
   return bias ? y + *bias : y;
 }
 
 // Split by heads, and below by hidden units, over the axis `tensor`, where the mesh has it; the
 // rest follows.
-LlamaAttention::LlamaAttention(const Scope &scope, const LlamaConfig &sizes)
+LlamaAttention::LlamaAttention(const Scope &scope, const LlamaConfig &sizes, Lora *lora)
     : sizes(sizes), query(scope.scope("q_proj"), sizes.heads, sizes.head, sizes.width,
-                          sizes.attentionBias, "tensor,_,_"),
-      key(scope.scope("k_proj"), sizes.groups, sizes.head, sizes.width, sizes.attentionBias),
-      value(scope.scope("v_proj"), sizes.groups, sizes.head, sizes.width, sizes.attentionBias) {
+                          sizes.attentionBias, "tensor,_,_", lora),
+      key(scope.scope("k_proj"), sizes.groups, sizes.head, sizes.width, sizes.attentionBias, "",
+          lora),
+      value(scope.scope("v_proj"), sizes.groups, sizes.head, sizes.width, sizes.attentionBias, "",
+            lora) {
   const Scope output = scope.scope("o_proj");
   out = output.parameter("weight", {sizes.width, sizes.heads, sizes.head},
                          normal(0.02 / std::sqrt(2.0 * static_cast<double>(sizes.layers))),
                          {sizes.width, sizes.heads * sizes.head});
+  if (lora)
+    outAdapter = lora->adapt(output, out, {sizes.heads, sizes.head}, {sizes.width});
   if (sizes.hasOutputBias())
     outBias = output.parameter("bias", {sizes.width}, zeros());
   if (sizes.hasHeadNorms()) {
@@ -89,17 +95,23 @@ Tensor LlamaAttention::operator()(Located x) const {
   };
   Tensor mixed =
       dsl::attention("b t h d", turned(query(x), queryNorm), turned(key(x), keyNorm), value(x));
-  Tensor y = einsum("bshk,dhk->bsd", mixed, out);
+  Tensor y = Lora::add(einsum("bshk,dhk->bsd", mixed, out), outAdapter, mixed);
   return outBias ? y + *outBias : y;
 }
 
-LlamaMlp::LlamaMlp(const Scope &scope, const LlamaConfig &sizes) : activation(sizes.activation) {
+LlamaMlp::LlamaMlp(const Scope &scope, const LlamaConfig &sizes, Lora *lora)
+    : activation(sizes.activation) {
   const double residual = 0.02 / std::sqrt(2.0 * static_cast<double>(sizes.layers));
   const Scope in = scope.scope("gate_proj"), other = scope.scope("up_proj"),
               output = scope.scope("down_proj");
   gate = in.parameter("weight", {sizes.ffn, sizes.width}, normal(0.02)).split("tensor,_");
   up = other.parameter("weight", {sizes.ffn, sizes.width}, normal(0.02));
   down = output.parameter("weight", {sizes.width, sizes.ffn}, normal(residual));
+  if (lora) {
+    gateAdapter = lora->adapt(in, gate, {sizes.width}, {sizes.ffn});
+    upAdapter = lora->adapt(other, up, {sizes.width}, {sizes.ffn});
+    downAdapter = lora->adapt(output, down, {sizes.ffn}, {sizes.width});
+  }
   if (!sizes.mlpBias)
     return;
   gateBias = in.parameter("bias", {sizes.ffn}, zeros());
@@ -109,16 +121,17 @@ LlamaMlp::LlamaMlp(const Scope &scope, const LlamaConfig &sizes) : activation(si
 
 Tensor LlamaMlp::operator()(Located x) const {
   auto biased = [](Tensor y, const std::optional<Parameter> &bias) { return bias ? y + *bias : y; };
-  Tensor open = activate(activation, biased(einsum("bsd,fd->bsf", x, gate), gateBias));
-  Tensor hidden = open * biased(einsum("bsd,fd->bsf", x, up), upBias);
-  return biased(einsum("bsf,df->bsd", hidden, down), downBias);
+  Tensor open = activate(
+      activation, biased(Lora::add(einsum("bsd,fd->bsf", x, gate), gateAdapter, x), gateBias));
+  Tensor hidden = open * biased(Lora::add(einsum("bsd,fd->bsf", x, up), upAdapter, x), upBias);
+  return biased(Lora::add(einsum("bsf,df->bsd", hidden, down), downAdapter, hidden), downBias);
 }
 
-LlamaBlock::LlamaBlock(const Scope &scope, const LlamaConfig &sizes)
+LlamaBlock::LlamaBlock(const Scope &scope, const LlamaConfig &sizes, Lora *lora)
     : eps(sizes.eps),
       norm1(scope.scope("input_layernorm").parameter("weight", {sizes.width}, ones())),
       norm2(scope.scope("post_attention_layernorm").parameter("weight", {sizes.width}, ones())),
-      attention(scope.scope("self_attn"), sizes), mlp(scope.scope("mlp"), sizes) {}
+      attention(scope.scope("self_attn"), sizes, lora), mlp(scope.scope("mlp"), sizes, lora) {}
 
 Tensor LlamaBlock::operator()(Tensor x) const {
   x = attention(rmsNorm(x, norm1, eps)) + x;
@@ -127,18 +140,23 @@ Tensor LlamaBlock::operator()(Tensor x) const {
 
 Llama::Llama(Model &model, const LlamaConfig &sizes) : sizes(sizes) {
   const Init init = normal(0.02);
-  embedding = model.unit("embed_tokens", "model.embed_tokens")
+  Lora lora(model, sizes.lora, "q_proj,v_proj");
+  auto unit = [&](const std::string &name, const std::string &prefix) {
+    return lora.base(model.unit(name, prefix));
+  };
+  embedding = unit("embed_tokens", "model.embed_tokens")
                   .parameter("weight", {sizes.vocab, sizes.width}, init)
                   .split("tensor,_");
   for (int64_t layer = 0; layer < sizes.layers; ++layer) {
     const std::string name = "layers." + std::to_string(layer);
-    blocks.emplace_back(model.unit(name, "model." + name), sizes);
+    blocks.emplace_back(unit(name, "model." + name), sizes, &lora);
   }
-  norm = model.unit("head", "model.norm").parameter("weight", {sizes.width}, ones());
+  norm = unit("head", "model.norm").parameter("weight", {sizes.width}, ones());
   head = sizes.tied ? embedding
-                    : model.unit("head", "lm_head")
+                    : unit("head", "lm_head")
                           .parameter("weight", {sizes.vocab, sizes.width}, init)
                           .split("tensor,_");
+  lora.finish();
 }
 
 Tensor Llama::operator()(Located tokens) const {

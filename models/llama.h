@@ -11,7 +11,7 @@
 #ifndef MODELS_LLAMA_H
 #define MODELS_LLAMA_H
 
-#include "dsl/Operations.h"
+#include "models/lora.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +41,7 @@ struct LlamaConfig {
   bool tied = false;               ///< the weight of the head is that of the embedding
   bool attentionBias = false;      ///< of queries, keys, values and, but for qwen2, the output
   bool mlpBias = false;
+  LoraConfig lora; ///< adapters; by default of queries and values
 
   // What describes the model elsewhere, and does not change what is computed here.
   int64_t positions = 0;         ///< `max_position_embeddings`; 0: the context
@@ -63,14 +64,16 @@ struct LlamaConfig {
   int64_t describe(dsl::ModelConfig &config, int64_t context, bool mayShorten = false);
 };
 
-/// A product with a weight that is stored (out, in), with its out factors apart, and maybe a bias:
-/// (batch, positions, width) to (batch, positions, heads, head).
+/// A product with a weight that is stored (out, in), with its out factors apart, and maybe a bias
+/// and an adapter: (batch, positions, width) to (batch, positions, heads, head). Here and below
+/// `lora` declares the adapters; the scope is then frozen (Lora::base).
 struct HeadProjection {
   dsl::Parameter weight;
   std::optional<dsl::Parameter> bias;
+  std::optional<LoraAdapter> adapter;
 
   HeadProjection(const dsl::Scope &scope, int64_t heads, int64_t head, int64_t width, bool hasBias,
-                 const std::string &split = "");
+                 const std::string &split = "", Lora *lora = nullptr);
   dsl::Tensor operator()(dsl::Located x) const;
 };
 
@@ -80,8 +83,9 @@ struct LlamaAttention {
   HeadProjection query, key, value;
   dsl::Parameter out;
   std::optional<dsl::Parameter> outBias, queryNorm, keyNorm;
+  std::optional<LoraAdapter> outAdapter;
 
-  LlamaAttention(const dsl::Scope &scope, const LlamaConfig &sizes);
+  LlamaAttention(const dsl::Scope &scope, const LlamaConfig &sizes, Lora *lora = nullptr);
   dsl::Tensor operator()(dsl::Located x) const;
 };
 
@@ -90,8 +94,9 @@ struct LlamaMlp {
   std::string activation;
   dsl::Parameter gate, up, down;
   std::optional<dsl::Parameter> gateBias, upBias, downBias;
+  std::optional<LoraAdapter> gateAdapter, upAdapter, downAdapter;
 
-  LlamaMlp(const dsl::Scope &scope, const LlamaConfig &sizes);
+  LlamaMlp(const dsl::Scope &scope, const LlamaConfig &sizes, Lora *lora = nullptr);
   dsl::Tensor operator()(dsl::Located x) const;
 };
 
@@ -102,7 +107,7 @@ struct LlamaBlock {
   LlamaAttention attention;
   LlamaMlp mlp;
 
-  LlamaBlock(const dsl::Scope &scope, const LlamaConfig &sizes);
+  LlamaBlock(const dsl::Scope &scope, const LlamaConfig &sizes, Lora *lora = nullptr);
   dsl::Tensor operator()(dsl::Tensor x) const;
 };
 

@@ -1,6 +1,7 @@
 //===- FSDPDialect.cpp - registration and phases --------------------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Adapters.h"
 #include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/DiscardableAttributes.h"
 #include "dialect/fsdp/ModelConfig.h"
@@ -50,6 +51,8 @@ LogicalResult FSDPDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return fsdp::detail::verifyDeferred(op, attribute);
   if (attribute.getName() == checkpointFilesAttrName)
     return fsdp::detail::verifyCheckpointFiles(op, attribute.getValue());
+  if (attribute.getName() == adaptersAttrName)
+    return fsdp::detail::verifyAdapters(op, attribute.getValue());
   if (attribute.getName() == modelConfigAttrName)
     return fsdp::detail::verifyModelConfig(op, attribute.getValue());
   if (attribute.getName() == modelDigestAttrName)

@@ -111,6 +111,20 @@ struct ModelConfig {
   Table<ConfigEntry> entries = {};
 };
 
+/// Parameters that are trained beside a weight: what is computed is weight + scale * up * down, in
+/// the shapes of files: down (rank, in), up (out, rank), weight (out, in).
+struct Adapter {
+  const char *weight, *down, *up; ///< names
+  double scale = 1;
+  bool transposed = false; ///< the weight is (in, out)
+};
+
+/// The adapters of a program, and what describes them beside their weights.
+struct Adapters {
+  Table<ExtraFile> files = {};
+  Table<Adapter> products = {};
+};
+
 /// Everything the driver knows about a generated program.
 struct Program {
   const char *name;
@@ -150,6 +164,7 @@ struct Program {
   const char *modelDigest = "";
   ModelConfig config = {};
   const char *compilation = ""; ///< a JSON object: by what and how it was compiled; "": not known
+  Adapters adapters = {};
 };
 
 /// The programs of one model for several meshes, in the order in which the compiler was given

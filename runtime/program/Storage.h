@@ -108,6 +108,7 @@ struct Parameter {
   int position = 0;   ///< among all parameters, as the model declares them
   /// In the order of the dimensions. A rank stores, and computes with, its part.
   Table<Split> splits = {};
+  bool frozen = false; ///< not trained
 };
 
 /// The extent of dimension `dim` of a rank's part of `parameter`.

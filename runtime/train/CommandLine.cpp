@@ -8,6 +8,7 @@
 #include "runtime/execution/Device.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/train/LogFile.h"
+#include "runtime/train/ParameterNames.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/Version.h"
 
@@ -127,6 +128,23 @@ void checkFlightRecord(const Options &options, const std::vector<NamedFile> &fil
   }
 }
 
+/// Takes a value of --init, FILE or PATTERN=FILE. A pattern has no '/', so that a path may have
+/// '='. Returns an empty text, or the fault.
+static std::string takeInitialFile(const std::string &text, std::vector<InitialFile> &files) {
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos || text.find('/') < equals) {
+    files.push_back({"", text});
+    return "";
+  }
+  InitialFile file{text.substr(0, equals), text.substr(equals + 1)};
+  if (file.pattern.empty() || file.path.empty())
+    return base::mismatch(text, "FILE or PATTERN=FILE");
+  if (std::count(file.pattern.begin(), file.pattern.end(), '*') > 1)
+    return base::mismatch(text, "one '*' at most in the pattern before '='");
+  files.push_back(std::move(file));
+  return "";
+}
+
 /// "trains 'name' on 2 ranks"
 static std::string describeProgram(Plans plans) {
   const int ranks = worldSize(*plans[0]);
@@ -213,8 +231,9 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
   options.steps = 0;
   base::addFile(app, "--val-data", "FILE", options.valData,
                 "data set to evaluate on" + describeData(program));
-  base::addFile(app, "--init", "FILE", options.init,
-                "weights (a safetensors file, an index of several, their folder, or a checkpoint)");
+  base::addOption(app, "--init", "[PATTERN=]FILE",
+                  "weights, as in training: several add up, each for the parameters of its pattern",
+                  [&](const std::string &text) { return takeInitialFile(text, options.init); });
   base::addText(app, "--resume", "DIR", options.resume,
                 "checkpoint with the weights: the folder of a step, or a folder of checkpoints "
                 "(its latest)");
@@ -226,8 +245,8 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
   base::addFlag(app, "--log-header", options.logHeader,
                 "begin the log with a description of the run: {\"run\": {...}}");
   declareJob(app, plans, options);
-  app.footer("Of an option that is given several times the last value counts; --val-data and "
-             "--init take one file each.");
+  app.footer("Of an option that is given several times the last value counts; --init adds up, "
+             "--val-data takes one file.");
   try {
     base::parseArguments<Misuse>(app,
                                  std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
@@ -261,6 +280,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   const Program &program = *plans[0]; // all plans agree in the parts that are used here
   CLI::App app(describeProgram(plans), program.name);
   declareHelp(app, program);
+  // Options that this program always rejects are not in its help.
+  const char *const hidden = "", *const shown = "Options";
   const std::string kind = describeData(program);
   constexpr base::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
   base::addFile(app, "--data", "FILE", options.data, "data set to train on" + kind);
@@ -271,13 +292,33 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addNumber(app, "--epochs", "E", options.epochs,
                   "number of passes over the data, instead of --steps",
                   {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
-  base::addFile(
-      app, "--init", "FILE", options.init,
-      "initial weights (a safetensors file, an index of several, their folder, or a checkpoint)");
+  base::addOption(
+      app, "--init", "[PATTERN=]FILE",
+      "initial weights (a safetensors file, an index of several, their folder, or a checkpoint); "
+      "several add up. With a pattern, 'teacher.*=FILE', of the parameters that it matches, whose "
+      "names in the file are what '*' stands for",
+      [&](const std::string &text) { return takeInitialFile(text, options.init); });
+  base::addChoice(app, "--init-missing", options.initMissing,
+                  "what parameters get that no file of --init has: an error, or the values that "
+                  "are drawn without --init",
+                  {"error", "draw"})
+      ->type_name("WHAT");
   base::addText(
       app, "--export", "FILE", options.exportTo,
       "file for the trained weights (safetensors), replaced atomically; FOLDER/ has them as "
       "model.safetensors, with what describes the model beside them");
+  const char *const ofAdapters = adapterNames(program).empty() ? hidden : shown;
+  base::addText(app, "--export-merged", "FILE", options.exportMerged,
+                "file for the weights with the adapters added to them, as a model without adapters "
+                "has them; FOLDER/ as of --export")
+      ->group(ofAdapters);
+  base::addOption(app, "--export-only", "PATTERN",
+                  "write only the parameters whose names match, '*' being any part of a name; "
+                  "several add up",
+                  [&](const std::string &text) {
+                    options.exportOnly.push_back(text);
+                    return std::string();
+                  });
   base::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
                    base::IntegerRange<std::uint64_t>());
   base::addNumber(app, "--lr", "X", options.learningRate,
@@ -299,8 +340,6 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                    "step where the schedule ends; later ones have its last rate (default: the "
                    "last step of the run)",
                    counted);
-  // Options that this program always rejects are not in its help.
-  const char *const hidden = "", *const shown = "Options";
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
   base::addFile(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind)
       ->group(ofEvaluation);
@@ -354,8 +393,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addFlag(app, "--report", options.report,
                 "print the memory table; without --data, exit after it");
   declareJob(app, plans, options);
-  app.footer("Of an option that is given several times the last value counts; --data, --val-data "
-             "and --init take one file each. 'eval' in the place of the first option evaluates "
+  app.footer("Of an option that is given several times the last value counts; --init and "
+             "--export-only add up, --data and --val-data take one file each. 'eval' in the place of the first option evaluates "
              "and trains nothing: see eval --help.");
 
   const auto misused = [&](const std::string &why) { return reportMisuse(program, why, "--help"); };
@@ -374,8 +413,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   completeOptions(program, app, argc, argv, options);
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||
                       isGiven("--epochs") || isGiven("--init") || isGiven("--export") ||
-                      isGiven("--val-data") || isGiven("--log") || isGiven("--log-header") ||
-                      isGiven("--trace");
+                      isGiven("--export-merged") || isGiven("--val-data") || isGiven("--log") ||
+                      isGiven("--log-header") || isGiven("--trace");
   if (options.report && options.data.empty() && !trains)
     return std::nullopt;
   if (options.onlyEvaluates()) {
@@ -414,6 +453,15 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   if (!options.resume.empty() && !options.init.empty())
     return misused(
         "got both --resume and --init, expected one of them: a checkpoint has the weights");
+  if (isGiven("--init-missing") && options.init.empty())
+    return misused("got --init-missing without --init: it is about the parameters that no file of "
+                   "--init has");
+  if (!options.exportOnly.empty() && options.exportTo.empty())
+    return misused("got --export-only without --export: name the file for the weights");
+  if (!options.exportMerged.empty() && adapterNames(program).empty())
+    return misused(
+        "got --export-merged, but this program has no adapters (--lora of its compiler): "
+        "--export writes its weights");
   if (options.allowModelChange && options.resume.empty() && options.init.empty())
     return misused("got --allow-model-change without --resume or --init: it is about the weights "
                    "that these name");

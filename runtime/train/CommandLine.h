@@ -5,6 +5,7 @@
 
 #include "base/OutputPath.h"
 #include "runtime/program/Program.h"
+#include "runtime/train/InitialWeights.h"
 
 #include <cstdint>
 #include <optional>
@@ -17,8 +18,11 @@ namespace fsdp::rt {
 struct Options {
   std::string data;
   std::string valData;
-  std::string init;
+  std::vector<InitialFile> init;
+  std::string initMissing = "error"; ///< or "draw"
   std::string exportTo;
+  std::string exportMerged;
+  std::vector<std::string> exportOnly; ///< patterns of names; none: all parameters
   std::string log;
   bool logHeader = false;
   std::string trace;

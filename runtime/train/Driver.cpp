@@ -72,11 +72,12 @@ int runTraining(Plans plans, int argc, char **argv) {
       checkRoot(options.save, program);
     target::requireDevices(target::jobOptions(program, options.communicator), worldSize(program));
     std::vector<NamedFile> files;
-    const RunOutputs outputs = openOutputs(options, files);
+    const RunOutputs outputs = openOutputs(program, options, files);
     RunSources sources = openSources(program, options);
     if (sources.weights) // an index or a folder refers to other files
-      for (const std::string &path : sources.weights->files())
-        files.push_back(NamedFile::input("--init", path));
+      for (const InitialWeights::Source &source : sources.weights->sources())
+        for (const std::string &path : source.files.files())
+          files.push_back(NamedFile::input("--init", path));
     checkDistinct(files);
     checkFlightRecord(options, files);
     const bool isLaunched = detectLauncher().has_value();

@@ -29,14 +29,18 @@ FileContent contentOf(const WeightFiles &weights) {
   return content;
 }
 
-RunContents RunContents::of(const Options &options, const WeightFiles *weights) {
+RunContents RunContents::of(const Options &options, const InitialWeights *weights) {
   RunContents contents;
   if (!options.data.empty())
     contents.data = contentOf(options.data);
   if (!options.valData.empty())
     contents.valData = contentOf(options.valData);
-  if (weights)
-    contents.init = contentOf(*weights);
+  if (!weights)
+    return contents;
+  for (const InitialWeights::Source &source : weights->sources()) {
+    contents.init.push_back(contentOf(source.files));
+    contents.init.back().pattern = source.from.pattern;
+  }
   return contents;
 }
 
@@ -51,6 +55,22 @@ Value describe(const std::optional<FileContent> &content) {
     return std::nullopt;
   return (content->tensors ? format("of %zu tensors, ", content->tensors) : "of ") +
          format("%zu bytes, digest %s", content->bytes, digestText(content->digest).c_str());
+}
+
+Value describe(const std::vector<FileContent> &contents) {
+  std::string text;
+  for (const FileContent &content : contents)
+    text += (text.empty() ? "" : "; ") +
+            (content.pattern.empty() ? "" : "'" + content.pattern + "' ") +
+            describe(std::optional(content)).value();
+  return contents.empty() ? std::nullopt : Value(text);
+}
+
+Value joined(const std::vector<std::string> &texts) {
+  std::string text;
+  for (const std::string &each : texts)
+    text += (text.empty() ? "" : " ") + each;
+  return texts.empty() ? std::nullopt : Value(text);
 }
 
 } // namespace
@@ -81,6 +101,8 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--val-data", describe(contents.valData));
   identity.add("--eval-every", options.evalEvery ? Value(number(options.evalEvery)) : std::nullopt);
   identity.add("--init", describe(contents.init));
+  identity.add("--init-missing",
+               options.initMissing == "error" ? std::nullopt : Value(options.initMissing));
   identity.add("--save", flag(!options.save.empty()));
   identity.add("--save-every", options.saveEvery ? Value(number(options.saveEvery)) : std::nullopt);
   identity.add("--save-async", flag(options.saveAsync));
@@ -90,6 +112,8 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--start-over", flag(options.startOver));
   identity.add("--allow-model-change", flag(options.allowModelChange));
   identity.add("--export", flag(!options.exportTo.empty()));
+  identity.add("--export-merged", flag(!options.exportMerged.empty()));
+  identity.add("--export-only", joined(options.exportOnly));
   identity.add("--trace", flag(!options.trace.empty()));
   return identity;
 }

@@ -5,12 +5,13 @@
 
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/CommandLine.h"
-#include "runtime/train/WeightFiles.h"
+#include "runtime/train/InitialWeights.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -23,6 +24,7 @@ struct FileContent {
   std::uint64_t digest = 0;
   std::size_t tensors =
       0; ///< number of tensors of weights, whose digest covers them in the order of their names
+  std::string pattern = {}; ///< of --init PATTERN=FILE
 };
 
 /// Error: the file cannot be read.
@@ -31,10 +33,11 @@ FileContent contentOf(const WeightFiles &weights);
 
 /// The files that a run reads besides checkpoints.
 struct RunContents {
-  std::optional<FileContent> data, valData, init;
+  std::optional<FileContent> data, valData;
+  std::vector<FileContent> init;
 
   /// `weights`: of --init; may be null.
-  static RunContents of(const Options &options, const WeightFiles *weights);
+  static RunContents of(const Options &options, const InitialWeights *weights);
 };
 
 /// The compiled program, the options, and the contents of the files, which must be the same on

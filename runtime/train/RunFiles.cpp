@@ -7,6 +7,7 @@
 #include "runtime/files/StandardStreams.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/ModelChange.h"
+#include "runtime/train/ParameterNames.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/Weights.h"
 
@@ -36,6 +37,22 @@ void checkWholeBatches(const Program &program, const std::string &path, const Da
                        static_cast<long long>(batch), static_cast<long long>(rest)));
 }
 
+/// Compares what describes the model beside each file with the program. A file with a pattern is of
+/// another model as a rule, and is not compared.
+void checkConfigs(const Program &program, const Options &options, const InitialWeights &weights) {
+  for (const InitialWeights::Source &source : weights.sources()) {
+    if (source.from.isMapped())
+      continue;
+    const std::string change = configChange(program, source.files.files().front());
+    if (!change.empty() && !options.allowModelChange)
+      throw Error(
+          change +
+          "; continue with these weights and the model of this program with --allow-model-change");
+    if (!change.empty())
+      std::fprintf(stderr, "%s: warning: %s\n", program.name, printableMessage(change).c_str());
+  }
+}
+
 /// Creates the folder of `path`, which ends with '/', if it does not exist, and returns its path
 /// without that. Error: weights there would be read instead of those exported.
 std::string prepareExportFolder(std::string path) {
@@ -54,6 +71,8 @@ std::string prepareExportFolder(std::string path) {
 
 RunSources openSources(const Program &program, const Options &options) {
   RunSources sources;
+  for (const std::string &pattern : options.exportOnly)
+    requireMatch(program, "--export-only", pattern);
   if (!options.data.empty())
     sources.data = openDataset(options.data, program.inputs);
   if (!options.valData.empty())
@@ -62,19 +81,14 @@ RunSources openSources(const Program &program, const Options &options) {
     checkWholeBatches(program, options.valData, *sources.valData);
   sources.checkpoints = findCheckpoints(program, options);
   if (!options.init.empty()) {
-    sources.weights = std::make_unique<WeightFiles>(options.init);
-    const std::string change = configChange(program, sources.weights->files().front());
-    if (!change.empty() && !options.allowModelChange)
-      throw Error(
-          change +
-          "; continue with these weights and the model of this program with --allow-model-change");
-    if (!change.empty())
-      std::fprintf(stderr, "%s: warning: %s\n", program.name, printableMessage(change).c_str());
-    const std::string remark = checkWeights(*sources.weights, program);
-    if (!remark.empty())
+    sources.weights = std::make_unique<InitialWeights>(options.init);
+    checkConfigs(program, options, *sources.weights);
+    for (const std::string &remark : sources.weights->match(program, options.initMissing == "draw"))
       std::fprintf(stderr, "note: %s\n", printableMessage(remark).c_str());
     sources.weights->releasePages(); // checked; ranks read their parts
-    sources.carried = filesToCarry(folderOf(sources.weights->files().front()));
+    for (const InitialWeights::Source &source : sources.weights->sources())
+      if (!source.from.isMapped() && sources.carried.empty())
+        sources.carried = filesToCarry(folderOf(source.files.files().front()));
   }
   for (const SavedStep &saved : sources.checkpoints)
     if (sources.carried.empty())
@@ -82,7 +96,8 @@ RunSources openSources(const Program &program, const Options &options) {
   return sources;
 }
 
-RunOutputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
+RunOutputs openOutputs(const Program &program, const Options &options,
+                       std::vector<NamedFile> &files) {
   RunOutputs outputs;
   const auto input = [&](const char *option, const std::string &path) {
     if (!path.empty())
@@ -96,17 +111,30 @@ RunOutputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
   };
   input("--data", options.data);
   input("--val-data", options.valData);
-  input("--init", options.init);
-  std::string exported = options.exportTo;
-  if (!exported.empty() && exported.back() == '/') {
-    outputs.exportFolder = prepareExportFolder(exported);
-    exported = outputs.exportFolder + "/model.safetensors";
-  }
-  open("--export", exported, outputs.exported);
+  for (const InitialFile &file : options.init)
+    input("--init", file.path);
+  // Of a program with adapters these alone, unless others are asked for.
+  outputs.exportOnly = options.exportOnly;
+  if (options.exportOnly.empty())
+    outputs.exportOnly = adapterNames(program);
+  outputs.exportsAdapters = options.exportOnly.empty() && !outputs.exportOnly.empty();
+  const auto openExport = [&](const char *option, std::string path, const char *name,
+                              OutputPath &to, std::string &exportFolder) {
+    if (!path.empty() && path.back() == '/') {
+      exportFolder = prepareExportFolder(path);
+      path = exportFolder + "/" + name;
+    }
+    open(option, path, to);
+  };
+  openExport("--export", options.exportTo,
+             outputs.exportsAdapters ? "adapter_model.safetensors" : "model.safetensors",
+             outputs.exported, outputs.exportFolder);
+  openExport("--export-merged", options.exportMerged, "model.safetensors", outputs.merged,
+             outputs.mergedFolder);
   open("--log", options.log, outputs.log);
   open("--trace", options.trace, outputs.trace);
   checkDistinct(files);
-  for (const OutputPath *replaced : {&outputs.exported, &outputs.trace})
+  for (const OutputPath *replaced : {&outputs.exported, &outputs.merged, &outputs.trace})
     requireNoLogOfARun(*replaced);
   keepOutputOutOf(files);
   return outputs;

@@ -9,8 +9,8 @@
 #include "runtime/train/BesideFiles.h"
 #include "runtime/train/CheckpointFolder.h"
 #include "runtime/train/CommandLine.h"
+#include "runtime/train/InitialWeights.h"
 #include "runtime/train/RunContents.h"
-#include "runtime/train/WeightFiles.h"
 
 #include <memory>
 #include <vector>
@@ -21,16 +21,18 @@ namespace fsdp::rt {
 struct RunSources {
   std::unique_ptr<Dataset> data;
   std::unique_ptr<Dataset> valData;
-  std::unique_ptr<WeightFiles> weights;
+  std::unique_ptr<InitialWeights> weights;
   std::vector<SavedStep> checkpoints; ///< to continue from, the latest first; not all may be valid
   RunContents contents;               ///< if they are recorded or compared
-  BesideFiles carried;                ///< of the folder of `weights` or of a checkpoint
+  BesideFiles carried;                ///< of a folder of `weights` or of a checkpoint
 };
 
 /// The outputs; streams are opened before the ranks are started.
 struct RunOutputs {
-  base::OutputPath exported, trace, log;
-  std::string exportFolder; ///< of `exported`, where a folder is exported
+  base::OutputPath exported, merged, trace, log;
+  std::string exportFolder, mergedFolder; ///< of `exported` and `merged`, where these are folders
+  std::vector<std::string> exportOnly;    ///< what --export writes, as `exportWeights` takes it
+  bool exportsAdapters = false;           ///< and these are the adapters
 };
 
 /// Opens and checks the inputs of `options`. Error: an input does not fit `program`.
@@ -38,7 +40,8 @@ RunSources openSources(const Program &program, const Options &options);
 
 /// Checks the outputs. Errors: one could not be written after the last step, or would replace an
 /// input. Fills `files` with the files of the command line.
-RunOutputs openOutputs(const Options &options, std::vector<base::NamedFile> &files);
+RunOutputs openOutputs(const Program &program, const Options &options,
+                       std::vector<base::NamedFile> &files);
 
 } // namespace fsdp::rt
 

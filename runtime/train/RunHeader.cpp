@@ -1,6 +1,7 @@
 #include "runtime/train/RunHeader.h"
 
 #include "base/Error.h"
+#include "base/PrintableText.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/Plans.h"
@@ -21,14 +22,19 @@ double numberOf(float used) { return std::strtod(shortest(used).c_str(), nullptr
 
 using Json = nlohmann::ordered_json;
 
+Json entryOf(const FileContent &content) {
+  Json entry = {
+      {"path", content.path}, {"bytes", content.bytes}, {"digest", digestText(content.digest)}};
+  if (content.tensors)
+    entry["tensors"] = content.tensors;
+  if (!content.pattern.empty())
+    entry["pattern"] = content.pattern;
+  return entry;
+}
+
 void add(Json &run, const char *name, const std::optional<FileContent> &content) {
-  if (!content)
-    return;
-  Json &entry = run[name];
-  entry = {
-      {"path", content->path}, {"bytes", content->bytes}, {"digest", digestText(content->digest)}};
-  if (content->tensors)
-    entry["tensors"] = content->tensors;
+  if (content)
+    run[name] = entryOf(*content);
 }
 
 /// Paths need not be UTF-8.
@@ -53,12 +59,23 @@ std::int64_t RunHeader::parameters() const {
   return count;
 }
 
+std::int64_t RunHeader::trainable() const {
+  std::int64_t count = 0;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &member : storage.members)
+      count += member.frozen ? 0 : elements(member.shape);
+  return count;
+}
+
 std::string RunHeader::text() const {
   const int ranks = worldSize(program);
+  std::string size = formatCount(static_cast<double>(parameters())) + " parameters";
+  if (trainable() != parameters())
+    size = formatCount(static_cast<double>(trainable())) + " of " + size + " trainable";
   std::string text =
-      format("%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, ", program.name,
-             formatCount(static_cast<double>(parameters())).c_str(), ranks, ranks == 1 ? "" : "s",
-             mesh.c_str(), formatBytes(static_cast<double>(program.arenaBytes)).c_str());
+      format("%s: %s, %d rank%s, mesh %s, arena %s per rank, ", program.name, size.c_str(), ranks,
+             ranks == 1 ? "" : "s", mesh.c_str(),
+             formatBytes(static_cast<double>(program.arenaBytes)).c_str());
   text += options.onlyEvaluates()
               ? std::string("evaluation in batches")
               : format("%lld step%s", static_cast<long long>(steps), steps == 1 ? "" : "s");
@@ -77,7 +94,17 @@ std::string RunHeader::text() const {
     text += "  " + libraries;
   if (!collectives.empty())
     text += "\n" + collectives;
-  return text + "\n";
+  text += "\n";
+  if (!drawn.empty()) {
+    NameList names;
+    for (const std::string &name : drawn)
+      names.add(name);
+    text +=
+        format("--init has no tensor of %zu parameter%s, whose values are drawn: ", drawn.size(),
+               drawn.size() == 1 ? "" : "s") +
+        printableMessage(names.list()) + "\n";
+  }
+  return text;
 }
 
 std::string RunHeader::record() const {
@@ -85,6 +112,8 @@ std::string RunHeader::record() const {
   run["model"] = program.name;
   run["version"] = runtimeVersion();
   run["parameters"] = parameters();
+  if (trainable() != parameters())
+    run["trainable"] = trainable();
   run["mesh"] = mesh;
   run["ranks"] = worldSize(program);
   run["steps"] = steps;
@@ -114,7 +143,13 @@ std::string RunHeader::record() const {
   run["files"] = Json::object();
   add(run["files"], "data", contents.data);
   add(run["files"], "val_data", contents.valData);
-  add(run["files"], "init", contents.init);
+  if (contents.init.size() == 1)
+    run["files"]["init"] = entryOf(contents.init.front());
+  else
+    for (const FileContent &content : contents.init)
+      run["files"]["init"].push_back(entryOf(content));
+  if (!drawn.empty())
+    run["drawn"] = drawn;
   if (!folder.empty())
     run["resumed"] = {{"folder", folder},
                       {"step", from.step},

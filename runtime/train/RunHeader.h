@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -27,9 +28,13 @@ struct RunHeader {
   /// The checkpoint that the run continues from, and its folder; step 0: none.
   CheckpointManifest from = {};
   std::string folder = {};
+  /// The names of the parameters that no file of --init has; empty where all or none are drawn.
+  std::vector<std::string> drawn = {};
 
   /// The number of trained and frozen elements of all parameters.
   std::int64_t parameters() const;
+  /// The number of trained elements.
+  std::int64_t trainable() const;
   /// Text for users.
   std::string text() const;
   /// A JSON object: `{"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ...,

@@ -93,10 +93,18 @@ public:
       sayWrote(outputs.trace);
     }
     if (!outputs.exported.empty()) {
-      exportWeights(outputs.exported, program, *device);
+      exportWeights(outputs.exported, program, *device, outputs.exportOnly);
       if (!outputs.exportFolder.empty() && job.rank() == 0)
-        writeFiles(filesBeside(program, sources.carried), outputs.exportFolder);
+        writeFiles(outputs.exportsAdapters ? BesideFiles(program.adapters.files)
+                                           : filesBeside(program, sources.carried),
+                   outputs.exportFolder);
       sayWrote(outputs.exported);
+    }
+    if (!outputs.merged.empty()) {
+      exportMerged(outputs.merged, program, *device);
+      if (!outputs.mergedFolder.empty() && job.rank() == 0)
+        writeFiles(filesBeside(program, sources.carried), outputs.mergedFolder);
+      sayWrote(outputs.merged);
     }
     finishLog();
     return kExitDone;
@@ -127,7 +135,7 @@ private:
     const RankPosition position = positionOf(program, device->job());
     device->write(storage.shard, [&](float *shard) {
       if (sources.weights)
-        loadShard(*sources.weights, storage, position, shard);
+        loadShard(*sources.weights, storage, position, options.seed, shard);
       else
         initializeShard(storage, position, options.seed, shard);
     });
@@ -340,7 +348,9 @@ private:
             device->collectives(),
             sources.contents,
             checkpoints.start(),
-            checkpoints.folder()};
+            checkpoints.folder(),
+            sources.weights && checkpoints.folder().empty() ? sources.weights->drawn()
+                                                            : std::vector<std::string>()};
   }
 
   void printHeader() {
@@ -371,7 +381,8 @@ private:
     const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity())
                                              : first > 0 && !options.onlyEvaluates();
     log.emplace(outputs.log,
-                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity(),
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.merged.identity(),
+                                          outputs.trace.identity(),
                                           identityOf(options.flightRecord)},
                 goesOn ? std::optional(first) : std::nullopt);
     runStart.noteOpened(log->identity());

@@ -1,17 +1,15 @@
 #include "runtime/train/Weights.h"
 
 #include "base/Error.h"
-#include "base/PrintableText.h"
+#include "base/NamePattern.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/CheckpointLayout.h"
+#include "runtime/train/ParameterNames.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <iterator>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 namespace fsdp::rt {
@@ -19,73 +17,6 @@ namespace fsdp::rt {
 using namespace base;
 
 namespace {
-
-/// Prefixes that wrappers of a model add to the names of its tensors.
-constexpr std::string_view kWrappers[] = {"transformer.", "model."};
-/// The ends of the names of constants that old files contain beside the parameters.
-constexpr std::string_view kBuffers[] = {"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq"};
-
-/// The parameter's tensor, or nullptr.
-const FileTensor *find(const WeightFiles &file, const Parameter &parameter) {
-  if (const FileTensor *tensor = file.find(parameter.name))
-    return tensor;
-  if (parameter.alias)
-    if (const FileTensor *tensor = file.find(parameter.alias))
-      return tensor;
-  const std::string_view name = parameter.name;
-  for (std::string_view wrapper : kWrappers) {
-    const bool wrapped = name.substr(0, wrapper.size()) == wrapper;
-    const FileTensor *tensor = wrapped ? file.find(name.substr(wrapper.size()))
-                                       : file.find(std::string(wrapper).append(name));
-    if (tensor)
-      return tensor;
-  }
-  return nullptr;
-}
-
-void check(const WeightFiles &file, const Parameter &parameter, const FileTensor &tensor) {
-  const auto refuse = [&](const std::string &why) {
-    throw Error("'" + file.path() + "': parameter '" + parameter.name + "': " + why);
-  };
-  if (!tensor.isFloat())
-    refuse("got dtype " + tensor.dtype + ", expected F32, BF16, F16 or F64");
-  const Shape &shape = parameter.fileShape;
-  if (!std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin(), shape.end()))
-    refuse("got shape " +
-           shapeText(tensor.shape.data(), tensor.shape.data() + tensor.shape.size()) +
-           ", expected " + shapeText(shape.begin(), shape.end()));
-  const std::size_t bad = tensor.firstNonfinite();
-  if (bad != tensor.elements())
-    refuse("got a value that is not finite at element " + std::to_string(bad) +
-           ", expected finite numbers");
-}
-
-bool isBuffer(std::string_view name) {
-  const auto endsName = [name](std::string_view end) {
-    if (name.size() < end.size() || name.substr(name.size() - end.size()) != end)
-      return false;
-    return name.size() == end.size() || name[name.size() - end.size() - 1] == '.';
-  };
-  return std::any_of(std::begin(kBuffers), std::end(kBuffers), endsName);
-}
-
-/// Whether the tensor is a copy of one that a parameter uses: older files contain tied weights
-/// twice.
-bool isCopy(const FileTensor &tensor, const std::vector<const FileTensor *> &used) {
-  return std::any_of(used.begin(), used.end(), [&](const FileTensor *other) {
-    return tensor.dtype == other->dtype && tensor.shape == other->shape &&
-           std::memcmp(tensor.data, other->data, tensor.bytes) == 0;
-  });
-}
-
-/// Whether the weight of the model's head is that of its embedding, by its config.json.
-bool tiesHead(const Program &program) {
-  const Table<ConfigEntry> &entries = program.config.entries;
-  return std::any_of(entries.begin(), entries.end(), [](const ConfigEntry &entry) {
-    return std::string_view(entry.names) == "tie_word_embeddings" &&
-           std::string_view(entry.value) == "true";
-  });
-}
 
 /// The members of `storage`, whole and one after another, on rank 0, to which the other ranks send
 /// their shards. The other ranks get nothing.
@@ -134,100 +65,164 @@ std::vector<float> gatherMembers(const Storage &storage, const Program &program,
 
 } // namespace
 
-std::string checkWeights(const WeightFiles &file, const Program &program) {
-  std::vector<const FileTensor *> used;
-  NameList missing, unused;
-  for (const Storage &storage : program.storages)
-    for (const Parameter &parameter : storage.members)
-      if (const FileTensor *tensor = find(file, parameter))
-        used.push_back(tensor);
-      else
-        missing.add(parameter.name);
-  for (const FileTensor *tensor : file.tensors())
-    if (std::find(used.begin(), used.end(), tensor) == used.end() && !isBuffer(tensor->name) &&
-        !isCopy(*tensor, used)) {
-      if (tensor->name == "lm_head.weight" && tiesHead(program))
-        throw Error("'" + file.path() +
-                    "': 'lm_head.weight' is not the weight of the embedding, with which the head "
-                    "of this model is tied; expected equal tensors, or a model with a head of its "
-                    "own ('tie_word_embeddings' false)");
-      unused.add(tensor->name);
-    }
-  if (missing.size() > 0)
-    throw Error("'" + file.path() + "': got no tensor for " + std::to_string(missing.size()) +
-                " parameter(s): " + missing.list() +
-                "; expected one for every parameter of the model" +
-                (unused.size() ? ", which does not use: " + unused.list() : ""));
-  std::size_t next = 0;
-  for (const Storage &storage : program.storages)
-    for (const Parameter &parameter : storage.members)
-      check(file, parameter, *used[next++]);
-  if (unused.size() == 0)
-    return "";
-  return "'" + file.path() + "' has " + std::to_string(unused.size()) +
-         " tensor(s) that the model does not use: " + unused.list();
+void loadShard(const InitialWeights &weights, const Storage &storage, const RankPosition &position,
+               std::uint64_t seed, float *shard) {
+  std::vector<const FileTensor *> tensors;
+  for (const Parameter &member : storage.members)
+    tensors.push_back(weights.find(member.name));
+  if (std::find(tensors.begin(), tensors.end(), nullptr) != tensors.end())
+    initializeShard(storage, position, seed, shard);
+  else
+    std::fill_n(shard, storage.shard.count, 0.0f);
+  for (const Run &run : shardRuns(storage, position))
+    if (const FileTensor *tensor = tensors[run.member])
+      tensor->readFloats(run.inParameter, run.count, shard + run.inShard);
 }
 
-void loadShard(const WeightFiles &file, const Storage &storage, const RankPosition &position,
-               float *shard) {
-  std::fill_n(shard, storage.shard.count, 0.0f);
-  std::vector<const FileTensor *> tensors(storage.members.size());
-  for (const Run &run : shardRuns(storage, position)) {
-    const FileTensor *&tensor = tensors[run.member];
-    if (!tensor)
-      tensor = find(file, storage.members[run.member]);
-    tensor->readFloats(run.inParameter, run.count, shard + run.inShard);
-  }
-}
+namespace {
 
-void exportWeights(const OutputPath &path, const Program &program, Device &device) {
-  // Tensors are written in the order of the model, for any placement, so a storage stays in memory
-  // from its first member to its last.
-  struct Member {
-    const Storage *storage;
-    const Parameter *parameter;
+/// A parameter, and the storage that has it.
+struct Member {
+  const Storage *storage = nullptr;
+  const Parameter *parameter = nullptr;
+};
+
+/// A tensor of an exported file: a parameter, with its adapter added where there is one.
+struct ExportedTensor {
+  Member weight, down = {}, up = {};
+  double scale = 0;
+  bool isTransposed = false;
+};
+
+/// Adds scale * up * down to `weight`, all in their shapes in files: see Adapter. In double,
+/// rounded once.
+void addAdapter(const ExportedTensor &tensor, const float *down, const float *up, float *weight) {
+  const auto rows = [](const Member &member, std::size_t dim) {
+    return static_cast<std::size_t>(member.parameter->fileShape[dim]);
   };
-  std::multimap<int, Member> members;             ///< by position
-  std::map<const Storage *, std::size_t> missing; ///< number of members that are not written yet
-  for (const Storage &storage : program.storages) {
-    for (const Parameter &parameter : storage.members)
-      members.emplace(parameter.position, Member{&storage, &parameter});
-    missing[&storage] = storage.members.size();
-  }
-  std::optional<SafetensorsWriter> writer;
-  if (device.rank() == 0) {
-    std::vector<TensorDeclaration> tensors;
-    for (const auto &[position, member] : members) {
-      const Shape &shape = member.parameter->fileShape;
-      tensors.push_back({member.parameter->name, {shape.begin(), shape.end()}});
+  const std::size_t rank = rows(tensor.down, 0), in = rows(tensor.down, 1),
+                    out = rows(tensor.up, 0);
+  std::vector<double> row(in);
+  for (std::size_t o = 0; o < out; ++o) {
+    std::fill(row.begin(), row.end(), 0.0);
+    for (std::size_t r = 0; r < rank; ++r)
+      for (std::size_t i = 0; i < in; ++i)
+        row[i] += tensor.scale * up[o * rank + r] * down[r * in + i];
+    for (std::size_t i = 0; i < in; ++i) {
+      float &element = weight[tensor.isTransposed ? i * out + o : o * in + i];
+      element = static_cast<float>(element + row[i]);
     }
-    writer.emplace(path, tensors);
+  }
+}
+
+/// Writes the tensors; called by every rank.
+class Exporter {
+public:
+  Exporter(const Program &program, Device &device) : program(program), device(device) {}
+
+  void write(const OutputPath &path, const std::vector<ExportedTensor> &tensors) {
+    std::optional<SafetensorsWriter> writer;
+    std::vector<TensorDeclaration> declared;
+    for (const ExportedTensor &tensor : tensors) {
+      const Shape &shape = tensor.weight.parameter->fileShape;
+      declared.push_back({tensor.weight.parameter->name, {shape.begin(), shape.end()}});
+      for (const Member &member : {tensor.weight, tensor.down, tensor.up})
+        if (member.storage)
+          ++uses[member.storage];
+    }
+    if (device.rank() == 0)
+      writer.emplace(path, declared);
+    for (const ExportedTensor &tensor : tensors) {
+      float *values = gather(tensor.weight);
+      if (tensor.up.storage) {
+        const float *down = gather(tensor.down), *up = gather(tensor.up);
+        if (writer) // each weight is written once, so it may change in place
+          addAdapter(tensor, down, up, values);
+      }
+      if (writer)
+        append(*writer, path, *tensor.weight.parameter, values);
+      for (const Member &member : {tensor.weight, tensor.down, tensor.up})
+        if (member.storage && --uses[member.storage] == 0)
+          gathered.erase(member.storage);
+    }
+    if (writer)
+      writer->commit();
   }
 
-  std::map<const Storage *, std::vector<float>> gathered;
-  for (const auto &[position, member] : members) {
-    const auto [storage, parameter] = member;
-    auto [at, isFirst] = gathered.try_emplace(storage);
-    std::vector<float> &whole = at->second;
+private:
+  /// The values of a parameter on rank 0; nothing of use on others. A storage stays in memory from
+  /// its first use to its last.
+  float *gather(const Member &member) {
+    auto [at, isFirst] = gathered.try_emplace(member.storage);
     if (isFirst)
-      whole = gatherMembers(*storage, program, device);
-    if (writer) {
-      const float *first = whole.data();
-      for (const Parameter *before = storage->members.begin(); before != parameter; ++before)
-        first += elements(before->shape);
-      const auto count = static_cast<std::size_t>(elements(parameter->shape));
-      if (const auto bad = std::count_if(first, first + count,
-                                         [](float value) { return !std::isfinite(value); }))
-        throw Error("cannot export to '" + path.name() + "': parameter '" + parameter->name +
-                    "' has " + std::to_string(bad) + " value(s) that are not finite, of " +
-                    std::to_string(count) + "; lower the learning rate or clip the gradients");
-      writer->write(first, count);
-    }
-    if (--missing[storage] == 0)
-      gathered.erase(at);
+      at->second = gatherMembers(*member.storage, program, device);
+    std::int64_t first = 0;
+    for (const Parameter *before = member.storage->members.begin(); before != member.parameter;
+         ++before)
+      first += elements(before->shape);
+    return device.rank() == 0 ? at->second.data() + first : nullptr;
   }
-  if (writer)
-    writer->commit();
+
+  static void append(SafetensorsWriter &writer, const OutputPath &path, const Parameter &parameter,
+                     const float *values) {
+    const auto count = static_cast<std::size_t>(elements(parameter.shape));
+    if (const auto bad = std::count_if(values, values + count,
+                                       [](float value) { return !std::isfinite(value); }))
+      throw Error("cannot export to '" + path.name() + "': parameter '" + parameter.name +
+                  "' has " + std::to_string(bad) + " value(s) that are not finite, of " +
+                  std::to_string(count) + "; lower the learning rate or clip the gradients");
+    writer.write(values, count);
+  }
+
+  const Program &program;
+  Device &device;
+  std::map<const Storage *, std::size_t> uses; ///< that are still to come
+  std::map<const Storage *, std::vector<float>> gathered;
+};
+
+/// All parameters, as the model declares them, for any placement.
+std::vector<Member> membersOf(const Program &program) {
+  std::multimap<int, Member> byPosition;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &parameter : storage.members)
+      byPosition.emplace(parameter.position, Member{&storage, &parameter});
+  std::vector<Member> members;
+  for (const auto &[position, member] : byPosition)
+    members.push_back(member);
+  return members;
+}
+
+} // namespace
+
+void exportWeights(const OutputPath &path, const Program &program, Device &device,
+                   const std::vector<std::string> &only) {
+  std::vector<ExportedTensor> tensors;
+  for (const Member &member : membersOf(program))
+    if (only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string &pattern) {
+          return matchesPattern(pattern, member.parameter->name);
+        }))
+      tensors.push_back({member});
+  Exporter(program, device).write(path, tensors);
+}
+
+void exportMerged(const OutputPath &path, const Program &program, Device &device) {
+  const std::vector<std::string> adapters = adapterNames(program);
+  std::map<std::string_view, Member> byName;
+  std::vector<ExportedTensor> tensors;
+  for (const Member &member : membersOf(program)) {
+    byName[member.parameter->name] = member;
+    if (std::find(adapters.begin(), adapters.end(), member.parameter->name) == adapters.end())
+      tensors.push_back({member});
+  }
+  for (ExportedTensor &tensor : tensors)
+    for (const Adapter &adapter : program.adapters.products)
+      if (std::string_view(adapter.weight) == tensor.weight.parameter->name) {
+        tensor.down = byName.at(adapter.down);
+        tensor.up = byName.at(adapter.up);
+        tensor.scale = adapter.scale;
+        tensor.isTransposed = adapter.transposed;
+      }
+  Exporter(program, device).write(path, tensors);
 }
 
 } // namespace fsdp::rt

@@ -10,26 +10,28 @@
 
 #include "runtime/execution/Device.h"
 #include "runtime/program/Program.h"
-#include "runtime/train/WeightFiles.h"
+#include "runtime/train/InitialWeights.h"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace fsdp::rt {
 
-/// Errors: a parameter of the program is missing, has another shape, or has values that are not
-/// finite floating-point numbers. A parameter is found by its name, its alias, or its name with or
-/// without the prefix `transformer.` or `model.` of a model's wrapper. Returns a remark about
-/// tensors that the program does not use; empty if there are none besides copies of a parameter's
-/// tensor (tied weights) and buffers such as `attn.bias`.
-std::string checkWeights(const WeightFiles &file, const Program &program);
+/// Fills a shard with the tensors that `weights` has matched; a parameter without one gets the
+/// values drawn from `seed`, and padding becomes zero.
+void loadShard(const InitialWeights &weights, const Storage &storage, const RankPosition &position,
+               std::uint64_t seed, float *shard);
 
-/// Fills a shard from a file that `checkWeights` has accepted; padding becomes zero.
-void loadShard(const WeightFiles &file, const Storage &storage, const RankPosition &position,
-               float *shard);
+/// Writes the parameters with one of the names, or patterns of names, `only` as F32 to `path`,
+/// atomically unless it is a stream; without any, all parameters. Called by every rank, between
+/// segments; rank 0 writes, one storage at a time. Error: a value that is not finite.
+void exportWeights(const base::OutputPath &path, const Program &program, Device &device,
+                   const std::vector<std::string> &only = {});
 
-/// Writes every parameter as F32 to `path`, atomically unless it is a stream. Called by every rank,
-/// between segments; rank 0 writes, one storage at a time. Error: a value that is not finite.
-void exportWeights(const base::OutputPath &path, const Program &program, Device &device);
+/// The same with all parameters but those of adapters, which are added to the weights that they are
+/// beside: the file of a model without adapters that computes the same.
+void exportMerged(const base::OutputPath &path, const Program &program, Device &device);
 
 } // namespace fsdp::rt
 

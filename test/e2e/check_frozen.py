@@ -36,6 +36,10 @@ def main():
         options = ["--optimizer=adam", "--lr=0.05", *options]
         program = training.compile_model("frozen", folder / str(i), *options, mesh=mesh)
         log, exported = training.train(program, "run", 5, init, data)
+        if i == 0:
+            said = training.run([program, "--data", data, "--steps", 1]).stdout
+            if "frozen: 18 of 58 parameters trainable, 1 rank" not in said:
+                sys.exit(f"the frozen parameters are not told: {said}")
         after = safetensors.read(exported)
         changed = {name for name in SHAPES if after[name][2] != before[name][2]}
         if changed != SHAPES.keys() - FROZEN or list(after) != list(SHAPES):

@@ -69,12 +69,42 @@ def from_pretrained_and_back(runs, programs):
         expect(abs(loss_of(model, data, 0) - expected) <= 2e-6 * expected, f"{name}: other weights after save_pretrained")
 
 
+def adapters_load_in_peft(runs, folder):
+    """PeftModel.from_pretrained on what --export writes, and transformers on what --export-merged does, compute the program's loss."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    try:
+        from peft import PeftModel
+    except ImportError:
+        print("adapters: peft is not installed")
+        return
+    data = pathlib.Path(runs.data).read_bytes()
+    for name, options in MODELS.items():
+        program = training.compile_model(name, folder / f"{name}-lora", *OPTIONS, *options, "--lora=4", "--lora-alpha=8", "--lora-on=*", ranks=2)
+        root, log = runs.at(f"{name}-lora"), runs.at(f"{name}-lora.jsonl")
+        whole = runs.at(name) / f"step-{STEPS:08}"
+        runs.run(program, "--init", whole, "--log", log, "--export", f"{root}/", "--export-merged", f"{root}-merged/", steps=STEPS)
+        runs.run(program, "--init", whole, "--init", root / "adapter_model.safetensors", "--log", log, steps=1)
+        expected = logged(log)[0]["loss"]
+        base = AutoModelForCausalLM.from_pretrained(whole, dtype=torch.float32)
+        without = loss_of(base, data, 0)
+        got = loss_of(PeftModel.from_pretrained(base, root), data, 0)
+        merged = loss_of(AutoModelForCausalLM.from_pretrained(f"{root}-merged", dtype=torch.float32), data, 0)
+        expect(abs(without - expected) > 1e-3, f"{name}: the adapters change nothing: {without}, {expected}")
+        for what, loss in (("peft", got), ("merged", merged)):
+            expect(abs(loss - expected) <= 2e-6 * expected, f"{name}: {what} computes the loss {loss}, the program {expected}")
+        print(f"{name}: loss {without:.7f} without adapters, in PEFT {got:.7f}, merged {merged:.7f}, the program's {expected:.7f}")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     programs = {name: training.compile_model(name, folder / name, *OPTIONS, *options, ranks=2) for name, options in MODELS.items()}
     text = folder / "text.txt"
     text.write_bytes((training.HERE.parent.parent / "docs" / "design" / "runtime.md").read_bytes())
-    run_cases((from_pretrained_and_back,), Runs(folder / "runs", text), programs)
+    runs = Runs(folder / "runs", text)
+    run_cases((from_pretrained_and_back,), runs, programs)
+    run_cases((adapters_load_in_peft,), runs, folder)
 
 
 if __name__ == "__main__":

@@ -207,6 +207,7 @@ Outcome readProgramOptions(const std::string &bytes) {
       options.keep < 0 || options.maxRestarts < 0 || options.evalEvery < 0 ||
       (options.keep && options.save.empty()) ||
       (options.saveErrors != "stop" && options.saveErrors != "warn") ||
+      (!options.exportOnly.empty() && options.exportTo.empty()) ||
       (!options.resume.empty() && !options.init.empty()))
     return {true, "takes a command line that makes no sense"};
   return {true, ""};

@@ -24,7 +24,7 @@ ALLOWED = {
     "codegen": {"codegen", "dialect", "base"},
     "frontend": {"frontend", "dialect", "base"},
     "dsl": {"dsl", "frontend", "dialect", "base"},
-    "models": {"models", "dsl"},
+    "models": {"models", "dsl", "base"},
     "runtime": {"runtime", "base"},
     "tools": {"tools", "passes", "codegen", "dsl", "frontend", "interpreter", "dialect", "base"},
     "examples": {"examples", "models", "dsl", "tools"},

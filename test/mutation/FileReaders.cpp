@@ -114,11 +114,11 @@ std::string readByProgram(FileKind kind, const std::string &path) {
   program.storages = kStorages;
   try {
     if (kind == kWeights || kind == kIndex) {
-      WeightFiles weights(path);
-      checkWeights(weights, program);
+      InitialWeights weights({{"", path}});
+      weights.match(program);
       for (int rank = 0; rank < 2; ++rank) {
         float shard[5];
-        loadShard(weights, kStorages[0], {kAxes, {rank}}, shard);
+        loadShard(weights, kStorages[0], {kAxes, {rank}}, 0, shard);
       }
       return "";
     }

@@ -127,6 +127,11 @@ void Driver::option(const std::string &name, double &value, const std::string &d
       ->default_str(CLI::detail::to_string(value));
 }
 
+void Driver::option(const std::string &name, std::string &value, const std::string &type,
+                    const std::string &description) {
+  base::addText(state->modelOptions(), name, type, value, description);
+}
+
 void Driver::flag(const std::string &name, bool &value, const std::string &description) {
   base::addFlag(state->modelOptions(), name, value, description);
 }
@@ -196,15 +201,6 @@ void Driver::State::openOutputs() {
   }
   if (llvm::Error error = checkDistinctFiles(named))
     throw UsageError(llvm::toString(std::move(error)));
-}
-
-/// Throws Failure where what was printed cannot be written.
-static void finish(llvm::raw_fd_ostream &out) {
-  out.flush();
-  std::error_code error = out.error();
-  out.clear_error();
-  if (error)
-    throw Failure("cannot write to standard output: " + error.message());
 }
 
 /// Runs `action`, what it throws saying which of several plans it is about.
@@ -507,7 +503,7 @@ void Driver::State::printTable(const std::string &table, bool isTaken) {
   }
   llvm::outs() << table;
   try {
-    finish(llvm::outs());
+    finishPrinting(llvm::outs());
   } catch (const Failure &failure) {
     if (options.onlyReport()) // the table is all that was asked for
       throw;
@@ -585,7 +581,7 @@ int Driver::runFile(int argc, char **argv) {
           "--new-token",
           [] {
             llvm::outs() << newToken() << "\n";
-            finish(llvm::outs());
+            finishPrinting(llvm::outs());
             throw CLI::Success();
           },
           "print a new token for jobs on several machines (FSDP_JOB_TOKEN), and exit")

@@ -37,6 +37,9 @@ public:
   /// A number, by default finite and at least 0.
   void option(const std::string &name, double &value, const std::string &description,
               base::NumberRange range = {});
+  /// A text; `type` stands for it in the help.
+  void option(const std::string &name, std::string &value, const std::string &type,
+              const std::string &description);
   /// Given or not.
   void flag(const std::string &name, bool &value, const std::string &description);
 

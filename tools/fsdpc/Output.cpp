@@ -51,6 +51,14 @@ static files::path resolved(const std::string &text) {
   return error || target.empty() ? path : target;
 }
 
+void finishPrinting(llvm::raw_fd_ostream &out) {
+  out.flush();
+  std::error_code error = out.error();
+  out.clear_error();
+  if (error)
+    throw Failure("cannot write to standard output: " + error.message());
+}
+
 void checkFolderOutput(const std::string &text) {
   files::path path = resolved(text);
   files::path folder = path.has_parent_path() ? path.parent_path() : files::path(".");

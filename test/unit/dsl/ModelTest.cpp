@@ -4,6 +4,7 @@
 #include "dsl/ModelIR.h"
 #include "dsl/Operations.h"
 #include "mlir/IR/Verifier.h"
+#include "models/lora.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp::dsl;
@@ -247,6 +248,46 @@ TEST_F(ModelTest, FrozenParameters) {
             1)
       << printed;
   EXPECT_EQ(count(printed, " frozen"), 1) << printed;
+}
+
+// As docs/fine-tune-a-llama.md has it.
+TEST_F(ModelTest, AdaptersOfAModelOfOnesOwn) {
+  for (const char *on : {"up", "*.up", "mlp.*", "*", "down,up"}) {
+    Model model(context);
+    Tensor x = model.input("x", {6, 5, 4});
+    fsdp::models::Lora lora(model, {/*rank=*/2, /*alpha=*/3, on});
+    Scope unit = lora.base(model.unit("mlp"));
+    Parameter up = unit.scope("up").parameter("weight", {7, 4}, normal(0.02)),
+              down = unit.scope("down").parameter("weight", {7, 3}, normal(0.02));
+    auto adapter = lora.adapt(unit.scope("up"), up, {4}, {7});
+    auto other = lora.adapt(unit.scope("down"), down, {7}, {3}, /*isTransposed=*/true);
+    Tensor y = lora.add(einsum("bsi,oi->bso", x, up), adapter, x);
+    Tensor z = lora.add(einsum("bsi,io->bso", y, down), other, y);
+    EXPECT_EQ(z.shape(), (Shape{6, 5, 3}));
+    lora.finish();
+    model.loss(mean(square(z)));
+    auto module = take(model);
+    ASSERT_TRUE(mlir::succeeded(mlir::verify(*module)));
+    const std::string printed = text(*module);
+    const bool both = std::string(on) != "up" && std::string(on) != "*.up";
+    EXPECT_EQ(other.has_value(), both) << on;
+    EXPECT_EQ(count(printed, " frozen"), 2) << printed;
+    EXPECT_EQ(count(printed, "@base_model.model.mlp.up.lora_A.weight : tensor<2x4xf32> unit "
+                             "\"mlp\" init <uniform, 5.000000e-01>"),
+              1)
+        << printed;
+    EXPECT_EQ(count(printed, "scale = 1.500000e+00 : f64"), both ? 2 : 1) << printed;
+    EXPECT_EQ(count(printed, "transposed = true"), both ? 1 : 0) << printed;
+  }
+  Model model(context);
+  fsdp::models::Lora none(model, {});
+  Scope unit = none.base(model.unit("mlp"));
+  Parameter up = unit.parameter("weight", {7, 4}, normal(0.02));
+  EXPECT_FALSE(none.adapt(unit, up, {4}, {7}));
+  none.finish();
+  model.loss(mean(einsum("bi,oi->bo", model.input("x", {6, 4}), up)));
+  const std::string printed = text(*take(model));
+  EXPECT_EQ(count(printed, "frozen") + count(printed, "adapters"), 0) << printed;
 }
 
 TEST_F(ModelTest, ShapesOfRowsAndParts) {

@@ -211,12 +211,12 @@ TEST(WeightsTest, ShardsAreFilledFromGlobalTensors) {
   for (const char *name : {"kernel", "old.kernel"}) {
     TemporaryFile file;
     file.write(safetensors(weightsHeader(name, "[6]"), nine()));
-    const WeightFiles weights(file.path);
-    EXPECT_EQ(checkWeights(weights, program()), "");
+    InitialWeights weights({{"", file.path}});
+    EXPECT_TRUE(weights.match(program()).empty());
     std::vector<float> shard(5, -1);
-    loadShard(weights, kStorages[0], {kAxes, {0}}, shard.data());
+    loadShard(weights, kStorages[0], {kAxes, {0}}, 0, shard.data());
     EXPECT_EQ(shard, (std::vector<float>{1, 2, 3, 4, 5}));
-    loadShard(weights, kStorages[0], {kAxes, {1}}, shard.data());
+    loadShard(weights, kStorages[0], {kAxes, {1}}, 0, shard.data());
     EXPECT_EQ(shard, (std::vector<float>{6, 7, 8, 9, 0}));
   }
 }
@@ -225,8 +225,8 @@ TEST(WeightsTest, RefusesWhatDoesNotFit) {
   const auto complaint = [](const std::string &header, const std::string &bytes) {
     TemporaryFile file;
     file.write(safetensors(header, bytes));
-    const WeightFiles weights(file.path);
-    return messageOf([&] { checkWeights(weights, program()); });
+    InitialWeights weights({{"", file.path}});
+    return messageOf([&] { weights.match(program()); });
   };
   const auto refused = [&](const std::string &message, const std::string &why) {
     EXPECT_NE(message.find(why), std::string::npos) << message;
@@ -249,8 +249,10 @@ TEST(WeightsTest, RemarksOnTensorsThatTheModelLacks) {
   std::string header = weightsHeader("kernel", "[6]");
   header.insert(1, R"("more":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)");
   file.write(safetensors(header, nine()));
-  EXPECT_NE(checkWeights(WeightFiles(file.path), program())
-                .find("has 1 tensor(s) that the model does not use: 'more'"),
+  InitialWeights weights({{"", file.path}});
+  const std::vector<std::string> remarks = weights.match(program());
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_NE(remarks.front().find("has 1 tensor(s) that the model does not use: 'more'"),
             std::string::npos);
 }
 

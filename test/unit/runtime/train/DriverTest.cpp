@@ -196,6 +196,53 @@ TEST_F(DriverTest, InitialWeightsDependOnTheSeedAlone) {
   EXPECT_NE(weights("a", "kernel")[0], 0);
 }
 
+TEST_F(DriverTest, BeginsWithAndWritesWeightsInPart) {
+  writeTensors(at("half"), {{{"nel", {kIn, kOut}}, kernel}});
+  const std::string run = "--data " + at("data") + " --steps 1 --lr 0 --seed 5 --export ";
+  ASSERT_EQ(train(1, run + at("drawn")), 0) << said;
+  for (int ranks : {1, 3}) {
+    ASSERT_EQ(train(ranks, run + at("out") + " --init 'ker*=" + at("half") +
+                               "' --init-missing=draw --log-header --log " + at("log")),
+              0)
+        << said;
+    EXPECT_NE(said.find("\n--init has no tensor of 1 parameter, whose values are drawn: 'bias'\n"),
+              std::string::npos)
+        << said;
+    EXPECT_EQ(log()[0]["run"]["drawn"], nlohmann::json({"bias"}));
+    EXPECT_EQ(weights("out", "kernel"), kernel);
+    EXPECT_EQ(weights("out", "bias"), weights("drawn", "bias"));
+  }
+  ASSERT_EQ(train(2, run + at("part") + " --init " + at("init") + " --export-only 'b*s'"), 0)
+      << said;
+  EXPECT_EQ(weights("part", "bias"), bias);
+  EXPECT_TRUE(weights("part", "kernel").empty());
+  ASSERT_EQ(train(2, run + at("out") + " --init 'ker*=" + at("half") + "' --init " + at("part")), 0)
+      << said;
+  EXPECT_EQ(said.find("drawn"), std::string::npos) << said;
+  EXPECT_EQ(weights("out", "kernel"), kernel);
+  EXPECT_EQ(weights("out", "bias"), bias);
+  ASSERT_EQ(train(2, run + at("both") + " --export-only bias --export-only 'k*'"), 0) << said;
+  EXPECT_EQ(weights("both", "kernel").size(), kernel.size());
+  EXPECT_EQ(weights("both", "bias").size(), bias.size());
+
+  const auto refused = [&](int status, const std::string &arguments, const std::string &why) {
+    EXPECT_EQ(train(2, run + at("none") + " " + arguments), status) << said;
+    EXPECT_NE(said.find(why), std::string::npos) << said;
+    EXPECT_FALSE(fs::exists(at("none")));
+  };
+  refused(1, "--init " + at("part"), "parameter(s): 'kernel'; expected one for every parameter");
+  refused(1, "--init " + at("part") + " --init " + at("init"), "got parameter 'bias' in '");
+  refused(2, "--init 'x*=" + at("part") + "'", "--init: no parameter matches 'x*'");
+  refused(2, "--init '*a*=" + at("part") + "'", "expected one '*' at most in the pattern");
+  refused(2, "--init =" + at("part"), "expected FILE or PATTERN=FILE");
+  refused(2, "--init 'a*='", "expected FILE or PATTERN=FILE");
+  refused(2, "--init-missing=draw", "got --init-missing without --init");
+  refused(2, "--init " + at("init") + " --init-missing=zero", "got 'zero', expected error or draw");
+  refused(2, "--export-only kernels", "--export-only: no parameter matches 'kernels'");
+  EXPECT_EQ(train(2, "--data " + at("data") + " --steps 1 --export-only bias"), 2) << said;
+  EXPECT_NE(said.find("got --export-only without --export"), std::string::npos) << said;
+}
+
 TEST_F(DriverTest, EvaluatesEverySampleOnce) {
   // Less than a batch of 8; a batch; one sample more; one batch and five samples. Most ranks then
   // have none of the last batch.

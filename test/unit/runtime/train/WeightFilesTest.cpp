@@ -69,12 +69,13 @@ public:
 std::string remarkOn(const std::string &path) {
   std::string remark;
   const std::string message = messageOf([&] {
-    const WeightFiles files(path);
-    remark = checkWeights(files, program());
+    InitialWeights files({{"", path}});
+    for (const std::string &each : files.match(program()))
+      remark += each;
     std::vector<float> shard(5, -1);
-    loadShard(files, kStorages[0], {kAxes, {0}}, shard.data());
+    loadShard(files, kStorages[0], {kAxes, {0}}, 0, shard.data());
     EXPECT_EQ(shard, (std::vector<float>{1, 2, 3, 4, 5}));
-    loadShard(files, kStorages[0], {kAxes, {1}}, shard.data());
+    loadShard(files, kStorages[0], {kAxes, {1}}, 0, shard.data());
     EXPECT_EQ(shard, (std::vector<float>{6, 7, 8, 9, 0}));
   });
   return message == "no error" ? remark : message;
@@ -118,7 +119,7 @@ TEST(WeightFilesTest, ATiedHeadIsTheEmbedding) {
   const auto refusal = [&] {
     const Folder folder;
     folder.write("weights", {kTable, kBias, head});
-    return messageOf([&] { checkWeights(WeightFiles(folder.path + "/weights"), tied); });
+    return messageOf([&] { InitialWeights({{"", folder.path + "/weights"}}).match(tied); });
   };
   EXPECT_EQ(refusal(), "no error");
   head.values[5] = 0;

@@ -1,0 +1,207 @@
+#include "runtime/train/InitialWeights.h"
+
+#include "base/Error.h"
+#include "base/NamePattern.h"
+#include "base/PrintableText.h"
+#include "runtime/train/ParameterNames.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <optional>
+
+namespace fsdp::rt {
+
+using namespace base;
+
+namespace {
+
+/// Prefixes that wrappers of a model add to the names of its tensors.
+constexpr std::string_view kWrappers[] = {"transformer.", "model."};
+/// The ends of the names of constants that old files contain beside the parameters.
+constexpr std::string_view kBuffers[] = {"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq"};
+
+/// The tensor of the parameter in the file, or nullptr.
+const FileTensor *tensorOf(const InitialWeights::Source &source, const Parameter &parameter) {
+  const auto nameInFile = [&](const char *name) -> std::optional<std::string_view> {
+    if (!name)
+      return std::nullopt;
+    return source.from.isMapped() ? partOfPattern(source.from.pattern, name)
+                                  : std::optional<std::string_view>(name);
+  };
+  const std::optional<std::string_view> name = nameInFile(parameter.name);
+  for (const auto &exact : {name, nameInFile(parameter.alias)})
+    if (exact)
+      if (const FileTensor *tensor = source.files.find(*exact))
+        return tensor;
+  if (!name)
+    return nullptr;
+  for (std::string_view wrapper : kWrappers) {
+    const bool wrapped = name->substr(0, wrapper.size()) == wrapper;
+    const FileTensor *tensor = wrapped ? source.files.find(name->substr(wrapper.size()))
+                                       : source.files.find(std::string(wrapper).append(*name));
+    if (tensor)
+      return tensor;
+  }
+  return nullptr;
+}
+
+void checkTensor(const WeightFiles &file, const Parameter &parameter, const FileTensor &tensor) {
+  const auto refuse = [&](const std::string &why) {
+    throw Error("'" + file.path() + "': parameter '" + parameter.name + "': " + why);
+  };
+  if (!tensor.isFloat())
+    refuse("got dtype " + tensor.dtype + ", expected F32, BF16, F16 or F64");
+  const Shape &shape = parameter.fileShape;
+  if (!std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin(), shape.end()))
+    refuse("got shape " +
+           shapeText(tensor.shape.data(), tensor.shape.data() + tensor.shape.size()) +
+           ", expected " + shapeText(shape.begin(), shape.end()));
+  const std::size_t bad = tensor.firstNonfinite();
+  if (bad != tensor.elements())
+    refuse("got a value that is not finite at element " + std::to_string(bad) +
+           ", expected finite numbers");
+}
+
+bool isBuffer(std::string_view name) {
+  const auto endsName = [name](std::string_view end) {
+    if (name.size() < end.size() || name.substr(name.size() - end.size()) != end)
+      return false;
+    return name.size() == end.size() || name[name.size() - end.size() - 1] == '.';
+  };
+  return std::any_of(std::begin(kBuffers), std::end(kBuffers), endsName);
+}
+
+using Tensors = std::vector<const FileTensor *>;
+
+/// Whether the tensor is a copy of one that a parameter uses: older files contain tied weights
+/// twice.
+bool isCopy(const FileTensor &tensor, const Tensors &used) {
+  return std::any_of(used.begin(), used.end(), [&](const FileTensor *other) {
+    return tensor.dtype == other->dtype && tensor.shape == other->shape &&
+           std::memcmp(tensor.data, other->data, tensor.bytes) == 0;
+  });
+}
+
+void addUnused(NameList &unused, const WeightFiles &file, const Tensors &used) {
+  for (const FileTensor *tensor : file.tensors())
+    if (std::find(used.begin(), used.end(), tensor) == used.end() && !isBuffer(tensor->name) &&
+        !isCopy(*tensor, used))
+      unused.add(tensor->name);
+}
+
+/// Whether the weight of the model's head is that of its embedding, by its config.json.
+bool tiesHead(const Program &program) {
+  const Table<ConfigEntry> &entries = program.config.entries;
+  return std::any_of(entries.begin(), entries.end(), [](const ConfigEntry &entry) {
+    return std::string_view(entry.names) == "tie_word_embeddings" &&
+           std::string_view(entry.value) == "true";
+  });
+}
+
+/// The parameters, as the model declares them.
+std::vector<const Parameter *> parametersOf(const Program &program) {
+  std::multimap<int, const Parameter *> byPosition;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &parameter : storage.members)
+      byPosition.emplace(parameter.position, &parameter);
+  std::vector<const Parameter *> parameters;
+  for (const auto &[position, parameter] : byPosition)
+    parameters.push_back(parameter);
+  return parameters;
+}
+
+} // namespace
+
+InitialWeights::InitialWeights(const std::vector<InitialFile> &files) {
+  for (const InitialFile &file : files)
+    opened.push_back({file, WeightFiles(file.path)});
+}
+
+std::vector<std::string> InitialWeights::match(const Program &program, bool drawsMissing) {
+  for (const Source &source : opened)
+    if (source.from.isMapped())
+      requireMatch(program, "--init", source.from.pattern,
+                   "; a file whose name has '=' is written './" + source.from.pattern + "=…'");
+  byParameter.clear();
+  missing.clear();
+  const std::vector<const Parameter *> parameters = parametersOf(program);
+  std::map<const Source *, Tensors> used;
+  std::vector<const Source *> sourceOf; // of each parameter
+  for (const Parameter *parameter : parameters) {
+    const Source *from = nullptr;
+    for (const Source &source : opened) {
+      const FileTensor *tensor = tensorOf(source, *parameter);
+      if (!tensor)
+        continue;
+      if (from)
+        throw Error(std::string("got parameter '") + parameter->name + "' in '" +
+                    from->files.path() + "' and in '" + source.files.path() +
+                    "', expected it in one file of --init: leave a file out, or give it a pattern "
+                    "of the parameters that it is for (PATTERN=FILE)");
+      from = &source;
+      byParameter[parameter->name] = tensor;
+      used[from].push_back(tensor);
+    }
+    sourceOf.push_back(from);
+    if (from)
+      continue;
+    missing.push_back(parameter->name);
+  }
+  // The files of a base model have no adapters: then all of these are drawn.
+  std::vector<std::string> adapters = adapterNames(program);
+  if (std::any_of(adapters.begin(), adapters.end(),
+                  [&](const std::string &name) { return byParameter.count(name) > 0; }))
+    adapters.clear();
+  NameList missed;
+  for (const std::string &name : missing)
+    if (std::find(adapters.begin(), adapters.end(), name) == adapters.end())
+      missed.add(name);
+  std::string names;
+  for (const Source &source : opened)
+    names += (names.empty() ? "'" : ", '") + source.files.path() + "'";
+  if (missed.size() > 0 && !drawsMissing) {
+    NameList unused;
+    for (const Source &source : opened)
+      addUnused(unused, source.files, used[&source]);
+    throw Error(names + ": got no tensor for " + std::to_string(missed.size()) + " parameter(s): " +
+                missed.list() + "; expected one for every parameter of the model" +
+                (unused.size() ? ", which does not use: " + unused.list() : "") +
+                "; with --init-missing=draw they keep the values that are drawn");
+  }
+  for (const Source &source : opened)
+    if (used[&source].empty())
+      throw Error("'" + source.files.path() + "': got no tensor of a parameter" +
+                  (source.from.isMapped() ? " that '" + source.from.pattern + "' matches" : "") +
+                  ", expected one at least");
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (sourceOf[i])
+      checkTensor(sourceOf[i]->files, *parameters[i], *byParameter[parameters[i]->name]);
+  std::vector<std::string> remarks;
+  for (const Source &source : opened) {
+    const FileTensor *head = source.files.find("lm_head.weight");
+    if (head && !source.from.isMapped() && tiesHead(program) && !isCopy(*head, used[&source]))
+      throw Error("'" + source.files.path() +
+                  "': 'lm_head.weight' is not the weight of the embedding, with which the head of "
+                  "this model is tied; expected equal tensors, or a model with a head of its own "
+                  "('tie_word_embeddings' false)");
+    NameList unused;
+    addUnused(unused, source.files, used[&source]);
+    if (unused.size() > 0)
+      remarks.push_back("'" + source.files.path() + "' has " + std::to_string(unused.size()) +
+                        " tensor(s) that the model does not use: " + unused.list());
+  }
+  return remarks;
+}
+
+const FileTensor *InitialWeights::find(std::string_view parameter) const {
+  const auto found = byParameter.find(parameter);
+  return found == byParameter.end() ? nullptr : found->second;
+}
+
+void InitialWeights::releasePages() const {
+  for (const Source &source : opened)
+    source.files.releasePages();
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,24 @@
+//===- ParameterNames.h - names of parameters, and patterns -*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_TRAIN_PARAMETERNAMES_H
+#define FSDP_RUNTIME_TRAIN_PARAMETERNAMES_H
+
+#include "runtime/program/Program.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// Error (bad command line): `pattern`, of `option`, matches no parameter of the program. The
+/// message ends with `remedy`.
+void requireMatch(const Program &program, const char *option, std::string_view pattern,
+                  std::string_view remedy = "");
+
+/// The names of the parameters of adapters; none where the program has none.
+std::vector<std::string> adapterNames(const Program &program);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_PARAMETERNAMES_H

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""check_lora.py SCRATCH: adapters of low rank train as PEFT's, and go to its files and back.
+
+The steps of test/golden/make_lora.py agree in loss, gradient norm and final weights; the exported folder has PEFT's names and its
+adapter_config.json; the merged one has the weights of merge_and_unload. Adapters begin as PEFT draws them, in a checkpoint too.
+"""
+
+import json
+import math
+import os
+import pathlib
+import re
+import sys
+
+import training
+import weights as safetensors
+from checkpoints import Runs, expect, run_cases
+
+MESHES = {"gpt2": "fsdp=3", "llama": "fsdp=2,tensor=2"}
+
+
+def trains_as_peft(runs, programs):
+    for name, program in programs.items():
+        goldens = training.GOLDEN / name
+        log, adapters, merged = runs.at(f"{name}.jsonl"), runs.at(f"{name}-adapters"), runs.at(f"{name}-merged")
+        runs.data = goldens / "tokens.bin"
+        said = runs.run(program, "--init", goldens / "init.safetensors", "--init", goldens / "lora-init.safetensors",
+                        "--log", log, "--export", f"{adapters}/", "--export-merged", f"{merged}/", says="trainable, ")
+        expect("drawn" not in said and "note" not in said, said)
+        golden = json.loads((goldens / "lora.json").read_text())
+        training.compare_log(log, goldens / "lora.json", "--key=f64", f"--steps={golden['steps']}", "--loss=1e-6", "--grad_norm=4e-6")
+        expect(sorted(path.name for path in adapters.iterdir()) == ["adapter_config.json", "adapter_model.safetensors"], list(adapters.iterdir()))
+        training.compare_weights(adapters / "adapter_model.safetensors", goldens / "lora-expected.safetensors", "--absolute=1e-5")
+        config = json.loads((adapters / "adapter_config.json").read_text())
+        expect((config["peft_type"], config["r"], config["lora_alpha"], config["fan_in_fan_out"], config["task_type"], config["bias"]) ==
+               ("LORA", 2, 6, name == "gpt2", "CAUSAL_LM", "none"), config)
+        expect(sorted(config["target_modules"]) == sorted(golden["modules"]), config)
+        got, base = safetensors.read(merged / "model.safetensors"), safetensors.read(goldens / "init.safetensors")
+        expect(set(got) == set(base) and (merged / "config.json").exists(), sorted(got))
+        for tensor, (_, shape, values) in got.items():
+            module = tensor.removesuffix(".weight")
+            expect((values != base[tensor][2]) == (module in golden["modules"]), f"{tensor}: merged or not")
+        for tensor, (_, shape, values) in safetensors.read(goldens / "lora-merged.safetensors").items():
+            worst = max(abs(a - b) for a, b in zip(got[tensor][2], values))
+            expect(got[tensor][1] == shape and worst < 2e-6, f"{tensor}: {worst}")
+
+
+def begin_as_drawn(runs, programs):
+    program, goldens = programs["llama"], training.GOLDEN / "llama"
+    init, root, folder = goldens / "init.safetensors", runs.at("root"), runs.at("drawn")
+    runs.data = goldens / "tokens.bin"
+    runs.run(program, "--lr=0", "--init", init, "--save", root, "--export", f"{folder}/", steps=1,
+             says="\n--init has no tensor of 18 parameters, whose values are drawn: 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight'")
+    for tensor, (_, shape, values) in safetensors.read(folder / "adapter_model.safetensors").items():
+        if ".lora_B." in tensor:
+            expect(not any(values), f"{tensor}: {values[:4]}")
+        else:  # uniform between -1/sqrt(in) and 1/sqrt(in)
+            bound = 1 / math.sqrt(shape[1])
+            expect(0.8 * bound < max(map(abs, values)) <= bound, f"{tensor}: {max(map(abs, values))}, {bound}")
+            mean_square = sum(value * value for value in values) / len(values)
+            expect(0.6 < mean_square / (bound * bound / 3) < 1.5, f"{tensor}: {mean_square}")
+    # The checkpoint has all of them: the run goes on, and another one begins from it.
+    runs.run(program, "--lr=0", "--resume", root, steps=2, says="resumed from")
+    said = runs.run(program, "--lr=0", "--init", root, "--export", runs.at("whole.safetensors"), "--export-only", "*", steps=1)
+    expect("drawn" not in said, said)
+    expect(len(safetensors.read(runs.at("whole.safetensors"))) == len(safetensors.read(init)) + 18, "not all")
+    # The other way round, and a part of the adapters: nothing is drawn in silence.
+    adapters = folder / "adapter_model.safetensors"
+    runs.run(program, "--lr=0", "--init", adapters, steps=1, status=1, says="got no tensor for 21 parameter(s)")
+    runs.run(program, "--lr=0", "--init", init, "--init", f"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight={adapters}", steps=1,
+             status=1, says="got no tensor for 17 parameter(s): 'base_model")
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.update(training.unoptimized(folder))
+    programs = {}
+    for name, mesh in MESHES.items():
+        golden = json.loads((training.GOLDEN / name / "lora.json").read_text())
+        sizes = [f"--{key}={size}" for key, size in golden["sizes"].items()]
+        programs[name] = training.compile_model(name, folder / name, *sizes, f"--batch={golden['batch']}", *golden["lora"], *golden["options"],
+                                                mesh=mesh)
+    run_cases((trains_as_peft, begin_as_drawn), Runs(folder / "runs", None), programs)
+
+
+if __name__ == "__main__":
+    main()
