@@ -252,8 +252,7 @@ template <class T> struct Kernels {
     const auto one = [&](const char *name, auto call) {
       bench.measure(name, type, "1", 0, 0, call);
     };
-    one("learning_rate",
-        [&] { return learning_rate(Schedule{Schedule::Constant, 0}, state, lr, stream); });
+    one("learning_rate", [&] { return learning_rate(state, lr, stream); });
     one("sample_count", [&] { return sample_count(state, count, stream); });
     one("microbatch_samples",
         [&] { return microbatch_samples(Microbatches{1, 2, 2, 0}, state, count, stream); });

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace fsdp::rt {
