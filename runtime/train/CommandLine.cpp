@@ -394,7 +394,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                 "print the memory table; without --data, exit after it");
   declareJob(app, plans, options);
   app.footer("Of an option that is given several times the last value counts; --init and "
-             "--export-only add up, --data and --val-data take one file each. 'eval' in the place of the first option evaluates "
+             "--export-only add up, --data and --val-data take one file each. 'eval' in the place "
+             "of the first option evaluates "
              "and trains nothing: see eval --help.");
 
   const auto misused = [&](const std::string &why) { return reportMisuse(program, why, "--help"); };

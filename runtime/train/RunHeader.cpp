@@ -72,10 +72,9 @@ std::string RunHeader::text() const {
   std::string size = formatCount(static_cast<double>(parameters())) + " parameters";
   if (trainable() != parameters())
     size = formatCount(static_cast<double>(trainable())) + " of " + size + " trainable";
-  std::string text =
-      format("%s: %s, %d rank%s, mesh %s, arena %s per rank, ", program.name, size.c_str(), ranks,
-             ranks == 1 ? "" : "s", mesh.c_str(),
-             formatBytes(static_cast<double>(program.arenaBytes)).c_str());
+  std::string text = format("%s: %s, %d rank%s, mesh %s, arena %s per rank, ", program.name,
+                            size.c_str(), ranks, ranks == 1 ? "" : "s", mesh.c_str(),
+                            formatBytes(static_cast<double>(program.arenaBytes)).c_str());
   text += options.onlyEvaluates()
               ? std::string("evaluation in batches")
               : format("%lld step%s", static_cast<long long>(steps), steps == 1 ? "" : "s");

@@ -191,7 +191,8 @@ TEST_F(InitialWeightsTest, AreRecorded) {
   const Program distill = program();
   weights.match(distill, true);
   const RunContents contents = RunContents::of(options, &weights);
-  RunHeader header{distill, options, 3, "fsdp=2", "", "", contents};
+  const LearningRate rate;
+  RunHeader header{distill, options, 3, "fsdp=2", rate, "", "", contents};
   header.drawn = weights.drawn();
   contains(header.text(), "distill: 5 of 9 parameters trainable, 2 ranks");
   contains(header.text(),
