@@ -192,7 +192,7 @@ TEST_F(InitialWeightsTest, AreRecorded) {
   weights.match(distill, true);
   const RunContents contents = RunContents::of(options, &weights);
   const LearningRate rate;
-  RunHeader header{distill, options, 3, "fsdp=2", rate, "", "", contents};
+  RunHeader header{distill, options, 3, rate, "fsdp=2", "", "", contents};
   header.drawn = weights.drawn();
   contains(header.text(), "distill: 5 of 9 parameters trainable, 2 ranks");
   contains(header.text(),

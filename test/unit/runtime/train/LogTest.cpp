@@ -146,7 +146,8 @@ TEST(CommandLineTest, EvalReadsItsOptions) {
             -1);
   EXPECT_TRUE(o.onlyEvaluates());
   EXPECT_EQ(o.valData, "v");
-  EXPECT_EQ(o.init, "i");
+  ASSERT_EQ(o.init.size(), 1u);
+  EXPECT_EQ(o.init[0].path, "i");
   EXPECT_EQ(o.log, "l");
   EXPECT_TRUE(o.logHeader);
   EXPECT_TRUE(o.allowModelChange);
