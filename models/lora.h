@@ -29,10 +29,27 @@ struct LoraConfig {
   /// Names of projections, separated by commas, whole or from a '.' on, with `*` for any part of
   /// them: "q_proj,v_proj", "*.layers.0.*". Empty: those of `Lora`.
   std::string on;
+
+  /// Declares the options --lora, --lora-alpha and --lora-on of a program (fsdpc::Driver). `usual`:
+  /// the projections that have adapters without --lora-on, for the help.
+  template <class Program> void declare(Program &program, const std::string &usual) {
+    program.option("--lora", rank,
+                   "rank of adapters (LoRA), which are trained alone; without it everything is");
+    program.option(
+        "--lora-alpha", alpha,
+        "the output of adapters is multiplied by this and divided by their rank; default: the "
+        "rank",
+        {/*least=*/0, /*aboveLeast=*/true});
+    program.option(
+        "--lora-on", on, "PATTERN[,PATTERN]",
+        "projections with adapters: names, or ends of names, '*' being any part of them; "
+        "without it " +
+            usual);
+  }
 };
 
 /// The adapter of one projection: A (rank, in), with uniform values between -1/sqrt(in) and
-/// 1/sqrt(in), which is what PEFT draws (kaiming_uniform_ with a = sqrt(5)), and B (out, rank),
+/// 1/sqrt(in), as PEFT draws it (kaiming_uniform_ with a = sqrt(5)), and B (out, rank),
 /// zero.
 struct LoraAdapter {
   dsl::Parameter down, up; ///< A and B, the dimensions of in and out as the weight has them

@@ -20,14 +20,7 @@ int main(int argc, char **argv) {
   driver.option("--dropout", sizes.drop,
                 "share of elements dropped before each sum of the residual stream",
                 {/*least=*/0, /*aboveLeast=*/false, /*limit=*/1});
-  driver.option("--lora", sizes.lora.rank,
-                "rank of adapters (LoRA), which are trained alone; without it everything is");
-  driver.option("--lora-alpha", sizes.lora.alpha,
-                "what the adapters make is times this, divided by their rank; without it the rank",
-                {/*least=*/0, /*aboveLeast=*/true});
-  driver.option("--lora-on", sizes.lora.on, "PATTERN[,PATTERN]",
-                "projections with adapters: names, or ends of names, '*' being any part of them; "
-                "without it c_attn");
+  sizes.lora.declare(driver, "c_attn");
   driver.from("config.json", [&](ModelConfig &config) {
     const bool given = driver.isGiven("--context");
     sizes.describe(config, given ? std::optional(context) : std::nullopt);

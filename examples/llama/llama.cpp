@@ -24,14 +24,7 @@ int main(int argc, char **argv) {
   driver.option("--context", context, "tokens of a sample");
   driver.option("--vocab", sizes.vocab, "different tokens");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
-  driver.option("--lora", sizes.lora.rank,
-                "rank of adapters (LoRA), which are trained alone; without it everything is");
-  driver.option("--lora-alpha", sizes.lora.alpha,
-                "what the adapters make is times this, divided by their rank; without it the rank",
-                {/*least=*/0, /*aboveLeast=*/true});
-  driver.option("--lora-on", sizes.lora.on, "PATTERN[,PATTERN]",
-                "projections with adapters: names, or ends of names, '*' being any part of them; "
-                "without it q_proj,v_proj");
+  sizes.lora.declare(driver, "q_proj,v_proj");
   driver.from("config.json", [&](ModelConfig &config) {
     context = sizes.describe(config, context, /*mayShorten=*/!driver.isGiven("--context"));
   });

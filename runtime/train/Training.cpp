@@ -315,8 +315,8 @@ private:
       log->write(line, step);
   }
 
-  /// exp(loss) of the latest evaluation: nothing if the model is none of language, or has a metric
-  /// of that name.
+  /// exp(loss) of the latest evaluation; nothing if the program reads no tokens, or if the model
+  /// has a metric of that name.
   std::optional<double> perplexity() const {
     std::optional<double> value;
     for (std::size_t i = 0; readsTokens(program) && i < sums.size(); ++i) {

@@ -105,7 +105,7 @@ def refused(runs, program):
             (["--warmup=-1"], "--warmup: got '-1'"),
             (["--schedule-steps=0"], "--schedule-steps: got '0'")):
         runs.run(program, *options, status=2, says=why)
-    # Of a checkpoint's schedule too; all ranks refuse alike, and one says so.
+    # The schedule of a checkpoint counts too. All ranks refuse, and one prints the error.
     runs.run(program, "--save", runs.at("constant"), steps=2)
     said = runs.run(program, "--resume", runs.at("constant"), "--min-lr=0.01", steps=4, status=2, says="got --min-lr with the schedule constant")
     expect(said.count("error:") == 1, said)

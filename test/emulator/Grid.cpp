@@ -231,8 +231,8 @@ void BlockRunner::shuffleThreads(std::vector<unsigned> &list) {
                    [&](unsigned a, unsigned b) { return ranks[a / 32] < ranks[b / 32]; });
 }
 
-/// The fiber of the next ready thread, or one for the next new thread; null if there is none of
-/// either, so that only the scheduler can go on.
+/// The fiber of the next ready thread, or a fiber for the next new thread; null if no thread is
+/// ready or new, and the scheduler must continue.
 Fiber *BlockRunner::nextFiber() {
   if (nextReady < ready.size())
     return threads[ready[nextReady]].fiber;
