@@ -138,6 +138,9 @@ int steps(Job &job, Context &c, const std::string &mode, bool even) {
   CHECK(c, "start", cudaStreamSynchronize(nullptr));
   for (int s = 0; s < 5; ++s) {
     const bool planted = s == 2 && job.rank() == 1;
+    // The other ranks are to wait for rank 1 in this step, not to end the step before.
+    if (s == 2 && mode == "throw")
+      c.world().barrier();
     if (planted && mode == "throw")
       throw Error("the planted fault");
     if (planted && mode == "leave")
