@@ -125,6 +125,20 @@ struct Adapters {
   Table<Adapter> products = {};
 };
 
+/// What a program that was compiled with --generate has beside training: plans for tokens of one
+/// sample, the same on every rank, at given positions. Their inputs follow those of data sets in
+/// the array of `Program::inputs`: token ids, and after them positions. Both plans keep what their
+/// tokens leave for later ones.
+struct Generation {
+  ExecutionPlan prefill = {}; ///< of several tokens, without scores; none where nothing is kept
+  ExecutionPlan decode = {};  ///< of one token
+  Buffer logits = {};         ///< scores of the token that follows the one of the last decode
+  int prefillInput = 0;
+  std::int64_t prefillTokens = 0; ///< of a prefill; the context is a multiple
+  int decodeInput = 0;
+  std::int64_t context = 0; ///< positions that there are
+};
+
 /// Everything the driver knows about a generated program.
 struct Program {
   const char *name;
@@ -165,6 +179,7 @@ struct Program {
   ModelConfig config = {};
   const char *compilation = ""; ///< a JSON object: by what and how it was compiled; "": not known
   Adapters adapters = {};
+  Generation generation = {};
 };
 
 /// The programs of one model for several meshes, in the order in which the compiler was given
