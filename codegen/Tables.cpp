@@ -400,7 +400,7 @@ static std::string spellGeneration(const ScheduledProgram &program, const Arena 
       fields.add("decodeInput", index);
     ++index;
   }
-  fields.add("context", context);
+  fields.add("context", context).add("generate", "generateText");
   return fields.spell();
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/train/CommandLine.h"
+#include "runtime/train/CommandLineParts.h"
 
 #include "base/Error.h"
 #include "base/FileSystem.h"
@@ -25,15 +25,6 @@
 namespace fsdp::rt {
 
 using namespace base;
-
-namespace {
-
-/// An invalid command line.
-struct Misuse : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-} // namespace
 
 std::string Options::flightRecordFile() const {
   if (flightRecord == "none")
@@ -159,8 +150,7 @@ static std::string describeData(const Program &program) {
   return readsTokens(program) ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
 }
 
-/// Options about the ranks, of training and of evaluation.
-static void declareJob(CLI::App &app, Plans plans, Options &options) {
+void declareJob(CLI::App &app, Plans plans, Options &options) {
   base::addOption(
       app, "--plan", "MESH",
       "plan to follow, instead of the first for the number of ranks; started alone, the first "
@@ -191,7 +181,7 @@ static void declareJob(CLI::App &app, Plans plans, Options &options) {
                 "the port of rank 0 can join");
 }
 
-static void declareHelp(CLI::App &app, const Program &program) {
+void declareHelp(CLI::App &app, const Program &program) {
   app.set_help_flag("-h,--help", "print this help and exit");
   app.set_version_flag("--version", std::string(program.name) + " (fsdpc " + runtimeVersion() + ")",
                        "print the version of fsdpc that compiled this program and exit")
@@ -218,19 +208,7 @@ static void completeOptions(const Program &program, const CLI::App &app, int arg
     options.flightRecord = defaultFlightRecord(options, program.name);
 }
 
-/// The command line after `eval`, which is argv[1].
-static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Options &options) {
-  const Program &program = *plans[0];
-  const auto misused = [&](const std::string &why) {
-    return reportMisuse(program, why, "eval --help");
-  };
-  CLI::App app("evaluates weights of '" + std::string(program.name) +
-                   "' on every sample of a data set, once, and trains nothing",
-               std::string(program.name) + " eval");
-  declareHelp(app, program);
-  options.steps = 0;
-  base::addFile(app, "--val-data", "FILE", options.valData,
-                "data set to evaluate on" + describeData(program));
+void declareWeights(CLI::App &app, Options &options) {
   base::addOption(app, "--init", "[PATTERN=]FILE",
                   "weights, as in training: several add up, each for the parameters of its pattern",
                   [&](const std::string &text) { return takeInitialFile(text, options.init); });
@@ -239,6 +217,47 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
                 "(its latest)");
   base::addFlag(app, "--allow-model-change", options.allowModelChange,
                 "take the weights though their model computes something else, with a warning");
+}
+
+void requireWeights(const Options &options, const char *use) {
+  if (options.init.empty() && options.resume.empty())
+    throw Misuse(std::string("got neither --init nor --resume: name the weights to ") + use);
+  if (!options.init.empty() && !options.resume.empty())
+    throw Misuse("got both --resume and --init, expected one of them: a checkpoint has the "
+                 "weights");
+  if (options.resume == "latest")
+    throw Misuse("got --resume=latest, expected a folder: that of checkpoints stands for the "
+                 "latest of them");
+}
+
+std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int argc, char **argv,
+                                  Options &options, const char *help,
+                                  const std::function<void()> &require) {
+  try {
+    base::parseArguments<Misuse>(app,
+                                 std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
+    completeOptions(program, app, argc, argv, options);
+    require();
+  } catch (const CLI::Success &asked) { // help or version
+    app.exit(asked);
+    return int(kExitDone);
+  } catch (const Misuse &why) {
+    return reportMisuse(program, why.what(), help);
+  }
+  return std::nullopt;
+}
+
+/// The command line after `eval`, which is argv[1].
+static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Options &options) {
+  const Program &program = *plans[0];
+  CLI::App app("evaluates weights of '" + std::string(program.name) +
+                   "' on every sample of a data set, once, and trains nothing",
+               std::string(program.name) + " eval");
+  declareHelp(app, program);
+  options.steps = 0;
+  base::addFile(app, "--val-data", "FILE", options.valData,
+                "data set to evaluate on" + describeData(program));
+  declareWeights(app, options);
   base::addText(app, "--log", "FILE", options.log,
                 "write the values as one JSON object to this file; an existing file is renamed "
                 "FILE.1");
@@ -247,36 +266,22 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
   declareJob(app, plans, options);
   app.footer("Of an option that is given several times the last value counts; --init adds up, "
              "--val-data takes one file.");
-  try {
-    base::parseArguments<Misuse>(app,
-                                 std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
-  } catch (const CLI::Success &asked) { // help or version
-    app.exit(asked);
-    return int(kExitDone);
-  } catch (const Misuse &why) {
-    return misused(why.what());
-  }
-  completeOptions(program, app, argc, argv, options);
-  if (program.evaluate.runs.empty())
-    return misused("got eval, but this program was compiled without an evaluation");
-  if (options.valData.empty())
-    return misused("--val-data is missing: name the file to evaluate on");
-  if (options.init.empty() && options.resume.empty())
-    return misused("got neither --init nor --resume: name the weights to evaluate");
-  if (!options.init.empty() && !options.resume.empty())
-    return misused("got both --resume and --init, expected one of them: a checkpoint has the "
-                   "weights");
-  if (options.resume == "latest")
-    return misused("got --resume=latest, expected a folder: that of checkpoints stands for the "
-                   "latest of them");
-  if (options.logHeader && options.log.empty())
-    return misused("got --log-header without --log: name the file of the log");
-  return std::nullopt;
+  return parseAfterWord(program, app, argc, argv, options, "eval --help", [&] {
+    if (program.evaluate.runs.empty())
+      throw Misuse("got eval, but this program was compiled without an evaluation");
+    if (options.valData.empty())
+      throw Misuse("--val-data is missing: name the file to evaluate on");
+    requireWeights(options, "evaluate");
+    if (options.logHeader && options.log.empty())
+      throw Misuse("got --log-header without --log: name the file of the log");
+  });
 }
 
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options) {
   if (argc > 1 && std::string_view(argv[1]) == "eval")
     return parseEvaluation(plans, argc, argv, options);
+  if (argc > 1 && std::string_view(argv[1]) == "generate")
+    return parseGeneration(plans, argc, argv, options);
   const Program &program = *plans[0]; // all plans agree in the parts that are used here
   CLI::App app(describeProgram(plans), program.name);
   declareHelp(app, program);

@@ -6,6 +6,7 @@
 #include "base/OutputPath.h"
 #include "runtime/program/Program.h"
 #include "runtime/train/InitialWeights.h"
+#include "runtime/train/TextGeneration.h"
 
 #include <cstdint>
 #include <optional>
@@ -59,15 +60,16 @@ struct Options {
   bool shuffle = false;
   bool report = false;
   bool trustNetwork = false;
+  std::optional<GenerationOptions> generation; ///< of `generate`, which trains nothing either
 
-  /// `eval` and `--steps=0`: the run evaluates, and trains nothing.
+  /// `eval` and `--steps=0`: the run evaluates, and trains nothing; `generate` too.
   bool onlyEvaluates() const { return steps && *steps == 0; }
   /// The file for the latest actions after a failure; each restart has its own. Empty: none.
   std::string flightRecordFile() const;
 };
 
 /// Parses the command line of a program with these plans, of training or, where it begins with
-/// `eval`, of evaluation, into `options`. Returns nothing if the
+/// `eval` or `generate`, of these, into `options`. Returns nothing if the
 /// program is to continue; otherwise it prints the message and returns the exit status: 0 after
 /// `--help`, 2 for an unknown or malformed option, or a number outside of its range.
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options);

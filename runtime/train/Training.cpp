@@ -53,6 +53,12 @@ public:
     checkpoints.claim();
     if (!checkpoints.resume())
       fillParameters();
+    if (options.generation) {
+      device->world().barrier();
+      program.generation.generate({program, *device, *options.generation, sources.carried});
+      checkpoints.finish();
+      return kExitDone;
+    }
     rate = LearningRate::of(program, options, steps,
                             checkpoints.folder().empty() ? nullptr : &checkpoints.start());
     startState();
