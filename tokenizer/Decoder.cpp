@@ -7,6 +7,7 @@
 #include "tokenizer/Utf8.h"
 
 #include <cctype>
+#include <cstdint>
 #include <cstdlib>
 #include <utility>
 
@@ -51,11 +52,11 @@ void Decoder::add(const Entry &entry) {
     return;
   }
   if (type == "Strip") {
-    if (const Entry stop = entry.at("stop"); stop.integer(kMaxTokenId) != 0)
+    if (const Entry stop = entry.at("stop"); stop.integer(UINT32_MAX) != 0)
       stop.mismatch("0; a text is written as its tokens come, and keeps its end");
     Step step{fused ? Step::StripAll : Step::Strip, std::nullopt};
     step.content = readCharacter(entry, "content");
-    step.count = entry.at("start").integer(kMaxTokenId);
+    step.count = entry.at("start").integer(UINT32_MAX);
     steps.push_back(std::move(step));
     return;
   }

@@ -219,6 +219,7 @@ const std::vector<Reader> runtimeReaders = {
     {"samples", readSamples, rightFile<kData>, false},
     {"tokens", readTokens, rightFile<kTokenFile>, false},
     {"manifest", readManifest, rightManifest, true},
+    {"tokenizer", readTokenizer, rightTokenizer, true},
     {"program-options", readProgramOptions, rightProgramOptions, true},
 };
 
