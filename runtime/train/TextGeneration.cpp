@@ -39,7 +39,13 @@ private:
   std::vector<std::int32_t> tokens, positions;
 };
 
-/// Leaves the keys and values of all tokens but the last; the number of tokens that are done.
+/// Runs a plan to its end, as the tokens are read while it runs.
+void runWith(Device &device, const ExecutionPlan &plan, Positioned source) {
+  device.run(plan, &source, /*prefetchNext=*/false);
+  device.finish();
+}
+
+/// Leaves the keys and values of all tokens but the last.
 void prefill(const TextRun &run, const std::vector<std::int32_t> &prompt) {
   const Generation &plans = run.program.generation;
   const auto last = static_cast<std::int64_t>(prompt.size()) - 1;
@@ -50,14 +56,11 @@ void prefill(const TextRun &run, const std::vector<std::int32_t> &prompt) {
     std::vector<std::int32_t> part(static_cast<std::size_t>(plans.prefillTokens), 0);
     for (std::int64_t i = 0; i < plans.prefillTokens && done + i < last; ++i)
       part[static_cast<std::size_t>(i)] = token(done + i);
-    Positioned source(plans.prefillInput, std::move(part), done);
-    run.device.run(plans.prefill, &source, /*prefetchNext=*/false);
+    runWith(run.device, plans.prefill, {plans.prefillInput, std::move(part), done});
     done = std::min(done + plans.prefillTokens, last);
   }
-  for (; done < last; ++done) {
-    Positioned source(plans.decodeInput, {token(done)}, done);
-    run.device.run(plans.decode, &source, /*prefetchNext=*/false);
-  }
+  for (; done < last; ++done)
+    runWith(run.device, plans.decode, {plans.decodeInput, {token(done)}, done});
 }
 
 } // namespace
@@ -105,8 +108,7 @@ void generateTokens(const TextRun &run, const std::vector<std::int32_t> &prompt,
   const auto first = static_cast<std::int64_t>(prompt.size()) - 1;
   for (std::int64_t i = 0; i < run.options.tokens; ++i) {
     device.mark({"decode", i + 1});
-    Positioned source(plans.decodeInput, {token}, first + i);
-    device.run(plans.decode, &source, /*prefetchNext=*/false);
+    runWith(device, plans.decode, {plans.decodeInput, {token}, first + i});
     // Processors of two kinds may differ in the last bits.
     if (device.rank() == 0)
       token = static_cast<std::int32_t>(
