@@ -99,6 +99,7 @@ public:
     }
   }
   void requireWhole() const override {}
+  const char *form() const override { return "values"; }
 
 private:
   template <class T> static void convert(const double *from, std::size_t count, void *to) {

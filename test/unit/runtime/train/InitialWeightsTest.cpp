@@ -190,7 +190,7 @@ TEST_F(InitialWeightsTest, AreRecorded) {
   InitialWeights weights(options.init);
   const Program distill = program();
   weights.match(distill, true);
-  const RunContents contents = RunContents::of(options, &weights);
+  const RunContents contents = RunContents::of({}, &weights);
   const LearningRate rate;
   RunHeader header{distill, options, 3, rate, "fsdp=2", "", "", contents};
   header.drawn = weights.drawn();
@@ -218,7 +218,7 @@ TEST_F(InitialWeightsTest, RanksMustAgree) {
     options.initMissing = missing;
     options.exportOnly = only;
     const InitialWeights weights(files);
-    return identityOfTraining(distill, options, 1, RunContents::of(options, &weights), "");
+    return identityOfTraining(distill, options, 1, {}, RunContents::of({}, &weights), "");
   };
   const auto same = [](const RunIdentity &one, const RunIdentity &other) {
     return one.differenceFrom(other, 1).empty();

@@ -126,7 +126,7 @@ TEST(CommandLineTest, ReadsItsOptions) {
                    "--communicator=shm"},
                   o, said),
             -1);
-  EXPECT_EQ(o.data, "d");
+  EXPECT_EQ(o.data, std::vector<std::string>{"d"});
   EXPECT_EQ(*o.steps, 7);
   EXPECT_EQ(*o.learningRate, 1e-3);
   EXPECT_EQ(o.seed, 5u);
@@ -145,7 +145,7 @@ TEST(CommandLineTest, EvalReadsItsOptions) {
                   o, said),
             -1);
   EXPECT_TRUE(o.onlyEvaluates());
-  EXPECT_EQ(o.valData, "v");
+  EXPECT_EQ(o.valData, std::vector<std::string>{"v"});
   ASSERT_EQ(o.init.size(), 1u);
   EXPECT_EQ(o.init[0].path, "i");
   EXPECT_EQ(o.log, "l");
