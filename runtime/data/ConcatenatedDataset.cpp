@@ -12,11 +12,20 @@ ConcatenatedDataset::ConcatenatedDataset(std::vector<std::unique_ptr<Dataset>> g
     ends.push_back(end += part->samples());
 }
 
+std::size_t ConcatenatedDataset::partOf(std::int64_t sample) const {
+  return static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), sample) -
+                                  ends.begin());
+}
+
 void ConcatenatedDataset::read(std::size_t input, std::int64_t sample, void *to) const {
-  const auto at =
-      static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), sample) - ends.begin());
-  parts[at]->read(input, sample - (at ? ends[at - 1] : 0), to);
-  wasRead[at].store(true, std::memory_order_relaxed);
+  const std::size_t part = partOf(sample);
+  parts[part]->read(input, sample - firstOf(part), to);
+  wasRead[part].store(true, std::memory_order_relaxed);
+}
+
+void ConcatenatedDataset::readAhead(std::size_t input, std::int64_t sample) const {
+  const std::size_t part = partOf(sample);
+  parts[part]->readAhead(input, sample - firstOf(part));
 }
 
 void ConcatenatedDataset::requireWhole() const {

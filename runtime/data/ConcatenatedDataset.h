@@ -21,11 +21,15 @@ public:
 
   std::int64_t samples() const override { return ends.back(); }
   void read(std::size_t input, std::int64_t sample, void *to) const override;
+  void readAhead(std::size_t input, std::int64_t sample) const override;
   /// Checks the files that have been read since the last call.
   void requireWhole() const override;
   const char *form() const override { return parts.front()->form(); }
 
 private:
+  std::size_t partOf(std::int64_t sample) const;
+  std::int64_t firstOf(std::size_t part) const { return part ? ends[part - 1] : 0; }
+
   std::vector<std::unique_ptr<Dataset>> parts;
   std::vector<std::int64_t> ends;                 ///< the sample behind the last one of each part
   mutable std::vector<std::atomic<bool>> wasRead; ///< of each part

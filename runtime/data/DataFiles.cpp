@@ -3,6 +3,7 @@
 #include "base/Numbers.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -33,6 +34,8 @@ std::vector<std::string> matches(const std::string &option, const std::string &p
   const int status = glob(
       pattern.c_str(), GLOB_NOSORT,
       [](const char *path, int reason) {
+        if (reason == ENOENT) // nothing is there, or a link that leads to nothing
+          return 0;
         unreadable = "'" + std::string(path) + "': " + std::strerror(reason);
         return 1;
       },

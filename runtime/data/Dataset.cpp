@@ -68,6 +68,15 @@ std::uint64_t digestOfSample(std::int64_t position, std::int64_t sample) {
   return (std::uint64_t(words[1]) << 32 | words[0]) & kSampleDigestMask;
 }
 
+void readAhead(const Dataset &data, const SampleOrder &order, std::size_t index, std::int64_t first,
+               BatchRows taken, std::int64_t count) {
+  if (!order.isRandom())
+    return;
+  Mixture::Block block;
+  for (std::int64_t at = taken.begin; at < std::min(taken.begin + count, taken.end); ++at)
+    data.readAhead(index, order.sampleAt(first + at, data.samples(), block));
+}
+
 std::uint64_t readBatch(const Dataset &data, const SampleOrder &order, const Input &input,
                         std::size_t index, std::int64_t first, BatchRows taken, void *row,
                         void *slice) {

@@ -26,6 +26,9 @@ public:
   /// `sample` is below `samples()`.
   virtual void read(std::size_t input, std::int64_t sample, void *to) const = 0;
 
+  /// `read` will be called for this sample soon: the system may read its pages meanwhile.
+  virtual void readAhead(std::size_t input, std::int64_t sample) const = 0;
+
   /// Error: a file was truncated after it was opened, so that the data read may be wrong.
   virtual void requireWhole() const = 0;
 
@@ -59,6 +62,9 @@ public:
   }
   /// `block`: of the last position; the caller asks for consecutive ones.
   std::int64_t sampleAt(std::int64_t position, std::int64_t samples, Mixture::Block &block) const;
+
+  /// Whether consecutive positions have samples that stand far apart.
+  bool isRandom() const { return shuffle; }
 
   /// The number of positions below `position` that draw from each source; nothing for one source.
   std::vector<std::int64_t> drawsBefore(std::int64_t position) const {
@@ -104,6 +110,11 @@ struct LoadPosition {
       part = 0, first += input.batch;
   }
 };
+
+/// Has the samples read ahead that readBatch() will take, where the order is random: a file that is
+/// read in order is read ahead by the system.
+void readAhead(const Dataset &data, const SampleOrder &order, std::size_t index, std::int64_t first,
+               BatchRows rows, std::int64_t count);
 
 /// Fills `input`'s slice with `rows` of the batch that begins at position `first`. Samples of the
 /// slice past their end repeat the last of them and have weight 0 in every reduction over the

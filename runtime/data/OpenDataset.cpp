@@ -35,11 +35,17 @@ public:
     for (std::size_t i = 0; i < tensors.size(); ++i)
       isInteger(inputs[i]) ? checkIntegers(inputs[i], *tensors[i])
                            : checkFloats(inputs[i], *tensors[i]);
+    file.releasePages(); // checked; ranks read their parts
   }
 
   std::int64_t samples() const override { return count; }
   void requireWhole() const override { file.requireWhole(); }
   const char *form() const override { return "safetensors"; }
+  void readAhead(std::size_t input, std::int64_t sample) const override {
+    const FileTensor &tensor = *tensors[input];
+    const std::size_t bytes = tensor.bytes / static_cast<std::size_t>(count);
+    file.readAhead(tensor.data + static_cast<std::size_t>(sample) * bytes, bytes);
+  }
 
   void read(std::size_t input, std::int64_t sample, void *to) const override {
     const auto width = static_cast<std::size_t>(elements(inputs[input].sample));

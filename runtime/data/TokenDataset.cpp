@@ -44,10 +44,17 @@ public:
       refuse("got " + std::to_string(count) + " tokens, expected at least " +
              std::to_string(context + 1) + " for one sample of " + std::to_string(context));
     withTokenType([&](auto token) { checkTokens<decltype(token)>(); });
+    file.releasePages(); // checked; ranks read their parts
   }
 
   std::int64_t samples() const override { return (static_cast<std::int64_t>(count) - 1) / context; }
   void requireWhole() const override { file.requireWhole(); }
+  void readAhead(std::size_t input, std::int64_t sample) const override {
+    const auto bytes = static_cast<std::size_t>(context) * encoding.tokenBytes;
+    if (input == 0) // the others read the same tokens, and one more
+      file.readAhead(tokens + static_cast<std::size_t>(sample) * bytes,
+                     bytes + encoding.tokenBytes);
+  }
   const char *form() const override {
     return encoding.tokenBytes == 1   ? "bytes"
            : encoding.tokenBytes == 2 ? "16-bit tokens"

@@ -36,6 +36,7 @@ void Batches::load(int index, void *target, std::size_t) {
   const std::uint64_t digest =
       readBatch(data, order, input, i, first, taken, rows[i].data(), target);
   data.requireWhole();
+  readAhead(data, order, i, first + input.batch, taken, input.rows);
   if (i == 0) {
     if (digests[0].first != first)
       digests[1] = std::exchange(digests[0], {first, 0});

@@ -99,6 +99,7 @@ public:
     }
   }
   void requireWhole() const override {}
+  void readAhead(std::size_t, std::int64_t) const override {}
   const char *form() const override { return "values"; }
 
 private:

@@ -183,7 +183,8 @@ TEST(CommandLineTest, IllFormedOptionsAreStatusTwo) {
   EXPECT_EQ(parse({"--data", "d", "--steps", "1", "--val-data", "v"}, o, said, false), 2);
   EXPECT_NE(said.find("got --val-data, but this program was compiled without an evaluation"),
             std::string::npos);
-  refused({"--data", "d", "stray", "--steps", "1"}, "stray");
+  refused({"--data", "d", "--steps", "1", "stray"}, "stray");
+  refused({"--data", "d", "--steps", "1", "--log-data"}, "got --log-data without --log");
 }
 
 /// The help of a program with plans of these numbers of ranks.
