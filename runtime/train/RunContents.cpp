@@ -84,8 +84,9 @@ Value describeFiles(const std::vector<FileContent> &contents) {
 Value describe(const std::vector<DataSource> &sources) {
   std::string text;
   for (const DataSource &source : sources)
-    text += format("%s%.17g of %zu files, %lld samples", text.empty() ? "" : "; ", source.weight,
-                   source.files.size(), static_cast<long long>(source.samples));
+    text += format("%s%.12g (%zu file%s, %lld samples)", text.empty() ? "" : ", ", source.weight,
+                   source.files.size(), source.files.size() == 1 ? "" : "s",
+                   static_cast<long long>(source.samples));
   return sources.size() < 2 ? std::nullopt : Value(text);
 }
 
