@@ -12,8 +12,8 @@
 // Where: within a block the draws are in a random order of its own.
 //
 // A block is small. So any number of consecutive positions, a batch as well, has nearly the share
-// of each source that its weight says, and the block of a position is computed in less than a
-// microsecond, with no state between two of them.
+// of each source that its weight says, and the block of a position is computed in microseconds,
+// with no state between two of them.
 //
 //===----------------------------------------------------------------------===//
 

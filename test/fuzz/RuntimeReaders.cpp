@@ -60,7 +60,8 @@ std::string rightManifest(std::mt19937 &random) {
   manifest.baseLearningRate = 0.01f;
   manifest.shuffle = random() % 2;
   if (random() % 2)
-    manifest.sources = {{"web/*.bin", {}, 0.7, 12}, {"code.bin", {}, 0.3, std::int64_t(random() % 100)}};
+    manifest.sources = {{"web/*.bin", {}, 0.7, 12},
+                        {"code.bin", {}, 0.3, std::int64_t(random() % 100)}};
   manifest.files = {{"model.safetensors", 1024, random(), {{"a", random()}, {"b", random()}}},
                     {"exp_avg.safetensors", 96, 7, {}}};
   return manifest.text();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_mixture.py OUT: draws of weighted sources, as docs/files.md defines them, for test/unit/runtime/data/MixtureTest.cpp.
+"""make_mixture.py OUT: draws of weighted sources, as docs/data.md defines them, for test/unit/runtime/data/MixtureTest.cpp.
 
 10,000 random cases of sources, files, weights, seeds and positions, in groups of 100: a line has the digest of all draws of a group.
 This is written from the definition, with whole numbers of any size, and counts draws one by one where the positions are low.
