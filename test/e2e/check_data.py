@@ -23,11 +23,12 @@ from check_evaluation import part
 from check_plans import kill_last
 from check_refusals import write
 from check_restarts import children
-from checkpoints import LIMIT, Runs, close, expect, folders, lines_of, logged, mlp, run_cases, until_hit
+from checkpoints import LIMIT, Runs, close, expect, lines_of, logged, mlp, run_cases, until_hit
 from training import GOLDEN
 
 BATCH, SEED = 10, 5
-MESHES = ("fsdp=1", "fsdp=2", "data=2,fsdp=2")
+# On the last one ranks along 'tensor' load the same samples.
+MESHES = ("fsdp=1", "fsdp=2", "data=2,tensor=2")
 WEB, CODE = (20, 9), (35,)  # samples of each file
 WEIGHTS = (0.7, 0.3)
 
@@ -103,7 +104,7 @@ def a_run_goes_on_with_its_samples(runs, program):
     run(runs, program, *options, "--save", root, log=log, steps=9)
     run(runs, program, *options, "--save", root, "--resume=latest", "--log-header", log=log, steps=20)
     expect([step for step in logged(log) if "run" not in step] == logged(whole), "another log")
-    run(runs, program, *options, "--resume", root / "step-00000009", "--plan=data=2,fsdp=2", log=runs.at("wide.jsonl"),
+    run(runs, program, *options, "--resume", root / "step-00000009", "--plan=data=2,tensor=2", log=runs.at("wide.jsonl"),
         steps=20)
     expect(digests(runs.at("wide.jsonl")) == digests(whole)[9:], "other samples on another mesh")
     manifest = json.loads((root / "step-00000020" / "manifest.json").read_text())
@@ -132,12 +133,12 @@ def lost_ranks_change_no_sample(runs, program):
         log.unlink(missing_ok=True)
         shutil.rmtree(root, ignore_errors=True)
         job = subprocess.Popen([str(word) for word in (
-            program, *mixed(runs), "--shuffle", "--plan=data=2,fsdp=2", "--steps", steps, "--save", root, "--save-every=50",
+            program, *mixed(runs), "--shuffle", "--plan=data=2,tensor=2", "--steps", steps, "--save", root, "--save-every=50",
             "--keep=2", "--max-restarts=3", "--elastic", "--log", log, "--log-data")],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         hit = False
         while job.poll() is None and not hit:
-            if root.exists() and folders(root) and len(children(job)) == 4:
+            if any(root.glob("step-*/manifest.json")) and len(children(job)) == 4:
                 hit = kill_last(job) and lines_of(log) < steps
             time.sleep(0.002)
         said = job.communicate(timeout=LIMIT)[0]
@@ -145,6 +146,8 @@ def lost_ranks_change_no_sample(runs, program):
 
     said, status = until_hit(lose)
     expect(status == 0 and "restart 1 of 3, on the mesh fsdp=2" in said, f"{status}: {said}")
+    restarts = [json.loads(line)["restart"] for line in log.read_text().splitlines() if '"restart"' in line]
+    expect([restart["after_step"] >= 50 for restart in restarts] == [True], f"{restarts}")
     expect(digests(log) == digests(runs.at("kept.jsonl")), "other samples")
 
 
@@ -202,7 +205,7 @@ def what_is_not_taken_is_refused(runs, program):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    program = mlp(folder / "program", "|".join(MESHES))
+    program = mlp(folder / "program", "|".join(MESHES), "--shard=fc1.weight:_,tensor", hidden=18)
     runs = Runs(folder / "runs", None)
     make_files(runs.folder)
     run_cases((meshes_draw_the_same_samples, a_run_goes_on_with_its_samples, lost_ranks_change_no_sample, files_without_weights_are_one,
