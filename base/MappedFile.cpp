@@ -35,7 +35,9 @@ const char *kindOf(mode_t mode) {
 }
 
 [[noreturn]] void cannotOpen(const std::string &name, int reason) {
-  const std::string message = "cannot open '" + name + "': " + strerror(reason);
+  const std::string message =
+      "cannot open '" + name + "': " + strerror(reason) +
+      (reason == EMFILE ? "; raise the limit (ulimit -n), or join files" : "");
   if (reason == ENOENT || reason == ENOTDIR)
     throw Error(message);
   throw UnreadableFile(message);

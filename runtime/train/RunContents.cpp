@@ -29,6 +29,15 @@ FileContent contentOf(const WeightFiles &weights) {
   return content;
 }
 
+FileContent sumOf(const std::vector<FileContent> &contents) {
+  FileContent sum;
+  for (const FileContent &content : contents) {
+    sum.bytes += content.bytes;
+    sum.digest = contentDigest(digestText(content.digest), sum.digest);
+  }
+  return sum;
+}
+
 RunData RunData::of(const Options &options) {
   return {sourcesOf("--data", options.data, /*takesWeights=*/true),
           sourcesOf("--val-data", options.valData, /*takesWeights=*/false)};
@@ -72,12 +81,7 @@ Value describe(const std::vector<FileContent> &contents) {
 Value describeFiles(const std::vector<FileContent> &contents) {
   if (contents.size() < 2)
     return describe(contents);
-  FileContent all;
-  for (const FileContent &content : contents) {
-    all.bytes += content.bytes;
-    all.digest = contentDigest(describe(content), all.digest);
-  }
-  return format("of %zu files, ", contents.size()) + describe(all).substr(3);
+  return format("of %zu files, ", contents.size()) + describe(sumOf(contents)).substr(3);
 }
 
 /// The number of files, samples and the weight of each source.

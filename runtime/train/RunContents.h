@@ -40,6 +40,8 @@ struct FileContent {
 /// Error: the file cannot be read.
 FileContent contentOf(const std::string &path);
 FileContent contentOf(const WeightFiles &weights);
+/// Of several files as one, with a digest of theirs.
+FileContent sumOf(const std::vector<FileContent> &contents);
 
 /// The files that a run reads besides checkpoints.
 struct RunContents {

@@ -32,10 +32,15 @@ Json entryOf(const FileContent &content) {
   return entry;
 }
 
-/// An object for one file, a list for several.
+/// An object for one file, a list for several. Of many one object, as every checkpoint has it.
 void add(Json &run, const char *name, const std::vector<FileContent> &contents) {
+  constexpr std::size_t kMostListed = 64;
   if (contents.size() == 1)
     run[name] = entryOf(contents.front());
+  else if (contents.size() > kMostListed)
+    run[name] = {{"files", contents.size()},
+                 {"bytes", sumOf(contents).bytes},
+                 {"digest", digestText(sumOf(contents).digest)}};
   else
     for (const FileContent &content : contents)
       run[name].push_back(entryOf(content));

@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace fsdp::rt;
@@ -172,6 +174,16 @@ TEST_F(DataFilesTest, ManyFilesMayBeOpen) {
   std::vector<std::int64_t> samples;
   EXPECT_EQ(openDataset(paths, kInputs, samples)->samples(), 100);
   setrlimit(RLIMIT_NOFILE, &before);
+  // Where the limit may not be raised.
+  limit.rlim_max = 64;
+  EXPECT_EXIT(
+      {
+        setrlimit(RLIMIT_NOFILE, &limit);
+        std::fputs(messageOf([&] { openDataset(paths, kInputs, samples); }).c_str(), stderr);
+        _exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "cannot open '.*': Too many open files; raise the limit \\(ulimit -n\\), or join files");
 }
 
 } // namespace
