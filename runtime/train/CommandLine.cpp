@@ -150,6 +150,10 @@ static std::string describeData(const Program &program) {
   return readsTokens(program) ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
 }
 
+/// What follows describeData.
+constexpr const char *kSeveralFiles =
+    "; several files, or patterns such as 'web/*.bin', are taken one after another";
+
 void declareJob(CLI::App &app, Plans plans, Options &options) {
   base::addOption(
       app, "--plan", "MESH",
@@ -255,8 +259,8 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
                std::string(program.name) + " eval");
   declareHelp(app, program);
   options.steps = 0;
-  base::addFile(app, "--val-data", "FILE", options.valData,
-                "data set to evaluate on" + describeData(program));
+  base::addList(app, "--val-data", "FILE", options.valData,
+                "data set to evaluate on" + describeData(program) + kSeveralFiles);
   declareWeights(app, options);
   base::addText(app, "--log", "FILE", options.log,
                 "write the values as one JSON object to this file; an existing file is renamed "
@@ -264,8 +268,8 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
   base::addFlag(app, "--log-header", options.logHeader,
                 "begin the log with a description of the run: {\"run\": {...}}");
   declareJob(app, plans, options);
-  app.footer("Of an option that is given several times the last value counts; --init adds up, "
-             "--val-data takes one file.");
+  app.footer("Of an option that is given several times the last value counts; --init and "
+             "--val-data add up.");
   return parseAfterWord(program, app, argc, argv, options, "eval --help", [&] {
     if (program.evaluate.runs.empty())
       throw Misuse("got eval, but this program was compiled without an evaluation");
@@ -289,7 +293,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   const char *const hidden = "", *const shown = "Options";
   const std::string kind = describeData(program);
   constexpr base::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
-  base::addFile(app, "--data", "FILE", options.data, "data set to train on" + kind);
+  base::addList(app, "--data", "FILE[:WEIGHT]", options.data,
+                "data set to train on" + kind + kSeveralFiles +
+                    ". With weights each file or pattern is a source of its own, from which that "
+                    "share of the samples is drawn: 'web/*.bin:0.7' 'code/*.bin:0.3'");
   base::addInteger(app, "--steps", "N", options.steps,
                    "number of steps; 0 evaluates the weights of --init or --resume on --val-data "
                    "and trains nothing",
@@ -346,7 +353,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                    "last step of the run)",
                    counted);
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
-  base::addFile(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind)
+  base::addList(app, "--val-data", "FILE", options.valData,
+                "data set to evaluate on" + kind + kSeveralFiles)
       ->group(ofEvaluation);
   base::addInteger(app, "--eval-every", "K", options.evalEvery,
                    "evaluate after every K steps and after the last one", counted)
@@ -357,6 +365,9 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                 "write one JSON object per step to this file; an existing file is renamed FILE.1");
   base::addFlag(app, "--log-header", options.logHeader,
                 "begin the log with a description of the run: {\"run\": {...}}");
+  base::addFlag(app, "--log-data", options.logData,
+                "add a digest of the samples of each step to the log, the same on any number of "
+                "ranks");
   base::addText(
       app, "--save", "DIR", options.save,
       "write checkpoints into this folder: after the last step, every K steps with --save-every, "
@@ -398,9 +409,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addFlag(app, "--report", options.report,
                 "print the memory table; without --data, exit after it");
   declareJob(app, plans, options);
-  app.footer("Of an option that is given several times the last value counts; --init and "
-             "--export-only add up, --data and --val-data take one file each. 'eval' in the place "
-             "of the first option evaluates "
+  app.footer("Of an option that is given several times the last value counts; --data, --val-data, "
+             "--init and --export-only add up. 'eval' in the place of the first option evaluates "
              "and trains nothing: see eval --help.");
 
   const auto misused = [&](const std::string &why) { return reportMisuse(program, why, "--help"); };
@@ -420,7 +430,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||
                       isGiven("--epochs") || isGiven("--init") || isGiven("--export") ||
                       isGiven("--export-merged") || isGiven("--val-data") || isGiven("--log") ||
-                      isGiven("--log-header") || isGiven("--trace");
+                      isGiven("--log-header") || isGiven("--log-data") || isGiven("--trace");
   if (options.report && options.data.empty() && !trains)
     return std::nullopt;
   if (options.onlyEvaluates()) {
@@ -443,6 +453,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return misused("got --val-data, but this program was compiled without an evaluation");
   if (options.logHeader && options.log.empty())
     return misused("got --log-header without --log: name the file of the log");
+  if (options.logData && options.log.empty())
+    return misused("got --log-data without --log: name the file of the log");
   for (const char *needsSave :
        {"--save-every", "--keep", "--save-async", "--save-errors", "--max-restarts"})
     if (options.save.empty() && isGiven(needsSave))

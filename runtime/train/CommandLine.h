@@ -17,8 +17,8 @@ namespace fsdp::rt {
 
 /// The options of the command line.
 struct Options {
-  std::string data;
-  std::string valData;
+  std::vector<std::string> data;    ///< words of --data, see sourcesOf()
+  std::vector<std::string> valData; ///< of --val-data
   std::vector<InitialFile> init;
   std::string initMissing = "error"; ///< or "draw"
   std::string exportTo;
@@ -26,6 +26,7 @@ struct Options {
   std::vector<std::string> exportOnly; ///< patterns of names; none: all parameters
   std::string log;
   bool logHeader = false;
+  bool logData = false; ///< the log has a digest of the samples of each step
   std::string trace;
   std::string save;           ///< root of checkpoints
   std::int64_t saveEvery = 0; ///< steps; 0: only after the last one and on a signal

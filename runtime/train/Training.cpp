@@ -41,7 +41,8 @@ public:
       : program(program), options(options), sources(sources), outputs(outputs), runStart(runStart),
         steps(steps), job(job), device(target::open(program, job)),
         checkpoints(program, this->options, steps, *device, sources.checkpoints, runStart,
-                    sources.data ? sources.data->samples() : 0, sources.carried) {
+                    sources.data ? sources.data->samples() : 0, sources.files.training,
+                    sources.carried) {
     values.resize(program.train.outputs.size());
     sums.resize(program.evaluate.outputs.size());
   }
@@ -170,9 +171,16 @@ private:
     }
   }
 
+  SampleOrder sampleOrder() const {
+    std::vector<WeightedSamples> weighted;
+    for (const DataSource &source : sources.files.training)
+      weighted.push_back({source.samples, source.weight});
+    return {options.shuffle, options.seed, weighted};
+  }
+
   void openBatches() {
     if (sources.data) {
-      batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), job);
+      batches.emplace(program, *sources.data, sampleOrder(), job);
       batches->goTo(checkpoints.start().samples);
     }
     if (sources.valData)
@@ -236,6 +244,8 @@ private:
       describe(step, seconds, rate);
     if (progress)
       progress->step(step, valueOf("loss"), valueOf("grad_norm"), valueOf("lr"), seconds, rate);
+    if (options.logData)
+      describeSamples(step);
     if (valBatches && (step == steps || (options.evalEvery && step % options.evalEvery == 0)))
       runEvaluation(step);
     if (log)
@@ -253,6 +263,16 @@ private:
     if (step == checkpoints.start().step + 1) // later steps allocate no more
       if (const auto bytes = device->libraryBytes())
         line.add("library_bytes", static_cast<std::int64_t>(*bytes));
+  }
+
+  /// The digest of the samples that all ranks have loaded for this step.
+  void describeSamples(std::int64_t step) {
+    const CheckpointManifest &start = checkpoints.start();
+    const std::int64_t first = start.samples + (step - 1 - start.step) * batchSize();
+    std::int64_t digest = batches ? static_cast<std::int64_t>(batches->digestOf(first)) : 0;
+    device->world().allReduce(&digest, &digest, 1);
+    if (log)
+      line.add("samples_digest", digest & static_cast<std::int64_t>(kSampleDigestMask));
   }
 
   /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
@@ -344,6 +364,16 @@ private:
     std::printf("\n");
   }
 
+  /// Of each of several sources, by the end of the run.
+  std::vector<double> epochs() const {
+    std::vector<double> epochs;
+    const std::int64_t trained = steps - checkpoints.start().step;
+    for (std::int64_t draws :
+         sampleOrder().drawsBefore(checkpoints.start().samples + trained * batchSize()))
+      epochs.push_back(double(draws) / double(sources.files.training[epochs.size()].samples));
+    return epochs;
+  }
+
   RunHeader header() const {
     return {program,
             options,
@@ -356,7 +386,9 @@ private:
             checkpoints.start(),
             checkpoints.folder(),
             sources.weights && checkpoints.folder().empty() ? sources.weights->drawn()
-                                                            : std::vector<std::string>()};
+                                                            : std::vector<std::string>(),
+            sources.files,
+            epochs()};
   }
 
   void printHeader() {
