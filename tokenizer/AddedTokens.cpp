@@ -59,7 +59,8 @@ std::size_t endOfFirstSpace(std::string_view text) {
 
 } // namespace
 
-void TokenFinder::add(const std::string &pattern, const AddedToken &token) {
+void TokenFinder::add(const AddedToken &token) {
+  const std::string &pattern = token.written;
   if (pattern.empty())
     return;
   isFirstByte[static_cast<unsigned char>(pattern[0])] = true;
@@ -123,7 +124,7 @@ void TokenFinder::split(std::string_view text, const Visit &visit) const {
     if (done < begin)
       visit(text.substr(done, begin - done), nullptr);
     visit(text.substr(begin, end - begin), token);
-    done = end;
+    done = at = end;
   }
   if (done < text.size())
     visit(text.substr(done), nullptr);
@@ -147,6 +148,7 @@ AddedTokens::AddedTokens(const Entry &entry, const Bpe &model, const Normalizer 
     if (const std::optional<TokenId> id = model.find(token.content); id && *id != token.id)
       each.at("id").mismatch(std::to_string(*id) + ", the id of '" + token.content +
                              "' in the vocabulary");
+    token.written = token.normalized ? normalizer.apply(token.content) : token.content;
     const auto [owner, isNew] = owners.emplace(token.id, token.content);
     if (!isNew && owner->second != token.content)
       each.at("id").mismatch("a free id for '" + token.content + "'",
@@ -154,10 +156,7 @@ AddedTokens::AddedTokens(const Entry &entry, const Bpe &model, const Normalizer 
     tokens.push_back(std::move(token));
   }
   for (const AddedToken &token : tokens)
-    if (token.normalized)
-      normalizedFinder.add(normalizer.apply(token.content), token);
-    else
-      rawFinder.add(token.content, token);
+    (token.normalized ? normalizedFinder : rawFinder).add(token);
 }
 
 } // namespace tokenizer

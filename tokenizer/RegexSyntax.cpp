@@ -5,6 +5,9 @@
 #include "base/Error.h"
 #include "tokenizer/Utf8.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include <cctype>
 #include <string_view>
 
@@ -80,6 +83,23 @@ private:
     at = end + braces;
   }
 
+  /// PCRE2 takes the name of a script for the characters that are also used with it, such as
+  /// punctuation (Script_Extensions), Oniguruma for those of the script alone.
+  void property(const std::string &name, std::size_t bytes) {
+    const bool negated = !name.empty() && name[0] == '^';
+    const std::string script = "\\p{sc:" + name.substr(negated) + "}";
+    int error = 0;
+    std::size_t place = 0;
+    pcre2_code *const code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(script.data()),
+                                           script.size(), PCRE2_UTF, &error, &place, nullptr);
+    pcre2_code_free(code);
+    if (!code)
+      return take(bytes);
+    result += negated == (pattern[at + 1] == 'p') ? "\\P" : "\\p";
+    result += script.substr(2);
+    at += bytes;
+  }
+
   void escape(bool inSet) {
     const char kind = at + 1 < pattern.size() ? pattern[at + 1] : '\0';
     const auto members = [&](std::string_view set, bool negated = false) {
@@ -114,7 +134,7 @@ private:
       const std::size_t end = pattern.find('}', at);
       if (pattern.compare(at + 2, 1, "{") != 0 || end == std::string::npos)
         refuse(pattern.substr(at, 3));
-      return take(end + 1 - at);
+      return property(pattern.substr(at + 3, end - at - 3), end + 1 - at);
     }
     case 'n':
     case 'r':

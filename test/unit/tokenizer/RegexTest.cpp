@@ -39,6 +39,10 @@ TEST(RegexTest, SetsHaveTheMeaningOfUnicode) {
   EXPECT_EQ(marked("\\W+", "a, b"), "a[, ]b");
   EXPECT_EQ(marked("\\p{Lu}\\P{Lu}", "aBcD"), "a[Bc]D");
   EXPECT_EQ(marked("[\\p{^L}]", "a1b"), "a[1]b");
+  // The ideographic full stop is used with Han, and not of it.
+  EXPECT_EQ(marked("\\p{Han}+", "\xe5\xa4\xa9\xe3\x80\x82"), "[\xe5\xa4\xa9]\xe3\x80\x82");
+  EXPECT_EQ(marked("\\P{Han}|\\p{^Greek}", "\xe5\xa4\xa9\xce\xb1"), "[\xe5\xa4\xa9][\xce\xb1]");
+  EXPECT_EQ(marked("[\\P{Han}]|\\P{^Han}", "\xe5\xa4\xa9z"), "[\xe5\xa4\xa9][z]");
   EXPECT_EQ(marked("(?i:k)", "kK\xe2\x84\xaa"), "[k][K][\xe2\x84\xaa]"); // Kelvin's sign
 }
 
