@@ -12,9 +12,9 @@ namespace tokenizer {
 
 namespace {
 
-/// A character of a word, with the joiners that Unicode counts among them.
+/// A character of a word by the definition of Unicode (UTS 18).
 bool isWordCharacter(std::string_view character) {
-  static const Regex word("[\\w\\x{200c}\\x{200d}]");
+  static const Regex word("[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}]");
   Regex::Match match;
   return word.search(character, 0, match);
 }

@@ -90,8 +90,9 @@ struct Tokenizer::Parts {
     added.raw().split(text, [&](std::string_view part, const AddedToken *token) {
       if (token)
         return ids.push_back(token->id);
-      const bool isFirst = part.data() == text.data();
-      const std::string changed = normalizer.isEmpty() ? std::string() : normalizer.apply(part);
+      bool isFirst = part.data() == text.data();
+      const std::string changed =
+          normalizer.isEmpty() ? std::string() : normalizer.apply(part, &isFirst);
       const std::string_view normalized = normalizer.isEmpty() ? part : changed;
       added.normalized().split(normalized, [&](std::string_view inner, const AddedToken *found) {
         if (found)
