@@ -25,8 +25,9 @@ constexpr std::string_view kNoSpace =
     "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}"
     "\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-"
     "\\x{10ffff}";
-/// Oniguruma counts the superscripts and fractions of Latin-1 among them, and no others.
-constexpr std::string_view kWord =
+constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+/// Outside of sets Oniguruma counts the superscripts and fractions of Latin-1 among them, too.
+constexpr std::string_view kLoneWord =
     "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 
 class Translator {
@@ -118,11 +119,11 @@ private:
     case 'D':
       return members("\\P{Nd}");
     case 'w':
-      return members(kWord);
+      return members(inSet ? kWord : kLoneWord);
     case 'W':
       if (inSet)
         refuse("\\W");
-      return members(kWord, /*negated=*/true);
+      return members(kLoneWord, /*negated=*/true);
     case 'v': // PCRE2's is a set
       return members("\\x{b}");
     case 'x':

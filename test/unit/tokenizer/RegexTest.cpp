@@ -37,7 +37,8 @@ TEST(RegexTest, SetsHaveTheMeaningOfUnicode) {
   EXPECT_EQ(marked("\\D+", "1a2"), "1[a]2");
   EXPECT_EQ(marked("\\w+", "na\xc3\xafve_1-x"), "[na\xc3\xafve_1]-[x]");
   EXPECT_EQ(marked("\\W+", "a, b"), "a[, ]b");
-  EXPECT_EQ(marked("\\w", "\xc2\xbd\xe2\x85\x93"), "[\xc2\xbd]\xe2\x85\x93"); // ½, and ⅓ is none
+  EXPECT_EQ(marked("\\w", "\xc2\xbd\xe2\x85\x93"), "[\xc2\xbd]\xe2\x85\x93"); // ½, not ⅓
+  EXPECT_EQ(marked("[\\w]", "\xc2\xbd"), "\xc2\xbd");
   EXPECT_EQ(marked("\\p{Lu}\\P{Lu}", "aBcD"), "a[Bc]D");
   EXPECT_EQ(marked("[\\p{^L}]", "a1b"), "a[1]b");
   // The ideographic full stop is used with Han, and not of it.
