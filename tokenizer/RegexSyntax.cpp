@@ -10,6 +10,7 @@
 
 #include <cctype>
 #include <string_view>
+#include <vector>
 
 namespace tokenizer {
 
@@ -50,7 +51,7 @@ public:
       else if (next == '^' || next == '$')
         refuse(std::string(1, next));
       else
-        take(1);
+        character();
     }
     return std::move(result);
   }
@@ -65,6 +66,37 @@ private:
   void take(std::size_t bytes) {
     result += pattern.substr(at, bytes);
     at += bytes;
+  }
+
+  /// One character, or the sign of a repetition, an alternative, the end of a group.
+  ///
+  /// Without case, Oniguruma takes a character for several (U+00DF for "ss") and the reverse,
+  /// PCRE2 does not: what that may concern is refused. General punctuation has no case.
+  void character(bool inSet = false) {
+    const Character next = characterAt(pattern, at);
+    if (!inSet && pattern[at] == ')' && !groups.empty()) {
+      foldsCase = groups.back();
+      groups.pop_back();
+    }
+    if (foldsCase && next.value >= 0x80 && (next.value < 0x2000 || next.value > 0x206f))
+      refuseFolding(pattern.substr(at, next.bytes));
+    if (!inSet && foldsCase && isalpha(static_cast<unsigned char>(pattern[at]))) {
+      const char letter = static_cast<char>(pattern[at] | 0x20);
+      const std::string two{lastLetter, letter};
+      if (letterEnd == at)
+        for (const char *folded : {"ss", "ff", "fi", "fl", "st"})
+          if (two == folded)
+            refuseFolding(pattern.substr(at - 1, 2));
+      lastLetter = letter;
+      letterEnd = at + 1;
+    }
+    take(next.bytes);
+  }
+
+  [[noreturn]] void refuseFolding(const std::string &what) const {
+    throw Error("the regular expression '" + pattern + "' has '" + what +
+                "' in a group without case, `(?i:`, which is not supported there; expected letters "
+                "of ASCII that are no ligature");
   }
 
   bool beginsWith(std::string_view text) const {
@@ -82,6 +114,8 @@ private:
     if (end == begin || (braces && pattern.compare(end, 1, "}") != 0) ||
         (!braces && digits == 4 && end - begin != 4))
       refuse(pattern.substr(at, 2));
+    if (foldsCase)
+      refuseFolding(pattern.substr(at, end + braces - at));
     result += "\\x{" + pattern.substr(begin, end - begin) + "}";
     at = end + braces;
   }
@@ -166,7 +200,7 @@ private:
       if (pattern[at] == '\\')
         escape(/*inSet=*/true);
       else
-        take(1);
+        character(/*inSet=*/true);
     }
     if (at == pattern.size())
       throw Error("the regular expression '" + pattern + "' has a set without its ']'");
@@ -174,8 +208,10 @@ private:
   }
 
   void group() {
+    groups.push_back(foldsCase);
     if (!beginsWith("(?") && !beginsWith("(*"))
       return take(1);
+    foldsCase |= beginsWith("(?i:");
     for (const std::string_view kind : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"})
       if (beginsWith(kind))
         return take(kind.size());
@@ -210,6 +246,10 @@ private:
   const std::string &pattern;
   std::size_t at = 0;
   std::string result;
+  bool foldsCase = false;
+  std::vector<bool> groups; ///< of the groups around this place: `foldsCase` before them
+  char lastLetter = 0;
+  std::size_t letterEnd = 0; ///< behind it
 };
 
 } // namespace

@@ -87,6 +87,16 @@ TEST(RegexTest, WhatMeansAnotherThingIsRefused) {
     EXPECT_NE(messageOf([&] { Regex regex(pattern); }).find("which is not supported; expected"),
               std::string::npos)
         << pattern << ": " << messageOf([&] { Regex regex(pattern); });
+  // Oniguruma takes U+00DF for "ss" and the reverse.
+  for (const char *pattern : {"(?i:SS)", "(?i:a|ofFice)", "(?i:(x)(?:st))", "(?i:\xc3\x9f)",
+                              "(?i:[\xc4\xb0])", "(?i:\\x{df})"})
+    EXPECT_NE(
+        messageOf([&] { Regex regex(pattern); }).find("in a group without case, `(?i:`, which"),
+        std::string::npos)
+        << pattern;
+  EXPECT_EQ(marked("(?i:['\xe2\x80\x99]ll|s|s)ss|(?i:x)\xc3\x9f", "\xe2\x80\x99LLssX\xc3\x9f"),
+            "[\xe2\x80\x99LLss][X\xc3\x9f]");
+  EXPECT_EQ(marked("(?i:[)st]x)ss", "SXss"), "[SXss]");
   EXPECT_EQ(messageOf([] { Regex regex("a|^b"); }),
             "the regular expression 'a|^b' has '^', which is not supported; expected groups, sets, "
             "repetitions, look-around, `\\p{…}`, `\\s`, `\\d`, `\\w` and characters");
