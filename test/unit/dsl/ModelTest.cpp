@@ -330,7 +330,7 @@ TEST_F(ModelTest, AttentionTakesOptions) {
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
   std::string printed = text(*module);
   EXPECT_EQ(count(printed, " causal window 3 softcap 5.000000e+01 documents : "), 1) << printed;
-  EXPECT_EQ(count(printed, "e-01 documents : "), 1) << printed;
+  EXPECT_EQ(count(printed, "scale 0.35355339059327373 documents : "), 1) << printed;
 }
 
 TEST_F(ModelTest, EveryDropoutHasDrawsOfItsOwn) {
