@@ -143,6 +143,9 @@ Tensor attention(const std::string &order, Located q, Located k, Located v,
                  const AttentionOptions &options = {});
 /// The same where one tensor holds queries, keys and values, 0 to 2 along n: "b t n h d".
 Tensor attention(const std::string &order, Located qkv, const AttentionOptions &options = {});
+/// The ids of documents that end with the token `end`, one behind the other in each row of
+/// `tokens`, integers (batch, positions): how many documents have ended before a position.
+Tensor documentIds(Located tokens, int64_t end);
 /// Rotations for contexts longer than a model was first trained with. The rate of pair i, which is
 /// r = theta^(-2 i / width) per position, becomes s r + (1 - s) r / factor.
 struct RopeScaling {

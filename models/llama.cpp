@@ -21,6 +21,8 @@ void LlamaConfig::complete() {
   demand(head % 2 == 0, "got --head-dim=" + std::to_string(head) +
                             ", expected an even number, for rope turns pairs");
   head = head == 0 ? width / heads : head;
+  demand(documentEnd < vocab, "got --document-end=" + std::to_string(documentEnd) +
+                                  ", expected a token below --vocab=" + std::to_string(vocab));
   demand(heads % groups == 0, "got --heads=" + std::to_string(heads) +
                                   ", expected a multiple of --kv-heads=" + std::to_string(groups));
 }
@@ -98,12 +100,13 @@ LlamaAttention::LlamaAttention(const Scope &scope, const LlamaConfig &sizes, Lor
   }
 }
 
-Tensor LlamaAttention::operator()(Located x) const {
+Tensor LlamaAttention::operator()(Located x, const std::optional<Tensor> &documents) const {
   const RopeScaling scaling = sizes.ropeScaling();
   auto turned = [&](Tensor heads, const std::optional<Parameter> &norm) {
     return rope("b t h d", norm ? rmsNorm(heads, *norm, sizes.eps) : heads, sizes.theta, scaling);
   };
   AttentionOptions options;
+  options.documents = documents;
   if (window && *window < x.tensor.size(1))
     options.window = window;
   Tensor mixed = dsl::attention("b t h d", turned(query(x), queryNorm), turned(key(x), keyNorm),
@@ -147,8 +150,8 @@ LlamaBlock::LlamaBlock(const Scope &scope, const LlamaConfig &sizes, Lora *lora,
       attention(scope.scope("self_attn"), sizes, lora, layer),
       mlp(scope.scope("mlp"), sizes, lora) {}
 
-Tensor LlamaBlock::operator()(Tensor x) const {
-  x = attention(rmsNorm(x, norm1, eps)) + x;
+Tensor LlamaBlock::operator()(Tensor x, const std::optional<Tensor> &documents) const {
+  x = attention(rmsNorm(x, norm1, eps), documents) + x;
   return mlp(rmsNorm(x, norm2, eps)) + x;
 }
 
@@ -175,8 +178,11 @@ Llama::Llama(Model &model, const LlamaConfig &sizes) : sizes(sizes) {
 
 Tensor Llama::operator()(Located tokens) const {
   Tensor x = dsl::embedding(embedding, tokens);
+  std::optional<Tensor> documents;
+  if (sizes.documentEnd >= 0)
+    documents = documentIds(tokens, sizes.documentEnd);
   for (const LlamaBlock &block : blocks)
-    x = block(x);
+    x = block(x, documents);
   return einsum("bsd,vd->bsv", rmsNorm(x, norm, sizes.eps), head);
 }
 

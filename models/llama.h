@@ -41,7 +41,8 @@ struct LlamaConfig {
   bool tied = false;               ///< the weight of the head is that of the embedding
   bool attentionBias = false;      ///< of queries, keys, values and, but for qwen2, the output
   bool mlpBias = false;
-  LoraConfig lora; ///< adapters; by default of queries and values
+  LoraConfig lora;          ///< adapters; by default of queries and values
+  int64_t documentEnd = -1; ///< the token that ends a document of a sample; -1: it is one document
 
   // Attention in a window of the last keys: `sliding_window`, in every layer of mistral, and in
   // qwen2 and qwen3 if it is used, in those from `max_window_layers` on or those that `layer_types`
@@ -94,7 +95,9 @@ struct LlamaAttention {
 
   LlamaAttention(const dsl::Scope &scope, const LlamaConfig &sizes, Lora *lora = nullptr,
                  int64_t layer = 0);
-  dsl::Tensor operator()(dsl::Located x) const;
+  /// `documents`: ids as AttentionOptions has them.
+  dsl::Tensor operator()(dsl::Located x,
+                         const std::optional<dsl::Tensor> &documents = std::nullopt) const;
 };
 
 /// down(activation(gate(x)) * up(x)).
@@ -117,7 +120,8 @@ struct LlamaBlock {
 
   LlamaBlock(const dsl::Scope &scope, const LlamaConfig &sizes, Lora *lora = nullptr,
              int64_t layer = 0);
-  dsl::Tensor operator()(dsl::Tensor x) const;
+  dsl::Tensor operator()(dsl::Tensor x,
+                         const std::optional<dsl::Tensor> &documents = std::nullopt) const;
 };
 
 /// The whole model, with a unit for the embedding, for each block and for the head.

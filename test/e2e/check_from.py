@@ -20,7 +20,7 @@ from from_cases import BATCH, CONTEXT
 
 RATE = 1024
 STEP = [f"--batch={BATCH}", f"--context={CONTEXT}", "--optimizer=sgd", f"--lr={RATE}", "--weight-decay=0"]
-MESHED = ("llama-3.1", "qwen2", "qwen3", "qwen3-window", "llama-0", "gpt2-0")  # with every bias and norm that heads and hidden units share
+MESHED = ("llama-3.1", "qwen2", "qwen3", "qwen3-window", "llama-documents", "llama-0", "gpt2-0")  # with every bias and norm that heads and hidden units share
 COMPILED = ("llama-3.2", "mistral-window", "qwen2.5-yarn", "qwen3", "gpt2")  # one of each family
 TOKENIZER = {"tokenizer.json": b'{"model": {}}\n', "tokenizer_config.json": b"{}", "special_tokens_map.json": b"{}",
              "generation_config.json": b"{}", "vocab.json": b"{}", "merges.txt": b"a b\n", "tokenizer.model": b"\0\1\0\2",
@@ -40,17 +40,22 @@ def write_model(folder, config, tensors):
         name: ("F32", shape, from_cases.weight(name, shape)) for name, shape in tensors.items()})
 
 
-def emitted(program, config, out, mesh="fsdp=1", phase="global"):
-    training.run([training.tool(program), f"--from={config}", *STEP, f"--mesh={mesh}", f"--emit={phase}", "-o", out])
+def options_of(name):
+    """What a case is compiled with beside `--from`."""
+    return [f"--document-end={from_cases.DOCUMENT_ENDS[name]}"] if name in from_cases.DOCUMENT_ENDS else []
+
+
+def emitted(program, config, out, mesh="fsdp=1", phase="global", options=()):
+    training.run([training.tool(program), f"--from={config}", *STEP, *options, f"--mesh={mesh}", f"--emit={phase}", "-o", out])
     return out.read_text()
 
 
-def interpret(folder, config, tensors):
+def interpret(folder, config, tensors, options=()):
     """(loss, name -> gradient) of a step that the interpreter runs in double. Leaves the written config.json in folder/written."""
     program = from_cases.program_of(config)
     write_model(folder, config, tensors)
     module = folder / "global.mlir"
-    text = emitted(program, folder, module)
+    text = emitted(program, folder, module, options=options)
     written = re.search(r'config\.json = "((?:[^"\\]|\\.)*)"', text).group(1)
     (folder / "written").mkdir(exist_ok=True)
     (folder / "written" / "config.json").write_text(re.sub(r"\\([0-9A-F]{2})", lambda hex: chr(int(hex.group(1), 16)), written))
@@ -98,9 +103,9 @@ def interpreted_as_transformers(scratch, cases):
     for name, case in cases.items():
         folder, config = scratch / "interpreted" / name, case["config"]
         shapes = {key: tensor["shape"] for key, tensor in case["tensors"].items()}
-        apart = compare(name, interpret(folder, config, shapes), case)
+        apart = compare(name, interpret(folder, config, shapes, options_of(name)), case)
         worst = tuple(map(max, worst, apart))
-        again = emitted(from_cases.program_of(config), folder / "written", folder / "again.mlir")
+        again = emitted(from_cases.program_of(config), folder / "written", folder / "again.mlir", options=options_of(name))
         expect(again == (folder / "global.mlir").read_text(), f"{name}: the config.json that is written describes another model")
         written = json.loads((folder / "written" / "config.json").read_text())
         for entry in ("model_type", "architectures", "bos_token_id", "eos_token_id", "max_position_embeddings", "sliding_window"):
@@ -108,7 +113,8 @@ def interpreted_as_transformers(scratch, cases):
                    f"{name}: got '{entry}' {written.get(entry)} in the written config.json, expected {config.get(entry)}")
     for name in MESHED:
         folder = scratch / "interpreted" / name
-        emitted(from_cases.program_of(cases[name]["config"]), folder, folder / "scheduled.mlir", "fsdp=2,tensor=2", "scheduled")
+        emitted(from_cases.program_of(cases[name]["config"]), folder, folder / "scheduled.mlir", "fsdp=2,tensor=2", "scheduled",
+                options_of(name))
         worst = tuple(map(max, worst, compare(f"{name} on four ranks", run_module(folder, folder / "scheduled.mlir"), cases[name])))
     print(f"{len(cases)} models interpreted, {len(MESHED)} of them on four ranks: loss to {worst[0]:.2g}, gradients to {worst[1]:.2g}")
 
@@ -242,6 +248,10 @@ def refused(scratch, cases):
     for config, option, expected in CONTRADICTED:
         status, said = said_of(config, folder, option)
         expect(status == 1 and said.endswith(f"config.json': {expected}\n"), f"{option}: got {status} and {said!r}, expected {expected!r}")
+    for config in (LLAMA, GPT2):
+        vocabulary = config["vocab_size"]
+        status, said = said_of(config, folder, f"--document-end={vocabulary}")
+        expect(status == 1 and f"got --document-end={vocabulary}, expected a token below --vocab={vocabulary}" in said, said)
     # Every entry at once; and options that say the same, or what is free.
     status, said = said_of({**LLAMA, "hidden_act": "tanh", "vocab_size": 0}, folder, "--layers=3")
     expect(status == 1 and all(text in said for text in ("'hidden_act'", "; got --layers=3, but", "; got 'vocab_size' 0")), said)

@@ -259,6 +259,8 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(attention(q, q, q, options), "has softcap 0.000000e+00, expected a positive");
   options = {}, options.documents = x;
   EXPECT_MISTAKE_HAS(attention(q, q, q, options), "has documents of type ");
+  EXPECT_MISTAKE_HAS(documentIds(x, 3), "expected tokens that are integers, i32 or i64");
+  EXPECT_MISTAKE_HAS(documentIds(label, 3), "expected the dimensions batch and positions");
   EXPECT_MISTAKE_HAS(rope(y),
                      "has width 3, expected an even number, because pairs of elements are rotated");
   EXPECT_MISTAKE_HAS(rope("b s d", y), "got the order 'b s d', expected a letter for each "

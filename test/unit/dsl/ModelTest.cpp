@@ -333,6 +333,21 @@ TEST_F(ModelTest, AttentionTakesOptions) {
   EXPECT_EQ(count(printed, "scale 0.35355339059327373 documents : "), 1) << printed;
 }
 
+TEST_F(ModelTest, DocumentsEndWithAToken) {
+  Model model(context);
+  Tensor tokens = model.input("tokens", {2, 5}, ElementType::i32);
+  Tensor q = model.input("q", {2, 6, 5, 8}), ids = documentIds(tokens, 7);
+  EXPECT_EQ(ids.shape(), tokens.shape());
+  Parameter scale = model.unit("head").parameter("scale", {8}, ones());
+  model.loss(mean(attention(q * scale, q, q, {.documents = ids})));
+  auto module = take(model);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  std::string printed = text(*module);
+  EXPECT_EQ(count(printed, "arith.constant dense<7> : tensor<2x5xi32>"), 1) << printed;
+  EXPECT_EQ(count(printed, "nn.scan_sum \"b t\" along \"t\""), 1) << printed;
+  EXPECT_EQ(count(printed, "to tensor<2x5xi32>"), 1) << printed;
+}
+
 TEST_F(ModelTest, EveryDropoutHasDrawsOfItsOwn) {
   Model model(context);
   Tensor x = model.input("x", {6, 4});
