@@ -41,6 +41,7 @@ protected:
                  dOut = rounded<T>(normal(n, this->random));
     const std::vector<std::int32_t> ids = randomDocuments(s, documents, this->random);
     const std::int32_t *seen = ids.empty() ? nullptr : ids.data();
+    const bool few = seen || s.window > 0;
     Floats out(n), sums(rows), dQ(n), dK(m), dV(m);
     kernels::attentionDocuments(s, q.data(), k.data(), v.data(), seen, out.data(), sums.data());
     Device<T> q_(q, offset), k_(k, offset), v_(v, offset), out_(n, offset), dOut_(dOut, offset),
@@ -49,22 +50,25 @@ protected:
     Device<std::int32_t> ids_(ids);
     const std::int32_t *seen_ = ids.empty() ? nullptr : static_cast<std::int32_t *>(ids_);
     OK(attention(s, q_, k_, v_, seen_, out_, sums_, this->stream));
-    this->expectClose(out_.floats(), out, "out");
+    this->expectClose(out_.floats(), out, "out", few);
     expectNear(sums_.floats(), sums, 1e-5, 1e-5, "log sum exp");
     out = out_.floats(); // as the gradient on the device reads it
     kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), seen, out.data(), sums.data(),
                                     dOut.data(), dQ.data(), dK.data(), dV.data());
     OK(attention_grad(s, q_, k_, v_, seen_, out_, sums_, dOut_, dQ_, dK_, dV_, this->stream));
-    this->expectClose(dQ_.floats(), dQ, "dQ");
-    this->expectClose(dK_.floats(), dK, "dK");
-    this->expectClose(dV_.floats(), dV, "dV");
+    this->expectClose(dQ_.floats(), dQ, "dQ", few);
+    this->expectClose(dK_.floats(), dK, "dK", few);
+    this->expectClose(dV_.floats(), dV, "dV", few);
   }
 
   /// Probabilities and their gradients are rounded to bf16 before they are multiplied: single
   /// elements, where large terms cancel, are less exact than all of them together.
-  static void expectClose(const Floats &got, const Floats &expected, const char *what) {
+  /// Where queries see `few` keys, probabilities are larger, and so is their rounding.
+  static void expectClose(const Floats &got, const Floats &expected, const char *what,
+                          bool few = false) {
     constexpr bool narrow = sizeof(T) == 2;
-    expectNear(got, expected, narrow ? 0x1p-7 : 1e-5, narrow ? 0.04 : 2e-5, what, 1e-6);
+    expectNear(got, expected, narrow ? 0x1p-7 : 1e-5, narrow ? (few ? 0.08 : 0.04) : 2e-5, what,
+               1e-6);
     double error = 0, size = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
       error += std::pow(double(got[i]) - double(expected[i]), 2);
