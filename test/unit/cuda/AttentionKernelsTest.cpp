@@ -122,6 +122,32 @@ TYPED_TEST(AttentionKernels, WindowsDocumentsAndCapsAreTheCpus) {
         this->compare(sizes, offset > 1 ? 0 : offset, documents);
 }
 
+// What is no number in blocks of keys that are left out would show, times 0.
+TYPED_TEST(AttentionKernels, LeavesOutBlocksOfKeys) {
+  using T = TypeParam;
+  for (const bool inWindow : {true, false}) {
+    AttentionShape s = rowMajor({1, 1, 1, 512, 512, 16, 0.25f, true});
+    s.window = inWindow ? 64 : 0;
+    const std::size_t n = s.queries * s.width;
+    Floats k = normal(n, this->random), v = normal(n, this->random);
+    std::vector<std::int32_t> ids;
+    for (std::int32_t key = 0; key < 512; ++key)
+      ids.push_back(key / 64);
+    k[0] = v[0] = NAN;
+    Device<T> q_(normal(n, this->random)), k_(k), v_(v), dOut_(normal(n, this->random)), out_(n),
+        dQ_(n), dK_(n), dV_(n);
+    Device<float> sums_(s.queries);
+    Device<std::int32_t> ids_(ids);
+    const std::int32_t *seen = inWindow ? nullptr : static_cast<std::int32_t *>(ids_);
+    OK(attention(s, q_, k_, v_, seen, out_, sums_, this->stream));
+    OK(attention_grad(s, q_, k_, v_, seen, out_, sums_, dOut_, dQ_, dK_, dV_, this->stream));
+    EXPECT_TRUE(std::isnan(out_.floats()[0]));
+    for (const Floats &values : {out_.floats(), dQ_.floats(), dK_.floats(), dV_.floats()})
+      for (std::size_t i = 3 * n / 4; i < n; ++i)
+        ASSERT_FALSE(std::isnan(values[i])) << i / s.width;
+  }
+}
+
 // With strides of whole 16-byte parts, and with others: the same numbers as in row-major order.
 TYPED_TEST(AttentionKernels, OperandsLieWhereStridesSay) {
   using T = TypeParam;

@@ -405,6 +405,46 @@ TEST(AttentionTest, OnBf16TakesOptions) {
     compareNarrow(optional({1, 2, 2, 300, 300, 64, 0.125f, false}, 0, softcap), 54);
 }
 
+/// Blocks of keys that a window or documents hide are left out: what is no number there would show,
+/// times 0.
+template <class Element> void leavesOutBlocks() {
+  const std::uint32_t length = 1024, seen = 64;
+  for (const bool inWindow : {true, false}) {
+    const AttentionShape s =
+        optional(rowMajor({1, 1, 1, length, length, 16, 0.25f, true}), inWindow ? seen : 0);
+    std::mt19937 random(60);
+    Tensors t = randomTensors(s, random);
+    if (!inWindow)
+      for (std::uint32_t key = 0; key < length; ++key)
+        t.ids.push_back(static_cast<std::int32_t>(key / seen));
+    const auto elements = [](const Floats &values) {
+      return std::vector<Element>(values.begin(), values.end());
+    };
+    const auto q = elements(t.q), dOut = elements(t.dOut);
+    auto k = elements(t.k), v = elements(t.v), out = q, dQ = q, dK = k, dV = v;
+    k[0] = v[0] = Element(NAN);
+    const std::int32_t *ids = inWindow ? nullptr : t.ids.data();
+    kernels::attentionDocuments(s, q.data(), k.data(), v.data(), ids, out.data(),
+                                t.logSumExp.data());
+    EXPECT_TRUE(std::isnan(float(out[0])));
+    for (std::size_t i = length / 2 * 16; i < out.size(); ++i)
+      ASSERT_FALSE(std::isnan(float(out[i]))) << i / 16;
+    // Of queries that see it, nothing is a number, and so neither is what they add to their keys.
+    kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), ids, out.data(),
+                                    t.logSumExp.data(), dOut.data(), dQ.data(), dK.data(),
+                                    dV.data());
+    EXPECT_TRUE(std::isnan(float(dQ[0])) && std::isnan(float(dK[0])));
+    for (std::size_t i = length * 3 / 4 * 16; i < out.size(); ++i)
+      ASSERT_FALSE(std::isnan(float(dQ[i])) || std::isnan(float(dK[i])) || std::isnan(float(dV[i])))
+          << i / 16;
+  }
+}
+
+TEST(AttentionTest, LeavesOutBlocks) {
+  leavesOutBlocks<float>();
+  leavesOutBlocks<bf16>();
+}
+
 TEST(TileProductTest, FollowsItsFormula) {
   std::mt19937 random(12);
   for (int i = 0; i < 60; ++i) {
