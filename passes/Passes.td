@@ -39,7 +39,7 @@ def DeriveGenerationPass : Pass<"fsdp-derive-generation", "::mlir::ModuleOp"> {
     `@decode.logits`. `@prefill` takes as many tokens as divide the context and are at most `chunk`, and computes no scores. Both write
     the keys and values of their tokens into carried tensors over the whole context (`nn.write_rows`), to which
     `nn.cached_attention` attends; positions of `nn.rope` and rows of tables of positions are those of the input.
-    A model in which something other than causal attention combines positions, or anything combines samples, is refused. Runs
+    A text is one document for an attention within documents. A model in which something other than causal attention combines positions, or anything combines samples, is refused. Runs
     after casts stand, as the kept tensors have the types of compute, and before anything is sharded.
 
     Example: `fsdp-opt --fsdp-derive-evaluation --fsdp-derive-generation model.mlir`

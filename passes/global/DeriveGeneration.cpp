@@ -190,6 +190,15 @@ Operation *PartOfStep::cloneIn(Operation *op, const nn::ShardingRule &rule, Arra
   return clone;
 }
 
+/// The operands but for the ids of documents: a text is one.
+static OperandRange getQueriesKeysAndValues(nn::AttentionOp attention) {
+  return attention.getInputs().drop_back(attention.getDocuments() ? 1 : 0);
+}
+static OperandRange getNeeded(Operation *op) {
+  auto attention = dyn_cast<nn::AttentionOp>(op);
+  return attention ? getQueriesKeysAndValues(attention) : op->getOperands();
+}
+
 //===----------------------------------------------------------------------===//
 // What does not depend on tokens
 //===----------------------------------------------------------------------===//
@@ -351,7 +360,7 @@ LogicalResult PartOfStep::convertAttention(nn::AttentionOp attention) {
   if (!attention.getLogSumExp().use_empty())
     return refuse(attention, "has a second result, which is used");
   SmallVector<Value> inputs;
-  for (Value input : attention.getInputs()) {
+  for (Value input : getQueriesKeysAndValues(attention)) {
     if (!parts.contains(input))
       return refuse(attention, "attends to something other than the tokens of the sample");
     for (auto [dim, factors] : llvm::enumerate(parts[input])) {
@@ -391,9 +400,10 @@ LogicalResult PartOfStep::convertAttention(nn::AttentionOp attention) {
     kept[i] = cached(rows, i ? caches.values : caches.keys, attentions, i ? "values" : "keys");
   }
   ++attentions;
-  Value out = nn::CachedAttentionOp::create(
-      builder, loc, inputs[0].getType(), builder.getStringAttr(outOrder), inputs[0], kept[0],
-      kept[1], positions, attention.getScaleAttr(), IntegerAttr(), FloatAttr());
+  Value out = nn::CachedAttentionOp::create(builder, loc, inputs[0].getType(),
+                                            builder.getStringAttr(outOrder), inputs[0], kept[0],
+                                            kept[1], positions, attention.getScaleAttr(),
+                                            attention.getWindowAttr(), attention.getSoftcapAttr());
   TensorParts result;
   for (size_t dim = 0; dim < outOrder.size(); dim += 2)
     result.push_back(parts[attention.getInputs().front()][nn::attentionDim(order, outOrder[dim])]);
@@ -438,7 +448,7 @@ StepOp PartOfStep::build() {
   llvm::SetVector<Operation *> needed;
   needed.insert(logits.getDefiningOp());
   for (size_t i = 0; i < needed.size(); ++i)
-    for (Value operand : needed[i]->getOperands())
+    for (Value operand : getNeeded(needed[i]))
       needed.insert(operand.getDefiningOp());
   for (Operation &op : evaluate.getBody().front())
     if (needed.contains(&op) && failed(convert(&op)))

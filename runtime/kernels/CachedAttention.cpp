@@ -61,13 +61,12 @@ template <class T>
 void cachedAttention(CachedAttentionShape shape, const T *q, const T *k, const T *v,
                      const std::int32_t *positions, T *out) {
   const std::size_t ofGroup = std::size_t(shape.keys) * shape.width;
-  const bool isPlain = shape.window == 0 && shape.softcap == 0;
   for (std::size_t b = 0; b < shape.batch; ++b) {
     const std::size_t at = b * shape.q.batch;
     const auto first = std::min<std::size_t>(static_cast<std::size_t>(positions[b * shape.queries]),
                                              shape.keys - shape.queries);
     const T *keys = k + b * shape.groups * ofGroup, *values = v + b * shape.groups * ofGroup;
-    if (shape.queries >= kFewQueries && isPlain) {
+    if (shape.queries >= kFewQueries) {
       // Query t of n sees the keys up to its own, the last of which is that of the last query.
       const HeadStrides strides{0, ofGroup, shape.width};
       AttentionShape whole{1,
@@ -79,6 +78,8 @@ void cachedAttention(CachedAttentionShape shape, const T *q, const T *k, const T
                            shape.scale,
                            /*causal=*/true};
       whole.q = whole.out = shape.q;
+      whole.window = shape.window;
+      whole.softcap = shape.softcap;
       whole.k = strides;
       static thread_local Workspace logarithms;
       attention(whole, q + at, keys, values, out + at,

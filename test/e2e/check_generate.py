@@ -99,12 +99,11 @@ def takes_bytes_and_text(folder):
         got = generate(program, weights, words, len(expected), "--temperature=0", says="tokens of the prompt")
         expect(got == expected + b"\n", f"got {got}, expected {expected}")
     # A tokenizer beside the weights: what it encodes is what ids say, and a text ends where it says so.
-    tokenizer = training.GOLDEN / "tokenizers" / "gpt2"
     model = folder / "with-tokenizer"
     model.mkdir()
-    shutil.copy(tokenizer / "tokenizer.json", model)
-    vocabulary = max([*json.loads((model / "tokenizer.json").read_text())["model"]["vocab"].values(),
-                      *(token["id"] for token in json.loads((model / "tokenizer.json").read_text())["added_tokens"])]) + 1
+    shutil.copy(training.GOLDEN / "tokenizers" / "gpt2.json", model / "tokenizer.json")
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    vocabulary = 1 + max([*tokenizer["model"]["vocab"].values(), *(token["id"] for token in tokenizer["added_tokens"])])
     program = training.compile_model("gpt2", folder / "words", f"--vocab={vocabulary}", *sizes)
     subprocess.run([str(word) for word in (program, "--data", tokens_file(folder, vocabulary), "--steps=1", "--lr=0", "--seed=7", "--export",
                                            model / "model.safetensors")], check=True, capture_output=True)
