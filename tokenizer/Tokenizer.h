@@ -81,7 +81,9 @@ private:
 
 /// Decodes ids as they come, for a text that is shown while it is generated. Only whole characters
 /// are returned; bytes that are no character become U+FFFD. Together they are the text of all ids.
-/// The tokenizer must live as long.
+/// A decoder may treat the first token of a text in its own way (llama-2 drops its blank): for ids
+/// that continue a prompt, add those of the prompt first and drop what they return. The tokenizer
+/// must live as long.
 class StreamDecoder {
 public:
   StreamDecoder(const Tokenizer &tokenizer, bool skipSpecial);

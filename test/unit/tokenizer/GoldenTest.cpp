@@ -128,6 +128,21 @@ TEST(TokenizerTest, ACharacterIsReturnedWhenItsLastByteIsThere) {
   EXPECT_EQ(decoder.add(*tokenizer.findToken("\xe2\x96\x81")), " ");
 }
 
+TEST(TokenizerTest, WhatContinuesAPromptKeepsItsBlank) {
+  const Tokenizer tokenizer = Tokenizer::load(folder() + "llama2.json");
+  const std::vector<TokenId> prompt = tokenizer.encode("the model", true);
+  const std::vector<TokenId> whole = tokenizer.encode("the model of", true);
+  ASSERT_GT(whole.size(), prompt.size());
+  StreamDecoder decoder(tokenizer, true);
+  std::string text;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (i == prompt.size())
+      text.clear();
+    text += decoder.add(whole[i]);
+  }
+  EXPECT_EQ(text, " of");
+}
+
 TEST(TokenizerTest, ManyWordsDoNotChangeIds) {
   // More words than the cache of an encoder has room for.
   const Tokenizer tokenizer = Tokenizer::load(folder() + "gpt2.json");
