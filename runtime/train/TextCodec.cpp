@@ -78,6 +78,11 @@ public:
     }
     return tokens;
   }
+  // At the beginning of a text a word may have no blank before it.
+  void follow(const std::vector<std::int32_t> &prompt) override {
+    for (std::int32_t token : prompt)
+      stream.add(static_cast<tokenizer::TokenId>(token));
+  }
   std::string add(std::int32_t token) override {
     return stream.add(static_cast<tokenizer::TokenId>(token));
   }

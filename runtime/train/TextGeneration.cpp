@@ -137,6 +137,7 @@ void generateText(const TextRun &run) {
                        static_cast<long long>(plans.context)),
                 kExitBadCommandLine)
         .byAll();
+  codec->follow(prompt);
   const bool shows = run.device.rank() == 0;
   const double begin = now();
   double firstToken = 0;
