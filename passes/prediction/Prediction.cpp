@@ -31,6 +31,32 @@ static std::vector<int> findStep(const ScheduleProblem &schedule, int index) {
   return step;
 }
 
+/// `step`: segments of the first role.
+static ModelWork countModelWork(const ScheduleProblem &schedule, ArrayRef<int> step) {
+  ModelWork work;
+  for (int segment : step)
+    for (const schedule::Launch &launch : schedule.problem.roles.front().segments[segment].launches)
+      if (launch.direction == stringifyDirection(Direction::forward) &&
+          launch.cost.productFlops > 0) {
+        const double flops = 3 * static_cast<double>(launch.cost.productFlops);
+        work.flops += flops;
+        work.ofType[launch.cost.productType] += flops;
+      }
+  return work;
+}
+
+ModelWork mlir::fsdp::countModelWork(ModuleOp module) {
+  const ScheduleProblem schedule(module);
+  return ::countModelWork(schedule, findStep(schedule, 0));
+}
+
+double ModelWork::secondsAtPeak(const cost::Machine &machine) const {
+  double seconds = 0;
+  for (const auto &[type, ofThem] : ofType)
+    seconds += ofThem / machine.peakOf(type);
+  return seconds;
+}
+
 /// The axes of each communicator.
 static std::vector<SmallVector<StringAttr>> findCommunicatorAxes(const ScheduleProblem &schedule) {
   std::vector<SmallVector<StringAttr>> axes(schedule.problem.communicators.size());
@@ -115,15 +141,10 @@ Prediction StepSimulation::predict() const {
       result.streams.push_back(stream);
   for (const auto &[when, bytes] : time.alive)
     result.alive = std::max(result.alive, bytes);
-  double atPeak = 0; // seconds of the model's flops at the data sheet's rate
+  const ModelWork work = ::countModelWork(schedule, steps.front());
+  result.modelFlops = work.flops;
   for (const cost::LaunchRun &run : time.runs) {
     const schedule::Launch &launch = role.segments[run.segment].launches[run.launch];
-    if (launch.direction == stringifyDirection(Direction::forward)) {
-      const double flops = 3 * static_cast<double>(launch.cost.productFlops);
-      result.modelFlops += flops;
-      if (flops > 0)
-        atPeak += flops / machine.peakOf(launch.cost.productType);
-    }
     if (!launch.collective)
       continue;
     PredictedCollective call{launch.collective->kind,
@@ -142,6 +163,6 @@ Prediction StepSimulation::predict() const {
     else
       ++same->count;
   }
-  result.mfu = result.step > 0 ? atPeak / result.step : 0;
+  result.mfu = result.step > 0 ? work.secondsAtPeak(machine) / result.step : 0;
   return result;
 }

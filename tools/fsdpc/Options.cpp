@@ -318,7 +318,8 @@ void Options::declare(CLI::App &app) {
       "the collectives to that file");
   base::addText(
       app, "--machine", "NAME|FILE[,nodes=N][,network=NAME][,kernels=NAME]", machine,
-      "machine that times are predicted for: " + base::listed(ir::cost::getMachineNames()) +
+      "machine that times are predicted for, and whose peak the program's log relates to: " +
+          base::listed(ir::cost::getMachineNames()) +
           ", or a file that bench/calibrate writes (host; for --target=cuda h100x8); kernels: the "
           "implementation whose rates count (own)");
   base::addText(app, "--timeline", "FILE.json", timeline,
@@ -371,9 +372,6 @@ void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omi
     const std::string name = option->get_name();
     if (option->count() == 0 || getOutputOptions().count(name) ||
         llvm::is_contained(omitted, name) || name.compare(0, 2, "--") != 0)
-      continue;
-    if (name == "--machine" && !choosesPlan() && memoryLimit.empty() &&
-        fit.empty()) // else it chooses the plan
       continue;
     if (option->get_expected_min() == 0) // a flag
       base::addShellWord(given, name);
@@ -431,9 +429,11 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
-  if (!machine.empty() && !predicts() && !choosesPlan() && memoryLimit.empty() && fit.empty())
-    throw UsageError("--machine applies to predicted times; add --report, --timeline=FILE.json or "
-                     "--explain=FILE.html, or leave it out");
+  if (!machine.empty() && getEmit() < Emit::Source && !predicts() && !choosesPlan() &&
+      memoryLimit.empty() && fit.empty())
+    throw UsageError("--machine applies to programs, for the 'mfu' of their log, and to predicted "
+                     "times; add --report, --timeline=FILE.json or --explain=FILE.html, or leave "
+                     "it out");
   if ((choosesPlan() || !memoryLimit.empty() || !fit.empty()) && getMeshes().size() > 1)
     throw UsageError(std::string(choosesPlan()          ? "'auto' chooses for"
                                  : !memoryLimit.empty() ? "--memory-limit is of"
