@@ -124,16 +124,21 @@ bool LogFile::continueAfter(const std::string &file, std::int64_t after) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     const bool isStep =
         json.is_object() && json.contains("step") && json["step"].is_number_integer();
-    if (!isStep && !(json.is_object() && (json.contains("run") || json.contains("restart")))) {
-      last.reset(), droppedSteps = 0; // not a log
+    if (!isStep && !(json.is_object() && (json.contains("run") || json.contains("restart") ||
+                                          json.contains("rollback")))) {
+      last.reset(), droppedSteps = 0, seconds = 0; // not a log
       return false;
     }
     isLater |= isStep && json["step"].get<std::int64_t>() > after;
     droppedSteps += isLater && isStep;
     if (isLater)
       continue;
-    if (isStep)
+    if (isStep) {
       last = json["step"].get<std::int64_t>();
+      seconds = json.contains("seconds") && json["seconds"].is_number()
+                    ? json["seconds"].get<double>()
+                    : 0;
+    }
     end += static_cast<std::int64_t>(line.size()) + 1;
   }
   if (end == 0 && after > 0)
@@ -142,6 +147,13 @@ bool LogFile::continueAfter(const std::string &file, std::int64_t after) {
     throw Error("cannot write '" + path + "': " + std::strerror(errno));
   bytes = end;
   return true;
+}
+
+void LogFile::goBack(std::int64_t step) {
+  if (!regular || firstLostStep)
+    return;
+  last.reset(), droppedSteps = 0, seconds = 0;
+  continueAfter("/proc/self/fd/" + std::to_string(descriptor.get()), step);
 }
 
 void LogFile::write(JsonLine &line, std::int64_t step) {

@@ -32,6 +32,10 @@ public:
   std::int64_t dropped() const { return droppedSteps; }
   /// The last step of the continued log; nothing for a new log.
   std::optional<std::int64_t> lastStep() const { return last; }
+  /// `seconds` of the last line of the continued log; 0 without it.
+  double lastSeconds() const { return seconds; }
+  /// Removes the lines of steps after `step`, of a regular file.
+  void goBack(std::int64_t step);
   /// The identity of the open file.
   base::FileIdentity identity() const { return base::identityOfDescriptor(descriptor.get()); }
 
@@ -58,6 +62,7 @@ private:
   std::optional<std::int64_t> last;
   base::Descriptor descriptor;
   bool regular = false;
+  double seconds = 0;
   std::int64_t droppedSteps = 0;
   std::int64_t bytes = 0;         ///< of whole lines
   std::int64_t firstLostStep = 0; ///< the first step that is missing; 0: none

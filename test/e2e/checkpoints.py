@@ -65,7 +65,7 @@ def logged(path):
     steps = [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
     steps = [step for step in steps if "restart" not in step]
     for step in steps:
-        for name in ("tokens_per_s", "step_ms", "peak_bytes"):
+        for name in ("tokens_per_s", "step_ms", "peak_bytes", "seconds", "tflops", "mfu"):
             step.pop(name, None)
     return steps
 
