@@ -45,7 +45,7 @@ if shutil.which("ccache"):
 
 # Our tools are given by whole path: one that was not built fails by name, and no
 # older one installed elsewhere is picked up.
-for tool in ("fsdp-opt", "fsdp-run", "fsdp-translate", "fsdpc"):
+for tool in ("fsdp-opt", "fsdp-run", "fsdp-translate", "fsdpc", "fsdpc-log"):
     path = os.path.join(config.fsdp_bin, tool)
     config.substitutions.append((rf"(?<![\w/.-]){tool}(?![\w.-])", path))
 config.substitutions += [
