@@ -34,7 +34,7 @@ public:
   std::optional<std::int64_t> lastStep() const { return last; }
   /// `seconds` of the last line of the continued log; 0 without it.
   double lastSeconds() const { return seconds; }
-  /// Removes the lines of steps after `step`, of a regular file.
+  /// Removes the lines after that of step `step`, of a regular file. On failure as write().
   void goBack(std::int64_t step);
   /// The identity of the open file.
   base::FileIdentity identity() const { return base::identityOfDescriptor(descriptor.get()); }
@@ -56,6 +56,8 @@ private:
   void replaceFile(const std::string &file, const std::vector<base::FileIdentity> &others,
                    std::optional<std::int64_t> after);
   bool continueAfter(const std::string &file, std::int64_t after);
+  /// The bytes of a log up to its line of step `after`; nothing: it is not a log.
+  std::optional<std::int64_t> findEnd(const std::string &file, std::int64_t after);
   void giveUp(std::int64_t step, int reason);
 
   std::string path, previousLog;
