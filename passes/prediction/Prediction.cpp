@@ -10,10 +10,11 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The segments of a training step of role `index`, as often as they run.
-static std::vector<int> findStep(const ScheduleProblem &schedule, int index) {
+/// The segments of a step of this kind of role `index`, as often as they run.
+static std::vector<int> findStep(const ScheduleProblem &schedule, int index,
+                                 StepKind kind = StepKind::train) {
   const schedule::Role &role = schedule.problem.roles[index];
-  const std::string trains = stringifyStepKind(StepKind::train).str();
+  const std::string trains = stringifyStepKind(kind).str();
   auto trainsIn = [&](int segment) {
     return role.segments[segment].kind == trains &&
            !isDrain(SegmentOp(schedule.segments[index][segment]));
@@ -31,13 +32,13 @@ static std::vector<int> findStep(const ScheduleProblem &schedule, int index) {
   return step;
 }
 
-/// `step`: segments of the first role.
-static ModelWork countModelWork(const ScheduleProblem &schedule, ArrayRef<int> step) {
+/// Three times the products of `step`, segments of the first role, that `counts` takes.
+static ModelWork countProducts(const ScheduleProblem &schedule, ArrayRef<int> step,
+                               llvm::function_ref<bool(const schedule::Launch &)> counts) {
   ModelWork work;
   for (int segment : step)
     for (const schedule::Launch &launch : schedule.problem.roles.front().segments[segment].launches)
-      if (launch.direction == stringifyDirection(Direction::forward) &&
-          launch.cost.productFlops > 0) {
+      if (launch.cost.productFlops > 0 && counts(launch)) {
         const double flops = 3 * static_cast<double>(launch.cost.productFlops);
         work.flops += flops;
         work.ofType[launch.cost.productType] += flops;
@@ -45,9 +46,20 @@ static ModelWork countModelWork(const ScheduleProblem &schedule, ArrayRef<int> s
   return work;
 }
 
+static ModelWork countModelWork(const ScheduleProblem &schedule) {
+  ModelWork train =
+      countProducts(schedule, findStep(schedule, 0), [](const schedule::Launch &launch) {
+        return launch.direction == stringifyDirection(Direction::forward);
+      });
+  // All of an evaluation is forward. In a training step a product may be part of a launch of
+  // backward, with the loops that read it.
+  ModelWork evaluation = countProducts(schedule, findStep(schedule, 0, StepKind::evaluate),
+                                       [](const schedule::Launch &) { return true; });
+  return evaluation.flops > train.flops ? evaluation : train;
+}
+
 ModelWork mlir::fsdp::countModelWork(ModuleOp module) {
-  const ScheduleProblem schedule(module);
-  return ::countModelWork(schedule, findStep(schedule, 0));
+  return ::countModelWork(ScheduleProblem(module));
 }
 
 double ModelWork::secondsAtPeak(const cost::Machine &machine) const {
@@ -141,7 +153,7 @@ Prediction StepSimulation::predict() const {
       result.streams.push_back(stream);
   for (const auto &[when, bytes] : time.alive)
     result.alive = std::max(result.alive, bytes);
-  const ModelWork work = ::countModelWork(schedule, steps.front());
+  const ModelWork work = ::countModelWork(schedule);
   result.modelFlops = work.flops;
   for (const cost::LaunchRun &run : time.runs) {
     const schedule::Launch &launch = role.segments[run.segment].launches[run.launch];

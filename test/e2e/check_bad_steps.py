@@ -112,6 +112,10 @@ def seconds_and_samples_go_on(runs, program):
     expect(seconds == sorted(seconds) and seconds[0] > 0, f"{seconds}")
     expect([line["tokens"] for line in lines] == [10, 20, 30, 40, 50], f"{lines}")
     expect(lines[-1]["epoch"] == 50 / SAMPLES, f"{lines[-1]}")
+    # 8 x 3 products for each of 10 samples, two flops each, times three: though the training step fuses them into a launch of backward.
+    flops = [line["tflops"] * 1e9 * line["step_ms"] for line in lines]
+    expect(all(abs(one / (3 * 2 * 8 * 3 * BATCH) - 1) < 1e-9 for one in flops), f"{flops}")
+    expect(not any("mfu" in line for line in lines), "an mfu without --machine")
 
 
 def stops_skips_and_gives_up(runs, program):
