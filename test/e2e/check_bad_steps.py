@@ -149,21 +149,21 @@ def stops_skips_and_gives_up(runs, program):
     runs.run(program, "--on-nan=skip", "--log", runs.at("taken.jsonl"), steps=9, says="note: the bad step was not written: cannot write")
 
 
-def killed_after_a_rollback(runs, program):
-    """The weights of a run of which a rank was killed at any moment."""
+def killed_before_and_after_a_rollback(runs, program):
+    """A restart takes the position in the data from the checkpoint, with what was passed over before that was saved."""
     steps, bad = 1000, 302
     long = Runs(runs.folder, data(runs.at("long.safetensors"), bad=(bad,), samples=11000))
     without = data(runs.at("long-without.safetensors"), without=(bad - 1, bad), samples=11000)
     log, root, out = runs.at("killed.jsonl"), runs.at("killed"), runs.at("killed.safetensors")
     whole, weights = reference(runs, program, "--plan=fsdp=2", steps=steps, without=without)
 
-    def attempt():
+    def attempt(lines):
         log.unlink(missing_ok=True)
         shutil.rmtree(root, ignore_errors=True)
         command = long.command(program, "--plan=fsdp=2", "--log", log, "--save", root, "--save-every", SAVES, "--keep", 1, "--max-restarts", 1,
                                "--on-nan=rollback", "--export", out, steps=steps)
         run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        while run.poll() is None and lines_of(log) < 250:
+        while run.poll() is None and lines_of(log) < lines:
             time.sleep(0.002)
         children = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children")
         try:
@@ -174,9 +174,10 @@ def killed_after_a_rollback(runs, program):
         expect(run.returncode == 0, said)
         return said if "restart 1 of 1" in said else None
 
-    until_hit(attempt)
-    same(out, weights, "killed")
-    expect(steps_of(log) == steps_of(whole), "another log after a kill")
+    for lines in (bad - 50, bad + 20):
+        until_hit(lambda: attempt(lines))
+        same(out, weights, "killed")
+        expect(steps_of(log) == steps_of(whole), "another log after a kill")
 
 
 def deferred_updates_go_back_too(runs, _):
@@ -195,7 +196,7 @@ def main():
     runs = Runs(folder / "runs", data(folder / "bad.safetensors", bad=(BAD,)))
     runs.without = data(folder / "without.safetensors", without=(5, 6))
     run_cases([goes_back_and_ends_as_without_the_samples, goes_back_to_what_it_began_with, seconds_and_samples_go_on,
-               stops_skips_and_gives_up, killed_after_a_rollback, deferred_updates_go_back_too], runs, program)
+               stops_skips_and_gives_up, killed_before_and_after_a_rollback, deferred_updates_go_back_too], runs, program)
 
 
 main()
