@@ -388,6 +388,7 @@ bool RunCheckpoints::goBack(std::int64_t samples) {
   back.runs = from.runs; // that of this run is added by save()
   back.samples = samples;
   from = std::move(back);
+  lastSaved = from.step; // a later save may have failed with a warning
   return !folder.empty();
 }
 

@@ -16,8 +16,8 @@ import sys
 import time
 
 from check_refusals import write
-from checkpoints import LIMIT, Runs, expect, lines_of, logged, run_cases, same, until_hit
-from training import compile_model
+from checkpoints import LIMIT, Runs, expect, lines_of, logged, mlp, run_cases, same, twice, until_hit
+from training import GOLDEN, compile_model
 
 SAMPLES, BATCH, SAVES = 200, 10, 4
 BAD = 6  # the step whose samples hold a target that overflows the loss
@@ -180,13 +180,22 @@ def killed_before_and_after_a_rollback(runs, program):
         expect(steps_of(log) == steps_of(whole), "another log after a kill")
 
 
-def deferred_updates_go_back_too(runs, _):
-    program = compile_model("linear", runs.at("deferred-program"), "--in=8", "--out=3", f"--batch={BATCH}", "--lr=0.05", "--defer-updates=on",
-                            mesh="fsdp=2")
+def goes_back_with_what_is_kept_between_steps(runs, _):
+    """Copies of all parameters in bf16 that each rank keeps, and updates that are deferred to the next step."""
+    program = compile_model("linear", runs.at("kept-program"), "--in=8", "--out=3", f"--batch={BATCH}", "--lr=0.05", "--strategy=zero1",
+                            "--precision=bf16", mesh="fsdp=2")
     whole, weights = reference(runs, program)
-    out = runs.at("deferred.safetensors")
-    runs.run(program, "--save", runs.at("deferred"), "--save-every", SAVES, "--on-nan=rollback", "--export", out, steps=9, says="rollback 1 to step 4")
-    same(out, weights, "deferred")
+    out = runs.at("kept.safetensors")
+    runs.run(program, "--save", runs.at("kept"), "--save-every", SAVES, "--on-nan=rollback", "--export", out, steps=9, says="rollback 1 to step 4")
+    same(out, weights, "copies")
+    program = mlp(runs.at("deferred-program"), "fsdp=2", "--defer-updates=on")
+    init = ("--init", GOLDEN / "mlp" / "init.safetensors")
+    bad, good = (Runs(runs.folder, twice(runs.at(f"twice-{name}"), **options))
+                 for name, options in (("bad", {"bad": True}), ("good", {"without": range(40, 60)})))
+    good.run(program, *init, "--export", runs.at("twice.safetensors"), steps=9)
+    bad.run(program, *init, "--save", runs.at("deferred"), "--save-every", SAVES, "--on-nan=rollback", "--export", out, steps=9,
+            says=("rollback 1 to step 4, past 20 samples", "the first gradient that is not finite is that of '"))
+    same(out, runs.at("twice.safetensors"), "deferred updates")
 
 
 def main():
@@ -196,7 +205,7 @@ def main():
     runs = Runs(folder / "runs", data(folder / "bad.safetensors", bad=(BAD,)))
     runs.without = data(folder / "without.safetensors", without=(5, 6))
     run_cases([goes_back_and_ends_as_without_the_samples, goes_back_to_what_it_began_with, seconds_and_samples_go_on,
-               stops_skips_and_gives_up, killed_before_and_after_a_rollback, deferred_updates_go_back_too], runs, program)
+               stops_skips_and_gives_up, killed_before_and_after_a_rollback, goes_back_with_what_is_kept_between_steps], runs, program)
 
 
 main()

@@ -15,9 +15,7 @@ import time
 
 import emulated
 import training
-import weights
-from check_refusals import write
-from checkpoints import LIMIT, Runs, close, expect, folders, logged, mlp, run_cases, same, same_checkpoint
+from checkpoints import LIMIT, Runs, close, expect, folders, logged, mlp, run_cases, same, same_checkpoint, twice
 
 OPTIONS = ["--in=12", "--hidden=17", "--classes=10", "--batch=10", "--lr=0.05", "--optimizer=adamw", "--warmup=3", "--schedule=cosine"]
 
@@ -65,23 +63,10 @@ def a_signal_ends_all_ranks(runs, program, cpu):
     expect(len(folders(runs.at("signal"))) == 1, folders(runs.at("signal")))
 
 
-def samples(path, bad=False, without=()):
-    """The data set twice over, its sample 53 with values that overflow, without the samples `without`."""
-    data = {}
-    for name, (dtype, shape, values) in weights.read(training.GOLDEN / "mlp" / "data.safetensors").items():
-        size = len(values) // shape[0]
-        rows = [values[i * size:(i + 1) * size] for i in range(shape[0])] * 2
-        if bad and name == "x":
-            rows[53] = (3e38,) * size
-        kept = [row for i, row in enumerate(rows) if i not in without]
-        data[name] = (dtype, (len(kept), *shape[1:]), [value for row in kept for value in row])
-    return write(path, data)
-
-
 def goes_back_past_bad_samples(runs, program, cpu):
     """The batch that was loaded ahead when the run went back is the next one."""
     init = ("--init", training.GOLDEN / "mlp" / "init.safetensors")
-    bad, good = (Runs(runs.folder, samples(runs.at(f"samples-{name}"), **options), *runs.options)
+    bad, good = (Runs(runs.folder, twice(runs.at(f"samples-{name}"), **options), *runs.options)
                  for name, options in (("bad", {"bad": True}), ("good", {"without": range(40, 60)})))
     out, whole = runs.at("rollback.safetensors"), runs.at("without.safetensors")
     good.run(program, *init, "--export", whole, env=environment("inline"))

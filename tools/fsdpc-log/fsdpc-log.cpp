@@ -14,7 +14,6 @@
 #include "tools/fsdpc-log/TensorBoard.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -194,7 +193,6 @@ int fail(const std::string &message, int status) {
 } // namespace
 
 int main(int argc, char **argv) {
-  std::signal(SIGPIPE, SIG_IGN); // a reader that is gone is an error of the write
   Options options;
   CLI::App app("shows, draws and repeats the runs of training logs", "fsdpc-log");
   declare(app, options);
