@@ -43,7 +43,10 @@ Outcome readCompilerOptions(const std::string &bytes);
 /// A module: what is taken prints as a text that is read as the same module.
 Outcome readModule(const std::string &bytes);
 
-extern const std::vector<Reader> runtimeReaders, compilerReaders;
+/// A log, as fsdpc-log takes it: its table, chart, events and commands.
+Outcome readLog(const std::string &bytes);
+
+extern const std::vector<Reader> runtimeReaders, compilerReaders, logReaders;
 
 } // namespace fsdp::fuzz
 

@@ -18,6 +18,11 @@ double Axis::place(double value) const {
   return (value - low) / (high - low);
 }
 
+bool isDrawable(double value, bool isLog) {
+  constexpr double kMost = 1e150;
+  return std::abs(value) <= kMost && (!isLog || value >= 1 / kMost);
+}
+
 std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
                                   const std::vector<std::string> &fields, const Axis &x,
                                   bool isLogY) {
@@ -39,7 +44,7 @@ std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
         return;
       }
       const double *at = entry.find(x.field);
-      if (!at || !std::isfinite(*at) || (x.isLog && *at <= 0)) {
+      if (!at || !isDrawable(*at, x.isLog)) {
         ++withoutX;
         return;
       }
@@ -52,10 +57,9 @@ std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
         if (!value)
           continue;
         isKnown[i] = true;
-        const bool isFinite = std::isfinite(*value), isBelow = isFinite && isLogY && *value <= 0;
-        notFinite += !isFinite;
+        const bool shows = isDrawable(*value, isLogY), isBelow = isLogY && *value <= 0;
+        notFinite += !shows && !isBelow;
         notPositive += isBelow;
-        const bool shows = isFinite && !isBelow;
         if (shows)
           isShown[i] = true;
         if (shows || run.ofField[i].empty() || std::isfinite(run.ofField[i].back().y))

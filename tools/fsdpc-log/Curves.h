@@ -38,6 +38,10 @@ struct Axis {
   double place(double value) const;
 };
 
+/// Whether an axis can show the value: finite, and so far from the limits of a double that no
+/// difference or quotient of two leaves them; above 0 on a logarithmic axis.
+bool isDrawable(double value, bool isLog);
+
 /// Reads logs for a chart of `fields` over `x`. Prints on standard error how many values a chart
 /// cannot show. Errors: those of readLog; no log has a field, or none of its values can be shown.
 std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
