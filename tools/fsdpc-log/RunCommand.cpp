@@ -30,8 +30,11 @@ std::string fieldText(const json &object, const char *name) {
 /// A line of a comment.
 std::string comment(const std::string &text) { return "# " + base::printable(text) + "\n"; }
 
+/// A file, or many as one entry.
 std::string describeFile(const char *option, const json &file) {
-  return comment("reads " + std::string(option) + " " + fieldText(file, "path") + ": " +
+  const std::string path = fieldText(file, "path");
+  return comment("reads " + std::string(option) + " " +
+                 (path.empty() ? fieldText(file, "files") + " files" : path) + ": " +
                  fieldText(file, "bytes") + " bytes, digest " + fieldText(file, "digest"));
 }
 

@@ -47,6 +47,19 @@ TEST(RunCommandTest, IsTheCommandOfTheRun) {
             "cd '/a b' && ./train --data d --steps 9\n");
 }
 
+TEST(RunCommandTest, NamesTheFilesOfTheRun) {
+  json record = recordOf("--data d");
+  record["files"] = {
+      {"data", {{"files", 100}, {"bytes", 5}, {"digest", "a"}}},
+      {"val_data", {{"path", "v"}, {"bytes", 6}, {"digest", "b"}}},
+      {"init", {{{"path", "i"}, {"bytes", 7}, {"digest", "c"}}, {{"path", "j"}, {"bytes", 8}}}}};
+  EXPECT_NE(runCommand({record}, 1, "log")
+                .find("# reads --data 100 files: 5 bytes, digest a\n"
+                      "# reads --val-data v: 6 bytes, digest b\n"
+                      "# reads --init i: 7 bytes, digest c\n# reads --init j: 8 bytes"),
+            std::string::npos);
+}
+
 TEST(RunCommandTest, ResumesFromWhatItResumedFrom) {
   json record = recordOf("--data d --resume=latest --save c --start-over");
   EXPECT_EQ(lastLine(record), "cd '/a b' && ./train --data d --save c\n")
