@@ -149,6 +149,8 @@ LogicalResult mlir::fsdp::emitPlans(ArrayRef<PlanSource> sources, const EmitOpti
   if (sources.size() == 1) {
     EmitOptions own = options;
     own.report = sources.front().report;
+    own.modelFlops = sources.front().modelFlops;
+    own.peakSeconds = sources.front().peakSeconds;
     return emitProgram(sources.front().module, own, out);
   }
   assert(!options.singleFile && "plans are files of their own");
@@ -162,6 +164,8 @@ LogicalResult mlir::fsdp::emitPlans(ArrayRef<PlanSource> sources, const EmitOpti
       return failure();
     Plan &plan = plans.emplace_back(Plan{std::move(*program), options, nullptr, ""});
     plan.options.report = source.report;
+    plan.options.modelFlops = source.modelFlops;
+    plan.options.peakSeconds = source.peakSeconds;
     plan.name = names.unique("plan " + spellMesh(plan.program.mesh));
     plan.emitter = std::make_unique<HostEmitter>(plan.program, plan.options);
     if (failed(plan.emitter->prepare(kernels)))

@@ -18,7 +18,8 @@ LogicalResult emitProgram(ModuleOp module, const EmitOptions &options, EmittedPr
 /// One of several programs that a binary holds: the same model for another mesh.
 struct PlanSource {
   ModuleOp module;
-  std::string report; ///< as in EmitOptions
+  std::string report;                     ///< as in EmitOptions
+  double modelFlops = 0, peakSeconds = 0; ///< as there
 };
 
 /// Writes one program with several plans, the first of which it uses when started alone: train.cpp,

@@ -28,6 +28,8 @@ struct EmitOptions {
   std::string options;
   /// The compiler and flags of the program, for the records of its runs: a JSON object, or nothing.
   std::string compilation;
+  /// Of a training step, Program::modelFlops and Program::peakSeconds; 0: not known.
+  double modelFlops = 0, peakSeconds = 0;
   /// One file, with the kernels in it; otherwise they are in separate files.
   bool singleFile = false;
 };

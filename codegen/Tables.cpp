@@ -579,6 +579,11 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
                         .add("entries", entries)
                         .spell());
   table("compilation", quoted(options.compilation), options.compilation.empty());
+  Type f64 = Builder(program.module.getContext()).getF64Type();
+  if (options.modelFlops > 0)
+    field("modelFlops", literal(options.modelFlops, f64));
+  if (options.peakSeconds > 0)
+    field("peakSeconds", literal(options.peakSeconds, f64));
   if (!products.empty())
     field("adapters", Fields().add("files", descriptions).add("products", products).spell());
   const std::string generation =

@@ -57,9 +57,10 @@ std::string mlir::fsdp::faultOfGivenName(StringRef name) {
 
 /// True where a training log writes a number of its own under `name`.
 static bool isLogKey(StringRef name) {
-  static constexpr StringRef keys[] = {"step",          "loss",    "grad_norm",  "lr",
-                                       "tokens_per_s",  "step_ms", "peak_bytes", "workspace",
-                                       "library_bytes", "run",     "restart"};
+  static constexpr StringRef keys[] = {
+      "step",       "loss",          "grad_norm", "lr",      "tokens_per_s", "step_ms",
+      "peak_bytes", "workspace",     "seconds",   "tokens",  "epoch",        "tflops",
+      "mfu",        "library_bytes", "run",       "restart", "rollback"};
   return llvm::is_contained(keys, name) || name.starts_with("val_");
 }
 

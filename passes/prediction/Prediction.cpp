@@ -10,10 +10,11 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The segments of a training step of role `index`, as often as they run.
-static std::vector<int> findStep(const ScheduleProblem &schedule, int index) {
+/// The segments of a step of this kind of role `index`, as often as they run.
+static std::vector<int> findStep(const ScheduleProblem &schedule, int index,
+                                 StepKind kind = StepKind::train) {
   const schedule::Role &role = schedule.problem.roles[index];
-  const std::string trains = stringifyStepKind(StepKind::train).str();
+  const std::string trains = stringifyStepKind(kind).str();
   auto trainsIn = [&](int segment) {
     return role.segments[segment].kind == trains &&
            !isDrain(SegmentOp(schedule.segments[index][segment]));
@@ -29,6 +30,43 @@ static std::vector<int> findStep(const ScheduleProblem &schedule, int index) {
     if (role.walks.empty() && trainsIn(segment))
       step.push_back(segment);
   return step;
+}
+
+/// Three times the products of `step`, segments of the first role, that `counts` takes.
+static ModelWork countProducts(const ScheduleProblem &schedule, ArrayRef<int> step,
+                               llvm::function_ref<bool(const schedule::Launch &)> counts) {
+  ModelWork work;
+  for (int segment : step)
+    for (const schedule::Launch &launch : schedule.problem.roles.front().segments[segment].launches)
+      if (launch.cost.productFlops > 0 && counts(launch)) {
+        const double flops = 3 * static_cast<double>(launch.cost.productFlops);
+        work.flops += flops;
+        work.ofType[launch.cost.productType] += flops;
+      }
+  return work;
+}
+
+static ModelWork countModelWork(const ScheduleProblem &schedule) {
+  ModelWork train =
+      countProducts(schedule, findStep(schedule, 0), [](const schedule::Launch &launch) {
+        return launch.direction == stringifyDirection(Direction::forward);
+      });
+  // All of an evaluation is forward. In a training step a product may be part of a launch of
+  // backward, with the loops that read it.
+  ModelWork evaluation = countProducts(schedule, findStep(schedule, 0, StepKind::evaluate),
+                                       [](const schedule::Launch &) { return true; });
+  return evaluation.flops > train.flops ? evaluation : train;
+}
+
+ModelWork mlir::fsdp::countModelWork(ModuleOp module) {
+  return ::countModelWork(ScheduleProblem(module));
+}
+
+double ModelWork::secondsAtPeak(const cost::Machine &machine) const {
+  double seconds = 0;
+  for (const auto &[type, ofThem] : ofType)
+    seconds += ofThem / machine.peakOf(type);
+  return seconds;
 }
 
 /// The axes of each communicator.
@@ -115,15 +153,10 @@ Prediction StepSimulation::predict() const {
       result.streams.push_back(stream);
   for (const auto &[when, bytes] : time.alive)
     result.alive = std::max(result.alive, bytes);
-  double atPeak = 0; // seconds of the model's flops at the data sheet's rate
+  const ModelWork work = ::countModelWork(schedule);
+  result.modelFlops = work.flops;
   for (const cost::LaunchRun &run : time.runs) {
     const schedule::Launch &launch = role.segments[run.segment].launches[run.launch];
-    if (launch.direction == stringifyDirection(Direction::forward)) {
-      const double flops = 3 * static_cast<double>(launch.cost.productFlops);
-      result.modelFlops += flops;
-      if (flops > 0)
-        atPeak += flops / machine.peakOf(launch.cost.productType);
-    }
     if (!launch.collective)
       continue;
     PredictedCollective call{launch.collective->kind,
@@ -142,6 +175,6 @@ Prediction StepSimulation::predict() const {
     else
       ++same->count;
   }
-  result.mfu = result.step > 0 ? atPeak / result.step : 0;
+  result.mfu = result.step > 0 ? work.secondsAtPeak(machine) / result.step : 0;
   return result;
 }

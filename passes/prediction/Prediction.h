@@ -12,7 +12,22 @@
 #include "passes/cost/Simulator.h"
 #include "passes/scheduled/ScheduleProblem.h"
 
+#include <map>
+#include <string>
+
 namespace mlir::fsdp {
+
+/// The products of a training step of the first role: flops of one rank.
+struct ModelWork {
+  /// Those of forward, times three: what the model needs, without recomputation.
+  double flops = 0;
+  std::map<std::string, double> ofType; ///< the same by the type of the operands
+  /// Seconds for them at the rates of the machine's data sheet; 0 without products.
+  double secondsAtPeak(const cost::Machine &machine) const;
+};
+
+/// Of a scheduled module.
+ModelWork countModelWork(ModuleOp module);
 
 /// Collectives of a step that are alike.
 struct PredictedCollective {
@@ -30,8 +45,7 @@ struct Prediction {
   double step = 0;
   double items = 0; ///< tokens of a step over all ranks, or samples where those are no token rows
   bool itemsAreTokens = false;
-  /// Flops of the products of forward, times three: what the model needs, without recomputation.
-  double modelFlops = 0;
+  double modelFlops = 0; ///< ModelWork::flops
   double mfu = 0; ///< model flops over those that the data sheet promises for the step's time
   double computing = 0, communicating = 0, exposed = 0; ///< cost::RoleTime
   double efficiency = 0;                 ///< computation over computation and exposed communication

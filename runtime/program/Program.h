@@ -191,6 +191,11 @@ struct Program {
   const char *modelDigest = "";
   ModelConfig config = {};
   const char *compilation = ""; ///< a JSON object: by what and how it was compiled; "": not known
+  /// Of a training step on one rank: the products of forward, times three, without recomputation.
+  /// 0: not known.
+  double modelFlops = 0;
+  /// Seconds for them at the peak of the machine that the compiler was told; 0: not known.
+  double peakSeconds = 0;
   Adapters adapters = {};
   Generation generation = {};
 };

@@ -34,6 +34,12 @@ std::string Options::flightRecordFile() const {
              : flightRecord;
 }
 
+std::string Options::badStepFile() const {
+  const bool isTemporary = !flightRecordIsGiven && save.empty() && log.empty();
+  const std::string record = isTemporary ? "" : flightRecordFile();
+  return record.empty() ? "" : withEnding(record, ".bad-step.json");
+}
+
 /// The default flight record: beside the files that the run writes, else in the user's temporary
 /// folder. The name is fixed, so that a record replaces the previous one.
 static std::string defaultFlightRecord(const Options &options, const char *program) {
@@ -204,6 +210,7 @@ static int reportMisuse(const Program &program, const std::string &why, const ch
 static void completeOptions(const Program &program, const CLI::App &app, int argc, char **argv,
                             Options &options) {
   options.flightRecordIsGiven = app.count("--flight-record") > 0;
+  options.command = argc > 0 ? argv[0] : program.name;
   for (int i = 1; i < argc; ++i)
     base::addShellWord(options.arguments, argv[i]);
   while (options.save.size() > 1 && options.save.back() == '/')
@@ -368,6 +375,12 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addFlag(app, "--log-data", options.logData,
                 "add a digest of the samples of each step to the log, the same on any number of "
                 "ranks");
+  base::addChoice(app, "--on-nan", options.onNan,
+                  "what a step does whose loss or gradient norm is not finite: end the run; skip "
+                  "its update, and end the run at the third in a row (the default); or go back to "
+                  "the latest checkpoint of --save and go on with the samples after it",
+                  {"stop", "skip", "rollback"})
+      ->type_name("WHAT");
   base::addText(
       app, "--save", "DIR", options.save,
       "write checkpoints into this folder: after the last step, every K steps with --save-every, "
@@ -460,6 +473,9 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     if (options.save.empty() && isGiven(needsSave))
       return misused(std::string("got ") + needsSave +
                      " without --save: name the folder of checkpoints");
+  if (options.onNan == "rollback" && options.save.empty())
+    return misused("got --on-nan=rollback without --save: name the folder of checkpoints to go "
+                   "back to");
   if (options.elastic && !options.maxRestarts)
     return misused("got --elastic without --max-restarts: say how often the run may be restarted");
   if (options.resume == "latest" && options.save.empty())

@@ -25,6 +25,7 @@ struct Options {
   std::string exportMerged;
   std::vector<std::string> exportOnly; ///< patterns of names; none: all parameters
   std::string log;
+  std::string onNan; ///< "stop", "skip", "rollback"; "" (not given) skips and writes no BadStep
   bool logHeader = false;
   bool logData = false; ///< the log has a digest of the samples of each step
   std::string trace;
@@ -42,7 +43,8 @@ struct Options {
   std::int64_t restarts = 0;     ///< number of restarts of this run so far
   std::string restartCause;      ///< of the last restart
   bool allowModelChange = false; ///< continue although the weights are of another model
-  std::string arguments;         ///< the command line, as a shell reads it
+  std::string command;           ///< the program, as the user named it
+  std::string arguments;         ///< the command line after it, as a shell reads it
   std::string communicator = "auto";
   std::optional<double> timeout; ///< seconds
   std::string flightRecord;      ///< "none": not written
@@ -67,6 +69,9 @@ struct Options {
   bool onlyEvaluates() const { return steps && *steps == 0; }
   /// The file for the latest actions after a failure; each restart has its own. Empty: none.
   std::string flightRecordFile() const;
+  /// The file for BadStep::record, beside the flight record. Empty: none, as where the record is
+  /// for the user's temporary folder.
+  std::string badStepFile() const;
 };
 
 /// Parses the command line of a program with these plans, of training or, where it begins with

@@ -116,32 +116,54 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
   }
 }
 
-bool LogFile::continueAfter(const std::string &file, std::int64_t after) {
+std::optional<std::int64_t> LogFile::findEnd(const std::string &file, std::int64_t after) {
   std::ifstream in(file, std::ios::binary);
   std::int64_t end = 0;
   bool isLater = false;
+  last.reset(), droppedSteps = 0, seconds = 0;
   for (std::string line; std::getline(in, line) && !in.eof();) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     const bool isStep =
         json.is_object() && json.contains("step") && json["step"].is_number_integer();
-    if (!isStep && !(json.is_object() && (json.contains("run") || json.contains("restart")))) {
-      last.reset(), droppedSteps = 0; // not a log
-      return false;
+    if (!isStep && !(json.is_object() && (json.contains("run") || json.contains("restart") ||
+                                          json.contains("rollback")))) {
+      last.reset(), droppedSteps = 0, seconds = 0;
+      return std::nullopt;
     }
     isLater |= isStep && json["step"].get<std::int64_t>() > after;
     droppedSteps += isLater && isStep;
     if (isLater)
       continue;
-    if (isStep)
+    if (isStep) {
       last = json["step"].get<std::int64_t>();
+      const auto found = json.find("seconds"); // missing in logs of older versions
+      seconds = found != json.end() && found->is_number() ? found->get<double>() : 0;
+    }
     end += static_cast<std::int64_t>(line.size()) + 1;
   }
-  if (end == 0 && after > 0)
+  return end;
+}
+
+bool LogFile::continueAfter(const std::string &file, std::int64_t after) {
+  const std::optional<std::int64_t> end = findEnd(file, after);
+  if (!end || (*end == 0 && after > 0))
     return false;
-  if (ftruncate(descriptor.get(), end) != 0)
+  if (ftruncate(descriptor.get(), *end) != 0)
     throw Error("cannot write '" + path + "': " + std::strerror(errno));
-  bytes = end;
+  bytes = *end;
   return true;
+}
+
+void LogFile::goBack(std::int64_t step) {
+  if (!regular || firstLostStep)
+    return;
+  // The open file, whatever name it has by now.
+  const auto end = findEnd("/proc/self/fd/" + std::to_string(descriptor.get()), step);
+  if (!end) // somebody has written into it
+    return;
+  if (ftruncate(descriptor.get(), *end) != 0)
+    return giveUp(step + 1, errno);
+  bytes = *end;
 }
 
 void LogFile::write(JsonLine &line, std::int64_t step) {

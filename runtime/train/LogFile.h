@@ -32,6 +32,10 @@ public:
   std::int64_t dropped() const { return droppedSteps; }
   /// The last step of the continued log; nothing for a new log.
   std::optional<std::int64_t> lastStep() const { return last; }
+  /// `seconds` of the last line of the continued log; 0 without it.
+  double lastSeconds() const { return seconds; }
+  /// Removes the lines after that of step `step`, of a regular file. On failure as write().
+  void goBack(std::int64_t step);
   /// The identity of the open file.
   base::FileIdentity identity() const { return base::identityOfDescriptor(descriptor.get()); }
 
@@ -52,12 +56,15 @@ private:
   void replaceFile(const std::string &file, const std::vector<base::FileIdentity> &others,
                    std::optional<std::int64_t> after);
   bool continueAfter(const std::string &file, std::int64_t after);
+  /// The bytes of a log up to its line of step `after`; nothing: it is not a log.
+  std::optional<std::int64_t> findEnd(const std::string &file, std::int64_t after);
   void giveUp(std::int64_t step, int reason);
 
   std::string path, previousLog;
   std::optional<std::int64_t> last;
   base::Descriptor descriptor;
   bool regular = false;
+  double seconds = 0;
   std::int64_t droppedSteps = 0;
   std::int64_t bytes = 0;         ///< of whole lines
   std::int64_t firstLostStep = 0; ///< the first step that is missing; 0: none

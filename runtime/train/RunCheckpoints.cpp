@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -231,6 +232,7 @@ bool RunCheckpoints::resume() {
 void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
   from = checkpoint.manifest();
   resumed = checkpoint.name();
+  began = from.step;
   const std::string name = "'" + printable(checkpoint.name()) + "'";
   const ModelChange change = modelChange(program, from, checkpoint.name());
   if (!change.difference.empty() && change.isKnown && !options.allowModelChange)
@@ -386,11 +388,47 @@ void RunCheckpoints::save(std::int64_t step) {
   next.schedule = rate.schedule;
   next.scheduleSteps = rate.endIsGiven ? rate.end : 0;
   next.badSteps = state.badSteps;
-  next.samples = from.samples + (step - from.step) * globalBatch(program);
+  next.samples = samplesAfter(step);
   next.shuffle = options.shuffle;
   next.datasetSamples = samples;
   next.sources = sources;
   saver->save(std::move(next));
+}
+
+std::int64_t RunCheckpoints::samplesAfter(std::int64_t step) const {
+  return from.samples + (step - from.step) * globalBatch(program);
+}
+
+std::vector<std::string> RunCheckpoints::takeSaved() {
+  if (!saver)
+    return {};
+  std::vector<std::string> saved = saver->takeSaved();
+  if (!saved.empty()) {
+    completed = saved.back();
+    completedStep = std::strtoll(completed.c_str() + completed.rfind('-') + 1, nullptr, 10);
+  }
+  return saved;
+}
+
+bool RunCheckpoints::goBack(std::int64_t samples) {
+  CheckpointManifest back;
+  const std::string &folder = completed.empty() ? resumed : completed;
+  if (!folder.empty()) {
+    const Checkpoint checkpoint(folder, layout());
+    if (const std::string problem = checkpoint.load(shares(), program, device); !problem.empty())
+      throw Error(problem).byAll();
+    back = checkpoint.manifest();
+  } else {
+    for (const Storage &storage : program.storages)
+      for (const State &state : storage.states)
+        device.write(state.shard,
+                     [&](float *shard) { std::fill_n(shard, state.shard.count, 0.0f); });
+  }
+  back.runs = from.runs; // that of this run is added by save()
+  back.samples = samples;
+  from = std::move(back);
+  lastSaved = from.step; // a later save may have failed with a warning
+  return !folder.empty();
 }
 
 void RunCheckpoints::finish() {

@@ -46,6 +46,8 @@ public:
   /// Called first: locks the folder of --save, if it exists, against other runs until this one
   /// ends. Error: another run saves there.
   void claim();
+  /// The step of the checkpoint that goBack takes; 0: none.
+  std::int64_t latest() const { return completed.empty() ? began : completedStep; }
   /// Fills all shards from the latest checkpoint that can be used, the same on all ranks. False:
   /// there is none, and training begins at step 0. Errors, except with --start-over before the run
   /// has opened its files: a checkpoint that may be complete cannot be read now; none can be used.
@@ -68,9 +70,15 @@ public:
   /// Waits for the save in progress.
   void finish();
   /// The folders of checkpoints completed since the last call.
-  std::vector<std::string> takeSaved() {
-    return saver ? saver->takeSaved() : std::vector<std::string>();
-  }
+  std::vector<std::string> takeSaved();
+  /// The position in the order of the data after step `step`.
+  std::int64_t samplesAfter(std::int64_t step) const;
+  /// Fills all shards from the latest checkpoint that takeSaved has returned, else from the one
+  /// that the run began with; `start` is then its state, but for the samples: training goes on with
+  /// that at position `samples`. The device is idle and no save in progress. False: the run began
+  /// without a checkpoint and has saved none, so that it goes back to step 0; the caller fills the
+  /// parameters. Error: it cannot be read, or is damaged.
+  bool goBack(std::int64_t samples);
 
 private:
   const CheckpointLayout &layout();
@@ -95,14 +103,16 @@ private:
   CheckpointManifest from;
   std::optional<CheckpointLayout> checkpointLayout;
   std::optional<CheckpointSaver> saver;
-  base::Descriptor lock;      ///< on rank 0: the open and locked folder of --save
-  std::string resumed;        ///< the folder of `from`
-  std::string record;         ///< of this run
-  LearningRate rate;          ///< of this run
-  std::int64_t lastSaved = 0; ///< step
-  std::int64_t seen = 0;      ///< requests to save that this rank has handled
-  std::int64_t agreed = 0;    ///< the most requests on any rank when ranks last agreed to save
-  double lastAsked = -1;      ///< when that was, by now()
+  base::Descriptor lock;                     ///< on rank 0: the open and locked folder of --save
+  std::string resumed;                       ///< the folder of `from`
+  std::string completed;                     ///< the folder of the latest checkpoint of this run
+  std::int64_t completedStep = 0, began = 0; ///< its step, and that of the first `from`
+  std::string record;                        ///< of this run
+  LearningRate rate;                         ///< of this run
+  std::int64_t lastSaved = 0;                ///< step
+  std::int64_t seen = 0;                     ///< requests to save that this rank has handled
+  std::int64_t agreed = 0; ///< the most requests on any rank when ranks last agreed to save
+  double lastAsked = -1;   ///< when that was, by now()
 };
 
 } // namespace fsdp::rt

@@ -2,6 +2,7 @@
 
 #include "base/Error.h"
 #include "base/PrintableText.h"
+#include "runtime/job/Launcher.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/Plans.h"
@@ -9,7 +10,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <unistd.h>
 
 namespace fsdp::rt {
 
@@ -44,6 +50,34 @@ void add(Json &run, const char *name, const std::vector<FileContent> &contents) 
   else
     for (const FileContent &content : contents)
       run[name].push_back(entryOf(content));
+}
+
+std::string currentFolder() {
+  char *path = getcwd(nullptr, 0);
+  const std::string text = path ? path : "";
+  std::free(path);
+  return text;
+}
+
+/// The variables that this program and its libraries read, without those that launchers set for one
+/// rank or job, that of compilers, and the token of the job, which is a secret.
+Json environmentOfRun() {
+  constexpr std::string_view kPrefixes[] = {"FSDP_",   "NCCL_", "CUDA_",   "CUBLAS_", "CUDNN_",
+                                            "NVIDIA_", "OMP_",  "ONEDNN_", "DNNL_",   "LD_PRELOAD"};
+  constexpr std::string_view kOthers[] = {"FSDP_JOB_TOKEN", "FSDP_JOB_ID", "FSDP_PORT",
+                                          "FSDP_MACHINE",   "CUDA_HOME",   "CUDA_PATH"};
+  std::map<std::string, std::string> found; // in the order of the names
+  for (char **entry = environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry, name = text.substr(0, text.find('='));
+    const bool isRead =
+        std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](std::string_view prefix) {
+          return name.substr(0, prefix.size()) == prefix;
+        });
+    if (isRead && name.size() < text.size() &&
+        std::find(std::begin(kOthers), std::end(kOthers), name) == std::end(kOthers))
+      found.emplace(name, text.substr(name.size() + 1));
+  }
+  return found.empty() ? Json::object() : Json(found);
 }
 
 /// Paths need not be UTF-8.
@@ -166,6 +200,11 @@ std::string RunHeader::record() const {
   run["model_digest"] = program.modelDigest;
   run["compiler"] = *program.compilation ? Json::parse(program.compilation) : Json::object();
   run["arguments"] = options.arguments;
+  run["program"] = options.command;
+  run["directory"] = currentFolder();
+  run["environment"] = environmentOfRun();
+  if (const auto launched = detectLauncher())
+    run["launcher"] = launched->by;
   run["plan"] = meshOf(program);
   run["tokens_per_sample"] = program.tokensPerSample;
   run["shuffle"] = options.shuffle;

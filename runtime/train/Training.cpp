@@ -8,6 +8,7 @@
 #include "runtime/job/Job.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/program/Shard.h"
+#include "runtime/train/BadSteps.h"
 #include "runtime/train/Batches.h"
 #include "runtime/train/LearningRate.h"
 #include "runtime/train/Log.h"
@@ -75,8 +76,12 @@ public:
     device->world().barrier();
     if (!outputs.trace.empty())
       device->startTrace();
+    began = now();
     for (std::int64_t step = checkpoints.start().step + 1; step <= steps; ++step) {
-      trainStep(step);
+      if (!trainStep(step)) {
+        step = checkpoints.start().step;
+        continue;
+      }
       const int signal = checkpoints.afterStep(step, [&] {
         settle();
         if (log) // the lines of the log are on the device before the checkpoint is
@@ -230,14 +235,16 @@ private:
     device->run(program.drain, nullptr, /*prefetchNext=*/false);
   }
 
-  void trainStep(std::int64_t step) {
+  /// False: the run has gone back to checkpoints.start().
+  bool trainStep(std::int64_t step) {
     const double begin = now();
     device->mark({"step", step});
     device->run(program.train, batches ? &*batches : nullptr, /*prefetchNext=*/step < steps);
     deferredStep = program.drain.runs.empty() ? 0 : step;
     const double seconds = now() - begin;
     std::copy_n(device->outputs(), values.size(), values.begin());
-    stopIfBad(step);
+    if (isBad() && !goesOn(step))
+      return false;
     const double rate =
         static_cast<double>(batchSize() * program.tokensPerSample) / std::max(seconds, 1e-9);
     if (log)
@@ -250,6 +257,7 @@ private:
       runEvaluation(step);
     if (log)
       log->write(line, step);
+    return true;
   }
 
   void describe(std::int64_t step, double seconds, double rate) {
@@ -263,6 +271,16 @@ private:
     if (step == checkpoints.start().step + 1) // later steps allocate no more
       if (const auto bytes = device->libraryBytes())
         line.add("library_bytes", static_cast<std::int64_t>(*bytes));
+    line.add("seconds", secondsBefore + now() - began);
+    const std::int64_t position = checkpoints.samplesAfter(step);
+    line.add("tokens", position * program.tokensPerSample);
+    if (sources.data)
+      line.add("epoch",
+               static_cast<double>(position) / static_cast<double>(sources.data->samples()));
+    if (program.modelFlops > 0)
+      line.add("tflops", program.modelFlops / std::max(seconds, 1e-9) / 1e12);
+    if (program.peakSeconds > 0)
+      line.add("mfu", program.peakSeconds / std::max(seconds, 1e-9));
   }
 
   /// The digest of the samples that all ranks have loaded for this step.
@@ -275,32 +293,72 @@ private:
       line.add("samples_digest", digest & static_cast<std::int64_t>(kSampleDigestMask));
   }
 
-  /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
-  /// rank, so all ranks come to the same result. While they are finite nothing was skipped, and the
-  /// step may still run while the next one is enqueued.
-  void stopIfBad(std::int64_t step) {
-    if (std::isfinite(valueOf("loss")) && std::isfinite(valueOf("grad_norm")))
-      return;
-    if (device->state().badSteps < kBadStepsInARow)
-      return;
+  /// Loss and norm are the same on every rank, so all ranks come to the same result. While they are
+  /// finite nothing was skipped, and the step may still run while the next one is enqueued.
+  bool isBad() const {
+    return !std::isfinite(valueOf("loss")) || !std::isfinite(valueOf("grad_norm"));
+  }
+
+  /// Of a step that is bad: what --on-nan says. False: the run has gone back.
+  bool goesOn(std::int64_t step) {
+    if (!options.onNan.empty() && !std::exchange(wroteBadStep, true)) {
+      const BadStep bad = badStep(step);
+      if (const std::string file = options.badStepFile(); job.rank() == 0 && !file.empty()) {
+        progress->end();
+        writeBadStep(file, bad.record(options.data));
+      }
+    }
+    if (options.onNan == "stop")
+      endRun(badStep(step), "which are not finite (--on-nan=stop)");
+    if (options.onNan == "rollback")
+      return goBack(badStep(step)), false;
+    if (device->state().badSteps >= kBadStepsInARow)
+      throw tooManyBadSteps(badStep(step), kBadStepsInARow);
+    return true;
+  }
+
+  /// Called by all ranks together.
+  BadStep badStep(std::int64_t step) {
     drain(); // a skipped update records its gradient
     const int firstBad = device->firstBad();
     constexpr std::int64_t none = INT32_MAX;
     std::int64_t first = firstBad < 0 ? -none : -std::int64_t(firstBad);
     device->world().allReduce(&first, &first, 1, ReduceOp::Max);
-    std::string cause = "every gradient is finite";
+    BadStep bad{step, valueOf("loss"), valueOf("grad_norm"), valueOf("lr"), "", 0, {}};
     for (const Storage &storage : program.storages) {
       const std::int64_t member = -first - storage.firstParameter;
       if (-first != none && member >= 0 && member < std::int64_t(storage.members.size()))
-        cause = std::string("the first gradient that is not finite is that of '") +
-                storage.members[static_cast<std::size_t>(member)].name + "'";
+        bad.parameter = storage.members[static_cast<std::size_t>(member)].name;
     }
-    throw Error(
-        format("got loss %g and gradient norm %g in step %lld, the last of %d in a row that "
-               "are not finite and whose updates were skipped; %s; lower the learning "
-               "rate, clip the gradients, or look at the data",
-               shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")),
-               static_cast<long long>(step), kBadStepsInARow, cause.c_str()));
+    bad.position = checkpoints.samplesAfter(step - 1);
+    const SampleOrder order(options.shuffle, options.seed);
+    for (std::int64_t i = 0; sources.data && i < batchSize(); ++i)
+      bad.samples.push_back(order.sampleAt(bad.position + i, sources.data->samples()));
+    return bad;
+  }
+
+  /// To the latest checkpoint, and past the samples of all steps from there to the bad one.
+  void goBack(const BadStep &bad) {
+    settle();
+    checkpoints.finish();
+    saySaved();
+    const std::int64_t target = checkpoints.latest(), number = rollbacks.add(bad, target);
+    const std::int64_t skipFrom = checkpoints.samplesAfter(target),
+                       skipTo = checkpoints.samplesAfter(bad.step);
+    if (!checkpoints.goBack(skipTo))
+      fillParameters();
+    startState();
+    if (job.rank() != 0)
+      return;
+    progress->end();
+    std::fprintf(stderr, "%s: warning: %s\n", program.name,
+                 describeRollback(number, bad, target, skipTo - skipFrom).c_str());
+    if (!log)
+      return;
+    log->goBack(target);
+    secondsBefore = log->lastSeconds();
+    began = now();
+    log->writeHeader(rollbackLine(number, bad, target, skipFrom, skipTo));
   }
 
   /// Loss and metrics over the validation set, every sample once. In the last batch only the
@@ -433,6 +491,7 @@ private:
       std::fprintf(stderr,
                    "%s: warning: the log '%s' has no step %lld, after which training continues\n",
                    program.name, name.c_str(), static_cast<long long>(first));
+    secondsBefore = log->lastSeconds();
     if (options.restarts)
       log->writeHeader(
           restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
@@ -502,7 +561,10 @@ private:
   std::optional<ProgressLine> progress; // on rank 0 only, as the log
   std::optional<LogFile> log;
   JsonLine line;
-  std::int64_t deferredStep = 0; ///< the step with deferred updates; 0: none
+  std::int64_t deferredStep = 0;       ///< the step with deferred updates; 0: none
+  double began = 0, secondsBefore = 0; ///< of `seconds` in the log: by now(), and of earlier lines
+  bool wroteBadStep = false;
+  Rollbacks rollbacks;
   std::vector<float> values;     ///< outputs of the latest step
   std::vector<WeightedSum> sums; ///< of the outputs of the latest evaluation
 };

@@ -15,7 +15,7 @@ import time
 
 import emulated
 import training
-from checkpoints import LIMIT, Runs, close, expect, folders, logged, mlp, run_cases, same, same_checkpoint
+from checkpoints import LIMIT, Runs, close, expect, folders, logged, mlp, run_cases, same, same_checkpoint, twice
 
 OPTIONS = ["--in=12", "--hidden=17", "--classes=10", "--batch=10", "--lr=0.05", "--optimizer=adamw", "--warmup=3", "--schedule=cosine"]
 
@@ -63,11 +63,24 @@ def a_signal_ends_all_ranks(runs, program, cpu):
     expect(len(folders(runs.at("signal"))) == 1, folders(runs.at("signal")))
 
 
+def goes_back_past_bad_samples(runs, program, cpu):
+    """The batch that was loaded ahead when the run went back is the next one."""
+    init = ("--init", training.GOLDEN / "mlp" / "init.safetensors")
+    bad, good = (Runs(runs.folder, twice(runs.at(f"samples-{name}"), **options), *runs.options)
+                 for name, options in (("bad", {"bad": True}), ("good", {"without": range(40, 60)})))
+    out, whole = runs.at("rollback.safetensors"), runs.at("without.safetensors")
+    good.run(program, *init, "--export", whole, env=environment("inline"))
+    for mode in ("inline", "deferred,seed=3"):
+        bad.run(program, *init, "--save", runs.at(f"rollback-{mode}"), "--save-every", 4, "--on-nan=rollback", "--export", out,
+                env=environment(mode), says="in step 6, which are not finite; ")
+        same(out, whole, f"rollback, {mode}")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     program = emulated.compile_model("mlp", folder / "program", *OPTIONS, ranks=2)
     cpu = mlp(folder / "cpu", "fsdp=3")
-    run_cases((saved_behind_training_or_not, a_run_in_parts, the_cpu_goes_on, a_signal_ends_all_ranks),
+    run_cases((saved_behind_training_or_not, a_run_in_parts, the_cpu_goes_on, a_signal_ends_all_ranks, goes_back_past_bad_samples),
               Runs(folder / "runs", training.GOLDEN / "mlp" / "data.safetensors", "--communicator=loopback"), program, cpu)
 
 

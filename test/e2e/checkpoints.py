@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import training
+import weights
+from check_refusals import write
 
 LIMIT = training.HANGS
 
@@ -65,7 +67,7 @@ def logged(path):
     steps = [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
     steps = [step for step in steps if "restart" not in step]
     for step in steps:
-        for name in ("tokens_per_s", "step_ms", "peak_bytes"):
+        for name in ("tokens_per_s", "step_ms", "peak_bytes", "seconds", "tflops", "mfu"):
             step.pop(name, None)
     return steps
 
@@ -119,3 +121,16 @@ def mlp(folder, mesh, *options, hidden=17, optimizer=("--optimizer=adamw",)):
     """An mlp on the data of test/golden/mlp, with a schedule in which a wrong step shows."""
     return training.compile_model("mlp", folder, "--in=12", f"--hidden={hidden}", "--classes=10", "--batch=10", "--lr=0.05",
                                   *optimizer, "--warmup=3", "--schedule=cosine", *options, mesh=mesh)
+
+
+def twice(path, bad=False, without=()):
+    """The data of test/golden/mlp two times over, without the samples `without`; its sample 53 has values that overflow with the weights there."""
+    data = {}
+    for name, (dtype, shape, values) in weights.read(training.GOLDEN / "mlp" / "data.safetensors").items():
+        size = len(values) // shape[0]
+        rows = [values[i * size:(i + 1) * size] for i in range(shape[0])] * 2
+        if bad and name == "x":
+            rows[53] = (3e38,) * size
+        kept = [row for i, row in enumerate(rows) if i not in without]
+        data[name] = (dtype, (len(kept), *shape[1:]), [value for row in kept for value in row])
+    return write(path, data)

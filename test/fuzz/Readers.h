@@ -47,7 +47,10 @@ Outcome readModule(const std::string &bytes);
 Outcome readTokenizer(const std::string &bytes);
 std::string rightTokenizer(std::mt19937 &random);
 
-extern const std::vector<Reader> runtimeReaders, compilerReaders;
+/// A log, as fsdpc-log takes it: its table, chart, events and commands.
+Outcome readLog(const std::string &bytes);
+
+extern const std::vector<Reader> runtimeReaders, compilerReaders, logReaders;
 
 } // namespace fsdp::fuzz
 

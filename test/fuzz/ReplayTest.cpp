@@ -48,6 +48,7 @@ class Replay : public testing::TestWithParam<Reader> {};
 std::vector<Reader> readers() {
   std::vector<Reader> all = runtimeReaders;
   all.insert(all.end(), compilerReaders.begin(), compilerReaders.end());
+  all.insert(all.end(), logReaders.begin(), logReaders.end());
   return all;
 }
 

@@ -59,9 +59,11 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
-  if (!machine.empty() && !predicts() && !choosesPlan() && memoryLimit.empty() && fit.empty())
-    throw UsageError("--machine applies to predicted times; add --report, --timeline=FILE.json or "
-                     "--explain=FILE.html, or leave it out");
+  if (!machine.empty() && getEmit() < Emit::Source && !predicts() && !choosesPlan() &&
+      memoryLimit.empty() && fit.empty())
+    throw UsageError("--machine applies to programs, for the 'mfu' of their log, and to predicted "
+                     "times; add --report, --timeline=FILE.json or --explain=FILE.html, or leave "
+                     "it out");
   if ((choosesPlan() || !memoryLimit.empty() || !fit.empty()) && getMeshes().size() > 1)
     throw UsageError(std::string(choosesPlan()          ? "'auto' chooses for"
                                  : !memoryLimit.empty() ? "--memory-limit is of"

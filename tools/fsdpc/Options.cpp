@@ -320,7 +320,8 @@ void Options::declare(CLI::App &app) {
       "the collectives to that file");
   base::addText(
       app, "--machine", "NAME|FILE[,nodes=N][,network=NAME][,kernels=NAME]", machine,
-      "machine that times are predicted for: " + base::listed(ir::cost::getMachineNames()) +
+      "machine that times are predicted for, and whose peak the program's log relates to: " +
+          base::listed(ir::cost::getMachineNames()) +
           ", or a file that bench/calibrate writes (host; for --target=cuda h100x8); kernels: the "
           "implementation whose rates count (own)");
   base::addText(app, "--timeline", "FILE.json", timeline,
@@ -373,9 +374,6 @@ void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omi
     const std::string name = option->get_name();
     if (option->count() == 0 || getOutputOptions().count(name) ||
         llvm::is_contained(omitted, name) || name.compare(0, 2, "--") != 0)
-      continue;
-    if (name == "--machine" && !choosesPlan() && memoryLimit.empty() &&
-        fit.empty()) // else it chooses the plan
       continue;
     if (option->get_expected_min() == 0) // a flag
       base::addShellWord(given, name);

@@ -3,6 +3,7 @@
 #include "tools/fsdpc/Program.h"
 
 #include "codegen/Project.h"
+#include "passes/prediction/Prediction.h"
 #include "tools/fsdpc/Toolchain.h"
 #include "tools/output/TemporaryFolder.h"
 #include "llvm/ADT/STLExtras.h"
@@ -49,8 +50,16 @@ ir::EmittedProgram emitProgram(llvm::ArrayRef<ir::PlanSource> plans, const Optio
   emit.communicator = options.communicator;
   emit.options = options.given;
   emit.compilation = describeCompilation(options, compiler);
+  std::vector<ir::PlanSource> sources = plans.vec();
+  for (ir::PlanSource &plan : sources) {
+    const ir::ModelWork work = ir::countModelWork(plan.module);
+    plan.modelFlops = work.flops;
+    if (!options.machine.empty()) // else nobody has said where it will run
+      plan.peakSeconds = work.secondsAtPeak(
+          options.findMachine(ir::getMeshOp(plan.module).getMesh().getNumRanks()));
+  }
   ir::EmittedProgram program;
-  if (failed(ir::emitPlans(plans, emit, program)))
+  if (failed(ir::emitPlans(sources, emit, program)))
     throw Failure("the program was not written");
   return program;
 }

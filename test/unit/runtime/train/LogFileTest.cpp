@@ -143,6 +143,41 @@ TEST_F(LogFileTest, OneOfManyRunsHasTheLog) {
   EXPECT_EQ(fs::file_size(file.path), file.read().find('\n') + 1) << "one line of one run";
 }
 
+TEST_F(LogFileTest, GoesBackToAStep) {
+  LogFile log(file.path);
+  log.writeHeader("{\"run\":{}}\n");
+  JsonLine line;
+  for (std::int64_t step = 5; step < 9; ++step) {
+    line.add("step", step);
+    line.add("seconds", 0.5 * double(step));
+    log.write(line, step);
+  }
+  fs::rename(file.path, file.path + ".moved");
+  log.goBack(6);
+  EXPECT_EQ(log.dropped(), 2);
+  EXPECT_EQ(log.lastSeconds(), 3);
+  log.writeHeader("{\"rollback\":{}}\n");
+  writeStep(log, 7);
+  const std::string begin = "{\"run\":{}}\n{\"step\": 5, \"seconds\": 2.5}\n",
+                    six = "{\"step\": 6, \"seconds\": 3}\n", back = "{\"rollback\":{}}\n";
+  EXPECT_EQ(textOf(file.path + ".moved"), begin + six + back + "{\"step\": 7}\n");
+  // A log that begins after a checkpoint to which the run goes back keeps no step.
+  log.goBack(4);
+  EXPECT_EQ(log.lastSeconds(), 0);
+  writeStep(log, 5);
+  EXPECT_EQ(textOf(file.path + ".moved"), "{\"run\":{}}\n{\"step\": 5}\n");
+  log.finish();
+}
+
+TEST_F(LogFileTest, GoesOnFromALogWithARollback) {
+  const std::string kept = "{\"step\": 1, \"seconds\": 7}\n{\"rollback\":{}}\n";
+  file.write(kept + "{\"step\": 2, \"seconds\": 8}\n");
+  LogFile log(file.path, {}, 1);
+  EXPECT_EQ(log.previous(), "");
+  EXPECT_EQ(log.lastSeconds(), 7);
+  EXPECT_EQ(file.read(), kept);
+}
+
 TEST_F(LogFileTest, AFullDiskEndsTheLogNotTheRun) {
   testing::internal::CaptureStderr();
   LogFile log("/dev/full");

@@ -1,0 +1,110 @@
+#include "runtime/train/BadSteps.h"
+
+#include "base/AtomicFile.h"
+#include "base/PrintableText.h"
+#include "runtime/train/Log.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstdio>
+
+namespace fsdp::rt {
+
+using namespace base;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What ends messages about bad steps.
+constexpr const char *kRemedy =
+    "; lower the learning rate, clip the gradients, or look at the data";
+
+/// JSON has no number for what is not finite.
+Json numberOf(double value) {
+  if (std::isfinite(value))
+    return value;
+  return format("%g", shownNumber(value));
+}
+
+/// Paths and names need not be UTF-8.
+std::string dump(const Json &json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace
+
+std::string BadStep::describe(const std::string &what) const {
+  return format("got loss %g and gradient norm %g in step %lld, ", shownNumber(loss),
+                shownNumber(gradNorm), static_cast<long long>(step)) +
+         what +
+         (parameter.empty()
+              ? "; every gradient is finite"
+              : "; the first gradient that is not finite is that of '" + parameter + "'");
+}
+
+std::string BadStep::record(const std::string &data) const {
+  Json json;
+  json["step"] = step;
+  json["loss"] = numberOf(loss);
+  json["grad_norm"] = numberOf(gradNorm);
+  json["lr"] = numberOf(rate);
+  json["parameter"] = parameter.empty() ? Json() : Json(parameter);
+  json["data"] = data;
+  json["position"] = position;
+  json["samples"] = samples;
+  return dump(json);
+}
+
+void endRun(const BadStep &bad, const std::string &what) {
+  throw Error(bad.describe(what) + kRemedy).byAll().asRefusal();
+}
+
+Error tooManyBadSteps(const BadStep &bad, int count) {
+  return Error(bad.describe(format("the last of %d in a row that are not finite and whose updates "
+                                   "were skipped",
+                                   count)) +
+               kRemedy);
+}
+
+std::int64_t Rollbacks::add(const BadStep &bad, std::int64_t target) {
+  toTarget = target == latestTarget ? toTarget + 1 : 1;
+  latestTarget = target;
+  if (toTarget > kMaxRollbacks)
+    endRun(bad, format("which are not finite, after %lld rollbacks to step %lld",
+                       static_cast<long long>(kMaxRollbacks), static_cast<long long>(target)));
+  return ++count;
+}
+
+std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64_t target,
+                             std::int64_t samples) {
+  return printable(bad.describe("which are not finite")) +
+         format(": rollback %lld to step %lld, past %lld samples", static_cast<long long>(number),
+                static_cast<long long>(target), static_cast<long long>(samples));
+}
+
+void writeBadStep(const std::string &path, const std::string &record) {
+  try {
+    AtomicFile file{OutputPath(path)};
+    file.write(record.data(), record.size());
+    file.commit();
+    std::fprintf(stderr, "note: wrote the bad step to '%s'\n", printable(path).c_str());
+  } catch (const Error &error) {
+    std::fprintf(stderr, "note: the bad step was not written: %s\n",
+                 printableMessage(error.what()).c_str());
+  }
+}
+
+std::string rollbackLine(std::int64_t number, const BadStep &bad, std::int64_t toStep,
+                         std::int64_t skippedFrom, std::int64_t skippedTo) {
+  Json line;
+  line["rollback"] = {{"number", number},
+                      {"from_step", bad.step},
+                      {"to_step", toStep},
+                      {"skipped", {skippedFrom, skippedTo}},
+                      {"cause", bad.describe("which are not finite")}};
+  return dump(line);
+}
+
+} // namespace fsdp::rt

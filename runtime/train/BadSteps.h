@@ -1,0 +1,67 @@
+//===- BadSteps.h - steps whose loss or norm is not finite ------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_TRAIN_BADSTEPS_H
+#define FSDP_RUNTIME_TRAIN_BADSTEPS_H
+
+#include "base/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// So many rollbacks to one checkpoint, at most: each skips other samples, so the cause is not
+/// there.
+constexpr std::int64_t kMaxRollbacks = 3;
+
+/// A step whose loss or gradient norm is not finite. Its update was skipped on the device.
+struct BadStep {
+  std::int64_t step;
+  double loss, gradNorm, rate;
+  std::string parameter;             ///< the first with a gradient that is not finite; "": none
+  std::int64_t position;             ///< of the batch's first sample in the order of the run
+  std::vector<std::int64_t> samples; ///< of the batch, numbers in the data set
+
+  /// "got loss inf and gradient norm nan in step 7, WHAT; the first gradient that is not finite is
+  /// that of 'kernel'"
+  std::string describe(const std::string &what) const;
+  /// A JSON object on one line: `{"step": 7, "loss": "inf", "grad_norm": "nan", "lr": 0.1,
+  /// "parameter": "kernel", "data": "d.bin", "position": 60, "samples": [60, …]}`; `parameter` is
+  /// null where every gradient is finite.
+  std::string record(const std::string &data) const;
+};
+
+/// Ends the run, with a message for all ranks together; it is not restarted.
+[[noreturn]] void endRun(const BadStep &bad, const std::string &what);
+/// The error of the last of `count` bad steps in a row, after which a restart is tried.
+base::Error tooManyBadSteps(const BadStep &bad, int count);
+
+/// The rollbacks of a run.
+class Rollbacks {
+public:
+  /// One more, to the checkpoint of step `target`; returns its number. Ends the run if there have
+  /// been too many to that checkpoint.
+  std::int64_t add(const BadStep &bad, std::int64_t target);
+
+private:
+  std::int64_t count = 0, latestTarget = -1, toTarget = 0;
+};
+
+/// "got loss …: rollback 1 to step 50, past 70 samples"
+std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64_t target,
+                             std::int64_t samples);
+
+/// Replaces the file atomically. Prints where it is, or on failure a note why not, on standard
+/// error.
+void writeBadStep(const std::string &path, const std::string &record);
+
+/// The line of a log after the step to which the run has gone back: `{"rollback": {"number": 1,
+/// "from_step": 57, "to_step": 50, "skipped": [500, 570], "cause": "…"}}`. `skipped`: positions in
+/// the order of the run, from the first to before the second.
+std::string rollbackLine(std::int64_t number, const BadStep &bad, std::int64_t toStep,
+                         std::int64_t skippedFrom, std::int64_t skippedTo);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_BADSTEPS_H

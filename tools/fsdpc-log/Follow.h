@@ -1,0 +1,56 @@
+//===- Follow.h - a log that grows ------------------------------*- C++ -*-===//
+
+#ifndef TOOLS_FSDPC_LOG_FOLLOW_H
+#define TOOLS_FSDPC_LOG_FOLLOW_H
+
+#include "base/Descriptor.h"
+#include "tools/fsdpc-log/LogReader.h"
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <sys/types.h>
+
+namespace fsdpc_log {
+
+/// Reads what is added to the file under a name. A run renames an existing log and begins another
+/// one under its name; a restart or a resume removes the lines of later steps and goes on in the
+/// same file. Both are noticed.
+class LogFollower {
+public:
+  LogFollower(std::string path, TakeEntry take, std::function<void(const std::string &)> say)
+      : path(std::move(path)), stream(std::move(take)), say(std::move(say)) {}
+
+  /// Takes what is there now. The file need not exist. Error: it cannot be read.
+  void poll();
+
+private:
+  struct Line {
+    std::int64_t end; ///< position behind it in the file
+    std::uint64_t digest;
+  };
+
+  void readOn();
+  bool matches() const;
+  void stepBack();
+  bool isSame(std::size_t line) const;
+  void reportSkipped();
+
+  std::string path;
+  EntryStream stream;
+  std::function<void(const std::string &)> say;
+  base::Descriptor file;
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::int64_t position = 0; ///< of the next byte
+  std::deque<Line> recent;   ///< the latest whole lines, which are compared with the file
+  std::string partial;       ///< the bytes since the last of them
+};
+
+/// Prints the table of a log, and the rows that are added, until a signal ends the process.
+[[noreturn]] void watchLog(const std::string &path, const std::vector<std::string> &fields,
+                           std::int64_t every);
+
+} // namespace fsdpc_log
+
+#endif // TOOLS_FSDPC_LOG_FOLLOW_H

@@ -1,0 +1,55 @@
+//===- LogTable.h - a log as a table ----------------------------*- C++ -*-===//
+
+#ifndef TOOLS_FSDPC_LOG_LOGTABLE_H
+#define TOOLS_FSDPC_LOG_LOGTABLE_H
+
+#include "tools/fsdpc-log/LogReader.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdpc_log {
+
+/// How a value is shown: counts as 12.3k, `seconds` as 1:02:03, `mfu` as 41.2%, others with six
+/// digits.
+std::string shownValue(const std::string &field, double value);
+
+/// "restart 1 after step 20, on fsdp=2: rank 1: was killed by signal 9 (Killed)"; of a run its
+/// model, mesh and sizes.
+std::string describeRecord(const LogEntry &entry);
+
+/// Makes the lines of a table while entries come in, so that it takes logs of any length.
+class LogTable {
+public:
+  /// `fields`: the columns; none: those of a list of usual ones that the log has. `every`: rows are
+  /// those of steps that are a multiple of it, the first and the last.
+  LogTable(std::vector<std::string> fields, std::int64_t every)
+      : given(std::move(fields)), every(every) {}
+
+  /// The usual columns that are shown from the first row on, whatever it has.
+  static std::vector<std::string> lateColumns() { return {"val_loss", "val_perplexity"}; }
+  void expect(const std::string &column) { columns.push_back(column); }
+
+  /// The lines that `entry` adds, each with its end.
+  std::string add(const LogEntry &entry);
+  /// Those that the end of the log adds.
+  std::string finish();
+  /// Of the fields given, those that no step had.
+  std::vector<std::string> missing() const;
+
+private:
+  std::string row(const LogEntry &entry);
+  bool updateColumns(const LogEntry &entry);
+
+  std::vector<std::string> given, columns;
+  std::vector<bool> seen; ///< of `given`
+  std::int64_t every;
+  bool hasRow = false, hasHead = false;
+  std::optional<LogEntry> waiting; ///< the latest step without a row
+};
+
+} // namespace fsdpc_log
+
+#endif // TOOLS_FSDPC_LOG_LOGTABLE_H

@@ -1,0 +1,30 @@
+//===- RunCommand.h - the command that repeats a run ------------*- C++ -*-===//
+
+#ifndef TOOLS_FSDPC_LOG_RUNCOMMAND_H
+#define TOOLS_FSDPC_LOG_RUNCOMMAND_H
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdpc_log {
+
+/// The words of a line that a shell reads as base::shellWord writes them. Nothing: it is no such
+/// line.
+std::optional<std::vector<std::string>> shellWords(const std::string &line);
+
+/// The records of the runs in a log, or in the manifest of a checkpoint or its folder. A restart of
+/// a run is none. Errors: the file cannot be read; it has no record.
+std::vector<nlohmann::json> readRecords(const std::string &path);
+
+/// What repeats run `number`, from 1, of `records`, for a shell: comments, and one command.
+/// Error: the record lacks what the command needs.
+std::string runCommand(const std::vector<nlohmann::json> &records, std::size_t number,
+                       const std::string &path);
+
+} // namespace fsdpc_log
+
+#endif // TOOLS_FSDPC_LOG_RUNCOMMAND_H

@@ -1,0 +1,216 @@
+//===- fsdpc-log.cpp - reads, draws and repeats training logs -------------===//
+
+#include "base/AtomicFile.h"
+#include "base/Error.h"
+#include "base/Options.h"
+#include "base/PrintableText.h"
+#include "tools/fsdpc-log/Chart.h"
+#include "tools/fsdpc-log/ChartPage.h"
+#include "tools/fsdpc-log/Curves.h"
+#include "tools/fsdpc-log/Follow.h"
+#include "tools/fsdpc-log/LogReader.h"
+#include "tools/fsdpc-log/LogTable.h"
+#include "tools/fsdpc-log/RunCommand.h"
+#include "tools/fsdpc-log/TensorBoard.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+#include <sys/stat.h>
+
+using namespace fsdpc_log;
+using base::Error;
+
+namespace {
+
+/// An invalid command line.
+struct Misuse : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Options {
+  std::vector<std::string> files, fields;
+  std::int64_t every = 1, run = 0;
+  bool watches = false, printsCommand = false;
+  std::string plot, tensorboard, x = "step", scale = "linear", xScale = "linear";
+};
+
+/// "a,b" into its parts.
+std::string splitFields(const std::string &text, std::vector<std::string> &fields) {
+  for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
+    end = std::min(text.find(',', begin), text.size());
+    if (end == begin)
+      return base::mismatch(text, "names of fields with ',' between them");
+    fields.push_back(text.substr(begin, end - begin));
+  }
+  return "";
+}
+
+void declare(CLI::App &app, Options &options) {
+  app.set_help_flag("-h,--help", "print this help and exit");
+  app.set_version_flag("--version", std::string("fsdpc-log (fsdpc ") + FSDP_VERSION + ")",
+                       "print the version of fsdpc and exit")
+      ->disable_flag_override();
+  app.add_option("FILE", options.files,
+                 "logs that programs have written with --log; with --command also a checkpoint")
+      ->type_name("");
+  base::addInteger(app, "--every", "N", options.every,
+                   "rows of the table: steps that are a multiple of N, the first, the last, and "
+                   "those with an evaluation",
+                   base::IntegerRange<std::int64_t>{1, INT64_MAX});
+  base::addOption(app, "--fields", "A,B", "columns of the table, or panels of the chart",
+                  [&](const std::string &text) {
+                    options.fields.clear();
+                    return splitFields(text, options.fields);
+                  });
+  base::addFlag(app, "--watch", options.watches,
+                "print rows as they are added, also after a restart or in a new log of that name");
+  base::addText(app, "--plot", "FILE.svg|FILE.html", options.plot,
+                "draw the logs into one chart; the page shows values under the pointer");
+  base::addText(app, "--x", "FIELD", options.x, "of the chart: step, tokens, seconds, epoch, …");
+  base::addChoice(app, "--scale", options.scale, "of the fields in the chart", {"linear", "log"});
+  base::addChoice(app, "--x-scale", options.xScale, "of the chart's x", {"linear", "log"});
+  base::addText(app, "--tensorboard", "DIR", options.tensorboard,
+                "write the logs as event files of TensorBoard, each into a folder of DIR");
+  base::addFlag(app, "--command", options.printsCommand,
+                "print the command that repeats the run of a log with a header (--log-header), or "
+                "of a checkpoint");
+  base::addInteger(app, "--run", "N", options.run,
+                   "with --command: the run, of several that continued one another (the last)",
+                   base::IntegerRange<std::int64_t>{1, INT64_MAX});
+}
+
+bool endsWith(const std::string &text, const std::string &end) {
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+void check(const CLI::App &app, const Options &options) {
+  if (options.files.empty())
+    throw Misuse("FILE is missing: name the log of a run");
+  std::string mode;
+  for (const char *name : {"--watch", "--plot", "--tensorboard", "--command"}) {
+    if (app.count(name) == 0)
+      continue;
+    if (!mode.empty())
+      throw Misuse("got both " + mode + " and " + name + ", expected one of them");
+    mode = name;
+  }
+  const auto needs = [&](const char *option, bool fits, const std::string &what) {
+    if (app.count(option) > 0 && !fits)
+      throw Misuse(std::string("got ") + option + ", which applies to " + what);
+  };
+  const bool isTable = mode.empty() || options.watches;
+  needs("--every", isTable, "the table");
+  needs("--x", !options.plot.empty(), "--plot");
+  needs("--scale", !options.plot.empty(), "--plot");
+  needs("--x-scale", !options.plot.empty(), "--plot");
+  needs("--run", options.printsCommand, "--command");
+  needs("--fields", !options.printsCommand, "the table, --plot and --tensorboard");
+  if ((options.watches || options.printsCommand) && options.files.size() > 1)
+    throw Misuse("got " + std::to_string(options.files.size()) + " files with " + mode +
+                 ", expected one");
+  if (!options.plot.empty() && !endsWith(options.plot, ".svg") && !endsWith(options.plot, ".html"))
+    throw Misuse("got --plot " + options.plot + ", expected a name that ends in .svg or .html");
+}
+
+void print(const std::string &text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
+    throw Error(std::string("cannot write to standard output: ") + std::strerror(errno));
+}
+
+/// Whether a file has `text` in it. One that can be read once only counts as without.
+bool hasText(const std::string &file, const std::string &text) {
+  struct stat status;
+  if (stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+    return false;
+  bool found = false;
+  std::string window;
+  readBytes(file, [&](std::string_view bytes) {
+    window.erase(0, window.size() - std::min(window.size(), text.size()));
+    window += bytes;
+    found = found || window.find(text) != window.npos;
+  });
+  return found;
+}
+
+void printTables(const Options &options) {
+  for (const std::string &file : options.files) {
+    if (options.files.size() > 1)
+      print((&file == &options.files.front() ? "" : "\n") + base::printable(file) + ":\n");
+    LogTable table(options.fields, options.every);
+    for (const std::string &name : LogTable::lateColumns())
+      if (hasText(file, "\"" + name + "\""))
+        table.expect(name);
+    readLog(file, [&](const LogEntry &entry) { print(table.add(entry)); });
+    print(table.finish());
+    for (const std::string &name : table.missing())
+      note("no step of '" + file + "' has '" + name + "'");
+  }
+}
+
+void plot(const Options &options) {
+  const base::OutputPath output(options.plot);
+  std::vector<base::NamedFile> named = {base::NamedFile::output("--plot", output)};
+  for (const std::string &file : options.files)
+    named.push_back(base::NamedFile::input("FILE", file));
+  base::requireDistinct(named);
+  const std::vector<std::string> fields =
+      options.fields.empty() ? std::vector<std::string>{"loss"} : options.fields;
+  Axis x;
+  x.field = options.x;
+  x.isLog = options.xScale == "log";
+  const bool isLog = options.scale == "log";
+  const Chart chart(readCurves(options.files, fields, x, isLog), fields, x, isLog);
+  const std::string text =
+      endsWith(options.plot, ".html") ? chartPage(chart) : chart.svg(/*isFile=*/true);
+  base::AtomicFile file(output);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+void run(const Options &options) {
+  if (options.watches)
+    watchLog(options.files.front(), options.fields, options.every);
+  if (!options.plot.empty())
+    return plot(options);
+  if (!options.tensorboard.empty())
+    return writeTensorBoard(options.files, options.tensorboard, options.fields);
+  if (!options.printsCommand)
+    return printTables(options);
+  const std::vector<nlohmann::json> records = readRecords(options.files.front());
+  print(runCommand(records, options.run ? static_cast<std::size_t>(options.run) : records.size(),
+                   options.files.front()));
+}
+
+int fail(const std::string &message, int status) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "fsdpc-log: error: %s\n", base::printableMessage(message).c_str());
+  return status;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options options;
+  CLI::App app("shows, draws and repeats the runs of training logs", "fsdpc-log");
+  declare(app, options);
+  app.footer("Without --watch, --plot, --tensorboard and --command it prints a table of each log.");
+  try {
+    base::parseArguments<Misuse>(app, std::vector<std::string>(argv + (argc > 0), argv + argc));
+    check(app, options);
+    run(options);
+    if (std::fflush(stdout) != 0)
+      throw Error(std::string("cannot write to standard output: ") + std::strerror(errno));
+    return base::kExitDone;
+  } catch (const CLI::Success &asked) { // help or version
+    return app.exit(asked);
+  } catch (const Misuse &why) {
+    return fail(std::string(why.what()) + "; see fsdpc-log --help", base::kExitBadCommandLine);
+  } catch (const Error &error) {
+    return fail(error.what(), error.status());
+  } catch (const std::exception &error) {
+    return fail(error.what(), base::kExitFailure);
+  }
+}
