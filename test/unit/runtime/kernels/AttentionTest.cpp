@@ -1,3 +1,4 @@
+#include "runtime/device/Work.h"
 #include "runtime/kernels/F32MicroKernel.h"
 #include "runtime/kernels/Kernels.h"
 #include "test/unit/runtime/kernels/AttentionPlaces.h"
@@ -200,6 +201,17 @@ TEST(AttentionTest, AWindowHidesOlderKeys) {
     compare(optional({2, 1, 1, 5, 280, 7, 0.3f, true}, window), window);
     compare(optional({1, 1, 1, 140, 129, 33, 0.2f, true}, window), window);
   }
+}
+
+TEST(AttentionTest, FlopsAreThoseOfThePairsThatAreSeen) {
+  for (const std::uint32_t window : {0, 1, 7, 30, 90, 200})
+    for (const auto &[queries, keys] : {std::pair(30u, 30u), {1u, 60u}, {25u, 90u}}) {
+      const AttentionShape s = optional({2, 3, 1, queries, keys, 16, 0.25f, true}, window);
+      std::size_t pairs = 0;
+      for (std::size_t query = 0; query < queries; ++query)
+        pairs += seenBy(s, {}, 0, query).size();
+      EXPECT_EQ(flopsOf(s), 4.0 * 16 * 2 * 3 * double(pairs)) << window << " of " << keys;
+    }
 }
 
 TEST(AttentionTest, AWindowOfOneKeyIsItsValue) {
