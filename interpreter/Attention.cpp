@@ -203,7 +203,8 @@ static Kernel compileCachedAttention(CachedAttentionOp op, Numerics numerics) {
         for (int64_t t = 0; t < queries; ++t) {
           const int64_t query = b * ofBatch + h * ofHead + t * ofQuery;
           const int64_t first = (b * groups + h / (heads / groups)) * keys * width;
-          const int64_t end = std::min(in[3].getInt(b * queries) + t + 1, keys);
+          const int64_t end =
+              std::clamp<int64_t>(in[3].getInt(b * queries), 0, keys - queries) + t + 1;
           std::vector<double> scores;
           double largest = -std::numeric_limits<double>::infinity(), sum = 0;
           for (int64_t s = std::max<int64_t>(end - window, 0); s < end; ++s) {
@@ -222,7 +223,7 @@ static Kernel compileCachedAttention(CachedAttentionOp op, Numerics numerics) {
             for (auto [s, score] : llvm::enumerate(scores))
               value +=
                   score * in[2].getFloat(first + (begin + static_cast<int64_t>(s)) * width + i);
-            result[query + i].f = round(sum > 0 ? value / sum : 0);
+            result[query + i].f = round(value / sum);
           }
         }
   };

@@ -152,7 +152,7 @@ KernelCall CachedAttentionOp::getKernelCall() {
                      .field("keys", keys[2])
                      .field("width", keys[3])
                      .single("scale", getScale())
-                     .field("window", static_cast<int64_t>(getWindow().value_or(0)))
+                     .field("window", std::min<int64_t>(getWindow().value_or(0), keys[2]))
                      .single("softcap", getSoftcap().value_or(APFloat(0.0)))
                      .field("q", SmallVector<int64_t, 3>{stride('b'), stride('h'), stride('t')})};
 }

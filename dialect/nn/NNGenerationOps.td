@@ -11,8 +11,8 @@ def NN_WriteRowsOp : NN_ComputeOp<"write_rows",
   let summary = "Replace elements of a dimension by those of another tensor";
   let description = [{
     The table, whose elements at index `positions[b, s]` along `dim` of sample b are those of `rows` at index s. Dimension 0
-    are samples. Nothing is written for a position outside of the table. If two positions of a sample are equal, one of the
-    two is written.
+    are samples. Nothing is written for a position outside of the table. Of rows of a sample at one position the last is
+    written.
 
     Constraints:
     - (C1) `dim` is a dimension of the table after the first, and `rows` has the sizes of the table in all other dimensions.
@@ -37,7 +37,8 @@ def NN_CachedAttentionOp : NN_ComputeOp<"cached_attention",
   let summary = "Causal attention of a few queries to the keys and values of all positions";
   let description = [{
     The queries of sample b are those at the positions `positions[b, 0]`, `positions[b, 0] + 1` and so on, and each attends to the
-    keys at its position and before. `order` names the dimensions of `q` and of the result, as in `nn.attention`; keys and values are
+    keys at its position and before. A first position at which the queries do not all have a key is taken as the nearest at which
+    they have. `order` names the dimensions of `q` and of the result, as in `nn.attention`; keys and values are
     (batch, groups, positions, width). With a `window` W a query at position p attends to the keys p - W + 1 to p only;
     with `softcap` c the scaled products s are replaced by `c tanh(s / c)`.
 

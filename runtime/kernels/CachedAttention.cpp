@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace fsdp::rt::kernels {
 
@@ -50,7 +51,7 @@ void attendOne(const CachedAttentionShape &shape, const T *q, const T *keys, con
     for (std::size_t i = 0; i < width; ++i)
       sums[i] += p * float(value[i]);
   }
-  const float share = total > 0 ? 1 / total : 0;
+  const float share = 1 / total; // a query sees its own position at least
   for (std::size_t i = 0; i < width; ++i)
     out[i] = T(sums[i] * share);
 }
@@ -63,8 +64,7 @@ void cachedAttention(CachedAttentionShape shape, const T *q, const T *k, const T
   const std::size_t ofGroup = std::size_t(shape.keys) * shape.width;
   for (std::size_t b = 0; b < shape.batch; ++b) {
     const std::size_t at = b * shape.q.batch;
-    const auto first = std::min<std::size_t>(static_cast<std::size_t>(positions[b * shape.queries]),
-                                             shape.keys - shape.queries);
+    const std::size_t first = shape.firstPosition(positions[b * shape.queries]);
     const T *keys = k + b * shape.groups * ofGroup, *values = v + b * shape.groups * ofGroup;
     if (shape.queries >= kFewQueries) {
       // Query t of n sees the keys up to its own, the last of which is that of the last query.

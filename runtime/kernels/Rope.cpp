@@ -14,9 +14,9 @@ namespace {
 struct Rotation {
   float cosine, sine;
 };
-Rotation rotationAt(const RopeShape &shape, std::size_t position, double rate) {
+Rotation rotationAt(const RopeShape &shape, double position, double rate) {
   const auto magnitude = static_cast<float>(shape.magnitude);
-  const double angle = static_cast<double>(position) * rate;
+  const double angle = position * rate;
   return {static_cast<float>(std::cos(angle)) * magnitude,
           static_cast<float>(std::sin(angle)) * magnitude};
 }
@@ -58,7 +58,7 @@ public:
     for (std::size_t i = 0; i < half; ++i) {
       const double rate = rateOf(shape, scale, i);
       for (std::size_t t = 0; t < positions; ++t) {
-        const Rotation rotation = rotationAt(shape, t, rate);
+        const Rotation rotation = rotationAt(shape, static_cast<double>(t), rate);
         values[t * width + i] = rotation.cosine;
         values[t * width + half + i] = rotation.sine;
       }
@@ -97,19 +97,19 @@ template <class T> void ropeAt(RopeShape shape, const T *x, const std::int32_t *
   auto *cosines = static_cast<float *>(
       Workspace::ofThread().reserve(shape.width * shape.positions * sizeof(float)));
   const RopeShape::Scale scale = shape.scale();
-  for (std::size_t sample = 0; sample < shape.blocks / shape.repeats; ++sample) {
-    for (std::size_t i = 0; i < half; ++i) {
+  for (std::size_t block = 0; block < shape.blocks; ++block) {
+    // The first block of a sample: those that follow have the same positions.
+    const std::int32_t *ofSample = positions + block / shape.repeats * shape.positions;
+    for (std::size_t i = 0; i < half && block % shape.repeats == 0; ++i) {
       const double rate = rateOf(shape, scale, i);
       for (std::size_t t = 0; t < shape.positions; ++t) {
-        const auto position = static_cast<std::size_t>(positions[sample * shape.positions + t]);
-        const Rotation rotation = rotationAt(shape, position, rate);
+        const Rotation rotation = rotationAt(shape, ofSample[t], rate);
         cosines[t * shape.width + i] = rotation.cosine;
         cosines[t * shape.width + half + i] = rotation.sine;
       }
     }
-    for (std::size_t repeat = 0; repeat < shape.repeats; ++repeat)
-      for (std::size_t t = 0; t < shape.positions; ++t, x += step, y += step)
-        turn(shape, cosines + t * shape.width, cosines + t * shape.width + half, x, y);
+    for (std::size_t t = 0; t < shape.positions; ++t, x += step, y += step)
+      turn(shape, cosines + t * shape.width, cosines + t * shape.width + half, x, y);
   }
 }
 

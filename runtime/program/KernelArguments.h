@@ -172,6 +172,14 @@ struct CachedAttentionShape {
   std::uint32_t window; ///< number of keys that a query sees at most, its own among them; 0: all
   float softcap;        ///< c: scores s become c tanh(s / c); 0: they stay
   HeadStrides q;        ///< and of the result
+
+  /// The nearest position to `position` at which a first query may stand, so that each query has a
+  /// key of its own.
+  constexpr std::uint32_t firstPosition(std::int32_t position) const {
+    const std::uint32_t last = keys - queries;
+    const std::uint32_t first = position < 0 ? 0 : static_cast<std::uint32_t>(position);
+    return first < last ? first : last;
+  }
 };
 
 /// `outer` times `inner` lines of `size` numbers that lie `inner` apart, each of which is summed

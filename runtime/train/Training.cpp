@@ -285,8 +285,7 @@ private:
 
   /// The digest of the samples that all ranks have loaded for this step.
   void describeSamples(std::int64_t step) {
-    const CheckpointManifest &start = checkpoints.start();
-    const std::int64_t first = start.samples + (step - 1 - start.step) * batchSize();
+    const std::int64_t first = checkpoints.samplesAfter(step - 1);
     std::int64_t digest = batches ? static_cast<std::int64_t>(batches->digestOf(first)) : 0;
     device->world().allReduce(&digest, &digest, 1);
     if (log)
@@ -331,7 +330,7 @@ private:
         bad.parameter = storage.members[static_cast<std::size_t>(member)].name;
     }
     bad.position = checkpoints.samplesAfter(step - 1);
-    const SampleOrder order(options.shuffle, options.seed);
+    const SampleOrder order = sampleOrder();
     for (std::int64_t i = 0; sources.data && i < batchSize(); ++i)
       bad.samples.push_back(order.sampleAt(bad.position + i, sources.data->samples()));
     return bad;

@@ -50,3 +50,32 @@ fsdp.step @no_derivative train optimizer <sgd, lr = 0.1> {
 // expected-error @below {{has no loss to differentiate; mark it with 'fsdp.loss'}}
 fsdp.step @no_loss train optimizer <sgd, lr = 0.1> {
 }
+
+// -----
+
+// What text is generated with evaluates only.
+fsdp.param @w : tensor<2x3x1xf32> unit "w" init <constant, 0.0>
+fsdp.step @through_rows train optimizer <sgd, lr = 0.1> {
+  %at = fsdp.input "at" sample_dim 0 : tensor<2x1xi32>
+  %table = fsdp.input "table" sample_dim 0 : tensor<2x3x4xf32>
+  %rows = fsdp.read @w : tensor<2x3x1xf32>
+  // expected-error @below {{'nn.write_rows' op is between the parameter 'w' and the loss but has no derivative; use other ops or mark the parameter 'frozen'}}
+  %y = nn.write_rows %table, %rows, %at dim 2 : tensor<2x3x4xf32>, tensor<2x3x1xf32>, tensor<2x1xi32>
+  %sum = nn.reduce sum "a b c ->" %y : tensor<2x3x4xf32> -> tensor<f64>
+  %one = arith.constant dense<1.0> : tensor<f64>
+  fsdp.loss %sum over %one
+}
+
+// -----
+
+fsdp.param @w : tensor<2x2x4x3xf32> unit "w" init <constant, 0.0>
+fsdp.step @through_kept_keys train optimizer <sgd, lr = 0.1> {
+  %at = fsdp.input "at" sample_dim 0 : tensor<2x1xi32>
+  %q = fsdp.input "q" sample_dim 0 : tensor<2x1x2x3xf32>
+  %k = fsdp.read @w : tensor<2x2x4x3xf32>
+  // expected-error @below {{'nn.cached_attention' op is between the parameter 'w' and the loss but has no derivative; use other ops or mark the parameter 'frozen'}}
+  %y = nn.cached_attention "b t h d" %q, %k, %k, %at scale 1.0 : tensor<2x1x2x3xf32>, tensor<2x2x4x3xf32>, tensor<2x1xi32>
+  %sum = nn.reduce sum "b t h d ->" %y : tensor<2x1x2x3xf32> -> tensor<f64>
+  %one = arith.constant dense<1.0> : tensor<f64>
+  fsdp.loss %sum over %one
+}

@@ -27,6 +27,7 @@ inline const std::set<InPlacePair> kKernelPairs = {
     {"nn.rms_norm", 0, 0},           {"nn.rms_norm_grad", 0, 0},
     {"nn.rms_norm_grad", 3, 0},      {"nn.rope", 0, 0},
     {"nn.scan_sum", 0, 0},           {"nn.softmax", 0, 0},
+    {"nn.write_rows", 0, 0},
 };
 
 /// Of collectives: test/unit/runtime/comm/Conformance.cpp runs them in place with every

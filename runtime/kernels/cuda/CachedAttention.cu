@@ -36,8 +36,7 @@ __global__ void __launch_bounds__(kThreads)
   const unsigned group = h / (shape.heads / shape.groups);
   const std::size_t first =
       (b * std::size_t(shape.groups) + group) * shape.keys * std::size_t(shape.width);
-  const auto position = static_cast<unsigned>(positions[b * std::size_t(shape.queries)]) + t;
-  const unsigned end = position < shape.keys ? position + 1 : shape.keys;
+  const unsigned end = shape.firstPosition(positions[b * std::size_t(shape.queries)]) + t + 1;
   const unsigned begin = shape.window != 0 && end > shape.window ? end - shape.window : 0;
 
   float held[kHeld], own[kHeld];
@@ -81,23 +80,27 @@ __global__ void __launch_bounds__(kThreads)
   for (unsigned column = threadIdx.x; column < shape.width; column += kThreads) {
     float sum = 0, weight = 0;
     for (unsigned w = 0; w < kWarps; ++w) {
-      // A warp without keys has no largest score.
-      const float share = totals[w] > 0 ? expf(largests[w] - all) : 0.0f;
+      const float share = expf(largests[w] - all); // 0 of a warp without keys
       sum += share * sums[w][column];
       weight += share * totals[w];
     }
-    out[query + column] = fromFloat<T>(weight > 0 ? sum / weight : 0.0f);
+    out[query + column] = fromFloat<T>(sum / weight);
   }
 }
 
-/// A block takes a row, and the threads its elements.
+/// A block takes a row, and the threads its elements. A row is left to a later one with the same
+/// position, so that no two blocks write to one place.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     writeOne(WriteShape shape, const T *rows, const std::int32_t *positions, T *written) {
   const std::size_t block = blockIdx.x / shape.rows, row = blockIdx.x % shape.rows;
-  const auto at = static_cast<std::uint32_t>(positions[block / shape.outer * shape.rows + row]);
+  const std::int32_t *ofSample = positions + block / shape.outer * shape.rows;
+  const auto at = static_cast<std::uint32_t>(ofSample[row]);
   if (at >= shape.positions)
     return;
+  for (std::size_t later = row + 1; later < shape.rows; ++later)
+    if (static_cast<std::uint32_t>(ofSample[later]) == at)
+      return;
   for (std::size_t i = threadIdx.x; i < shape.width; i += kThreads)
     written[(block * shape.positions + at) * shape.width + i] =
         rows[(block * shape.rows + row) * shape.width + i];

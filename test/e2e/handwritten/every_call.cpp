@@ -77,6 +77,7 @@ void step(Context &c) {
   shard_size(c, 0, "shard_size", IndexShard{0, 3, 2, 1}, wide_label);
   shard_offset(c, 0, "shard_offset", IndexShard{0, 3, 2, 1}, wide_label);
   rope(c, 0, "rope", RopeShape{1, 2, 1, 2, 10000, false}, p, g);
+  rope(c, 0, "rope at positions", RopeShape{1, 2, 1, 2, 10000, false}, p, label, g);
   scan_sum(c, 0, "scan_sum", ScanShape{2, 2, 1, false, true}, p, g);
   dropout(c, 0, "dropout", DropoutMask<2>{0.5, hashName("drop"), 8, {{2, 4}, {2, 1}}}, state, p, g);
   const AttentionShape heads = rowMajor({1, 1, 1, 2, 2, 2, 1, true});
@@ -88,6 +89,9 @@ void step(Context &c) {
   attention(c, 0, "attention in documents of one operand", heads, p, label, v, lr);
   attention_grad(c, 0, "attention_grad in documents", heads, p, g, m, label, v, lr, p, g, m, v);
   attention_grad(c, 0, "attention_grad in documents of one operand", heads, p, label, v, lr, g, m);
+  cached_attention(c, 0, "cached_attention",
+                   CachedAttentionShape{1, 1, 1, 2, 2, 2, 1, 0, 0, heads.q}, p, g, m, label, v);
+  write_rows(c, 0, "write_rows", WriteShape{1, 1, 2, 2, 2}, p, g, label, m);
   slice(c, 0, "slice", Part{1, 4, 0, 4}, p, g);
   pad(c, 0, "pad", Part{1, 4, 0, 4}, p, g);
   concat(c, 0, "concat", Join<2>{1, {1, 1}}, lr, scale, m);

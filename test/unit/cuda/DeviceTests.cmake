@@ -23,7 +23,7 @@ function(fsdp_add_device_tests target folder googletest)
 
   set(sources "")
   if(NOT ARG_KERNELS)
-    set(ARG_KERNELS Attention Copy InPlace Loss Row Update Variant)
+    set(ARG_KERNELS Attention Copy Generation InPlace Loss Row Update Variant)
     set(sources unit/emulator/MatmulTest.cpp)
   endif()
   foreach(kernels IN LISTS ARG_KERNELS)

@@ -52,6 +52,27 @@ TYPED_TEST(InPlaceKernels, Rope) {
         });
 }
 
+TYPED_TEST(InPlaceKernels, RopeAtPositions) {
+  RopeShape shape{4, 3, 3, 6, 10000, true};
+  shape.repeats = 2;
+  Device<std::int32_t> positions(std::vector<std::int32_t>{5, 6, 7, 0, 1, 2});
+  this->expectSame("nn.rope", normal(4 * 3 * 3 * 6, this->random), 0,
+                   [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+                     return rope(shape, x, positions, y, this->stream);
+                   });
+}
+
+TYPED_TEST(InPlaceKernels, WriteRows) {
+  const WriteShape shape{2, 3, 7, 2, 300};
+  Device<TypeParam> rows(normal(2 * 3 * 2 * 300, this->random));
+  Device<std::int32_t> positions(std::vector<std::int32_t>{6, 0, 3, 9});
+  for (std::size_t offset : {0, 1})
+    this->expectSame("nn.write_rows", normal(2 * 3 * 7 * 300, this->random), offset,
+                     [&](Device<TypeParam> &table, Device<TypeParam> &written) {
+                       return write_rows(shape, table, rows, positions, written, this->stream);
+                     });
+}
+
 TYPED_TEST(InPlaceKernels, ScanSum) {
   for (const ScanShape &shape :
        {ScanShape{3, 40, 1, false, false}, ScanShape{2, 9, 300, true, false},

@@ -309,10 +309,17 @@ Case makeRope(Random &random) {
   x.push_back(2 * random.integer(0, 3));
   const char *scalings[] = {"", " factor 4.0", " factor 2.0 ramp index from 1.5 to 0.5",
                             " factor 8.0 ramp rate from 0.01 to 0.5 magnitude 1.25"};
-  return {"nn.rope %a dim " + std::to_string(dim) + " theta 100.0" +
+  std::vector<Operand> operands = {{tensor(x)}};
+  std::string positions;
+  if (dim > 0 && random.integer(0, 1)) {
+    const std::string type = tensor({x.front(), x[dim]}, "i32");
+    positions = "at %b : " + type + " ";
+    operands.push_back({type, -50, 50});
+  }
+  return {"nn.rope %a " + positions + "dim " + std::to_string(dim) + " theta 100.0" +
               scalings[random.integer(0, 3)] + std::string(random.integer(0, 1) ? " inverse" : "") +
               " : " + tensor(x),
-          {{tensor(x)}}};
+          operands};
 }
 
 Case makeScanSum(Random &random) {

@@ -270,6 +270,46 @@ TEST_F(ShardingRuleTest, AttentionAndLookups) {
             "[in0:3! d1:4], [in1:3! d1:4] -> [d0:6! d1:4]");
 }
 
+// Tokens of one sample are few and stand at positions of their own: neither they nor the positions
+// that are kept are split. Heads and samples are.
+TEST_F(ShardingRuleTest, Generation) {
+  const std::vector<StringRef> table = {"tensor<2x3x9x4xf32>", "tensor<2x3x5x4xf32>",
+                                        "tensor<2x5xi32>"};
+  const char *write = "nn.write_rows %a, %b, %c dim 2 : tensor<2x3x9x4xf32>, "
+                      "tensor<2x3x5x4xf32>, tensor<2x5xi32>";
+  EXPECT_EQ(rule(write, table), "[d0:2 d1:3 d2:9! d3:4], [d0:2 d1:3 row:5! d3:4], [d0:2 row:5!] -> "
+                                "[d0:2 d1:3 d2:9! d3:4]");
+  // The rows alone are read and written: 2 * 3 * 5 * 4 numbers of 4 bytes.
+  EXPECT_EQ(cost(write, table), "0 flops 480 read 480 written");
+  EXPECT_EQ(rule("nn.write_rows %a, %b, %c dim 1 : tensor<2x9xf32>, tensor<2x5xf32>, "
+                 "tensor<2x5xi32>",
+                 {"tensor<2x9xf32>", "tensor<2x5xf32>", "tensor<2x5xi32>"}),
+            "[d0:2 d1:9!], [d0:2 row:5!], [d0:2 row:5!] -> [d0:2 d1:9!]");
+
+  const std::vector<StringRef> attended = {"tensor<2x5x6x4xf32>", "tensor<2x3x9x4xf32>",
+                                           "tensor<2x5xi32>"};
+  const char *attention = "nn.cached_attention \"b t h d\" %a, %b, %b, %c scale 1.0 window 2 : "
+                          "tensor<2x5x6x4xf32>, tensor<2x3x9x4xf32>, tensor<2x5xi32>";
+  EXPECT_EQ(rule(attention, attended),
+            "[batch:2 query:5! group:3*head:2 width:4!], [batch:2 group:3 key:9! width:4!], "
+            "[batch:2 group:3 key:9! width:4!], [batch:2 query:5!] -> "
+            "[batch:2 query:5! group:3*head:2 width:4!]");
+  // 240 numbers of queries by 9 keys, two products of each; 240 + 2 * 216 + 10 numbers are read.
+  EXPECT_EQ(cost(attention, attended), "8640 flops 2728 read 960 written");
+  EXPECT_EQ(rule("nn.cached_attention \"b h t d\" %a, %b, %b, %c scale 1.0 : "
+                 "tensor<2x6x5x4xf32>, tensor<2x3x9x4xf32>, tensor<2x5xi32>",
+                 {"tensor<2x6x5x4xf32>", "tensor<2x3x9x4xf32>", "tensor<2x5xi32>"}),
+            "[batch:2 group:3*head:2 query:5! width:4!], [batch:2 group:3 key:9! width:4!], "
+            "[batch:2 group:3 key:9! width:4!], [batch:2 query:5!] -> "
+            "[batch:2 group:3*head:2 query:5! width:4!]");
+
+  const std::vector<StringRef> turned = {"tensor<2x6x5x4xf32>", "tensor<2x5xi32>"};
+  const char *rope =
+      "nn.rope %a at %b : tensor<2x5xi32> dim 2 theta 10.0 inverse : tensor<2x6x5x4xf32>";
+  EXPECT_EQ(rule(rope, turned), "[d0:2 d1:6 d2:5! d3:4!], [d0:2 d2:5!] -> [d0:2 d1:6 d2:5! d3:4!]");
+  EXPECT_EQ(cost(rope, turned), "720 flops 1000 read 960 written");
+}
+
 TEST_F(ShardingRuleTest, Elementwise) {
   EXPECT_EQ(rule("arith.addf %a, %b : tensor<2x3xf32>", {"tensor<2x3xf32>", "tensor<2x3xf32>"}),
             "[d0:2 d1:3], [d0:2 d1:3] -> [d0:2 d1:3]");

@@ -277,6 +277,123 @@ TEST_F(EvaluatorTest, ArgmaxTakesTheFirstOfEquals) {
             (List{1, 0}));
 }
 
+TEST_F(EvaluatorTest, WriteRowsReplacesRowsOfEachSample) {
+  auto written = [&](StringRef positions) {
+    return numbers((R"(
+      %t = arith.constant dense<[[[1, 2], [3, 4], [5, 6]], [[7, 8], [9, 10], [11, 12]]]> : tensor<2x3x2xi32>
+      %table = arith.sitofp %t : tensor<2x3x2xi32> to tensor<2x3x2xf32>
+      %rows = arith.constant dense<[[[0.5, 1.5], [2.5, 3.5]], [[4.5, 5.5], [6.5, 7.5]]]> : tensor<2x2x2xf32>
+      %p = arith.constant dense<)" +
+                    positions + R"(> : tensor<2x2xi32>
+      %y = nn.write_rows %table, %rows, %p dim 1 : tensor<2x3x2xf32>, tensor<2x2x2xf32>, tensor<2x2xi32>
+    )")
+                       .str());
+  };
+  EXPECT_EQ(written("[[2, 0], [1, 2]]"),
+            (List{2.5, 3.5, 3, 4, 0.5, 1.5, 7, 8, 4.5, 5.5, 6.5, 7.5}));
+  // What is outside of the table is left out; of two at one position the last is there.
+  EXPECT_EQ(written("[[-1, 3], [1, 1]]"), (List{1, 2, 3, 4, 5, 6, 7, 8, 6.5, 7.5, 11, 12}));
+  // A dimension between the samples and the rows has the positions of its sample.
+  EXPECT_EQ(numbers(R"(
+    %table = arith.constant dense<0.0> : tensor<2x2x2xf32>
+    %rows = arith.constant dense<[[[1.0], [2.0]], [[3.0], [4.0]]]> : tensor<2x2x1xf32>
+    %p = arith.constant dense<[[1], [0]]> : tensor<2x1xi32>
+    %y = nn.write_rows %table, %rows, %p dim 2 : tensor<2x2x2xf32>, tensor<2x2x1xf32>, tensor<2x1xi32>
+  )"),
+            (List{0, 1, 0, 2, 3, 0, 4, 0}));
+}
+
+// Queries of zeros see all their keys alike: results are means of values.
+TEST_F(EvaluatorTest, CachedAttentionSeesKeysUpToItsPosition) {
+  auto means = [&](StringRef order, int64_t groups, StringRef positions, StringRef window = "") {
+    const StringRef values = groups == 2 ? "[[1.0], [3.0], [5.0], [7.0]], [[10.0], [30.0], [50.0], "
+                                           "[70.0]]"
+                                         : "[[1.0], [3.0], [5.0], [7.0]]";
+    const std::string k = ("tensor<1x" + Twine(groups) + "x4x1xf32>").str();
+    return numbers((R"(
+      %q = arith.constant dense<0.0> : tensor<1x2x2x1xf32>
+      %k = arith.constant dense<9.0> : )" +
+                    k + "\n%v = arith.constant dense<[[" + values + "]]> : " + k +
+                    "\n%p = arith.constant dense<[" + positions + R"(]> : tensor<1x2xi32>
+      %y = nn.cached_attention ")" +
+                    order + R"(" %q, %k, %v, %p scale 0.5 )" + window + " : tensor<1x2x2x1xf32>, " +
+                    k + ", tensor<1x2xi32>")
+                       .str());
+  };
+  EXPECT_EQ(means("b t h d", 2, "[1, 2]"), (List{2, 20, 3, 30}));
+  EXPECT_EQ(means("b h t d", 2, "[1, 2]"), (List{2, 3, 20, 30}));
+  EXPECT_EQ(means("b t h d", 1, "[1, 2]"), (List{2, 2, 3, 3}));
+  EXPECT_EQ(means("b t h d", 2, "[0, 1]"), (List{1, 10, 2, 20}));
+  EXPECT_EQ(means("b t h d", 2, "[1, 2]", "window 2"), (List{2, 20, 4, 40}));
+  EXPECT_EQ(means("b t h d", 1, "[2, 3]", "window 1"), (List{5, 5, 7, 7}));
+  EXPECT_EQ(means("b t h d", 1, "[1, 2]", "window 9"), (List{2, 2, 3, 3}));
+  // The first position counts, and it is moved to where each query has a key.
+  EXPECT_EQ(means("b t h d", 1, "[1, 0]"), (List{2, 2, 3, 3}));
+  EXPECT_EQ(means("b t h d", 1, "[7, 8]"), (List{3, 3, 4, 4}));
+  EXPECT_EQ(means("b t h d", 1, "[-5, -4]"), (List{1, 1, 2, 2}));
+}
+
+TEST_F(EvaluatorTest, CachedAttentionWeighsByScaledAndLimitedProducts) {
+  // Scores are 0 and 1 once scaled, and with the limit, which is far below 1000, 0 and 1.
+  for (StringRef options : {"scale 0.5 : ", "scale 500.0 softcap 1.0 : "}) {
+    List y = numbers((R"(
+      %q = arith.constant dense<2.0> : tensor<2x1x1x1xf32>
+      %k = arith.constant dense<[[[[0.0], [1.0]]], [[[0.0], [1.0]]]]> : tensor<2x1x2x1xf32>
+      %v = arith.constant dense<[[[[3.0], [5.0]]], [[[3.0], [5.0]]]]> : tensor<2x1x2x1xf32>
+      %p = arith.constant dense<[[0], [1]]> : tensor<2x1xi32>
+      %y = nn.cached_attention "b h t d" %q, %k, %v, %p )" +
+                      options + "tensor<2x1x1x1xf32>, tensor<2x1x2x1xf32>, tensor<2x1xi32>")
+                         .str());
+    ASSERT_EQ(y.size(), 2u);
+    EXPECT_EQ(y[0], 3);
+    EXPECT_NEAR(y[1], (3 + 5 * std::exp(1.0)) / (1 + std::exp(1.0)), 1e-14);
+  }
+}
+
+// A number that is none shows, and only where it is seen.
+TEST_F(EvaluatorTest, CachedAttentionOfNaN) {
+  List y = numbers(R"(
+    %q = arith.constant dense<1.0> : tensor<1x1x2x1xf32>
+    %k = arith.constant dense<[[[[0.0], [0x7FC00000], [0.0]]]]> : tensor<1x1x3x1xf32>
+    %p = arith.constant dense<[[0, 1]]> : tensor<1x2xi32>
+    %y = nn.cached_attention "b h t d" %q, %k, %k, %p scale 1.0
+        : tensor<1x1x2x1xf32>, tensor<1x1x3x1xf32>, tensor<1x2xi32>
+  )");
+  ASSERT_EQ(y.size(), 2u);
+  EXPECT_EQ(y[0], 0);
+  EXPECT_TRUE(std::isnan(y[1]));
+}
+
+// Points (1, 0), turned by their positions.
+TEST_F(EvaluatorTest, RopeTurnsByGivenPositions) {
+  auto check = [&](StringRef text, std::vector<double> angles, double magnitude = 1) {
+    List y = numbers(text);
+    ASSERT_EQ(y.size(), 2 * angles.size()) << text.str();
+    for (size_t i = 0; i < angles.size(); ++i) {
+      EXPECT_NEAR(y[2 * i], magnitude * std::cos(angles[i]), 1e-14) << i;
+      EXPECT_NEAR(y[2 * i + 1], magnitude * std::sin(angles[i]), 1e-14) << i;
+    }
+  };
+  auto turned = [](StringRef options, StringRef shape) {
+    return (R"(
+      %e = arith.constant dense<[1.0, 0.0]> : tensor<2xf32>
+      %x = nn.repeat "d -> b h t d" %e : tensor<2xf32> -> )" +
+            shape + R"(
+      %p = arith.constant dense<[[3, 1000, -2], [0, 0, 7]]> : tensor<2x3xi32>
+      %y = nn.rope %x at %p : tensor<2x3xi32> )" +
+            options + " : " + shape)
+        .str();
+  };
+  check(turned("dim 1 theta 100.0", "tensor<2x3x1x2xf32>"), {3, 1000, -2, 0, 0, 7});
+  check(turned("dim 1 theta 100.0", "tensor<2x3x2x2xf32>"),
+        {3, 3, 1000, 1000, -2, -2, 0, 0, 0, 0, 7, 7});
+  check(turned("dim 2 theta 100.0", "tensor<2x2x3x2xf32>"),
+        {3, 1000, -2, 3, 1000, -2, 0, 0, 7, 0, 0, 7});
+  check(turned("dim 1 theta 100.0 inverse", "tensor<2x3x1x2xf32>"), {-3, -1000, 2, 0, 0, -7});
+  check(turned("dim 1 theta 100.0 factor 4.0 magnitude 1.25", "tensor<2x3x1x2xf32>"),
+        {0.75, 250, -0.5, 0, 0, 1.75}, 1.25);
+}
+
 TEST_F(EvaluatorTest, IntegersWrapAndConvert) {
   EXPECT_EQ(numbers(R"(
     %x = arith.constant dense<[2147483647, -3]> : tensor<2xi32>

@@ -66,6 +66,25 @@ TYPED_TEST(InPlace, Rope) {
                      [&](const TypeParam *x, TypeParam *y) { kernels::rope(shape, x, y); });
 }
 
+TYPED_TEST(InPlace, RopeAtPositions) {
+  RopeShape shape{4, 3, 3, 6, 10000, true};
+  shape.repeats = 2;
+  const std::int32_t positions[] = {5, 6, 7, 0, 1, 2};
+  this->expectSame("nn.rope", this->draw(4 * 3 * 3 * 6), [&](const TypeParam *x, TypeParam *y) {
+    kernels::ropeAt(shape, x, positions, y);
+  });
+}
+
+TYPED_TEST(InPlace, WriteRows) {
+  const WriteShape shape{2, 3, 7, 2, 5};
+  const auto rows = this->draw(2 * 3 * 2 * 5);
+  const std::int32_t positions[] = {6, 0, 3, 9};
+  this->expectSame("nn.write_rows", this->draw(2 * 3 * 7 * 5),
+                   [&](const TypeParam *table, TypeParam *written) {
+                     kernels::writeRows(shape, table, rows.data(), positions, written);
+                   });
+}
+
 TYPED_TEST(InPlace, ScanSum) {
   for (const ScanShape &shape :
        {ScanShape{3, 40, 1, false, false}, ScanShape{2, 9, 300, true, false},
