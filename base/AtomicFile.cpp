@@ -154,6 +154,11 @@ void AtomicFile::write(const void *data, std::size_t bytes) {
   }
 }
 
+void AtomicFile::writeAtBegin(const void *data, std::size_t bytes) {
+  if (const int reason = system.write(descriptor, data, bytes, 0))
+    failed("write", reason);
+}
+
 void AtomicFile::commit() {
   if (!temporary.empty()) {
     if (const int reason = options.flushed ? system.sync(descriptor) : 0)

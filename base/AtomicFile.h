@@ -38,6 +38,9 @@ public:
   /// Appends `bytes` bytes.
   void write(const void *data, std::size_t bytes);
 
+  /// Replaces the first `bytes` bytes, which have been written. Not for a stream.
+  void writeAtBegin(const void *data, std::size_t bytes);
+
   /// Flushes to the device, renames over the destination, and flushes the folder's names; without
   /// flushing if the options say so.
   void commit();

@@ -35,7 +35,9 @@ const char *kindOf(mode_t mode) {
 }
 
 [[noreturn]] void cannotOpen(const std::string &name, int reason) {
-  const std::string message = "cannot open '" + name + "': " + strerror(reason);
+  const std::string message =
+      "cannot open '" + name + "': " + strerror(reason) +
+      (reason == EMFILE ? "; raise the limit (ulimit -n), or join files" : "");
   if (reason == ENOENT || reason == ENOTDIR)
     throw Error(message);
   throw UnreadableFile(message);
@@ -139,6 +141,14 @@ void MappedFile::requireWhole() const {
 void MappedFile::releasePages() const {
   if (base)
     madvise(const_cast<char *>(base), bytes, MADV_DONTNEED); // only advice: failing changes nothing
+}
+
+void MappedFile::readAhead(const char *from, std::size_t count) const {
+  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t begin = static_cast<std::size_t>(from - base) / page * page;
+  const std::size_t end = std::min(static_cast<std::size_t>(from - base) + count, bytes);
+  if (begin < end) // only advice, as above
+    madvise(const_cast<char *>(base) + begin, end - begin, MADV_WILLNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -36,6 +36,8 @@ public:
   /// Releases the memory of the pages read so far. data() stays valid; later accesses read the file
   /// again.
   void releasePages() const;
+  /// `count` bytes of the mapping from `from` on are read soon: the system reads them meanwhile.
+  void readAhead(const char *from, std::size_t count) const;
   /// Error: the file has been truncated. data() reads as zero between the new end and the end of
   /// its page.
   void requireWhole() const;

@@ -47,21 +47,13 @@ CLI::Option *addText(CLI::App &app, const std::string &name, const std::string &
   });
 }
 
-/// A file option that is meant to become a list: a second value is refused, because it would have
-/// to extend the list.
-inline CLI::Option *addFile(CLI::App &app, const std::string &name, const std::string &type,
-                            std::string &value, const std::string &description) {
-  CLI::callback_t once = [name, &value](const CLI::results_t &values) {
-    if (values.size() != 1)
-      throw CLI::ValidationError(
-          name, "given " + std::to_string(values.size()) +
-                    " times, expected once: its files would add up, and only one is supported yet");
-    value = values.front();
-    return true;
-  };
-  return app.add_option(name, std::move(once), description)
+/// An option that adds up: it takes all values up to the next option, and those of each time that
+/// it is given.
+inline CLI::Option *addList(CLI::App &app, const std::string &name, const std::string &type,
+                            std::vector<std::string> &values, const std::string &description) {
+  return app.add_option(name, values, description)
       ->type_name(type)
-      ->expected(1)
+      ->expected(1, CLI::detail::expected_max_vector_size)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 

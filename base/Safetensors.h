@@ -67,6 +67,7 @@ public:
   const FileTensor *find(std::string_view tensor) const;
   /// See MappedFile.
   void releasePages() const { file.releasePages(); }
+  void readAhead(const char *from, std::size_t count) const { file.readAhead(from, count); }
   void requireWhole() const { file.requireWhole(); }
 
 private:

@@ -113,6 +113,7 @@ static constexpr llvm::StringLiteral used[] = {
     "reduceLanes",
     "repeated",
     "rt",
+    "generateText",
     "runTraining",
     "segments",
     "step",

@@ -7,6 +7,7 @@
 #include "dialect/fsdp/Adapters.h"
 #include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/Deferred.h"
+#include "dialect/fsdp/Generation.h"
 #include "dialect/fsdp/ModelConfig.h"
 #include "dialect/fsdp/ModelDigest.h"
 #include "dialect/fsdp/TokenSource.h"
@@ -368,6 +369,41 @@ static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writ
   emitRows("Input", "inputs", inputs, writer);
 }
 
+/// The number of inputs that are data; those that the program makes come after them.
+static int64_t countData(const ScheduledProgram &program) {
+  return llvm::count_if(program.inputs, [](const auto &input) {
+    InputOp op = input.second.op;
+    return !op->hasAttr(generatedAttrName);
+  });
+}
+
+/// The initializer of Generation; empty without one. `prefill` may be empty.
+static std::string spellGeneration(const ScheduledProgram &program, const Arena &arena,
+                                   const std::string &prefill, const std::string &decode) {
+  if (decode.empty())
+    return "";
+  Fields fields;
+  fields.addUnless(prefill.empty(), "prefill", prefill).add("decode", decode);
+  for (BufferOp buffer : program.program.getBody().front().getOps<BufferOp>())
+    if (buffer.getName() == generatedLogitsName)
+      fields.add("logits", arena.spellOutside(buffer));
+  int64_t index = 0, context = 0;
+  for (const auto &[name, entry] : program.inputs) {
+    InputOp op = entry.op;
+    const int64_t tokens = cast<RankedTensorType>(op.getType()).getShape().back();
+    if (op->hasAttr(tokensAttrName))
+      context = tokens;
+    const StringRef text = name.getValue();
+    if (text == "prefill.tokens")
+      fields.add("prefillInput", index).add("prefillTokens", tokens);
+    if (text == "decode.tokens")
+      fields.add("decodeInput", index);
+    ++index;
+  }
+  fields.add("context", context).add("generate", "generateText");
+  return fields.spell();
+}
+
 /// Writes the tables of `walk`; its plan in the table of the program.
 static std::string emitWalk(const ScheduledProgram &program, const ProgramWalk &walk,
                             Writer &writer) {
@@ -464,13 +500,14 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
         .add("trace", space + "::trace");
   }
   emitRows("Segment", "segments", segments, writer);
-  std::string train, evaluate, drain;
+  std::string plans[getMaxEnumValForStepKind() + 1], drain;
   for (const ProgramWalk &walk : program.walks) {
     bool drains = isDrain(program.timelines[walk.runs.front().first].segment);
-    (drains                         ? drain
-     : walk.kind == StepKind::train ? train
-                                    : evaluate) = emitWalk(program, walk, writer);
+    (drains ? drain : plans[static_cast<size_t>(walk.kind)]) = emitWalk(program, walk, writer);
   }
+  const auto planOf = [&](StepKind kind) -> const std::string & {
+    return plans[static_cast<size_t>(kind)];
+  };
   writer.line();
   writer.open("constexpr Program program =");
   auto field = [&](StringRef name, const llvm::Twine &value) {
@@ -490,10 +527,15 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("events", llvm::Twine(program.events()));
   table("communicators", "communicators", communicators.empty());
   table("storages", "storages", program.storages.empty());
-  table("inputs", "inputs", program.inputs.empty());
+  const int64_t data = countData(program);
+  table("inputs",
+        data == static_cast<int64_t>(program.inputs.size())
+            ? "inputs"
+            : "{inputs, " + std::to_string(data) + "}",
+        data == 0);
   table("segments", "segments", segments.empty());
-  table("train", train, train.empty());
-  table("evaluate", evaluate, evaluate.empty());
+  table("train", planOf(StepKind::train), planOf(StepKind::train).empty());
+  table("evaluate", planOf(StepKind::evaluate), planOf(StepKind::evaluate).empty());
   field("stepState", "persistent::step_state");
   field("defaultLearningRate", literal(optimizer ? optimizer.getLr() : 0.0, f32));
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
@@ -532,5 +574,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     field("peakSeconds", literal(options.peakSeconds, f64));
   if (!products.empty())
     field("adapters", Fields().add("files", descriptions).add("products", products).spell());
+  const std::string generation =
+      spellGeneration(program, arena, planOf(StepKind::prefill), planOf(StepKind::decode));
+  table("generation", generation, generation.empty());
   writer.close(";");
 }

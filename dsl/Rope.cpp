@@ -68,8 +68,9 @@ static Tensor ropeOver(int64_t dim, const Located &input, double theta,
           to = builder.getF64FloatAttr(scaling.to);
         }
         return nn::RopeOp::create(builder, loc, typeOf(input.tensor), valueOf(input.tensor),
-                                  builder.getI64IntegerAttr(dim), builder.getF64FloatAttr(theta),
-                                  UnitAttr(), unless(1, scaling.factor), ramp, from, to,
+                                  /*positions=*/mlir::Value(), builder.getI64IntegerAttr(dim),
+                                  builder.getF64FloatAttr(theta), UnitAttr(),
+                                  unless(1, scaling.factor), ramp, from, to,
                                   unless(1, scaling.magnitude));
       });
 }

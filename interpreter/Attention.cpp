@@ -140,14 +140,18 @@ static Kernel compileRope(RopeOp op, Numerics numerics) {
     return factor == 1 ? rate : share * rate + (1 - share) * (rate / factor);
   };
   Rounding round(type.getElementType(), numerics);
+  const int64_t perSample = type.getDimSize(0) ? type.getNumElements() / type.getDimSize(0) : 0;
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     out[0] = Tensor(type);
     Element *result = out[0].mutableData();
     int64_t rows = width ? in[0].size() / width : 0, half = width / 2;
+    auto positionOf = [&](int64_t row) {
+      const int64_t t = row / inner % positions;
+      return in.size() > 1 ? in[1].getInt(row * width / perSample * positions + t) : t;
+    };
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < half; ++i) {
-        double angle =
-            sign * static_cast<double>(row / inner % positions) * rateOf(static_cast<double>(i));
+        double angle = sign * static_cast<double>(positionOf(row)) * rateOf(static_cast<double>(i));
         int64_t a = row * width + i, b = a + half;
         double x = in[0].getFloat(a), y = in[0].getFloat(b);
         result[a].f = round(magnitude * (x * std::cos(angle) - y * std::sin(angle)));
@@ -156,10 +160,76 @@ static Kernel compileRope(RopeOp op, Numerics numerics) {
   };
 }
 
+static Kernel compileCachedAttention(CachedAttentionOp op, Numerics numerics) {
+  RankedTensorType type = op.getQ().getType(), keysType = op.getK().getType();
+  auto sizeOf = [&](char letter) { return type.getDimSize(attentionDim(op.getOrder(), letter)); };
+  auto strideOf = [&](char letter) {
+    return elementsOf(type.getShape().drop_front(attentionDim(op.getOrder(), letter) + 1));
+  };
+  const int64_t batch = sizeOf('b'), heads = sizeOf('h'), queries = sizeOf('t'),
+                width = sizeOf('d'), groups = keysType.getDimSize(1), keys = keysType.getDimSize(2);
+  const int64_t ofBatch = strideOf('b'), ofHead = strideOf('h'), ofQuery = strideOf('t');
+  const int64_t window = op.getWindow().value_or(std::numeric_limits<int32_t>::max());
+  const double scale = op.getScale().convertToDouble(),
+               softcap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
+  Rounding round(type.getElementType(), numerics);
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    out[0] = Tensor(type);
+    Element *result = out[0].mutableData();
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t t = 0; t < queries; ++t) {
+          const int64_t query = b * ofBatch + h * ofHead + t * ofQuery;
+          const int64_t first = (b * groups + h / (heads / groups)) * keys * width;
+          const int64_t end = std::min(in[3].getInt(b * queries) + t + 1, keys);
+          std::vector<double> scores;
+          double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+          for (int64_t s = std::max<int64_t>(end - window, 0); s < end; ++s) {
+            double dot = 0;
+            for (int64_t i = 0; i < width; ++i)
+              dot += in[0].getFloat(query + i) * in[1].getFloat(first + s * width + i);
+            dot *= scale;
+            scores.push_back(softcap > 0 ? softcap * std::tanh(dot / softcap) : dot);
+            largest = std::max(largest, scores.back());
+          }
+          for (double &score : scores)
+            sum += score = held(std::exp(score - largest));
+          const int64_t begin = end - static_cast<int64_t>(scores.size());
+          for (int64_t i = 0; i < width; ++i) {
+            double value = 0;
+            for (auto [s, score] : llvm::enumerate(scores))
+              value +=
+                  score * in[2].getFloat(first + (begin + static_cast<int64_t>(s)) * width + i);
+            result[query + i].f = round(sum > 0 ? value / sum : 0);
+          }
+        }
+  };
+}
+
+static Kernel compileWriteRows(WriteRowsOp op) {
+  RankedTensorType type = op.getTable().getType();
+  const auto dim = static_cast<size_t>(op.getDim());
+  const int64_t samples = type.getDimSize(0), positions = type.getDimSize(dim),
+                outer = elementsOf(type.getShape().take_front(dim).drop_front()),
+                width = elementsOf(type.getShape().drop_front(dim + 1)),
+                rows = op.getRows().getType().getDimSize(dim);
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    out[0] = in[0];
+    Element *table = out[0].mutableData();
+    for (int64_t block = 0; block < samples * outer; ++block)
+      for (int64_t row = 0; row < rows; ++row)
+        if (const int64_t at = in[2].getInt(block / outer * rows + row); at >= 0 && at < positions)
+          std::copy_n(in[1].data() + (block * rows + row) * width, width,
+                      table + (block * positions + at) * width);
+  };
+}
+
 Kernel mlir::fsdp::interpreter::detail::compileAttention(Operation *op, Numerics numerics) {
   return llvm::TypeSwitch<Operation *, Kernel>(op)
       .Case([&](AttentionOp op) { return compileForward(op, numerics); })
       .Case([&](AttentionGradOp op) { return compileBackward(op, numerics); })
       .Case([&](RopeOp op) { return compileRope(op, numerics); })
+      .Case([&](CachedAttentionOp op) { return compileCachedAttention(op, numerics); })
+      .Case([](WriteRowsOp op) { return compileWriteRows(op); })
       .Default([](Operation *) { return Kernel(); });
 }

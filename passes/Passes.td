@@ -30,6 +30,27 @@ def DeriveEvaluationPass : Pass<"fsdp-derive-evaluation", "::mlir::ModuleOp"> {
   }];
 }
 
+def DeriveGenerationPass : Pass<"fsdp-derive-generation", "::mlir::ModuleOp"> {
+  let summary = "Add steps that compute the scores of the next token of a text";
+  let description = [{
+    After this pass a module with one `evaluate` step, which computes a loss from the scores of a vocabulary for each token of its one
+    input of tokens, has two steps more, derived from it. Their inputs are tokens of one sample and the positions of these
+    (`dialect/fsdp/Generation.h`). `@decode` takes one token and leaves the scores of the next one in the carried tensor
+    `@decode.logits`. `@prefill` takes as many tokens as divide the context and are at most `chunk`, and computes no scores. Both write
+    the keys and values of their tokens into carried tensors over the whole context (`nn.write_rows`), to which
+    `nn.cached_attention` attends; positions of `nn.rope` and rows of tables of positions are those of the input.
+    A model in which something other than causal attention combines positions, or anything combines samples, is refused. Runs
+    after casts stand, as the kept tensors have the types of compute, and before anything is sharded.
+
+    Example: `fsdp-opt --fsdp-derive-evaluation --fsdp-derive-generation model.mlir`
+  }];
+  let options = [
+    Option<"chunk", "chunk", "PositiveCount", "PositiveCount{128}",
+           "largest number of tokens of a prefill">,
+  ];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
+}
+
 def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::ModuleOp"> {
   let summary = "Make evaluation steps correct for partial batches";
   let description = [{

@@ -32,6 +32,9 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   manager.addPass(createMixedPrecisionPass(precision));
   // Once casts stand, since they are values to mask; loss and metrics are still sums over weights.
   manager.addPass(createCountSamplesPass());
+  // From the evaluation as it is, in its types; before the parameters of each step get shardings.
+  if (options.generate)
+    manager.addPass(createDeriveGenerationPass());
   // Regions hold the values that backward would keep: casts among them, so after mixed precision.
   // Models may have fsdp.checkpoint regions of their own before, which the passes above step into
   // or leave alone; differentiation ends all regions, so that no pass below sees one.
@@ -111,6 +114,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
 #define FSDP_WORD(field, flag, initial, words, description)                                        \
   Option<std::string> field{*this, flag, llvm::cl::desc(words ": " description),                   \
                             llvm::cl::init(initial)};
+#define FSDP_FLAG(field, flag, description)                                                        \
+  Option<bool> field{*this, flag, llvm::cl::desc(description), llvm::cl::init(false)};
 #define FSDP_TEXT(field, flag, initial, form, check, description)                                  \
   FSDP_WORD(field, flag, initial, form, description)
 #define FSDP_COUNT(type, field, flag, initial, letter, description)                                \
@@ -123,6 +128,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   PipelineOptions get() const {
     PipelineOptions options;
 #define FSDP_WORD(field, flag, initial, words, description) options.field = field;
+#define FSDP_FLAG(field, flag, description) options.field = field;
 #define FSDP_TEXT(field, flag, initial, form, check, description) options.field = field;
 #define FSDP_COUNT(type, field, flag, initial, letter, description) options.field = field.value;
 #include "passes/PipelineOptions.def"

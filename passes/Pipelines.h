@@ -17,6 +17,7 @@ namespace mlir::fsdp {
 /// The user's choices of distribution. Names and meanings are those of the command line.
 struct PipelineOptions {
 #define FSDP_WORD(field, flag, initial, words, description) std::string field = initial;
+#define FSDP_FLAG(field, flag, description) bool field = false;
 #define FSDP_TEXT(field, flag, initial, form, check, description) std::string field = initial;
 #define FSDP_COUNT(type, field, flag, initial, letter, description) int64_t field = initial;
 #include "passes/PipelineOptions.def"

@@ -2,7 +2,7 @@
 # test/e2e/*.test (from a model to a trained one). Both use what follows.
 #
 # Words a RUN line may use besides lit's own:
-#   fsdp-opt fsdp-run fsdp-translate fsdpc linear mlp ...   from this build
+#   fsdp-opt fsdp-run fsdp-translate fsdpc fsdpc-tokenize linear mlp ...   from this build
 #   FileCheck not count split-file                          from LLVM
 #   %{root} %{build} %{golden} %{python} %{nvcc}            paths
 #   %{plain}                                                a filter that leaves out the structure of ops, for
@@ -45,7 +45,7 @@ if shutil.which("ccache"):
 
 # Our tools are given by whole path: one that was not built fails by name, and no
 # older one installed elsewhere is picked up.
-for tool in ("fsdp-opt", "fsdp-run", "fsdp-translate", "fsdpc", "fsdpc-log"):
+for tool in ("fsdp-opt", "fsdp-run", "fsdp-translate", "fsdpc", "fsdpc-log", "fsdpc-tokenize"):
     path = os.path.join(config.fsdp_bin, tool)
     config.substitutions.append((rf"(?<![\w/.-]){tool}(?![\w.-])", path))
 config.substitutions += [

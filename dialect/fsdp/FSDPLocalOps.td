@@ -47,7 +47,7 @@ def FSDP_StoreOp : FSDP_Op<"store", [DeclareOpInterfaceMethods<SymbolUserOpInter
 }
 
 def FSDP_CarryLoadOp : FSDP_Op<"carry_load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-    InLocalPhase, MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
+    InGlobalPhase, InLocalPhase, MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
   let summary = "Read the contents of a carried tensor";
   let description = [{
     The contents stored last, by an earlier segment or earlier in this one.
@@ -63,7 +63,7 @@ def FSDP_CarryLoadOp : FSDP_Op<"carry_load", [DeclareOpInterfaceMethods<SymbolUs
 }
 
 def FSDP_CarryStoreOp : FSDP_Op<"carry_store", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-    InLocalPhase, MemoryEffects<[MemWrite<FSDP_ParameterResource>]>]> {
+    InGlobalPhase, InLocalPhase, MemoryEffects<[MemWrite<FSDP_ParameterResource>]>]> {
   let summary = "Replace the contents of a carried tensor";
   let description = [{
     The op that produces the value writes it directly into the carried tensor, without a copy. It may read the old

@@ -89,7 +89,8 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
 }
 
 def FSDP_StepKind : I32EnumAttr<"StepKind", "what a step is for", [
-    I32EnumAttrCase<"train", 0>, I32EnumAttrCase<"evaluate", 1>]> {
+    I32EnumAttrCase<"train", 0>, I32EnumAttrCase<"evaluate", 1>, I32EnumAttrCase<"prefill", 2>,
+    I32EnumAttrCase<"decode", 3>]> {
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
@@ -100,10 +101,11 @@ def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<
   let summary = "The program of a single device for one batch";
   let description = [{
     The body computes on whole tensors. `train` differentiates and updates,
-    `evaluate` only computes loss and metrics. `optimizer` is present for `train`.
+    `evaluate` only computes loss and metrics. `prefill` and `decode` compute with tokens of one sample, and tensors that are kept
+    between steps (`fsdp-derive-generation`); `decode` leaves the scores of the next token. `optimizer` is present for `train`.
 
     Constraints:
-    - (C1) `train` has an optimizer, `evaluate` has none.
+    - (C1) `train` has an optimizer, other kinds have none.
     - (C2) names in the body and in its locations can be printed.
     - (C3) the body has no arguments and uses no value from outside.
 
@@ -196,11 +198,12 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
 }
 
 def FSDP_CarriedOp : FSDP_Op<"carried", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-    Symbol, HasParent<"::mlir::ModuleOp">, InLocalPhase]> {
-  let summary = "Declare a tensor that a rank carries from segment to segment";
+    Symbol, HasParent<"::mlir::ModuleOp">, InGlobalPhase, InLocalPhase]> {
+  let summary = "Declare a tensor that is carried from step to step, or from segment to segment";
   let description = [{
     Written and read by `fsdp.carry_store` and `fsdp.carry_load`, in segments that follow one another: sums over microbatches, and
-    values that a segment passes to the next one. Unwritten before it is first stored. In the scheduled phase it is a persistent
+    values that a segment passes to the next one. In the global phase it is a whole tensor that steps pass on (the keys and values of
+    earlier tokens); in the local phase a rank has its part. Unwritten before it is first stored. In the scheduled phase it is a persistent
     `fsdp.buffer`. `of` names the storage whose gradients it sums up.
 
     Constraints:

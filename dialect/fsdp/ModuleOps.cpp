@@ -228,7 +228,7 @@ LogicalResult StepOp::verify() {
   if (train && !getOptimizer())
     return emitOpError() << "of kind 'train' needs an optimizer";
   if (!train && getOptimizer())
-    return emitOpError() << "of kind 'evaluate' takes no optimizer";
+    return emitOpError() << "of kind '" << stringifyStepKind(getKind()) << "' takes no optimizer";
   return success();
 }
 

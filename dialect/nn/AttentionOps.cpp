@@ -153,6 +153,16 @@ LogicalResult RopeOp::verify() {
     return emitOpError("has a ramp from ")
            << getFrom()->convertToDouble() << " to " << getTo()->convertToDouble()
            << ", expected two different finite numbers";
+  // (C5)
+  if (!getPositions())
+    return success();
+  if (dim == 0)
+    return emitOpError("takes 'positions' for dimension 0, expected a dimension after the samples");
+  const int64_t shape[] = {type.getDimSize(0), type.getDimSize(dim)};
+  if (auto positions = cast<RankedTensorType>(getPositions().getType());
+      positions.getShape() != ArrayRef(shape) || !positions.getElementType().isInteger(32))
+    return emitOpError("'positions' has type ")
+           << positions << ", expected tensor<" << shape[0] << "x" << shape[1] << "xi32>";
   return success();
 }
 
@@ -213,8 +223,17 @@ ShardingRule AttentionGradOp::getShardingRule() {
 
 // A position turns by its index, so positions stay whole, as does the width that pairs are made of.
 ShardingRule RopeOp::getShardingRule() {
-  ShardingRule rule = ShardingRule::elementwise(*this);
+  ShardingRule rule;
+  TensorFactors row;
+  for (auto [dim, size] : llvm::enumerate(getX().getType().getShape())) {
+    rule.factors.push_back({("d" + Twine(dim)).str(), size});
+    row.push_back({static_cast<int64_t>(dim)});
+  }
   rule.factors[getDim()].kind = rule.factors.back().kind = FactorKind::whole;
+  rule.operands = {row};
+  if (getPositions())
+    rule.operands.push_back({{0}, {static_cast<int64_t>(getDim())}});
+  rule.results = {row};
   return rule;
 }
 
@@ -262,7 +281,7 @@ KernelCall RopeOp::getKernelCall() {
       .field("width", shape.back())
       .number("theta", getTheta())
       .field("inverse", getInverse());
-  if (getFactor() || getMagnitude()) {
+  if (getFactor() || getMagnitude() || getPositions()) {
     const StringRef ramp = !getRamp() ? "None" : *getRamp() == RopeRamp::index ? "Index" : "Rate";
     argument.number("magnitude", getMagnitude().value_or(APFloat(1.0)))
         .number("factor", getFactor().value_or(APFloat(1.0)))
@@ -270,6 +289,8 @@ KernelCall RopeOp::getKernelCall() {
         .number("from", getFrom().value_or(APFloat(0.0)))
         .number("to", getTo().value_or(APFloat(0.0)));
   }
+  if (getPositions())
+    argument.field("repeats", elementsOf(shape.take_front(getDim()).drop_front()));
   return {*this, std::move(argument)};
 }
 
@@ -342,9 +363,12 @@ LogicalResult RopeOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> result
                                       SmallVectorImpl<Value> &operandCotangents) {
   Value d = resultCotangents[0], x;
   if (d && needed[0])
-    x = RopeOp::create(builder, getLoc(), getX().getType(), d, getDimAttr(), getThetaAttr(),
-                       getInverse() ? UnitAttr() : builder.getUnitAttr(), getFactorAttr(),
-                       getRampAttr(), getFromAttr(), getToAttr(), getMagnitudeAttr());
+    x = RopeOp::create(builder, getLoc(), getX().getType(), d, getPositions(), getDimAttr(),
+                       getThetaAttr(), getInverse() ? UnitAttr() : builder.getUnitAttr(),
+                       getFactorAttr(), getRampAttr(), getFromAttr(), getToAttr(),
+                       getMagnitudeAttr());
   operandCotangents.push_back(x);
+  if (getPositions())
+    operandCotangents.push_back(Value());
   return success();
 }

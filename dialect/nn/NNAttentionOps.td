@@ -107,7 +107,7 @@ def NN_RopeOp : NN_ComputeOp<"rope", [
     The last dimension of `x` is a row, and `dim` are positions. The elements i and i + width/2 of a row
     are rotated as a point in the plane by the angle `t * rate(i)` at position t: `(a, b)` becomes
     `(a cos - b sin, b cos + a sin)`, times `magnitude` (1 by default). With `inverse` the rotation is reversed and the
-    magnitude is the same, which is also the cotangent.
+    magnitude is the same, which is also the cotangent. The position of index s along `dim` is s or, of sample b, `positions[b, s]`.
 
     `rate(i)` is `r = theta^(-2 i / width)`. With a `factor` it is `s r + (1 - s) r / factor`, where the share s is 0 or, with a
     `ramp`, a line that is 0 at `from` and 1 at `to`, limited to [0, 1], of i (`index`) or of r
@@ -118,21 +118,24 @@ def NN_RopeOp : NN_ComputeOp<"rope", [
     - (C2) `theta` is positive.
     - (C3) `factor` and `magnitude` are positive.
     - (C4) `ramp`, `from` and `to` are given together, and only with `factor`; `from` and `to` are two finite numbers.
+    - (C5) `positions` has type i32 and the sizes of `x` in dimension 0, the samples, and in `dim`, which is another one.
 
     Example:
     ```mlir
     %y = nn.rope %x dim 2 theta 1.0e+04 : tensor<8x12x16x64xf32>
     %z = nn.rope %y dim 2 theta 1.0e+04 inverse : tensor<8x12x16x64xf32>
     %w = nn.rope %x dim 2 theta 1.0e+04 factor 4.0 ramp index from 20.0 to 12.0 magnitude 1.14 : tensor<8x12x16x64xf32>
+    %v = nn.rope %x at %positions : tensor<8x16xi32> dim 2 theta 1.0e+04 : tensor<8x12x16x64xf32>
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$x, I64Attr:$dim, F64Attr:$theta, UnitAttr:$inverse,
+  let arguments = (ins NN_FloatTensor:$x, Optional<NN_IntTensor>:$positions, I64Attr:$dim,
+                       F64Attr:$theta, UnitAttr:$inverse,
                        OptionalAttr<F64Attr>:$factor, OptionalAttr<NN_RopeRamp>:$ramp,
                        OptionalAttr<F64Attr>:$from, OptionalAttr<F64Attr>:$to,
                        OptionalAttr<F64Attr>:$magnitude);
   let results = (outs NN_FloatTensor:$y);
   let assemblyFormat = [{
-    $x `dim` $dim `theta` $theta (`factor` $factor^)? (`ramp` $ramp^)? (`from` $from^)? (`to` $to^)?
+    $x (`at` $positions^ `:` type($positions))? `dim` $dim `theta` $theta (`factor` $factor^)? (`ramp` $ramp^)? (`from` $from^)? (`to` $to^)?
     (`magnitude` $magnitude^)? (`inverse` $inverse^)? attr-dict `:` type($x)
   }];
   let hasVerifier = 1;

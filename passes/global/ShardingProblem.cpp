@@ -8,6 +8,7 @@
 
 #include "passes/global/ShardingProblem.h"
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/Generation.h"
 #include "passes/propagation/Projection.h"
 #include "passes/sharding/MeshAxes.h"
 
@@ -111,8 +112,12 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
                                << ", expected a ranked tensor with static shape";
     int64_t rank = type.getRank();
     auto read = dyn_cast<ReadOp>(op);
-    if (read) {
-      auto [known, isNew] = parameters.try_emplace(read.getParamAttr().getAttr(), values.size());
+    auto load = dyn_cast<CarryLoadOp>(op);
+    if (read || load) {
+      // One value, wherever it is read.
+      auto [known, isNew] =
+          read ? parameters.try_emplace(read.getParamAttr().getAttr(), values.size())
+               : carried.try_emplace(load.getCarriedAttr().getAttr(), values.size());
       if (!isNew) {
         numbers[value] = known->second;
         continue;
@@ -124,9 +129,13 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
     node.sizes.assign(type.getShape().begin(), type.getShape().end());
     auto closed = [&] { node.sharding.dims.assign(rank, {{}, /*open=*/false}); };
     if (auto input = dyn_cast<InputOp>(op)) {
-      // Samples are split where the data are loaded; nothing else of an input is.
+      // Samples are split where the data are loaded; nothing else of an input is, and nothing of
+      // one that the program makes.
       closed();
-      node.sharding.dims[input.getSampleDim()].axes = toAxes(batchAxes);
+      if (!input->hasAttr(generatedAttrName))
+        node.sharding.dims[input.getSampleDim()].axes = toAxes(batchAxes);
+    } else if (load) {
+      node.sharding.dims.assign(rank, {{}, /*open=*/true});
     } else if (read) {
       node.sharding = shardingOf(symbols.lookup<ParamOp>(read.getParam()));
     } else if (auto constraint = dyn_cast<ConstraintOp>(op)) {
@@ -147,10 +156,11 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
   return success();
 }
 
-void ShardingProblem::tie(StringAttr param, Value gradient) {
-  auto from = parameters.find(param);
-  auto to = numbers.find(gradient);
-  if (from == parameters.end() || to == numbers.end() || from->second == to->second)
+void ShardingProblem::tie(const DenseMap<StringAttr, int> &symbols, StringAttr symbol,
+                          Value value) {
+  auto from = symbols.find(symbol);
+  auto to = numbers.find(value);
+  if (from == symbols.end() || to == numbers.end() || from->second == to->second)
     return;
   propagation::Op node;
   node.kind = OpKind::boundary;
@@ -164,12 +174,14 @@ void ShardingProblem::tie(StringAttr param, Value gradient) {
   node.operandDims = {identity};
   node.resultDims = {identity};
   problem.ops.push_back(std::move(node));
-  ops.push_back(gradient.getDefiningOp());
+  ops.push_back(value.getDefiningOp());
 }
 
 void ShardingProblem::addOp(Operation *op) {
   if (auto update = dyn_cast<UpdateOp>(op))
-    tie(update.getParamAttr().getAttr(), update.getGradient());
+    tie(parameters, update.getParamAttr().getAttr(), update.getGradient());
+  if (auto store = dyn_cast<CarryStoreOp>(op))
+    tie(carried, store.getCarriedAttr().getAttr(), store.getValue());
 
   auto rule = rules.find(op);
   // Whoever inserts a reshard has decided how ranks share the value; nothing passes through.
@@ -231,6 +243,9 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
     return admitsParts(param.getPlacementAttr(), param.getSplitShape()[dim], dim,
                        propagation::sizeOf(axes), mesh);
   }
+  // What is kept has no padding.
+  if (isa<CarryLoadOp>(result.getOwner()))
+    return problem.values[value].sizes[dim] % propagation::sizeOf(axes) == 0;
   auto rule = rules.find(result.getOwner());
   if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))
     return true;

@@ -74,7 +74,7 @@ private:
   propagation::Sharding shardingOf(ParamOp param) const;
   void addOp(Operation *op);
   /// A gradient is split as its parameter is.
-  void tie(StringAttr param, Value gradient);
+  void tie(const DenseMap<StringAttr, int> &symbols, StringAttr symbol, Value value);
   /// True if the op that produces `value` can split dimension `dim` over `axes`, with its other
   /// dimensions as in `current`.
   bool admits(int value, int dim, const propagation::AxisList &axes,
@@ -92,7 +92,7 @@ private:
   propagation::Problem problem;
   propagation::Solution solution;
   DenseMap<Value, int> numbers;
-  DenseMap<StringAttr, int> parameters;
+  DenseMap<StringAttr, int> parameters, carried;
   std::vector<Value> values;
   /// The values of `problem`, then those of `moves`.
   std::vector<Operation *> ops;

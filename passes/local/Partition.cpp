@@ -98,25 +98,41 @@ void Partition::runOnOperation() {
                                    IntegerAttr());
   symbols.insert(program, builder.getInsertionPoint());
   Block *segments = builder.createBlock(&program.getBody());
-  SmallVector<Attribute> next;
   MeshOp mesh = getMeshOp(module);
   const int64_t microbatches = mesh.getMesh().getAxisSize(kMicrobatchAxis);
-  for (StepOp step : steps) {
-    std::string name = step.getSymName().str();
-    next.push_back(FlatSymbolRefAttr::get(module.getContext(),
-                                          microbatches > 1 ? getMicrobatchSegment(name) : name));
-  }
+  // Batches are cut; the sample of a text is none.
+  auto isCut = [&](StepOp step) {
+    return microbatches > 1 &&
+           (step.getKind() == StepKind::train || step.getKind() == StepKind::evaluate);
+  };
+  // The segment with which the walk of a step begins; walks have the names of steps.
+  auto getFirstSegment = [&](StepOp step) {
+    const std::string name = step.getSymName().str();
+    return isCut(step) ? getMicrobatchSegment(name) : microbatches > 1 ? name + ".all" : name;
+  };
+  SmallVector<Attribute> next = llvm::map_to_vector(steps, [&](StepOp step) -> Attribute {
+    return FlatSymbolRefAttr::get(module.getContext(), getFirstSegment(step));
+  });
   for (auto [step, shardings] : llvm::zip_equal(steps, shardings)) {
     builder.setInsertionPointToEnd(segments);
-    auto segment = SegmentOp::create(builder, step.getLoc(), step.getSymName(), step.getKind(),
+    const std::string name = isCut(step) ? step.getSymName().str() : getFirstSegment(step);
+    auto segment = SegmentOp::create(builder, step.getLoc(), name, step.getKind(),
                                      /*async=*/false, builder.getArrayAttr(next));
     builder.createBlock(&segment.getBody());
     if (failed(StepPartitioner(step, shardings, *padded, *layout, *when, *tied, builder).run()))
       return signalPassFailure();
-    if (microbatches > 1 &&
+    if (isCut(step) &&
         failed(cutIntoMicrobatches(segment, microbatches, builder.getArrayAttr(next), symbols)))
       return signalPassFailure();
   }
+  // Beside walks of several segments there are those of one.
+  for (StepOp step : steps)
+    if (microbatches > 1 && !isCut(step)) {
+      builder.setInsertionPoint(*program.getOps<SegmentOp>().begin());
+      Attribute segment = FlatSymbolRefAttr::get(module.getContext(), getFirstSegment(step));
+      WalkOp::create(builder, step.getLoc(), step.getSymName(), step.getKind(),
+                     builder.getArrayAttr(segment), {1});
+    }
   mesh.setMeshAttr(withoutMicrobatches(mesh.getMesh()));
   for (StepOp step : steps)
     step.erase();

@@ -323,6 +323,8 @@ LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &sym
         admitted |= axes == getComputeAxes(read, dim, symbols);
       else if (isa<ConstraintOp, ReshardOp>(op))
         admitted = true;
+      else if (isa<CarryLoadOp>(op))
+        admitted |= type.getDimSize(dim) % mesh.getSize(axes) == 0;
       else if (rule)
         admitted |= made[dim];
       if (!admitted)

@@ -3,10 +3,12 @@
 #include "base/Error.h"
 #include "base/PrintableText.h"
 #include "base/Safetensors.h"
+#include "runtime/data/ConcatenatedDataset.h"
 #include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
 #include <iterator>
+#include <sys/resource.h>
 #include <utility>
 #include <vector>
 
@@ -33,10 +35,17 @@ public:
     for (std::size_t i = 0; i < tensors.size(); ++i)
       isInteger(inputs[i]) ? checkIntegers(inputs[i], *tensors[i])
                            : checkFloats(inputs[i], *tensors[i]);
+    file.releasePages(); // checked; ranks read their parts
   }
 
   std::int64_t samples() const override { return count; }
   void requireWhole() const override { file.requireWhole(); }
+  const char *form() const override { return "safetensors"; }
+  void readAhead(std::size_t input, std::int64_t sample) const override {
+    const FileTensor &tensor = *tensors[input];
+    const std::size_t bytes = tensor.bytes / static_cast<std::size_t>(count);
+    file.readAhead(tensor.data + static_cast<std::size_t>(sample) * bytes, bytes);
+  }
 
   void read(std::size_t input, std::int64_t sample, void *to) const override {
     const auto width = static_cast<std::size_t>(elements(inputs[input].sample));
@@ -141,6 +150,17 @@ private:
   std::int64_t count = 0;
 };
 
+/// Raises the limit of open files, where it may be, if it leaves no room for `count` more: each
+/// file of a data set stays open. Where it may not, opening the file that is too many is an error.
+void allowOpenFiles(std::size_t count) {
+  constexpr rlim_t kOthers = 256; // of ranks, logs, libraries
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count + kOthers)
+    return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, limit.rlim_cur + count);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 } // namespace
 
 std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs) {
@@ -152,6 +172,24 @@ std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> input
                 "': got a token file, expected a safetensors file with one tensor for "
                 "each input of the model");
   return std::make_unique<SafetensorsDataset>(path, inputs);
+}
+
+std::unique_ptr<Dataset> openDataset(const std::vector<std::string> &paths, Table<Input> inputs,
+                                     std::vector<std::int64_t> &samples) {
+  allowOpenFiles(paths.size());
+  std::vector<std::unique_ptr<Dataset>> parts;
+  for (const std::string &path : paths) {
+    parts.push_back(openDataset(path, inputs));
+    samples.push_back(parts.back()->samples());
+    const std::string form = parts.back()->form(), first = parts.front()->form();
+    if (form != first)
+      throw Error("'" + path + "': got " + form + ", expected " + first + " as '" + paths.front() +
+                  "' has: the files of a run are written by one tokenizer, in one form; convert "
+                  "this one or leave it out");
+  }
+  if (parts.size() == 1)
+    return std::move(parts.front());
+  return std::make_unique<ConcatenatedDataset>(std::move(parts));
 }
 
 } // namespace fsdp::rt

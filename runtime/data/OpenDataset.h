@@ -15,8 +15,10 @@
 
 #include "runtime/data/Dataset.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -24,6 +26,12 @@ namespace fsdp::rt {
 /// tokens. Errors, with file, tensor, got and expected: a tensor of `inputs` is missing or does not
 /// fit; a value is NaN, infinite or outside of the limit of its input.
 std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs);
+
+/// Opens several files as one data set, their samples one after another. Adds the number of samples
+/// of each to `samples`. Errors: those of each file; a file is of another form than the first, as
+/// files of different tokenizers are.
+std::unique_ptr<Dataset> openDataset(const std::vector<std::string> &paths, Table<Input> inputs,
+                                     std::vector<std::int64_t> &samples);
 
 /// Opens tokens for `inputs`, all of which are tokens or targets of one context T. There are
 /// floor((tokens - 1) / T) samples. Errors, with file, got and expected: neither kind of file; an

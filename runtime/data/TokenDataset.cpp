@@ -35,19 +35,31 @@ class TokenDataset final : public Dataset {
 public:
   TokenDataset(const std::string &path, Table<Input> inputs) : file(path), inputs(inputs) {
     checkInputs();
-    form = findForm();
-    if (form.magic)
+    encoding = findForm();
+    if (encoding.magic)
       checkHeader();
-    tokens = file.data() + (form.magic ? kHeaderBytes : 0);
-    count = form.magic ? load<std::uint32_t>(file.data(), 2) : file.size();
+    tokens = file.data() + (encoding.magic ? kHeaderBytes : 0);
+    count = encoding.magic ? load<std::uint32_t>(file.data(), 2) : file.size();
     if (count < static_cast<std::size_t>(context) + 1)
       refuse("got " + std::to_string(count) + " tokens, expected at least " +
              std::to_string(context + 1) + " for one sample of " + std::to_string(context));
     withTokenType([&](auto token) { checkTokens<decltype(token)>(); });
+    file.releasePages(); // checked; ranks read their parts
   }
 
   std::int64_t samples() const override { return (static_cast<std::int64_t>(count) - 1) / context; }
   void requireWhole() const override { file.requireWhole(); }
+  void readAhead(std::size_t input, std::int64_t sample) const override {
+    const auto bytes = static_cast<std::size_t>(context) * encoding.tokenBytes;
+    if (input == 0) // the others read the same tokens, and one more
+      file.readAhead(tokens + static_cast<std::size_t>(sample) * bytes,
+                     bytes + encoding.tokenBytes);
+  }
+  const char *form() const override {
+    return encoding.tokenBytes == 1   ? "bytes"
+           : encoding.tokenBytes == 2 ? "16-bit tokens"
+                                      : "32-bit tokens";
+  }
 
   void read(std::size_t input, std::int64_t sample, void *to) const override {
     const std::int64_t first = sample * context + (inputs[input].source == Source::Targets);
@@ -114,11 +126,11 @@ private:
       refuse("got " + std::to_string(file.size()) + " bytes, expected a header of " +
              std::to_string(kHeaderBytes) + "; write or download the file again");
     const auto version = load<std::uint32_t>(file.data(), 1);
-    if (version != form.version)
+    if (version != encoding.version)
       refuse("got version " + std::to_string(version) + " of magic number " +
-             std::to_string(form.magic) + ", expected " + std::to_string(form.version));
+             std::to_string(encoding.magic) + ", expected " + std::to_string(encoding.version));
     const std::size_t counted = load<std::uint32_t>(file.data(), 2);
-    const std::size_t expected = kHeaderBytes + counted * form.tokenBytes;
+    const std::size_t expected = kHeaderBytes + counted * encoding.tokenBytes;
     if (file.size() != expected)
       refuse("got " + std::to_string(file.size()) + " bytes, expected " + std::to_string(expected) +
              " for the " + std::to_string(counted) +
@@ -154,9 +166,9 @@ private:
 
   /// Calls `visit` with a number of the file's type.
   template <typename Visit> void withTokenType(Visit visit) const {
-    if (form.tokenBytes == 1)
+    if (encoding.tokenBytes == 1)
       visit(std::uint8_t());
-    else if (form.tokenBytes == 2)
+    else if (encoding.tokenBytes == 2)
       visit(std::uint16_t());
     else
       visit(std::uint32_t());
@@ -166,7 +178,7 @@ private:
   Table<Input> inputs;
   std::int64_t context = 0;
   std::int64_t vocabulary = 0; ///< 0: unknown
-  Form form{};
+  Form encoding{};
   const char *tokens = nullptr;
   std::size_t count = 0;
 };

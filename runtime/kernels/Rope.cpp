@@ -10,6 +10,38 @@ namespace fsdp::rt::kernels {
 
 namespace {
 
+/// Times the magnitude.
+struct Rotation {
+  float cosine, sine;
+};
+Rotation rotationAt(const RopeShape &shape, std::size_t position, double rate) {
+  const auto magnitude = static_cast<float>(shape.magnitude);
+  const double angle = static_cast<double>(position) * rate;
+  return {static_cast<float>(std::cos(angle)) * magnitude,
+          static_cast<float>(std::sin(angle)) * magnitude};
+}
+
+/// The angle per position of pair `i`.
+double rateOf(const RopeShape &shape, const RopeShape::Scale &scale, std::size_t i) {
+  const auto pair = static_cast<double>(i);
+  return shape.scaledRate(std::pow(shape.theta, -2.0 * pair / static_cast<double>(shape.width)),
+                          pair, scale);
+}
+
+/// Rotates the `inner` vectors of a position.
+template <class T>
+void turn(const RopeShape &shape, const float *cosines, const float *sines, const T *x, T *y) {
+  const std::size_t half = shape.width / 2;
+  const float direction = shape.inverse ? -1.0f : 1.0f;
+  for (std::size_t r = 0; r < shape.inner; ++r, x += shape.width, y += shape.width)
+#pragma omp simd
+    for (std::size_t i = 0; i < half; ++i) {
+      const float low = x[i], high = x[i + half], sine = direction * sines[i];
+      y[i] = low * cosines[i] - high * sine;
+      y[i + half] = high * cosines[i] + low * sine;
+    }
+}
+
 /// Cosines and sines of every position and pair, [positions][2][width / 2]. Each thread keeps those
 /// of its latest shape: layers of a model share them.
 class Rotations {
@@ -21,17 +53,14 @@ public:
     latest = shape;
     const std::size_t positions = shape.positions, width = shape.width;
     values = static_cast<float *>(workspace.reserve(positions * width * sizeof(float)));
-    const auto magnitude = static_cast<float>(shape.magnitude);
     const RopeShape::Scale scale = shape.scale();
     const std::size_t half = width / 2;
     for (std::size_t i = 0; i < half; ++i) {
-      const auto pair = static_cast<double>(i);
-      const double rate = shape.scaledRate(
-          std::pow(shape.theta, -2.0 * pair / static_cast<double>(width)), pair, scale);
+      const double rate = rateOf(shape, scale, i);
       for (std::size_t t = 0; t < positions; ++t) {
-        const double angle = static_cast<double>(t) * rate;
-        values[t * width + i] = static_cast<float>(std::cos(angle)) * magnitude;
-        values[t * width + half + i] = static_cast<float>(std::sin(angle)) * magnitude;
+        const Rotation rotation = rotationAt(shape, t, rate);
+        values[t * width + i] = rotation.cosine;
+        values[t * width + half + i] = rotation.sine;
       }
     }
     return values;
@@ -56,22 +85,39 @@ private:
 template <class T> void rope(RopeShape shape, const T *x, T *y) {
   thread_local Rotations rotations;
   const float *table = rotations.of(shape);
-  const std::size_t half = shape.width / 2;
-  const float direction = shape.inverse ? -1.0f : 1.0f;
+  const std::size_t step = shape.inner * shape.width;
   for (std::size_t b = 0; b < shape.blocks; ++b)
-    for (std::size_t t = 0; t < shape.positions; ++t) {
-      const float *cosines = table + t * shape.width, *sines = cosines + half;
-      for (std::size_t r = 0; r < shape.inner; ++r, x += shape.width, y += shape.width)
-#pragma omp simd
-        for (std::size_t i = 0; i < half; ++i) {
-          const float low = x[i], high = x[i + half], sine = direction * sines[i];
-          y[i] = low * cosines[i] - high * sine;
-          y[i + half] = high * cosines[i] + low * sine;
-        }
-    }
+    for (std::size_t t = 0; t < shape.positions; ++t, x += step, y += step)
+      turn(shape, table + t * shape.width, table + t * shape.width + shape.width / 2, x, y);
 }
 
-template void rope(RopeShape, const float *, float *);
-template void rope(RopeShape, const bf16 *, bf16 *);
+/// Few positions, which change from call to call: nothing is kept.
+template <class T> void ropeAt(RopeShape shape, const T *x, const std::int32_t *positions, T *y) {
+  const std::size_t half = shape.width / 2, step = shape.inner * shape.width;
+  auto *cosines = static_cast<float *>(
+      Workspace::ofThread().reserve(shape.width * shape.positions * sizeof(float)));
+  const RopeShape::Scale scale = shape.scale();
+  for (std::size_t sample = 0; sample < shape.blocks / shape.repeats; ++sample) {
+    for (std::size_t i = 0; i < half; ++i) {
+      const double rate = rateOf(shape, scale, i);
+      for (std::size_t t = 0; t < shape.positions; ++t) {
+        const auto position = static_cast<std::size_t>(positions[sample * shape.positions + t]);
+        const Rotation rotation = rotationAt(shape, position, rate);
+        cosines[t * shape.width + i] = rotation.cosine;
+        cosines[t * shape.width + half + i] = rotation.sine;
+      }
+    }
+    for (std::size_t repeat = 0; repeat < shape.repeats; ++repeat)
+      for (std::size_t t = 0; t < shape.positions; ++t, x += step, y += step)
+        turn(shape, cosines + t * shape.width, cosines + t * shape.width + half, x, y);
+  }
+}
+
+#define INSTANTIATE(T)                                                                             \
+  template void rope(RopeShape, const T *, T *);                                                   \
+  template void ropeAt(RopeShape, const T *, const std::int32_t *, T *);
+INSTANTIATE(float)
+INSTANTIATE(bf16)
+#undef INSTANTIATE
 
 } // namespace fsdp::rt::kernels

@@ -124,6 +124,7 @@ struct RopeShape {
   double factor = 1;    ///< rates are divided by it, but for a share
   RopeRamp ramp = RopeRamp::None;
   double from = 0, to = 0; ///< where the share is 0 and 1
+  std::size_t repeats = 1; ///< blocks of a sample, whose positions are given
 
   /// What does not depend on the pair, so that kernels divide once.
   struct Scale {
@@ -139,6 +140,31 @@ struct RopeShape {
     share = share < 0 ? 0 : share > 1 ? 1 : share;
     return rate * (scale.inverse + share * (1 - scale.inverse));
   }
+};
+
+/// A table of `samples` times `outer` times `positions` rows of `width` elements, and `rows` of
+/// them per sample and outer index, whose positions are (samples, rows).
+struct WriteShape {
+  std::size_t samples;
+  std::size_t outer;
+  std::size_t positions;
+  std::size_t rows;
+  std::size_t width;
+};
+
+/// `queries` of each sample, which stand at consecutive positions, and keys and values
+/// (batch, groups, keys, width), row-major. Consecutive heads / groups heads share a group's.
+struct CachedAttentionShape {
+  std::uint32_t batch;
+  std::uint32_t heads;
+  std::uint32_t groups; ///< divides heads
+  std::uint32_t queries;
+  std::uint32_t keys;
+  std::uint32_t width;
+  float scale;          ///< of the scores
+  std::uint32_t window; ///< number of keys that a query sees at most, its own among them; 0: all
+  float softcap;        ///< c: scores s become c tanh(s / c); 0: they stay
+  HeadStrides q;        ///< and of the result
 };
 
 /// `outer` times `inner` lines of `size` numbers that lie `inner` apart, each of which is summed

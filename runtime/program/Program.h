@@ -125,6 +125,31 @@ struct Adapters {
   Table<Adapter> products = {};
 };
 
+struct TextRun;
+#ifdef FSDP_RECORD
+inline void generateText(const TextRun &) {}
+#else
+/// The run of `generate` on one rank (runtime/train/TextGeneration.h). Error: the prompt is no text
+/// of the model's tokens, has none, or is with the tokens asked for longer than the context.
+void generateText(const TextRun &run);
+#endif
+
+/// What a program that was compiled with --generate has beside training: plans for tokens of one
+/// sample, the same on every rank, at given positions. Their inputs follow those of data sets in
+/// the array of `Program::inputs`: token ids, and after them positions. Both plans keep what their
+/// tokens leave for later ones.
+struct Generation {
+  ExecutionPlan prefill = {}; ///< of several tokens, without scores; none where nothing is kept
+  ExecutionPlan decode = {};  ///< of one token
+  Buffer logits = {};         ///< scores of the token that follows the one of the last decode
+  int prefillInput = 0;
+  std::int64_t prefillTokens = 0; ///< of a prefill; the context is a multiple
+  int decodeInput = 0;
+  std::int64_t context = 0; ///< positions that there are
+  /// So that programs without this do not link what it needs.
+  void (*generate)(const TextRun &) = nullptr;
+};
+
 /// Everything the driver knows about a generated program.
 struct Program {
   const char *name;
@@ -170,6 +195,7 @@ struct Program {
   /// Seconds for them at the peak of the machine that the compiler was told; 0: not known.
   double peakSeconds = 0;
   Adapters adapters = {};
+  Generation generation = {};
 };
 
 /// The programs of one model for several meshes, in the order in which the compiler was given

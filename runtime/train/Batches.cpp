@@ -1,6 +1,7 @@
 #include "runtime/train/Batches.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fsdp::rt {
 
@@ -16,6 +17,13 @@ Batches::Batches(const Program &program, const Dataset &data, SampleOrder order,
     widest = std::max(widest, static_cast<std::size_t>(elements(input.sample)) *
                                   sizeInBytes(input.slice.dtype));
   }
+  AxisList replicas; // the axes over which input 0 is not split
+  for (int axis = 0; axis < job.mesh().dimensions(); ++axis)
+    if (!program.inputs.empty() &&
+        std::find(program.inputs[0].axes.begin(), program.inputs[0].axes.end(), axis) ==
+            program.inputs[0].axes.end())
+      replicas.axis[replicas.count++] = axis;
+  isReplica = positionOf(program, job).along(replicas) != 0;
   rows.assign(program.inputs.size(), std::vector<std::byte>(widest));
 }
 
@@ -24,9 +32,24 @@ void Batches::load(int index, void *target, std::size_t) {
   const Input &input = program.inputs[i];
   const BatchRows taken =
       rowsOf(input, ranksOver(program, input.axes), coordinates[i], next[i].part);
-  readBatch(data, order, input, i, next[i].first, taken, rows[i].data(), target);
+  const std::int64_t first = next[i].first;
+  const std::uint64_t digest =
+      readBatch(data, order, input, i, first, taken, rows[i].data(), target);
   data.requireWhole();
+  readAhead(data, order, i, first + input.batch, taken, input.rows);
+  if (i == 0) {
+    if (digests[0].first != first)
+      digests[1] = std::exchange(digests[0], {first, 0});
+    digests[0].sum += digest;
+  }
   next[i].next(input);
+}
+
+std::uint64_t Batches::digestOf(std::int64_t position) const {
+  for (const Digest &digest : digests)
+    if (digest.first == position && !isReplica)
+      return digest.sum & kSampleDigestMask;
+  return 0;
 }
 
 void Batches::goTo(std::int64_t position) {

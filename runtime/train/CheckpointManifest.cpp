@@ -144,6 +144,20 @@ CheckpointManifest::Extra readExtra(const Json &json, const std::string &path) {
   return {fields.text("name"), fields.natural("bytes", INT64_MAX), fields.digest("digest")};
 }
 
+DataSource readSource(const Json &json, const std::string &path) {
+  const Fields fields(json, path);
+  if (!json.is_object())
+    fields.refuse("got a source of data that is not an object");
+  DataSource source;
+  fields.read("name", source.name);
+  fields.read("samples", source.samples);
+  const Json &weight = fields.at("weight");
+  if (!weight.is_number() || !(weight.get<double>() > 0 && weight.get<double>() <= 1))
+    fields.refuse("got 'weight' " + weight.dump() + ", expected a number above 0, at most 1");
+  source.weight = weight.get<double>();
+  return source;
+}
+
 } // namespace
 
 std::optional<Schedule::Kind> scheduleNamed(const std::string &name) {
@@ -200,6 +214,9 @@ std::string CheckpointManifest::text() const {
     json.erase("model_digest");
   if (schedule)
     json["schedule"] = scheduleJson(*this);
+  for (const DataSource &source : sources)
+    json["sources"].push_back(
+        {{"name", source.name}, {"weight", source.weight}, {"samples", source.samples}});
   json["files"] = Json::array();
   for (const File &file : files) {
     Json tensors = Json::object();
@@ -252,6 +269,12 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
   visitFields(manifest, [&](const char *name, auto &value) { fields.read(name, value); });
   if (json.contains("schedule")) // missing in older manifests
     readSchedule(json["schedule"], path, manifest);
+  if (json.contains("sources")) {
+    if (!fields.at("sources").is_array())
+      refuse("got 'sources' that is not a list");
+    for (const Json &source : fields.at("sources"))
+      manifest.sources.push_back(readSource(source, path));
+  }
   const Json &files = fields.at("files");
   if (!files.is_array())
     refuse("got 'files' that is not a list");

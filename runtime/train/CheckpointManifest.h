@@ -4,6 +4,7 @@
 #define FSDP_RUNTIME_TRAIN_CHECKPOINTMANIFEST_H
 
 #include "base/Safetensors.h"
+#include "runtime/data/DataFiles.h"
 #include "runtime/program/StepState.h"
 #include "runtime/train/BesideFiles.h"
 #include "runtime/train/CheckpointLayout.h"
@@ -61,6 +62,7 @@ struct CheckpointManifest {
       0; ///< data position: number of samples of all steps so far, over all epochs
   bool shuffle = false;
   std::int64_t datasetSamples = 0; ///< 0: no data set
+  std::vector<DataSource> sources; ///< of the data set if it has several, without their files
   std::vector<File> files;
   std::vector<Extra> extraFiles;
   /// RunHeader::record of each program run that led to this checkpoint, in order.

@@ -1,4 +1,4 @@
-#include "runtime/train/CommandLine.h"
+#include "runtime/train/CommandLineParts.h"
 
 #include "base/Error.h"
 #include "base/FileSystem.h"
@@ -25,15 +25,6 @@
 namespace fsdp::rt {
 
 using namespace base;
-
-namespace {
-
-/// An invalid command line.
-struct Misuse : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-} // namespace
 
 std::string Options::flightRecordFile() const {
   if (flightRecord == "none")
@@ -165,8 +156,11 @@ static std::string describeData(const Program &program) {
   return readsTokens(program) ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
 }
 
-/// Options about the ranks, of training and of evaluation.
-static void declareJob(CLI::App &app, Plans plans, Options &options) {
+/// What follows describeData.
+constexpr const char *kSeveralFiles =
+    "; several files, or patterns such as 'web/*.bin', are taken one after another";
+
+void declareJob(CLI::App &app, Plans plans, Options &options) {
   base::addOption(
       app, "--plan", "MESH",
       "plan to follow, instead of the first for the number of ranks; started alone, the first "
@@ -197,7 +191,7 @@ static void declareJob(CLI::App &app, Plans plans, Options &options) {
                 "the port of rank 0 can join");
 }
 
-static void declareHelp(CLI::App &app, const Program &program) {
+void declareHelp(CLI::App &app, const Program &program) {
   app.set_help_flag("-h,--help", "print this help and exit");
   app.set_version_flag("--version", std::string(program.name) + " (fsdpc " + runtimeVersion() + ")",
                        "print the version of fsdpc that compiled this program and exit")
@@ -225,19 +219,7 @@ static void completeOptions(const Program &program, const CLI::App &app, int arg
     options.flightRecord = defaultFlightRecord(options, program.name);
 }
 
-/// The command line after `eval`, which is argv[1].
-static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Options &options) {
-  const Program &program = *plans[0];
-  const auto misused = [&](const std::string &why) {
-    return reportMisuse(program, why, "eval --help");
-  };
-  CLI::App app("evaluates weights of '" + std::string(program.name) +
-                   "' on every sample of a data set, once, and trains nothing",
-               std::string(program.name) + " eval");
-  declareHelp(app, program);
-  options.steps = 0;
-  base::addFile(app, "--val-data", "FILE", options.valData,
-                "data set to evaluate on" + describeData(program));
+void declareWeights(CLI::App &app, Options &options) {
   base::addOption(app, "--init", "[PATTERN=]FILE",
                   "weights, as in training: several add up, each for the parameters of its pattern",
                   [&](const std::string &text) { return takeInitialFile(text, options.init); });
@@ -246,44 +228,71 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
                 "(its latest)");
   base::addFlag(app, "--allow-model-change", options.allowModelChange,
                 "take the weights though their model computes something else, with a warning");
+}
+
+void requireWeights(const Options &options, const char *use) {
+  if (options.init.empty() && options.resume.empty())
+    throw Misuse(std::string("got neither --init nor --resume: name the weights to ") + use);
+  if (!options.init.empty() && !options.resume.empty())
+    throw Misuse("got both --resume and --init, expected one of them: a checkpoint has the "
+                 "weights");
+  if (options.resume == "latest")
+    throw Misuse("got --resume=latest, expected a folder: that of checkpoints stands for the "
+                 "latest of them");
+}
+
+std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int argc, char **argv,
+                                  Options &options, const char *help,
+                                  const std::function<void()> &require) {
+  try {
+    base::parseArguments<Misuse>(app,
+                                 std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
+    completeOptions(program, app, argc, argv, options);
+    require();
+  } catch (const CLI::Success &asked) { // help or version
+    app.exit(asked);
+    return int(kExitDone);
+  } catch (const Misuse &why) {
+    return reportMisuse(program, why.what(), help);
+  }
+  return std::nullopt;
+}
+
+/// The command line after `eval`, which is argv[1].
+static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Options &options) {
+  const Program &program = *plans[0];
+  CLI::App app("evaluates weights of '" + std::string(program.name) +
+                   "' on every sample of a data set, once, and trains nothing",
+               std::string(program.name) + " eval");
+  declareHelp(app, program);
+  options.steps = 0;
+  base::addList(app, "--val-data", "FILE", options.valData,
+                "data set to evaluate on" + describeData(program) + kSeveralFiles);
+  declareWeights(app, options);
   base::addText(app, "--log", "FILE", options.log,
                 "write the values as one JSON object to this file; an existing file is renamed "
                 "FILE.1");
   base::addFlag(app, "--log-header", options.logHeader,
                 "begin the log with a description of the run: {\"run\": {...}}");
   declareJob(app, plans, options);
-  app.footer("Of an option that is given several times the last value counts; --init adds up, "
-             "--val-data takes one file.");
-  try {
-    base::parseArguments<Misuse>(app,
-                                 std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
-  } catch (const CLI::Success &asked) { // help or version
-    app.exit(asked);
-    return int(kExitDone);
-  } catch (const Misuse &why) {
-    return misused(why.what());
-  }
-  completeOptions(program, app, argc, argv, options);
-  if (program.evaluate.runs.empty())
-    return misused("got eval, but this program was compiled without an evaluation");
-  if (options.valData.empty())
-    return misused("--val-data is missing: name the file to evaluate on");
-  if (options.init.empty() && options.resume.empty())
-    return misused("got neither --init nor --resume: name the weights to evaluate");
-  if (!options.init.empty() && !options.resume.empty())
-    return misused("got both --resume and --init, expected one of them: a checkpoint has the "
-                   "weights");
-  if (options.resume == "latest")
-    return misused("got --resume=latest, expected a folder: that of checkpoints stands for the "
-                   "latest of them");
-  if (options.logHeader && options.log.empty())
-    return misused("got --log-header without --log: name the file of the log");
-  return std::nullopt;
+  app.footer("Of an option that is given several times the last value counts; --init and "
+             "--val-data add up.");
+  return parseAfterWord(program, app, argc, argv, options, "eval --help", [&] {
+    if (program.evaluate.runs.empty())
+      throw Misuse("got eval, but this program was compiled without an evaluation");
+    if (options.valData.empty())
+      throw Misuse("--val-data is missing: name the file to evaluate on");
+    requireWeights(options, "evaluate");
+    if (options.logHeader && options.log.empty())
+      throw Misuse("got --log-header without --log: name the file of the log");
+  });
 }
 
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options) {
   if (argc > 1 && std::string_view(argv[1]) == "eval")
     return parseEvaluation(plans, argc, argv, options);
+  if (argc > 1 && std::string_view(argv[1]) == "generate")
+    return parseGeneration(plans, argc, argv, options);
   const Program &program = *plans[0]; // all plans agree in the parts that are used here
   CLI::App app(describeProgram(plans), program.name);
   declareHelp(app, program);
@@ -291,7 +300,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   const char *const hidden = "", *const shown = "Options";
   const std::string kind = describeData(program);
   constexpr base::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
-  base::addFile(app, "--data", "FILE", options.data, "data set to train on" + kind);
+  base::addList(app, "--data", "FILE[:WEIGHT]", options.data,
+                "data set to train on" + kind + kSeveralFiles +
+                    ". With weights each file or pattern is a source of its own, from which that "
+                    "share of the samples is drawn: 'web/*.bin:0.7' 'code/*.bin:0.3'");
   base::addInteger(app, "--steps", "N", options.steps,
                    "number of steps; 0 evaluates the weights of --init or --resume on --val-data "
                    "and trains nothing",
@@ -348,7 +360,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                    "last step of the run)",
                    counted);
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
-  base::addFile(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind)
+  base::addList(app, "--val-data", "FILE", options.valData,
+                "data set to evaluate on" + kind + kSeveralFiles)
       ->group(ofEvaluation);
   base::addInteger(app, "--eval-every", "K", options.evalEvery,
                    "evaluate after every K steps and after the last one", counted)
@@ -359,6 +372,9 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                 "write one JSON object per step to this file; an existing file is renamed FILE.1");
   base::addFlag(app, "--log-header", options.logHeader,
                 "begin the log with a description of the run: {\"run\": {...}}");
+  base::addFlag(app, "--log-data", options.logData,
+                "add a digest of the samples of each step to the log, the same on any number of "
+                "ranks");
   base::addChoice(app, "--on-nan", options.onNan,
                   "what a step does whose loss or gradient norm is not finite: end the run; skip "
                   "its update, and end the run at the third in a row (the default); or go back to "
@@ -406,9 +422,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addFlag(app, "--report", options.report,
                 "print the memory table; without --data, exit after it");
   declareJob(app, plans, options);
-  app.footer("Of an option that is given several times the last value counts; --init and "
-             "--export-only add up, --data and --val-data take one file each. 'eval' in the place "
-             "of the first option evaluates "
+  app.footer("Of an option that is given several times the last value counts; --data, --val-data, "
+             "--init and --export-only add up. 'eval' in the place of the first option evaluates "
              "and trains nothing: see eval --help.");
 
   const auto misused = [&](const std::string &why) { return reportMisuse(program, why, "--help"); };
@@ -428,7 +443,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||
                       isGiven("--epochs") || isGiven("--init") || isGiven("--export") ||
                       isGiven("--export-merged") || isGiven("--val-data") || isGiven("--log") ||
-                      isGiven("--log-header") || isGiven("--trace");
+                      isGiven("--log-header") || isGiven("--log-data") || isGiven("--trace");
   if (options.report && options.data.empty() && !trains)
     return std::nullopt;
   if (options.onlyEvaluates()) {
@@ -451,6 +466,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return misused("got --val-data, but this program was compiled without an evaluation");
   if (options.logHeader && options.log.empty())
     return misused("got --log-header without --log: name the file of the log");
+  if (options.logData && options.log.empty())
+    return misused("got --log-data without --log: name the file of the log");
   for (const char *needsSave :
        {"--save-every", "--keep", "--save-async", "--save-errors", "--max-restarts"})
     if (options.save.empty() && isGiven(needsSave))

@@ -6,6 +6,7 @@
 #include "base/OutputPath.h"
 #include "runtime/program/Program.h"
 #include "runtime/train/InitialWeights.h"
+#include "runtime/train/TextGeneration.h"
 
 #include <cstdint>
 #include <optional>
@@ -16,8 +17,8 @@ namespace fsdp::rt {
 
 /// The options of the command line.
 struct Options {
-  std::string data;
-  std::string valData;
+  std::vector<std::string> data;    ///< words of --data, see sourcesOf()
+  std::vector<std::string> valData; ///< of --val-data
   std::vector<InitialFile> init;
   std::string initMissing = "error"; ///< or "draw"
   std::string exportTo;
@@ -26,6 +27,7 @@ struct Options {
   std::string log;
   std::string onNan; ///< "stop", "skip", "rollback"; "" (not given) skips and writes no BadStep
   bool logHeader = false;
+  bool logData = false; ///< the log has a digest of the samples of each step
   std::string trace;
   std::string save;           ///< root of checkpoints
   std::int64_t saveEvery = 0; ///< steps; 0: only after the last one and on a signal
@@ -61,8 +63,9 @@ struct Options {
   bool shuffle = false;
   bool report = false;
   bool trustNetwork = false;
+  std::optional<GenerationOptions> generation; ///< of `generate`, which trains nothing either
 
-  /// `eval` and `--steps=0`: the run evaluates, and trains nothing.
+  /// `eval` and `--steps=0`: the run evaluates, and trains nothing; `generate` too.
   bool onlyEvaluates() const { return steps && *steps == 0; }
   /// The file for the latest actions after a failure; each restart has its own. Empty: none.
   std::string flightRecordFile() const;
@@ -72,7 +75,7 @@ struct Options {
 };
 
 /// Parses the command line of a program with these plans, of training or, where it begins with
-/// `eval`, of evaluation, into `options`. Returns nothing if the
+/// `eval` or `generate`, of these, into `options`. Returns nothing if the
 /// program is to continue; otherwise it prints the message and returns the exit status: 0 after
 /// `--help`, 2 for an unknown or malformed option, or a number outside of its range.
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options);

@@ -42,6 +42,17 @@ std::int64_t stepCount(const Program &program, const Options &options, const Run
   if (options.steps)
     return *options.steps;
   const double batch = static_cast<double>(globalBatch(program));
+  if (sources.files.isMixed()) {
+    std::string passes;
+    for (const DataSource &source : sources.files.training)
+      passes +=
+          format("%s%.0f of '%s'", passes.empty() ? "" : ", ",
+                 std::ceil(double(source.samples) / source.weight / batch), source.name.c_str());
+    throw Error(format("got --epochs with %zu sources in --data, each of which has epochs of its "
+                       "own: give the number of steps (--steps); about so many are one epoch: %s",
+                       sources.files.training.size(), passes.c_str()),
+                kExitBadCommandLine);
+  }
   const double samples = sources.data ? double(sources.data->samples()) : batch;
   const double steps = std::ceil(*options.epochs * samples / batch);
   if (!(steps < 0x1p63)) // the least number above the range of std::int64_t
@@ -72,8 +83,9 @@ int runTraining(Plans plans, int argc, char **argv) {
       checkRoot(options.save, program);
     target::requireDevices(target::jobOptions(program, options.communicator), worldSize(program));
     std::vector<NamedFile> files;
-    const RunOutputs outputs = openOutputs(program, options, files);
-    RunSources sources = openSources(program, options);
+    RunData data = RunData::of(options);
+    const RunOutputs outputs = openOutputs(program, options, data, files);
+    RunSources sources = openSources(program, options, std::move(data));
     if (sources.weights) // an index or a folder refers to other files
       for (const InitialWeights::Source &source : sources.weights->sources())
         for (const std::string &path : source.files.files())
@@ -82,7 +94,7 @@ int runTraining(Plans plans, int argc, char **argv) {
     checkFlightRecord(options, files);
     const bool isLaunched = detectLauncher().has_value();
     if (isLaunched || !options.save.empty() || options.logHeader)
-      sources.contents = RunContents::of(options, sources.weights.get());
+      sources.contents = RunContents::of(sources.files, sources.weights.get());
     const std::int64_t steps = stepCount(program, options, sources);
     if (options.resume.empty()) // before there are ranks; of a checkpoint they know more
       LearningRate::of(program, options, steps, nullptr);
@@ -103,7 +115,7 @@ int runTraining(Plans plans, int argc, char **argv) {
       JobOptions job = target::jobOptions(plan, options.communicator);
       job.trustNetwork = options.trustNetwork;
       if (isLaunched) // forked ranks have the same options
-        job.identity = identityOfTraining(plan, options, steps, sources.contents,
+        job.identity = identityOfTraining(plan, options, steps, sources.files, sources.contents,
                                           describeResumed(sources.checkpoints));
       job.timeoutSeconds = options.timeout.value_or(0);
       job.handlesStop = !options.save.empty();

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -125,9 +126,14 @@ void checkRoot(const std::string &root, const Program &program) {
 
 RunCheckpoints::RunCheckpoints(const Program &program, Options &options, std::int64_t steps,
                                Device &device, const std::vector<SavedStep> &candidates,
-                               RunStart &runStart, std::int64_t samples, const BesideFiles &carried)
+                               RunStart &runStart, std::int64_t samples,
+                               const std::vector<DataSource> &given, const BesideFiles &carried)
     : program(program), options(options), steps(steps), device(device), candidates(candidates),
-      runStart(runStart), samples(samples), carried(carried) {}
+      runStart(runStart), samples(samples), carried(carried) {
+  for (const DataSource &source : given)
+    if (given.size() > 1)
+      sources.push_back({source.name, {}, source.weight, source.samples});
+}
 
 RunCheckpoints::~RunCheckpoints() {
   saver.reset(); // completes a save in progress
@@ -274,7 +280,39 @@ void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
                    "%s: warning: %s has '%s', and no parameter of this program keeps such a state: "
                    "training continues without it\n",
                    program.name, name.c_str(), file.name.c_str());
-  if (samples != from.datasetSamples && !options.onlyEvaluates())
+  if (!options.onlyEvaluates())
+    warnOfOtherData();
+}
+
+/// "2 sources: 70% of 300 samples 'web/*.bin', 30% of 50 samples 'code.bin'"
+static std::string describeSources(const std::vector<DataSource> &sources, std::int64_t samples) {
+  if (sources.empty())
+    return format("one source of %lld samples", static_cast<long long>(samples));
+  std::string text = format("%zu sources", sources.size());
+  for (const DataSource &source : sources)
+    text +=
+        format("%s %.6g%% of %lld samples '%s'", &source == &sources[0] ? ":" : ",",
+               100 * source.weight, static_cast<long long>(source.samples), source.name.c_str());
+  return text;
+}
+
+/// Files of other names may have the same samples, and are not other data.
+static bool sameSources(const std::vector<DataSource> &a, const std::vector<DataSource> &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto &one, const auto &other) {
+    return one.samples == other.samples && std::abs(one.weight - other.weight) < 1e-12;
+  });
+}
+
+void RunCheckpoints::warnOfOtherData() const {
+  const std::string name = "'" + printable(resumed) + "'";
+  if (!sameSources(sources, from.sources))
+    std::fprintf(
+        stderr,
+        "%s: warning: got %s in --data, and %s was written with %s: training goes on at the "
+        "position where these sources with these weights would be\n",
+        program.name, printable(describeSources(sources, samples)).c_str(), name.c_str(),
+        printable(describeSources(from.sources, from.datasetSamples)).c_str());
+  else if (samples != from.datasetSamples)
     std::fprintf(stderr,
                  "%s: warning: got %lld samples in --data, and %s was written with %lld: the "
                  "position in the data counts them\n",
@@ -353,6 +391,7 @@ void RunCheckpoints::save(std::int64_t step) {
   next.samples = samplesAfter(step);
   next.shuffle = options.shuffle;
   next.datasetSamples = samples;
+  next.sources = sources;
   saver->save(std::move(next));
 }
 

@@ -4,6 +4,7 @@
 #define FSDP_RUNTIME_TRAIN_RUNCHECKPOINTS_H
 
 #include "base/Descriptor.h"
+#include "runtime/data/DataFiles.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/LearningRate.h"
@@ -32,10 +33,11 @@ class RunCheckpoints {
 public:
   /// `options`: those of the run; the seed of a checkpoint replaces theirs where it is
   /// not given. `candidates`: checkpoints to continue from, the latest first. `samples`: of the
-  /// data set, 0 without one. `carried`: files for each checkpoint.
+  /// data set, 0 without one, and `sources`: which it consists of. `carried`: files for each
+  /// checkpoint.
   RunCheckpoints(const Program &program, Options &options, std::int64_t steps, Device &device,
                  const std::vector<SavedStep> &candidates, RunStart &runStart, std::int64_t samples,
-                 const BesideFiles &carried);
+                 const std::vector<DataSource> &sources, const BesideFiles &carried);
 
   ~RunCheckpoints();
   RunCheckpoints(const RunCheckpoints &) = delete;
@@ -82,6 +84,7 @@ private:
   const CheckpointLayout &layout();
   std::vector<ShardShare> shares();
   void continueFrom(const Checkpoint &checkpoint);
+  void warnOfOtherData() const;
   /// Ends the attempt: the first rank with `isOwn` throws `error`.
   [[noreturn]] void refuse(bool isOwn, const base::Error &error);
   void save(std::int64_t step);
@@ -95,6 +98,7 @@ private:
   const std::vector<SavedStep> &candidates;
   RunStart &runStart;
   std::int64_t samples;
+  std::vector<DataSource> sources; ///< if there are several, without their files
   const BesideFiles &carried;
   CheckpointManifest from;
   std::optional<CheckpointLayout> checkpointLayout;

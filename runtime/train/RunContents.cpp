@@ -29,12 +29,26 @@ FileContent contentOf(const WeightFiles &weights) {
   return content;
 }
 
-RunContents RunContents::of(const Options &options, const InitialWeights *weights) {
+FileContent sumOf(const std::vector<FileContent> &contents) {
+  FileContent sum;
+  for (const FileContent &content : contents) {
+    sum.bytes += content.bytes;
+    sum.digest = contentDigest(digestText(content.digest), sum.digest);
+  }
+  return sum;
+}
+
+RunData RunData::of(const Options &options) {
+  return {sourcesOf("--data", options.data, /*takesWeights=*/true),
+          sourcesOf("--val-data", options.valData, /*takesWeights=*/false)};
+}
+
+RunContents RunContents::of(const RunData &data, const InitialWeights *weights) {
   RunContents contents;
-  if (!options.data.empty())
-    contents.data = contentOf(options.data);
-  if (!options.valData.empty())
-    contents.valData = contentOf(options.valData);
+  for (const std::string &file : filesOf(data.training))
+    contents.data.push_back(contentOf(file));
+  for (const std::string &file : filesOf(data.validation))
+    contents.valData.push_back(contentOf(file));
   if (!weights)
     return contents;
   for (const InitialWeights::Source &source : weights->sources()) {
@@ -50,20 +64,34 @@ using Value = std::optional<std::string>;
 
 Value flag(bool given) { return given ? Value("") : std::nullopt; }
 
-Value describe(const std::optional<FileContent> &content) {
-  if (!content)
-    return std::nullopt;
-  return (content->tensors ? format("of %zu tensors, ", content->tensors) : "of ") +
-         format("%zu bytes, digest %s", content->bytes, digestText(content->digest).c_str());
+std::string describe(const FileContent &content) {
+  return (content.tensors ? format("of %zu tensors, ", content.tensors) : "of ") +
+         format("%zu bytes, digest %s", content.bytes, digestText(content.digest).c_str());
 }
 
 Value describe(const std::vector<FileContent> &contents) {
   std::string text;
   for (const FileContent &content : contents)
     text += (text.empty() ? "" : "; ") +
-            (content.pattern.empty() ? "" : "'" + content.pattern + "' ") +
-            describe(std::optional(content)).value();
+            (content.pattern.empty() ? "" : "'" + content.pattern + "' ") + describe(content);
   return contents.empty() ? std::nullopt : Value(text);
+}
+
+/// Of many files one digest, as there may be thousands.
+Value describeFiles(const std::vector<FileContent> &contents) {
+  if (contents.size() < 2)
+    return describe(contents);
+  return format("of %zu files, ", contents.size()) + describe(sumOf(contents)).substr(3);
+}
+
+/// The number of files, samples and the weight of each source.
+Value describe(const std::vector<DataSource> &sources) {
+  std::string text;
+  for (const DataSource &source : sources)
+    text += format("%s%.12g (%zu file%s, %lld samples)", text.empty() ? "" : ", ", source.weight,
+                   source.files.size(), source.files.size() == 1 ? "" : "s",
+                   static_cast<long long>(source.samples));
+  return sources.size() < 2 ? std::nullopt : Value(text);
 }
 
 Value joined(const std::vector<std::string> &texts) {
@@ -76,7 +104,8 @@ Value joined(const std::vector<std::string> &texts) {
 } // namespace
 
 RunIdentity identityOfTraining(const Program &program, const Options &options, std::int64_t steps,
-                               const RunContents &contents, const std::string &resumed) {
+                               const RunData &data, const RunContents &contents,
+                               const std::string &resumed) {
   RunIdentity identity;
   const auto number = [](auto value) { return std::to_string(value); };
   identity.add("source digest", digestText(program.digest));
@@ -97,8 +126,9 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--decay-share", f32(options.decayShare));
   identity.add("--schedule-steps", given(options.scheduleSteps));
   identity.add("--shuffle", flag(options.shuffle));
-  identity.add("--data", describe(contents.data));
-  identity.add("--val-data", describe(contents.valData));
+  identity.add("--data", describeFiles(contents.data));
+  identity.add("the weights of --data", describe(data.training));
+  identity.add("--val-data", describeFiles(contents.valData));
   identity.add("--eval-every", options.evalEvery ? Value(number(options.evalEvery)) : std::nullopt);
   identity.add("--init", describe(contents.init));
   identity.add("--init-missing",
@@ -115,6 +145,7 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--export-merged", flag(!options.exportMerged.empty()));
   identity.add("--export-only", joined(options.exportOnly));
   identity.add("--trace", flag(!options.trace.empty()));
+  identity.add("--log-data", flag(options.logData));
   return identity;
 }
 

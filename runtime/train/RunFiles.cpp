@@ -26,6 +26,19 @@ using namespace base;
 
 namespace {
 
+/// The data set of all files of `sources`, whose numbers of samples it sets; null without files.
+std::unique_ptr<Dataset> openData(const Program &program, std::vector<DataSource> &sources) {
+  if (sources.empty())
+    return nullptr;
+  std::vector<std::int64_t> samples; // of each file
+  auto data = openDataset(filesOf(sources), program.inputs, samples);
+  auto next = samples.begin();
+  for (DataSource &source : sources)
+    for (std::size_t i = 0; i < source.files.size(); ++i)
+      source.samples += *next++;
+  return data;
+}
+
 /// Error: a validation set does not fill its last batch, and the model needs full batches.
 void checkWholeBatches(const Program &program, const std::string &path, const Dataset &data) {
   const std::int64_t batch = globalBatch(program), rest = data.samples() % batch;
@@ -69,16 +82,15 @@ std::string prepareExportFolder(std::string path) {
 
 } // namespace
 
-RunSources openSources(const Program &program, const Options &options) {
+RunSources openSources(const Program &program, const Options &options, RunData files) {
   RunSources sources;
   for (const std::string &pattern : options.exportOnly)
     requireMatch(program, "--export-only", pattern);
-  if (!options.data.empty())
-    sources.data = openDataset(options.data, program.inputs);
-  if (!options.valData.empty())
-    sources.valData = openDataset(options.valData, program.inputs);
+  sources.data = openData(program, files.training);
+  sources.valData = openData(program, files.validation);
   if (sources.valData)
-    checkWholeBatches(program, options.valData, *sources.valData);
+    checkWholeBatches(program, files.validation.front().name, *sources.valData);
+  sources.files = std::move(files);
   sources.checkpoints = findCheckpoints(program, options);
   if (!options.init.empty()) {
     sources.weights = std::make_unique<InitialWeights>(options.init);
@@ -96,7 +108,7 @@ RunSources openSources(const Program &program, const Options &options) {
   return sources;
 }
 
-RunOutputs openOutputs(const Program &program, const Options &options,
+RunOutputs openOutputs(const Program &program, const Options &options, const RunData &data,
                        std::vector<NamedFile> &files) {
   RunOutputs outputs;
   const auto input = [&](const char *option, const std::string &path) {
@@ -109,8 +121,10 @@ RunOutputs openOutputs(const Program &program, const Options &options,
     to = OutputPath(path);
     files.push_back(NamedFile::output(option, to));
   };
-  input("--data", options.data);
-  input("--val-data", options.valData);
+  for (const std::string &path : filesOf(data.training))
+    input("--data", path);
+  for (const std::string &path : filesOf(data.validation))
+    input("--val-data", path);
   for (const InitialFile &file : options.init)
     input("--init", file.path);
   // Of a program with adapters these alone, unless others are asked for.

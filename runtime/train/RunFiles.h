@@ -23,6 +23,7 @@ struct RunSources {
   std::unique_ptr<Dataset> valData;
   std::unique_ptr<InitialWeights> weights;
   std::vector<SavedStep> checkpoints; ///< to continue from, the latest first; not all may be valid
+  RunData files;                      ///< of `data` and `valData`
   RunContents contents;               ///< if they are recorded or compared
   BesideFiles carried;                ///< of a folder of `weights` or of a checkpoint
 };
@@ -35,12 +36,13 @@ struct RunOutputs {
   bool exportsAdapters = false;           ///< and these are the adapters
 };
 
-/// Opens and checks the inputs of `options`. Error: an input does not fit `program`.
-RunSources openSources(const Program &program, const Options &options);
+/// Opens and checks the inputs of `options`, of which `files` are those of data. Error: an input
+/// does not fit `program`.
+RunSources openSources(const Program &program, const Options &options, RunData files);
 
 /// Checks the outputs. Errors: one could not be written after the last step, or would replace an
 /// input. Fills `files` with the files of the command line.
-RunOutputs openOutputs(const Program &program, const Options &options,
+RunOutputs openOutputs(const Program &program, const Options &options, const RunData &data,
                        std::vector<base::NamedFile> &files);
 
 } // namespace fsdp::rt

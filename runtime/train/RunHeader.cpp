@@ -38,9 +38,18 @@ Json entryOf(const FileContent &content) {
   return entry;
 }
 
-void add(Json &run, const char *name, const std::optional<FileContent> &content) {
-  if (content)
-    run[name] = entryOf(*content);
+/// An object for one file, a list for several. Of many one object, as every checkpoint has it.
+void add(Json &run, const char *name, const std::vector<FileContent> &contents) {
+  constexpr std::size_t kMostListed = 64;
+  if (contents.size() == 1)
+    run[name] = entryOf(contents.front());
+  else if (contents.size() > kMostListed)
+    run[name] = {{"files", contents.size()},
+                 {"bytes", sumOf(contents).bytes},
+                 {"digest", digestText(sumOf(contents).digest)}};
+  else
+    for (const FileContent &content : contents)
+      run[name].push_back(entryOf(content));
 }
 
 std::string currentFolder() {
@@ -128,6 +137,7 @@ std::string RunHeader::text() const {
   if (!collectives.empty())
     text += "\n" + collectives;
   text += "\n";
+  text += describeData();
   if (!drawn.empty()) {
     NameList names;
     for (const std::string &name : drawn)
@@ -136,6 +146,25 @@ std::string RunHeader::text() const {
         format("--init has no tensor of %zu parameter%s, whose values are drawn: ", drawn.size(),
                drawn.size() == 1 ? "" : "s") +
         printableMessage(names.list()) + "\n";
+  }
+  return text;
+}
+
+std::string RunHeader::describeData() const {
+  std::string text;
+  for (const DataSource &source : data.training) {
+    const std::size_t files = source.files.size();
+    if (data.training.size() == 1 && files == 1)
+      return "";
+    text += epochs.empty() ? "data: "
+                           : format("data: %.3g%% from '%s', ", 100 * source.weight,
+                                    printableMessage(source.name).c_str());
+    text += format("%zu file%s, %lld sample%s", files, files == 1 ? "" : "s",
+                   static_cast<long long>(source.samples), source.samples == 1 ? "" : "s");
+    if (!epochs.empty())
+      text +=
+          format(", %.3g epochs", epochs[static_cast<std::size_t>(&source - &data.training[0])]);
+    text += "\n";
   }
   return text;
 }
@@ -155,7 +184,15 @@ std::string RunHeader::record() const {
   run["compiled"] = program.options;
   run["seed"] = options.seed;
   run["lr"] = numberOf(rate.base);
-  run["data"] = options.data;
+  run["data"] = options.data.size() == 1 ? Json(options.data.front())
+                : options.data.empty()   ? Json("")
+                                         : Json(options.data);
+  for (std::size_t i = 0; i < epochs.size(); ++i)
+    run["sources"].push_back({{"name", data.training[i].name},
+                              {"weight", data.training[i].weight},
+                              {"files", data.training[i].files.size()},
+                              {"samples", data.training[i].samples},
+                              {"epochs", epochs[i]}});
   run["libraries"] = libraries;
   if (!collectives.empty())
     run["collectives"] = collectives;
@@ -181,11 +218,7 @@ std::string RunHeader::record() const {
   run["files"] = Json::object();
   add(run["files"], "data", contents.data);
   add(run["files"], "val_data", contents.valData);
-  if (contents.init.size() == 1)
-    run["files"]["init"] = entryOf(contents.init.front());
-  else
-    for (const FileContent &content : contents.init)
-      run["files"]["init"].push_back(entryOf(content));
+  add(run["files"], "init", contents.init);
   if (!drawn.empty())
     run["drawn"] = drawn;
   if (!folder.empty())

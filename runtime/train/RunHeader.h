@@ -30,6 +30,9 @@ struct RunHeader {
   std::string folder = {};
   /// The names of the parameters that no file of --init has; empty where all or none are drawn.
   std::vector<std::string> drawn = {};
+  RunData data = {};
+  /// Of each of several sources of `data`, by the end of the run.
+  std::vector<double> epochs = {};
 
   /// The number of trained and frozen elements of all parameters.
   std::int64_t parameters() const;
@@ -37,6 +40,8 @@ struct RunHeader {
   std::int64_t trainable() const;
   /// Text for users.
   std::string text() const;
+  /// The part of it about --data, a line for each of several sources; empty for one file.
+  std::string describeData() const;
   /// A JSON object: `{"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ...,
   /// "steps": ..., "batch": ..., "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ...,
   /// "data": ..., "libraries": ..., "collectives": ..., "digest": ..., …}`; docs/files.md has all

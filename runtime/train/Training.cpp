@@ -42,7 +42,8 @@ public:
       : program(program), options(options), sources(sources), outputs(outputs), runStart(runStart),
         steps(steps), job(job), device(target::open(program, job)),
         checkpoints(program, this->options, steps, *device, sources.checkpoints, runStart,
-                    sources.data ? sources.data->samples() : 0, sources.carried) {
+                    sources.data ? sources.data->samples() : 0, sources.files.training,
+                    sources.carried) {
     values.resize(program.train.outputs.size());
     sums.resize(program.evaluate.outputs.size());
   }
@@ -54,6 +55,12 @@ public:
     checkpoints.claim();
     if (!checkpoints.resume())
       fillParameters();
+    if (options.generation) {
+      device->world().barrier();
+      program.generation.generate({program, *device, *options.generation, sources.carried});
+      checkpoints.finish();
+      return kExitDone;
+    }
     rate = LearningRate::of(program, options, steps,
                             checkpoints.folder().empty() ? nullptr : &checkpoints.start());
     startState();
@@ -169,9 +176,16 @@ private:
     }
   }
 
+  SampleOrder sampleOrder() const {
+    std::vector<WeightedSamples> weighted;
+    for (const DataSource &source : sources.files.training)
+      weighted.push_back({source.samples, source.weight});
+    return {options.shuffle, options.seed, weighted};
+  }
+
   void openBatches() {
     if (sources.data) {
-      batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), job);
+      batches.emplace(program, *sources.data, sampleOrder(), job);
       batches->goTo(checkpoints.start().samples);
     }
     if (sources.valData)
@@ -237,6 +251,8 @@ private:
       describe(step, seconds, rate);
     if (progress)
       progress->step(step, valueOf("loss"), valueOf("grad_norm"), valueOf("lr"), seconds, rate);
+    if (options.logData)
+      describeSamples(step);
     if (valBatches && (step == steps || (options.evalEvery && step % options.evalEvery == 0)))
       runEvaluation(step);
     if (log)
@@ -265,6 +281,15 @@ private:
       line.add("tflops", program.modelFlops / std::max(seconds, 1e-9) / 1e12);
     if (program.peakSeconds > 0)
       line.add("mfu", program.peakSeconds / std::max(seconds, 1e-9));
+  }
+
+  /// The digest of the samples that all ranks have loaded for this step.
+  void describeSamples(std::int64_t step) {
+    const std::int64_t first = checkpoints.samplesAfter(step - 1);
+    std::int64_t digest = batches ? static_cast<std::int64_t>(batches->digestOf(first)) : 0;
+    device->world().allReduce(&digest, &digest, 1);
+    if (log)
+      line.add("samples_digest", digest & static_cast<std::int64_t>(kSampleDigestMask));
   }
 
   /// Loss and norm are the same on every rank, so all ranks come to the same result. While they are
@@ -312,7 +337,7 @@ private:
         bad.parameter = storage.members[static_cast<std::size_t>(member)].name;
     }
     bad.position = checkpoints.samplesAfter(step - 1);
-    const SampleOrder order(options.shuffle, options.seed);
+    const SampleOrder order = sampleOrder();
     for (std::int64_t i = 0; sources.data && i < batchSize(); ++i)
       bad.samples.push_back(order.sampleAt(bad.position + i, sources.data->samples()));
     return bad;
@@ -415,6 +440,16 @@ private:
     std::printf("\n");
   }
 
+  /// Of each of several sources, by the end of the run.
+  std::vector<double> epochs() const {
+    std::vector<double> epochs;
+    const std::int64_t trained = steps - checkpoints.start().step;
+    for (std::int64_t draws :
+         sampleOrder().drawsBefore(checkpoints.start().samples + trained * batchSize()))
+      epochs.push_back(double(draws) / double(sources.files.training[epochs.size()].samples));
+    return epochs;
+  }
+
   RunHeader header() const {
     return {program,
             options,
@@ -427,7 +462,9 @@ private:
             checkpoints.start(),
             checkpoints.folder(),
             sources.weights && checkpoints.folder().empty() ? sources.weights->drawn()
-                                                            : std::vector<std::string>()};
+                                                            : std::vector<std::string>(),
+            sources.files,
+            epochs()};
   }
 
   void printHeader() {

@@ -8,6 +8,7 @@ it packs blocks of the operands into (docs/memory.md).
 
 import os
 import pathlib
+import shutil
 import sys
 
 import training
@@ -24,7 +25,11 @@ def main(scratch, counter):
     counts = folder / "allocations"
     os.environ["FSDP_TEST_ALLOCATIONS"] = str(counts)
     os.environ["LD_PRELOAD"] = counter
-    training.train(program, "run", STEPS, goldens / "init.safetensors", goldens / "data.safetensors")
+    # Samples of two sources, shuffled: the files have the same.
+    other = folder / "other.safetensors"
+    shutil.copy(goldens / "data.safetensors", other)
+    training.train(program, "run", STEPS, goldens / "init.safetensors", f"{goldens / 'data.safetensors'}:0.7",
+                   "--data", f"{other}:0.3", "--shuffle", "--log-data")
     del os.environ["LD_PRELOAD"]
     of_steps = [[int(word) for word in line.split()] for line in counts.read_text().splitlines()]
     print(f"before each line of the log: our allocations, those of libraries, bytes of their largest: {of_steps}")

@@ -99,6 +99,8 @@ public:
     }
   }
   void requireWhole() const override {}
+  void readAhead(std::size_t, std::int64_t) const override {}
+  const char *form() const override { return "values"; }
 
 private:
   template <class T> static void convert(const double *from, std::size_t count, void *to) {

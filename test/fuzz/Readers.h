@@ -43,6 +43,10 @@ Outcome readCompilerOptions(const std::string &bytes);
 /// A module: what is taken prints as a text that is read as the same module.
 Outcome readModule(const std::string &bytes);
 
+/// A tokenizer.json: one that is taken encodes texts as tokens of its own, and decodes them.
+Outcome readTokenizer(const std::string &bytes);
+std::string rightTokenizer(std::mt19937 &random);
+
 /// A log, as fsdpc-log takes it: its table, chart, events and commands.
 Outcome readLog(const std::string &bytes);
 

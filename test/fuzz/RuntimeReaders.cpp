@@ -59,6 +59,9 @@ std::string rightManifest(std::mt19937 &random) {
   manifest.seed = random();
   manifest.baseLearningRate = 0.01f;
   manifest.shuffle = random() % 2;
+  if (random() % 2)
+    manifest.sources = {{"web/*.bin", {}, 0.7, 12},
+                        {"code.bin", {}, 0.3, std::int64_t(random() % 100)}};
   manifest.files = {{"model.safetensors", 1024, random(), {{"a", random()}, {"b", random()}}},
                     {"exp_avg.safetensors", 96, 7, {}}};
   return manifest.text();
@@ -133,7 +136,8 @@ std::string rightProgramOptions(std::mt19937 &random) {
                                  "--val-data=v",
                                  "--eval-every=3",
                                  "--shuffle",
-                                 "--log=a.jsonl",
+                                 "--log=a.jsonl\n--log-data",
+                                 "--data=web/*.bin:0.7\ncode.bin:0.3",
                                  "--log-header",
                                  "--save\nroot",
                                  "--save-every=5",
@@ -219,6 +223,7 @@ const std::vector<Reader> runtimeReaders = {
     {"samples", readSamples, rightFile<kData>, false},
     {"tokens", readTokens, rightFile<kTokenFile>, false},
     {"manifest", readManifest, rightManifest, true},
+    {"tokenizer", readTokenizer, rightTokenizer, true},
     {"program-options", readProgramOptions, rightProgramOptions, true},
 };
 

@@ -3,7 +3,7 @@
 import os
 import pathlib
 
-ROOMS = ("base", "dialect", "interpreter", "passes", "codegen", "runtime", "frontend", "dsl", "models", "tools", "examples")
+ROOMS = ("base", "tokenizer", "dialect", "interpreter", "passes", "codegen", "runtime", "frontend", "dsl", "models", "tools", "examples")
 COMPILER_ROOMS = ("base", "dialect", "interpreter", "passes", "codegen", "frontend", "dsl", "models", "tools")
 SKIPPED_FOLDERS = {".git", "build", ".cache", "__pycache__"}
 PLANTED = "test/lint/faults/"

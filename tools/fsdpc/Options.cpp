@@ -231,6 +231,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
       ->default_str(initial);
 #define FSDP_WORD_OR_AUTO(field, flag, initial, words, description)                                \
   FSDP_WORD(field, flag, initial, words "|auto", description)
+#define FSDP_FLAG(field, flag, description)                                                        \
+  base::addFlag(group, "--" flag, o.pipeline.field, description);
 #define FSDP_TEXT(field, flag, initial, form, check, description)                                  \
   base::addOption(group, "--" flag, form, description, [&o](const std::string &text) {             \
     o.pipeline.field = text;                                                                       \

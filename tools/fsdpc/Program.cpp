@@ -100,8 +100,10 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
   content["CMakeLists.txt"] =
       ir::projectFile(program, name, targetOf(options), options.getCudaArchitectures());
   content["version.txt"] = readFile(findRuntimeSources() + "/version.txt");
-  // runtime/CMakeLists.txt compiles base/; that of base/ itself is the compiler's.
+  // runtime/CMakeLists.txt compiles base/ and tokenizer/; their own are the compiler's.
   addFolder(content, "base",
+            [](const files::path &inside) { return inside.filename() != "CMakeLists.txt"; });
+  addFolder(content, "tokenizer",
             [](const files::path &inside) { return inside.filename() != "CMakeLists.txt"; });
   addFolder(content, "runtime", [&](const files::path &inside) {
     return options.target == "cuda" || !isOfCuda(inside);

@@ -88,7 +88,7 @@ static std::string digestOfRuntime(const std::string &sources, const std::string
                                    ir::TargetKind target) {
   llvm::MD5 digest;
   std::map<std::string, std::string> texts;
-  for (const char *part : {"runtime", "base"})
+  for (const char *part : {"runtime", "base", "tokenizer"})
     for (const auto &entry : files::recursive_directory_iterator(files::path(sources) / part))
       if (entry.is_regular_file())
         texts[entry.path().string()] = readFile(entry.path().string());

@@ -40,6 +40,26 @@ void StepPartitioner::convertInput(InputOp input) {
   values.define(input, {local, sharding});
 }
 
+/// What is carried has one sharding in all steps, that of its loads, and is whole without any.
+void StepPartitioner::convertCarryLoad(CarryLoadOp load) {
+  ShardingAttr sharding = shardings.lookup(load.getResult());
+  RankedTensorType local = values.localType(load, sharding);
+  auto module = step->getParentOfType<ModuleOp>();
+  module.lookupSymbol<CarriedOp>(load.getCarriedAttr()).setType(local);
+  values.define(load,
+                {CarryLoadOp::create(builder, load.getLoc(), local, load.getCarried()), sharding});
+}
+
+void StepPartitioner::convertCarryStore(CarryStoreOp store) {
+  ShardingAttr sharding;
+  for (auto load : step.getBody().getOps<CarryLoadOp>())
+    if (load.getCarriedAttr() == store.getCarriedAttr())
+      sharding = shardings.lookup(load.getResult());
+  LocalValue stored = sharding ? values.as(store.getValue(), sharding, store)
+                               : values.whole(store.getValue(), store);
+  CarryStoreOp::create(builder, store.getLoc(), stored.value, store.getCarried());
+}
+
 void StepPartitioner::convertScalar(Operation *op) {
   Operation *local = op->clone();
   local->removeAttr(FSDPDialect::shardingsAttrName);

@@ -43,6 +43,14 @@ LogicalResult StepPartitioner::convert(Operation *op) {
         values.define(move, values.as(move.getInput(), sharding, move));
         return success();
       })
+      .Case([&](CarryLoadOp load) {
+        convertCarryLoad(load);
+        return success();
+      })
+      .Case([&](CarryStoreOp store) {
+        convertCarryStore(store);
+        return success();
+      })
       .Case([&](GlobalNormOp norm) {
         convertNorm(norm);
         return success();

@@ -65,6 +65,8 @@ private:
   void convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor,
                     const OpSplit &split, ArrayRef<LocalValue> operands);
   /// An op on scalars without a sharding rule: the same on every rank.
+  void convertCarryLoad(CarryLoadOp load);
+  void convertCarryStore(CarryStoreOp store);
   void convertScalar(Operation *op);
   void convertSplitMean(nn::ReduceOp op, Operation *local, ArrayRef<StringAttr> axes,
                         ArrayRef<Padding> padding);

@@ -21,7 +21,11 @@ InputStaging::~InputStaging() {
 void InputStaging::begin(const ExecutionPlan &plan, InputSource *source) {
   if (!source)
     return; // a plan without inputs: the prefetched batches are for a later one
-  current_ = &plans_[&plan == &program_.evaluate];
+  const Generation &generation = program_.generation;
+  current_ = &plans_[&plan == &program_.evaluate    ? 1
+                     : &plan == &generation.prefill ? 2
+                     : &plan == &generation.decode  ? 3
+                                                    : 0];
   current_->half ^= 1;
   source_ = source;
   position_ = 0;

@@ -48,7 +48,7 @@ private:
   int placeOf(int half) const { return static_cast<int>(current_ - plans_) * 2 + half; }
 
   const Program &program_;
-  Plan plans_[2]; ///< of training and of evaluation
+  Plan plans_[4]; ///< of training, of evaluation, of prefill and of decode
   Plan *current_ = plans_;
   InputSource *source_ = nullptr;
   std::size_t position_ = 0;

@@ -95,6 +95,36 @@ cudaError_t launch(RopeShape shape, const T *x, T *y, cudaStream_t stream) {
       kThreads, 0, stream, shape, shape.scale(), packs, std::log2(shape.theta), x, y);
 }
 
+/// A thread turns a pair at a given position.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    turnAt(RopeShape shape, RopeShape::Scale scale, double logTheta, const T *x,
+           const std::int32_t *positions, T *y) {
+  const std::size_t half = shape.width / 2;
+  const std::size_t p = blockIdx.x * std::size_t(kThreads) + threadIdx.x;
+  if (p >= shape.blocks * shape.positions * shape.inner * half)
+    return;
+  const std::size_t i = p % half, vector = p / half, row = vector / shape.inner;
+  const std::size_t sample = row / shape.positions / shape.repeats;
+  const std::int32_t position = positions[sample * shape.positions + row % shape.positions];
+  Rotation r = rotation<true>(shape, scale, double(position), double(i), logTheta);
+  if (shape.inverse)
+    r.sine = -r.sine;
+  const std::size_t at = vector * shape.width + i;
+  const float low = toFloat(x[at]), high = toFloat(x[at + half]);
+  y[at] = fromFloat<T>(low * r.cosine - high * r.sine);
+  y[at + half] = fromFloat<T>(high * r.cosine + low * r.sine);
+}
+
+template <class T>
+cudaError_t launchAt(RopeShape shape, const T *x, const std::int32_t *positions, T *y,
+                     cudaStream_t stream) {
+  const std::size_t pairs = shape.blocks * shape.positions * shape.inner * (shape.width / 2);
+  return launchKernel(turnAt<T>, dim3(static_cast<unsigned>(ceilDiv<std::size_t>(pairs, kThreads))),
+                      kThreads, 0, stream, shape, shape.scale(), std::log2(shape.theta), x,
+                      positions, y);
+}
+
 template <class T> cudaError_t launch(RopeShape shape, const T *x, T *y, cudaStream_t stream) {
   const bool isScaled = shape.factor != 1 || shape.magnitude != 1;
   return isScaled ? launch<T, true>(shape, x, y, stream) : launch<T, false>(shape, x, y, stream);
@@ -107,6 +137,14 @@ cudaError_t rope(RopeShape shape, const float *x, float *y, cudaStream_t stream)
 }
 cudaError_t rope(RopeShape shape, const bf16 *x, bf16 *y, cudaStream_t stream) {
   return launch(shape, x, y, stream);
+}
+cudaError_t rope(RopeShape shape, const float *x, const std::int32_t *positions, float *y,
+                 cudaStream_t stream) {
+  return launchAt(shape, x, positions, y, stream);
+}
+cudaError_t rope(RopeShape shape, const bf16 *x, const std::int32_t *positions, bf16 *y,
+                 cudaStream_t stream) {
+  return launchAt(shape, x, positions, y, stream);
 }
 
 } // namespace fsdp::rt

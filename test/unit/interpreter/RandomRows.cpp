@@ -225,9 +225,9 @@ void RandomStep::turn() {
     ramp = nn::RopeRampAttr::get(builder.getContext(),
                                  chance(50) ? nn::RopeRamp::index : nn::RopeRamp::rate);
   }
-  auto rope =
-      nn::RopeOp::create(builder, location(), typeOf(dims), value, builder.getI64IntegerAttr(over),
-                         builder.getF64FloatAttr(50), inverse, factor, ramp, from, to, magnitude);
+  auto rope = nn::RopeOp::create(builder, location(), typeOf(dims), value, Value(),
+                                 builder.getI64IntegerAttr(over), builder.getF64FloatAttr(50),
+                                 inverse, factor, ramp, from, to, magnitude);
   add(rope, dims);
 }
 

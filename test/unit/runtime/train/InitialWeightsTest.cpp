@@ -190,7 +190,7 @@ TEST_F(InitialWeightsTest, AreRecorded) {
   InitialWeights weights(options.init);
   const Program distill = program();
   weights.match(distill, true);
-  const RunContents contents = RunContents::of(options, &weights);
+  const RunContents contents = RunContents::of({}, &weights);
   const LearningRate rate;
   RunHeader header{distill, options, 3, rate, "fsdp=2", "", "", contents};
   header.drawn = weights.drawn();
@@ -205,6 +205,16 @@ TEST_F(InitialWeightsTest, AreRecorded) {
   EXPECT_EQ(record["files"]["init"][0]["path"], at("a"));
   EXPECT_FALSE(record["files"]["init"][0].contains("pattern"));
   EXPECT_EQ(record["files"]["init"][1]["pattern"], "teacher.*");
+  // Many files are one entry.
+  header.contents.data.assign(100, FileContent{"d", 3, 7});
+  const auto ofData = [&] { return nlohmann::json::parse(header.record())["files"]["data"]; };
+  const nlohmann::json before = ofData();
+  EXPECT_EQ(before["files"], 100);
+  EXPECT_EQ(before["bytes"], 300);
+  header.contents.data[50].digest = 8;
+  EXPECT_NE(ofData()["digest"], before["digest"]);
+  header.contents.data.resize(3);
+  EXPECT_EQ(ofData().size(), 3u);
 }
 
 TEST_F(InitialWeightsTest, RanksMustAgree) {
@@ -218,7 +228,7 @@ TEST_F(InitialWeightsTest, RanksMustAgree) {
     options.initMissing = missing;
     options.exportOnly = only;
     const InitialWeights weights(files);
-    return identityOfTraining(distill, options, 1, RunContents::of(options, &weights), "");
+    return identityOfTraining(distill, options, 1, {}, RunContents::of({}, &weights), "");
   };
   const auto same = [](const RunIdentity &one, const RunIdentity &other) {
     return one.differenceFrom(other, 1).empty();

@@ -126,7 +126,7 @@ TEST(CommandLineTest, ReadsItsOptions) {
                    "--communicator=shm"},
                   o, said),
             -1);
-  EXPECT_EQ(o.data, "d");
+  EXPECT_EQ(o.data, std::vector<std::string>{"d"});
   EXPECT_EQ(*o.steps, 7);
   EXPECT_EQ(*o.learningRate, 1e-3);
   EXPECT_EQ(o.seed, 5u);
@@ -145,7 +145,7 @@ TEST(CommandLineTest, EvalReadsItsOptions) {
                   o, said),
             -1);
   EXPECT_TRUE(o.onlyEvaluates());
-  EXPECT_EQ(o.valData, "v");
+  EXPECT_EQ(o.valData, std::vector<std::string>{"v"});
   ASSERT_EQ(o.init.size(), 1u);
   EXPECT_EQ(o.init[0].path, "i");
   EXPECT_EQ(o.log, "l");
@@ -183,7 +183,8 @@ TEST(CommandLineTest, IllFormedOptionsAreStatusTwo) {
   EXPECT_EQ(parse({"--data", "d", "--steps", "1", "--val-data", "v"}, o, said, false), 2);
   EXPECT_NE(said.find("got --val-data, but this program was compiled without an evaluation"),
             std::string::npos);
-  refused({"--data", "d", "stray", "--steps", "1"}, "stray");
+  refused({"--data", "d", "--steps", "1", "stray"}, "stray");
+  refused({"--data", "d", "--steps", "1", "--log-data"}, "got --log-data without --log");
 }
 
 /// The help of a program with plans of these numbers of ranks.

@@ -137,6 +137,30 @@ TEST_F(TokenDriverTest, EpochsShufflingAndValidationWorkOnTokens) {
   EXPECT_NE(logged("loss")[0], shuffled[0]);
 }
 
+TEST_F(TokenDriverTest, MixturesHaveTheSameSamplesOnAnyNumberOfRanks) {
+  write("more", "of text: " + text.substr(40));
+  std::vector<double> digests, losses;
+  for (int ranks : {1, 2, 3}) {
+    ASSERT_EQ(train(ranks, "--steps 12 --shuffle --log-data --data " + at("te*") + ":2 " +
+                               at("more") + ":1"),
+              0)
+        << said;
+    EXPECT_NE(said.find("data: 66.7% from '" + at("te*") + "', 1 file, 11 samples, "),
+              std::string::npos)
+        << said;
+    if (digests.empty())
+      digests = logged("samples_digest"), losses = logged("loss");
+    EXPECT_EQ(digests.size(), 12u);
+    EXPECT_EQ(logged("samples_digest"), digests) << ranks;
+    for (std::size_t step = 0; step < losses.size(); ++step)
+      EXPECT_NEAR(logged("loss")[step], losses[step], 1e-5) << ranks;
+  }
+  EXPECT_EQ(train(1, "--steps 1 --data " + at("text") + " " + at("tokens")), 1);
+  EXPECT_NE(said.find("got 16-bit tokens, expected bytes as '" + at("text") + "' has"),
+            std::string::npos)
+      << said;
+}
+
 TEST_F(TokenDriverTest, RefusesARestWhereOnlyWholeBatchesAreEvaluated) {
   EXPECT_EQ(train(2, "--steps 1 --data " + at("tokens") + " --val-data " + at("text")), 1);
   EXPECT_NE(said.find("got 11 samples to evaluate on, expected a multiple of the batch, 5: the "

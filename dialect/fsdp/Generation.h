@@ -1,0 +1,22 @@
+//===- Generation.h - names of the steps that go on with a text -*- C++ -*-===//
+//
+// fsdp-derive-generation adds steps of the kinds `prefill` and `decode`. Their inputs, which have
+// the attribute `fsdp.generated`, are no part of a data set: the token ids of one sample, and the
+// positions at which they stand, both (1, number of tokens) and the same on every rank. A decode
+// leaves the scores of the token that follows in a carried tensor.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DIALECT_FSDP_GENERATION_H
+#define DIALECT_FSDP_GENERATION_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::fsdp {
+
+inline constexpr llvm::StringLiteral generatedAttrName = "fsdp.generated";
+inline constexpr llvm::StringLiteral generatedLogitsName = "decode.logits";
+
+} // namespace mlir::fsdp
+
+#endif // DIALECT_FSDP_GENERATION_H

@@ -1,0 +1,40 @@
+//===- CommandLineParts.h - what several command lines have -----*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_TRAIN_COMMANDLINEPARTS_H
+#define FSDP_RUNTIME_TRAIN_COMMANDLINEPARTS_H
+
+#include "runtime/train/CommandLine.h"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <optional>
+#include <stdexcept>
+
+namespace fsdp::rt {
+
+/// An invalid command line.
+struct Misuse : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Options about the ranks.
+void declareJob(CLI::App &app, Plans plans, Options &options);
+void declareHelp(CLI::App &app, const Program &program);
+/// --init, --resume and --allow-model-change of a run that trains nothing.
+void declareWeights(CLI::App &app, Options &options);
+/// Misuse: these do not name weights; `use` is what the run does with them: "evaluate".
+void requireWeights(const Options &options, const char *use);
+/// Parses what follows the first word, and completes `options`. Returns the exit status after
+/// --help and for a misused command line; `require` throws Misuse if options do not fit together.
+/// `help` is what prints the options: "eval --help".
+std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int argc, char **argv,
+                                  Options &options, const char *help,
+                                  const std::function<void()> &require);
+
+/// The command line after `generate`, which is argv[1].
+std::optional<int> parseGeneration(Plans plans, int argc, char **argv, Options &options);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_COMMANDLINEPARTS_H

@@ -1,0 +1,151 @@
+#include "runtime/train/TextCodec.h"
+
+#include "base/Error.h"
+#include "base/Numbers.h"
+#include "base/PrintableText.h"
+#include "tokenizer/Tokenizer.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+namespace fsdp::rt {
+
+using namespace base;
+
+namespace {
+
+std::int64_t vocabularyOf(const Program &program) {
+  return static_cast<std::int64_t>(program.generation.logits.count);
+}
+
+class Bytes final : public TextCodec {
+public:
+  std::vector<std::int32_t> encode(const std::string &text) const override {
+    std::vector<std::int32_t> tokens;
+    for (char c : text)
+      tokens.push_back(static_cast<unsigned char>(c));
+    return tokens;
+  }
+  std::string add(std::int32_t token) override {
+    return std::string(1, static_cast<char>(static_cast<unsigned char>(token)));
+  }
+};
+
+/// Decimal numbers with blanks between them.
+class Ids final : public TextCodec {
+public:
+  explicit Ids(std::int64_t vocabulary) : vocabulary(vocabulary) {}
+
+  std::vector<std::int32_t> encode(const std::string &text) const override {
+    std::vector<std::int32_t> tokens;
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+      std::int64_t id = 0;
+      const std::string fault = parseInteger(word, {0, vocabulary - 1}, id);
+      if (!fault.empty())
+        throw Error("--prompt: a token " + fault +
+                        "; there is no tokenizer.json beside the weights, so that a prompt is a "
+                        "list of ids such as '12 5 7'",
+                    kExitBadCommandLine)
+            .byAll();
+      tokens.push_back(static_cast<std::int32_t>(id));
+    }
+    return tokens;
+  }
+  std::string add(std::int32_t token) override {
+    return (std::exchange(isFirst, false) ? "" : " ") + std::to_string(token);
+  }
+
+private:
+  std::int64_t vocabulary;
+  bool isFirst = true;
+};
+
+class Tokens final : public TextCodec {
+public:
+  Tokens(tokenizer::Tokenizer opened, std::vector<std::int32_t> ends, std::int64_t vocabulary)
+      : tokenizer(std::move(opened)), stream(tokenizer, /*skipSpecial=*/true),
+        ends(std::move(ends)), vocabulary(vocabulary) {}
+
+  std::vector<std::int32_t> encode(const std::string &text) const override {
+    std::vector<std::int32_t> tokens;
+    for (tokenizer::TokenId id : tokenizer.encode(text, /*addSpecialTokens=*/true)) {
+      if (id >= vocabulary)
+        throw Error(format("--prompt: the tokenizer has a token %lld, and the model %lld tokens; "
+                           "put the tokenizer of this model beside its weights",
+                           static_cast<long long>(id), static_cast<long long>(vocabulary)))
+            .byAll();
+      tokens.push_back(static_cast<std::int32_t>(id));
+    }
+    return tokens;
+  }
+  std::string add(std::int32_t token) override {
+    return stream.add(static_cast<tokenizer::TokenId>(token));
+  }
+  std::string finish() override { return stream.finish(); }
+  bool isEnd(std::int32_t token) const override {
+    return std::find(ends.begin(), ends.end(), token) != ends.end();
+  }
+
+private:
+  tokenizer::Tokenizer tokenizer;
+  tokenizer::StreamDecoder stream;
+  std::vector<std::int32_t> ends;
+  std::int64_t vocabulary;
+};
+
+const std::string *findFile(const BesideFiles &files, const char *name) {
+  for (const BesideFile &file : files)
+    if (file.name == name)
+      return &file.text;
+  return nullptr;
+}
+
+using Settings = nlohmann::json;
+
+/// The object of a file; empty where there is none.
+Settings objectOf(const BesideFiles &files, const char *name) {
+  const std::string *text = findFile(files, name);
+  Settings object =
+      text ? Settings::parse(*text, nullptr, /*allow_exceptions=*/false) : Settings::object();
+  return object.is_object() ? object : Settings::object();
+}
+
+/// The tokens that end a text.
+std::vector<std::int32_t> endsOf(const tokenizer::Tokenizer &tokenizer, const BesideFiles &files) {
+  std::vector<std::int32_t> ends;
+  const Settings generation = objectOf(files, "generation_config.json");
+  if (const auto found = generation.find("eos_token_id"); found != generation.end())
+    for (const Settings &id : found->is_array() ? *found : Settings::array({*found}))
+      if (id.is_number_integer())
+        ends.push_back(id.get<std::int32_t>());
+  if (!ends.empty())
+    return ends;
+  const Settings config = objectOf(files, "tokenizer_config.json");
+  Settings token = config.value("eos_token", Settings());
+  if (token.is_object())
+    token = token.value("content", Settings());
+  if (token.is_string())
+    if (const auto id = tokenizer.findToken(token.get<std::string>()))
+      ends.push_back(static_cast<std::int32_t>(*id));
+  return ends;
+}
+
+} // namespace
+
+std::unique_ptr<TextCodec> TextCodec::open(const Program &program, const BesideFiles &beside) {
+  const std::int64_t vocabulary = vocabularyOf(program);
+  if (const std::string *text = findFile(beside, "tokenizer.json")) {
+    auto tokenizer = tokenizer::Tokenizer::parse(*text, "tokenizer.json");
+    std::vector<std::int32_t> ends = endsOf(tokenizer, beside);
+    return std::make_unique<Tokens>(std::move(tokenizer), std::move(ends), vocabulary);
+  }
+  if (vocabulary == 256)
+    return std::make_unique<Bytes>();
+  return std::make_unique<Ids>(vocabulary);
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,75 @@
+//===- AddedTokens.h - tokens that are found in a text ----------*- C++ -*-===//
+
+#ifndef TOKENIZER_ADDEDTOKENS_H
+#define TOKENIZER_ADDEDTOKENS_H
+
+#include "tokenizer/Bpe.h"
+#include "tokenizer/Entry.h"
+#include "tokenizer/Normalizer.h"
+#include "tokenizer/NumberTable.h"
+
+#include <array>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokenizer {
+
+/// An entry of `added_tokens`.
+struct AddedToken {
+  TokenId id = 0;
+  std::string content;
+  bool singleWord = false; ///< only between characters that are no letters, marks or digits
+  bool takesSpaceBefore = false, takesSpaceBehind = false;
+  bool normalized = false; ///< found in the normalized text
+  bool special = false;    ///< left out when ids are decoded without special tokens
+};
+
+/// Finds tokens in a text: of those that begin first the longest.
+class TokenFinder {
+public:
+  TokenFinder() : isFirstByte{} {}
+
+  bool isEmpty() const { return tokens.empty(); }
+  /// `pattern`: the token's text as it stands in the texts that are split. An empty one is never
+  /// found.
+  void add(const std::string &pattern, const AddedToken &token);
+
+  /// Called with each part of a text that is not empty, and the token that it is, or null.
+  using Visit = std::function<void(std::string_view part, const AddedToken *token)>;
+  void split(std::string_view text, const Visit &visit) const;
+
+private:
+  /// The token of the longest pattern that begins at `at`, and where it ends; null if none does.
+  const AddedToken *longestAt(std::string_view text, std::size_t at, std::size_t &end) const;
+
+  std::array<bool, 256> isFirstByte;
+  std::vector<const AddedToken *> nodes{nullptr}; ///< the token that ends there
+  NumberTable<std::uint32_t> children;            ///< by node << 8 | byte
+  std::vector<const AddedToken *> tokens;
+};
+
+/// The tokens that a file adds to its model's vocabulary. They are found before anything else is
+/// done: those that are not normalized in the text as it is, the others in what is normalized of
+/// the rest.
+class AddedTokens {
+public:
+  AddedTokens() = default;
+  /// Reads the entry `added_tokens`. Error: a wrong entry, an id that is another token's.
+  AddedTokens(const Entry &entry, const Bpe &model, const Normalizer &normalizer);
+  AddedTokens(AddedTokens &&) = default;
+  AddedTokens &operator=(AddedTokens &&) = default;
+
+  const std::vector<AddedToken> &list() const { return tokens; }
+  const TokenFinder &raw() const { return rawFinder; }
+  const TokenFinder &normalized() const { return normalizedFinder; }
+
+private:
+  std::vector<AddedToken> tokens;
+  TokenFinder rawFinder, normalizedFinder;
+};
+
+} // namespace tokenizer
+
+#endif // TOKENIZER_ADDEDTOKENS_H

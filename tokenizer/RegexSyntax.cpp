@@ -1,0 +1,196 @@
+//===- RegexSyntax.cpp ----------------------------------------------------===//
+
+#include "tokenizer/RegexSyntax.h"
+
+#include "base/Error.h"
+#include "tokenizer/Utf8.h"
+
+#include <cctype>
+#include <string_view>
+
+namespace tokenizer {
+
+using base::Error;
+
+namespace {
+
+/// White_Space, and all other characters, as members of a set.
+constexpr std::string_view kSpace =
+    "\\x{9}-\\x{d} \\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}"
+    "\\x{3000}";
+constexpr std::string_view kNoSpace =
+    "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}"
+    "\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-"
+    "\\x{10ffff}";
+constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+
+class Translator {
+public:
+  explicit Translator(const std::string &pattern) : pattern(pattern) {}
+
+  std::string translate() {
+    if (findInvalid(pattern) != std::string::npos)
+      throw Error("the regular expression is not valid UTF-8");
+    while (at < pattern.size()) {
+      const char next = pattern[at];
+      if (next == '\\')
+        escape(/*inSet=*/false);
+      else if (next == '[')
+        set();
+      else if (next == '(')
+        group();
+      else if (next == '{')
+        repetition();
+      else if (next == '^' || next == '$')
+        refuse(std::string(1, next));
+      else
+        take(1);
+    }
+    return std::move(result);
+  }
+
+private:
+  [[noreturn]] void refuse(const std::string &what) const {
+    throw Error("the regular expression '" + pattern + "' has '" + what +
+                "', which is not supported; expected groups, sets, repetitions, look-around, " +
+                "`\\p{…}`, `\\s`, `\\d`, `\\w` and characters");
+  }
+
+  void take(std::size_t bytes) {
+    result += pattern.substr(at, bytes);
+    at += bytes;
+  }
+
+  bool beginsWith(std::string_view text) const {
+    return pattern.compare(at, text.size(), text) == 0;
+  }
+
+  /// `\x41`, `\x{263a}` and `\u263a`, of `digits` digits or up to a brace.
+  void number(std::size_t skip, std::size_t digits) {
+    const bool braces = pattern.compare(at + skip, 1, "{") == 0;
+    const std::size_t begin = at + skip + braces;
+    std::size_t end = begin;
+    while (end < pattern.size() && isxdigit(static_cast<unsigned char>(pattern[end])) &&
+           end - begin < (braces ? 8 : digits))
+      ++end;
+    if (end == begin || (braces && pattern.compare(end, 1, "}") != 0) ||
+        (!braces && digits == 4 && end - begin != 4))
+      refuse(pattern.substr(at, 2));
+    result += "\\x{" + pattern.substr(begin, end - begin) + "}";
+    at = end + braces;
+  }
+
+  void escape(bool inSet) {
+    const char kind = at + 1 < pattern.size() ? pattern[at + 1] : '\0';
+    const auto members = [&](std::string_view set, bool negated = false) {
+      result += inSet ? std::string(set) : (negated ? "[^" : "[") + std::string(set) + "]";
+      at += 2;
+    };
+    switch (kind) {
+    case 's':
+      return members(kSpace);
+    case 'S':
+      return members(kNoSpace);
+    case 'd':
+      return members("\\p{Nd}");
+    case 'D':
+      return members("\\P{Nd}");
+    case 'w':
+      return members(kWord);
+    case 'W':
+      if (inSet)
+        refuse("\\W");
+      return members(kWord, /*negated=*/true);
+    case 'v': // PCRE2's is a set
+      return members("\\x{b}");
+    case 'x':
+      return number(2, 2);
+    case 'u':
+      if (pattern.compare(at + 2, 1, "{") == 0)
+        refuse("\\u{");
+      return number(2, 4);
+    case 'p':
+    case 'P': {
+      const std::size_t end = pattern.find('}', at);
+      if (pattern.compare(at + 2, 1, "{") != 0 || end == std::string::npos)
+        refuse(pattern.substr(at, 3));
+      return take(end + 1 - at);
+    }
+    case 'n':
+    case 'r':
+    case 't':
+    case 'f':
+    case 'a':
+    case 'e':
+      return take(2);
+    default:
+      if (static_cast<unsigned char>(kind) >= 0x80 || isalnum(static_cast<unsigned char>(kind)) ||
+          kind == '\0')
+        refuse(pattern.substr(at, 2));
+      return take(2);
+    }
+  }
+
+  void set() {
+    take(1);
+    if (beginsWith("^"))
+      take(1);
+    if (beginsWith("]"))
+      refuse("[]");
+    while (at < pattern.size() && pattern[at] != ']') {
+      if (pattern[at] == '[' || beginsWith("&&"))
+        refuse(pattern.substr(at, pattern[at] == '[' ? 1 : 2));
+      if (pattern[at] == '\\')
+        escape(/*inSet=*/true);
+      else
+        take(1);
+    }
+    if (at == pattern.size())
+      throw Error("the regular expression '" + pattern + "' has a set without its ']'");
+    take(1);
+  }
+
+  void group() {
+    if (!beginsWith("(?") && !beginsWith("(*"))
+      return take(1);
+    for (const std::string_view kind : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"})
+      if (beginsWith(kind))
+        return take(kind.size());
+    refuse(pattern.substr(at, 3));
+  }
+
+  /// `{3}`, `{1,3}`, `{1,}` and Ruby's `{,3}`; another brace is a character.
+  void repetition() {
+    std::size_t end = at + 1;
+    const auto digits = [&] {
+      const std::size_t begin = end;
+      while (end < pattern.size() && isdigit(static_cast<unsigned char>(pattern[end])))
+        ++end;
+      return pattern.substr(begin, end - begin);
+    };
+    const std::string least = digits();
+    const bool comma = pattern.compare(end, 1, ",") == 0;
+    end += comma;
+    const std::string most = comma ? digits() : least;
+    if (pattern.compare(end, 1, "}") != 0 || (least.empty() && most.empty())) {
+      result += "\\{";
+      ++at;
+      return;
+    }
+    at = end + 1;
+    result += "{" + (least.empty() ? "0" : least) + (comma ? "," + most : "") + "}";
+    // Possessive and lazy in PCRE2, a repetition of the repetition in Ruby's syntax.
+    if (beginsWith("+") || (beginsWith("?") && !comma))
+      refuse("}" + pattern.substr(at, 1));
+  }
+
+  const std::string &pattern;
+  std::size_t at = 0;
+  std::string result;
+};
+
+} // namespace
+
+std::string translateRegex(const std::string &pattern) { return Translator(pattern).translate(); }
+
+} // namespace tokenizer

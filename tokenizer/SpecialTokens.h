@@ -1,0 +1,32 @@
+//===- SpecialTokens.h - tokens around every text ---------------*- C++ -*-===//
+
+#ifndef TOKENIZER_SPECIALTOKENS_H
+#define TOKENIZER_SPECIALTOKENS_H
+
+#include "tokenizer/Bpe.h"
+#include "tokenizer/Entry.h"
+
+#include <vector>
+
+namespace tokenizer {
+
+/// What the post-processor of a file puts before and behind the ids of a text: TemplateProcessing,
+/// ByteLevel (which changes offsets only), and sequences of these.
+class SpecialTokens {
+public:
+  SpecialTokens() = default;
+  /// Error: a type that is not supported, or a wrong template.
+  explicit SpecialTokens(const Entry &entry) { add(entry); }
+
+  std::vector<TokenId> before, behind;
+
+  std::vector<TokenId> all() const;
+
+private:
+  void add(const Entry &entry);
+  void addTemplate(const Entry &entry);
+};
+
+} // namespace tokenizer
+
+#endif // TOKENIZER_SPECIALTOKENS_H

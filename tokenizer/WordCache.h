@@ -1,0 +1,45 @@
+//===- WordCache.h - ids of words that were encoded before ------*- C++ -*-===//
+
+#ifndef TOKENIZER_WORDCACHE_H
+#define TOKENIZER_WORDCACHE_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokenizer {
+
+/// The ids of words. Its memory is bounded: when it is full it is emptied. Not for several threads.
+class WordCache {
+public:
+  static constexpr std::size_t kMaxWordBytes = 128;
+  static constexpr std::size_t kMaxWords = 1 << 18;
+
+  WordCache();
+
+  /// Appends the ids of `word`; false if it is not here.
+  bool take(std::string_view word, std::vector<std::uint32_t> &ids) const;
+  /// Adds a word that `take` has not found; none that is longer than kMaxWordBytes.
+  void add(std::string_view word, const std::uint32_t *first, std::size_t count);
+
+private:
+  struct Slot {
+    std::uint64_t hash = 0; ///< 0: free
+    std::uint32_t text = 0, ids = 0;
+    std::uint16_t textBytes = 0, count = 0;
+  };
+  static std::uint64_t hashOf(std::string_view word);
+  void clear();
+  void grow();
+
+  std::vector<Slot> slots;
+  std::size_t words = 0;
+  std::string texts;
+  std::vector<std::uint32_t> allIds;
+};
+
+} // namespace tokenizer
+
+#endif // TOKENIZER_WORDCACHE_H

@@ -1,0 +1,77 @@
+//===- TokenFile.h - tokens as training programs read them ------*- C++ -*-===//
+//
+// llm.c's format: 256 numbers of 32 bits (magic number, version, number of tokens, zeros), then the
+// tokens, in 16 or in 32 bits, all little-endian.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOOLS_FSDPC_TOKENIZE_TOKENFILE_H
+#define TOOLS_FSDPC_TOKENIZE_TOKENFILE_H
+
+#include "base/AtomicFile.h"
+#include "base/MappedFile.h"
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace fsdpc {
+
+/// The header counts tokens in 31 bits.
+constexpr std::int64_t kMaxShardTokens = INT32_MAX;
+
+/// Writes tokens to files PREFIX_SPLIT_000000.bin and following, of `shardTokens` tokens each but
+/// the last. No file is there before commit; if that is not reached, none ever is. Every failure
+/// throws a base::Error that names the file.
+class TokenFiles {
+public:
+  /// `isWide`: tokens of 32 bits. Error: a file of that name exists, or could not be written.
+  TokenFiles(std::string prefix, const std::string &split, std::int64_t shardTokens, bool isWide);
+
+  void add(const std::vector<std::uint32_t> &tokens);
+  void commit();
+
+  std::int64_t tokens() const { return total; }
+  struct Written {
+    std::string path;
+    std::int64_t tokens;
+  };
+  std::vector<Written> written() const;
+
+private:
+  struct Shard {
+    base::OutputPath path;
+    base::AtomicFile file;
+    std::int64_t tokens = 0;
+    explicit Shard(const std::string &path) : path(path), file(this->path) {}
+  };
+  void open();
+  void flush();
+
+  const std::string stem; ///< "PREFIX_SPLIT_"
+  const std::int64_t shardTokens;
+  const bool isWide;
+  std::deque<Shard> shards; ///< all open until the end
+  std::string buffer;       ///< of the last one
+  std::int64_t total = 0;
+};
+
+/// A token file, for reading. The constructor throws a base::Error if it is none, or not whole.
+class TokenReader {
+public:
+  explicit TokenReader(const std::string &path);
+
+  std::int64_t size() const { return count; }
+  std::uint32_t operator[](std::int64_t index) const;
+  void requireWhole() const { file.requireWhole(); }
+
+private:
+  base::MappedFile file;
+  bool isWide = false;
+  std::int64_t count = 0;
+};
+
+} // namespace fsdpc
+
+#endif // TOOLS_FSDPC_TOKENIZE_TOKENFILE_H
