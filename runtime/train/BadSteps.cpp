@@ -1,7 +1,6 @@
 #include "runtime/train/BadSteps.h"
 
 #include "base/AtomicFile.h"
-#include "base/Error.h"
 #include "base/PrintableText.h"
 #include "runtime/train/Log.h"
 
@@ -17,6 +16,10 @@ using namespace base;
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// What ends messages about bad steps.
+constexpr const char *kRemedy =
+    "; lower the learning rate, clip the gradients, or look at the data";
 
 /// JSON has no number for what is not finite.
 Json numberOf(double value) {
@@ -52,6 +55,33 @@ std::string BadStep::record(const std::vector<std::string> &data) const {
   json["position"] = position;
   json["samples"] = samples;
   return dump(json);
+}
+
+void endRun(const BadStep &bad, const std::string &what) {
+  throw Error(bad.describe(what) + kRemedy).byAll().asRefusal();
+}
+
+Error tooManyBadSteps(const BadStep &bad, int count) {
+  return Error(bad.describe(format("the last of %d in a row that are not finite and whose updates "
+                                   "were skipped",
+                                   count)) +
+               kRemedy);
+}
+
+std::int64_t Rollbacks::add(const BadStep &bad, std::int64_t target) {
+  toTarget = target == latestTarget ? toTarget + 1 : 1;
+  latestTarget = target;
+  if (toTarget > kMaxRollbacks)
+    endRun(bad, format("which are not finite, after %lld rollbacks to step %lld",
+                       static_cast<long long>(kMaxRollbacks), static_cast<long long>(target)));
+  return ++count;
+}
+
+std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64_t target,
+                             std::int64_t samples) {
+  return printable(bad.describe("which are not finite")) +
+         format(": rollback %lld to step %lld, past %lld samples", static_cast<long long>(number),
+                static_cast<long long>(target), static_cast<long long>(samples));
 }
 
 void writeBadStep(const std::string &path, const std::string &record) {

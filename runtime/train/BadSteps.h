@@ -3,6 +3,8 @@
 #ifndef FSDP_RUNTIME_TRAIN_BADSTEPS_H
 #define FSDP_RUNTIME_TRAIN_BADSTEPS_H
 
+#include "base/Error.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,9 +32,25 @@ struct BadStep {
   std::string record(const std::vector<std::string> &data) const;
 };
 
-/// What ends messages about such steps.
-constexpr const char *kBadStepRemedy =
-    "; lower the learning rate, clip the gradients, or look at the data";
+/// Ends the run, with a message for all ranks together; it is not restarted.
+[[noreturn]] void endRun(const BadStep &bad, const std::string &what);
+/// The error of the last of `count` bad steps in a row, after which a restart is tried.
+base::Error tooManyBadSteps(const BadStep &bad, int count);
+
+/// The rollbacks of a run.
+class Rollbacks {
+public:
+  /// One more, to the checkpoint of step `target`; returns its number. Ends the run if there have
+  /// been too many to that checkpoint.
+  std::int64_t add(const BadStep &bad, std::int64_t target);
+
+private:
+  std::int64_t count = 0, latestTarget = -1, toTarget = 0;
+};
+
+/// "got loss …: rollback 1 to step 50, past 70 samples"
+std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64_t target,
+                             std::int64_t samples);
 
 /// Replaces the file atomically. Prints where it is, or on failure a note why not, on standard
 /// error.

@@ -308,18 +308,11 @@ private:
       }
     }
     if (options.onNan == "stop")
-      throw Error(badStep(step).describe("which are not finite (--on-nan=stop)") + kBadStepRemedy)
-          .byAll()
-          .asRefusal();
-    if (options.onNan == "rollback") {
-      goBack(badStep(step));
-      return false;
-    }
+      endRun(badStep(step), "which are not finite (--on-nan=stop)");
+    if (options.onNan == "rollback")
+      return goBack(badStep(step)), false;
     if (device->state().badSteps >= kBadStepsInARow)
-      throw Error(badStep(step).describe(format("the last of %d in a row that are not finite and "
-                                                "whose updates were skipped",
-                                                kBadStepsInARow)) +
-                  kBadStepRemedy);
+      throw tooManyBadSteps(badStep(step), kBadStepsInARow);
     return true;
   }
 
@@ -348,35 +341,23 @@ private:
     settle();
     checkpoints.finish();
     saySaved();
-    const std::int64_t skipTo = checkpoints.samplesAfter(bad.step);
-    const std::int64_t target = checkpoints.latest();
-    rollbacksThere = target == rollbackTarget ? rollbacksThere + 1 : 1;
-    rollbackTarget = target;
-    if (rollbacksThere > kMaxRollbacks)
-      throw Error(bad.describe(format("which are not finite, after %lld rollbacks to step %lld",
-                                      static_cast<long long>(kMaxRollbacks),
-                                      static_cast<long long>(target))) +
-                  kBadStepRemedy)
-          .byAll()
-          .asRefusal();
-    const std::int64_t skipFrom = checkpoints.samplesAfter(target);
+    const std::int64_t target = checkpoints.latest(), number = rollbacks.add(bad, target);
+    const std::int64_t skipFrom = checkpoints.samplesAfter(target),
+                       skipTo = checkpoints.samplesAfter(bad.step);
     if (!checkpoints.goBack(skipTo))
       fillParameters();
     startState();
-    ++rollbacks;
     if (job.rank() != 0)
       return;
     progress->end();
-    std::fprintf(stderr, "%s: warning: %s: rollback %lld to step %lld, past %lld samples\n",
-                 program.name, printable(bad.describe("which are not finite")).c_str(),
-                 static_cast<long long>(rollbacks), static_cast<long long>(target),
-                 static_cast<long long>(skipTo - skipFrom));
+    std::fprintf(stderr, "%s: warning: %s\n", program.name,
+                 describeRollback(number, bad, target, skipTo - skipFrom).c_str());
     if (!log)
       return;
     log->goBack(target);
     secondsBefore = log->lastSeconds();
     began = now();
-    log->writeHeader(rollbackLine(rollbacks, bad, target, skipFrom, skipTo));
+    log->writeHeader(rollbackLine(number, bad, target, skipFrom, skipTo));
   }
 
   /// Loss and metrics over the validation set, every sample once. In the last batch only the
@@ -582,7 +563,7 @@ private:
   std::int64_t deferredStep = 0;       ///< the step with deferred updates; 0: none
   double began = 0, secondsBefore = 0; ///< of `seconds` in the log: by now(), and of earlier lines
   bool wroteBadStep = false;
-  std::int64_t rollbacks = 0, rollbackTarget = -1, rollbacksThere = 0; ///< number, step, number
+  Rollbacks rollbacks;
   std::vector<float> values;     ///< outputs of the latest step
   std::vector<WeightedSum> sums; ///< of the outputs of the latest evaluation
 };

@@ -29,6 +29,26 @@ TEST(BadStepsTest, AreDescribedForUsersAndPrograms) {
             "gradient is finite\"}}\n");
 }
 
+TEST(BadStepsTest, RollbacksToOneCheckpointAreBounded) {
+  const BadStep bad{7, INFINITY, 1, 0.5, "", 60, {}};
+  Rollbacks rollbacks;
+  for (std::int64_t number = 1; number <= 3; ++number)
+    EXPECT_EQ(rollbacks.add(bad, 4), number);
+  for (std::int64_t number = 4; number <= 6; ++number)
+    EXPECT_EQ(rollbacks.add(bad, 8), number) << "another checkpoint has a bound of its own";
+  try {
+    rollbacks.add(bad, 8);
+    FAIL();
+  } catch (const base::Error &error) {
+    EXPECT_EQ(
+        std::string(error.what()),
+        "got loss inf and gradient norm 1 in step 7, which are not finite, after 3 rollbacks "
+        "to step 8; every gradient is finite; lower the learning rate, clip the gradients, or "
+        "look at the data");
+    EXPECT_TRUE(error.isRefusal() && error.isByAll());
+  }
+}
+
 TEST(BadStepsTest, AFailureIsANote) {
   const TemporaryFile file("bad");
   testing::internal::CaptureStderr();
