@@ -10,7 +10,7 @@
 # Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
 # races (kernels are built with their accesses visible: clang, no sanitizer),
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
-# chromium (the browser is installed), all (./check --all runs), linear mlp gpt2 llama (the model stands in examples/).
+# chromium, node (the browser, or node without one, is installed), all (./check --all runs), linear mlp gpt2 llama (the model stands in examples/).
 
 import os
 import shutil
@@ -90,8 +90,9 @@ torchrun = os.environ.get("TORCHRUN") or shutil.which("torchrun")
 if torchrun:
     config.available_features.add("torchrun")
     config.substitutions.append((r"%\{torchrun\}", torchrun))
-if shutil.which("chromium"):
-    config.available_features.add("chromium")
+for browser in ("chromium", "node"):
+    if shutil.which(browser):
+        config.available_features.add(browser)
 if shutil.which("mpirun"):
     config.available_features.add("mpirun")
 if os.path.exists(os.path.join(config.fsdp_build, "data", "digits", "train.safetensors")):
