@@ -138,6 +138,7 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--save-async", flag(options.saveAsync));
   identity.add("--save-errors",
                options.saveErrors == "stop" ? std::nullopt : Value(options.saveErrors));
+  identity.add("--on-nan", options.onNan.empty() ? std::nullopt : Value(options.onNan));
   identity.add("--resume", options.resume.empty() ? std::nullopt : Value(resumed));
   identity.add("--start-over", flag(options.startOver));
   identity.add("--allow-model-change", flag(options.allowModelChange));

@@ -17,6 +17,7 @@ import time
 
 from check_refusals import write
 from checkpoints import LIMIT, Runs, expect, lines_of, logged, mlp, run_cases, same, twice, until_hit
+from ports import free_port
 from training import GOLDEN, compile_model
 
 SAMPLES, BATCH, SAVES = 200, 10, 4
@@ -198,6 +199,18 @@ def goes_back_with_what_is_kept_between_steps(runs, _):
     same(out, runs.at("twice.safetensors"), "deferred updates")
 
 
+def ranks_agree_on_it(runs, program):
+    """Else one would go back, and the others wait for it in the next step."""
+    port = free_port()
+    ranks = [subprocess.Popen(runs.command(program, "--save", runs.at("agreed"), f"--on-nan={way}", steps=3), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True,
+                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
+                                   "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}) for rank, way in enumerate(("skip", "rollback"))]
+    said = "".join(rank.communicate(timeout=LIMIT)[0] for rank in ranks)
+    expect("rank 1 was started with --on-nan rollback, rank 0 with --on-nan skip" in said, said)
+    expect(all(rank.returncode for rank in ranks), said)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True)
@@ -205,7 +218,7 @@ def main():
     runs = Runs(folder / "runs", data(folder / "bad.safetensors", bad=(BAD,)))
     runs.without = data(folder / "without.safetensors", without=(5, 6))
     run_cases([goes_back_and_ends_as_without_the_samples, goes_back_to_what_it_began_with, seconds_and_samples_go_on,
-               stops_skips_and_gives_up, killed_before_and_after_a_rollback, goes_back_with_what_is_kept_between_steps], runs, program)
+               stops_skips_and_gives_up, killed_before_and_after_a_rollback, goes_back_with_what_is_kept_between_steps, ranks_agree_on_it], runs, program)
 
 
 main()
