@@ -64,7 +64,8 @@ template <class T> void attention(const char *type, AttentionShape s) {
   std::vector<T> out(count), dQ(count), dK(count), dV(count);
   std::vector<float> sums(rows);
   const std::string shape = std::string(" ") + type + (s.causal ? " causal " : " whole ") +
-                            std::to_string(s.queries) + "x" + std::to_string(s.width);
+                            std::to_string(s.queries) + "x" + std::to_string(s.width) +
+                            (s.window ? " window " + std::to_string(s.window) : "");
   measure("attention" + shape, flopsOf(s), 0, double(count),
           [&] { kernels::attention(s, q.data(), k.data(), v.data(), out.data(), sums.data()); });
   measure("attention_grad" + shape, 2.5 * flopsOf(s), 0, double(count), [&] {
@@ -169,6 +170,10 @@ int main(int argc, char **argv) {
       attention<float>("f32", s);
       attention<bf16>("bf16", s);
     }
+  AttentionShape s = rowMajor({2, 6, 6, 1024, 1024, 64, 0.125f, true});
+  s.window = 128;
+  attention<float>("f32", s);
+  attention<bf16>("bf16", s);
   rows<float>("f32");
   rows<bf16>("bf16");
   checkpoints();

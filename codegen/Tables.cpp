@@ -377,6 +377,17 @@ static int64_t countData(const ScheduledProgram &program) {
   });
 }
 
+/// The number of different tokens; 0 where no input has tokens.
+static int64_t vocabularyOf(const ScheduledProgram &program) {
+  int64_t vocabulary = 0;
+  for (const auto &[name, entry] : program.inputs) {
+    InputOp op = entry.op;
+    if (auto size = op->getAttrOfType<IntegerAttr>(tokensAttrName))
+      vocabulary = size.getInt();
+  }
+  return vocabulary;
+}
+
 /// The initializer of Generation; empty without one. `prefill` may be empty.
 static std::string spellGeneration(const ScheduledProgram &program, const Arena &arena,
                                    const std::string &prefill, const std::string &decode) {
@@ -387,6 +398,7 @@ static std::string spellGeneration(const ScheduledProgram &program, const Arena 
   for (BufferOp buffer : program.program.getBody().front().getOps<BufferOp>())
     if (buffer.getName() == generatedLogitsName)
       fields.add("logits", arena.spellOutside(buffer));
+  fields.add("vocabulary", vocabularyOf(program));
   int64_t index = 0, context = 0;
   for (const auto &[name, entry] : program.inputs) {
     InputOp op = entry.op;

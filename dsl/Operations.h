@@ -122,6 +122,16 @@ struct AttentionOptions {
   bool causal = true;
   /// Of the products of queries and keys; 1 / sqrt(width) by default.
   std::optional<double> scale = std::nullopt;
+  /// Ids, i32 (batch, keys), of the documents that a row of tokens consists of: a query sees the
+  /// keys with the id at its own position only. Any ids that are equal within a document and
+  /// differ between neighbours; they have no gradient.
+  std::optional<Tensor> documents = std::nullopt;
+  /// Of a causal query, how many keys it sees at most, its own position among them: the key j
+  /// where i - window < j <= i, as the `sliding_window` of transformers. Time and flops grow with
+  /// it instead of with the number of keys.
+  std::optional<int64_t> window = std::nullopt;
+  /// The scaled products x become softcap * tanh(x / softcap), before the mask.
+  std::optional<double> softcap = std::nullopt;
 };
 
 /// Softmax attention of `q` (batch, heads, queries, width) to `k` and `v` (batch, groups, keys,
@@ -133,6 +143,9 @@ Tensor attention(const std::string &order, Located q, Located k, Located v,
                  const AttentionOptions &options = {});
 /// The same where one tensor holds queries, keys and values, 0 to 2 along n: "b t n h d".
 Tensor attention(const std::string &order, Located qkv, const AttentionOptions &options = {});
+/// The ids of documents that end with the token `end`, one behind the other in each row of
+/// `tokens`, integers (batch, positions): how many documents have ended before a position.
+Tensor documentIds(Located tokens, int64_t end);
 /// Rotations for contexts longer than a model was first trained with. The rate of pair i, which is
 /// r = theta^(-2 i / width) per position, becomes s r + (1 - s) r / factor.
 struct RopeScaling {

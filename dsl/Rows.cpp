@@ -207,9 +207,9 @@ Tensor dropout(Located input, double rate, const std::string &name) {
 //===----------------------------------------------------------------------===//
 
 /// The attention of `inputs`: three, or one with n in the order.
-static Tensor attend(const std::string &order, const std::vector<frontend::ModelValue> &inputs,
+static Tensor attend(const std::string &order, std::vector<frontend::ModelValue> inputs,
                      Where where, const AttentionOptions &options) {
-  const Tensor &first = inputs.front();
+  const Tensor first = inputs.front();
   if (!nn::isAttentionOrder(order) || (nn::attentionDim(order, 'n') >= 0) != (inputs.size() == 1))
     ModelBuilder::fail("attention", inputs, where,
                        "got the order '" + order + "', expected " +
@@ -226,18 +226,23 @@ static Tensor attend(const std::string &order, const std::vector<frontend::Model
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = sizeOf(outOrder[2 * i]);
   Shape rows = {sizeOf('b'), sizeOf('h'), sizeOf('t')};
+  if (options.documents)
+    inputs.push_back(*options.documents);
   return builderOf(first).create(
       "attention", inputs, where, [&](OpBuilder &builder, Location loc) -> Value {
         SmallVector<Value> values;
         for (const Tensor &input : inputs)
           values.push_back(valueOf(input));
+        auto flag = [&](bool is) { return is ? builder.getUnitAttr() : UnitAttr(); };
         auto shaped = [&](const Shape &shape) {
           return typeOf(first).clone(ArrayRef<int64_t>(shape));
         };
-        return nn::AttentionOp::create(builder, loc, TypeRange{shaped(out), shaped(rows)},
-                                       builder.getStringAttr(order), values,
-                                       builder.getF64FloatAttr(scale),
-                                       options.causal ? builder.getUnitAttr() : UnitAttr())
+        return nn::AttentionOp::create(
+                   builder, loc, TypeRange{shaped(out), shaped(rows)}, builder.getStringAttr(order),
+                   values, builder.getF64FloatAttr(scale), flag(options.causal),
+                   options.window ? builder.getI64IntegerAttr(*options.window) : IntegerAttr(),
+                   options.softcap ? builder.getF64FloatAttr(*options.softcap) : FloatAttr(),
+                   flag(options.documents.has_value()))
             .getOut();
       });
 }
@@ -258,6 +263,32 @@ Tensor attention(Located q, Located k, Located v, const AttentionOptions &option
 Tensor attention(const std::string &order, Located qkv, const AttentionOptions &options) {
   requireFloat("attention", qkv);
   return attend(order, {qkv.tensor}, qkv.where, options);
+}
+
+// Sums of 0 and 1 are exact in f32 up to 2^24 documents in a row.
+Tensor documentIds(Located tokens, int64_t end) {
+  RankedTensorType type = typeOf(tokens.tensor);
+  if (!type.getElementType().isInteger(32) && !type.getElementType().isInteger(64))
+    ModelBuilder::fail("documentIds", {tokens.tensor}, tokens.where,
+                       "expected tokens that are integers, i32 or i64");
+  if (type.getRank() != 2)
+    ModelBuilder::fail("documentIds", {tokens.tensor}, tokens.where,
+                       "expected the dimensions batch and positions");
+  return builderOf(tokens.tensor)
+      .create(
+          "documentIds", {tokens.tensor}, tokens.where,
+          [&](OpBuilder &builder, Location loc) -> Value {
+            auto last = arith::ConstantOp::create(
+                builder, loc,
+                DenseElementsAttr::get(type, builder.getIntegerAttr(type.getElementType(), end)));
+            Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                                 valueOf(tokens.tensor), last);
+            Value count =
+                arith::UIToFPOp::create(builder, loc, type.clone(builder.getF32Type()), isLast);
+            Value sums = nn::ScanSumOp::create(builder, loc, count.getType(), "b t", "t", count,
+                                               /*exclusive=*/true, /*reverse=*/false);
+            return arith::FPToSIOp::create(builder, loc, type.clone(builder.getI32Type()), sums);
+          });
 }
 
 } // namespace fsdp::dsl

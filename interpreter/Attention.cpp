@@ -19,17 +19,36 @@ namespace {
 
 /// Sizes of an attention, and the element where each row of an operand begins.
 struct AttentionShape : AttentionLayout {
-  double scale;
+  double scale, softcap; ///< softcap: 0 without
   bool causal;
-  bool packed; ///< one tensor holds queries, keys and values
+  bool packed;    ///< one tensor holds queries, keys and values
+  int64_t window; ///< at least all keys without
+  int64_t ids;    ///< the operand that holds them, or -1
 
   template <typename Op>
   explicit AttentionShape(Op op)
       : AttentionLayout(op.getLayout()), scale(op.getScale().convertToDouble()),
-        causal(op.getCausal()), packed(op.getInputs().size() == 1) {}
+        softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0), causal(op.getCausal()),
+        packed(op.getTensors().size() == 1), window(op.getWindow().value_or(keys)),
+        ids(op.getDocuments() ? static_cast<int64_t>(op.getTensors().size()) : -1) {}
 
-  /// How many keys query `t` sees: the first ones.
-  int64_t visible(int64_t t) const { return causal ? t + keys - queries + 1 : keys; }
+  /// The keys that query `t` of batch `b` sees.
+  std::vector<int64_t> visible(ArrayRef<Tensor> in, int64_t b, int64_t t) const {
+    std::vector<int64_t> seen;
+    const int64_t position = t + keys - queries;
+    auto id = [&](int64_t key) { return ids < 0 ? 0 : in[ids].getInt(b * keys + key); };
+    for (int64_t s = 0; s < keys; ++s)
+      if ((!causal || (s <= position && s > position - window)) && id(s) == id(position))
+        seen.push_back(s);
+    return seen;
+  }
+  double capped(double score) const {
+    return softcap == 0 ? score : softcap * std::tanh(score / softcap);
+  }
+  /// The derivative of `capped`, from its result.
+  double slope(double score) const {
+    return softcap == 0 ? 1 : 1 - (score / softcap) * (score / softcap);
+  }
   int64_t query(int64_t b, int64_t h, int64_t t) const { return q.row(b, h, t); }
   int64_t key(int64_t b, int64_t h, int64_t s) const {
     return part + k.row(b, h / (heads / groups), s);
@@ -64,19 +83,20 @@ static Kernel compileForward(AttentionOp op, Numerics numerics) {
     out[0] = Tensor(outType);
     out[1] = Tensor(rowType);
     shape.forEachQuery([&](int64_t b, int64_t h, int64_t t) {
-      int64_t query = shape.query(b, h, t), to = shape.output(b, h, t), count = shape.visible(t);
-      std::vector<double> score(count);
+      int64_t query = shape.query(b, h, t), to = shape.output(b, h, t);
+      const std::vector<int64_t> keys = shape.visible(in, b, t);
+      std::vector<double> score(keys.size());
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-      for (int64_t s = 0; s < count; ++s) {
-        score[s] = shape.scale * shape.dot(q, query, k, shape.key(b, h, s));
-        largest = std::max(largest, score[s]);
+      for (auto [s, number] : llvm::zip_equal(keys, score)) {
+        number = shape.capped(shape.scale * shape.dot(q, query, k, shape.key(b, h, s)));
+        largest = std::max(largest, number);
       }
-      for (int64_t s = 0; s < count; ++s)
-        sum += score[s] = held(std::exp(score[s] - largest), outType.getElementType());
+      for (double &number : score)
+        sum += number = held(std::exp(number - largest), outType.getElementType());
       for (int64_t i = 0; i < shape.width; ++i) {
         double value = 0;
-        for (int64_t s = 0; s < count; ++s)
-          value += score[s] / sum * v.getFloat(shape.value(b, h, s) + i);
+        for (auto [s, number] : llvm::zip_equal(keys, score))
+          value += number / sum * v.getFloat(shape.value(b, h, s) + i);
         out[0].mutableData()[to + i].f = round(value);
       }
       out[1].mutableData()[shape.sum(b, h, t)].f = roundSum(largest + std::log(sum));
@@ -91,9 +111,10 @@ static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
   AttentionShape shape(op);
   Rounding round(types[0].getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    const size_t kAt = shape.packed ? 0 : 1, vAt = shape.packed ? 0 : 2;
-    const Tensor &q = in[0], &k = in[kAt], &v = in[vAt], &forward = in[vAt + 1],
-                 &sums = in[vAt + 2], &d = in[vAt + 3];
+    const size_t kAt = shape.packed ? 0 : 1, vAt = shape.packed ? 0 : 2,
+                 behind = vAt + (shape.ids < 0 ? 1 : 2);
+    const Tensor &q = in[0], &k = in[kAt], &v = in[vAt], &forward = in[behind],
+                 &sums = in[behind + 1], &d = in[behind + 2];
     for (auto [tensor, type] : llvm::zip_equal(out, types))
       tensor = Tensor(type);
     Element *dQ = out[0].mutableData(), *dK = out[kAt].mutableData(), *dV = out[vAt].mutableData();
@@ -102,12 +123,13 @@ static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
       // Where `forward` is one of the values, the difference below is 0. Noise tells the two sums
       // apart, as programs form them in different orders: it depends on the sign.
       double delta = -shape.dot(d, row, forward, row, -1);
-      for (int64_t s = 0; s < shape.visible(t); ++s) {
+      for (int64_t s : shape.visible(in, b, t)) {
         int64_t key = shape.key(b, h, s), value = shape.value(b, h, s);
-        double p = held(
-            std::exp(shape.scale * shape.dot(q, query, k, key) - sums.getFloat(shape.sum(b, h, t))),
-            round.type);
-        double dScore = held(shape.scale * p * (shape.dot(d, row, v, value) - delta), round.type);
+        const double score = shape.capped(shape.scale * shape.dot(q, query, k, key));
+        double p = held(std::exp(score - sums.getFloat(shape.sum(b, h, t))), round.type);
+        double dScore =
+            held(shape.scale * shape.slope(score) * p * (shape.dot(d, row, v, value) - delta),
+                 round.type);
         for (int64_t i = 0; i < shape.width; ++i) {
           dQ[query + i].f += dScore * k.getFloat(key + i);
           dK[key + i].f += dScore * q.getFloat(query + i);

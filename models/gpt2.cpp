@@ -14,6 +14,10 @@ void GPT2Config::check() const {
     throw ModelError(Where::here(),
                      "got --width=" + std::to_string(width) +
                          ", expected a multiple of --heads=" + std::to_string(heads));
+  if (documentEnd >= vocab)
+    throw ModelError(Where::here(),
+                     "got --document-end=" + std::to_string(documentEnd) +
+                         ", expected a token below --vocab=" + std::to_string(vocab));
 }
 
 static Init residualInit(const GPT2Config &sizes) {
@@ -49,11 +53,12 @@ GPT2Attention::GPT2Attention(const Scope &scope, const GPT2Config &sizes, int64_
   outAdapter = lora->adapt(output, out, {heads, head}, {width}, /*isTransposed=*/true);
 }
 
-Tensor GPT2Attention::operator()(Located x) const {
+Tensor GPT2Attention::operator()(Located x, const std::optional<Tensor> &documents) const {
   // Queries, keys and values stay where the product leaves them, one beside the other.
   Tensor parts = Lora::add(einsum("bsd,dnhk->bsnhk", x, qkv), qkvAdapter, x) + qkvBias;
   AttentionOptions options;
   options.scale = scale;
+  options.documents = documents;
   Tensor mixed = dsl::attention("b t n h d", parts, options);
   return Lora::add(einsum("bshk,hkd->bsd", mixed, out), outAdapter, mixed) + outBias;
 }
@@ -84,8 +89,8 @@ GPT2Block::GPT2Block(const Scope &scope, const GPT2Config &sizes, int64_t layer,
       attention(scope.scope("attn"), sizes, layer, lora), mlp(scope.scope("mlp"), sizes, lora),
       drop(sizes.drop) {}
 
-Tensor GPT2Block::operator()(Tensor x) const {
-  x = dropout(attention(norm1(x)), drop) + x;
+Tensor GPT2Block::operator()(Tensor x, const std::optional<Tensor> &documents) const {
+  x = dropout(attention(norm1(x), documents), drop) + x;
   return dropout(mlp(norm2(x)), drop) + x;
 }
 
@@ -117,8 +122,11 @@ Tensor GPT2::operator()(Located tokens) const {
   Tensor x = dsl::embedding(tokenTable, tokens);
   x = context == sizes.positions ? x + positionTable : x + slice(positionTable, 0, 0, context);
   x = dropout(x, sizes.drop);
+  std::optional<Tensor> documents;
+  if (sizes.documentEnd >= 0)
+    documents = documentIds(tokens, sizes.documentEnd);
   for (const GPT2Block &block : blocks)
-    x = block(x);
+    x = block(x, documents);
   return einsum("bsd,vd->bsv", norm(x), head);
 }
 

@@ -28,8 +28,9 @@ struct GPT2Config {
   bool tied = true;                    ///< the weight of the head is that of the embedding
   bool scalesByWidth = true;           ///< products of queries and keys by 1 / sqrt(head)
   bool scalesByLayer = false;          ///< and by 1 / (layer + 1)
-  double drop = 0; ///< share of elements dropped before each sum of the residual stream
-  LoraConfig lora; ///< adapters; by default of queries, keys and values
+  double drop = 0;          ///< share of elements dropped before each sum of the residual stream
+  LoraConfig lora;          ///< adapters; by default of queries, keys and values
+  int64_t documentEnd = -1; ///< the token that ends a document of a sample; -1: it is one document
 
   std::optional<dsl::ConfigValue> begin, end, padding; ///< ids of tokens
 
@@ -59,7 +60,9 @@ struct GPT2Attention {
 
   GPT2Attention(const dsl::Scope &scope, const GPT2Config &sizes, int64_t layer,
                 Lora *lora = nullptr);
-  dsl::Tensor operator()(dsl::Located x) const;
+  /// `documents`: ids as AttentionOptions has them.
+  dsl::Tensor operator()(dsl::Located x,
+                         const std::optional<dsl::Tensor> &documents = std::nullopt) const;
 };
 
 /// down(activation(up(x))).
@@ -80,7 +83,8 @@ struct GPT2Block {
   double drop;
 
   GPT2Block(const dsl::Scope &scope, const GPT2Config &sizes, int64_t layer, Lora *lora = nullptr);
-  dsl::Tensor operator()(dsl::Tensor x) const;
+  dsl::Tensor operator()(dsl::Tensor x,
+                         const std::optional<dsl::Tensor> &documents = std::nullopt) const;
 };
 
 /// The whole model, with a unit for the embeddings and the head, and one for each block.

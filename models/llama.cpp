@@ -21,8 +21,18 @@ void LlamaConfig::complete() {
   demand(head % 2 == 0, "got --head-dim=" + std::to_string(head) +
                             ", expected an even number, for rope turns pairs");
   head = head == 0 ? width / heads : head;
+  demand(documentEnd < vocab, "got --document-end=" + std::to_string(documentEnd) +
+                                  ", expected a token below --vocab=" + std::to_string(vocab));
   demand(heads % groups == 0, "got --heads=" + std::to_string(heads) +
                                   ", expected a multiple of --kv-heads=" + std::to_string(groups));
+}
+
+std::optional<int64_t> LlamaConfig::windowOf(int64_t layer) const {
+  const bool applies =
+      family == "mistral" ||
+      (usesWindow && (layerTypes.empty() ? layer >= windowLayers.value_or(0)
+                                         : layerTypes[layer] == "sliding_attention"));
+  return applies ? window : std::nullopt;
 }
 
 RopeScaling LlamaConfig::ropeScaling() const {
@@ -67,9 +77,11 @@ Tensor HeadProjection::operator()(Located x) const {
 
 // Split by heads, and below by hidden units, over the axis `tensor`, where the mesh has it; the
 // rest follows.
-LlamaAttention::LlamaAttention(const Scope &scope, const LlamaConfig &sizes, Lora *lora)
-    : sizes(sizes), query(scope.scope("q_proj"), sizes.heads, sizes.head, sizes.width,
-                          sizes.attentionBias, "tensor,_,_", lora),
+LlamaAttention::LlamaAttention(const Scope &scope, const LlamaConfig &sizes, Lora *lora,
+                               int64_t layer)
+    : sizes(sizes), window(sizes.windowOf(layer)),
+      query(scope.scope("q_proj"), sizes.heads, sizes.head, sizes.width, sizes.attentionBias,
+            "tensor,_,_", lora),
       key(scope.scope("k_proj"), sizes.groups, sizes.head, sizes.width, sizes.attentionBias, "",
           lora),
       value(scope.scope("v_proj"), sizes.groups, sizes.head, sizes.width, sizes.attentionBias, "",
@@ -88,13 +100,17 @@ LlamaAttention::LlamaAttention(const Scope &scope, const LlamaConfig &sizes, Lor
   }
 }
 
-Tensor LlamaAttention::operator()(Located x) const {
+Tensor LlamaAttention::operator()(Located x, const std::optional<Tensor> &documents) const {
   const RopeScaling scaling = sizes.ropeScaling();
   auto turned = [&](Tensor heads, const std::optional<Parameter> &norm) {
     return rope("b t h d", norm ? rmsNorm(heads, *norm, sizes.eps) : heads, sizes.theta, scaling);
   };
-  Tensor mixed =
-      dsl::attention("b t h d", turned(query(x), queryNorm), turned(key(x), keyNorm), value(x));
+  AttentionOptions options;
+  options.documents = documents;
+  if (window && *window < x.tensor.size(1))
+    options.window = window;
+  Tensor mixed = dsl::attention("b t h d", turned(query(x), queryNorm), turned(key(x), keyNorm),
+                                value(x), options);
   Tensor y = Lora::add(einsum("bshk,dhk->bsd", mixed, out), outAdapter, mixed);
   return outBias ? y + *outBias : y;
 }
@@ -127,14 +143,15 @@ Tensor LlamaMlp::operator()(Located x) const {
   return biased(Lora::add(einsum("bsf,df->bsd", hidden, down), downAdapter, hidden), downBias);
 }
 
-LlamaBlock::LlamaBlock(const Scope &scope, const LlamaConfig &sizes, Lora *lora)
+LlamaBlock::LlamaBlock(const Scope &scope, const LlamaConfig &sizes, Lora *lora, int64_t layer)
     : eps(sizes.eps),
       norm1(scope.scope("input_layernorm").parameter("weight", {sizes.width}, ones())),
       norm2(scope.scope("post_attention_layernorm").parameter("weight", {sizes.width}, ones())),
-      attention(scope.scope("self_attn"), sizes, lora), mlp(scope.scope("mlp"), sizes, lora) {}
+      attention(scope.scope("self_attn"), sizes, lora, layer),
+      mlp(scope.scope("mlp"), sizes, lora) {}
 
-Tensor LlamaBlock::operator()(Tensor x) const {
-  x = attention(rmsNorm(x, norm1, eps)) + x;
+Tensor LlamaBlock::operator()(Tensor x, const std::optional<Tensor> &documents) const {
+  x = attention(rmsNorm(x, norm1, eps), documents) + x;
   return mlp(rmsNorm(x, norm2, eps)) + x;
 }
 
@@ -149,7 +166,7 @@ Llama::Llama(Model &model, const LlamaConfig &sizes) : sizes(sizes) {
                   .split("tensor,_");
   for (int64_t layer = 0; layer < sizes.layers; ++layer) {
     const std::string name = "layers." + std::to_string(layer);
-    blocks.emplace_back(unit(name, "model." + name), sizes, &lora);
+    blocks.emplace_back(unit(name, "model." + name), sizes, &lora, layer);
   }
   norm = unit("head", "model.norm").parameter("weight", {sizes.width}, ones());
   head = sizes.tied ? embedding
@@ -161,8 +178,11 @@ Llama::Llama(Model &model, const LlamaConfig &sizes) : sizes(sizes) {
 
 Tensor Llama::operator()(Located tokens) const {
   Tensor x = dsl::embedding(embedding, tokens);
+  std::optional<Tensor> documents;
+  if (sizes.documentEnd >= 0)
+    documents = documentIds(tokens, sizes.documentEnd);
   for (const LlamaBlock &block : blocks)
-    x = block(x);
+    x = block(x, documents);
   return einsum("bsd,vd->bsv", rmsNorm(x, norm, sizes.eps), head);
 }
 

@@ -41,26 +41,33 @@ struct LlamaConfig {
   bool tied = false;               ///< the weight of the head is that of the embedding
   bool attentionBias = false;      ///< of queries, keys, values and, but for qwen2, the output
   bool mlpBias = false;
-  LoraConfig lora; ///< adapters; by default of queries and values
+  LoraConfig lora;          ///< adapters; by default of queries and values
+  int64_t documentEnd = -1; ///< the token that ends a document of a sample; -1: it is one document
 
-  // What describes the model elsewhere, and does not change what is computed here.
-  int64_t positions = 0;         ///< `max_position_embeddings`; 0: the context
-  bool usesWindow = false;       ///< of qwen2 and qwen3
-  std::optional<int64_t> window; ///< of attention: not below the context
+  // Attention in a window of the last keys: `sliding_window`, in every layer of mistral, and in
+  // qwen2 and qwen3 if it is used, in those from `max_window_layers` on or those that `layer_types`
+  // names.
+  bool usesWindow = false;
+  std::optional<int64_t> window;
   std::optional<int64_t> windowLayers;
   std::vector<std::string> layerTypes;
+
+  // What describes the model elsewhere, and does not change what is computed here.
+  int64_t positions = 0; ///< `max_position_embeddings`; 0: the context
   std::optional<dsl::ConfigValue> begin, end, padding; ///< ids of tokens
 
   /// Sets `groups` and `head` where they are 0. Throws ModelError for sizes that do not fit.
   void complete();
   bool hasOutputBias() const { return attentionBias && family != "qwen2"; }
   bool hasHeadNorms() const { return family == "qwen3"; }
+  /// How many keys a query of this layer sees at most; none where it sees all before it.
+  std::optional<int64_t> windowOf(int64_t layer) const;
   /// What rows of queries and keys are rotated by.
   dsl::RopeScaling ropeScaling() const;
 
   /// Describes config.json, or takes it while `config` reads: see ModelConfig. `context`: tokens of
   /// a sample. Complete, unless it reads. Returns the context: `mayShorten`, at most the positions
-  /// of a file that is read. Throws ModelError where attention in a window would see less.
+  /// of a file that is read.
   int64_t describe(dsl::ModelConfig &config, int64_t context, bool mayShorten = false);
 };
 
@@ -80,13 +87,17 @@ struct HeadProjection {
 /// Causal grouped-query attention with rotary positions; (batch, positions, width), as below.
 struct LlamaAttention {
   LlamaConfig sizes;
+  std::optional<int64_t> window;
   HeadProjection query, key, value;
   dsl::Parameter out;
   std::optional<dsl::Parameter> outBias, queryNorm, keyNorm;
   std::optional<LoraAdapter> outAdapter;
 
-  LlamaAttention(const dsl::Scope &scope, const LlamaConfig &sizes, Lora *lora = nullptr);
-  dsl::Tensor operator()(dsl::Located x) const;
+  LlamaAttention(const dsl::Scope &scope, const LlamaConfig &sizes, Lora *lora = nullptr,
+                 int64_t layer = 0);
+  /// `documents`: ids as AttentionOptions has them.
+  dsl::Tensor operator()(dsl::Located x,
+                         const std::optional<dsl::Tensor> &documents = std::nullopt) const;
 };
 
 /// down(activation(gate(x)) * up(x)).
@@ -107,8 +118,10 @@ struct LlamaBlock {
   LlamaAttention attention;
   LlamaMlp mlp;
 
-  LlamaBlock(const dsl::Scope &scope, const LlamaConfig &sizes, Lora *lora = nullptr);
-  dsl::Tensor operator()(dsl::Tensor x) const;
+  LlamaBlock(const dsl::Scope &scope, const LlamaConfig &sizes, Lora *lora = nullptr,
+             int64_t layer = 0);
+  dsl::Tensor operator()(dsl::Tensor x,
+                         const std::optional<dsl::Tensor> &documents = std::nullopt) const;
 };
 
 /// The whole model, with a unit for the embedding, for each block and for the head.

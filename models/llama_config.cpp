@@ -97,9 +97,7 @@ static void describeRope(LlamaConfig &sizes, ModelConfig &config) {
     config.take(scalingEntry(name).implied(nullptr), *value).unwritten(!*value);
 }
 
-/// Windows of attention that see the whole context change nothing.
-static void describeWindow(LlamaConfig &sizes, ModelConfig &config, int64_t context,
-                           const Family &family) {
+static void describeWindow(LlamaConfig &sizes, ModelConfig &config, const Family &family) {
   if (!family.window)
     return;
   bool applies = true;
@@ -120,18 +118,8 @@ static void describeWindow(LlamaConfig &sizes, ModelConfig &config, int64_t cont
     if (!sizes.layerTypes.empty() && static_cast<int64_t>(sizes.layerTypes.size()) != sizes.layers)
       config.refuse("layer_types", "one for each of " + std::to_string(sizes.layers) + " layers");
   }
-  bool anyLayer = sizes.layerTypes.empty()
-                      ? family.name == "mistral" || sizes.windowLayers.value_or(0) < sizes.layers
-                      : std::find(sizes.layerTypes.begin(), sizes.layerTypes.end(),
-                                  "sliding_attention") != sizes.layerTypes.end();
-  if (!applies || !anyLayer || !sizes.window || *sizes.window >= context)
-    return;
-  const std::string expected = "at least the --context=" + std::to_string(context) +
-                               ", or null, as attention in a window is not supported";
-  if (!config.isReading()) // of a longer context than that with which the file was read: --fit
-    throw ModelError(Where::here(), "got 'sliding_window' " + std::to_string(*sizes.window) +
-                                        ", expected " + expected);
-  config.refuse("sliding_window", expected);
+  if (applies && config.isReading() && sizes.window && *sizes.window < 1)
+    config.refuse("sliding_window", "a whole number from 1 on, or null");
 }
 
 int64_t LlamaConfig::describe(ModelConfig &config, int64_t context, bool mayShorten) {
@@ -191,7 +179,7 @@ int64_t LlamaConfig::describe(ModelConfig &config, int64_t context, bool mayShor
       config.take(ConfigEntry("mlp_bias").implied(false), mlpBias);
   }
   config.take(ConfigEntry("tie_word_embeddings").option("--tie").implied(false), tied);
-  describeWindow(*this, config, context, own);
+  describeWindow(*this, config, own);
   config.demand(ConfigEntry("is_causal", true));
   config.demand(ConfigEntry("rope_interleaved", false));
   if (config.isReading()) {

@@ -12,9 +12,9 @@ namespace tokenizer {
 
 namespace {
 
-/// A character of a word, with the joiners that Unicode counts among them.
+/// A character of a word by the definition of Unicode (UTS 18).
 bool isWordCharacter(std::string_view character) {
-  static const Regex word("[\\w\\x{200c}\\x{200d}]");
+  static const Regex word("[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}]");
   Regex::Match match;
   return word.search(character, 0, match);
 }
@@ -59,7 +59,8 @@ std::size_t endOfFirstSpace(std::string_view text) {
 
 } // namespace
 
-void TokenFinder::add(const std::string &pattern, const AddedToken &token) {
+void TokenFinder::add(const AddedToken &token) {
+  const std::string &pattern = token.written;
   if (pattern.empty())
     return;
   isFirstByte[static_cast<unsigned char>(pattern[0])] = true;
@@ -123,6 +124,7 @@ void TokenFinder::split(std::string_view text, const Visit &visit) const {
     if (done < begin)
       visit(text.substr(done, begin - done), nullptr);
     visit(text.substr(begin, end - begin), token);
+    // The search goes on in white space that the token has taken, as it does in `tokenizers`.
     done = end;
   }
   if (done < text.size())
@@ -147,6 +149,7 @@ AddedTokens::AddedTokens(const Entry &entry, const Bpe &model, const Normalizer 
     if (const std::optional<TokenId> id = model.find(token.content); id && *id != token.id)
       each.at("id").mismatch(std::to_string(*id) + ", the id of '" + token.content +
                              "' in the vocabulary");
+    token.written = token.normalized ? normalizer.apply(token.content) : token.content;
     const auto [owner, isNew] = owners.emplace(token.id, token.content);
     if (!isNew && owner->second != token.content)
       each.at("id").mismatch("a free id for '" + token.content + "'",
@@ -154,10 +157,7 @@ AddedTokens::AddedTokens(const Entry &entry, const Bpe &model, const Normalizer 
     tokens.push_back(std::move(token));
   }
   for (const AddedToken &token : tokens)
-    if (token.normalized)
-      normalizedFinder.add(normalizer.apply(token.content), token);
-    else
-      rawFinder.add(token.content, token);
+    (token.normalized ? normalizedFinder : rawFinder).add(token);
 }
 
 } // namespace tokenizer

@@ -20,6 +20,8 @@ namespace tokenizer {
 struct AddedToken {
   TokenId id = 0;
   std::string content;
+  /// What stands for it in texts: the content, normalized if the token is.
+  std::string written;
   bool singleWord = false; ///< only between characters that are no letters, marks or digits
   bool takesSpaceBefore = false, takesSpaceBehind = false;
   bool normalized = false; ///< found in the normalized text
@@ -32,9 +34,8 @@ public:
   TokenFinder() : isFirstByte{} {}
 
   bool isEmpty() const { return tokens.empty(); }
-  /// `pattern`: the token's text as it stands in the texts that are split. An empty one is never
-  /// found.
-  void add(const std::string &pattern, const AddedToken &token);
+  /// An empty token is never found.
+  void add(const AddedToken &token);
 
   /// Called with each part of a text that is not empty, and the token that it is, or null.
   using Visit = std::function<void(std::string_view part, const AddedToken *token)>;

@@ -242,8 +242,46 @@ void Bpe::enqueue(Workspace &workspace, std::int32_t at) const {
   std::push_heap(workspace.queue.begin(), workspace.queue.end(), std::greater<>());
 }
 
+/// Looks at all pairs for each merge, which is faster for few than a queue of them.
+void Bpe::mergeShort(const Workspace &workspace, std::size_t first, std::size_t last,
+                     std::vector<TokenId> &result) const {
+  std::array<TokenId, kShort> symbols;
+  std::array<Merge, kShort> pairs; // with the next symbol
+  std::size_t count = last - first;
+  const auto look = [&](std::size_t at) {
+    const Merge *found =
+        at + 1 < count ? merges.find(pairOf(symbols[at], symbols[at + 1])) : nullptr;
+    pairs[at] = found ? *found : Merge{kNoRank, 0};
+  };
+  for (std::size_t i = 0; i < count; ++i)
+    symbols[i] = workspace.starts[first + i].id;
+  for (std::size_t i = 0; i < count; ++i)
+    look(i);
+  while (count > 1) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < count; ++i)
+      if (pairs[i].rank < pairs[best].rank)
+        best = i;
+    if (pairs[best].rank == kNoRank)
+      break;
+    symbols[best] = pairs[best].result;
+    --count;
+    for (std::size_t i = best + 1; i < count; ++i) {
+      symbols[i] = symbols[i + 1];
+      pairs[i] = pairs[i + 1];
+    }
+    look(best);
+    if (best > 0)
+      look(best - 1);
+  }
+  result.insert(result.end(), symbols.begin(),
+                symbols.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
 void Bpe::merge(Workspace &workspace, std::size_t first, std::size_t last,
                 std::vector<TokenId> &result) const {
+  if (last - first <= kShort)
+    return mergeShort(workspace, first, last, result);
   auto &symbols = workspace.symbols;
   auto &queue = workspace.queue;
   symbols.clear();

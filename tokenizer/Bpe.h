@@ -65,6 +65,8 @@ private:
     TokenId result;
   };
   static constexpr TokenId kNoToken = ~TokenId(0);
+  static constexpr std::uint32_t kNoRank = ~std::uint32_t(0);
+  static constexpr std::size_t kShort = 20; ///< symbols
 
   void readVocabulary(const Entry &vocabulary);
   void readMerges(const Entry &merges);
@@ -77,6 +79,8 @@ private:
                   std::vector<TokenId> &result) const;
   void merge(Workspace &workspace, std::size_t first, std::size_t last,
              std::vector<TokenId> &result) const;
+  void mergeShort(const Workspace &workspace, std::size_t first, std::size_t last,
+                  std::vector<TokenId> &result) const;
   void enqueue(Workspace &workspace, std::int32_t at) const;
 
   bool isByteLevel;

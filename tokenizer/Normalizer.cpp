@@ -103,7 +103,7 @@ void Normalizer::add(const Entry &entry) {
     entry.refuseType("NFC, NFD, NFKC, NFKD, Prepend, Replace and Sequence");
 }
 
-std::string Normalizer::apply(std::string_view text) const {
+std::string Normalizer::apply(std::string_view text, bool *keepsBegin) const {
   std::string result(text);
   for (const Step &step : steps) {
     if (result.empty())
@@ -112,8 +112,13 @@ std::string Normalizer::apply(std::string_view text) const {
       result = normalize(result, step.form);
     else if (step.kind == Step::Prepend)
       result = step.content + result;
-    else
+    else {
+      Regex::Match first;
+      if (keepsBegin && step.content.empty() && step.pattern->search(result, 0, first) &&
+          first.begin == 0 && first.end > 0)
+        *keepsBegin = false;
       result = replaceMatches(result, *step.pattern, step.content);
+    }
   }
   return result;
 }

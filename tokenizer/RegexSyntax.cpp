@@ -5,8 +5,12 @@
 #include "base/Error.h"
 #include "tokenizer/Utf8.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include <cctype>
 #include <string_view>
+#include <vector>
 
 namespace tokenizer {
 
@@ -23,6 +27,9 @@ constexpr std::string_view kNoSpace =
     "\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-"
     "\\x{10ffff}";
 constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+/// Outside of sets Oniguruma counts the superscripts and fractions of Latin-1 among them, too.
+constexpr std::string_view kLoneWord =
+    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 
 class Translator {
 public:
@@ -44,7 +51,7 @@ public:
       else if (next == '^' || next == '$')
         refuse(std::string(1, next));
       else
-        take(1);
+        character();
     }
     return std::move(result);
   }
@@ -59,6 +66,37 @@ private:
   void take(std::size_t bytes) {
     result += pattern.substr(at, bytes);
     at += bytes;
+  }
+
+  /// One character, or the sign of a repetition, an alternative, the end of a group.
+  ///
+  /// Without case, Oniguruma takes a character for several (U+00DF for "ss") and the reverse,
+  /// PCRE2 does not: what that may concern is refused. General punctuation has no case.
+  void character(bool inSet = false) {
+    const Character next = characterAt(pattern, at);
+    if (!inSet && pattern[at] == ')' && !groups.empty()) {
+      foldsCase = groups.back();
+      groups.pop_back();
+    }
+    if (foldsCase && next.value >= 0x80 && (next.value < 0x2000 || next.value > 0x206f))
+      refuseFolding(pattern.substr(at, next.bytes));
+    if (!inSet && foldsCase && isalpha(static_cast<unsigned char>(pattern[at]))) {
+      const char letter = static_cast<char>(pattern[at] | 0x20);
+      const std::string two{lastLetter, letter};
+      if (letterEnd == at)
+        for (const char *folded : {"ss", "ff", "fi", "fl", "st"})
+          if (two == folded)
+            refuseFolding(pattern.substr(at - 1, 2));
+      lastLetter = letter;
+      letterEnd = at + 1;
+    }
+    take(next.bytes);
+  }
+
+  [[noreturn]] void refuseFolding(const std::string &what) const {
+    throw Error("the regular expression '" + pattern + "' has '" + what +
+                "' in a group without case, `(?i:`, which is not supported there; expected letters "
+                "of ASCII that are no ligature");
   }
 
   bool beginsWith(std::string_view text) const {
@@ -76,8 +114,27 @@ private:
     if (end == begin || (braces && pattern.compare(end, 1, "}") != 0) ||
         (!braces && digits == 4 && end - begin != 4))
       refuse(pattern.substr(at, 2));
+    if (foldsCase)
+      refuseFolding(pattern.substr(at, end + braces - at));
     result += "\\x{" + pattern.substr(begin, end - begin) + "}";
     at = end + braces;
+  }
+
+  /// PCRE2 takes the name of a script for the characters that are also used with it, such as
+  /// punctuation (Script_Extensions), Oniguruma for those of the script alone.
+  void property(const std::string &name, std::size_t bytes) {
+    const bool negated = !name.empty() && name[0] == '^';
+    const std::string script = "\\p{sc:" + name.substr(negated) + "}";
+    int error = 0;
+    std::size_t place = 0;
+    pcre2_code *const code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(script.data()),
+                                           script.size(), PCRE2_UTF, &error, &place, nullptr);
+    pcre2_code_free(code);
+    if (!code)
+      return take(bytes);
+    result += negated == (pattern[at + 1] == 'p') ? "\\P" : "\\p";
+    result += script.substr(2);
+    at += bytes;
   }
 
   void escape(bool inSet) {
@@ -96,11 +153,11 @@ private:
     case 'D':
       return members("\\P{Nd}");
     case 'w':
-      return members(kWord);
+      return members(inSet ? kWord : kLoneWord);
     case 'W':
       if (inSet)
         refuse("\\W");
-      return members(kWord, /*negated=*/true);
+      return members(kLoneWord, /*negated=*/true);
     case 'v': // PCRE2's is a set
       return members("\\x{b}");
     case 'x':
@@ -114,7 +171,7 @@ private:
       const std::size_t end = pattern.find('}', at);
       if (pattern.compare(at + 2, 1, "{") != 0 || end == std::string::npos)
         refuse(pattern.substr(at, 3));
-      return take(end + 1 - at);
+      return property(pattern.substr(at + 3, end - at - 3), end + 1 - at);
     }
     case 'n':
     case 'r':
@@ -143,7 +200,7 @@ private:
       if (pattern[at] == '\\')
         escape(/*inSet=*/true);
       else
-        take(1);
+        character(/*inSet=*/true);
     }
     if (at == pattern.size())
       throw Error("the regular expression '" + pattern + "' has a set without its ']'");
@@ -151,8 +208,10 @@ private:
   }
 
   void group() {
+    groups.push_back(foldsCase);
     if (!beginsWith("(?") && !beginsWith("(*"))
       return take(1);
+    foldsCase |= beginsWith("(?i:");
     for (const std::string_view kind : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"})
       if (beginsWith(kind))
         return take(kind.size());
@@ -187,6 +246,10 @@ private:
   const std::string &pattern;
   std::size_t at = 0;
   std::string result;
+  bool foldsCase = false;
+  std::vector<bool> groups; ///< of the groups around this place: `foldsCase` before them
+  char lastLetter = 0;
+  std::size_t letterEnd = 0; ///< behind it
 };
 
 } // namespace

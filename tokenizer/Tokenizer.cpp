@@ -41,7 +41,8 @@ struct Tokenizer::Parts {
   Decoder decoder;
 
   struct Token {
-    std::string_view text; ///< null: no token
+    std::string_view text;    ///< null: no token
+    std::string_view written; ///< what is decoded
     bool special = false;
   };
   std::vector<Token> tokens; ///< by id
@@ -55,9 +56,9 @@ struct Tokenizer::Parts {
     if (const std::optional<Entry> entry = root.find("added_tokens"))
       added = AddedTokens(*entry, model, normalizer);
     for (const auto &[text, id] : model.vocabulary())
-      tokenAt(id).text = text;
+      tokenAt(id) = {text, text, false};
     for (const AddedToken &token : added.list())
-      tokenAt(token.id) = {token.content, token.special};
+      tokenAt(token.id) = {token.content, token.written, token.special};
     for (const TokenId id : special.all())
       if (id >= tokens.size() || !tokens[id].text.data())
         root.at("post_processor").mismatch("ids of tokens of the file", "id " + std::to_string(id));
@@ -89,8 +90,9 @@ struct Tokenizer::Parts {
     added.raw().split(text, [&](std::string_view part, const AddedToken *token) {
       if (token)
         return ids.push_back(token->id);
-      const bool isFirst = part.data() == text.data();
-      const std::string changed = normalizer.isEmpty() ? std::string() : normalizer.apply(part);
+      bool isFirst = part.data() == text.data();
+      const std::string changed =
+          normalizer.isEmpty() ? std::string() : normalizer.apply(part, &isFirst);
       const std::string_view normalized = normalizer.isEmpty() ? part : changed;
       added.normalized().split(normalized, [&](std::string_view inner, const AddedToken *found) {
         if (found)
@@ -106,7 +108,7 @@ struct Tokenizer::Parts {
   std::string decode(TokenId id, bool skipSpecial, Decoder::State &state) const {
     if (id >= tokens.size() || !tokens[id].text.data() || (skipSpecial && tokens[id].special))
       return "";
-    return decoder.next(tokens[id].text, state);
+    return decoder.next(tokens[id].written, state);
   }
 };
 

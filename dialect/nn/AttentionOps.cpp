@@ -26,7 +26,8 @@ static SmallVector<T, 4> inOrder(StringRef order, T batch, T heads, T positions,
 }
 
 /// (C1), (C2): how many inputs there are, and how many dimensions they have.
-static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inputs) {
+static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inputs,
+                                  bool documents) {
   // (C1)
   if (!isAttentionOrder(order))
     return op->emitOpError("has order '")
@@ -34,13 +35,14 @@ static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inpu
            << "keys and values, with single spaces between them, then d";
   // (C2)
   int64_t parts = attentionDim(order, 'n');
-  if (size_t expected = parts < 0 ? 3 : 1; inputs.size() != expected)
-    return op->emitOpError("has ") << inputs.size() << " inputs, expected " << expected
-                                   << " for the order '" << order << "'";
+  if (size_t expected = (parts < 0 ? 3 : 1) + documents; inputs.size() != expected)
+    return op->emitOpError("has ")
+           << inputs.size() << " inputs, expected " << expected << " for the order '" << order
+           << "'" << (documents ? " with the ids of documents" : "");
   // (C3)
   size_t rank = order.size() / 2 + 1;
   constexpr StringRef names[] = {"'q'", "'k'"};
-  for (auto [input, name] : llvm::zip(inputs, names))
+  for (auto [input, name] : llvm::zip(inputs.drop_back(documents), names))
     if (auto type = cast<RankedTensorType>(input); size_t(type.getRank()) != rank)
       return op->emitOpError() << (parts < 0 ? name : "the input") << " has type " << type
                                << ", expected the " << rank << " dimensions '" << order << "'";
@@ -51,10 +53,45 @@ static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inpu
   return success();
 }
 
-static LogicalResult verifyAttention(Operation *op, StringRef order, TypeRange inputs, Type outType,
-                                     Type sumsType, bool causal) {
-  if (failed(verifyInputs(op, order, inputs)))
+/// (C8).
+static LogicalResult verifyScores(Operation *op, bool causal, std::optional<uint64_t> window,
+                                  std::optional<APFloat> softcap) {
+  if (window && static_cast<int64_t>(*window) < 1)
+    return op->emitOpError("has window ")
+           << static_cast<int64_t>(*window) << ", expected a positive number of keys";
+  if (window && !causal)
+    return op->emitOpError("has window ")
+           << *window << " without 'causal', expected both, as a window ends at the query";
+  if (softcap && !(softcap->isFiniteNonZero() && !softcap->isNegative()))
+    return op->emitOpError("has softcap ")
+           << softcap->convertToDouble() << ", expected a positive number";
+  return success();
+}
+
+/// (C9).
+static LogicalResult verifyDocuments(Operation *op, const AttentionLayout &sizes, Type ids) {
+  auto type = cast<RankedTensorType>(ids);
+  if (!type.getElementType().isInteger(32) ||
+      type.getShape() != ArrayRef<int64_t>({sizes.batch, sizes.keys}))
+    return op->emitOpError("has documents of type ")
+           << type << ", expected ids of "
+           << RankedTensorType::get({sizes.batch, sizes.keys},
+                                    IntegerType::get(op->getContext(), 32))
+           << ", one for each batch and key";
+  if (sizes.keys < sizes.queries)
+    return op->emitOpError("has ") << sizes.keys << " keys for " << sizes.queries
+                                   << " queries, expected at least as many with documents, so "
+                                      "that every query is at a key, whose document is its own";
+  return success();
+}
+
+template <typename Op> static LogicalResult verifyAttention(Op op) {
+  const StringRef order = op.getOrder();
+  const bool causal = op.getCausal();
+  if (failed(verifyInputs(op, order, op.getInputs().getTypes(), op.getDocuments())))
     return failure();
+  const TypeRange inputs = op.getTensors().getTypes();
+  const Type outType = op.getOut().getType(), sumsType = op.getLogSumExp().getType();
   auto q = cast<RankedTensorType>(inputs.front()), out = cast<RankedTensorType>(outType),
        logSumExp = cast<RankedTensorType>(sumsType);
   const AttentionLayout sizes(order, inputs);
@@ -63,58 +100,60 @@ static LogicalResult verifyAttention(Operation *op, StringRef order, TypeRange i
     auto k = cast<RankedTensorType>(inputs[1]), v = cast<RankedTensorType>(inputs[2]);
     if (k.getShape() !=
         ArrayRef(inOrder(order, sizes.batch, sizes.groups, sizes.keys, sizes.width, int64_t(3))))
-      return op->emitOpError("'k' has type ") << k << ", expected batch " << sizes.batch
-                                              << " and width " << sizes.width << " as in 'q'";
+      return op.emitOpError("'k' has type ") << k << ", expected batch " << sizes.batch
+                                             << " and width " << sizes.width << " as in 'q'";
     if (v.getShape() != k.getShape())
-      return op->emitOpError("'v' has type ") << v << ", expected the shape of 'k', " << k;
+      return op.emitOpError("'v' has type ") << v << ", expected the shape of 'k', " << k;
     // (C4)
     if (sizes.groups == 0 ? sizes.heads != 0 : sizes.heads % sizes.groups != 0)
-      return op->emitOpError("has ") << sizes.heads << " heads and " << sizes.groups
-                                     << " groups, expected the groups to divide the heads";
+      return op.emitOpError("has ") << sizes.heads << " heads and " << sizes.groups
+                                    << " groups, expected the groups to divide the heads";
   }
   // (C5)
   SmallVector<int64_t, 4> shape = inOrder(attentionOutOrder(order), sizes.batch, sizes.heads,
                                           sizes.queries, sizes.width, int64_t(3));
   if (out.getShape() != ArrayRef(shape))
-    return op->emitOpError("'out' has type ")
+    return op.emitOpError("'out' has type ")
            << out << ", expected " << RankedTensorType::get(shape, q.getElementType());
   if (logSumExp.getShape() != ArrayRef<int64_t>({sizes.batch, sizes.heads, sizes.queries}))
-    return op->emitOpError("'log_sum_exp' has type ")
+    return op.emitOpError("'log_sum_exp' has type ")
            << logSumExp << ", expected batch " << sizes.batch << ", " << sizes.heads
            << " heads and " << sizes.queries << " queries";
   // (C6)
   int64_t least = causal ? std::max<int64_t>(sizes.queries, 1) : 1;
   if (sizes.keys < least)
-    return op->emitOpError("has ")
-           << sizes.keys << " keys for " << sizes.queries << " queries, expected at least " << least
-           << " so that every query sees one";
+    return op.emitOpError("has ") << sizes.keys << " keys for " << sizes.queries
+                                  << " queries, expected at least " << least
+                                  << " so that every query sees one";
   // (C7)
+  if (!isa<FloatType>(q.getElementType()))
+    return op.emitOpError("has an operand of type ") << q << ", expected floats to attend with";
   for (Type type : llvm::concat<const Type>(SmallVector<Type>(inputs), ArrayRef<Type>(outType)))
     if (getElementTypeOrSelf(type) != q.getElementType())
-      return op->emitOpError("has an operand or result of type ")
+      return op.emitOpError("has an operand or result of type ")
              << type << ", expected element type " << q.getElementType()
              << " as in the first operand";
   if (Type sum = getSumType(q.getElementType()); logSumExp.getElementType() != sum)
-    return op->emitOpError("'log_sum_exp' has type ")
+    return op.emitOpError("'log_sum_exp' has type ")
            << logSumExp << ", expected element type " << sum << " for sums of "
            << q.getElementType();
-  return success();
+  if (failed(verifyScores(op, causal, op.getWindow(), op.getSoftcap())))
+    return failure();
+  return op.getDocuments() ? verifyDocuments(op, sizes, op.getInputs().back().getType())
+                           : success();
 }
 
-LogicalResult AttentionOp::verify() {
-  return verifyAttention(*this, getOrder(), getInputs().getTypes(), getOut().getType(),
-                         getLogSumExp().getType(), getCausal());
-}
+LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
 
 LogicalResult AttentionGradOp::verify() {
-  if (failed(verifyAttention(*this, getOrder(), getInputs().getTypes(), getOut().getType(),
-                             getLogSumExp().getType(), getCausal())))
+  if (failed(verifyAttention(*this)))
     return failure();
-  // (C8)
-  if (getGradients().size() != getInputs().size())
+  // (C10)
+  if (getGradients().size() != getTensors().size())
     return emitOpError("has ") << getGradients().size() << " results, expected "
-                               << getInputs().size() << ": one for each input";
-  for (auto [index, gradient, input] : llvm::enumerate(getGradients(), getInputs()))
+                               << getTensors().size() << ": one for each input"
+                               << (getDocuments() ? " but the ids" : "");
+  for (auto [index, gradient, input] : llvm::enumerate(getGradients(), getTensors()))
     if (gradient.getType() != input.getType())
       return emitOpError("has a gradient #") << index << " of type " << gradient.getType()
                                              << ", expected that of the input, " << input.getType();
@@ -192,7 +231,10 @@ static TensorFactors factorsIn(StringRef order, DimFactors heads, int64_t positi
   return inOrder<DimFactors>(order, {0}, heads, {positions}, {5}, {6});
 }
 
-/// The factors of the inputs, and of their gradients.
+/// The factors of the ids of documents.
+static const TensorFactors idFactors = {{0}, {4}};
+
+/// The factors of the inputs but the ids, and of their gradients.
 static SmallVector<TensorFactors, 3> inputFactors(StringRef order) {
   TensorFactors q = factorsIn(order, {1, 2}, 3), k = factorsIn(order, {1}, 4);
   if (attentionDim(order, 'n') >= 0)
@@ -205,6 +247,8 @@ static const TensorFactors rowFactors = {{0}, {1, 2}, {3}};
 ShardingRule AttentionOp::getShardingRule() {
   ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes(), FactorKind::parallel);
   rule.operands = inputFactors(getOrder());
+  if (getDocuments())
+    rule.operands.push_back(idFactors);
   rule.results = {factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3), rowFactors};
   return rule;
 }
@@ -214,6 +258,8 @@ ShardingRule AttentionGradOp::getShardingRule() {
   SmallVector<TensorFactors, 3> inputs = inputFactors(getOrder());
   TensorFactors out = factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3);
   rule.operands = inputs;
+  if (getDocuments())
+    rule.operands.push_back(idFactors);
   llvm::append_range(rule.operands, ArrayRef<TensorFactors>({out, rowFactors, out}));
   rule.results.assign(inputs.begin(), inputs.end());
   // Without the cotangent a head adds nothing to keys and values; without its query it still does.
@@ -264,8 +310,13 @@ template <typename Op> static KernelCall attentionCall(Op op) {
       .field("q", strides(at.q))
       .field("k", strides(at.k))
       .field("out", strides(at.out));
-  if (op.getInputs().size() == 1)
+  const bool options = op.getWindow() || op.getSoftcap();
+  if (op.getTensors().size() == 1 || options)
     shape.field("part", at.part);
+  if (options)
+    shape.field("window", std::min<int64_t>(op.getWindow().value_or(0), at.keys));
+  if (op.getSoftcap())
+    shape.single("softcap", *op.getSoftcap());
   return {op, std::move(shape)};
 }
 
@@ -314,23 +365,26 @@ LogicalResult AttentionGradOp::verifyCuda() { return verifyHeads(*this, getLayou
 // Costs
 //===----------------------------------------------------------------------===//
 
-/// Pairs of a query and a key it sees, over all batches and heads.
-static int64_t countPairs(const AttentionLayout &sizes, bool causal) {
-  int64_t hidden = causal ? sizes.queries * (sizes.queries - 1) / 2 : 0;
+/// Pairs of a query and a key it sees, over all batches and heads; documents are not known.
+template <typename Op> static int64_t countPairs(Op op) {
+  AttentionLayout sizes = op.getLayout();
+  auto upTo = [](int64_t n) { return n * (n + 1) / 2; };
+  int64_t hidden = op.getCausal() ? upTo(sizes.queries - 1) : 0;
+  if (op.getWindow()) {
+    // The last query has this many before its window, each query before it one less.
+    const int64_t before = std::max<int64_t>(sizes.keys - static_cast<int64_t>(*op.getWindow()), 0);
+    hidden += upTo(before) - upTo(std::max<int64_t>(before - sizes.queries, 0));
+  }
   return sizes.batch * sizes.heads * (sizes.queries * sizes.keys - hidden);
 }
 
 // Two products over the width, as runtime/device/Work.h counts them for traces: the softmax is not
 // counted.
-Cost AttentionOp::getCost() {
-  AttentionLayout sizes = getLayout();
-  return costOf(*this, countPairs(sizes, getCausal()) * 4 * sizes.width);
-}
+Cost AttentionOp::getCost() { return costOf(*this, countPairs(*this) * 4 * getLayout().width); }
 
 // Five products over the width, likewise.
 Cost AttentionGradOp::getCost() {
-  AttentionLayout sizes = getLayout();
-  return costOf(*this, countPairs(sizes, getCausal()) * 10 * sizes.width);
+  return costOf(*this, countPairs(*this) * 10 * getLayout().width);
 }
 
 // Two products and a sum per element; sine and cosine are shared by all rows.
@@ -346,15 +400,18 @@ LogicalResult AttentionOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
   if (resultCotangents[1])
     return emitOpError("has no derivative of 'log_sum_exp'; compute it with 'nn.einsum' where the "
                        "loss depends on it");
-  if (!resultCotangents[0] || !llvm::is_contained(needed, true)) {
+  if (!resultCotangents[0] || !llvm::is_contained(needed.drop_back(getDocuments()), true)) {
     operandCotangents.append(getInputs().size(), Value());
     return success();
   }
-  auto grad = AttentionGradOp::create(builder, getLoc(), getInputs().getTypes(), getOrderAttr(),
+  auto grad = AttentionGradOp::create(builder, getLoc(), getTensors().getTypes(), getOrderAttr(),
                                       getInputs(), getOut(), getLogSumExp(), resultCotangents[0],
-                                      getScaleAttr(), getCausalAttr());
+                                      getScaleAttr(), getCausalAttr(), getWindowAttr(),
+                                      getSoftcapAttr(), getDocumentsAttr());
   for (OpResult cotangent : grad->getResults())
     operandCotangents.push_back(needed[cotangent.getResultNumber()] ? cotangent : Value());
+  if (getDocuments())
+    operandCotangents.push_back(Value());
   return success();
 }
 

@@ -341,6 +341,7 @@ static ArrayRef<Row> arithRows() {
       row<arith::SelectOp>(conversion, L::choice, "$0 ? $1 : $2", differentiateSelect),
       row<arith::SIToFPOp>(conversion, L::linearMap, signedValue),
       row<arith::UIToFPOp>(conversion, L::linearMap, unsignedValue),
+      row<arith::FPToSIOp>(conversion, L::none, "@($0)"),
       row<arith::ExtSIOp>(conversion, L::linearMap, signedValue),
       row<arith::TruncIOp>(conversion, L::linearMap, truncated),
       // A cast of the model's is to the type that it asks for; it may start from a narrower one.

@@ -5,6 +5,9 @@
 
 include "dialect/nn/NNBase.td"
 
+// Queries, keys and values, and the ids of documents.
+def NN_AttentionInput : NN_SizedTensorOf<[F32, F64, BF16, F16, I32]>;
+
 def NN_AttentionOp : NN_ComputeOp<"attention",
     [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
     ["getKernelCall", "getPrecisionClass", "isContraction", "verifyCuda"]> {
@@ -15,23 +18,34 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
     of the three. `k` and `v` have groups instead of heads; head h attends to group
     `h / (heads / groups)`. `out` has the dimensions of the queries in the same order. For each query:
     `out = sum_s softmax_s(scale * q . k[s]) * v[s]`; `log_sum_exp` (batch, heads, queries) is that of
-    the scaled products. With `causal`, query t attends to the keys `s <= t + keys - queries`. It is computed in
-    blocks: the matrix of queries by keys is never materialized. `log_sum_exp` is used in backward; it has
-    no derivative.
+    the scaled products. It is computed in blocks: the matrix of queries by keys is never materialized.
+    `log_sum_exp` is used in backward; it has no derivative.
+
+    Query t is at the position `p = t + keys - queries`, so that the last query is at the last key. What it attends
+    to, and how:
+    - `causal`: the keys `s <= p`.
+    - `window` W: of these the last W, `p - W < s`. Blocks of keys outside the window are not computed.
+    - `documents`: the last input contains an id for each batch and key. A query attends to the keys with the id at its
+      own position. The values of ids have no meaning beyond being equal or not; blocks whose ids cannot
+      be equal are not computed.
+    - `softcap` c: the scaled products x become `c tanh(x / c)` (Gemma 2).
 
     The order avoids transpositions in memory: the result of a projection is "b t h d", or
     "b t n h d" if it computes queries, keys and values together.
 
     Constraints:
     - (C1) `order` has `b`, `h` and `t` once each, may have `n`, and ends with `d`.
-    - (C2) there are three inputs, or with `n` in the order one, whose dimension `n` has size 3.
+    - (C2) there are three inputs, or with `n` in the order one, whose dimension `n` has size 3; with `documents` one
+      more.
     - (C3) inputs have as many dimensions as the order; `q` and `k` have the same batch and width, `k` and
       `v` one shape.
     - (C4) the groups divide the heads.
     - (C5) `out` has the sizes of the queries, `log_sum_exp` is (batch, heads, queries).
     - (C6) there is at least one key, and with `causal` at least as many keys as queries.
-    - (C7) the element types of the inputs and `out` are equal; `log_sum_exp` has that of their sums
+    - (C7) the element types of `q`, `k`, `v` and `out` are equal, and floats; `log_sum_exp` has that of their sums
       (f32 for 16 bits).
+    - (C8) `window` is positive and with `causal` only; `softcap` is positive.
+    - (C9) the ids of documents are i32, of shape (batch, keys), and there are at least as many keys as queries.
 
     Example:
     ```mlir
@@ -40,18 +54,25 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
           -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
     %all, %sums = nn.attention "b t n h d" %qkv scale 0.125 causal
         : (tensor<8x16x3x12x64xf32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
+    %packed, %logs = nn.attention "b t n h d" %qkv, %ids scale 0.125 causal window 4 softcap 50.0 documents
+        : (tensor<8x16x3x12x64xf32>, tensor<8x16xi32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
     ```
   }];
   let arguments = (ins DefaultValuedStrAttr<StrAttr, "b h t d">:$order,
-                       Variadic<NN_FloatTensor>:$inputs, F64Attr:$scale, UnitAttr:$causal);
+                       Variadic<NN_AttentionInput>:$inputs, F64Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
+                       UnitAttr:$documents);
   let results = (outs NN_FloatTensor:$out, NN_FloatTensor:$log_sum_exp);
   let assemblyFormat = [{
-    ($order^)? $inputs `scale` $scale (`causal` $causal^)? attr-dict `:`
+    ($order^)? $inputs `scale` $scale (`causal` $causal^)? (`window` $window^)?
+    (`softcap` $softcap^)? (`documents` $documents^)? attr-dict `:`
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
     /// Sizes and element strides.
     ::mlir::nn::AttentionLayout getLayout();
+    /// Queries, keys and values, or the one tensor that contains them: the inputs without the ids.
+    ::mlir::OperandRange getTensors() { return getInputs().drop_back(getDocuments()); }
   }];
   let hasVerifier = 1;
 }
@@ -64,11 +85,12 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
     Recomputes the probabilities `p = exp(scale * q . k - log_sum_exp)` by blocks. With
     `d_p = d_out . v` and `d_s = p * (d_p - sum(d_out * out))`: `d_q = scale * d_s . k`,
     `d_k = scale * d_s . q`, `d_v = p . d_out`, the last two summed over the heads of a group. If
-    one input contains queries, keys and values, one result contains their gradients.
+    one input contains queries, keys and values, one result contains their gradients. With a `softcap` c the scores are
+    `y = c tanh(scale * q . k / c)`, and `d_s` is multiplied by `1 - (y / c)^2`.
 
     Constraints:
-    - (C1) to (C7) of `nn.attention`.
-    - (C8) the gradients have the types of the inputs.
+    - (C1) to (C9) of `nn.attention`.
+    - (C10) there is a gradient of each input but the ids, of its type.
 
     Example:
     ```mlir
@@ -79,17 +101,21 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
     ```
   }];
   let arguments = (ins DefaultValuedStrAttr<StrAttr, "b h t d">:$order,
-                       Variadic<NN_FloatTensor>:$inputs, NN_FloatTensor:$out,
+                       Variadic<NN_AttentionInput>:$inputs, NN_FloatTensor:$out,
                        NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_out, F64Attr:$scale,
-                       UnitAttr:$causal);
+                       UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$documents);
   let results = (outs Variadic<NN_FloatTensor>:$gradients);
   let assemblyFormat = [{
-    ($order^)? operands `scale` $scale (`causal` $causal^)? attr-dict `:`
+    ($order^)? operands `scale` $scale (`causal` $causal^)? (`window` $window^)?
+    (`softcap` $softcap^)? (`documents` $documents^)? attr-dict `:`
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
     /// Sizes and element strides.
     ::mlir::nn::AttentionLayout getLayout();
+    /// Queries, keys and values, or the one tensor that contains them: the inputs without the ids.
+    ::mlir::OperandRange getTensors() { return getInputs().drop_back(getDocuments()); }
   }];
   let hasVerifier = 1;
 }

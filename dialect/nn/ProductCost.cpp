@@ -43,7 +43,9 @@ static ProductCost productOf(EinsumOp op) {
 ProductCost mlir::nn::getProductCost(Operation *op) {
   auto attention = [&](auto typed, StringRef kind) {
     const AttentionLayout layout = typed.getLayout();
-    return ProductCost{kind, typed.getCost().flops, layout.width, elementTypeOf(op), layout.keys};
+    const auto window = static_cast<int64_t>(typed.getWindow().value_or(layout.keys));
+    return ProductCost{kind, typed.getCost().flops, layout.width, elementTypeOf(op),
+                       std::min(layout.keys, window)};
   };
   return TypeSwitch<Operation *, ProductCost>(op)
       .Case([](EinsumOp product) { return productOf(product); })

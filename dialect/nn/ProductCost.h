@@ -15,7 +15,7 @@ struct ProductCost {
   int64_t extent =
       0;            ///< the smallest of rows, columns and terms; of attention, the width of a head
   Type elementType; ///< of the operands; null for none
-  int64_t keys = 0; ///< of each head of attention; 0 for others
+  int64_t keys = 0; ///< that a query of attention sees at most; 0 for others
 };
 
 /// The loops fused behind a product.

@@ -17,6 +17,10 @@ int main(int argc, char **argv) {
   driver.option("--context", context, "tokens of a sample");
   driver.option("--vocab", sizes.vocab, "different tokens");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
+  driver.option("--document-end", sizes.documentEnd,
+                "token that ends a document: attention stays within documents; with -1 a sample is "
+                "one",
+                {-1, INT64_MAX});
   driver.option("--dropout", sizes.drop,
                 "share of elements dropped before each sum of the residual stream",
                 {/*least=*/0, /*aboveLeast=*/false, /*limit=*/1});

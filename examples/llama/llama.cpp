@@ -24,6 +24,10 @@ int main(int argc, char **argv) {
   driver.option("--context", context, "tokens of a sample");
   driver.option("--vocab", sizes.vocab, "different tokens");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
+  driver.option("--document-end", sizes.documentEnd,
+                "token that ends a document: attention stays within documents; with -1 a sample is "
+                "one",
+                {-1, INT64_MAX});
   sizes.lora.declare(driver, "q_proj,v_proj");
   driver.from("config.json", [&](ModelConfig &config) {
     context = sizes.describe(config, context, /*mayShorten=*/!driver.isGiven("--context"));

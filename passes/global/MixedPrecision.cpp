@@ -169,7 +169,10 @@ void Narrowing::convert(Operation *op) {
   if (auto read = dyn_cast<ReadOp>(op))
     return narrowResult(read);
   auto narrows = [&](Value operand) { return isNarrowed(operand); };
-  auto isSingle = [&](Value value) { return elementOf(value) == f32 || isNarrowed(value); };
+  // Integers, such as ids, have the types that they have.
+  auto isSingle = [&](Value value) {
+    return elementOf(value) == f32 || isNarrowed(value) || !isa<FloatType>(elementOf(value));
+  };
   bool narrow = false;
   auto kernel = dyn_cast<nn::KernelOpInterface>(op);
   switch (kernel ? kernel.getPrecisionClass() : nn::PrecisionClass::fixed) {

@@ -51,13 +51,19 @@ constexpr double flopsOf(const Gemm &product) {
 }
 constexpr Work gemmWork(const Gemm &product) { return {"gemm", flopsOf(product)}; }
 
-/// Multiplications and additions of the two products forward; backward has five. Masked elements
-/// are not counted.
+/// Multiplications and additions of the two products forward; backward has five. Elements that are
+/// masked by position are not counted.
 constexpr double flopsOf(const AttentionShape &shape) {
   const double queries = shape.queries, keys = shape.keys;
   double pairs = queries * keys;
-  if (shape.causal && keys >= queries)
+  if (shape.causal && keys >= queries) {
     pairs -= queries * (queries - 1) / 2;
+    if (shape.window > 0 && shape.window < shape.keys) {
+      // The last query has this many keys before its window, each query before it one less.
+      const double before = keys - shape.window, none = before > queries ? before - queries : 0;
+      pairs -= before * (before + 1) / 2 - none * (none + 1) / 2;
+    }
+  }
   return 4 * pairs * shape.width * shape.batch * shape.heads;
 }
 /// Of other shapes nobody counts them.

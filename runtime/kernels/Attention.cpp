@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -127,8 +128,10 @@ void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *
   transpose(q, shape.q.row, block.count, block.lanes, width, shape.scale, packed);
   std::fill_n(out, block.count * width, 0.0f);
   Softmax softmax;
-  for (std::size_t first = 0; first < block.keys(); first += kKeys) {
+  for (std::size_t first = block.firstKey(); first < block.keys(); first += kKeys) {
     const std::size_t count = std::min(kKeys, block.keys() - first);
+    if (!block.mayAttend(first, count))
+      continue;
     multiply({count, block.lanes, width, width, 1, kQueries, kQueries}, k + first * width, packed,
              scores, false);
     if (softmax.advance(block, first, count, scores))
@@ -194,13 +197,19 @@ void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
     logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r] * kLog2e;
   }
   std::fill_n(dQ, block.count * width, 0.0f);
-  for (std::size_t first = 0; first < block.keys(); first += kKeys) {
+  for (std::size_t first = block.firstKey(); first < block.keys(); first += kKeys) {
     const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * width;
+    if (!block.mayAttend(first, count))
+      continue;
     const F32MicroKernel scores{count, block.lanes, width, width, 1, kQueries, kQueries};
     multiply(scores, k + offset, scratch.packedQ, scratch.probabilities, false);
     multiply(scores, v + offset, scratch.packedOut, scratch.scoreGradient, false);
-    scoreGradients(block, first, count, logSumExp, along, scratch.probabilities,
-                   scratch.scoreGradient);
+    if (block.softcap != 0)
+      cappedScoreGradients(block, first, count, logSumExp, along, scratch.probabilities,
+                           scratch.scoreGradient);
+    else
+      scoreGradients(block, first, count, logSumExp, along, scratch.probabilities,
+                     scratch.scoreGradient);
     const F32MicroKernel overQueries{count, width, block.count, kQueries, 1, width, width};
     multiply(overQueries, scratch.probabilities, dOut, dV + offset, true);
     multiply(overQueries, scratch.scoreGradient, q, dK + offset, true);
@@ -215,12 +224,19 @@ std::size_t startOf(const HeadStrides &strides, std::size_t batch, std::size_t h
   return batch * strides.batch + head * strides.head;
 }
 
+/// The ids of a batch's documents, if there are any.
+const std::int32_t *idsOf(const AttentionShape &shape, const std::int32_t *documents,
+                          std::size_t batch) {
+  return documents ? documents + batch * shape.keys : nullptr;
+}
+
 } // namespace
 
 template <class T>
-void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp) {
+void attentionDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
+                        const std::int32_t *documents, T *out, float *logSumExp) {
   if constexpr (std::is_same_v<T, bf16>)
-    if (pairs::attention(shape, q, k, v, out, logSumExp))
+    if (pairs::attention(shape, q, k, v, documents, out, logSumExp))
       return;
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
@@ -238,17 +254,19 @@ void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out,
         T *headOut = out + startOf(shape.out, batch, head);
         float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
         for (std::size_t first = 0; first < shape.queries; first += kQueries)
-          attendBlock(shape, QueryBlock(shape, first), headQ + first * shape.q.row, keys, values,
-                      headOut + first * shape.out.row, sums + first, packed, scores, wide);
+          attendBlock(shape, QueryBlock(shape, first, idsOf(shape, documents, batch)),
+                      headQ + first * shape.q.row, keys, values, headOut + first * shape.out.row,
+                      sums + first, packed, scores, wide);
       }
     }
 }
 
 template <class T>
-void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
-                   const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
+void attentionGradDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
+                            const std::int32_t *documents, const T *out, const float *logSumExp,
+                            const T *dOut, T *dQ, T *dK, T *dV) {
   if constexpr (std::is_same_v<T, bf16>)
-    if (pairs::attentionGrad(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV))
+    if (pairs::attentionGrad(shape, q, k, v, documents, out, logSumExp, dOut, dQ, dK, dV))
       return;
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
@@ -272,7 +290,7 @@ void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, con
         for (std::size_t first = 0; first < shape.queries; first += kQueries) {
           const std::size_t rowQ = atQ + first * shape.q.row;
           const std::size_t rowOut = atOut + first * shape.out.row;
-          attendBlockGrad<T>(shape, QueryBlock(shape, first),
+          attendBlockGrad<T>(shape, QueryBlock(shape, first, idsOf(shape, documents, batch)),
                              {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, keys,
                              values, keySums, valueSums, blockScratch);
         }
@@ -283,25 +301,57 @@ void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, con
 }
 
 template <class T>
+void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp) {
+  attentionDocuments(shape, q, k, v, nullptr, out, logSumExp);
+}
+
+template <class T>
+void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
+                   const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
+  attentionGradDocuments(shape, q, k, v, nullptr, out, logSumExp, dOut, dQ, dK, dV);
+}
+
+template <class T>
+void attentionPackedDocuments(AttentionShape shape, const T *qkv, const std::int32_t *documents,
+                              T *out, float *logSumExp) {
+  attentionDocuments(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, documents, out, logSumExp);
+}
+
+template <class T>
+void attentionGradPackedDocuments(AttentionShape shape, const T *qkv, const std::int32_t *documents,
+                                  const T *out, const float *logSumExp, const T *dOut, T *dQkv) {
+  const std::size_t part = shape.part;
+  attentionGradDocuments(shape, qkv, qkv + part, qkv + 2 * part, documents, out, logSumExp, dOut,
+                         dQkv, dQkv + part, dQkv + 2 * part);
+}
+
+template <class T>
 void attentionPacked(AttentionShape shape, const T *qkv, T *out, float *logSumExp) {
-  attention(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, out, logSumExp);
+  attentionPackedDocuments(shape, qkv, nullptr, out, logSumExp);
 }
 
 template <class T>
 void attentionGradPacked(AttentionShape shape, const T *qkv, const T *out, const float *logSumExp,
                          const T *dOut, T *dQkv) {
-  const std::size_t part = shape.part;
-  attentionGrad(shape, qkv, qkv + part, qkv + 2 * part, out, logSumExp, dOut, dQkv, dQkv + part,
-                dQkv + 2 * part);
+  attentionGradPackedDocuments(shape, qkv, nullptr, out, logSumExp, dOut, dQkv);
 }
 
 #define INSTANTIATE(T)                                                                             \
   template void attention(AttentionShape, const T *, const T *, const T *, T *, float *);          \
+  template void attentionDocuments(AttentionShape, const T *, const T *, const T *,                \
+                                   const std::int32_t *, T *, float *);                            \
   template void attentionPacked(AttentionShape, const T *, T *, float *);                          \
+  template void attentionPackedDocuments(AttentionShape, const T *, const std::int32_t *, T *,     \
+                                         float *);                                                 \
   template void attentionGradPacked(AttentionShape, const T *, const T *, const float *,           \
                                     const T *, T *);                                               \
+  template void attentionGradPackedDocuments(AttentionShape, const T *, const std::int32_t *,      \
+                                             const T *, const float *, const T *, T *);            \
   template void attentionGrad(AttentionShape, const T *, const T *, const T *, const T *,          \
-                              const float *, const T *, T *, T *, T *);
+                              const float *, const T *, T *, T *, T *);                            \
+  template void attentionGradDocuments(AttentionShape, const T *, const T *, const T *,            \
+                                       const std::int32_t *, const T *, const float *, const T *,  \
+                                       T *, T *, T *);
 INSTANTIATE(float)
 INSTANTIATE(bf16)
 #undef INSTANTIATE

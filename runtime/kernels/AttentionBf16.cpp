@@ -101,6 +101,7 @@ void multiplyRow(float *row, std::size_t count, float factor) {
 /// the sum of exponentials.
 struct QueryBlock {
   const AttentionShape &shape;
+  const Visibility &sees;
   const Scratch &scratch;
   std::size_t first, count, width;
   float negate; ///< scores are multiplied by it first, where the scale is not positive
@@ -108,22 +109,19 @@ struct QueryBlock {
   float top[kQueries];
   float sum[kQueries];
 
-  QueryBlock(const AttentionShape &shape, const Scratch &scratch, std::size_t first)
-      : shape(shape), scratch(scratch), first(first),
+  QueryBlock(const AttentionShape &shape, const Visibility &sees, const Scratch &scratch,
+             std::size_t first)
+      : shape(shape), sees(sees), scratch(scratch), first(first),
         count(std::min<std::size_t>(kQueries, shape.queries - first)), width(roundUp(shape.width)),
         negate(shape.scale <= 0 ? shape.scale : 1), scale(shape.scale <= 0 ? 1 : shape.scale) {
+    if (shape.softcap != 0) // of tanh of the scores
+      negate = 1, scale = shape.softcap;
     std::fill_n(top, kQueries, -kInfinity);
     std::fill_n(sum, kQueries, 0.0f);
   }
 
-  /// How many of all keys a query of the block sees.
-  std::size_t seenBy(std::size_t query) const {
-    if (!shape.causal)
-      return shape.keys;
-    const std::ptrdiff_t seen = static_cast<std::ptrdiff_t>(first + query) + 1 +
-                                std::ptrdiff_t(shape.keys) - std::ptrdiff_t(shape.queries);
-    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(seen, 0));
-  }
+  /// How many of all keys a query of the block sees, or has before its window.
+  std::size_t seenBy(std::size_t query) const { return sees.endOfSeen(first + query); }
 
   /// Those of them that lie in [key, key + kKeys).
   std::size_t seenBy(std::size_t query, std::size_t key) const {
@@ -131,15 +129,51 @@ struct QueryBlock {
     return seen < key ? 0 : std::min(seen - key, kKeys);
   }
 
+  /// The keys of [key, key + kKeys) that any of `rows` queries from `query` on may see, in whole
+  /// panels, from `key` on.
+  Visibility::Range panelsOf(std::size_t query, std::size_t rows, std::size_t key) const {
+    Visibility::Range range = {std::max(sees.firstSeen(first + query), key),
+                               key + seenBy(query + rows - 1, key)};
+    if (sees.ids && range.begin < range.end)
+      range = Visibility::narrow(
+          range, [&](std::size_t s) { return sees.ids[s]; }, {first + query, first + query + rows},
+          [&](std::size_t t) { return sees.idOf(t); });
+    if (range.begin >= range.end)
+      return {0, 0};
+    return {(range.begin - key) / kVnniBlock * kVnniBlock, roundUp(range.end - key)};
+  }
+
+  /// Caps the first `count` scores of a query, of the keys from `key` on, and hides those of keys
+  /// that it does not see.
+  void applyOptions(std::size_t query, float *row, std::size_t key, std::size_t count) const {
+    if (shape.softcap != 0) {
+      const float factor = shape.scale / shape.softcap;
+#pragma omp simd
+      for (std::size_t i = 0; i < count; ++i)
+        row[i] = vectorTanh(row[i] * factor);
+    }
+    if (const std::size_t seen = sees.firstSeen(first + query); seen > key)
+      std::fill_n(row, std::min(seen - key, count), -kInfinity);
+    if (sees.ids) {
+      const std::int32_t id = sees.idOf(first + query), *of = sees.ids + key;
+#pragma omp simd
+      for (std::size_t i = 0; i < count; ++i)
+        row[i] = of[i] == id ? row[i] : -kInfinity;
+    }
+  }
+
   /// Goes on with 16 queries from `query` on, whose scores of the keys from `key` on stand in rows
-  /// of kKeys.
-  void advance(std::size_t query, float *rows, std::size_t key, std::size_t filled) {
+  /// of kKeys. `begun`: they have met keys before.
+  void advance(std::size_t query, float *rows, std::size_t key, std::size_t filled, bool begun) {
+    const bool options = shape.softcap != 0 || shape.window != 0 || sees.ids;
     std::size_t seen[16];
     __m512 each[16];
     for (std::size_t r = 0; r < 16; ++r) {
-      seen[r] = query + r < count ? seenBy(query + r, key) : 0;
+      seen[r] = query + r < count ? std::min(seenBy(query + r, key), filled) : 0;
       if (negate != 1)
         multiplyRow(rows + r * kKeys, seen[r], negate);
+      if (options && seen[r] > 0)
+        applyOptions(query + r, rows + r * kKeys, key, seen[r]);
       each[r] = maxima(rows + r * kKeys, seen[r]);
     }
     const __m512 last = _mm512_loadu_ps(top + query), factor = _mm512_set1_ps(scale * kLog2e);
@@ -154,7 +188,7 @@ struct QueryBlock {
     for (std::size_t r = 0; r < 16; ++r)
       each[r] = exponentials(rows + r * kKeys, seen[r], filled, scale * kLog2e, shifts[r]);
     __m512 sums = reduceEach(each, [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); });
-    if (key != 0) {
+    if (begun) {
       float corrections[16];
       const __m512 correction = _mm512_mask_mov_ps(
           _mm512_set1_ps(1.0f), moved, exp2(_mm512_mul_ps(_mm512_sub_ps(last, now), factor)));
@@ -170,14 +204,18 @@ struct QueryBlock {
 };
 
 /// Attention of one head.
-void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Rows q, Rows k, Rows v,
-                ResultRows out, float *logSumExp) {
+void attendHead(const AttentionShape &shape, const Visibility &sees, const PairMultiplier &multiply,
+                Rows q, Rows k, Rows v, ResultRows out, float *logSumExp) {
   const std::size_t width = roundUp(shape.width);
   const Scratch scratch(width);
   for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-    QueryBlock block(shape, scratch, first);
+    QueryBlock block(shape, sees, scratch, first);
     const std::size_t seenByAny = block.seenBy(block.count - 1);
-    for (std::size_t key = 0; key < seenByAny; key += kKeys) {
+    bool begun[kQueries / kVnniBlock] = {};
+    for (std::size_t key = sees.firstSeen(first) / kVnniBlock * kVnniBlock; key < seenByAny;
+         key += kKeys) {
+      if (sees.ids && block.panelsOf(0, block.count, key).end == 0)
+        continue;
       for (std::size_t i = key; i < std::min(key + kKeys, seenByAny); i += kVnniBlock) {
         const std::size_t rows = std::min(kVnniBlock, shape.keys - i);
         packTransposed({k.at(i), k.stride, rows, shape.width}, scratch.keys + (i - key) * width);
@@ -186,9 +224,12 @@ void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Row
       }
       for (std::size_t query = 0; query < block.count; query += kVnniBlock) {
         const std::size_t rows = std::min(kVnniBlock, block.count - query);
-        const std::size_t filled = roundUp(block.seenBy(query + rows - 1, key));
-        if (filled == 0)
+        const auto [from, end] = block.panelsOf(query, rows, key);
+        if (end == 0)
           continue;
+        const std::size_t filled = end - from;
+        float *const scores = scratch.scores + from;
+        bool &hasBegun = begun[query / kVnniBlock];
         const bf16 *queries = q.at(first + query);
         std::size_t stride = static_cast<std::size_t>(q.stride);
         if (rows < kVnniBlock || width != shape.width || q.stride < 0) {
@@ -196,13 +237,14 @@ void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Row
           queries = scratch.queries;
           stride = width;
         }
-        multiply({kVnniBlock, filled, width, stride, 32 * width, kKeys}, queries, scratch.keys,
-                 scratch.scores, false);
+        multiply({kVnniBlock, filled, width, stride, 32 * width, kKeys}, queries,
+                 scratch.keys + from * width, scores, false);
         for (std::size_t r = 0; r < rows; r += 16)
-          block.advance(query + r, scratch.scores + r * kKeys, key, filled);
+          block.advance(query + r, scores + r * kKeys, key + from, filled, hasBegun);
         multiply({kVnniBlock, width, filled, 2 * kKeys, 32 * kKeys, width},
-                 reinterpret_cast<const bf16 *>(scratch.scores), scratch.values,
-                 scratch.out + query * width, key != 0);
+                 reinterpret_cast<const bf16 *>(scores), scratch.values + from * 32,
+                 scratch.out + query * width, hasBegun);
+        hasBegun = true;
       }
     }
     for (std::size_t r = 0; r < block.count; ++r) {
@@ -220,18 +262,20 @@ void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Row
 
 } // namespace
 
-bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
-               float *logSumExp) {
+bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
+               const std::int32_t *documents, bf16 *out, float *logSumExp) {
   if (pairInstructions() == PairInstructions::None)
     return false;
   const PairMultiplier multiply;
   const std::size_t shared = shape.heads / shape.groups;
-  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+  for (std::size_t batch = 0; batch < shape.batch; ++batch) {
+    const Visibility sees(shape, documents, batch);
     for (std::size_t head = 0; head < shape.heads; ++head)
-      attendHead(shape, multiply, rowsOf(shape.q, q, batch, head),
+      attendHead(shape, sees, multiply, rowsOf(shape.q, q, batch, head),
                  rowsOf(shape.k, k, batch, head / shared), rowsOf(shape.k, v, batch, head / shared),
                  rowsOf(shape.out, out, batch, head),
                  logSumExp + (batch * shape.heads + head) * shape.queries);
+  }
   return true;
 }
 
@@ -240,7 +284,7 @@ bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const 
 #else
 
 bool fsdp::rt::pairs::attention(const AttentionShape &, const bf16 *, const bf16 *, const bf16 *,
-                                bf16 *, float *) {
+                                const std::int32_t *, bf16 *, float *) {
   return false;
 }
 

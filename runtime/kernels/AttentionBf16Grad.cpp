@@ -14,9 +14,13 @@
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/VnniPacking.h"
 #include "runtime/numerics/BFloat16.h"
+#include "runtime/numerics/VectorMath.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
 
 namespace fsdp::rt::pairs {
 
@@ -46,13 +50,46 @@ struct Square {
   bf16 *probabilities, *scoreGradients, *pairs;
 };
 
+/// What a square's keys and queries are hidden from one another by besides causality, and the
+/// derivatives of a cap of scores; null where there are none.
+struct SquareOptions {
+  std::ptrdiff_t endOfWindow = kBlock; ///< key i is seen by no query from endOfWindow + i on
+  const std::int32_t *keyIds = nullptr, *queryIds = nullptr;
+  const float *slopes = nullptr; ///< laid out as scores
+};
+
+/// The queries, a bit each, that see key `i` of a square.
+inline std::uint32_t seeing(const SquareOptions &options, std::size_t i) {
+  const std::ptrdiff_t end = options.endOfWindow + static_cast<std::ptrdiff_t>(i);
+  std::uint32_t seen = end >= 32 ? ~0u : end <= 0 ? 0 : (1u << end) - 1;
+  if (options.keyIds) {
+    const __m512i id = _mm512_set1_epi32(options.keyIds[i]);
+    const std::uint32_t low = _mm512_cmpeq_epi32_mask(id, _mm512_loadu_si512(options.queryIds)),
+                        high =
+                            _mm512_cmpeq_epi32_mask(id, _mm512_loadu_si512(options.queryIds + 16));
+    seen &= low | high << 16;
+  }
+  return seen;
+}
+
+/// Caps the scores of a square; leaves the derivatives in `slopes`.
+inline void capSquare(float scale, float softcap, float *scores, float *slopes) {
+  const float factor = scale / softcap;
+#pragma omp simd
+  for (std::size_t i = 0; i < kBlock * kBlock; ++i) {
+    const float t = vectorTanh(scores[i] * factor);
+    scores[i] = softcap * t;
+    slopes[i] = 1 - t * t;
+  }
+}
+
 /// probability := 2^(factor * score - logSumExp), score gradient := probability * (gradient -
 /// along), both 0 where the key is not seen: key i is seen by the queries from firstThatSees + i
 /// on, and keys from `keys` on by none. The queries of the pairs stand in the order of
 /// `queryOfPair`.
-template <bool Masked>
+template <bool Masked, bool Options = false>
 void computeScoreGradients(const Square &at, float factor, std::ptrdiff_t firstThatSees,
-                           std::size_t keys) {
+                           std::size_t keys, const SquareOptions &options = {}) {
   const __m512 factors = _mm512_set1_ps(factor);
   const __m512 logs[] = {_mm512_loadu_ps(at.logSumExp), _mm512_loadu_ps(at.logSumExp + 16)};
   const __m512 along[] = {_mm512_loadu_ps(at.along), _mm512_loadu_ps(at.along + 16)};
@@ -65,6 +102,8 @@ void computeScoreGradients(const Square &at, float factor, std::ptrdiff_t firstT
       if (Masked) {
         const std::ptrdiff_t blind = firstThatSees + static_cast<std::ptrdiff_t>(key + i);
         seen = blind >= 32 || key + i >= keys ? 0 : blind <= 0 ? ~0u : ~0u << blind;
+        if (Options && seen)
+          seen &= seeing(options, key + i);
       }
 #pragma GCC unroll 2
       for (std::size_t half = 0; half < 2; ++half) {
@@ -72,6 +111,8 @@ void computeScoreGradients(const Square &at, float factor, std::ptrdiff_t firstT
         p[half] = exp2(_mm512_fmsub_ps(_mm512_loadu_ps(at.scores + from), factors, logs[half]));
         d[half] = _mm512_mul_ps(p[half],
                                 _mm512_sub_ps(_mm512_loadu_ps(at.gradients + from), along[half]));
+        if (Options && options.slopes)
+          d[half] = _mm512_mul_ps(d[half], _mm512_loadu_ps(options.slopes + from));
         if (Masked) {
           const auto mask = static_cast<__mmask16>(seen >> (16 * half));
           p[half] = _mm512_maskz_mov_ps(mask, p[half]);
@@ -105,22 +146,28 @@ class GroupGradient {
 public:
   GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply);
 
-  void begin(Rows k, Rows v);
+  /// `sees` lives as long as heads are added.
+  void begin(Rows k, Rows v, const Visibility &sees);
   /// Writes dQ; dK and dV are sums over the heads of the group.
   void add(const GradientHead &head);
   void finish(ResultRows dK, ResultRows dV);
 
 private:
   struct Strip;
+  Strip stripOf(std::size_t firstQuery, std::size_t filled, std::size_t blockKey,
+                std::size_t key) const;
   void packQueries(const GradientHead &head, std::size_t first, std::size_t count);
   void addKeys(std::size_t firstQuery, std::size_t queries, std::size_t firstKey, std::size_t keys);
-  void addStrip(std::size_t firstQuery, std::size_t queries, const Strip &strip);
+  void addStrip(std::size_t firstQuery, const Strip &strip);
   void writeQueries(const GradientHead &head, std::size_t first, std::size_t count);
 
   const AttentionShape &shape;
   const PairMultiplier &multiply;
-  std::size_t width;         ///< filled up
-  std::size_t keysBegun = 0; ///< rows of the sums that hold something
+  const Visibility *sees = nullptr; ///< of the batch
+  std::size_t width;                ///< filled up
+  std::vector<bool> begunKeys;      ///< strips whose sums hold something
+  bool begunQueries[kQueries / kBlock];
+  std::int32_t queryIds[kQueries]; ///< of the block of queries
   // Scratch memory; see the constructor.
   bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
   bf16 *keyRows, *valueRows, *keyColumns; ///< of all keys; columns block after block
@@ -131,11 +178,13 @@ private:
 /// Up to 32 keys, of a block of keys that begins at `blockKey`.
 struct GroupGradient::Strip {
   std::size_t blockKey, key, keys;
-  std::size_t firstQuery; ///< of the block of queries: none before it sees any of the keys
+  /// Of the block of queries, in whole squares: none outside sees any of the keys.
+  std::size_t firstQuery, endQuery;
 };
 
 GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply)
-    : shape(shape), multiply(multiply), width(roundUp(shape.width)) {
+    : shape(shape), multiply(multiply), width(roundUp(shape.width)),
+      begunKeys((shape.keys + kBlock - 1) / kBlock) {
   const std::size_t blocks = (shape.keys + kKeys - 1) / kKeys;
   const std::size_t sums = blocks * kKeys * width; // and rows and columns of keys
   const std::size_t floats = 4 * kBlock * kBlock + kQueries * width + 2 * sums + 2 * kQueries;
@@ -160,8 +209,9 @@ GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &
   scoreGradientPairs = scoreGradients + kBlock * kQueries;
 }
 
-void GroupGradient::begin(Rows k, Rows v) {
-  keysBegun = 0;
+void GroupGradient::begin(Rows k, Rows v, const Visibility &ofBatch) {
+  sees = &ofBatch;
+  std::fill(begunKeys.begin(), begunKeys.end(), false);
   for (std::size_t key = 0; key < shape.keys; key += kBlock) {
     const std::size_t rows = std::min<std::size_t>(kBlock, shape.keys - key);
     const Block keys{k.at(key), k.stride, rows, shape.width};
@@ -190,8 +240,13 @@ void GroupGradient::packQueries(const GradientHead &head, std::size_t first, std
   }
 }
 
-void GroupGradient::addStrip(std::size_t firstQuery, std::size_t queries, const Strip &strip) {
-  const std::size_t begin = strip.firstQuery / kBlock * kBlock;
+void GroupGradient::addStrip(std::size_t firstQuery, const Strip &strip) {
+  const std::size_t begin = strip.firstQuery, queries = strip.endQuery;
+  const bool hasOptions = shape.window != 0 || shape.softcap != 0 || sees->ids;
+  alignas(64) float slopes[kBlock * kBlock];
+  alignas(64) std::int32_t keyIds[kBlock] = {};
+  if (sees->ids)
+    std::copy_n(sees->ids + strip.key, strip.keys, keyIds);
   const auto products = [&](std::size_t query, float *to) {
     const Bf16MicroKernel product{kBlock, kBlock, width, width, 0, kBlock};
     multiply(product, keyRows + strip.key * width, qTransposed + query * width, to, false);
@@ -217,42 +272,86 @@ void GroupGradient::addStrip(std::size_t firstQuery, std::size_t queries, const 
       firstThatSees = static_cast<std::ptrdiff_t>(strip.key) - std::ptrdiff_t(shape.keys) +
                       std::ptrdiff_t(shape.queries) -
                       static_cast<std::ptrdiff_t>(firstQuery + query);
-    if (firstThatSees > -std::ptrdiff_t(kBlock) + 1 || strip.keys < kBlock)
+    if (hasOptions) {
+      SquareOptions options;
+      if (shape.window != 0)
+        options.endOfWindow = static_cast<std::ptrdiff_t>(strip.key) +
+                              std::ptrdiff_t(shape.window) - std::ptrdiff_t(shape.keys) +
+                              std::ptrdiff_t(shape.queries) -
+                              static_cast<std::ptrdiff_t>(firstQuery + query);
+      if (sees->ids)
+        options.keyIds = keyIds, options.queryIds = queryIds + query;
+      if (shape.softcap != 0) {
+        capSquare(shape.scale, shape.softcap, square, slopes);
+        options.slopes = slopes;
+      }
+      computeScoreGradients<true, true>(at, shape.softcap != 0 ? kLog2e : factor, firstThatSees,
+                                        strip.keys, options);
+    } else if (firstThatSees > -std::ptrdiff_t(kBlock) + 1 || strip.keys < kBlock)
       computeScoreGradients<true>(at, factor, firstThatSees, strip.keys);
     else
       computeScoreGradients<false>(at, factor, 0, kBlock);
     std::swap(square, next);
   }
-  const bool isFirst = strip.key >= keysBegun;
+  const bool isFirst = !begunKeys[strip.key / kBlock];
   const Bf16MicroKernel overQueries{kBlock, width, queries - begin, kQueries, 32 * kQueries, width};
   multiply(overQueries, probabilities + begin, dOutPairs + begin * 32, dV + strip.key * width,
            !isFirst);
   multiply(overQueries, scoreGradients + begin, qPairs + begin * 32, dK + strip.key * width,
            !isFirst);
-  if (isFirst)
-    keysBegun = strip.key + kBlock;
+  begunKeys[strip.key / kBlock] = true;
+}
+
+GroupGradient::Strip GroupGradient::stripOf(std::size_t firstQuery, std::size_t filled,
+                                            std::size_t blockKey, std::size_t key) const {
+  Strip strip{blockKey, key, std::min<std::size_t>(kBlock, shape.keys - key), 0, filled};
+  const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(firstQuery) +
+                                std::ptrdiff_t(shape.keys) - std::ptrdiff_t(shape.queries);
+  if (shape.causal)
+    strip.firstQuery = static_cast<std::size_t>(
+        std::max<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(key) - offset, 0));
+  if (shape.window != 0)
+    strip.endQuery = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(
+        static_cast<std::ptrdiff_t>(key + strip.keys - 1) + std::ptrdiff_t(shape.window) - offset,
+        0, static_cast<std::ptrdiff_t>(filled)));
+  if (sees->ids && strip.firstQuery < strip.endQuery) {
+    const auto [first, end] = Visibility::narrow(
+        {strip.firstQuery, strip.endQuery}, [&](std::size_t t) { return queryIds[t]; },
+        {key, key + strip.keys}, [&](std::size_t s) { return sees->ids[s]; });
+    strip.firstQuery = first, strip.endQuery = end;
+  }
+  strip.firstQuery = strip.firstQuery / kBlock * kBlock;
+  strip.endQuery = std::max(roundUp(strip.endQuery), strip.firstQuery);
+  return strip;
 }
 
 void GroupGradient::addKeys(std::size_t firstQuery, std::size_t queries, std::size_t firstKey,
                             std::size_t keys) {
   const std::size_t filled = roundUp(queries);
-  std::size_t seen[kQueries / kBlock] = {}; // keys of the block, in whole strips
+  Visibility::Range seen[kQueries / kBlock] = {}; // keys of the block, in whole strips
   for (std::size_t i = 0; i < keys; i += kBlock) {
-    Strip strip{firstKey, firstKey + i, std::min<std::size_t>(kBlock, shape.keys - firstKey - i),
-                0};
-    if (shape.causal) {
-      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(strip.key) -
-                                   std::ptrdiff_t(shape.keys) + std::ptrdiff_t(shape.queries) -
-                                   static_cast<std::ptrdiff_t>(firstQuery);
-      strip.firstQuery = static_cast<std::size_t>(std::max<std::ptrdiff_t>(first, 0));
+    const Strip strip = stripOf(firstQuery, filled, firstKey, firstKey + i);
+    if (strip.firstQuery == strip.endQuery)
+      continue;
+    addStrip(firstQuery, strip);
+    for (std::size_t j = strip.firstQuery / kBlock; j < strip.endQuery / kBlock; ++j) {
+      bf16 *const pairs = scoreGradientPairs + j * kBlock * kKeys;
+      if (seen[j].end == 0)
+        seen[j].begin = i;
+      else // strips of other documents between those of this one
+        std::fill(pairs + seen[j].end * 32, pairs + i * 32, bf16(0));
+      seen[j].end = i + kBlock;
     }
-    addStrip(firstQuery, filled, strip);
-    for (std::size_t j = strip.firstQuery / kBlock; j < filled / kBlock; ++j)
-      seen[j] = i + kBlock;
   }
-  for (std::size_t j = 0; j < filled / kBlock; ++j)
-    multiply({width, kBlock, seen[j], kKeys, 0, kBlock}, keyColumns + firstKey * width,
-             scoreGradientPairs + j * kBlock * kKeys, dQ + j * kBlock * width, firstKey != 0);
+  for (std::size_t j = 0; j < filled / kBlock; ++j) {
+    const auto [begin, end] = seen[j];
+    if (begin == end)
+      continue;
+    multiply({width, kBlock, end - begin, kKeys, 0, kBlock}, keyColumns + firstKey * width + begin,
+             scoreGradientPairs + j * kBlock * kKeys + begin * 32, dQ + j * kBlock * width,
+             begunQueries[j]);
+    begunQueries[j] = true;
+  }
 }
 
 void GroupGradient::writeQueries(const GradientHead &head, std::size_t first, std::size_t count) {
@@ -284,21 +383,23 @@ void GroupGradient::add(const GradientHead &head) {
   for (std::size_t first = 0; first < shape.queries; first += kQueries) {
     const std::size_t queries = std::min<std::size_t>(kQueries, shape.queries - first);
     packQueries(head, first, queries);
-    std::ptrdiff_t seen = shape.keys;
-    if (shape.causal)
-      seen += static_cast<std::ptrdiff_t>(first + queries) - std::ptrdiff_t(shape.queries);
-    const auto keys = static_cast<std::size_t>(std::max<std::ptrdiff_t>(seen, 0));
-    if (keys == 0)
-      std::fill_n(dQ, roundUp(queries) * width, 0.0f);
-    for (std::size_t key = 0; key < keys; key += kKeys)
+    std::fill(std::begin(begunQueries), std::end(begunQueries), false);
+    if (sees->ids)
+      for (std::size_t t = 0; t < kQueries; ++t)
+        queryIds[t] = sees->idOf(std::min(first + t, first + queries - 1));
+    const std::size_t keys = sees->endOfSeen(first + queries - 1);
+    for (std::size_t key = sees->firstSeen(first) / kKeys * kKeys; key < keys; key += kKeys)
       addKeys(first, queries, key, std::min(kKeys, keys - key));
+    for (std::size_t j = 0; j < roundUp(queries) / kBlock; ++j)
+      if (!begunQueries[j]) // of queries that see nothing
+        std::fill_n(dQ + j * kBlock * width, kBlock * width, 0.0f);
     writeQueries(head, first, queries);
   }
 }
 
 void GroupGradient::finish(ResultRows newDK, ResultRows newDV) {
   for (std::size_t key = 0; key < shape.keys; ++key) {
-    if (key >= keysBegun) { // seen by no query
+    if (!begunKeys[key / kBlock]) { // seen by no query
       std::fill_n(dK + key * width, width, 0.0f);
       std::fill_n(dV + key * width, width, 0.0f);
     }
@@ -310,16 +411,17 @@ void GroupGradient::finish(ResultRows newDK, ResultRows newDV) {
 } // namespace
 
 bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
-                   const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK,
-                   bf16 *dV) {
+                   const std::int32_t *documents, const bf16 *out, const float *logSumExp,
+                   const bf16 *dOut, bf16 *dQ, bf16 *dK, bf16 *dV) {
   if (pairInstructions() == PairInstructions::None)
     return false;
   const PairMultiplier multiply;
   const std::size_t shared = shape.heads / shape.groups;
   GroupGradient gradient(shape, multiply);
-  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+  for (std::size_t batch = 0; batch < shape.batch; ++batch) {
+    const Visibility sees(shape, documents, batch);
     for (std::size_t group = 0; group < shape.groups; ++group) {
-      gradient.begin(rowsOf(shape.k, k, batch, group), rowsOf(shape.k, v, batch, group));
+      gradient.begin(rowsOf(shape.k, k, batch, group), rowsOf(shape.k, v, batch, group), sees);
       for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
         gradient.add({rowsOf(shape.q, q, batch, head), rowsOf(shape.out, out, batch, head),
                       rowsOf(shape.out, dOut, batch, head),
@@ -327,6 +429,7 @@ bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, co
                       rowsOf(shape.q, dQ, batch, head)});
       gradient.finish(rowsOf(shape.k, dK, batch, group), rowsOf(shape.k, dV, batch, group));
     }
+  }
   return true;
 }
 
@@ -335,8 +438,8 @@ bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, co
 #else
 
 bool fsdp::rt::pairs::attentionGrad(const AttentionShape &, const bf16 *, const bf16 *,
-                                    const bf16 *, const bf16 *, const float *, const bf16 *, bf16 *,
-                                    bf16 *, bf16 *) {
+                                    const bf16 *, const std::int32_t *, const bf16 *, const float *,
+                                    const bf16 *, bf16 *, bf16 *, bf16 *) {
   return false;
 }
 

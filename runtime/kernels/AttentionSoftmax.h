@@ -9,10 +9,12 @@
 #define FSDP_RUNTIME_KERNELS_ATTENTIONSOFTMAX_H
 
 #include "runtime/numerics/Lanes.h"
+#include "runtime/numerics/VectorMath.h"
 #include "runtime/program/KernelArguments.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 namespace fsdp::rt::blocks {
 
@@ -23,19 +25,41 @@ constexpr float kInfinity = __builtin_inff(), kLog2e = 1.44269504f;
 struct QueryBlock {
   std::size_t count;         ///< of queries
   std::size_t lanes;         ///< count, rounded up to whole vectors
-  std::ptrdiff_t seenOfLast; ///< how many keys the last query sees
+  std::ptrdiff_t seenOfLast; ///< how many keys the last query sees, or has before its end
   bool causal;
+  std::ptrdiff_t window;   ///< 0 without
+  std::ptrdiff_t position; ///< of the first query: the key that it is at
+  float softcap;           ///< 0 without
+  /// Of the batch's keys; null where all are of one document.
+  const std::int32_t *documents;
+  std::int32_t ids[kQueries];   ///< of the queries' documents
+  std::int32_t leastId, mostId; ///< of those
 
-  QueryBlock(const AttentionShape &shape, std::size_t first)
+  QueryBlock(const AttentionShape &shape, std::size_t first, const std::int32_t *documents)
       : count(std::min<std::size_t>(kQueries, shape.queries - first)),
-        lanes((count + 15) / 16 * 16), causal(shape.causal) {
+        lanes((count + 15) / 16 * 16), causal(shape.causal), window(shape.window),
+        position(shape.positionOf(static_cast<std::int64_t>(first))), softcap(shape.softcap),
+        documents(documents) {
     const std::ptrdiff_t all = shape.keys;
     seenOfLast = causal ? static_cast<std::ptrdiff_t>(first + count) + all - shape.queries : all;
+    if (!documents)
+      return;
+    for (std::size_t r = 0; r < lanes; ++r)
+      ids[r] = documents[std::clamp<std::ptrdiff_t>(
+          position + static_cast<std::ptrdiff_t>(std::min(r, count - 1)), 0, all - 1)];
+    leastId = *std::min_element(ids, ids + lanes);
+    mostId = *std::max_element(ids, ids + lanes);
   }
 
-  /// How many keys any of the queries sees.
+  /// How many keys any of the queries sees, or has before it in the window of another.
   std::size_t keys() const {
     return static_cast<std::size_t>(std::max<std::ptrdiff_t>(seenOfLast, 0));
+  }
+
+  /// The first key that any of the queries sees.
+  std::size_t firstKey() const {
+    return window ? static_cast<std::size_t>(std::max<std::ptrdiff_t>(position - window + 1, 0))
+                  : 0;
   }
 
   /// The first of the queries that sees key `key`, which is one of `keys()`.
@@ -46,7 +70,48 @@ struct QueryBlock {
     return static_cast<std::size_t>(
         std::max<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(key) + 1 - seenOfFirst, 0));
   }
+
+  /// The first lane from which on the window has passed `key`.
+  std::size_t endOfWindow(std::size_t key) const {
+    if (!window)
+      return lanes;
+    return static_cast<std::size_t>(
+        std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(key) + window - position, 0,
+                                   static_cast<std::ptrdiff_t>(lanes)));
+  }
+
+  /// False only if none of the keys [first, first + number) is of a document of the queries.
+  bool mayAttend(std::size_t first, std::size_t number) const {
+    if (!documents)
+      return true;
+    bool may = false;
+    for (std::size_t s = first; s < first + number; ++s)
+      may |= documents[s] >= leastId && documents[s] <= mostId;
+    return may;
+  }
+
+  /// Whether keys are hidden by more than their position behind the query.
+  bool hasOptions() const { return window || documents; }
+
+  /// Puts `value` in the lanes of `row` whose window has passed `key`, or whose document is
+  /// another.
+  void hideMore(std::size_t key, float value, float *row) const {
+    if (window)
+      std::fill(row + endOfWindow(key), row + lanes, value);
+    if (documents)
+      for (std::size_t r = 0; r < lanes; ++r)
+        row[r] = ids[r] == documents[key] ? row[r] : value;
+  }
 };
+
+/// The scores of `count` keys, capped.
+inline void cap(const QueryBlock &block, std::size_t count, float *scores) {
+  const float softcap = block.softcap, inverse = 1 / softcap;
+  for (std::size_t s = 0; s < count; ++s)
+#pragma omp simd
+    for (std::size_t r = 0; r < kQueries; ++r)
+      scores[s * kQueries + r] = softcap * vectorTanh(scores[s * kQueries + r] * inverse);
+}
 
 /// Running maximum and sum of each query of a block.
 struct Softmax {
@@ -62,13 +127,18 @@ struct Softmax {
   /// Turns the scores of keys [first, first + count) into exp(score - top), 0 where the key is not
   /// seen. Returns whether earlier results must be multiplied by `correction`.
   bool advance(const QueryBlock &block, std::size_t first, std::size_t count, float *scores) {
+    if (block.softcap != 0)
+      cap(block, count, scores);
     for (std::size_t s = 0; s < count; ++s)
       std::fill_n(scores + s * kQueries, std::min(block.firstThatSees(first + s), block.lanes),
                   -kInfinity);
+    if (block.hasOptions())
+      for (std::size_t s = 0; s < count; ++s)
+        block.hideMore(first + s, -kInfinity, scores + s * kQueries);
     bool moved = false;
     for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes)
       moved |= advance(r, count, scores + r);
-    return moved && first > 0;
+    return moved && first > block.firstKey();
   }
 
 private:
@@ -125,6 +195,8 @@ inline void scoreGradients(const QueryBlock &block, std::size_t first, std::size
     float *p = probabilities + s * kQueries, *d = scoreGradient + s * kQueries;
     const std::size_t blind = std::min(block.firstThatSees(first + s), block.lanes);
     std::fill_n(p, blind, -kInfinity);
+    if (block.hasOptions())
+      block.hideMore(first + s, -kInfinity, p);
     for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes) {
       const auto value = lanes::exp2(lanes::multiplyAdd(
           lanes::load(p + r), lanes::broadcast(kLog2e), -lanes::load(logSumExp + r)));
@@ -132,7 +204,26 @@ inline void scoreGradients(const QueryBlock &block, std::size_t first, std::size
       lanes::store(d + r, value * (lanes::load(d + r) - lanes::load(along + r)));
     }
     std::fill_n(d, blind, 0.0f);
+    if (block.hasOptions())
+      block.hideMore(first + s, 0.0f, d);
   }
+}
+
+/// The same, of scores that are capped first.
+inline void cappedScoreGradients(const QueryBlock &block, std::size_t first, std::size_t count,
+                                 const float *logSumExp, const float *along, float *probabilities,
+                                 float *scoreGradient) {
+  // Those of a cap c are multiplied by 1 - (score / c)^2.
+  float slopes[kKeys * kQueries];
+  cap(block, count, probabilities);
+  const float inverse = 1 / block.softcap;
+#pragma omp simd
+  for (std::size_t i = 0; i < count * kQueries; ++i)
+    slopes[i] = 1 - (probabilities[i] * inverse) * (probabilities[i] * inverse);
+  scoreGradients(block, first, count, logSumExp, along, probabilities, scoreGradient);
+#pragma omp simd
+  for (std::size_t i = 0; i < count * kQueries; ++i)
+    scoreGradient[i] *= slopes[i];
 }
 
 } // namespace fsdp::rt::blocks

@@ -66,6 +66,13 @@ struct AttentionShape {
   HeadStrides k = {}; ///< and v
   HeadStrides out = {};
   std::size_t part = 0; ///< from queries to keys and from keys to values, where one operand is all
+  std::uint32_t window = 0; ///< of the keys that a causal query sees, only the last ones; 0: all
+  float softcap = 0;        ///< scores x become softcap * tanh(x / softcap); 0: they stay
+
+  /// The key at the position of query t.
+  constexpr std::int64_t positionOf(std::int64_t t) const {
+    return t + static_cast<std::int64_t>(keys) - static_cast<std::int64_t>(queries);
+  }
 };
 
 /// The shape with the strides of row-major operands, the width inside of positions, those of heads.

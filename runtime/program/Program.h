@@ -141,7 +141,9 @@ void generateText(const TextRun &run);
 struct Generation {
   ExecutionPlan prefill = {}; ///< of several tokens, without scores; none where nothing is kept
   ExecutionPlan decode = {};  ///< of one token
-  Buffer logits = {};         ///< scores of the token that follows the one of the last decode
+  /// Scores of the token that follows the one of the last decode, `vocabulary` of them and padding.
+  Buffer logits = {};
+  std::int64_t vocabulary = 0;
   int prefillInput = 0;
   std::int64_t prefillTokens = 0; ///< of a prefill; the context is a multiple
   int decodeInput = 0;

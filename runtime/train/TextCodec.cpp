@@ -17,10 +17,6 @@ using namespace base;
 
 namespace {
 
-std::int64_t vocabularyOf(const Program &program) {
-  return static_cast<std::int64_t>(program.generation.logits.count);
-}
-
 class Bytes final : public TextCodec {
 public:
   std::vector<std::int32_t> encode(const std::string &text) const override {
@@ -137,7 +133,7 @@ std::vector<std::int32_t> endsOf(const tokenizer::Tokenizer &tokenizer, const Be
 } // namespace
 
 std::unique_ptr<TextCodec> TextCodec::open(const Program &program, const BesideFiles &beside) {
-  const std::int64_t vocabulary = vocabularyOf(program);
+  const std::int64_t vocabulary = program.generation.vocabulary;
   if (const std::string *text = findFile(beside, "tokenizer.json")) {
     auto tokenizer = tokenizer::Tokenizer::parse(*text, "tokenizer.json");
     std::vector<std::int32_t> ends = endsOf(tokenizer, beside);

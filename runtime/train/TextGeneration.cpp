@@ -111,9 +111,9 @@ void generateTokens(const TextRun &run, const std::vector<std::int32_t> &prompt,
     runWith(device, plans.decode, {plans.decodeInput, {token}, first + i});
     // Processors of two kinds may differ in the last bits.
     if (device.rank() == 0)
-      token = static_cast<std::int32_t>(
-          sampleToken(device.read(plans.logits), static_cast<std::int64_t>(plans.logits.count),
-                      run.options, draws.uniform(static_cast<std::uint64_t>(i))));
+      token = static_cast<std::int32_t>(sampleToken(device.read(plans.logits), plans.vocabulary,
+                                                    run.options,
+                                                    draws.uniform(static_cast<std::uint64_t>(i))));
     device.world().broadcast(&token, sizeof token, 0);
     if (!take(token))
       return;

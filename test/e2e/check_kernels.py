@@ -62,6 +62,7 @@ def cases():
     yield "sitofp_i1", [f"%c = arith.cmpi slt, %i, %j : {INT}", f"%r = arith.sitofp %c : {BOOL} to {X}"], (B, D)
     yield "extsi_i1", [f"%c = arith.cmpi slt, %i, %j : {INT}", f"%n = arith.extsi %c : {BOOL} to {INT}",
                        f"%r = arith.sitofp %n : {INT} to {X}"], (B, D)
+    yield "fptosi", [f"%n = arith.fptosi %x : {X} to {INT}", f"%r = arith.sitofp %n : {INT} to {X}"], (B, D)
     yield "extsi", [f"%n = arith.extsi %i : {INT} to {LONG}", f"%m = arith.muli %n, %n : {LONG}",
                     f"%o = arith.trunci %m : {LONG} to {INT}", f"%r = arith.sitofp %o : {INT} to {X}"], (B, D)
     double = X.replace("f32", "f64")

@@ -29,9 +29,11 @@ def dataset(folder, name="data", changes=()):
     tokens = [draw.randrange(CLASSES) for _ in range(SAMPLES * LENGTH)]
     following = [(t + 1) % CLASSES if i % 5 else draw.randrange(CLASSES) for i, t in enumerate(tokens)]
     shape = (SAMPLES, LENGTH)
+    documents = [int(3 * draw.random() ** 2) for _ in range(SAMPLES * (LENGTH + 1))]
     for place, token in changes:
         tokens[place] = token
-    return write(folder / f"{name}.safetensors", {"tokens": ("I32", shape, tokens), "next": ("I32", shape, following)})
+    return write(folder / f"{name}.safetensors", {"tokens": ("I32", shape, tokens), "next": ("I32", shape, following),
+                                                    "documents": ("I32", (SAMPLES, LENGTH + 1), documents)})
 
 
 def initial(folder):

@@ -47,6 +47,15 @@ SHAPES = {
              "n_ctx": 16, "n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 16, "resid_pdrop": 0.1, "summary_activation": None,
              "summary_first_dropout": 0.1, "summary_type": "cls_index", "summary_use_proj": True, "vocab_size": 61},
 }
+# Windows smaller than the context, in all layers, in the last ones, and in those that are named.
+SHAPES["mistral-window"] = {**SHAPES["mistral-0.1"], "sliding_window": 4}
+SHAPES["qwen2-window"] = {**SHAPES["qwen2"], "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}
+SHAPES["qwen3-window"] = {**SHAPES["qwen3"], "use_sliding_window": True, "sliding_window": 3, "max_window_layers": 0,
+                          "layer_types": ["sliding_attention", "full_attention"]}
+# Of few tokens, of which one ends a document; learned positions go on over documents.
+DOCUMENT_ENDS = {"llama-documents": 3, "gpt2-documents": 3}
+SHAPES["llama-documents"] = {**SHAPES["llama-2"], "vocab_size": 7}
+SHAPES["gpt2-documents"] = {**SHAPES["gpt2"], "vocab_size": 7, "bos_token_id": 6, "eos_token_id": 6}
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gpt2")
 ACTIVATIONS = ("silu", "gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 

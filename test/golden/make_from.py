@@ -42,15 +42,24 @@ def model_of(config):
     return model
 
 
-def loss_of(model):
+def mask_of(tokens, end):
+    """What is added to scores where attention stays within documents, which end with the token `end`: (batch, 1, queries, keys)."""
+    isEnd = (tokens == end).long()
+    document = isEnd.cumsum(1) - isEnd
+    seen = (document[:, :, None] == document[:, None, :]) & torch.ones(tokens.shape[1], tokens.shape[1]).tril().bool()
+    return torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, torch.finfo(torch.float64).min)[:, None]
+
+
+def loss_of(model, end=None):
     rows = torch.tensor(from_cases.tokens(model.config.vocab_size))
-    logits = model(input_ids=rows[:, :-1]).logits
+    mask = None if end is None else mask_of(rows[:, :-1], end)
+    logits = model(input_ids=rows[:, :-1], attention_mask=mask).logits
     return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), rows[:, 1:].reshape(-1))
 
 
-def gradients_of(model):
+def gradients_of(model, end=None):
     """(loss, name -> gradient as a list)."""
-    loss = loss_of(model)
+    loss = loss_of(model, end)
     loss.backward()
     return loss.item(), {name: p.grad.reshape(-1).tolist() for name, p in model.named_parameters()}
 
@@ -60,7 +69,7 @@ def main():
     cases = []
     for name, config in {**from_cases.SHAPES, **from_cases.random_cases(RANDOM)}.items():
         model = model_of(config)
-        loss, gradients = gradients_of(model)
+        loss, gradients = gradients_of(model, from_cases.DOCUMENT_ENDS.get(name))
         shapes = {key: list(p.shape) for key, p in model.named_parameters()}
         cases.append({"name": name, "config": config, "loss": loss,
                       "tensors": {key: {"shape": shapes[key], **from_cases.summary(key, values)} for key, values in gradients.items()}})

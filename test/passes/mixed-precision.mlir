@@ -95,6 +95,7 @@ fsdp.step @casts evaluate {
 // CHECK: %[[LOSS:.*]], %{{.*}} = nn.cross_entropy %[[E]], %{{.*}} : tensor<8x4xbf16>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>
 // CHECK: nn.argmax %[[E]] : tensor<8x4xbf16> -> tensor<8xi32>
 // CHECK: nn.attention %{{.*}} : (tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>) -> (tensor<1x1x8x4xbf16>, tensor<1x1x8xf32>)
+// CHECK: nn.attention {{.*}} documents : (tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>, tensor<1x8xi32>) -> (tensor<1x1x8x4xbf16>, tensor<1x1x8xf32>)
 // CHECK: nn.scan_sum "t k" along "t" %[[E]] reverse : tensor<8x4xbf16>
 // CHECK: nn.scan_sum "t k" along "k" %{{.*}} : tensor<8x4xf32>
 // CHECK: nn.concat %{{.*}} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
@@ -113,6 +114,8 @@ fsdp.step @rows evaluate {
   %q = nn.rearrange "t k -> 1 1 t k" %z : tensor<8x4xf32> -> tensor<1x1x8x4xf32>
   %k = nn.rearrange "t k -> 1 1 t k" %e : tensor<8x4xf32> -> tensor<1x1x8x4xf32>
   %a, %al = nn.attention %q, %k, %k scale 0.5 : (tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>) -> (tensor<1x1x8x4xf32>, tensor<1x1x8xf32>)
+  %document = nn.rearrange "t -> 1 t" %ids : tensor<8xi32> -> tensor<1x8xi32>
+  %d, %dl = nn.attention %q, %k, %k, %document scale 0.5 documents : (tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x8xi32>) -> (tensor<1x1x8x4xf32>, tensor<1x1x8xf32>)
   %narrow = nn.scan_sum "t k" along "t" %e reverse : tensor<8x4xf32>
   %wide = nn.scan_sum "t k" along "k" %x : tensor<8x4xf32>
   %both = nn.concat %z, %e dim 0 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>

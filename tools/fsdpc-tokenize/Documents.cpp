@@ -118,21 +118,26 @@ private:
 
 } // namespace
 
+void Document::refuse(const std::string &why) const {
+  const char *const kinds[] = {"", ", document ", ", line "};
+  throw Error("'" + file->path() + "'" + kinds[kind] + (kind ? std::to_string(number) : "") + ": " +
+              why);
+}
+
 std::string_view Document::read(const DocumentOptions &options, std::string &storage) const {
-  const auto refuse = [&](const std::string &why) {
-    throw Error("'" + file->path() + "'" + (line ? ", line " + std::to_string(line) : "") + ": " +
-                why);
-  };
   std::string_view valid = bytes;
   std::string replaced;
   if (const std::size_t at = tokenizer::findInvalid(bytes); at != bytes.npos) {
     if (!options.replaceInvalid)
       refuse("got bytes that are not UTF-8 at byte " + std::to_string(at) +
-             (line ? " of the line" : "") + ", expected text" + kRemedy);
+             (kind == Line   ? " of the line"
+              : kind == Part ? " of the document"
+                             : "") +
+             ", expected text" + kRemedy);
     replaced = tokenizer::replaceInvalid(bytes);
     valid = replaced;
   }
-  if (line == 0) {
+  if (kind != Line) {
     if (valid.data() == bytes.data())
       return bytes;
     storage = std::move(replaced);
@@ -157,7 +162,8 @@ std::string_view Document::read(const DocumentOptions &options, std::string &sto
   return storage;
 }
 
-DocumentSource::DocumentSource(std::vector<std::string> files) : paths(std::move(files)) {
+DocumentSource::DocumentSource(std::vector<std::string> files, std::string between)
+    : paths(std::move(files)), separator(std::move(between)) {
   for (const std::string &path : paths)
     base::requireReadable(path);
 }
@@ -167,8 +173,10 @@ bool DocumentSource::openNext() {
     return false;
   const std::string &path = paths[index++];
   file = std::make_shared<base::MappedFile>(path);
-  isLines = endsWith(path, ".jsonl") || endsWith(path, ".ndjson");
-  at = line = 0;
+  kind = endsWith(path, ".jsonl") || endsWith(path, ".ndjson") ? Document::Line
+         : separator.empty()                                   ? Document::Whole
+                                                               : Document::Part;
+  at = number = 0;
   return true;
 }
 
@@ -176,8 +184,8 @@ bool DocumentSource::next(std::size_t bytes, std::vector<Document> &documents) {
   std::size_t taken = 0;
   while (taken < bytes && (file || openNext())) {
     const std::string_view all(file->data(), file->size());
-    if (!isLines) {
-      documents.push_back({file, all, 0});
+    if (kind == Document::Whole) {
+      documents.push_back({file, all, kind, 1});
       taken += all.size();
       file.reset();
       continue;
@@ -186,14 +194,15 @@ bool DocumentSource::next(std::size_t bytes, std::vector<Document> &documents) {
       file.reset();
       continue;
     }
-    const std::size_t end = std::min(all.find('\n', at), all.size());
-    const std::string_view record = all.substr(at, end - at);
-    at = end + 1;
-    ++line;
-    if (record.find_first_not_of(" \t\r") == record.npos)
+    const std::string_view between = kind == Document::Line ? std::string_view("\n") : separator;
+    const std::size_t end = std::min(all.find(between, at), all.size());
+    const std::string_view document = all.substr(at, end - at);
+    at = end + between.size();
+    ++number;
+    if (document.find_first_not_of(" \t\r\n") == document.npos)
       continue;
-    documents.push_back({file, record, line});
-    taken += record.size();
+    documents.push_back({file, document, kind, number});
+    taken += document.size();
   }
   return !documents.empty();
 }

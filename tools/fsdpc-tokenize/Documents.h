@@ -16,6 +16,7 @@ namespace fsdpc {
 /// How documents are read.
 struct DocumentOptions {
   std::string field = "text"; ///< of a line's JSON object
+  std::string separator;      ///< between the documents of a text; "": the text is one
   /// Bytes and escapes that are no character become U+FFFD; else they are an error.
   bool replaceInvalid = false;
 };
@@ -23,20 +24,25 @@ struct DocumentOptions {
 /// A document in its file, not yet read. The file stays mapped as long.
 struct Document {
   std::shared_ptr<const base::MappedFile> file;
-  std::string_view bytes; ///< the whole file, or a line
-  std::size_t line = 0;   ///< from 1; 0: the whole file
+  std::string_view bytes; ///< the whole file, or a part of it
+  enum Kind { Whole, Part, Line } kind = Whole;
+  std::size_t number = 0; ///< of the part or the line, from 1
 
   /// Its text, valid UTF-8; a view of `storage` or of the file. Error: a line that is no JSON
   /// object with the field, or text that is not valid.
   std::string_view read(const DocumentOptions &options, std::string &storage) const;
+
+  /// Error: the file, the document in it, and `why`.
+  [[noreturn]] void refuse(const std::string &why) const;
 };
 
 /// The documents of files, in order: a file whose name ends with .jsonl or .ndjson has one a line
-/// (blank lines are none), another file is one.
+/// (blank lines are none), another file is one, or several with a separator between them (those of
+/// white space are none).
 class DocumentSource {
 public:
   /// Error: an input is missing, or no regular file.
-  explicit DocumentSource(std::vector<std::string> paths);
+  DocumentSource(std::vector<std::string> paths, std::string separator);
 
   /// Appends documents until their files have `bytes` bytes of them, or all are read; false if none
   /// was left. Error: a file cannot be read.
@@ -46,10 +52,11 @@ private:
   bool openNext();
 
   const std::vector<std::string> paths;
+  const std::string separator;
   std::size_t index = 0;
   std::shared_ptr<const base::MappedFile> file;
-  std::size_t at = 0, line = 0;
-  bool isLines = false;
+  std::size_t at = 0, number = 0;
+  Document::Kind kind = Document::Whole; ///< of the documents of `file`
 };
 
 } // namespace fsdpc

@@ -73,7 +73,11 @@ private:
       result.textBytes = text.size();
       if (text.empty())
         return;
-      encoder.encode(text, options.addSpecialTokens, result.tokens);
+      try {
+        encoder.encode(text, options.addSpecialTokens, result.tokens);
+      } catch (const Error &error) { // a text that is too long, or takes too long
+        document.refuse(error.what());
+      }
       if (options.end)
         result.tokens.push_back(options.end->id);
     } catch (...) {
@@ -99,7 +103,7 @@ bool isOfValidation(std::uint64_t index, double share) {
 TokenizeResult tokenizeFiles(const tokenizer::Tokenizer &tokenizer, const TokenizeOptions &options,
                              const std::atomic<bool> &stopped) {
   const auto begin = std::chrono::steady_clock::now();
-  DocumentSource source(options.inputs);
+  DocumentSource source(options.inputs, options.documents.separator);
   const bool isWide = tokenizer.vocabularySize() > std::size_t(UINT16_MAX) + 1;
   TokenFiles training(options.out, "train", options.shardTokens, isWide);
   std::optional<TokenFiles> validation;

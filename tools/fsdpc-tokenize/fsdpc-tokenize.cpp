@@ -62,6 +62,9 @@ void declare(CLI::App &app, Arguments &arguments) {
       "the tokens are written to PREFIX_train_000000.bin and following, in llm.c's format");
   base::addText(app, "--field", "NAME", options.documents.field,
                 "the text of a line's JSON object (default: text)");
+  base::addText(app, "--separator", "TEXT", options.documents.separator,
+                "what stands between the documents of a text, and in none of them (default: a file "
+                "is a document)");
   base::addText(app, "--append-end", "TOKEN|none", arguments.appendEnd,
                 "token behind every document (default: 'eos_token' of tokenizer_config.json beside "
                 "the tokenizer, or the one of <|endoftext|>, <|end_of_text|>, </s> that the "
@@ -94,8 +97,8 @@ void check(const CLI::App &app, const Arguments &arguments) {
   if (arguments.tokenizer.empty())
     throw Misuse("--tokenizer is missing; name a tokenizer.json or its folder");
   if (!arguments.decode.empty()) {
-    for (const char *name : {"INPUT", "--out", "--field", "--add-special-tokens", "--val-share",
-                             "--shard-tokens", "--replace-invalid", "--threads"})
+    for (const char *name : {"INPUT", "--out", "--field", "--separator", "--add-special-tokens",
+                             "--val-share", "--shard-tokens", "--replace-invalid", "--threads"})
       if (app.get_option(name)->count())
         throw Misuse(std::string(name) + " has no effect with --decode; leave it out");
     return;

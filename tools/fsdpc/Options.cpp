@@ -283,8 +283,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
         const std::vector<std::string> &values = option->results();
         for (size_t i = option->get_expected_max() > 1 ? 0 : values.size() - 1; i < values.size();
              ++i)
-          o.distribution +=
-              (o.distribution.empty() ? "" : " ") + option->get_name() + "=" + values[i];
+          o.distribution += (o.distribution.empty() ? "" : " ") + option->get_name() +
+                            (option->get_expected_min() == 0 ? "" : "=" + values[i]); // of a flag
       }
   });
 }
@@ -383,122 +383,6 @@ void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omi
   }
   for (const CLI::App *group : app.get_subcommands([](const CLI::App *) { return true; }))
     noteGiven(*group, omitted);
-}
-
-void Options::check() const {
-  bool writesProgram = getEmit() >= Emit::Source && !onlyReport();
-  if (writesProgram && output.empty())
-    throw UsageError("--emit=" + emit + " needs '-o PATH'");
-  if (emitLocations && getEmit() >= Emit::Source)
-    throw UsageError("--emit-locations applies to IR text; got --emit=" + emit +
-                     ", expected global, local or scheduled");
-  if (record && onlyReport())
-    throw UsageError("--record needs a program, and --report alone writes none; give '-o PATH'");
-  if (record && getEmit() < Emit::Source)
-    throw UsageError("--record applies to programs; got --emit=" + emit +
-                     ", expected source or binary");
-  if (getEmit() == Emit::Model && getMeshes().size() > 1)
-    throw UsageError("--emit=model writes one model, got the meshes --mesh='" + mesh +
-                     "'; give one, or leave --mesh out and give it when the model is compiled");
-  // What is no part of a model would be lost without a word.
-  if (getEmit() == Emit::Model && report.empty()) {
-    std::string lost = distribution.substr(0, distribution.find('='));
-    if (pipeline.printShardings)
-      lost = "--print-shardings";
-    if (!pipeline.drawSharding.empty())
-      lost = "--draw-sharding";
-    if (!pipeline.explainShardings.empty())
-      lost = "--explain-shardings";
-    if (!lost.empty())
-      throw UsageError(
-          lost +
-          " cannot be stored in a model, got --emit=model; give it when the model is compiled");
-  }
-  if (pipeline.accumulateReduce != "auto" && pipeline.accumulate == 1)
-    throw UsageError("--accumulate-reduce=" + pipeline.accumulateReduce +
-                     " chooses among microbatches, got --accumulate=1; give --accumulate=K of at "
-                     "least 2, or leave it out");
-  if (pipeline.minShardSize > 0 && !ir::findStrategy(pipeline.strategy)->splits())
-    throw UsageError("--min-shard-size applies to what a strategy splits, got --strategy=" +
-                     pipeline.strategy + ", which splits nothing; leave it out");
-
-  if (!cudaArch.empty() && target != "cuda")
-    throw UsageError("--cuda-arch applies to programs for GPUs; got --target=" + target +
-                     ", expected cuda");
-  const std::set<std::string> communicators =
-      target == "cuda" ? std::set<std::string>{"auto", "nccl", "loopback"}
-                       : std::set<std::string>{"auto", "shm", "tcp", "mpi"};
-  if (!communicators.count(communicator))
-    throw UsageError("--target=" + target + " has no --communicator=" + communicator +
-                     "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
-  if (!machine.empty() && getEmit() < Emit::Source && !predicts() && !choosesPlan() &&
-      memoryLimit.empty() && fit.empty())
-    throw UsageError("--machine applies to programs, for the 'mfu' of their log, and to predicted "
-                     "times; add --report, --timeline=FILE.json or --explain=FILE.html, or leave "
-                     "it out");
-  if ((choosesPlan() || !memoryLimit.empty() || !fit.empty()) && getMeshes().size() > 1)
-    throw UsageError(std::string(choosesPlan()          ? "'auto' chooses for"
-                                 : !memoryLimit.empty() ? "--memory-limit is of"
-                                                        : "--fit is of") +
-                     " one plan, got the meshes --mesh='" + mesh + "'; give one");
-  for (const auto &[option, file] : {std::pair("--timeline", &timeline), {"--explain", &explain}}) {
-    if (!file->empty() && getMeshes().size() > 1)
-      throw UsageError(std::string(option) + " is of one plan, got the meshes --mesh='" + mesh +
-                       "'; give one");
-    if (!file->empty() && getEmit() == Emit::Model)
-      throw UsageError(std::string(option) + " is of a compiled model, got --emit=model; give it "
-                                             "when the model is compiled");
-  }
-  findMachine(1);
-}
-
-void Options::checkMesh(mlir::ModuleOp module) const {
-  // Without a mesh it is that of one rank, which compiling gives the module.
-  mlir::Builder builder(module.getContext());
-  ir::MeshOp mesh = ir::getMeshOp(module);
-  ir::MeshAttr axes =
-      mesh ? mesh.getMesh()
-           : ir::MeshAttr::get(builder.getContext(), {builder.getStringAttr(ir::getStorageAxis())},
-                               {1}, llvm::ArrayRef<int64_t>());
-  if (communicator == "loopback" && axes.getNumRanks() > limits::kMaxLoopbackRanks)
-    throw UsageError(llvm::formatv("--communicator=loopback takes at most {0} ranks on one GPU, "
-                                   "got {1}; use nccl, or a smaller mesh",
-                                   limits::kMaxLoopbackRanks, axes.getNumRanks()));
-  auto has = [&](llvm::StringRef name) { return ir::hasAxis(axes, name); };
-  const std::string got = ", got mesh " + ir::describeAxes(axes) + "; ";
-  if (strategyGiven)
-    if (std::string mismatch = ir::explainMismatch(*ir::findStrategy(pipeline.strategy), axes);
-        !mismatch.empty())
-      throw UsageError("--strategy=" + pipeline.strategy + " " + mismatch);
-  for (const std::string &name : pipeline.batchAxes)
-    if (!has(name))
-      throw UsageError("--batch-axes names axis '" + name + "'" + got + "name one of its axes");
-  for (const std::string &name : pipeline.batchAxes)
-    if (const ir::AxisRole *role = ir::findAxisRole(name); role && role->splitsCompute)
-      throw UsageError("--batch-axes names axis '" + name +
-                       "', which is reserved; choose another name for the axis");
-  if (pipeline.reshard != "always" && pipeline.reshard != kAutomaticWord &&
-      !gathersParameters(module, pipeline))
-    throw UsageError(
-        "--reshard-after-forward applies to parameters that are gathered, got --strategy=" +
-        pipeline.strategy + ", which keeps them on every rank; leave it out");
-  std::vector<std::string> stored;
-  for (const std::string &pattern : pipeline.shardPatterns)
-    for (const std::string &name :
-         ir::parseShardSpec(ir::splitShardPattern(pattern).second)->getAxes())
-      stored.push_back(name);
-  if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes, stored))
-    throw UsageError(
-        "nothing uses axis '" + unused.str() + "' of the mesh: " + ir::listBatchAxes() +
-        " split the "
-        "batch, others if --batch-axes names them, and parameters and values are split as the "
-        "model or --shard says; use it there, or leave it out");
-}
-
-Emit Options::getEmit() const {
-  static const std::vector<std::string> names = {"model",     "global", "local",
-                                                 "scheduled", "source", "binary"};
-  return static_cast<Emit>(std::find(names.begin(), names.end(), emit) - names.begin());
 }
 
 bool Options::predicts() const { return !(report.empty() && timeline.empty() && explain.empty()); }

@@ -57,6 +57,9 @@ void StepPartitioner::convertCarryStore(CarryStoreOp store) {
       sharding = shardings.lookup(load.getResult());
   LocalValue stored = sharding ? values.as(store.getValue(), sharding, store)
                                : values.whole(store.getValue(), store);
+  auto module = step->getParentOfType<ModuleOp>();
+  module.lookupSymbol<CarriedOp>(store.getCarriedAttr())
+      .setType(cast<RankedTensorType>(stored.value.getType()));
   CarryStoreOp::create(builder, store.getLoc(), stored.value, store.getCarried());
 }
 

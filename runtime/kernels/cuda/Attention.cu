@@ -97,6 +97,7 @@ struct Forward {
   using Products = ProductsOf;
   static constexpr int D = kWidth, kTiles = kTilesOf, kWarps = kWarpsOf, kKeys = kKeysOf,
                        kAtOnce = kAtOnceOf, kQueries = 16 * kTiles * kWarps, kThreads = 32 * kWarps;
+  static constexpr bool kOptions = false;
   using QueryTile = SharedTile<D, kQueries>;
   using KeyTile = SharedTile<D, kKeys>;
   static constexpr std::size_t kElements = QueryTile::kElements + 4 * KeyTile::kElements;
@@ -115,10 +116,11 @@ template <int D, int kRows> __device__ void negate(const SharedTile<D, kRows> &t
 template <class F>
 __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
     attend(AttentionShape s, int queryBlocks, bool vectors, const bf16 *q, const bf16 *k,
-           const bf16 *v, bf16 *out, float *logSumExp) {
+           const bf16 *v, const std::int32_t *documents, bf16 *out, float *logSumExp) {
   using Products = typename F::Products;
   using KeyTile = typename F::KeyTile;
   constexpr int D = F::D, kTiles = F::kTiles, kQueries = F::kQueries, kKeys = F::kKeys;
+  constexpr bool kOptions = F::kOptions;
   if constexpr (!Products::kHere)
     return trap();
   FSDP_DYNAMIC_SHARED(bf16, memory);
@@ -134,7 +136,17 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
   const Head head = headOf(s, blockIdx.x / queryBlocks);
   // The longest rows first.
   const int first = (queryBlocks - 1 - int(blockIdx.x % queryBlocks)) * kQueries;
-  const int blocks = keyBlocks(s, first, kQueries, kKeys);
+  const Documents docs(s, kOptions ? documents : nullptr, blockIdx.x / queryBlocks);
+  int blocks = keyBlocks(s, first, kQueries, kKeys), block = 0;
+  if constexpr (kOptions) {
+    Range seen = keysOf(s, first, kQueries);
+    if (docs)
+      seen = docs.narrow<F::kThreads>(
+          {first + docs.offset, min(first + kQueries, static_cast<int>(s.queries)) + docs.offset},
+          seen);
+    block = seen.begin / kKeys;
+    blocks = ceilDiv(seen.end, kKeys);
+  }
 
   const auto fetch = [&](int block) {
     const int from = block * kKeys;
@@ -145,11 +157,12 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
     closeCopies();
   };
   qTile.template fill<F::kThreads>(q + head.q, s.q.row, first, s.queries, width, vectors);
-  fetch(0);
+  fetch(block);
 
   const int row = warp * 16 * kTiles; // of this warp's queries in the tile
   const typename Products::template Left<D, kQueries, kTiles> rows(qTile, row);
-  const float scale = scaleOfPowers(s.scale);
+  const bool capped = kOptions && s.softcap != 0;
+  const float scale = capped ? s.softcap * kLog2E : scaleOfPowers(s.scale);
   if (s.scale < 0)
     negate(qTile);
   float sums[kTiles][2] = {}, tops[kTiles][2], corrections[kTiles][2], acc[kTiles][D / 8][4] = {};
@@ -173,6 +186,20 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
           for (int i = 0; i < 4; ++i)
             if (block * kKeys + 8 * n + 2 * t + i % 2 >= seen[i / 2])
               scores[m][n][i] = -kInfinity;
+        if constexpr (kOptions) {
+          const int hidden[2] = {firstSeen(s, upper), firstSeen(s, upper + 8)};
+          const int ids[2] = {docs ? docs.ofQuery(upper) : 0, docs ? docs.ofQuery(upper + 8) : 0};
+#pragma unroll
+          for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+            for (int odd = 0; odd < 2; ++odd) {
+              const int key = block * kKeys + 8 * n + 2 * t + odd, id = docs ? docs.at(key) : 0;
+#pragma unroll
+              for (int half = 0; half < 2; ++half)
+                if (key < hidden[half] || id != ids[half])
+                  scores[m][n][2 * half + odd] = -kInfinity;
+            }
+        }
       }
       weigh(scores[m], scale, tops[m], sums[m], corrections[m]);
     }
@@ -186,6 +213,16 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
     Products::rowsByRows(rows, keyTile(block), lane, scores);
     Products::commit();
     Products::template wait<0>(scores);
+    if (capped) {
+      const float factor = fabsf(s.scale) / s.softcap;
+#pragma unroll
+      for (int m = 0; m < kTiles; ++m)
+#pragma unroll
+        for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            scores[m][n][i] = tanhf(scores[m][n][i] * factor);
+    }
     weighBlock(block, mask);
     correct(acc, corrections);
     pack(scores, weights);
@@ -195,11 +232,20 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
   };
   // All queries see all keys of the blocks before.
   const int firstMasked = min(keys, keysSeen(s, first)) / kKeys;
-  int block = 0;
-  for (; block < firstMasked; ++block)
-    step(block, std::false_type());
-  for (; block < blocks; ++block)
-    step(block, std::true_type());
+  if constexpr (kOptions) {
+    // The last query has the end of its window furthest on.
+    const int unseen = firstSeen(s, first + kQueries - 1);
+    for (; block < blocks; ++block)
+      if (docs || block >= firstMasked || block * kKeys < unseen)
+        step(block, std::true_type());
+      else
+        step(block, std::false_type());
+  } else {
+    for (; block < firstMasked; ++block)
+      step(block, std::false_type());
+    for (; block < blocks; ++block)
+      step(block, std::true_type());
+  }
 
   // Through the warp's own rows of the queries' tile, to write whole rows.
   waitForCopies<0>();
@@ -226,35 +272,47 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
 }
 
 template <class F>
-cudaError_t launch(const AttentionShape &s, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
-                   float *logSumExp, cudaStream_t stream) {
+cudaError_t launch(const AttentionShape &s, const bf16 *q, const bf16 *k, const bf16 *v,
+                   const std::int32_t *documents, bf16 *out, float *logSumExp,
+                   cudaStream_t stream) {
   const unsigned queryBlocks = ceilDiv<unsigned>(s.queries, F::kQueries);
   const bool vectors = inWholeParts(s, 8) && aligned16(q, k, v, out);
   noteVectors(vectors);
   return launchKernel(attend<F>, dim3(queryBlocks * s.batch * s.heads), F::kThreads,
-                      F::kElements * sizeof(bf16), stream, s, queryBlocks, vectors, q, k, v, out,
-                      logSumExp);
+                      F::kElements * sizeof(bf16), stream, s, queryBlocks, vectors, q, k, v,
+                      documents, out, logSumExp);
 }
 
 } // namespace
 
-cudaError_t attention(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
-                      float *logSumExp, cudaStream_t stream) {
+cudaError_t attention(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
+                      const std::int32_t *documents, bf16 *out, float *logSumExp,
+                      cudaStream_t stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
-  const auto run = [&](auto blocks) {
-    return launch<decltype(blocks)>(s, q, k, v, out, logSumExp, stream);
+  // The second blocks are those with options, which need more registers.
+  const auto run = [&](auto blocks, auto others) {
+    if (hasOptions(s, documents))
+      return launch<WithOptions<decltype(others)>>(s, q, k, v, documents, out, logSumExp, stream);
+    return launch<decltype(blocks)>(s, q, k, v, nullptr, out, logSumExp, stream);
   };
+  const auto runBoth = [&](auto blocks) { return run(blocks, blocks); };
   if (s.width <= 32)
-    return run(Forward<ByWarps, 32, 2, 4, 64, 1>());
+    return runBoth(Forward<ByWarps, 32, 2, 4, 64, 1>());
   bool groups = false;
   if (cudaError_t status = hasWarpgroups(groups))
     return status;
   if (s.width <= 64)
-    return groups ? run(Forward<ByGroups, 64, 1, 4, 64, 4>())
-                  : run(Forward<ByWarps, 64, 2, 4, 64, 1>());
-  return groups ? run(Forward<ByGroups, 128, 1, 12, 128, 1>())
-                : run(Forward<ByWarps, 128, 1, 4, 64, 1>());
+    return groups ? run(Forward<ByGroups, 64, 1, 4, 64, 4>(), Forward<ByGroups, 64, 1, 4, 64, 3>())
+                  : runBoth(Forward<ByWarps, 64, 2, 4, 64, 1>());
+  return groups
+             ? run(Forward<ByGroups, 128, 1, 12, 128, 1>(), Forward<ByGroups, 128, 1, 8, 128, 1>())
+             : runBoth(Forward<ByWarps, 128, 1, 4, 64, 1>());
+}
+
+cudaError_t attention(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
+                      float *logSumExp, cudaStream_t stream) {
+  return attention(s, q, k, v, nullptr, out, logSumExp, stream);
 }
 
 } // namespace fsdp::rt

@@ -3,11 +3,13 @@
 #ifndef FSDP_RUNTIME_KERNELS_CUDA_ATTENTIONBLOCKS_H
 #define FSDP_RUNTIME_KERNELS_CUDA_ATTENTIONBLOCKS_H
 
+#include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/program/KernelArguments.h"
 #include "runtime/program/Limits.h"
 
 #include <cuda_runtime.h>
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +20,15 @@ namespace fsdp::rt::device {
 inline bool takes(const AttentionShape &s) {
   return s.width >= 1 && s.width <= limits::kMaxHeadWidth && s.groups > 0 &&
          s.heads % s.groups == 0;
+}
+
+/// The same blocks of a kernel that takes what a shape rarely has, too: a window, a cap of scores
+/// and documents. Apart, so that other attention does not pay for it.
+template <class Blocks> struct WithOptions : Blocks {
+  static constexpr bool kOptions = true;
+};
+inline bool hasOptions(const AttentionShape &s, const std::int32_t *documents) {
+  return s.window > 0 || s.softcap != 0 || documents;
 }
 
 /// How many keys query t sees.
@@ -33,15 +44,90 @@ __host__ __device__ inline int keyBlocks(const AttentionShape &s, int first, int
       first + count < static_cast<int>(s.queries) ? first + count : static_cast<int>(s.queries);
   return (keysSeen(s, last - 1) + size - 1) / size;
 }
-/// The first query that sees `key`: all behind it do, too.
+/// The first key that query t sees, of those that are in its window.
+__host__ __device__ inline int firstSeen(const AttentionShape &s, int t) {
+  if (s.window == 0)
+    return 0;
+  const int first = keysSeen(s, t) - static_cast<int>(s.window);
+  return first < 0 ? 0 : first;
+}
+/// The first query that sees `key`: all behind it do, too, up to the end of the window.
 __host__ __device__ inline int firstToSee(const AttentionShape &s, int key) {
   const int query = s.causal ? key + static_cast<int>(s.queries) - static_cast<int>(s.keys) : 0;
   return query < 0 ? 0 : query;
+}
+/// The first query whose window has passed `key`, as those of all behind it have.
+__host__ __device__ inline int endOfWindow(const AttentionShape &s, int key) {
+  const int queries = static_cast<int>(s.queries);
+  if (s.window == 0)
+    return queries;
+  const int end = key + static_cast<int>(s.window) + queries - static_cast<int>(s.keys);
+  return end < 0 ? 0 : end < queries ? end : queries;
 }
 /// The first block of `size` queries with one that sees any of the keys [first, ...).
 __host__ __device__ inline int firstQueryBlock(const AttentionShape &s, int first, int size) {
   return firstToSee(s, first) / size;
 }
+
+/// Keys, or queries.
+struct Range {
+  int begin, end;
+};
+/// What any of the queries [first, first + count) sees by its position.
+__host__ __device__ inline Range keysOf(const AttentionShape &s, int first, int count) {
+  const int queries = static_cast<int>(s.queries), keys = static_cast<int>(s.keys);
+  const int last = (first + count < queries ? first + count : queries) - 1;
+  const int seen = keysSeen(s, last);
+  return {firstSeen(s, first), seen < keys ? seen : keys};
+}
+/// The queries that see any of the keys [first, first + count) by their position.
+__host__ __device__ inline Range queriesOf(const AttentionShape &s, int first, int count) {
+  const int keys = static_cast<int>(s.keys);
+  return {firstToSee(s, first), endOfWindow(s, (first + count < keys ? first + count : keys) - 1)};
+}
+
+/// The ids of a batch's documents.
+struct Documents {
+  const std::int32_t *ids; ///< of the keys; null: all are of one document
+  int offset, keys;        ///< query t is at key t + offset
+
+  /// `number`: of the head, among batch * heads.
+  __device__ Documents(const AttentionShape &s, const std::int32_t *documents, std::size_t number)
+      : ids(documents ? documents + number / s.heads * s.keys : nullptr),
+        offset(static_cast<int>(s.keys) - static_cast<int>(s.queries)),
+        keys(static_cast<int>(s.keys)) {}
+  __device__ explicit operator bool() const { return ids != nullptr; }
+  /// The id of a key; of no key, that of one.
+  __device__ std::int32_t at(int key) const {
+    return ids[key < 0 ? 0 : key < keys ? key : keys - 1];
+  }
+  __device__ std::int32_t ofQuery(int query) const { return at(query + offset); }
+
+  /// Leaves of `keys` those between which all are that may be of the documents of the keys `own`:
+  /// whose ids lie between the least and the largest there. All threads take part.
+  template <int kThreads> __device__ Range narrow(Range own, Range keys) const {
+    __shared__ int scratch[2 * kMaxWarps];
+    const int none = INT_MIN;
+    int most[2] = {none,
+                   none}; // the largest id, and that of ~id, of which the least has the largest
+    for (int key = own.begin + static_cast<int>(threadIdx.x); key < own.end; key += kThreads) {
+      const std::int32_t id = at(key);
+      most[0] = max(most[0], id), most[1] = max(most[1], ~id);
+    }
+    blockReduce<Larger>(most, scratch);
+    int ends[2] = {none, none}; // the last key, and ~ of the first
+    for (int key = keys.begin + static_cast<int>(threadIdx.x); key < keys.end; key += kThreads)
+      if (const std::int32_t id = at(key); id <= most[0] && ~id <= most[1])
+        ends[0] = max(ends[0], key), ends[1] = max(ends[1], ~key);
+    blockReduce<Larger>(ends, scratch);
+    return ends[0] == none ? Range{keys.begin, keys.begin} : Range{~ends[1], ends[0] + 1};
+  }
+  /// The same for queries, of which those are kept that may see one of the keys `own`.
+  template <int kThreads> __device__ Range narrowQueries(Range own, Range queries) const {
+    const Range kept = narrow<kThreads>(own, {queries.begin + offset, queries.end + offset});
+    return {kept.begin - offset, kept.end - offset};
+  }
+};
 
 /// Where the rows of one head begin.
 struct Head {

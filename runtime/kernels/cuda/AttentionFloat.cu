@@ -140,10 +140,24 @@ template <class Op> __device__ float overRow(float value) {
   return value;
 }
 
-template <int D, int R>
+/// The blocks of R keys that any of the R queries from `first` on sees.
+template <int R, bool kOptions>
+__device__ inline Range keyBlocksOf(const AttentionShape &s, const Documents &docs, int first) {
+  if constexpr (kOptions) {
+    Range seen = keysOf(s, first, R);
+    if (docs)
+      seen = docs.narrow<kThreads>(
+          {first + docs.offset, min(first + R, static_cast<int>(s.queries)) + docs.offset}, seen);
+    return {seen.begin / R, ceilDiv(seen.end, R)};
+  } else {
+    return {0, keyBlocks(s, first, R, R)};
+  }
+}
+
+template <int D, int R, bool kOptions>
 __global__ void __launch_bounds__(kThreads)
     attend(AttentionShape s, int queryBlocks, const float *q, const float *k, const float *v,
-           float *out, float *logSumExp) {
+           const std::int32_t *documents, float *out, float *logSumExp) {
   FSDP_DYNAMIC_SHARED(float, qTile);
   float *kTileAt = qTile + kTile<D, R>, *vTile = kTileAt + kTile<D, R>,
         *weights = vTile + kTile<D, R>;
@@ -157,8 +171,9 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < R / 16; ++i)
     tops[i] = -kInfinity;
-  const int blocks = keyBlocks(s, first, R, R);
-  for (int block = 0; block < blocks; ++block) {
+  const Documents docs(s, kOptions ? documents : nullptr, blockIdx.x / queryBlocks);
+  const Range blocks = keyBlocksOf<R, kOptions>(s, docs, first);
+  for (int block = blocks.begin; block < blocks.end; ++block) {
     __syncthreads(); // nobody reads the last block any more
     fill<D, R>(kTileAt, k + head.k, s.k.row, block * R, keys, width);
     fill<D, R>(vTile, v + head.k, s.k.row, block * R, keys, width);
@@ -173,6 +188,13 @@ __global__ void __launch_bounds__(kThreads)
       for (int j = 0; j < R / 16; ++j) {
         const int key = block * R + at.x + 16 * j;
         scores[i][j] = key < seen && key < keys ? scores[i][j] * s.scale : -kInfinity;
+        if constexpr (kOptions) {
+          const int query = first + at.y + 16 * i;
+          if (s.softcap != 0 && scores[i][j] != -kInfinity)
+            scores[i][j] = s.softcap * tanhf(scores[i][j] / s.softcap);
+          if (key < firstSeen(s, query) || (docs && docs.at(key) != docs.ofQuery(query)))
+            scores[i][j] = -kInfinity;
+        }
         larger = fmaxf(larger, scores[i][j]);
       }
       larger = overRow<Larger>(larger);
@@ -212,14 +234,15 @@ struct Gradients {
   const float *q, *k, *v, *out, *logSumExp, *dOut;
   float *along; ///< dOut . out of each query: written by queryGradients, read by keyGradients
   float *dQ, *dK, *dV;
+  const std::int32_t *documents; ///< or null
 };
 
 /// Of a block of queries and keys whose scores and dOut . v are given: probabilities, and the
 /// gradients of the scores.
-template <int R>
-__device__ inline void scoreGradients(const AttentionShape &s, Place at, int firstQuery,
-                                      int firstKey, const float *logSumExp, const float *along,
-                                      Scores<R> &scores, Scores<R> &dScores) {
+template <int R, bool kOptions>
+__device__ inline void scoreGradients(const AttentionShape &s, const Documents &docs, Place at,
+                                      int firstQuery, int firstKey, const float *logSumExp,
+                                      const float *along, Scores<R> &scores, Scores<R> &dScores) {
 #pragma unroll
   for (int i = 0; i < R / 16; ++i) {
     const int query = firstQuery + at.y + 16 * i;
@@ -230,9 +253,17 @@ __device__ inline void scoreGradients(const AttentionShape &s, Place at, int fir
 #pragma unroll
     for (int j = 0; j < R / 16; ++j) {
       const int key = firstKey + at.x + 16 * j;
-      const bool sees = key < seen && key < static_cast<int>(s.keys);
-      scores[i][j] = sees ? expf(scores[i][j] * s.scale - base) : 0.0f;
-      dScores[i][j] = s.scale * scores[i][j] * (dScores[i][j] - product);
+      bool sees = key < seen && key < static_cast<int>(s.keys);
+      if constexpr (kOptions) {
+        sees = sees && key >= firstSeen(s, query) && (!docs || docs.at(key) == docs.ofQuery(query));
+        const float score = scores[i][j] * s.scale;
+        const float cap = s.softcap != 0 ? tanhf(score / s.softcap) : 0.0f;
+        scores[i][j] = sees ? expf((s.softcap != 0 ? s.softcap * cap : score) - base) : 0.0f;
+        dScores[i][j] = s.scale * (1 - cap * cap) * scores[i][j] * (dScores[i][j] - product);
+      } else {
+        scores[i][j] = sees ? expf(scores[i][j] * s.scale - base) : 0.0f;
+        dScores[i][j] = s.scale * scores[i][j] * (dScores[i][j] - product);
+      }
     }
   }
 }
@@ -245,7 +276,7 @@ template <int R> __device__ inline void keep(Place at, const Scores<R> &values, 
       tile[(at.y + 16 * i) * kScoreStride<R> + at.x + 16 * j] = values[i][j];
 }
 
-template <int D, int R>
+template <int D, int R, bool kOptions>
 __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int queryBlocks) {
   FSDP_DYNAMIC_SHARED(float, qTile);
   float *dOutTile = qTile + kTile<D, R>, *kTileAt = dOutTile + kTile<D, R>,
@@ -280,8 +311,9 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
       at.along[head.sums + query] = sum;
   }
   Result<D, R> acc = {};
-  const int blocks = keyBlocks(s, first, R, R);
-  for (int block = 0; block < blocks; ++block) {
+  const Documents docs(s, kOptions ? at.documents : nullptr, blockIdx.x / queryBlocks);
+  const Range blocks = keyBlocksOf<R, kOptions>(s, docs, first);
+  for (int block = blocks.begin; block < blocks.end; ++block) {
     __syncthreads();
     fill<D, R>(kTileAt, at.k + head.k, s.k.row, block * R, s.keys, width);
     fill<D, R>(vTile, at.v + head.k, s.k.row, block * R, s.keys, width);
@@ -289,8 +321,8 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
     Scores<R> scores, dScores;
     rowsByRows<D, R>(place, qTile, kTileAt, scores);
     rowsByRows<D, R>(place, dOutTile, vTile, dScores);
-    scoreGradients<R>(s, place, first, block * R, at.logSumExp + head.sums, alongs - first, scores,
-                      dScores);
+    scoreGradients<R, kOptions>(s, docs, place, first, block * R, at.logSumExp + head.sums,
+                                alongs - first, scores, dScores);
     keep<R>(place, dScores, weights);
     __syncwarp(); // a warp reads the weights that it wrote
     timesRows<D, R>(place, weights, kScoreStride<R>, 1, kTileAt, acc);
@@ -298,7 +330,7 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
   write<D, R>(place, acc, ones, at.dQ + head.q, s.q.row, first, s.queries, width);
 }
 
-template <int D, int R>
+template <int D, int R, bool kOptions>
 __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBlocks) {
   FSDP_DYNAMIC_SHARED(float, kTileAt);
   float *vTile = kTileAt + kTile<D, R>, *qTile = vTile + kTile<D, R>,
@@ -317,9 +349,17 @@ __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBl
   fill<D, R>(kTileAt, at.k + start, s.k.row, first, s.keys, width);
   fill<D, R>(vTile, at.v + start, s.k.row, first, s.keys, width);
   Result<D, R> dK = {}, dV = {};
+  const Documents docs(s, kOptions ? at.documents : nullptr, group * shared);
+  Range walk = {firstQueryBlock(s, first, R) * R, queries};
+  if constexpr (kOptions) {
+    walk = queriesOf(s, first, R);
+    if (docs)
+      walk = docs.narrowQueries<kThreads>({first, min(first + R, static_cast<int>(s.keys))}, walk);
+    walk.begin = walk.begin / R * R;
+  }
   for (std::size_t number = group * shared; number < (group + 1) * shared; ++number) {
     const Head head = headOf(s, number);
-    for (int from = firstQueryBlock(s, first, R) * R; from < queries; from += R) {
+    for (int from = walk.begin; from < walk.end; from += R) {
       __syncthreads();
       fill<D, R>(qTile, at.q + head.q, s.q.row, from, queries, width);
       fill<D, R>(dOutTile, at.dOut + head.out, s.out.row, from, queries, width);
@@ -327,8 +367,8 @@ __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBl
       Scores<R> scores, dScores;
       rowsByRows<D, R>(place, qTile, kTileAt, scores);
       rowsByRows<D, R>(place, dOutTile, vTile, dScores);
-      scoreGradients<R>(s, place, from, first, at.logSumExp + head.sums, at.along + head.sums,
-                        scores, dScores);
+      scoreGradients<R, kOptions>(s, docs, place, from, first, at.logSumExp + head.sums,
+                                  at.along + head.sums, scores, dScores);
       keep<R>(place, scores, weights);
       keep<R>(place, dScores, dWeights);
       __syncthreads();
@@ -364,73 +404,106 @@ template <int D, int Tiles, int Scores, class Launch> cudaError_t withRows(Launc
   return launch(std::integral_constant<int, kRows>(), bytes);
 }
 
-template <int D>
+template <int D, bool kOptions>
 cudaError_t launch(const AttentionShape &s, const float *q, const float *k, const float *v,
-                   float *out, float *logSumExp, cudaStream_t stream) {
+                   const std::int32_t *documents, float *out, float *logSumExp,
+                   cudaStream_t stream) {
   return withRows<D, 3, 1>([&](auto rows, std::size_t bytes) {
     constexpr int R = decltype(rows)::value;
     const unsigned blocks = ceilDiv<unsigned>(s.queries, R);
-    return launchKernel(attend<D, R>, dim3(blocks * s.batch * s.heads), kThreads, bytes, stream, s,
-                        blocks, q, k, v, out, logSumExp);
+    return launchKernel(attend<D, R, kOptions>, dim3(blocks * s.batch * s.heads), kThreads, bytes,
+                        stream, s, blocks, q, k, v, documents, out, logSumExp);
   });
 }
 
-template <int D> cudaError_t launchGrad(const Gradients &at, cudaStream_t stream) {
+template <int D, bool kOptions> cudaError_t launchGrad(const Gradients &at, cudaStream_t stream) {
   const AttentionShape &s = at.s;
   if (cudaError_t status = withRows<D, 4, 1>([&](auto rows, std::size_t bytes) {
         constexpr int R = decltype(rows)::value;
         const unsigned blocks = ceilDiv<unsigned>(s.queries, R);
-        return launchKernel(queryGradients<D, R>, dim3(blocks * s.batch * s.heads), kThreads, bytes,
-                            stream, at, blocks);
+        return launchKernel(queryGradients<D, R, kOptions>, dim3(blocks * s.batch * s.heads),
+                            kThreads, bytes, stream, at, blocks);
       }))
     return status;
   return withRows<D, 4, 2>([&](auto rows, std::size_t bytes) {
     constexpr int R = decltype(rows)::value;
     const unsigned blocks = ceilDiv<unsigned>(s.keys, R);
-    return launchKernel(keyGradients<D, R>, dim3(blocks * s.batch * s.groups), kThreads, bytes,
-                        stream, at, blocks);
+    return launchKernel(keyGradients<D, R, kOptions>, dim3(blocks * s.batch * s.groups), kThreads,
+                        bytes, stream, at, blocks);
   });
+}
+
+/// Calls `run(std::integral_constant<int, D>(), std::bool_constant<kOptions>())`.
+template <class Run>
+cudaError_t withKernels(const AttentionShape &s, const std::int32_t *documents, Run run) {
+  const auto ofWidth = [&](auto options) {
+    if (s.width <= 32)
+      return run(std::integral_constant<int, 32>(), options);
+    if (s.width <= 64)
+      return run(std::integral_constant<int, 64>(), options);
+    return run(std::integral_constant<int, 128>(), options);
+  };
+  return hasOptions(s, documents) ? ofWidth(std::true_type()) : ofWidth(std::false_type());
 }
 
 } // namespace
 
-cudaError_t attention(AttentionShape s, const float *q, const float *k, const float *v, float *out,
-                      float *logSumExp, cudaStream_t stream) {
+cudaError_t attention(AttentionShape s, const float *q, const float *k, const float *v,
+                      const std::int32_t *documents, float *out, float *logSumExp,
+                      cudaStream_t stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
-  if (s.width <= 32)
-    return launch<32>(s, q, k, v, out, logSumExp, stream);
-  if (s.width <= 64)
-    return launch<64>(s, q, k, v, out, logSumExp, stream);
-  return launch<128>(s, q, k, v, out, logSumExp, stream);
+  return withKernels(s, documents, [&](auto width, auto options) {
+    return launch<decltype(width)::value, decltype(options)::value>(s, q, k, v, documents, out,
+                                                                    logSumExp, stream);
+  });
+}
+
+cudaError_t attention_grad(AttentionShape s, const float *q, const float *k, const float *v,
+                           const std::int32_t *documents, const float *out, const float *logSumExp,
+                           const float *dOut, float *dQ, float *dK, float *dV, WorkStream stream) {
+  if (!takes(s))
+    return cudaErrorInvalidValue;
+  Gradients at = {s, q, k, v, out, logSumExp, dOut, nullptr, dQ, dK, dV, documents};
+  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
+  if (cudaError_t status = stream.workspace->reserve(rows * sizeof(float), at.along))
+    return status;
+  return withKernels(s, documents, [&](auto width, auto options) {
+    return launchGrad<decltype(width)::value, decltype(options)::value>(at, stream);
+  });
+}
+
+cudaError_t attention(AttentionShape s, const float *q, const float *k, const float *v, float *out,
+                      float *logSumExp, cudaStream_t stream) {
+  return attention(s, q, k, v, nullptr, out, logSumExp, stream);
 }
 
 cudaError_t attention_grad(AttentionShape s, const float *q, const float *k, const float *v,
                            const float *out, const float *logSumExp, const float *dOut, float *dQ,
                            float *dK, float *dV, WorkStream stream) {
-  if (!takes(s))
-    return cudaErrorInvalidValue;
-  Gradients at = {s, q, k, v, out, logSumExp, dOut, nullptr, dQ, dK, dV};
-  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
-  if (cudaError_t status = stream.workspace->reserve(rows * sizeof(float), at.along))
-    return status;
-  if (s.width <= 32)
-    return launchGrad<32>(at, stream);
-  if (s.width <= 64)
-    return launchGrad<64>(at, stream);
-  return launchGrad<128>(at, stream);
+  return attention_grad(s, q, k, v, nullptr, out, logSumExp, dOut, dQ, dK, dV, stream);
 }
 
 #define PACKED(T)                                                                                  \
+  cudaError_t attention(AttentionShape shape, const T *qkv, const std::int32_t *documents, T *out, \
+                        float *logSumExp, cudaStream_t stream) {                                   \
+    return attention(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, documents, out,           \
+                     logSumExp, stream);                                                           \
+  }                                                                                                \
+  cudaError_t attention_grad(AttentionShape shape, const T *qkv, const std::int32_t *documents,    \
+                             const T *out, const float *logSumExp, const T *dOut, T *dQkv,         \
+                             WorkStream stream) {                                                  \
+    const std::size_t part = shape.part;                                                           \
+    return attention_grad(shape, qkv, qkv + part, qkv + 2 * part, documents, out, logSumExp, dOut, \
+                          dQkv, dQkv + part, dQkv + 2 * part, stream);                             \
+  }                                                                                                \
   cudaError_t attention(AttentionShape shape, const T *qkv, T *out, float *logSumExp,              \
                         cudaStream_t stream) {                                                     \
-    return attention(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, out, logSumExp, stream);  \
+    return attention(shape, qkv, nullptr, out, logSumExp, stream);                                 \
   }                                                                                                \
   cudaError_t attention_grad(AttentionShape shape, const T *qkv, const T *out,                     \
                              const float *logSumExp, const T *dOut, T *dQkv, WorkStream stream) {  \
-    const std::size_t part = shape.part;                                                           \
-    return attention_grad(shape, qkv, qkv + part, qkv + 2 * part, out, logSumExp, dOut, dQkv,      \
-                          dQkv + part, dQkv + 2 * part, stream);                                   \
+    return attention_grad(shape, qkv, nullptr, out, logSumExp, dOut, dQkv, stream);                \
   }
 PACKED(float)
 PACKED(bf16)

@@ -39,6 +39,7 @@ struct Backward {
   using Products = ProductsOf;
   static constexpr int D = kWidth, kWarps = kWarpsOf, kWalked = kWalkedOf, kAtOnce = kAtOnceOf,
                        kOwned = 16 * kWarps, kThreads = 32 * kWarps;
+  static constexpr bool kOptions = false;
   using Owned = SharedTile<D, kOwned>;
   using Walked = SharedTile<D, kWalked>;
   using Left = typename Products::template Left<D, kOwned, 1>;
@@ -56,6 +57,7 @@ struct Gradients {
   const float *logSumExp, *along; ///< along: dOut . out of each query
   bf16 *dQ, *dK, *dV;
   bool vectors;
+  const std::int32_t *documents; ///< or null
 };
 
 template <int D, int kRows>
@@ -97,7 +99,17 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
   const int width = static_cast<int>(s.width), keys = static_cast<int>(s.keys);
   const Head head = headOf(s, blockIdx.x / queryBlocks);
   const int first = (queryBlocks - 1 - int(blockIdx.x % queryBlocks)) * kOwned;
-  const int blocks = keyBlocks(s, first, kOwned, kKeys);
+  const Documents docs(s, B::kOptions ? at.documents : nullptr, blockIdx.x / queryBlocks);
+  int blocks = keyBlocks(s, first, kOwned, kKeys), firstBlock = 0;
+  if constexpr (B::kOptions) {
+    Range seen = keysOf(s, first, kOwned);
+    if (docs)
+      seen = docs.narrow<B::kThreads>(
+          {first + docs.offset, min(first + kOwned, static_cast<int>(s.queries)) + docs.offset},
+          seen);
+    firstBlock = seen.begin / kKeys;
+    blocks = ceilDiv(seen.end, kKeys);
+  }
   const auto fetch = [&](int block) {
     const int from = block * kKeys, stage = block % 2;
     B::walked(memory, stage, 0)
@@ -108,14 +120,19 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
   qTile.template fill<B::kThreads>(at.q + head.q, s.q.row, first, s.queries, width, at.vectors);
   dOutTile.template fill<B::kThreads>(at.dOut + head.out, s.out.row, first, s.queries, width,
                                       at.vectors);
-  if (blocks > 0)
-    fetch(0);
+  if (blocks > firstBlock)
+    fetch(firstBlock);
   closeCopies();
   const typename B::Left queryRows(qTile, row), dOutRows(dOutTile, row);
   // How many keys the first and the last of the queries see that are multiplied together.
   const int together = first + row / Products::kRowsTogether * Products::kRowsTogether;
   const int seenByFirst = keysSeen(s, together),
             seenByLast = keysSeen(s, together + Products::kRowsTogether - 1);
+
+  // Where all of them see what the window leaves, and where the first does.
+  const int unseenByLast = B::kOptions ? firstSeen(s, together + Products::kRowsTogether - 1) : 0,
+            unseenByFirst = B::kOptions ? firstSeen(s, together) : 0;
+  const bool capped = B::kOptions && s.softcap != 0;
 
   float base[2] = {}, along[2] = {};
   int seen[2] = {};
@@ -128,7 +145,7 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
       seen[half] = keysSeen(s, query) < keys ? keysSeen(s, query) : keys;
     }
   float acc[1][D / 8][4] = {};
-  for (int block = 0; block < blocks; ++block) {
+  for (int block = firstBlock; block < blocks; ++block) {
     // What arrives is seen by all, and nobody reads any more what is overwritten next.
     waitForCopies<0>();
     Products::publish();
@@ -139,6 +156,8 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
     const int from = block * kKeys;
     if (from >= seenByLast)
       continue;
+    if (B::kOptions && from + kKeys <= unseenByFirst)
+      continue;
     const typename B::Walked kTile = B::walked(memory, block % 2, 0);
     float scores[1][N][4], dScores[1][N][4];
     Products::rowsByRows(queryRows, kTile, lane, scores);
@@ -146,11 +165,23 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
     Products::rowsByRows(dOutRows, B::walked(memory, block % 2, 1), lane, dScores);
     Products::commit();
     Products::template wait<1>(scores);
+    // Capped, the derivative of the cap is a factor of the gradients of scores, as probabilities
+    // are.
+    if (capped)
 #pragma unroll
-    for (int n = 0; n < N; ++n)
+      for (int n = 0; n < N; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        scores[0][n][i] = powerOfTwo(fmaf(scores[0][n][i], s.scale * kLog2E, -base[i / 2]));
+        for (int i = 0; i < 4; ++i) {
+          const float cap = tanhf(scores[0][n][i] * (s.scale / s.softcap));
+          scores[0][n][i] =
+              powerOfTwo(fmaf(cap, s.softcap * kLog2E, -base[i / 2])) * (1 - cap * cap);
+        }
+    else
+#pragma unroll
+      for (int n = 0; n < N; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          scores[0][n][i] = powerOfTwo(fmaf(scores[0][n][i], s.scale * kLog2E, -base[i / 2]));
     // Few blocks have keys that some of the queries do not see.
     if (from + kKeys > keys || from + kKeys > seenByFirst)
 #pragma unroll
@@ -159,6 +190,21 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
         for (int i = 0; i < 4; ++i)
           if (from + 8 * n + 2 * t + i % 2 >= seen[i / 2])
             scores[0][n][i] = 0;
+    if constexpr (B::kOptions)
+      if (docs || from < unseenByLast)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int query = first + row + g + 8 * half, hidden = firstSeen(s, query);
+          const int own = docs ? docs.ofQuery(query) : 0;
+#pragma unroll
+          for (int n = 0; n < N; ++n)
+#pragma unroll
+            for (int odd = 0; odd < 2; ++odd) {
+              const int key = from + 8 * n + 2 * t + odd;
+              if (key < hidden || (docs && docs.at(key) != own))
+                scores[0][n][2 * half + odd] = 0;
+            }
+        }
     Products::settle(scores);
     Products::template wait<0>(dScores);
 #pragma unroll
@@ -199,9 +245,19 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
   Head head = headOf(s, firstHead);
   const std::size_t keysAt = head.k;
 
+  [[maybe_unused]] const bool capped = B::kOptions && s.softcap != 0;
   // The walk: blocks of queries of one head after another, from the first that sees a key.
-  const int firstQuery = firstQueryBlock(s, first, kQueries) * kQueries;
-  const int each = firstQuery < queries ? (queries - firstQuery + kQueries - 1) / kQueries : 0;
+  const Documents docs(s, B::kOptions ? at.documents : nullptr, firstHead);
+  int firstQuery = firstQueryBlock(s, first, kQueries) * kQueries, endQuery = queries;
+  if constexpr (B::kOptions) {
+    Range seen = queriesOf(s, first, kOwned);
+    if (docs)
+      seen = docs.narrowQueries<B::kThreads>({first, min(first + kOwned, static_cast<int>(s.keys))},
+                                             seen);
+    firstQuery = seen.begin / kQueries * kQueries;
+    endQuery = seen.end;
+  }
+  const int each = firstQuery < endQuery ? (endQuery - firstQuery + kQueries - 1) / kQueries : 0;
   const int blocks = each * shared;
   int from = firstQuery, next = firstQuery; // of the block at hand, and of the one to be fetched
   const auto fetch = [&](int stage) {
@@ -218,7 +274,7 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
                           numbers + head.sums + next + r, there);
     }
     next += kQueries;
-    if (next >= queries) {
+    if (next >= endQuery) {
       next = firstQuery;
       head.q += s.q.head, head.out += s.out.head, head.sums += s.queries;
     }
@@ -233,7 +289,7 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
 
   float dK[1][D / 8][4] = {}, dV[1][D / 8][4] = {};
   for (int block = 0; block < blocks;
-       ++block, from = from + kQueries < queries ? from + kQueries : firstQuery) {
+       ++block, from = from + kQueries < endQuery ? from + kQueries : firstQuery) {
     // What arrives is seen by all, and nobody reads any more what is overwritten next.
     waitForCopies<0>();
     Products::publish();
@@ -244,6 +300,8 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
     const int stage = block % 2;
     if (together >= keysSeen(s, from + kQueries - 1))
       continue;
+    if (B::kOptions && together + Products::kRowsTogether <= firstSeen(s, from))
+      continue;
     const typename B::Walked qTile = B::walked(memory, stage, 0),
                              dOutTile = B::walked(memory, stage, 1);
     float p[1][N][4], dScores[1][N][4];
@@ -252,31 +310,70 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
     Products::rowsByRows(valueRows, dOutTile, lane, dScores);
     Products::commit();
     Products::template wait<1>(p);
-#pragma unroll
-    for (int n = 0; n < N; ++n)
-#pragma unroll
-      for (int odd = 0; odd < 2; ++odd) {
-        const float base = sums[stage][8 * n + 2 * t + odd] * kLog2E;
-#pragma unroll
-        for (int i = odd; i < 4; i += 2)
-          p[0][n][i] = powerOfTwo(fmaf(p[0][n][i], s.scale * kLog2E, -base));
-      }
-    // Few blocks have queries that do not see some of the keys; one that sees none has no base.
-    if (from + kQueries > queries || together + Products::kRowsTogether > keysSeen(s, from))
+    std::uint32_t packed[1][N / 2][4], packedScores[1][N / 2][4];
+    if constexpr (B::kOptions) {
+      // One after the other, so that the derivatives of the cap need no registers.
+      int sees[2], end[2], own[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int key = first + row + g + 8 * half;
-        const int seesIt = min(firstToSee(s, key), queries); // and so do all behind
-#pragma unroll
-        for (int n = 0; n < N; ++n)
-#pragma unroll
-          for (int i = 2 * half; i < 2 * half + 2; ++i)
-            if (const int query = from + 8 * n + 2 * t + i % 2;
-                unsigned(query - seesIt) >= unsigned(queries - seesIt))
-              p[0][n][i] = 0;
+        sees[half] = firstToSee(s, key), end[half] = endOfWindow(s, key);
+        own[half] = docs ? docs.at(key) : 0;
       }
-    std::uint32_t packed[1][N / 2][4], packedScores[1][N / 2][4];
-    pack(p, packed);
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        float slopes[4];
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd) {
+          const int query = from + 8 * n + 2 * t + odd, id = docs ? docs.ofQuery(query) : 0;
+          const float base = sums[stage][8 * n + 2 * t + odd] * kLog2E;
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int i = 2 * half + odd;
+            float power = p[0][n][i] * (s.scale * kLog2E);
+            slopes[i] = 1;
+            if (capped) {
+              const float cap = tanhf(p[0][n][i] * (s.scale / s.softcap));
+              power = cap * (s.softcap * kLog2E), slopes[i] = 1 - cap * cap;
+            }
+            // A query that sees none of the keys has no base.
+            const bool isSeen = query >= sees[half] && query < end[half] && id == own[half];
+            p[0][n][i] = isSeen ? powerOfTwo(power - base) : 0.0f;
+          }
+        }
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          packed[0][n / 2][n % 2 * 2 + half] = bf16Pair(p[0][n][2 * half], p[0][n][2 * half + 1]);
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          p[0][n][i] *= slopes[i];
+      }
+    } else {
+#pragma unroll
+      for (int n = 0; n < N; ++n)
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd) {
+          const float base = sums[stage][8 * n + 2 * t + odd] * kLog2E;
+#pragma unroll
+          for (int i = odd; i < 4; i += 2)
+            p[0][n][i] = powerOfTwo(fmaf(p[0][n][i], s.scale * kLog2E, -base));
+        }
+      // Few blocks have queries that do not see some of the keys; one that sees none has no base.
+      if (from + kQueries > queries || together + Products::kRowsTogether > keysSeen(s, from))
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int key = first + row + g + 8 * half;
+          const int seesIt = min(firstToSee(s, key), queries); // and so do all behind
+#pragma unroll
+          for (int n = 0; n < N; ++n)
+#pragma unroll
+            for (int i = 2 * half; i < 2 * half + 2; ++i)
+              if (const int query = from + 8 * n + 2 * t + i % 2;
+                  unsigned(query - seesIt) >= unsigned(queries - seesIt))
+                p[0][n][i] = 0;
+        }
+      pack(p, packed);
+    }
     Products::timesRows(packed, dOutTile, lane, dV);
     Products::commit();
     Products::template wait<1>(dScores);
@@ -312,8 +409,8 @@ template <class Queries, class Keys> cudaError_t launch(const Gradients &at, cud
 } // namespace
 
 cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
-                           const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ,
-                           bf16 *dK, bf16 *dV, WorkStream stream) {
+                           const std::int32_t *documents, const bf16 *out, const float *logSumExp,
+                           const bf16 *dOut, bf16 *dQ, bf16 *dK, bf16 *dV, WorkStream stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
   const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
@@ -334,21 +431,44 @@ cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const
                         dQ,
                         dK,
                         dV,
-                        inWholeParts(s, 8) && aligned16(q, k, v, dOut, dQ, dK, dV)};
+                        inWholeParts(s, 8) && aligned16(q, k, v, dOut, dQ, dK, dV),
+                        documents};
   noteVectors(at.vectors);
   const auto run = [&](auto queries, auto keys) {
     return launch<decltype(queries), decltype(keys)>(at, stream);
   };
+  bool groups = false;
+  if (s.width > 32)
+    if (cudaError_t status = hasWarpgroups(groups))
+      return status;
+  // Options need more registers, of fewer blocks.
+  if (hasOptions(s, documents)) {
+    if (s.width <= 32)
+      return run(WithOptions<Backward<ByWarps, 32, 4, 64, 1>>(),
+                 WithOptions<Backward<ByWarps, 32, 4, 64, 1>>());
+    if (s.width <= 64)
+      return groups ? run(WithOptions<Backward<ByGroups, 64, 4, 64, 3>>(),
+                          WithOptions<Backward<ByGroups, 64, 4, 64, 2>>())
+                    : run(WithOptions<Backward<ByWarps, 64, 4, 64, 2>>(),
+                          WithOptions<Backward<ByWarps, 64, 4, 64, 2>>());
+    return groups ? run(WithOptions<Backward<ByGroups, 128, 4, 64, 2>>(),
+                        WithOptions<Backward<ByGroups, 128, 4, 64, 2>>())
+                  : run(WithOptions<Backward<ByWarps, 128, 4, 32, 2>>(),
+                        WithOptions<Backward<ByWarps, 128, 4, 32, 2>>());
+  }
   if (s.width <= 32)
     return run(Backward<ByWarps, 32, 4, 64, 1>(), Backward<ByWarps, 32, 4, 64, 1>());
-  bool groups = false;
-  if (cudaError_t status = hasWarpgroups(groups))
-    return status;
   if (s.width <= 64)
     return groups ? run(Backward<ByGroups, 64, 4, 64, 4>(), Backward<ByGroups, 64, 4, 64, 2>())
                   : run(Backward<ByWarps, 64, 4, 64, 2>(), Backward<ByWarps, 64, 4, 64, 2>());
   return groups ? run(Backward<ByGroups, 128, 4, 64, 3>(), Backward<ByGroups, 128, 4, 64, 2>())
                 : run(Backward<ByWarps, 128, 4, 32, 2>(), Backward<ByWarps, 128, 4, 32, 2>());
+}
+
+cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
+                           const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ,
+                           bf16 *dK, bf16 *dV, WorkStream stream) {
+  return attention_grad(s, q, k, v, nullptr, out, logSumExp, dOut, dQ, dK, dV, stream);
 }
 
 } // namespace fsdp::rt

@@ -200,7 +200,7 @@ func.func @attention_grad_c4(%q: tensor<2x4x16x8xf32>, %k: tensor<2x3x16x8xf32>,
 
 // -----
 
-func.func @attention_grad_c8_count(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+func.func @attention_grad_c10_count(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
   // expected-error @below {{has 2 results, expected 3: one for each input}}
   %0:2 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
   return
@@ -208,9 +208,89 @@ func.func @attention_grad_c8_count(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf
 
 // -----
 
-func.func @attention_grad_c8_type(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+func.func @attention_grad_c10_type(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
   // expected-error @below {{has a gradient #1 of type 'tensor<2x4x15x8xf32>', expected that of the input, 'tensor<2x4x16x8xf32>'}}
   %0:3 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x15x8xf32>, tensor<2x4x16x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2_documents(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has 3 inputs, expected 4 for the order 'b h t d' with the ids of documents}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 documents : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c7_integers(%q: tensor<2x4x16x8xi32>) {
+  // expected-error @below {{has an operand of type 'tensor<2x4x16x8xi32>', expected floats to attend with}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 : (tensor<2x4x16x8xi32>, tensor<2x4x16x8xi32>, tensor<2x4x16x8xi32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c8_window_size(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has window 0, expected a positive number of keys}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 causal window 0 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c8_window_causal(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has window 3 without 'causal', expected both, as a window ends at the query}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 window 3 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c8_softcap(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has softcap -1.000000e+00, expected a positive number}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 softcap -1.0 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c9_type(%q: tensor<2x4x16x8xf32>, %ids: tensor<2x16x1xi32>) {
+  // expected-error @below {{has documents of type 'tensor<2x16x1xi32>', expected ids of 'tensor<2x16xi32>', one for each batch and key}}
+  %0:2 = nn.attention %q, %q, %q, %ids scale 0.125 documents : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x16x1xi32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c9_element(%q: tensor<2x4x16x8xf32>, %ids: tensor<2x16xf32>) {
+  // expected-error @below {{has documents of type 'tensor<2x16xf32>', expected ids of 'tensor<2x16xi32>'}}
+  %0:2 = nn.attention %q, %q, %q, %ids scale 0.125 documents : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c9_keys(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x15x8xf32>, %ids: tensor<2x15xi32>) {
+  // expected-error @below {{has 15 keys for 16 queries, expected at least as many with documents, so that every query is at a key, whose document is its own}}
+  %0:2 = nn.attention %q, %k, %k, %ids scale 0.125 documents : (tensor<2x4x16x8xf32>, tensor<2x4x15x8xf32>, tensor<2x4x15x8xf32>, tensor<2x15xi32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c8(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+  // expected-error @below {{has window -2, expected a positive number of keys}}
+  %0:3 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 0.125 causal window -2 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c10_documents(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %ids: tensor<2x16xi32>) {
+  // expected-error @below {{has 4 results, expected 3: one for each input but the ids}}
+  %0:4 = nn.attention_grad %q, %q, %q, %ids, %q, %l, %q scale 0.125 documents : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x16xi32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
   return
 }
 

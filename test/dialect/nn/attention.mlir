@@ -39,3 +39,19 @@ func.func @orders(%q: tensor<8x16x12x64xbf16>, %k: tensor<8x20x4x64xbf16>, %all:
   %3 = nn.rope %q dim 1 theta 1.0e+04 : tensor<8x16x12x64xbf16>
   return
 }
+
+// CHECK-LABEL: func.func @options
+func.func @options(%q: tensor<8x16x12x64xf32>, %k: tensor<8x20x4x64xf32>, %all: tensor<8x16x3x12x64xf32>,
+                   %long: tensor<8x20xi32>, %ids: tensor<8x16xi32>) {
+  // CHECK: %[[OUT:.*]], %[[LSE:.*]] = nn.attention "b t h d" %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 causal window 4 softcap 5.000000e+01 documents : (tensor<8x16x12x64xf32>, tensor<8x20x4x64xf32>, tensor<8x20x4x64xf32>, tensor<8x20xi32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
+  %out, %lse = nn.attention "b t h d" %q, %k, %k, %long scale 1.0 causal window 4 softcap 50.0 documents : (tensor<8x16x12x64xf32>, tensor<8x20x4x64xf32>, tensor<8x20x4x64xf32>, tensor<8x20xi32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
+  // CHECK: nn.attention_grad "b t h d" {{.*}} scale 1.000000e+00 causal window 4 softcap 5.000000e+01 documents : {{.*}} -> (tensor<8x16x12x64xf32>, tensor<8x20x4x64xf32>, tensor<8x20x4x64xf32>)
+  %0:3 = nn.attention_grad "b t h d" %q, %k, %k, %long, %out, %lse, %out scale 1.0 causal window 4 softcap 50.0 documents : (tensor<8x16x12x64xf32>, tensor<8x20x4x64xf32>, tensor<8x20x4x64xf32>, tensor<8x20xi32>, tensor<8x16x12x64xf32>, tensor<8x12x16xf32>, tensor<8x16x12x64xf32>) -> (tensor<8x16x12x64xf32>, tensor<8x20x4x64xf32>, tensor<8x20x4x64xf32>)
+  // CHECK: nn.attention "b t n h d" %{{.*}}, %{{.*}} scale 1.000000e+00 documents : (tensor<8x16x3x12x64xf32>, tensor<8x16xi32>)
+  %1:2 = nn.attention "b t n h d" %all, %ids scale 1.0 documents : (tensor<8x16x3x12x64xf32>, tensor<8x16xi32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
+  // CHECK: nn.attention "b t n h d" %{{.*}} scale 1.000000e+00 causal window 1 : (tensor<8x16x3x12x64xf32>)
+  %2:2 = nn.attention "b t n h d" %all scale 1.0 causal window 1 : (tensor<8x16x3x12x64xf32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
+  // CHECK: nn.attention_grad "b t n h d" {{.*}} scale 1.000000e+00 softcap 2.000000e+00 : {{.*}} -> tensor<8x16x3x12x64xf32>
+  %3 = nn.attention_grad "b t n h d" %all, %1#0, %1#1, %1#0 scale 1.0 softcap 2.0 : (tensor<8x16x3x12x64xf32>, tensor<8x16x12x64xf32>, tensor<8x12x16xf32>, tensor<8x16x12x64xf32>) -> tensor<8x16x3x12x64xf32>
+  return
+}

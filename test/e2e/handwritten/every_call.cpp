@@ -84,6 +84,10 @@ void step(Context &c) {
   attention(c, 0, "attention of one operand", heads, p, v, lr);
   attention_grad(c, 0, "attention_grad", heads, p, g, m, v, lr, p, g, m, v);
   attention_grad(c, 0, "attention_grad of one operand", heads, p, v, lr, g, m);
+  attention(c, 0, "attention in documents", heads, p, g, m, label, v, lr);
+  attention(c, 0, "attention in documents of one operand", heads, p, label, v, lr);
+  attention_grad(c, 0, "attention_grad in documents", heads, p, g, m, label, v, lr, p, g, m, v);
+  attention_grad(c, 0, "attention_grad in documents of one operand", heads, p, label, v, lr, g, m);
   slice(c, 0, "slice", Part{1, 4, 0, 4}, p, g);
   pad(c, 0, "pad", Part{1, 4, 0, 4}, p, g);
   concat(c, 0, "concat", Join<2>{1, {1, 1}}, lr, scale, m);

@@ -1,8 +1,9 @@
 //===- sequences.cpp - every operation on sequences in one small model ----===//
 //
 // No known architecture: queries meet one more key than there are positions (learned, with a value
-// of zero), every position has a share of all before it, the width is mixed by two gates whose
-// shares a softmax decides, and the table of the tokens also makes the logits.
+// of zero), in a window of the last keys, of their own document alone, their scores capped; every
+// position has a share of all before it, the width is mixed by two gates whose shares a softmax
+// decides, and the table of the tokens also makes the logits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +26,7 @@ int main(int argc, char **argv) {
     int64_t size = width / heads;
     Tensor tokens = model.input("tokens", {batch, length}, ElementType::i32);
     Tensor next = model.input("next", {batch, length}, ElementType::i32);
+    Tensor documents = model.input("documents", {batch, length + 1}, ElementType::i32);
     Parameter table = model.unit("table").parameter("weight", {classes, width}, normal(0.5));
     Scope mix = model.unit("mix");
     Parameter scale = mix.parameter("scale", {width}, ones());
@@ -46,7 +48,9 @@ int main(int argc, char **argv) {
     Tensor keys = concat(
         {repeat("g d -> b g s d", rest, {{"b", batch}, {"s", 1}}), rope(split(key, groups))}, 2);
     Tensor values = pad(split(value, groups), 2, 1, 0);
-    Tensor seen = attention(rope(split(query, heads)), keys, values);
+    Tensor seen = attention(rope(split(query, heads)), keys, values,
+                            {/*causal=*/true, /*scale=*/{}, documents, /*window=*/length - 2,
+                             /*softcap=*/2});
     x = x + rearrange("b h t d -> b t (h d)", seen);
 
     x = x + scanSum("b t c", "t", x, {/*exclusive=*/true}) * (0.5 / static_cast<double>(length));

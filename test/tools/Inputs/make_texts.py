@@ -27,4 +27,9 @@ vocabulary["zz"] = 66000
 large = {"model": {"type": "BPE", "vocab": vocabulary, "merges": ["z z"]},
          "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"}}
 pathlib.Path("large.json").write_text(json.dumps(large))
+large["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [
+    {"type": "Split", "pattern": {"Regex": "(a+)+[bc]"}, "behavior": "Isolated"}, large["pre_tokenizer"]]}
+pathlib.Path("slow.json").write_text(json.dumps(large))
+pathlib.Path("slow.txt").write_text("a" * 40 + "d")
+pathlib.Path("stories.txt").write_text("one<|endoftext|>\ntwo<|endoftext|>\n")
 pathlib.Path("w.txt").write_text("zz")

@@ -91,6 +91,23 @@ TEST_F(AtomicFileTest, TakesTheRoomBeforeItWrites) {
       << "a stream has no room of its own";
 }
 
+TEST_F(AtomicFileTest, ItsBeginMayBeWrittenAtTheEnd) {
+  PowerLossFileSystem disk(file.folder);
+  const auto write = [&] {
+    AtomicFile out(file.path, disk);
+    out.write("0000 content", 12);
+    out.writeAtBegin("head", 4);
+    out.write(", more", 6);
+    out.commit();
+  };
+  write();
+  EXPECT_EQ(disk.tree().at("").at("out"), "head content, more");
+  disk.failingCall = disk.calls + 2; // behind the opening and the first bytes
+  disk.failure = ENOSPC;
+  EXPECT_NE(messageOf(write).find("No space left on device; free some space"), std::string::npos);
+  EXPECT_EQ(disk.tree().at("").at("out"), "head content, more");
+}
+
 TEST_F(AtomicFileTest, KeepsTheModeAndOwnerOfWhatItReplaces) {
   file.write("old");
   ASSERT_EQ(chmod(file.path.c_str(), 0604), 0);

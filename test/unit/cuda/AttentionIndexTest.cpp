@@ -64,4 +64,44 @@ TEST(AttentionIndex, BlocksHoldAllThatIsSeen) {
       }
 }
 
+TEST(AttentionIndex, RangesHoldAllThatIsSeenInAWindow) {
+  for (unsigned queries : {1, 5, 64, 100})
+    for (unsigned keys : {1, 7, 64, 130})
+      for (unsigned window : {0, 1, 9, 64, 200}) {
+        AttentionShape s{1, 1, 1, queries, keys, 8, 1, true};
+        s.window = window;
+        const auto sees = [&](int t, int key) {
+          const int position = t + int(keys) - int(queries);
+          return key <= position && (window == 0 || key > position - int(window));
+        };
+        // Nothing outside of a range is seen, and of one that holds something its ends are.
+        const auto check = [](device::Range got, int count, auto isSeen) {
+          int begin = count, end = 0;
+          for (int i = 0; i < count; ++i)
+            if (isSeen(i))
+              begin = std::min(begin, i), end = i + 1;
+          if (end > 0) {
+            EXPECT_EQ(got.begin, begin);
+            EXPECT_EQ(got.end, end);
+          } else {
+            EXPECT_LE(got.end, std::max(got.begin, 0));
+          }
+        };
+        for (int first = 0; first < int(queries); first += 16)
+          check(device::keysOf(s, first, 16), int(keys), [&](int key) {
+            for (int t = first; t < std::min(first + 16, int(queries)); ++t)
+              if (sees(t, key))
+                return true;
+            return false;
+          });
+        for (int first = 0; first < int(keys); first += 8)
+          check(device::queriesOf(s, first, 8), int(queries), [&](int t) {
+            for (int key = first; key < std::min(first + 8, int(keys)); ++key)
+              if (sees(t, key))
+                return true;
+            return false;
+          });
+      }
+}
+
 } // namespace

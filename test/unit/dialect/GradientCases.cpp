@@ -283,10 +283,22 @@ Case makeAttention(Random &random) {
   std::vector<Operand> inputs = {{q}};
   if (!packed)
     inputs.resize(3, {k});
-  std::string types = packed ? q : q + ", " + k + ", " + k;
-  return {"nn.attention \"" + order + "\" " + (packed ? "%a" : "%a, %b, %c") + " scale 0.7" +
-              (causal ? " causal" : "") + " : (" + types + ") -> (" +
-              typeOf(heads, queries, false) + ", " + tensor({batch, heads, queries}) + ")",
+  std::string types = packed ? q : q + ", " + k + ", " + k, names = packed ? "%a" : "%a, %b, %c";
+  std::string options = causal ? " causal" : "";
+  if (causal && random.integer(0, 1))
+    options += " window " + std::to_string(random.integer(1, keys));
+  if (random.integer(0, 2) == 0)
+    options += " softcap 0.8";
+  if (keys >= queries && random.integer(0, 1)) {
+    std::string ids = tensor({batch, keys}, "i32");
+    inputs.push_back({ids, 0, 2});
+    types += ", " + ids;
+    names += packed ? ", %b" : ", %d";
+    options += " documents";
+  }
+  return {"nn.attention \"" + order + "\" " + names + " scale 0.7" + options + " : (" + types +
+              ") -> (" + typeOf(heads, queries, false) + ", " + tensor({batch, heads, queries}) +
+              ")",
           inputs, 2, 1};
 }
 

@@ -230,6 +230,23 @@ TEST_F(ShardingRuleTest, AttentionAndLookups) {
             "[query:5! batch:2 group:6*head:1+ width:4!], [batch:2 group:6*head:1+ query:5!], "
             "[query:5! batch:2 group:6*head:1+ width:4!] -> "
             "[query:5! part:3! batch:2 group:6*head:1+ width:4!]");
+  // Ids follow the batch, not the heads.
+  EXPECT_EQ(rule("%o, %l = nn.attention %a, %b, %b, %c scale 1.0 documents : "
+                 "(tensor<2x6x5x4xf32>, tensor<2x3x7x4xf32>, tensor<2x3x7x4xf32>, tensor<2x7xi32>) "
+                 "-> (tensor<2x6x5x4xf32>, tensor<2x6x5xf32>)",
+                 {"tensor<2x6x5x4xf32>", "tensor<2x3x7x4xf32>", "tensor<2x7xi32>"}),
+            "[batch:2 group:3*head:2 query:5! width:4!], [batch:2 group:3 key:7! width:4!], "
+            "[batch:2 group:3 key:7! width:4!], [batch:2 key:7!] -> "
+            "[batch:2 group:3*head:2 query:5! width:4!], [batch:2 group:3*head:2 query:5!]");
+  EXPECT_EQ(rule("nn.attention_grad \"t n b h d\" %a, %d, %b, %c, %b scale 1.0 documents : "
+                 "(tensor<5x3x2x6x4xf32>, tensor<2x5xi32>, tensor<5x2x6x4xf32>, "
+                 "tensor<2x6x5xf32>, tensor<5x2x6x4xf32>) -> tensor<5x3x2x6x4xf32>",
+                 {"tensor<5x3x2x6x4xf32>", "tensor<5x2x6x4xf32>", "tensor<2x6x5xf32>",
+                  "tensor<2x5xi32>"}),
+            "[query:5! part:3! batch:2 group:6*head:1+ width:4!], [batch:2 key:5!], "
+            "[query:5! batch:2 group:6*head:1+ width:4!], [batch:2 group:6*head:1+ query:5!], "
+            "[query:5! batch:2 group:6*head:1+ width:4!] -> "
+            "[query:5! part:3! batch:2 group:6*head:1+ width:4!]");
   EXPECT_EQ(rule("nn.rope %a dim 1 theta 10.0 : tensor<2x3x5x4xf32>", {"tensor<2x3x5x4xf32>"}),
             "[d0:2 d1:3! d2:5 d3:4!] -> [d0:2 d1:3! d2:5 d3:4!]");
   EXPECT_EQ(rule("nn.embedding %a, %b : tensor<9x4xf32>, tensor<2x3xi32> -> tensor<2x3x4xf32>",
@@ -304,6 +321,15 @@ TEST_F(ShardingRuleTest, Costs) {
                  "tensor<1x2x3xf32>)",
                  {"tensor<1x2x3x4xf32>", "tensor<1x1x4x4xf32>"}),
             "288 flops 224 read 120 written");
+  // In a window of 3: 2 + 3 + 3 pairs; of all 4 keys, or more: the same as without.
+  for (auto [window, flops] :
+       {std::pair("3", "256"), {"2", "192"}, {"1", "96"}, {"4", "288"}, {"9", "288"}})
+    EXPECT_EQ(cost(std::string("%o, %l = nn.attention %a, %b, %b scale 1.0 causal window ") +
+                       window +
+                       " : (tensor<1x2x3x4xf32>, tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>) -> "
+                       "(tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)",
+                   {"tensor<1x2x3x4xf32>", "tensor<1x1x4x4xf32>"}),
+              std::string(flops) + " flops 224 read 120 written");
   EXPECT_EQ(cost("nn.embedding %a, %b : tensor<100x4xf32>, tensor<2xi32> -> tensor<2x4xf32>",
                  {"tensor<100x4xf32>", "tensor<2xi32>"}),
             "0 flops 40 read 32 written");
@@ -336,6 +362,15 @@ TEST_F(ShardingRuleTest, ProductCosts) {
                     "tensor<1x2x3xf32>)",
                     {"tensor<1x2x3x4xf32>", "tensor<1x1x4x4xf32>"}),
             "attention 288 of 4 f32");
+  for (auto [window, keys] : {std::pair("", 4), {"window 3", 3}, {"window 9", 4}})
+    EXPECT_EQ(getProductCost(
+                  parse(std::string("%o, %l = nn.attention %a, %b, %b scale 1.0 causal ") + window +
+                            " : (tensor<1x2x3x4xf32>, tensor<1x1x4x4xf32>, "
+                            "tensor<1x1x4x4xf32>) -> (tensor<1x2x3x4xf32>, "
+                            "tensor<1x2x3xf32>)",
+                        {"tensor<1x2x3x4xf32>", "tensor<1x1x4x4xf32>"}))
+                  .keys,
+              keys);
   EXPECT_EQ(product("nn.attention_grad \"t n b h d\" %a, %b, %c, %b scale 1.0 : "
                     "(tensor<5x3x2x6x4xf32>, tensor<5x2x6x4xf32>, tensor<2x6x5xf32>, "
                     "tensor<5x2x6x4xf32>) -> tensor<5x3x2x6x4xf32>",

@@ -249,6 +249,18 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
                      "got the order 'b t h d', expected b, h, t and n with spaces between them, "
                      "then d, such as 'b t n h d'");
   EXPECT_MISTAKE_HAS(attention("b t n h d", x), "expected the dimensions 'b t n h d'");
+  const Tensor q = rearrange("b i -> b 1 1 i", x);
+  AttentionOptions options;
+  options.window = 0;
+  EXPECT_MISTAKE_HAS(attention(q, q, q, options), "has window 0, expected a positive number");
+  options.window = 2, options.causal = false;
+  EXPECT_MISTAKE_HAS(attention(q, q, q, options), "has window 2 without 'causal', expected both");
+  options = {}, options.softcap = 0;
+  EXPECT_MISTAKE_HAS(attention(q, q, q, options), "has softcap 0.000000e+00, expected a positive");
+  options = {}, options.documents = x;
+  EXPECT_MISTAKE_HAS(attention(q, q, q, options), "has documents of type ");
+  EXPECT_MISTAKE_HAS(documentIds(x, 3), "expected tokens that are integers, i32 or i64");
+  EXPECT_MISTAKE_HAS(documentIds(label, 3), "expected the dimensions batch and positions");
   EXPECT_MISTAKE_HAS(rope(y),
                      "has width 3, expected an even number, because pairs of elements are rotated");
   EXPECT_MISTAKE_HAS(rope("b s d", y), "got the order 'b s d', expected a letter for each "

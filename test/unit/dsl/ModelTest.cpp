@@ -317,6 +317,37 @@ TEST_F(ModelTest, ShapesOfRowsAndParts) {
   EXPECT_EQ(count(printed, " causal : "), 1) << printed;
 }
 
+TEST_F(ModelTest, AttentionTakesOptions) {
+  Model model(context);
+  Tensor q = model.input("q", {2, 6, 5, 8}), all = model.input("all", {2, 5, 3, 4, 8});
+  Tensor ids = model.input("ids", {2, 5}, ElementType::i32);
+  Tensor y = attention(q, q, q, {.documents = ids, .window = 3, .softcap = 50});
+  Tensor z = attention("b t n h d", all, {.causal = false, .documents = ids});
+  Parameter scale = model.unit("head").parameter("scale", {8}, ones());
+  Tensor sum = y + rearrange("b t h d -> b h t d", concat({z, slice(z, 2, 0, 2)}, 2));
+  model.loss(mean(sum * scale));
+  auto module = take(model);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  std::string printed = text(*module);
+  EXPECT_EQ(count(printed, " causal window 3 softcap 5.000000e+01 documents : "), 1) << printed;
+  EXPECT_EQ(count(printed, "scale 0.35355339059327373 documents : "), 1) << printed;
+}
+
+TEST_F(ModelTest, DocumentsEndWithAToken) {
+  Model model(context);
+  Tensor tokens = model.input("tokens", {2, 5}, ElementType::i32);
+  Tensor q = model.input("q", {2, 6, 5, 8}), ids = documentIds(tokens, 7);
+  EXPECT_EQ(ids.shape(), tokens.shape());
+  Parameter scale = model.unit("head").parameter("scale", {8}, ones());
+  model.loss(mean(attention(q * scale, q, q, {.documents = ids})));
+  auto module = take(model);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  std::string printed = text(*module);
+  EXPECT_EQ(count(printed, "arith.constant dense<7> : tensor<2x5xi32>"), 1) << printed;
+  EXPECT_EQ(count(printed, "nn.scan_sum \"b t\" along \"t\""), 1) << printed;
+  EXPECT_EQ(count(printed, "to tensor<2x5xi32>"), 1) << printed;
+}
+
 TEST_F(ModelTest, EveryDropoutHasDrawsOfItsOwn) {
   Model model(context);
   Tensor x = model.input("x", {6, 4});

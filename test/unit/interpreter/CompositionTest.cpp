@@ -158,6 +158,35 @@ TEST_F(CompositionTest, Attention) {
   }
 }
 
+// As before, of capped scores: key s is seen by query t where t - 1 < s <= t + 2, and in the second
+// batch where both are before key 3, or neither is.
+TEST_F(CompositionTest, AttentionInWindowsAndDocuments) {
+  const std::string body = R"(
+      %ids = arith.constant dense<[[7, 7, 7, 7, 7], [1, 1, 1, -4, -4]]> : tensor<2x5xi32>
+      %o, %l = nn.attention %q, %k, %v, %ids scale 0.6 causal window 3 softcap 0.5 documents : (tensor<2x4x3x6xf64>, tensor<2x2x5x6xf64>, tensor<2x2x5x6xf64>, tensor<2x5xi32>) -> (tensor<2x4x3x6xf64>, tensor<2x4x3xf64>)
+      %gq = nn.rearrange "b (g r) t d -> b g r t d" %q : tensor<2x4x3x6xf64> -> tensor<2x2x2x3x6xf64>
+      %p = nn.einsum "bgrtd,bgsd->bgrts" %gq, %k : (tensor<2x2x2x3x6xf64>, tensor<2x2x5x6xf64>) -> tensor<2x2x2x3x5xf64>
+      %scale = arith.constant dense<1.2> : tensor<2x2x2x3x5xf64>
+      %ps = arith.mulf %p, %scale : tensor<2x2x2x3x5xf64>
+      %cap = math.tanh %ps : tensor<2x2x2x3x5xf64>
+      %half = arith.constant dense<0.5> : tensor<2x2x2x3x5xf64>
+      %capped = arith.mulf %cap, %half : tensor<2x2x2x3x5xf64>
+      %mask = arith.constant dense<[[[0.0, 0.0, 0.0, -1.0e300, -1.0e300], [-1.0e300, 0.0, 0.0, 0.0, -1.0e300],
+                                     [-1.0e300, -1.0e300, 0.0, 0.0, 0.0]],
+                                    [[0.0, 0.0, 0.0, -1.0e300, -1.0e300], [-1.0e300, -1.0e300, -1.0e300, 0.0, -1.0e300],
+                                     [-1.0e300, -1.0e300, -1.0e300, 0.0, 0.0]]]> : tensor<2x3x5xf64>
+      %masks = nn.repeat "b t s -> b g r t s" %mask : tensor<2x3x5xf64> -> tensor<2x2x2x3x5xf64>
+      %m = arith.addf %capped, %masks : tensor<2x2x2x3x5xf64>
+      %w = nn.softmax %m : tensor<2x2x2x3x5xf64>
+      %wv = nn.einsum "bgrts,bgsd->bgrtd" %w, %v : (tensor<2x2x2x3x5xf64>, tensor<2x2x5x6xf64>) -> tensor<2x2x2x3x6xf64>
+      %expected = nn.rearrange "b g r t d -> b (g r) t d" %wv : tensor<2x2x2x3x6xf64> -> tensor<2x4x3x6xf64>
+      %d = arith.subf %o, %expected : tensor<2x4x3x6xf64>
+  )";
+  EXPECT_LT(
+      largest("%q: tensor<2x4x3x6xf64>, %k: tensor<2x2x5x6xf64>, %v: tensor<2x2x5x6xf64>", body),
+      rounding);
+}
+
 // The order says where dimensions stand, and changes nothing else.
 TEST_F(CompositionTest, AttentionInOtherOrders) {
   const std::string usual = R"(

@@ -198,9 +198,16 @@ void RandomStep::attend() {
   for (char letter : letters)
     order += {letter, ' '};
   order.pop_back();
+  const bool causal = chance(60), documents = dims[0] == 'b' && chance(40);
+  auto flag = [&](bool is) { return is ? builder.getUnitAttr() : UnitAttr(); };
+  // Documents follow one another, or any that are equal are one.
+  if (documents)
+    inputs.push_back(input(std::string{dims[0], kDims[2]}, builder.getI32Type(), between(1, 3)));
   auto attention = nn::AttentionOp::create(
       builder, location(), TypeRange{typeOf(outDims), typeOf(rows)}, builder.getStringAttr(order),
-      inputs, builder.getF64FloatAttr(0.5), chance(60) ? builder.getUnitAttr() : UnitAttr());
+      inputs, builder.getF64FloatAttr(0.5), flag(causal),
+      causal && chance(40) ? builder.getI64IntegerAttr(between(1, sizes[kDims[2]])) : IntegerAttr(),
+      chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(documents));
   add(attention.getOut(), outDims);
 }
 

@@ -39,6 +39,14 @@ TEST(BpeTest, TheLowestRankIsMergedFirstAndThenTheLeftmost) {
   EXPECT_EQ(ids(modelOf({"a", "aa", "aaaa"}, {"a a", "aa aa"}), "aaaaaaa"), (Ids{2, 1, 0}));
 }
 
+TEST(BpeTest, APairThatIsGoneGivesNoRankToTheNextOne) {
+  // When "y z" is merged, "x y" is gone; "x yz" has a rank of its own, behind "w x".
+  const Json json =
+      modelOf({"w", "x", "y", "z", "yz", "xy", "wx", "xyz"}, {"y z", "x y", "w x", "x yz"});
+  EXPECT_EQ(ids(json, "wxyz"), (Ids{6, 4}));
+  EXPECT_EQ(ids(json, "xyz"), (Ids{7}));
+}
+
 TEST(BpeTest, AVocabularyMayHoldAWordWithoutMerges) {
   Json json = modelOf({"a", "b", "ab"}, {});
   EXPECT_EQ(ids(json, "ab"), (Ids{0, 1}));

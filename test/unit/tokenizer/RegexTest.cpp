@@ -37,8 +37,14 @@ TEST(RegexTest, SetsHaveTheMeaningOfUnicode) {
   EXPECT_EQ(marked("\\D+", "1a2"), "1[a]2");
   EXPECT_EQ(marked("\\w+", "na\xc3\xafve_1-x"), "[na\xc3\xafve_1]-[x]");
   EXPECT_EQ(marked("\\W+", "a, b"), "a[, ]b");
+  EXPECT_EQ(marked("\\w", "\xc2\xbd\xe2\x85\x93"), "[\xc2\xbd]\xe2\x85\x93"); // ½, not ⅓
+  EXPECT_EQ(marked("[\\w]", "\xc2\xbd"), "\xc2\xbd");
   EXPECT_EQ(marked("\\p{Lu}\\P{Lu}", "aBcD"), "a[Bc]D");
   EXPECT_EQ(marked("[\\p{^L}]", "a1b"), "a[1]b");
+  // The ideographic full stop is used with Han, and not of it.
+  EXPECT_EQ(marked("\\p{Han}+", "\xe5\xa4\xa9\xe3\x80\x82"), "[\xe5\xa4\xa9]\xe3\x80\x82");
+  EXPECT_EQ(marked("\\P{Han}|\\p{^Greek}", "\xe5\xa4\xa9\xce\xb1"), "[\xe5\xa4\xa9][\xce\xb1]");
+  EXPECT_EQ(marked("[\\P{Han}]|\\P{^Han}", "\xe5\xa4\xa9z"), "[\xe5\xa4\xa9][z]");
   EXPECT_EQ(marked("(?i:k)", "kK\xe2\x84\xaa"), "[k][K][\xe2\x84\xaa]"); // Kelvin's sign
 }
 
@@ -81,6 +87,16 @@ TEST(RegexTest, WhatMeansAnotherThingIsRefused) {
     EXPECT_NE(messageOf([&] { Regex regex(pattern); }).find("which is not supported; expected"),
               std::string::npos)
         << pattern << ": " << messageOf([&] { Regex regex(pattern); });
+  // Oniguruma takes U+00DF for "ss" and the reverse.
+  for (const char *pattern : {"(?i:SS)", "(?i:a|ofFice)", "(?i:(x)(?:st))", "(?i:\xc3\x9f)",
+                              "(?i:[\xc4\xb0])", "(?i:\\x{df})"})
+    EXPECT_NE(
+        messageOf([&] { Regex regex(pattern); }).find("in a group without case, `(?i:`, which"),
+        std::string::npos)
+        << pattern;
+  EXPECT_EQ(marked("(?i:['\xe2\x80\x99]ll|s|s)ss|(?i:x)\xc3\x9f", "\xe2\x80\x99LLssX\xc3\x9f"),
+            "[\xe2\x80\x99LLss][X\xc3\x9f]");
+  EXPECT_EQ(marked("(?i:[)st]x)ss", "SXss"), "[SXss]");
   EXPECT_EQ(messageOf([] { Regex regex("a|^b"); }),
             "the regular expression 'a|^b' has '^', which is not supported; expected groups, sets, "
             "repetitions, look-around, `\\p{…}`, `\\s`, `\\d`, `\\w` and characters");

@@ -46,6 +46,15 @@ TEST(TokenizerFileTest, AWholeFileIsTaken) {
   EXPECT_EQ(Tokenizer::parse(old.dump(), "t.json").encode("ab", false), std::vector<TokenId>{2});
 }
 
+TEST(TokenizerFileTest, TheLongestAddedTokenIsFound) {
+  Json json = right();
+  for (const auto &[id, content] : {std::pair(4, "<"), std::pair(5, "<e>b<"), std::pair(6, "")})
+    json["added_tokens"].push_back({{"id", id}, {"content", content}, {"normalized", false}});
+  const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "t.json");
+  EXPECT_EQ(tokenizer.encode("<e>b<e>b", false), (std::vector<TokenId>{5, 1}));
+  EXPECT_EQ(tokenizer.encode("<<e>bb<e", false), (std::vector<TokenId>{4, 3, 1, 1, 4}));
+}
+
 TEST(TokenizerFileTest, WhatIsNotSupportedIsNamed) {
   const char *const only =
       "BPE, the only model that is supported (not Unigram, WordPiece or WordLevel)";

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -67,6 +68,26 @@ private:
 
   std::size_t sizes[3], width;
 };
+
+enum class Documents {
+  None,
+  InRow, ///< one behind the other, with growing ids, as in a row of packed documents
+  Mixed, ///< few ids, each in many places
+};
+
+/// The ids of a batch; none for Documents::None.
+inline std::vector<std::int32_t> randomDocuments(const AttentionShape &s, Documents documents,
+                                                 std::mt19937 &random) {
+  std::vector<std::int32_t> ids;
+  if (documents == Documents::None)
+    return ids;
+  for (std::size_t batch = 0; batch < s.batch; ++batch)
+    for (std::int32_t key = 0, id = -5; key < static_cast<std::int32_t>(s.keys); ++key) {
+      id += random() % 50 == 0 ? 1 + static_cast<std::int32_t>(random() % 3) : 0;
+      ids.push_back(documents == Documents::InRow ? id : static_cast<std::int32_t>(random() % 3));
+    }
+  return ids;
+}
 
 } // namespace fsdp::rt
 

@@ -24,6 +24,7 @@ Floats normal(std::size_t count, std::mt19937 &random, float deviation = 1) {
 
 struct Tensors {
   Floats q, k, v, dOut;              // given
+  std::vector<std::int32_t> ids;     // of documents, or none
   Floats out, logSumExp, dQ, dK, dV; // computed
 };
 
@@ -45,9 +46,27 @@ Tensors randomTensors(const AttentionShape &s, std::mt19937 &random) {
 
 void perform(const AttentionShape &sizes, Tensors &t) {
   const AttentionShape s = rowMajor(sizes);
-  kernels::attention(s, t.q.data(), t.k.data(), t.v.data(), t.out.data(), t.logSumExp.data());
-  kernels::attentionGrad(s, t.q.data(), t.k.data(), t.v.data(), t.out.data(), t.logSumExp.data(),
-                         t.dOut.data(), t.dQ.data(), t.dK.data(), t.dV.data());
+  const std::int32_t *ids = t.ids.empty() ? nullptr : t.ids.data();
+  kernels::attentionDocuments(s, t.q.data(), t.k.data(), t.v.data(), ids, t.out.data(),
+                              t.logSumExp.data());
+  kernels::attentionGradDocuments(s, t.q.data(), t.k.data(), t.v.data(), ids, t.out.data(),
+                                  t.logSumExp.data(), t.dOut.data(), t.dQ.data(), t.dK.data(),
+                                  t.dV.data());
+}
+
+/// The keys that a query sees.
+std::vector<std::size_t> seenBy(const AttentionShape &s, const Tensors &t, std::size_t batch,
+                                std::size_t query) {
+  const auto position = s.positionOf(static_cast<std::int64_t>(query));
+  const auto id = [&](std::int64_t key) {
+    return t.ids[batch * s.keys + static_cast<std::size_t>(key)];
+  };
+  std::vector<std::size_t> keys;
+  for (std::int64_t key = 0; key < s.keys; ++key)
+    if ((!s.causal || key <= position) && (s.window == 0 || key > position - s.window) &&
+        (t.ids.empty() || id(key) == id(position)))
+      keys.push_back(static_cast<std::size_t>(key));
+  return keys;
 }
 
 struct Expected {
@@ -74,26 +93,30 @@ Expected reference(const AttentionShape &s, const Tensors &t) {
       for (std::size_t query = 0; query < s.queries; ++query) {
         const std::size_t row = (b * s.heads + h) * s.queries + query;
         const std::size_t key0 = (b * s.groups + h / (s.heads / s.groups)) * s.keys;
-        std::vector<double> p;
+        const std::vector<std::size_t> keys = seenBy(s, t, b, query);
+        std::vector<double> p, slopes;
         double sum = 0, along = 0;
-        for (std::size_t key = 0; key < s.keys; ++key)
-          if (!s.causal || std::ptrdiff_t(key) <= std::ptrdiff_t(query) + std::ptrdiff_t(s.keys) -
-                                                      std::ptrdiff_t(s.queries))
-            sum += p.emplace_back(std::exp(double(s.scale) * dot(t.q, row, t.k, key0 + key)));
-        e.logSumExp[row] = std::log(sum);
-        for (std::size_t key = 0; key < p.size(); ++key) {
-          p[key] /= sum;
-          along += p[key] * dot(t.dOut, row, t.v, key0 + key);
-          for (std::size_t d = 0; d < width; ++d)
-            e.out[row * width + d] += p[key] * double(t.v[(key0 + key) * width + d]);
+        for (std::size_t key : keys) {
+          const double score = double(s.scale) * dot(t.q, row, t.k, key0 + key);
+          const double cap = s.softcap != 0 ? std::tanh(score / double(s.softcap)) : 0;
+          slopes.push_back(1 - cap * cap);
+          sum += p.emplace_back(std::exp(s.softcap != 0 ? double(s.softcap) * cap : score));
         }
-        for (std::size_t key = 0; key < p.size(); ++key) {
+        e.logSumExp[row] = std::log(sum);
+        for (std::size_t i = 0; i < p.size(); ++i) {
+          p[i] /= sum;
+          along += p[i] * dot(t.dOut, row, t.v, key0 + keys[i]);
+          for (std::size_t d = 0; d < width; ++d)
+            e.out[row * width + d] += p[i] * double(t.v[(key0 + keys[i]) * width + d]);
+        }
+        for (std::size_t i = 0; i < p.size(); ++i) {
+          const std::size_t key = key0 + keys[i];
           const double dScore =
-              double(s.scale) * p[key] * (dot(t.dOut, row, t.v, key0 + key) - along);
+              double(s.scale) * slopes[i] * p[i] * (dot(t.dOut, row, t.v, key) - along);
           for (std::size_t d = 0; d < width; ++d) {
-            e.dQ[row * width + d] += dScore * double(t.k[(key0 + key) * width + d]);
-            e.dK[(key0 + key) * width + d] += dScore * double(t.q[row * width + d]);
-            e.dV[(key0 + key) * width + d] += p[key] * double(t.dOut[row * width + d]);
+            e.dQ[row * width + d] += dScore * double(t.k[key * width + d]);
+            e.dK[key * width + d] += dScore * double(t.q[row * width + d]);
+            e.dV[key * width + d] += p[i] * double(t.dOut[row * width + d]);
           }
         }
       }
@@ -113,12 +136,19 @@ double difference(const Floats &got, const std::vector<double> &expected) {
   return worst / size;
 }
 
-void compare(AttentionShape s, unsigned seed) {
-  SCOPED_TRACE(testing::Message() << "batch " << s.batch << " heads " << s.heads << " groups "
-                                  << s.groups << " queries " << s.queries << " keys " << s.keys
-                                  << " width " << s.width << " causal " << s.causal);
+testing::Message describe(const AttentionShape &s, Documents documents) {
+  return testing::Message() << "batch " << s.batch << " heads " << s.heads << " groups " << s.groups
+                            << " queries " << s.queries << " keys " << s.keys << " width "
+                            << s.width << " causal " << s.causal << " window " << s.window
+                            << " softcap " << s.softcap << " documents "
+                            << static_cast<int>(documents);
+}
+
+void compare(AttentionShape s, unsigned seed, Documents documents = Documents::None) {
+  SCOPED_TRACE(describe(s, documents));
   std::mt19937 random(seed);
   Tensors t = randomTensors(s, random);
+  t.ids = randomDocuments(s, documents, random);
   perform(s, t);
   const Expected e = reference(s, t);
   EXPECT_LT(difference(t.out, e.out), 2e-6);
@@ -155,6 +185,50 @@ TEST(AttentionTest, FollowsItsFormulaOnRandomShapes) {
     compare({upTo(3), groups * upTo(3), groups, upTo(150), upTo(280), width,
              1 / std::sqrt(float(width)), random() % 2 == 0},
             i);
+  }
+}
+
+/// The shape with a window and a cap of scores.
+AttentionShape optional(AttentionShape s, std::uint32_t window, float softcap = 0) {
+  s.window = window, s.softcap = softcap;
+  return s;
+}
+
+TEST(AttentionTest, AWindowHidesOlderKeys) {
+  for (const std::uint32_t window : {2, 3, 16, 31, 64, 127, 200, 1000}) {
+    compare(optional({1, 2, 1, 300, 300, 16, 0.25f, true}, window), window);
+    compare(optional({2, 1, 1, 5, 280, 7, 0.3f, true}, window), window);
+    compare(optional({1, 1, 1, 140, 129, 33, 0.2f, true}, window), window);
+  }
+}
+
+TEST(AttentionTest, AWindowOfOneKeyIsItsValue) {
+  const AttentionShape s = optional({2, 2, 2, 150, 150, 16, 0.25f, true}, 1);
+  std::mt19937 random(40);
+  Tensors t = randomTensors(s, random);
+  perform(s, t);
+  for (std::size_t i = 0; i < t.v.size(); ++i) {
+    ASSERT_NEAR(t.out[i], t.v[i], 1e-5);
+    ASSERT_NEAR(t.dV[i], t.dOut[i], 1e-5);
+    ASSERT_NEAR(t.dQ[i], 0, 1e-5);
+    ASSERT_NEAR(t.dK[i], 0, 1e-5);
+  }
+}
+
+TEST(AttentionTest, DocumentsSeeThemselvesAlone) {
+  for (const Documents documents : {Documents::InRow, Documents::Mixed}) {
+    compare({2, 2, 1, 300, 300, 16, 0.25f, true}, 41, documents);
+    compare({3, 1, 1, 70, 200, 7, 0.3f, true}, 42, documents);
+    compare({2, 2, 2, 150, 150, 33, 0.2f, false}, 43, documents);
+    compare(optional({2, 2, 1, 300, 300, 16, 0.25f, true}, 60, 2), 44, documents);
+  }
+}
+
+TEST(AttentionTest, ScoresAreCapped) {
+  for (const float softcap : {0.5f, 3.0f, 50.0f}) {
+    compare(optional({1, 2, 1, 150, 150, 16, 0.25f, true}, 0, softcap), 45);
+    compare(optional({2, 1, 1, 33, 40, 7, -0.3f, false}, 0, softcap), 46);
+    compare(optional({2, 1, 1, 133, 140, 7, 0.3f, true}, 20, softcap), 47);
   }
 }
 
@@ -271,19 +345,20 @@ Floats widened(const std::vector<bf16> &values) { return {values.begin(), values
 
 /// Attention on bf16 against the formulas on the same numbers in double: off by the rounding of
 /// results, and of probabilities and the gradients of scores in between.
-void compareNarrow(const AttentionShape &sizes, unsigned seed) {
+void compareNarrow(const AttentionShape &sizes, unsigned seed,
+                   Documents documents = Documents::None) {
   const AttentionShape s = rowMajor(sizes);
-  SCOPED_TRACE(testing::Message() << "batch " << s.batch << " heads " << s.heads << " groups "
-                                  << s.groups << " queries " << s.queries << " keys " << s.keys
-                                  << " width " << s.width << " causal " << s.causal);
+  SCOPED_TRACE(describe(s, documents));
   std::mt19937 random(seed);
   Tensors t = randomTensors(s, random);
+  t.ids = randomDocuments(s, documents, random);
   const auto q = narrowed(t.q), k = narrowed(t.k), v = narrowed(t.v), dOut = narrowed(t.dOut);
   t.q = widened(q), t.k = widened(k), t.v = widened(v), t.dOut = widened(dOut);
   auto out = narrowed(t.out), dQ = narrowed(t.dQ), dK = narrowed(t.dK), dV = narrowed(t.dV);
-  kernels::attention(s, q.data(), k.data(), v.data(), out.data(), t.logSumExp.data());
-  kernels::attentionGrad(s, q.data(), k.data(), v.data(), out.data(), t.logSumExp.data(),
-                         dOut.data(), dQ.data(), dK.data(), dV.data());
+  const std::int32_t *ids = t.ids.empty() ? nullptr : t.ids.data();
+  kernels::attentionDocuments(s, q.data(), k.data(), v.data(), ids, out.data(), t.logSumExp.data());
+  kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), ids, out.data(),
+                                  t.logSumExp.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
   const Expected e = reference(s, t);
   EXPECT_LT(difference(widened(out), e.out), 0x1p-8);
   EXPECT_LT(difference(t.logSumExp, e.logSumExp), 3e-6);
@@ -312,6 +387,62 @@ TEST(AttentionTest, OnBf16FollowsItsFormula) {
                    1 / std::sqrt(float(width)), random() % 2 == 0},
                   i);
   }
+}
+
+TEST(AttentionTest, OnBf16TakesOptions) {
+  for (const std::uint32_t window : {1, 20, 64, 300}) {
+    compareNarrow(optional({1, 2, 2, 600, 600, 32, 0.15f, true}, window), window);
+    compareNarrow(optional({1, 1, 1, 70, 333, 80, 0.11f, true}, window), window);
+    compareNarrow(optional({1, 1, 1, 300, 280, 16, -0.25f, true}, window, 4), window);
+  }
+  for (const Documents documents : {Documents::InRow, Documents::Mixed}) {
+    compareNarrow({2, 2, 2, 600, 600, 32, 0.15f, true}, 51, documents);
+    compareNarrow({2, 2, 1, 200, 290, 32, 0.15f, true}, 55, documents);
+    compareNarrow({2, 1, 1, 70, 333, 20, 0.2f, false}, 52, documents);
+    compareNarrow(optional({2, 2, 1, 300, 300, 64, 0.125f, true}, 50, 5), 53, documents);
+  }
+  for (const float softcap : {0.5f, 50.0f})
+    compareNarrow(optional({1, 2, 2, 300, 300, 64, 0.125f, false}, 0, softcap), 54);
+}
+
+/// Blocks of keys that a window or documents hide are left out: what is no number there would show,
+/// times 0.
+template <class Element> void leavesOutBlocks() {
+  const std::uint32_t length = 1024, seen = 64;
+  for (const bool inWindow : {true, false}) {
+    const AttentionShape s =
+        optional(rowMajor({1, 1, 1, length, length, 16, 0.25f, true}), inWindow ? seen : 0);
+    std::mt19937 random(60);
+    Tensors t = randomTensors(s, random);
+    if (!inWindow)
+      for (std::uint32_t key = 0; key < length; ++key)
+        t.ids.push_back(static_cast<std::int32_t>(key / seen));
+    const auto elements = [](const Floats &values) {
+      return std::vector<Element>(values.begin(), values.end());
+    };
+    const auto q = elements(t.q), dOut = elements(t.dOut);
+    auto k = elements(t.k), v = elements(t.v), out = q, dQ = q, dK = k, dV = v;
+    k[0] = v[0] = Element(NAN);
+    const std::int32_t *ids = inWindow ? nullptr : t.ids.data();
+    kernels::attentionDocuments(s, q.data(), k.data(), v.data(), ids, out.data(),
+                                t.logSumExp.data());
+    EXPECT_TRUE(std::isnan(float(out[0])));
+    for (std::size_t i = length / 2 * 16; i < out.size(); ++i)
+      ASSERT_FALSE(std::isnan(float(out[i]))) << i / 16;
+    // Of queries that see it, nothing is a number, and so neither is what they add to their keys.
+    kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), ids, out.data(),
+                                    t.logSumExp.data(), dOut.data(), dQ.data(), dK.data(),
+                                    dV.data());
+    EXPECT_TRUE(std::isnan(float(dQ[0])) && std::isnan(float(dK[0])));
+    for (std::size_t i = length * 3 / 4 * 16; i < out.size(); ++i)
+      ASSERT_FALSE(std::isnan(float(dQ[i])) || std::isnan(float(dK[i])) || std::isnan(float(dV[i])))
+          << i / 16;
+  }
+}
+
+TEST(AttentionTest, LeavesOutBlocks) {
+  leavesOutBlocks<float>();
+  leavesOutBlocks<bf16>();
 }
 
 TEST(TileProductTest, FollowsItsFormula) {
