@@ -60,7 +60,7 @@ static bool isLogKey(StringRef name) {
   static constexpr StringRef keys[] = {
       "step",       "loss",          "grad_norm", "lr",      "tokens_per_s", "step_ms",
       "peak_bytes", "workspace",     "seconds",   "tokens",  "epoch",        "tflops",
-      "mfu",        "library_bytes", "run",       "restart", "rollback"};
+      "mfu",        "library_bytes", "run",       "restart", "rollback",     "samples_digest"};
   return llvm::is_contained(keys, name) || name.starts_with("val_");
 }
 

@@ -44,7 +44,7 @@ std::string BadStep::describe(const std::string &what) const {
               : "; the first gradient that is not finite is that of '" + parameter + "'");
 }
 
-std::string BadStep::record(const std::string &data) const {
+std::string BadStep::record(const std::vector<std::string> &data) const {
   Json json;
   json["step"] = step;
   json["loss"] = numberOf(loss);

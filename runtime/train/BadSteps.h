@@ -27,9 +27,9 @@ struct BadStep {
   /// that of 'kernel'"
   std::string describe(const std::string &what) const;
   /// A JSON object on one line: `{"step": 7, "loss": "inf", "grad_norm": "nan", "lr": 0.1,
-  /// "parameter": "kernel", "data": "d.bin", "position": 60, "samples": [60, …]}`; `parameter` is
+  /// "parameter": "kernel", "data": ["d.bin"], "position": 60, "samples": [60, …]}`; `parameter` is
   /// null where every gradient is finite.
-  std::string record(const std::string &data) const;
+  std::string record(const std::vector<std::string> &data) const;
 };
 
 /// Ends the run, with a message for all ranks together; it is not restarted.

@@ -25,7 +25,8 @@ CLASHING = [
 ]
 # What a log has of its own.
 RESERVED = {"step", "loss", "grad_norm", "lr", "tokens_per_s", "step_ms", "peak_bytes", "workspace", "library_bytes", "run",
-            "restart", "rollback", "seconds", "tokens", "epoch", "tflops", "mfu"}
+            "restart", "rollback", "seconds", "tokens", "epoch", "tflops", "mfu",
+            "samples_digest"}
 SAMPLES = 8
 
 

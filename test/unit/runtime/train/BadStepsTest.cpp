@@ -16,12 +16,12 @@ TEST(BadStepsTest, AreDescribedForUsersAndPrograms) {
       "got loss nan and gradient norm inf in step 7, which are not finite; the first gradient "
       "that is not finite is that of 'kernel'");
   EXPECT_EQ(
-      bad.record("d.bin"),
+      bad.record({"d.bin"}),
       "{\"step\":7,\"loss\":\"nan\",\"grad_norm\":\"inf\",\"lr\":0.5,\"parameter\":\"kernel\","
-      "\"data\":\"d.bin\",\"position\":60,\"samples\":[60,61]}\n");
+      "\"data\":[\"d.bin\"],\"position\":60,\"samples\":[60,61]}\n");
   bad.parameter = "";
   EXPECT_NE(bad.describe("x").find("x; every gradient is finite"), std::string::npos);
-  EXPECT_NE(bad.record("\xff").find("\"parameter\":null"), std::string::npos)
+  EXPECT_NE(bad.record({"\xff"}).find("\"parameter\":null"), std::string::npos)
       << "paths need not be UTF-8";
   EXPECT_EQ(rollbackLine(2, bad, 5, 50, 70),
             "{\"rollback\":{\"number\":2,\"from_step\":7,\"to_step\":5,\"skipped\":[50,70],"
