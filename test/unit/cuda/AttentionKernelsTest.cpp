@@ -6,6 +6,15 @@ using namespace fsdp::rt;
 
 namespace {
 
+/// Whether accesses are what is tested.
+bool seeksRaces() {
+#ifdef FSDP_CUDA_EMULATOR
+  return emulator::settings().races;
+#else
+  return false;
+#endif
+}
+
 /// Whether a device's kernels at `offset` are tested: addresses off by one element, and where
 /// `offset` is more, other devices, of this compute capability, which multiply in other ways or
 /// have less shared memory.
@@ -14,7 +23,7 @@ bool choose(const AttentionShape &s, std::size_t offset) {
     return false;
   const std::size_t compute = offset > 1 ? offset : 90;
 #ifdef FSDP_CUDA_EMULATOR
-  if (emulator::settings().races && s.scale <= 0)
+  if (seeksRaces() && s.scale <= 0)
     return false; // other numbers, no other accesses
   emulator::settings().compute = static_cast<int>(compute);
 #else
@@ -118,13 +127,16 @@ TYPED_TEST(AttentionKernels, WindowsDocumentsAndCapsAreTheCpus) {
       {with({1, 2, 1, 9, 33, 20, 0.3f, true}, 4, 0.5f), Documents::Mixed}};
   for (const auto &[sizes, documents] : cases)
     for (std::size_t offset : {0, 1, 80, 86})
-      if (choose(sizes, offset))
+      // Neither addresses nor blocks of fewer rows change which accesses are ordered.
+      if (choose(sizes, offset) && !(seeksRaces() && (offset == 1 || offset == 86)))
         this->compare(sizes, offset > 1 ? 0 : offset, documents);
 }
 
 // What is no number in blocks of keys that are left out would show, times 0.
 TYPED_TEST(AttentionKernels, LeavesOutBlocksOfKeys) {
   using T = TypeParam;
+  if (seeksRaces())
+    return; // the same accesses as those of other shapes
   for (const bool inWindow : {true, false}) {
     AttentionShape s = rowMajor({1, 1, 1, 512, 512, 16, 0.25f, true});
     s.window = inWindow ? 64 : 0;

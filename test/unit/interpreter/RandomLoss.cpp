@@ -49,7 +49,7 @@ Value RandomStep::weights() {
                                notation(all, dims), split(copies, all, extra[0]));
   }
   Value base = arith::SIToFPOp::create(builder, location(), typeOf(dims), low);
-  if (chance(70)) {
+  if (chance(60)) {
     // At most 4, so that the product is no whole number but 0, which rounding could miss.
     Value more = make<arith::MulFOp>(base, constant(dims, 1.1));
     Value whole = arith::FPToSIOp::create(builder, location(), typeOf(dims, i32), more);

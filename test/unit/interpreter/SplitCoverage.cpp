@@ -64,8 +64,16 @@ static std::string nameOfFactor(Operation *op, const ShardingRule &rule, int64_t
     return name;
   // All operands of an op that joins any number of them are alike.
   const bool alike = llvm::all_equal(rule.operands) && op->getNumOperands() > 2;
+  // The ids of documents, which attention has or has not, follow the batch: with and without them a
+  // factor is one.
+  const bool hasIds = isa<nn::AttentionOp, nn::AttentionGradOp>(op);
   auto list = [&](ArrayRef<TensorFactors> tensors, bool all) {
+    SmallVector<TensorFactors> counted;
     for (auto [index, tensor] : llvm::enumerate(tensors))
+      if (!hasIds || tensors.data() != rule.operands.data() ||
+          isa<FloatType>(getElementTypeOrSelf(op->getOperand(index).getType())))
+        counted.push_back(tensor);
+    for (auto [index, tensor] : llvm::enumerate(counted))
       if (llvm::any_of(tensor,
                        [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); })) {
         name += all ? " all" : " " + std::to_string(index);
