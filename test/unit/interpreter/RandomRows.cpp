@@ -238,7 +238,7 @@ void RandomStep::continueText() {
   auto made = [&](const std::string &of, char split) {
     Value value = input(of, builder.getF32Type(), 0);
     if (training && chance(50)) {
-      const std::string weight = {split, width};
+      const std::string weight(1, split);
       value = make<arith::MulFOp>(value, repeat(parameter(weight), weight, of));
     }
     return splitRow(value, of, split);

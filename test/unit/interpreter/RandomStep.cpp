@@ -485,7 +485,7 @@ void RandomStep::addLayer() {
     normalizeRows();
     break;
   case 17:
-    chance(75) ? attend() : continueText();
+    chance(60) ? attend() : continueText();
     break;
   case 18:
     turn();
