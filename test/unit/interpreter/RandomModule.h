@@ -98,6 +98,8 @@ private:
   void attend();
   Value splitHeads(Value queries);
   void turn();
+  Value positionsFor(StringRef dims, int64_t over);
+  void continueText();
   void accumulate();
   void drop();
   void lookUp();

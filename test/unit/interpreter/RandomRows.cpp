@@ -211,6 +211,55 @@ void RandomStep::attend() {
   add(attention.getOut(), outDims);
 }
 
+/// Now and then positions of each sample along dimension `over`, where one of it and the first
+/// dimension is the batch and the other one is not; null otherwise.
+Value RandomStep::positionsFor(StringRef dims, int64_t over) {
+  const std::string rows = {dims[0], dims[over]};
+  if (over == 0 || rows.find('b') == std::string::npos ||
+      rows.find_first_of(batchDims) != rows.find_last_of(batchDims))
+    return Value();
+  std::mt19937_64 others = random; // so that what a seed draws besides stays
+  random.seed(others());
+  Value positions = chance(50) ? input(rows, builder.getI32Type(), 60) : Value();
+  random = others;
+  return positions;
+}
+
+/// New rows among those that are kept, and queries that attend to them. Neither has a derivative:
+/// in training they are made of inputs alone.
+void RandomStep::continueText() {
+  const int64_t groups = between(1, 4), kept = between(1, 6), count = between(1, kept);
+  const char group = newDim(groups), head = newDim(groups * between(1, 2)), row = newDim(count),
+             key = newDim(kept), width = newDim(between(1, 4));
+  const std::string keyDims = {'b', group, key, width}, newDims = {'b', group, row, width};
+  const bool queriesFirst = chance(50);
+  const std::string dims =
+      queriesFirst ? std::string{'b', row, head, width} : std::string{'b', head, row, width};
+  auto made = [&](const std::string &of, char split) {
+    Value value = input(of, builder.getF32Type(), 0);
+    if (training && chance(50)) {
+      const std::string weight(1, split);
+      value = make<arith::MulFOp>(value, repeat(parameter(weight), weight, of));
+    }
+    return splitRow(value, of, split);
+  };
+  // A position after the last is among them.
+  Value positions = input(std::string{'b', row}, builder.getI32Type(), kept + 1);
+  auto written = [&]() -> Value {
+    Value table = made(keyDims, group), rows = made(newDims, chance(50) ? group : width);
+    return nn::WriteRowsOp::create(builder, location(), table.getType(), table, rows, positions, 2);
+  };
+  Value keys = written(), values = written();
+  IntegerAttr window = chance(40) ? builder.getI64IntegerAttr(between(1, 4)) : IntegerAttr();
+  FloatAttr softcap = chance(40) ? builder.getF64FloatAttr(0.5) : FloatAttr();
+  add(keys, keyDims);
+  add(nn::CachedAttentionOp::create(builder, location(), typeOf(dims),
+                                    builder.getStringAttr(queriesFirst ? "b t h d" : "b h t d"),
+                                    made(dims, head), keys, values, positions,
+                                    builder.getF64FloatAttr(0.5), window, softcap),
+      dims);
+}
+
 void RandomStep::turn() {
   Var x = use();
   if (x.dims.size() < 2)
@@ -232,7 +281,7 @@ void RandomStep::turn() {
     ramp = nn::RopeRampAttr::get(builder.getContext(),
                                  chance(50) ? nn::RopeRamp::index : nn::RopeRamp::rate);
   }
-  auto rope = nn::RopeOp::create(builder, location(), typeOf(dims), value, Value(),
+  auto rope = nn::RopeOp::create(builder, location(), typeOf(dims), value, positionsFor(dims, over),
                                  builder.getI64IntegerAttr(over), builder.getF64FloatAttr(50),
                                  inverse, factor, ramp, from, to, magnitude);
   add(rope, dims);

@@ -485,7 +485,7 @@ void RandomStep::addLayer() {
     normalizeRows();
     break;
   case 17:
-    attend();
+    chance(60) ? attend() : continueText();
     break;
   case 18:
     turn();
