@@ -246,7 +246,8 @@ void RandomStep::continueText() {
   // A position after the last is among them.
   Value positions = input(std::string{'b', row}, builder.getI32Type(), kept + 1);
   auto written = [&]() -> Value {
-    Value table = made(keyDims, group), rows = made(newDims, chance(50) ? group : width);
+    Value table = made(keyDims, oneOf<char>({group, key, width})),
+          rows = made(newDims, oneOf<char>({group, row, width}));
     return nn::WriteRowsOp::create(builder, location(), table.getType(), table, rows, positions, 2);
   };
   Value keys = written(), values = written();
@@ -255,8 +256,8 @@ void RandomStep::continueText() {
   add(keys, keyDims);
   add(nn::CachedAttentionOp::create(builder, location(), typeOf(dims),
                                     builder.getStringAttr(queriesFirst ? "b t h d" : "b h t d"),
-                                    made(dims, head), keys, values, positions,
-                                    builder.getF64FloatAttr(0.5), window, softcap),
+                                    made(dims, oneOf<char>({head, row, width})), keys, values,
+                                    positions, builder.getF64FloatAttr(0.5), window, softcap),
       dims);
 }
 
