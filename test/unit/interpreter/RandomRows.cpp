@@ -248,7 +248,9 @@ void RandomStep::continueText() {
   auto written = [&]() -> Value {
     Value table = made(keyDims, oneOf<char>({group, key, width})),
           rows = made(newDims, oneOf<char>({group, row, width}));
-    return nn::WriteRowsOp::create(builder, location(), table.getType(), table, rows, positions, 2);
+    Value all =
+        nn::WriteRowsOp::create(builder, location(), table.getType(), table, rows, positions, 2);
+    return splitRow(all, keyDims, oneOf<char>({group, key, width}));
   };
   Value keys = written(), values = written();
   IntegerAttr window = chance(40) ? builder.getI64IntegerAttr(between(1, 4)) : IntegerAttr();
