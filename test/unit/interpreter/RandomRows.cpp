@@ -85,7 +85,7 @@ void RandomStep::normalizeRows() {
   std::string dims = shuffled(x.dims), rows = dims.substr(0, dims.size() - 1),
               row = dims.substr(dims.size() - 1);
   // The batch as a row, with a parameter of its length, is a rare case.
-  if (hasBatch(row) && chance(80))
+  if (hasBatch(row) && chance(60))
     return;
   Value value = splitRow(ordered(x, dims), dims, dims.back());
   FloatAttr eps = builder.getF64FloatAttr(0.125); // as a constant of f32 it is the same number
@@ -198,7 +198,7 @@ void RandomStep::attend() {
   for (char letter : letters)
     order += {letter, ' '};
   order.pop_back();
-  const bool causal = chance(60), documents = dims[0] == 'b' && chance(40);
+  const bool causal = chance(60), documents = dims[0] == 'b' && chance(50);
   auto flag = [&](bool is) { return is ? builder.getUnitAttr() : UnitAttr(); };
   // Documents follow one another, or any that are equal are one.
   if (documents)
