@@ -1,4 +1,4 @@
-#include "runtime/train/CommandLineParts.h"
+#include "runtime/train/CommandLine.h"
 
 #include "base/Error.h"
 #include "base/FileSystem.h"
@@ -7,6 +7,7 @@
 #include "base/ShellWords.h"
 #include "runtime/execution/Device.h"
 #include "runtime/job/FlightRecord.h"
+#include "runtime/train/CommandLineParts.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/ParameterNames.h"
 #include "runtime/train/Plans.h"
@@ -25,31 +26,6 @@
 namespace fsdp::rt {
 
 using namespace base;
-
-std::string Options::flightRecordFile() const {
-  if (flightRecord == "none")
-    return "";
-  return restarts
-             ? withEnding(flightRecord, format(".restart-%lld", static_cast<long long>(restarts)))
-             : flightRecord;
-}
-
-std::string Options::badStepFile() const {
-  const bool isTemporary = !flightRecordIsGiven && save.empty() && log.empty();
-  const std::string record = isTemporary ? "" : flightRecordFile();
-  return record.empty() ? "" : withEnding(record, ".bad-step.json");
-}
-
-/// The default flight record: beside the files that the run writes, else in the user's temporary
-/// folder. The name is fixed, so that a record replaces the previous one.
-static std::string defaultFlightRecord(const Options &options, const char *program) {
-  if (!options.save.empty())
-    return withEnding(options.save, kFlightRecordEnding);
-  struct stat log;
-  if (!options.log.empty() && (stat(options.log.c_str(), &log) != 0 || S_ISREG(log.st_mode)))
-    return withEnding(options.log, kFlightRecordEnding);
-  return temporaryFlightRecord(program);
-}
 
 /// Whether `path` is `folder` or is in it, links followed.
 static bool isWithin(const std::string &path, const std::string &folder) {
@@ -125,23 +101,6 @@ void checkFlightRecord(const Options &options, const std::vector<NamedFile> &fil
   }
 }
 
-/// Takes a value of --init, FILE or PATTERN=FILE. A pattern has no '/', so that a path may have
-/// '='. Returns an empty text, or the fault.
-static std::string takeInitialFile(const std::string &text, std::vector<InitialFile> &files) {
-  const std::size_t equals = text.find('=');
-  if (equals == text.npos || text.find('/') < equals) {
-    files.push_back({"", text});
-    return "";
-  }
-  InitialFile file{text.substr(0, equals), text.substr(equals + 1)};
-  if (file.pattern.empty() || file.path.empty())
-    return base::mismatch(text, "FILE or PATTERN=FILE");
-  if (std::count(file.pattern.begin(), file.pattern.end(), '*') > 1)
-    return base::mismatch(text, "one '*' at most in the pattern before '='");
-  files.push_back(std::move(file));
-  return "";
-}
-
 /// "trains 'name' on 2 ranks"
 static std::string describeProgram(Plans plans) {
   const int ranks = worldSize(*plans[0]);
@@ -159,104 +118,6 @@ static std::string describeData(const Program &program) {
 /// What follows describeData.
 constexpr const char *kSeveralFiles =
     "; several files, or patterns such as 'web/*.bin', are taken one after another";
-
-void declareJob(CLI::App &app, Plans plans, Options &options) {
-  base::addOption(
-      app, "--plan", "MESH",
-      "plan to follow, instead of the first for the number of ranks; started alone, the first "
-      "of all",
-      [plans, &options](const std::string &text) {
-        options.plan = planNamed(plans, text);
-        return options.plan ? std::string() : base::mismatch(text, describePlans(plans));
-      });
-  options.communicator = plans[0]->communicator;
-  base::addChoice(app, "--communicator", options.communicator,
-                  std::string("transport between ranks: ") + target::communicatorNames,
-                  {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
-      ->type_name("NAME");
-  base::addNumber(
-      app, "--timeout", "SECONDS", options.timeout,
-      "longest time that a rank waits for others to join or in a collective, and, up to "
-      "30, that one gives no "
-      "sign of life: then the job ends with an error (default: FSDP_TIMEOUT, else 300)",
-      {/*least=*/0, /*aboveLeast=*/true, /*limit=*/1e9, /*isF32=*/false});
-  base::addText(app, "--flight-record", "FILE", options.flightRecord,
-                "when the job fails, write the last actions of each rank to this file; none: to no "
-                "file (default: "
-                "DIR.flight-record.txt beside --save DIR, else FILE.flight-record.txt beside --log "
-                "FILE, else a file in TMPDIR, "
-                "which the error names)");
-  base::addFlag(app, "--trust-network", options.trustNetwork,
-                "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
-                "the port of rank 0 can join");
-}
-
-void declareHelp(CLI::App &app, const Program &program) {
-  app.set_help_flag("-h,--help", "print this help and exit");
-  app.set_version_flag("--version", std::string(program.name) + " (fsdpc " + runtimeVersion() + ")",
-                       "print the version of fsdpc that compiled this program and exit")
-      ->disable_flag_override();
-}
-
-/// Prints the message of a misused command line; returns the exit status. `help` is what prints the
-/// options.
-static int reportMisuse(const Program &program, const std::string &why, const char *help) {
-  std::fprintf(stderr, "%s: error: %s; see %s\n", program.name, printableMessage(why).c_str(),
-               help);
-  return kExitBadCommandLine;
-}
-
-/// What follows from the options that were given, of training and of evaluation.
-static void completeOptions(const Program &program, const CLI::App &app, int argc, char **argv,
-                            Options &options) {
-  options.flightRecordIsGiven = app.count("--flight-record") > 0;
-  options.command = argc > 0 ? argv[0] : program.name;
-  for (int i = 1; i < argc; ++i)
-    base::addShellWord(options.arguments, argv[i]);
-  while (options.save.size() > 1 && options.save.back() == '/')
-    options.save.pop_back();
-  if (!options.flightRecordIsGiven)
-    options.flightRecord = defaultFlightRecord(options, program.name);
-}
-
-void declareWeights(CLI::App &app, Options &options) {
-  base::addOption(app, "--init", "[PATTERN=]FILE",
-                  "weights, as in training: several add up, each for the parameters of its pattern",
-                  [&](const std::string &text) { return takeInitialFile(text, options.init); });
-  base::addText(app, "--resume", "DIR", options.resume,
-                "checkpoint with the weights: the folder of a step, or a folder of checkpoints "
-                "(its latest)");
-  base::addFlag(app, "--allow-model-change", options.allowModelChange,
-                "take the weights though their model computes something else, with a warning");
-}
-
-void requireWeights(const Options &options, const char *use) {
-  if (options.init.empty() && options.resume.empty())
-    throw Misuse(std::string("got neither --init nor --resume: name the weights to ") + use);
-  if (!options.init.empty() && !options.resume.empty())
-    throw Misuse("got both --resume and --init, expected one of them: a checkpoint has the "
-                 "weights");
-  if (options.resume == "latest")
-    throw Misuse("got --resume=latest, expected a folder: that of checkpoints stands for the "
-                 "latest of them");
-}
-
-std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int argc, char **argv,
-                                  Options &options, const char *help,
-                                  const std::function<void()> &require) {
-  try {
-    base::parseArguments<Misuse>(app,
-                                 std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
-    completeOptions(program, app, argc, argv, options);
-    require();
-  } catch (const CLI::Success &asked) { // help or version
-    app.exit(asked);
-    return int(kExitDone);
-  } catch (const Misuse &why) {
-    return reportMisuse(program, why.what(), help);
-  }
-  return std::nullopt;
-}
 
 /// The command line after `eval`, which is argv[1].
 static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Options &options) {

@@ -4,75 +4,12 @@
 #define FSDP_RUNTIME_TRAIN_COMMANDLINE_H
 
 #include "base/OutputPath.h"
-#include "runtime/program/Program.h"
-#include "runtime/train/InitialWeights.h"
-#include "runtime/train/TextGeneration.h"
+#include "runtime/train/Options.h"
 
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace fsdp::rt {
-
-/// The options of the command line.
-struct Options {
-  std::vector<std::string> data;    ///< words of --data, see sourcesOf()
-  std::vector<std::string> valData; ///< of --val-data
-  std::vector<InitialFile> init;
-  std::string initMissing = "error"; ///< or "draw"
-  std::string exportTo;
-  std::string exportMerged;
-  std::vector<std::string> exportOnly; ///< patterns of names; none: all parameters
-  std::string log;
-  std::string onNan; ///< "stop", "skip", "rollback"; "" (not given) skips and writes no BadStep
-  bool logHeader = false;
-  bool logData = false; ///< the log has a digest of the samples of each step
-  std::string trace;
-  std::string save;           ///< root of checkpoints
-  std::int64_t saveEvery = 0; ///< steps; 0: only after the last one and on a signal
-  std::int64_t keep = 0;      ///< checkpoints; 0: all
-  bool saveAsync = false;
-  std::string saveErrors = "stop";
-  std::string
-      resume; ///< a root, the folder of a step, or "latest": the latest checkpoint of `save`
-  bool startOver = false; ///< skips checkpoints that cannot be used, even if that is all of them
-  const Program *plan = nullptr; ///< that of --plan; null: chosen by the number of ranks
-  std::int64_t maxRestarts = 0;
-  bool elastic = false;          ///< a restart uses a plan for fewer ranks, if there is one
-  std::int64_t restarts = 0;     ///< number of restarts of this run so far
-  std::string restartCause;      ///< of the last restart
-  bool allowModelChange = false; ///< continue although the weights are of another model
-  std::string command;           ///< the program, as the user named it
-  std::string arguments;         ///< the command line after it, as a shell reads it
-  std::string communicator = "auto";
-  std::optional<double> timeout; ///< seconds
-  std::string flightRecord;      ///< "none": not written
-  bool flightRecordIsGiven = false;
-  std::optional<std::int64_t> steps;
-  std::optional<double> epochs;
-  std::optional<double> learningRate;
-  std::optional<std::string> schedule; ///< a name of kScheduleNames
-  std::optional<std::int64_t> warmup;  ///< steps
-  std::optional<double> minRate;
-  std::optional<double> decayShare;
-  std::optional<std::int64_t> scheduleSteps; ///< where the schedule ends
-  std::int64_t evalEvery = 0;                ///< steps; 0: only after the last one
-  std::uint64_t seed = 0;
-  bool seedIsGiven = false;
-  bool shuffle = false;
-  bool report = false;
-  bool trustNetwork = false;
-  std::optional<GenerationOptions> generation; ///< of `generate`, which trains nothing either
-
-  /// `eval` and `--steps=0`: the run evaluates, and trains nothing; `generate` too.
-  bool onlyEvaluates() const { return steps && *steps == 0; }
-  /// The file for the latest actions after a failure; each restart has its own. Empty: none.
-  std::string flightRecordFile() const;
-  /// The file for BadStep::record, beside the flight record. Empty: none, as where the record is
-  /// for the user's temporary folder.
-  std::string badStepFile() const;
-};
 
 /// Parses the command line of a program with these plans, of training or, where it begins with
 /// `eval` or `generate`, of these, into `options`. Returns nothing if the

@@ -3,13 +3,15 @@
 #ifndef FSDP_RUNTIME_TRAIN_COMMANDLINEPARTS_H
 #define FSDP_RUNTIME_TRAIN_COMMANDLINEPARTS_H
 
-#include "runtime/train/CommandLine.h"
+#include "runtime/train/Options.h"
 
 #include <CLI/CLI.hpp>
 
 #include <functional>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -18,6 +20,10 @@ struct Misuse : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Takes a value of --init, FILE or PATTERN=FILE. A pattern has no '/', so that a path may have
+/// '='. Returns an empty text, or the fault.
+std::string takeInitialFile(const std::string &text, std::vector<InitialFile> &files);
+
 /// Options about the ranks.
 void declareJob(CLI::App &app, Plans plans, Options &options);
 void declareHelp(CLI::App &app, const Program &program);
@@ -25,6 +31,12 @@ void declareHelp(CLI::App &app, const Program &program);
 void declareWeights(CLI::App &app, Options &options);
 /// Misuse: these do not name weights; `use` is what the run does with them: "evaluate".
 void requireWeights(const Options &options, const char *use);
+/// Prints the message of a misused command line; returns the exit status. `help` is what prints the
+/// options.
+int reportMisuse(const Program &program, const std::string &why, const char *help);
+/// What follows from the options that were given.
+void completeOptions(const Program &program, const CLI::App &app, int argc, char **argv,
+                     Options &options);
 /// Parses what follows the first word, and completes `options`. Returns the exit status after
 /// --help and for a misused command line; `require` throws Misuse if options do not fit together.
 /// `help` is what prints the options: "eval --help".

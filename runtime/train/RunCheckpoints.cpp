@@ -267,7 +267,8 @@ void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
   options.seed = from.seed;
   if (device.rank() != 0)
     return;
-  std::printf("resumed from %s, step %lld\n", name.c_str(), static_cast<long long>(from.step));
+  std::fprintf(options.generation ? stderr : stdout, "resumed from %s, step %lld\n", name.c_str(),
+               static_cast<long long>(from.step));
   for (const std::string &altered : alteredExtras(checkpoint.name(), from))
     std::fprintf(stderr,
                  "%s: warning: %s; training continues without it, but programs that load the "

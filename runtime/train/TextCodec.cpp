@@ -69,7 +69,7 @@ public:
   std::vector<std::int32_t> encode(const std::string &text) const override {
     std::vector<std::int32_t> tokens;
     for (tokenizer::TokenId id : tokenizer.encode(text, /*addSpecialTokens=*/true)) {
-      if (id >= vocabulary)
+      if (static_cast<std::int64_t>(id) >= vocabulary)
         throw Error(format("--prompt: the tokenizer has a token %lld, and the model %lld tokens; "
                            "put the tokenizer of this model beside its weights",
                            static_cast<long long>(id), static_cast<long long>(vocabulary)))

@@ -46,7 +46,7 @@ module {
     %targets = fsdp.input "targets" sample_dim 0 {fsdp.targets = 5 : i64} : tensor<6x8xi32>
     %wte = fsdp.read @wte : tensor<5x4xf32>
     %x = nn.embedding %wte, %tokens : tensor<5x4xf32>, tensor<6x8xi32> -> tensor<6x8x4xf32>
-    %q = nn.rearrange "b s (h d) -> b s h d" %x sizes {h = 1 : i64} : tensor<6x8x4xf32> -> tensor<6x8x1x4xf32>
+    %q = nn.rearrange "b s (h d) -> b s h d" %x : tensor<6x8x4xf32> -> tensor<6x8x1x4xf32>
     // expected-error @below {{lets tokens attend to later ones, so that --generate cannot go on with a text; compile this model without --generate}}
     %out, %lse = nn.attention "b t h d" %q, %q, %q scale 0.5
         : (tensor<6x8x1x4xf32>, tensor<6x8x1x4xf32>, tensor<6x8x1x4xf32>) -> (tensor<6x8x1x4xf32>, tensor<6x1x8xf32>)
@@ -68,7 +68,7 @@ module {
     %targets = fsdp.input "targets" sample_dim 0 {fsdp.targets = 5 : i64} : tensor<6x8xi32>
     %wte = fsdp.read @wte : tensor<5x4xf32>
     %x = nn.embedding %wte, %tokens : tensor<5x4xf32>, tensor<6x8xi32> -> tensor<6x8x4xf32>
-    %q = nn.rearrange "b s (h d) -> s h b d" %x sizes {h = 1 : i64} : tensor<6x8x4xf32> -> tensor<8x1x6x4xf32>
+    %q = nn.rearrange "b s (h d) -> s h b d" %x : tensor<6x8x4xf32> -> tensor<8x1x6x4xf32>
     // expected-error @below {{attends to something other than the tokens of the sample, so that --generate cannot go on with a text; compile this model without --generate}}
     %out, %lse = nn.attention "b h t d" %q, %q, %q scale 0.5 causal
         : (tensor<8x1x6x4xf32>, tensor<8x1x6x4xf32>, tensor<8x1x6x4xf32>) -> (tensor<8x1x6x4xf32>, tensor<8x1x6xf32>)
@@ -90,7 +90,7 @@ module {
     %targets = fsdp.input "targets" sample_dim 0 {fsdp.targets = 5 : i64} : tensor<6x8xi32>
     %wte = fsdp.read @wte : tensor<5x4xf32>
     %x = nn.embedding %wte, %tokens : tensor<5x4xf32>, tensor<6x8xi32> -> tensor<6x8x4xf32>
-    %q = nn.rearrange "b s (h d) -> b s h d" %x sizes {h = 1 : i64} : tensor<6x8x4xf32> -> tensor<6x8x1x4xf32>
+    %q = nn.rearrange "b s (h d) -> b s h d" %x : tensor<6x8x4xf32> -> tensor<6x8x1x4xf32>
     %k = arith.constant dense<1.0> : tensor<6x8x1x4xf32>
     // expected-error @below {{attends to something other than the tokens of the sample, so that --generate cannot go on with a text; compile this model without --generate}}
     %out, %lse = nn.attention "b t h d" %q, %k, %q scale 0.5 causal
@@ -113,12 +113,13 @@ module {
     %targets = fsdp.input "targets" sample_dim 0 {fsdp.targets = 5 : i64} : tensor<6x8xi32>
     %wte = fsdp.read @wte : tensor<5x4xf32>
     %x = nn.embedding %wte, %tokens : tensor<5x4xf32>, tensor<6x8xi32> -> tensor<6x8x4xf32>
-    %q = nn.rearrange "b s (h d) -> b s h d" %x sizes {h = 1 : i64} : tensor<6x8x4xf32> -> tensor<6x8x1x4xf32>
+    %q = nn.rearrange "b s (h d) -> b s h d" %x : tensor<6x8x4xf32> -> tensor<6x8x1x4xf32>
     // expected-error @below {{has a second result, which is used, so that --generate cannot go on with a text; compile this model without --generate}}
     %out, %lse = nn.attention "b t h d" %q, %q, %q scale 0.5 causal
         : (tensor<6x8x1x4xf32>, tensor<6x8x1x4xf32>, tensor<6x8x1x4xf32>) -> (tensor<6x8x1x4xf32>, tensor<6x1x8xf32>)
     %a = nn.rearrange "b s h d -> b s (h d)" %out : tensor<6x8x1x4xf32> -> tensor<6x8x4xf32>
-    %l = nn.repeat "b h s -> b s (h d)" %lse sizes {d = 4 : i64} : tensor<6x1x8xf32> -> tensor<6x8x4xf32>
+    %r = nn.rearrange "b 1 s -> b s" %lse : tensor<6x1x8xf32> -> tensor<6x8xf32>
+    %l = nn.repeat "b s -> b s d" %r : tensor<6x8xf32> -> tensor<6x8x4xf32>
     %y = arith.addf %a, %l : tensor<6x8x4xf32>
     %scores = nn.einsum "bsd,vd->bsv" %y, %wte : (tensor<6x8x4xf32>, tensor<5x4xf32>) -> tensor<6x8x5xf32>
     %loss, %logs = nn.cross_entropy %scores, %targets : tensor<6x8x5xf32>, tensor<6x8xi32> -> tensor<6x8xf32>, tensor<6x8xf32>
@@ -201,9 +202,9 @@ module {
     %x = nn.embedding %wte, %tokens : tensor<5x4xf32>, tensor<6x8xi32> -> tensor<6x8x4xf32>
     %f = nn.rearrange "b s d -> (b s d)" %x : tensor<6x8x4xf32> -> tensor<192xf32>
     // expected-error @below {{mixes samples or positions with other dimensions, so that --generate cannot go on with a text; compile this model without --generate}}
-    %g = nn.rearrange "(a c e) -> a c e" %f sizes {a = 4 : i64, c = 16 : i64, e = 3 : i64} : tensor<192xf32> -> tensor<4x16x3xf32>
+    %g = nn.rearrange "(a c e) -> a c e" %f : tensor<192xf32> -> tensor<4x16x3xf32>
     %i = nn.rearrange "a c e -> (a c e)" %g : tensor<4x16x3xf32> -> tensor<192xf32>
-    %y = nn.rearrange "(b s d) -> b s d" %i sizes {b = 6 : i64, s = 8 : i64, d = 4 : i64} : tensor<192xf32> -> tensor<6x8x4xf32>
+    %y = nn.rearrange "(b s d) -> b s d" %i : tensor<192xf32> -> tensor<6x8x4xf32>
     %scores = nn.einsum "bsd,vd->bsv" %y, %wte : (tensor<6x8x4xf32>, tensor<5x4xf32>) -> tensor<6x8x5xf32>
     %loss, %logs = nn.cross_entropy %scores, %targets : tensor<6x8x5xf32>, tensor<6x8xi32> -> tensor<6x8xf32>, tensor<6x8xf32>
     %total = nn.reduce sum "b s ->" %loss : tensor<6x8xf32> -> tensor<f64>

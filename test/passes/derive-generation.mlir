@@ -51,7 +51,7 @@ module {
     %sum = arith.addf %x, %p : tensor<6x8x4xf32>
     %two = arith.constant dense<2.0> : tensor<6x8x4xf32>
     %y = arith.mulf %sum, %two : tensor<6x8x4xf32>
-    %q = nn.rearrange "b s (h d) -> b s h d" %y sizes {h = 1 : i64} : tensor<6x8x4xf32> -> tensor<6x8x1x4xf32>
+    %q = nn.rearrange "b s (h d) -> b s h d" %y : tensor<6x8x4xf32> -> tensor<6x8x1x4xf32>
     %k = nn.rope %q dim 1 theta 1.0e+04 : tensor<6x8x1x4xf32>
     %out, %lse = nn.attention "b t h d" %q, %k, %q scale 0.5 causal window 3
         : (tensor<6x8x1x4xf32>, tensor<6x8x1x4xf32>, tensor<6x8x1x4xf32>) -> (tensor<6x8x1x4xf32>, tensor<6x1x8xf32>)

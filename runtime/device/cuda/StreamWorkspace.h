@@ -22,7 +22,8 @@ struct HostCopies {
   cudaEvent_t toHost = nullptr;
   /// After copies from each of the places between which the batches of the host alternate, and the
   /// current place.
-  cudaEvent_t fromHost[4] = {};
+  static constexpr int kPlaces = 8;
+  cudaEvent_t fromHost[kPlaces] = {};
   int place = 0;
 };
 

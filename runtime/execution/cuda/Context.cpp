@@ -8,10 +8,10 @@
 #include "runtime/kernels/cuda/Matmul.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <exception>
 #include <utility>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -19,9 +19,11 @@ using namespace base;
 
 namespace {
 
-std::array<cudaEvent_t *, 5> eventsOf(HostCopies &copies) {
-  return {&copies.toHost, &copies.fromHost[0], &copies.fromHost[1], &copies.fromHost[2],
-          &copies.fromHost[3]};
+std::vector<cudaEvent_t *> eventsOf(HostCopies &copies) {
+  std::vector<cudaEvent_t *> events{&copies.toHost};
+  for (cudaEvent_t &event : copies.fromHost)
+    events.push_back(&event);
+  return events;
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #define FSDP_RUNTIME_EXECUTION_CUDA_INPUTSTAGING_H
 
 #include "runtime/device/InputSource.h"
+#include "runtime/device/cuda/StreamWorkspace.h"
 #include "runtime/program/Program.h"
 
 #include <vector>
@@ -48,7 +49,7 @@ private:
   int placeOf(int half) const { return static_cast<int>(current_ - plans_) * 2 + half; }
 
   const Program &program_;
-  Plan plans_[4]; ///< of training, of evaluation, of prefill and of decode
+  Plan plans_[HostCopies::kPlaces / 2]; ///< of training, of evaluation, of prefill and of decode
   Plan *current_ = plans_;
   InputSource *source_ = nullptr;
   std::size_t position_ = 0;
