@@ -62,7 +62,7 @@ def write_case(folder, name, tools, small):
                             f"--report={place / 'report.json'}", "-o", place / mesh])
         if status:
             return None, text.strip() or f"status {status}"
-        shared = ("runtime", "base", "version.txt")  # the same for every program
+        shared = ("runtime", "base", "tokenizer", "version.txt")  # the same for every program
         if not (folder / "runtime").exists():
             for part in shared:
                 (place / mesh / part).rename(folder / part)
@@ -103,10 +103,10 @@ def copy_tests(folder):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-        # What it includes of test/, from the root or from beside it; runtime/ and base/ are there already.
+        # What it includes of test/, from the root or from beside it; runtime/, base/ and tokenizer/ are there already.
         for include in re.findall(r'#include "([^"]+)"', source.read_text()):
             waiting += [path for path in (source.parent / include, ROOT / include)
-                        if path.exists() and include.split("/")[0] not in ("runtime", "base")]
+                        if path.exists() and include.split("/")[0] not in ("runtime", "base", "tokenizer")]
     return None
 
 

@@ -3,7 +3,9 @@
 #include "base/Error.h"
 #include "base/Numbers.h"
 #include "base/PrintableText.h"
+#ifndef FSDP_WITHOUT_TOKENIZERS
 #include "tokenizer/Tokenizer.h"
+#endif
 
 #include <nlohmann/json.hpp>
 
@@ -60,6 +62,15 @@ private:
   bool isFirst = true;
 };
 
+const std::string *findFile(const BesideFiles &files, const char *name) {
+  for (const BesideFile &file : files)
+    if (file.name == name)
+      return &file.text;
+  return nullptr;
+}
+
+#ifndef FSDP_WITHOUT_TOKENIZERS
+
 class Tokens final : public TextCodec {
 public:
   Tokens(tokenizer::Tokenizer opened, std::vector<std::int32_t> ends, std::int64_t vocabulary)
@@ -98,13 +109,6 @@ private:
   std::int64_t vocabulary;
 };
 
-const std::string *findFile(const BesideFiles &files, const char *name) {
-  for (const BesideFile &file : files)
-    if (file.name == name)
-      return &file.text;
-  return nullptr;
-}
-
 using Settings = nlohmann::json;
 
 /// The object of a file; empty where there is none.
@@ -135,15 +139,29 @@ std::vector<std::int32_t> endsOf(const tokenizer::Tokenizer &tokenizer, const Be
   return ends;
 }
 
+std::unique_ptr<TextCodec> openTokens(const std::string &text, const BesideFiles &beside,
+                                      std::int64_t vocabulary) {
+  auto tokenizer = tokenizer::Tokenizer::parse(text, "tokenizer.json");
+  std::vector<std::int32_t> ends = endsOf(tokenizer, beside);
+  return std::make_unique<Tokens>(std::move(tokenizer), std::move(ends), vocabulary);
+}
+
+#else
+
+std::unique_ptr<TextCodec> openTokens(const std::string &, const BesideFiles &, std::int64_t) {
+  throw Error("there is a tokenizer.json beside the weights, and this program was compiled without "
+              "tokenizers: install libpcre2-dev and libutf8proc-dev, and compile it again")
+      .byAll();
+}
+
+#endif
+
 } // namespace
 
 std::unique_ptr<TextCodec> TextCodec::open(const Program &program, const BesideFiles &beside) {
   const std::int64_t vocabulary = program.generation.vocabulary;
-  if (const std::string *text = findFile(beside, "tokenizer.json")) {
-    auto tokenizer = tokenizer::Tokenizer::parse(*text, "tokenizer.json");
-    std::vector<std::int32_t> ends = endsOf(tokenizer, beside);
-    return std::make_unique<Tokens>(std::move(tokenizer), std::move(ends), vocabulary);
-  }
+  if (const std::string *text = findFile(beside, "tokenizer.json"))
+    return openTokens(*text, beside, vocabulary);
   if (vocabulary == 256)
     return std::make_unique<Bytes>();
   return std::make_unique<Ids>(vocabulary);

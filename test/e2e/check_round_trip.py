@@ -33,14 +33,14 @@ VALUE = re.compile(r"%[\w.$-]+")
 NAME = re.compile(r"[A-Za-z_]\w*")
 RECORD = re.compile(rb'\.(options|compilation) = ".*",\n')
 # Of the lines of a program, those that its IR does not have: the report, and how it was compiled.
-OWN = re.compile(r'\s*("|#include "kernels.h"|\.(name|report|communicator|digest|options|compilation) =)')
+OWN = re.compile(r'\s*("|#include "kernels.h"|\.(name|report|communicator|digest|options|compilation|modelFlops|peakSeconds) =)')
 
 
 def files(folder):
     """Without what the program says of how it was compiled, which must differ: once each."""
     content = {}
     for path in folder.rglob("*"):
-        if not path.is_file() or path.relative_to(folder).parts[0] in ("runtime", "base"):
+        if not path.is_file() or path.relative_to(folder).parts[0] in ("runtime", "base", "tokenizer"):
             continue
         content[path.relative_to(folder)] = path.read_bytes()
     name = pathlib.Path("train.cpp")
