@@ -115,6 +115,35 @@ template <class T> struct Kernels {
     }
   }
 
+  /// One token of each sample, at the last position.
+  void generation() {
+    const std::uint32_t width = headsOf(s, false).width, context = std::uint32_t(s.context);
+    const std::size_t n = std::size_t(s.batch) * s.heads * width, m = s.rows() * s.groups * width;
+    const auto stream = bench.stream();
+    const T *q = bench.take<T>(n), *v = bench.take<T>(m), *rows = bench.take<T>(n);
+    T *k = bench.take<T>(m), *out = bench.take<T>(n);
+    const std::vector<std::int32_t> last(s.batch, std::int32_t(s.context) - 1);
+    auto *positions = bench.take<std::int32_t>(s.batch);
+    if (positions)
+      cudaMemcpy(positions, last.data(), last.size() * sizeof(last[0]), cudaMemcpyHostToDevice);
+    cudaDeviceSynchronize();
+    CachedAttentionShape shape{};
+    shape.batch = std::uint32_t(s.batch), shape.heads = std::uint32_t(s.heads);
+    shape.groups = std::uint32_t(s.groups), shape.queries = 1, shape.keys = context;
+    shape.width = width, shape.scale = 0.125f;
+    shape.q = {std::size_t(s.heads) * width, width, width};
+    const std::int32_t *at = positions;
+    bench.measure(
+        "cached_attention", type, by(s.batch, s.heads, s.groups, s.context, width),
+        kSize * double(2 * m + 2 * n), 4.0 * double(s.context) * double(n),
+        [&] { return cached_attention(shape, q, static_cast<const T *>(k), v, at, out, stream); });
+    bench.measure("write_rows", type, by(s.batch, s.groups, s.context, width),
+                  2 * kSize * double(s.batch * s.groups * width), 0, [&] {
+                    return write_rows(WriteShape{s.batch, s.groups, s.context, 1, width},
+                                      static_cast<const T *>(k), rows, at, k, stream);
+                  });
+  }
+
   void losses() {
     const LogitRows shape{s.rows(), s.classes};
     const std::size_t n = shape.rows * shape.classes;
@@ -268,6 +297,7 @@ template <class T> struct Kernels {
   void all() {
     norms();
     attentions();
+    generation();
     losses();
     tables();
     unary();
