@@ -126,4 +126,46 @@ std::string configChange(const Program &program, const std::string &path) {
              : "'" + file + "' is of another model than this program: " + differences;
 }
 
+std::string adapterChange(const Program &program, const std::string &path) {
+  constexpr const char *name = "adapter_config.json";
+  const std::string file = folderOf(path) + "/" + name;
+  struct stat status;
+  if (stat(file.c_str(), &status) != 0 && errno == ENOENT)
+    return "";
+  for (const ExtraFile &own : program.adapters.files) {
+    if (std::string_view(own.name) != name)
+      continue;
+    const Json got = parseConfig(file), expected = Json::parse(own.text);
+    const struct {
+      const char *entry, *option;
+      Json implied;
+    } entries[] = {{"r", "--lora", 8},
+                   {"lora_alpha", "--lora-alpha", 8},
+                   {"use_rslora", "", false},
+                   {"use_dora", "", false},
+                   {"rank_pattern", "", Json::object()},
+                   {"alpha_pattern", "", Json::object()}};
+    std::string differences;
+    for (const auto &[entry, option, implied] : entries) {
+      const auto valueIn = [&entry = entry, &implied = implied](const Json &config) {
+        const Json *found = findEntry(config, entry);
+        return found ? *found : implied;
+      };
+      const Json there = valueIn(got), here = valueIn(expected);
+      if (isSameEntry(there, here))
+        continue;
+      differences +=
+          (differences.empty() ? "'" : "; '") + std::string(entry) + "' is " + shownEntry(there) +
+          ", expected " + shownEntry(here) + " (" +
+          (*option ? std::string("compile the model with ") + option + "=" + shownEntry(there)
+                   : std::string("no option of the model changes it")) +
+          ")";
+    }
+    return differences.empty()
+               ? ""
+               : "'" + file + "' describes other adapters than this program has: " + differences;
+  }
+  return "";
+}
+
 } // namespace fsdp::rt

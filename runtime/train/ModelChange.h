@@ -27,6 +27,10 @@ ModelChange modelChange(const Program &program, const CheckpointManifest &manife
 /// Errors: the file cannot be read or is not JSON.
 std::string configChange(const Program &program, const std::string &path);
 
+/// The same of adapter_config.json, which describes adapters of the program: their ranks and
+/// scales.
+std::string adapterChange(const Program &program, const std::string &path);
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_TRAIN_MODELCHANGE_H

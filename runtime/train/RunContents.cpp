@@ -111,7 +111,13 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("source digest", digestText(program.digest));
   identity.add("--communicator", options.communicator);
   identity.add("--steps", number(steps));
-  identity.add("--seed", number(options.seed));
+  identity.add("--seed", number(options.generation ? options.generation->seed : options.seed));
+  if (options.generation) {
+    identity.add("--prompt", options.generation->prompt);
+    identity.add("--tokens", number(options.generation->tokens));
+    identity.add("--temperature", shortest(static_cast<float>(options.generation->temperature)));
+    identity.add("--top-k", number(options.generation->topK));
+  }
   const double rate = options.learningRate.value_or(program.defaultLearningRate);
   identity.add("--lr", shortest(static_cast<float>(rate))); // what training uses
   const auto given = [&](const auto &value) {

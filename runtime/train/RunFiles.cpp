@@ -54,9 +54,10 @@ void checkWholeBatches(const Program &program, const std::string &path, const Da
 /// another model as a rule, and is not compared.
 void checkConfigs(const Program &program, const Options &options, const InitialWeights &weights) {
   for (const InitialWeights::Source &source : weights.sources()) {
-    if (source.from.isMapped())
-      continue;
-    const std::string change = configChange(program, source.files.files().front());
+    const std::string &file = source.files.files().front();
+    std::string change = adapterChange(program, file);
+    if (change.empty() && !source.from.isMapped())
+      change = configChange(program, file);
     if (!change.empty() && !options.allowModelChange)
       throw Error(
           change +

@@ -110,6 +110,17 @@ std::int64_t RunHeader::trainable() const {
   return count;
 }
 
+std::string describeDrawn(const std::vector<std::string> &drawn) {
+  if (drawn.empty())
+    return "";
+  NameList names;
+  for (const std::string &name : drawn)
+    names.add(name);
+  return format("--init has no tensor of %zu parameter%s, whose values are drawn: ", drawn.size(),
+                drawn.size() == 1 ? "" : "s") +
+         printableMessage(names.list()) + "\n";
+}
+
 std::string RunHeader::text() const {
   const int ranks = worldSize(program);
   std::string size = formatCount(static_cast<double>(parameters())) + " parameters";
@@ -138,16 +149,7 @@ std::string RunHeader::text() const {
     text += "\n" + collectives;
   text += "\n";
   text += describeData();
-  if (!drawn.empty()) {
-    NameList names;
-    for (const std::string &name : drawn)
-      names.add(name);
-    text +=
-        format("--init has no tensor of %zu parameter%s, whose values are drawn: ", drawn.size(),
-               drawn.size() == 1 ? "" : "s") +
-        printableMessage(names.list()) + "\n";
-  }
-  return text;
+  return text + describeDrawn(drawn);
 }
 
 std::string RunHeader::describeData() const {

@@ -56,6 +56,9 @@ struct RunHeader {
 std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh,
                         const std::string &cause);
 
+/// A line about parameters that no file of --init has; empty where there are none.
+std::string describeDrawn(const std::vector<std::string> &drawn);
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_TRAIN_RUNHEADER_H

@@ -111,12 +111,15 @@ private:
 
 using Settings = nlohmann::json;
 
-/// The object of a file; empty where there is none.
+/// The object of a file; empty where there is none. Error: it is none.
 Settings objectOf(const BesideFiles &files, const char *name) {
   const std::string *text = findFile(files, name);
   Settings object =
       text ? Settings::parse(*text, nullptr, /*allow_exceptions=*/false) : Settings::object();
-  return object.is_object() ? object : Settings::object();
+  if (!object.is_object())
+    throw Error(format("'%s' beside the weights is not a JSON object: mend it, or remove it", name))
+        .byAll();
+  return object;
 }
 
 /// The tokens that end a text.

@@ -144,7 +144,7 @@ void generateText(const TextRun &run) {
   std::int64_t count = 0;
   const auto show = [&](const std::string &text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
-    showOutput();
+    finishOutput();
   };
   generateTokens(run, prompt, [&](std::int32_t token) {
     if (count++ == 0)

@@ -56,6 +56,8 @@ public:
     if (!checkpoints.resume())
       fillParameters();
     if (options.generation) {
+      if (job.rank() == 0 && sources.weights)
+        std::fputs(describeDrawn(sources.weights->drawn()).c_str(), stderr);
       device->world().barrier();
       program.generation.generate({program, *device, *options.generation, sources.carried});
       checkpoints.finish();

@@ -112,6 +112,8 @@ def takes_bytes_and_text(folder):
     # Each token that may follow ends the text.
     (model / "generation_config.json").write_text(json.dumps({"eos_token_id": list(range(vocabulary))}))
     expect(generate(program, model, "Hello wörld", 20, "--seed=2") == b"\n", "goes on behind the end")
+    (model / "generation_config.json").write_text("{bad")
+    generate(program, model, "Hello", 2, status=1, says="'generation_config.json' beside the weights is not a JSON object")
     (model / "tokenizer.json").write_text('{"model": {"type": "Unigram"}}')
     generate(program, model, "Hello", 2, status=1, says="tokenizer.json")
 
@@ -138,6 +140,9 @@ def refuses(folder):
         ("1", 3, ("--resume=folder",), 2, "got both --resume and --init"),
     ):
         expect(generate(program, init, prompt, count, *options, status=status, says=says) == b"", f"{prompt}: output")
+    with open("/dev/full", "w") as full:
+        lost = subprocess.run([program, "generate", "--prompt=1", "--tokens=2", "--init", init], stdout=full, stderr=subprocess.PIPE, text=True)
+    expect(lost.returncode == 1 and "cannot write to standard output" in lost.stderr, f"{lost.returncode}: {lost.stderr}")
     said = subprocess.run([program, "generate", "--prompt=1", "--tokens=2"], capture_output=True, text=True)
     expect(said.returncode == 2 and "name the weights to generate with" in said.stderr, said.stderr)
     said = subprocess.run([program, "generate", "--tokens=1", "--init", init], capture_output=True, text=True)

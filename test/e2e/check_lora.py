@@ -71,6 +71,22 @@ def begin_as_drawn(runs, programs):
              status=1, says="got no tensor for 17 parameter(s): 'base_model")
 
 
+def refuses_other_scales(runs, programs):
+    program, init, folder = programs["llama"], training.GOLDEN / "llama" / "init.safetensors", runs.at("scaled")
+    runs.data = training.GOLDEN / "llama" / "tokens.bin"
+    runs.run(program, "--lr=0", "--init", init, "--export", f"{folder}/", steps=1)
+    adapters, config = folder / "adapter_model.safetensors", folder / "adapter_config.json"
+    again = lambda **options: runs.run(program, "--lr=0", "--init", init, "--init", adapters, steps=1, **options)
+    again()
+    saved = json.loads(config.read_text())
+    for entry, value, says in (("lora_alpha", 64, "'lora_alpha' is 64, expected 6 (compile the model with --lora-alpha=64)"),
+                               ("use_rslora", True, "'use_rslora' is true, expected false (no option of the model changes it)"),
+                               ("alpha_pattern", {"q_proj": 3}, "'alpha_pattern' is")):
+        config.write_text(json.dumps({**saved, entry: value}))
+        again(status=1, says=["describes other adapters than this program has", says])
+    runs.run(program, "--lr=0", "--init", init, "--init", adapters, "--allow-model-change", steps=1, says="warning: '")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +97,7 @@ def main():
         sizes = [f"--{key}={size}" for key, size in golden["sizes"].items()]
         programs[name] = training.compile_model(name, folder / name, *sizes, f"--batch={golden['batch']}", *golden["lora"], *golden["options"],
                                                 mesh=mesh)
-    run_cases((trains_as_peft, begin_as_drawn), Runs(folder / "runs", None), programs)
+    run_cases((trains_as_peft, begin_as_drawn, refuses_other_scales), Runs(folder / "runs", None), programs)
 
 
 if __name__ == "__main__":
