@@ -406,9 +406,9 @@ static std::string spellGeneration(const ScheduledProgram &program, const Arena 
     if (op->hasAttr(tokensAttrName))
       context = tokens;
     const StringRef text = name.getValue();
-    if (text == "prefill.tokens")
+    if (text == generatedInputName(stringifyStepKind(StepKind::prefill), generatedTokens))
       fields.add("prefillInput", index).add("prefillTokens", tokens);
-    if (text == "decode.tokens")
+    if (text == generatedInputName(stringifyStepKind(StepKind::decode), generatedTokens))
       fields.add("decodeInput", index);
     ++index;
   }

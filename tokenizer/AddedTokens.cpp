@@ -124,7 +124,7 @@ void TokenFinder::split(std::string_view text, const Visit &visit) const {
     if (done < begin)
       visit(text.substr(done, begin - done), nullptr);
     visit(text.substr(begin, end - begin), token);
-    // The search goes on in white space that the token has taken, as it does in `tokenizers`.
+    // The search continues in white space that the token has taken, as it does in `tokenizers`.
     done = end;
   }
   if (done < text.size())

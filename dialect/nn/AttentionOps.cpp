@@ -1,5 +1,6 @@
 //===- AttentionOps.cpp - attention and rotary positions ------------------===//
 
+#include "dialect/nn/HeadWidth.h"
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
 #include "runtime/program/Limits.h"
@@ -348,7 +349,7 @@ KernelCall RopeOp::getKernelCall() {
 // A pair is read before it is written.
 InPlacePairs RopeOp::getInPlacePairs() { return {{0, 0}}; }
 
-static LogicalResult verifyHeads(Operation *op, int64_t width) {
+LogicalResult mlir::nn::verifyHeadWidth(Operation *op, int64_t width) {
   constexpr int64_t most = limits::kMaxHeadWidth;
   if (width <= most)
     return success();
@@ -358,8 +359,8 @@ static LogicalResult verifyHeads(Operation *op, int64_t width) {
             "--target=cpu";
 }
 
-LogicalResult AttentionOp::verifyCuda() { return verifyHeads(*this, getLayout().width); }
-LogicalResult AttentionGradOp::verifyCuda() { return verifyHeads(*this, getLayout().width); }
+LogicalResult AttentionOp::verifyCuda() { return verifyHeadWidth(*this, getLayout().width); }
+LogicalResult AttentionGradOp::verifyCuda() { return verifyHeadWidth(*this, getLayout().width); }
 
 //===----------------------------------------------------------------------===//
 // Costs

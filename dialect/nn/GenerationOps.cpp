@@ -1,7 +1,7 @@
 //===- GenerationOps.cpp - attention to tokens of earlier steps -----------===//
 
+#include "dialect/nn/HeadWidth.h"
 #include "dialect/nn/NNDialect.h"
-#include "runtime/program/Limits.h"
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -158,14 +158,7 @@ KernelCall CachedAttentionOp::getKernelCall() {
 }
 
 LogicalResult CachedAttentionOp::verifyCuda() {
-  constexpr int64_t most = limits::kMaxHeadWidth;
-  const int64_t width = getK().getType().getDimSize(3);
-  if (width <= most)
-    return success();
-  return emitError("got heads of width ")
-         << width << ", expected at most " << most
-         << " for the attention kernels of --target=cuda; use more heads, which are narrower, or "
-            "--target=cpu";
+  return verifyHeadWidth(*this, getK().getType().getDimSize(3));
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- DeriveGeneration.cpp - steps that go on with a text ----------------===//
+//===- DeriveGeneration.cpp - steps that generate text --------------------===//
 //
 // A step computes the scores of every token of a sample. Where it acts on each position alone, but
 // for causal attention, the scores of a few positions follow from their tokens, and the keys and
@@ -95,7 +95,7 @@ private:
   Value partOf(Value value, const TensorParts &parts, Operation *user);
 
   LogicalResult refuse(Operation *op, const Twine &why) const {
-    return op->emitOpError() << why << ", so that --generate cannot go on with a text; compile "
+    return op->emitOpError() << why << ", which --generate does not support; compile "
                              << "this model without --generate";
   }
 
@@ -436,13 +436,14 @@ StepOp PartOfStep::build() {
   builder.createBlock(&step.getBody());
   auto input = [&](StringRef name) {
     auto type = RankedTensorType::get({1, count}, builder.getI32Type());
-    auto op = InputOp::create(
-        builder, tokens.getLoc(), type, builder.getStringAttr(stringifyStepKind(kind) + "." + name),
-        builder.getI64IntegerAttr(0), IntegerAttr(), ArrayAttr(), IntegerAttr());
+    auto op =
+        InputOp::create(builder, tokens.getLoc(), type,
+                        builder.getStringAttr(generatedInputName(stringifyStepKind(kind), name)),
+                        builder.getI64IntegerAttr(0), IntegerAttr(), ArrayAttr(), IntegerAttr());
     op->setDiscardableAttr(generatedAttrName, builder.getUnitAttr());
     return op.getResult();
   };
-  ids = input("tokens");
+  ids = input(generatedTokens);
   positions = input("positions");
 
   llvm::SetVector<Operation *> needed;
@@ -453,8 +454,7 @@ StepOp PartOfStep::build() {
   for (Operation &op : evaluate.getBody().front())
     if (needed.contains(&op) && failed(convert(&op)))
       return StepOp();
-  const bool isDecode = kind == StepKind::decode;
-  if (isDecode) {
+  if (kind == StepKind::decode) {
     Value scores = mapping.lookup(logits);
     if (!typeOf(scores).getElementType().isF32())
       scores = arith::ExtFOp::create(builder, logits.getLoc(),
@@ -493,17 +493,17 @@ struct DeriveGeneration : fsdp::impl::DeriveGenerationPassBase<DeriveGeneration>
                               "token, which --generate needs");
     auto type = cast<RankedTensorType>(logits.getType());
     const int64_t context = cast<RankedTensorType>(tokens.front().getType()).getDimSize(1);
+    SymbolTable symbols(module);
+    for (StringRef name :
+         {StringRef(stringifyStepKind(StepKind::decode)),
+          StringRef(stringifyStepKind(StepKind::prefill)), StringRef(generatedLogitsName)})
+      if (Operation *taken = symbols.lookup(name))
+        return refuse(taken, "has the name of something that --generate adds; rename it");
     OpBuilder builder(evaluate);
-    auto kept = CarriedOp::create(
+    CarriedOp::create(
         builder, logits.getLoc(), builder.getStringAttr(generatedLogitsName),
         TypeAttr::get(RankedTensorType::get({1, 1, type.getShape().back()}, builder.getF32Type())),
         FlatSymbolRefAttr());
-    SymbolTable symbols(module);
-    for (StringRef name : {StringRef(stringifyStepKind(StepKind::decode)),
-                           StringRef(stringifyStepKind(StepKind::prefill))})
-      if (Operation *taken = symbols.lookup(name))
-        return refuse(taken, "has the name of a step that --generate adds; rename it");
-    (void)kept;
     Caches caches;
     // As many positions at a time as divide the context and are at most `chunk`.
     int64_t count = std::min<int64_t>(chunk.value, context);

@@ -239,7 +239,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addChoice(app, "--on-nan", options.onNan,
                   "what a step does whose loss or gradient norm is not finite: end the run; skip "
                   "its update, and end the run at the third in a row (the default); or go back to "
-                  "the latest checkpoint of --save and go on with the samples after it",
+                  "the latest checkpoint of --save and continue with the samples after it",
                   {"stop", "skip", "rollback"})
       ->type_name("WHAT");
   base::addText(

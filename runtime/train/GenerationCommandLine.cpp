@@ -8,7 +8,7 @@ namespace fsdp::rt {
 
 std::optional<int> parseGeneration(Plans plans, int argc, char **argv, Options &options) {
   const Program &program = *plans[0];
-  CLI::App app("goes on with a text by the weights of '" + std::string(program.name) +
+  CLI::App app("generates text with the weights of '" + std::string(program.name) +
                    "', and trains nothing. The text goes to standard output.",
                std::string(program.name) + " generate");
   declareHelp(app, program);
@@ -16,7 +16,7 @@ std::optional<int> parseGeneration(Plans plans, int argc, char **argv, Options &
   GenerationOptions &generation = options.generation.emplace();
   std::string prompt;
   base::addText(app, "--prompt", "TEXT|@FILE", prompt,
-                "text to go on with, or the file that it is in; token ids such as '12 5 7' where "
+                "text to continue, or the file with it; token ids such as '12 5 7' where "
                 "no tokenizer.json is beside the weights and the vocabulary is not bytes");
   base::addInteger(app, "--tokens", "N", generation.tokens, "number of tokens at most",
                    base::IntegerRange<std::int64_t>{1, INT32_MAX});
@@ -36,7 +36,7 @@ std::optional<int> parseGeneration(Plans plans, int argc, char **argv, Options &
     if (!program.generation.generate)
       throw Misuse("got generate, but this program was compiled without --generate");
     if (prompt.empty())
-      throw Misuse("--prompt is missing: give the text to go on with");
+      throw Misuse("--prompt is missing: give the text to continue");
     if (generation.tokens == 0)
       throw Misuse("--tokens is missing: give the number of tokens to generate");
     requireWeights(options, "generate with");

@@ -309,7 +309,7 @@ void RunCheckpoints::warnOfOtherData() const {
   if (!sameSources(sources, from.sources))
     std::fprintf(
         stderr,
-        "%s: warning: got %s in --data, and %s was written with %s: training goes on at the "
+        "%s: warning: got %s in --data, and %s was written with %s: training continues at the "
         "position where these sources with these weights would be\n",
         program.name, printable(describeSources(sources, samples)).c_str(), name.c_str(),
         printable(describeSources(from.sources, from.datasetSamples)).c_str());

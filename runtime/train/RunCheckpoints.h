@@ -74,10 +74,10 @@ public:
   /// The position in the order of the data after step `step`.
   std::int64_t samplesAfter(std::int64_t step) const;
   /// Fills all shards from the latest checkpoint that takeSaved has returned, else from the one
-  /// that the run began with; `start` is then its state, but for the samples: training goes on with
-  /// that at position `samples`. The device is idle and no save in progress. False: the run began
-  /// without a checkpoint and has saved none, so that it goes back to step 0; the caller fills the
-  /// parameters. Error: it cannot be read, or is damaged.
+  /// that the run began with; `start` is then its state, but for the samples: training continues
+  /// with that at position `samples`. The device is idle and no save in progress. False: the run
+  /// began without a checkpoint and has saved none, so that it goes back to step 0; the caller
+  /// fills the parameters. Error: it cannot be read, or is damaged.
   bool goBack(std::int64_t samples);
 
 private:

@@ -20,7 +20,7 @@ public:
 
   /// Error: the text is no text of such tokens, or a token is not one of the model's.
   virtual std::vector<std::int32_t> encode(const std::string &text) const = 0;
-  /// What comes next goes on with these tokens.
+  /// The next tokens follow these.
   virtual void follow(const std::vector<std::int32_t> &prompt) {}
   /// The text that this token completes; characters are not cut.
   virtual std::string add(std::int32_t token) = 0;

@@ -125,7 +125,7 @@ void generateText(const TextRun &run) {
   const std::unique_ptr<TextCodec> codec = TextCodec::open(run.program, run.beside);
   const std::vector<std::int32_t> prompt = codec->encode(run.options.prompt);
   if (prompt.empty())
-    throw Error("--prompt got no token, expected at least one: the text to go on with",
+    throw Error("--prompt got no token, expected at least one: the text to continue",
                 kExitBadCommandLine)
         .byAll();
   const std::int64_t most = plans.context - static_cast<std::int64_t>(prompt.size());

@@ -1,4 +1,4 @@
-//===- TextGeneration.h - goes on with a text token by token ----*- C++ -*-===//
+//===- TextGeneration.h - generates text token by token ---------*- C++ -*-===//
 //
 // The run of `./PROGRAM generate`, of programs that were compiled with --generate: only these
 // refer to `generateText` (runtime/program/Program.h), and link what it needs.

@@ -1,4 +1,4 @@
-// Ops of steps that go on with a text, in a step that evaluates: sizes and operands as the runtime has them.
+// Ops of steps that generate text, in a step that evaluates: sizes and operands as the runtime has them.
 // RUN: fsdp-opt %s --fsdp-to-scheduled -o %t
 // RUN: fsdp-translate --fsdp-to-cpp %t | FileCheck %s
 // RUN: fsdp-translate --fsdp-to-cuda %t | FileCheck %s

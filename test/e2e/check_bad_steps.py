@@ -89,7 +89,7 @@ def goes_back_to_what_it_began_with(runs, program):
     Runs(runs.folder, data(runs.at("later.safetensors"), without=range(1, BAD + 1))).run(
         program, "--export", runs.at("later-out.safetensors"), steps=3 + BAD)
     same(out, runs.at("later-out.safetensors"), "from step 0")
-    # To the checkpoint of --resume, in a run that goes on in the log of the one before.
+    # To the checkpoint of --resume, in a run that continues the log of the one before.
     root, log = runs.at("resumed"), runs.at("resumed.jsonl")
     runs.run(program, "--save", root, "--log", log, steps=4)
     said = runs.run(program, "--save", root, "--resume=latest", "--on-nan=rollback", "--log", log, "--export", out, steps=9)
@@ -97,7 +97,7 @@ def goes_back_to_what_it_began_with(runs, program):
     whole, weights = reference(runs, program)
     same(out, weights, "resumed")
     expect(steps_of(log) == steps_of(whole), "another log")
-    # A run that goes on from a later checkpoint of it takes the position from there, and the log with a rollback.
+    # A run that continues from a later checkpoint of it takes the position from there, and the log with a rollback.
     runs.run(program, "--save", root, "--resume", root / "step-00000009", "--log", log, "--export", out, steps=11)
     whole, weights = reference(runs, program, steps=11)
     same(out, weights, "resumed after a rollback")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_data.py SCRATCH: --data and --val-data of several files, patterns and weights.
 
-A mixture has the same samples in each step on 1, 2 and 4 ranks, in a run that goes on from a checkpoint and in one that loses ranks.
+A mixture has the same samples in each step on 1, 2 and 4 ranks, in a run that continues from a checkpoint and in one that loses ranks.
 Which samples these are says the reference of test/golden/make_mixture.py: a run on one file that has them in this order has the
 same losses, bit for bit.
 """
@@ -122,7 +122,7 @@ def a_run_goes_on_with_its_samples(runs, program):
                        (("web/*.safetensors", "code.safetensors"), "got one source of 64 samples in --data, and '")):
         run(runs, program, "--shuffle", "--resume", root, data=mixed(runs, words), steps=21,
             says=(got, "was written with 2 sources: 70% of 29 samples '",
-                  ": training goes on at the position where these sources with these weights would be"))
+                  ": training continues at the position where these sources with these weights would be"))
 
 
 def lost_ranks_change_no_sample(runs, program):

@@ -280,7 +280,7 @@ def refused(scratch, cases):
     expect(" window " not in (folder / "out.mlir").read_text(), "a window of the whole context")
     status, said = said_of({**MISTRAL, "sliding_window": CONTEXT - 1}, folder)
     expect(status == 0 and f" causal window {CONTEXT - 1} " in (folder / "out.mlir").read_text(), said)
-    # The context of a program without --context is at most the positions; --fit=context goes on beyond a window.
+    # The context of a program without --context is at most the positions; --fit=context exceeds a window.
     (folder / "config.json").write_text(json.dumps({**MISTRAL, "sliding_window": 64, "max_position_embeddings": 64}))
     fit = ["--batch=2", "--context=32", "--fit=context", "--memory-limit=1GiB"]
     for options in (["--emit=global", "-o", folder / "out.mlir"], fit):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_generate.py SCRATCH: ./PROGRAM generate goes on with a text.
+"""check_generate.py SCRATCH: ./PROGRAM generate continues a text.
 
 Greedy tokens are those of test/golden/make_generation.py: within one prefill, over several of them, and token by token; on meshes that
 split data, weights and heads, with microbatches, deferred updates and kept weights, and in CUDA programs, emulated. Draws depend on the seed
@@ -111,7 +111,7 @@ def takes_bytes_and_text(folder):
     expect(len(shown) > 1, shown)
     # Each token that may follow ends the text.
     (model / "generation_config.json").write_text(json.dumps({"eos_token_id": list(range(vocabulary))}))
-    expect(generate(program, model, "Hello wörld", 20, "--seed=2") == b"\n", "goes on behind the end")
+    expect(generate(program, model, "Hello wörld", 20, "--seed=2") == b"\n", "continues behind the end")
     (model / "generation_config.json").write_text("{bad")
     generate(program, model, "Hello", 2, status=1, says="'generation_config.json' beside the weights is not a JSON object")
     (model / "tokenizer.json").write_text('{"model": {"type": "Unigram"}}')

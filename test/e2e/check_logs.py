@@ -80,15 +80,15 @@ def command_repeats_a_run(folder, program):
     same(folder / "again.safetensors", place / "a.safetensors", "the run")
     expect(text.splitlines()[-1] == command_of(place, "ck/step-00000006").splitlines()[-1], "a checkpoint has another command")
 
-    # One that goes on: its command resumes from the same checkpoint, whatever is later than it by now.
+    # One that continues: its command resumes from the same checkpoint, whatever is later than it by now.
     shell(f"./train {arguments.replace('--lr 0.02', '')} --steps 9 --export b.safetensors --resume=latest", place)
     text = command_of(place, "a.jsonl")
     expect("# run 2 of 2" in text and "--resume=ck/step-00000006" in text and "continues from step 6, digest " in text, text)
     shutil.copy(place / "a.jsonl", place / "whole.jsonl")
     line = text.splitlines()[-1]
     shell(f"{line} --log {folder}/b.jsonl --export {folder}/b.safetensors --save {folder}/b-root", "/")
-    same(folder / "b.safetensors", place / "b.safetensors", "the run that goes on")
-    expect(logged_steps(folder / "b.jsonl") == logged_steps(place / "whole.jsonl")[6:], "another log of the run that goes on")
+    same(folder / "b.safetensors", place / "b.safetensors", "the run that continues")
+    expect(logged_steps(folder / "b.jsonl") == logged_steps(place / "whole.jsonl")[6:], "another log of the run that continues")
     expect("# run 1 of 2" in command_of(place, "a.jsonl", "--run", "1"), "--run")
     expect("expected 1 to 2, the runs of" in fails(place, 2, "--command a.jsonl --run 3"), "--run 3")
 

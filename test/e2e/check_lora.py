@@ -59,7 +59,7 @@ def begin_as_drawn(runs, programs):
             expect(0.8 * bound < max(map(abs, values)) <= bound, f"{tensor}: {max(map(abs, values))}, {bound}")
             mean_square = sum(value * value for value in values) / len(values)
             expect(0.6 < mean_square / (bound * bound / 3) < 1.5, f"{tensor}: {mean_square}")
-    # The checkpoint has all of them: the run goes on, and another one begins from it.
+    # The checkpoint has all of them: the run continues, and another one begins from it.
     runs.run(program, "--lr=0", "--resume", root, steps=2, says="resumed from")
     said = runs.run(program, "--lr=0", "--init", root, "--export", runs.at("whole.safetensors"), "--export-only", "*", steps=1)
     expect("drawn" not in said, said)

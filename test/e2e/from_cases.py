@@ -52,7 +52,7 @@ SHAPES["mistral-window"] = {**SHAPES["mistral-0.1"], "sliding_window": 4}
 SHAPES["qwen2-window"] = {**SHAPES["qwen2"], "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}
 SHAPES["qwen3-window"] = {**SHAPES["qwen3"], "use_sliding_window": True, "sliding_window": 3, "max_window_layers": 0,
                           "layer_types": ["sliding_attention", "full_attention"]}
-# Of few tokens, of which one ends a document; learned positions go on over documents.
+# Of few tokens, of which one ends a document; learned positions continue over documents.
 DOCUMENT_ENDS = {"llama-documents": 3, "gpt2-documents": 3}
 SHAPES["llama-documents"] = {**SHAPES["llama-2"], "vocab_size": 7}
 SHAPES["gpt2-documents"] = {**SHAPES["gpt2"], "vocab_size": 7, "bos_token_id": 6, "eos_token_id": 6}

@@ -14,7 +14,7 @@
 namespace fsdpc_log {
 
 /// Reads what is added to the file under a name. A run renames an existing log and begins another
-/// one under its name; a restart or a resume removes the lines of later steps and goes on in the
+/// one under its name; a restart or a resume removes the lines of later steps and continues in the
 /// same file. Both are noticed.
 class LogFollower {
 public:

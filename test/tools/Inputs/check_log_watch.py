@@ -22,7 +22,7 @@ try:
         file.write(', "loss": 4}\n')
         file.flush()
         shown("2 4")
-        # A resume drops a step and goes on.
+        # A resume drops a step and continues.
         file.truncate(len('{"step": 1, "loss": 5}\n'))
     with open(log, "a", encoding="utf-8") as file:
         file.write('{"step": 2, "loss": 3}\n')

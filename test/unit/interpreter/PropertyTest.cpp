@@ -342,7 +342,7 @@ static void checkCoverage(const Coverage &coverage) {
   for (const char *column : columns)
     os << llvm::format("%12s", column);
   os << "\n";
-  // What is made of split vocabularies only, or goes on with a text, is rarer than kinds are.
+  // What is made of split vocabularies only, or generates text, is rarer than kinds are.
   const std::set<std::string> rare{"fsdp.shard_indices",   "nn.partial_cross_entropy",
                                    "nn.embedding partial", "nn.embedding_grad partial",
                                    "nn.cached_attention",  "nn.write_rows"};

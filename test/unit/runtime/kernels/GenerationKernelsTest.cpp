@@ -1,4 +1,4 @@
-// Kernels of steps that go on with a text, against their formulas in double: float, and bf16 on the
+// Kernels of steps that generate text, against their formulas in double: float, and bf16 on the
 // numbers that it can hold.
 
 #include "runtime/kernels/Kernels.h"
