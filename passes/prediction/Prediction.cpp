@@ -59,7 +59,9 @@ static ModelWork countModelWork(const ScheduleProblem &schedule) {
 }
 
 ModelWork mlir::fsdp::countModelWork(ModuleOp module) {
-  return ::countModelWork(ScheduleProblem(module));
+  ScheduleProblem schedule(module);
+  schedule.countCosts();
+  return ::countModelWork(schedule);
 }
 
 double ModelWork::secondsAtPeak(const cost::Machine &machine) const {
@@ -98,6 +100,7 @@ static cost::GroupShape shapeOf(MeshAttr mesh, ArrayRef<StringAttr> axes,
 
 StepSimulation::StepSimulation(ModuleOp module, const cost::Machine &machine)
     : schedule(module), machine(machine) {
+  schedule.countCosts();
   MeshAttr mesh =
       getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());
   ranks = mesh.getNumRanks();

@@ -266,6 +266,7 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
 
 MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module) {
   ScheduleProblem schedule(module);
+  schedule.countCosts();
   MemoryReport report;
   MeshAttr mesh =
       getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());

@@ -191,7 +191,7 @@ private:
     return launch;
   }
 
-  /// What `op` is part of, and what it costs.
+  /// What `op` is part of, and what it runs.
   static void describe(LaunchOp op, schedule::Launch &launch) {
     const Structure structure = getStructure(op);
     launch.unit = structure.unit ? structure.unit.str() : "";
@@ -201,29 +201,7 @@ private:
         continue;
       launch.kind = body.getName().getStringRef().str();
       launch.output |= isa<OutputOp>(body);
-      addCost(body, launch.cost);
     }
-    for (const schedule::Access &read : launch.reads)
-      launch.cost.bytesRead += read.end - read.begin;
-    for (const schedule::Access &write : launch.writes)
-      launch.cost.bytesWritten += write.end - write.begin;
-  }
-
-  static void addCost(Operation &op, schedule::LaunchCost &sum) {
-    if (auto costs = dyn_cast<nn::CostOpInterface>(op))
-      sum.flops += costs.getCost().flops;
-    const nn::ProductCost product = nn::getProductCost(&op);
-    if (product.flops <= sum.productFlops)
-      return;
-    sum.product = product.kind.str();
-    sum.productFlops = product.flops;
-    sum.productExtent = product.extent;
-    sum.productKeys = product.keys;
-    const nn::Epilogue epilogue = nn::getEpilogue(&op);
-    sum.epilogueBytes = epilogue.bytes;
-    sum.epilogueIsBias = epilogue.isBias;
-    sum.productType.clear();
-    llvm::raw_string_ostream(sum.productType) << product.elementType;
   }
 
   schedule::Collective translate(LaunchOp launch, CollectiveOpInterface op) {
@@ -358,6 +336,43 @@ private:
 };
 
 } // namespace
+
+static void addCost(Operation &op, schedule::LaunchCost &sum) {
+  if (auto costs = dyn_cast<nn::CostOpInterface>(op))
+    sum.flops += costs.getCost().flops;
+  const nn::ProductCost product = nn::getProductCost(&op);
+  if (product.flops <= sum.productFlops)
+    return;
+  sum.product = product.kind.str();
+  sum.productFlops = product.flops;
+  sum.productExtent = product.extent;
+  sum.productKeys = product.keys;
+  const nn::Epilogue epilogue = nn::getEpilogue(&op);
+  sum.epilogueBytes = epilogue.bytes;
+  sum.epilogueIsBias = epilogue.isBias;
+  sum.productType.clear();
+  llvm::raw_string_ostream(sum.productType) << product.elementType;
+}
+
+/// The cost of `op`, whose reads and writes are those of `launch`.
+static schedule::LaunchCost costOf(LaunchOp op, const schedule::Launch &launch) {
+  schedule::LaunchCost cost;
+  for (Operation &body : op.getBody().front().without_terminator())
+    if (!isa<arith::ConstantOp>(body))
+      addCost(body, cost);
+  for (const schedule::Access &read : launch.reads)
+    cost.bytesRead += read.end - read.begin;
+  for (const schedule::Access &write : launch.writes)
+    cost.bytesWritten += write.end - write.begin;
+  return cost;
+}
+
+void ScheduleProblem::countCosts() {
+  for (auto [role, ofRole] : llvm::zip_equal(problem.roles, launches))
+    for (auto [segment, ofSegment] : llvm::zip_equal(role.segments, ofRole))
+      for (auto [launch, op] : llvm::zip_equal(segment.launches, ofSegment))
+        launch.cost = costOf(op, launch);
+}
 
 static void buildRoles(ScheduleProblem &result, ModuleOp module, ArrayRef<RoleRanks> roles,
                        bool ofPlaces) {

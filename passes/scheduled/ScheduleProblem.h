@@ -29,6 +29,9 @@ struct ScheduleProblem {
   /// the axes of these transfers, because the peers depend on it.
   static ScheduleProblem ofPlaces(ModuleOp module);
 
+  /// Sets the costs of launches, which are zero before. Finding them takes longer than all else.
+  void countCosts();
+
   schedule::Problem problem;
   SmallVector<ProgramOp> programs;                          ///< per role
   std::vector<std::vector<BufferOp>> buffers;               ///< [role][buffer]

@@ -49,14 +49,14 @@ struct Driver::State {
   std::string input;                                        ///< the file of a model, for runFile
   std::optional<OutputFile> result, report, timeline, page; ///< but a folder
   std::string choice;                                       ///< what `auto` has chosen, and why
-  std::optional<MemoryVerdict> verdict;                     ///< on --memory-limit
-  std::vector<mlir::fsdp::ShardingPicture> shardings;       ///< for the page
-  std::optional<PlanRequest> request;     ///< of `plan`, which compiles no program
-  std::optional<OutputFile> table;        ///< of its JSON
-  std::optional<OutputFile> curves;       ///< of its SVG
-  int64_t *blocks = nullptr;              ///< the model's number of equal blocks
-  std::map<std::string, int64_t *> sizes; ///< its integers, by option
-  std::string from;                       ///< the folder of --from
+  OwningOpRef<ModuleOp> scheduled;                    ///< the plan of `choice`, if it was kept
+  std::optional<MemoryVerdict> verdict;               ///< on --memory-limit
+  std::vector<mlir::fsdp::ShardingPicture> shardings; ///< for the page
+  std::optional<PlanRequest> request;                 ///< of `plan`, which compiles no program
+  std::optional<OutputFile> table, curves;            ///< of its JSON, of its SVG
+  int64_t *blocks = nullptr;                          ///< the model's number of equal blocks
+  std::map<std::string, int64_t *> sizes;             ///< its integers, by option
+  std::string from;                                   ///< the folder of --from
   std::function<void()> takeConfig;
 
   State(std::string name, std::string description)
@@ -291,9 +291,11 @@ SizedModel Driver::State::sizedModel(Context &context, const Obtain &obtain) {
   return {find, with};
 }
 
-/// Replaces what is `auto` in the options by what the cost model chooses.
+/// Replaces what is `auto` in the options by what the cost model chooses, and keeps that plan.
 void Driver::State::choose(PlanModel &model) {
-  const PlanChoice chosen = choosePlan(model, options);
+  const bool keeps = options.getMeshes().size() == 1 && options.getEmit() >= Emit::Scheduled &&
+                     !page && !options.asksForShardings();
+  const PlanChoice chosen = choosePlan(model, options, keeps ? &scheduled : nullptr);
   choice = chosen.reason;
   options.pipeline = chosen.plan.pipeline;
   std::cerr << name << ": note: chose " << choice << "\n";
@@ -379,7 +381,9 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
     choose(candidates);
   const std::vector<MeshAxes> meshes = options.getMeshes();
   std::vector<OwningOpRef<ModuleOp>> plans;
-  for (const MeshAxes &mesh : meshes) {
+  if (scheduled)
+    plans.push_back(std::move(scheduled));
+  for (const MeshAxes &mesh : llvm::ArrayRef(meshes).drop_front(plans.size())) {
     const bool last = plans.size() + 1 == meshes.size();
     plans.push_back(last ? std::move(model) : OwningOpRef<ModuleOp>(model->clone()));
     ModuleOp module = *plans.back();

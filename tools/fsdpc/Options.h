@@ -109,6 +109,11 @@ struct Options {
   bool onlyReport() const;
   /// Whether an option is `auto`.
   bool choosesPlan() const;
+  /// Whether shardings are to be printed, drawn or explained.
+  bool asksForShardings() const {
+    return pipeline.printShardings || !pipeline.drawSharding.empty() ||
+           !pipeline.explainShardings.empty();
+  }
   /// Bytes of `--memory-limit`; 0 if it was not given.
   int64_t getMemoryLimit() const;
   /// The machine of `--machine` for a mesh of `ranks`. Throws UsageError, or Failure for a file

@@ -97,6 +97,10 @@ class PlanChooser {
 public:
   PlanChooser(PlanModel &model, const Options &options);
   PlanChoice run();
+  /// Of the plan that run() chose.
+  OwningOpRef<ModuleOp> takeScheduled() {
+    return evaluator->takeScheduled(makeCandidate(best, open, options).pipeline);
+  }
 
 private:
   void consider(const Point &point);
@@ -170,7 +174,8 @@ void PlanChooser::confirm() {
       larger.emplace_back(plan.step, point);
   llvm::sort(larger);
   for (const auto &[step, point] : llvm::ArrayRef(larger).take_front(kNearlyFitting))
-    if (!fits() || step < costs->step * (1 - kSame))
+    if ((!fits() || step < costs->step * (1 - kSame)) &&
+        !evaluator->hasLinearArena(makeCandidate(point, open, options).pipeline))
       consider(point);
   const std::optional<PlanCosts> &defaults = search->evaluate(problem.defaults);
   if (defaults && (!costs || (static_cast<double>(defaults->arena) < limit * kSimilar &&
@@ -195,8 +200,12 @@ PlanChoice PlanChooser::run() {
   return choice;
 }
 
-PlanChoice choosePlan(PlanModel &model, const Options &options) {
-  return PlanChooser(model, options).run();
+PlanChoice choosePlan(PlanModel &model, const Options &options, OwningOpRef<ModuleOp> *scheduled) {
+  PlanChooser chooser(model, options);
+  PlanChoice choice = chooser.run();
+  if (scheduled)
+    *scheduled = chooser.takeScheduled();
+  return choice;
 }
 
 //===----------------------------------------------------------------------===//

@@ -55,6 +55,11 @@ static bool agreeUntil(ir::Phase phase, const ir::PipelineOptions &one,
   });
 }
 
+void PlanCompiler::Lowered::emit() {
+  for (Diagnostic &diagnostic : std::exchange(diagnostics, {}))
+    diagnostic.getLocation()->getContext()->getDiagEngine().emit(std::move(diagnostic));
+}
+
 ModuleOp PlanCompiler::lowerTo(ir::Phase phase, const ir::PipelineOptions &pipeline) {
   Lowered &entry = lowered[phase];
   if (entry.module && agreeUntil(phase, entry.pipeline, pipeline))
@@ -63,21 +68,42 @@ ModuleOp PlanCompiler::lowerTo(ir::Phase phase, const ir::PipelineOptions &pipel
   for (const Decision &decision : getDecisions())
     decision.set(own.pipeline, decision.get(pipeline));
   entry.module = nullptr; // until the phase has succeeded
+  entry.diagnostics.clear();
   OwningOpRef<ModuleOp> next;
-  if (phase == ir::Phase::global) {
+  if (phase == ir::Phase::global)
     next = module.clone();
-    configure(*next, name, mesh, own);
-    lower(*next, own, Emit::Model, Emit::Global);
-  } else if (phase == ir::Phase::local) {
-    next = lowerTo(ir::Phase::global, pipeline).clone();
-    lower(*next, own, Emit::Global, Emit::Local);
-  } else {
-    next = lowerTo(ir::Phase::local, pipeline).clone();
-    lower(*next, own, Emit::Local, Emit::Scheduled);
+  else
+    next =
+        lowerTo(phase == ir::Phase::local ? ir::Phase::global : ir::Phase::local, pipeline).clone();
+  try {
+    ScopedDiagnosticHandler keep(module.getContext(), [&](Diagnostic &diagnostic) {
+      entry.diagnostics.push_back(std::move(diagnostic));
+      return success();
+    });
+    if (phase == ir::Phase::global) {
+      configure(*next, name, mesh, own);
+      lower(*next, own, Emit::Model, Emit::Global);
+    } else if (phase == ir::Phase::local) {
+      lower(*next, own, Emit::Global, Emit::Local);
+    } else {
+      lower(*next, own, Emit::Local, Emit::Scheduled);
+    }
+  } catch (...) {
+    entry.emit();
+    throw;
   }
   entry.module = std::move(next);
   entry.pipeline = pipeline;
   return *entry.module;
+}
+
+OwningOpRef<ModuleOp> PlanCompiler::takeScheduled(const ir::PipelineOptions &pipeline) {
+  Lowered &last = lowered[ir::Phase::scheduled];
+  if (!last.module || !agreeUntil(ir::Phase::scheduled, last.pipeline, pipeline))
+    return nullptr;
+  for (auto &[phase, entry] : lowered)
+    entry.emit();
+  return std::move(last.module);
 }
 
 PlanCosts PlanCompiler::compile(const ir::PipelineOptions &pipeline) {
@@ -135,11 +161,35 @@ std::optional<PlanCosts> PlanEvaluator::compileBlocks(int64_t blocks,
   }
 }
 
+OwningOpRef<ModuleOp> PlanEvaluator::takeScheduled(const ir::PipelineOptions &pipeline) {
+  auto whole = compilers.find(0);
+  return whole == compilers.end() ? nullptr : whole->second.takeScheduled(pipeline);
+}
+
+/// The fewest blocks of which a model has the same parts as one of many blocks: a whole group of
+/// every:2 or every:3.
+static int64_t fewestBlocks(const ir::PipelineOptions &pipeline) {
+  return pipeline.remat == "every:3" ? 3 : 2;
+}
+
+bool PlanEvaluator::hasLinearArena(const ir::PipelineOptions &pipeline) {
+  const int64_t few = fewestBlocks(pipeline);
+  if (!model.withBlocks(3 * few))
+    return false;
+  int64_t arenas[3];
+  for (int64_t i = 0; i < 3; ++i) {
+    const std::optional<PlanCosts> costs = compileBlocks((i + 1) * few, pipeline);
+    if (!costs)
+      return false;
+    arenas[i] = costs->arena;
+  }
+  return arenas[2] - arenas[1] == arenas[1] - arenas[0];
+}
+
 std::optional<PlanCosts> PlanEvaluator::evaluate(const ir::PipelineOptions &pipeline) {
   if (!estimates)
     return compile(pipeline);
-  // Whole groups of blocks for every:2 and every:3.
-  const int64_t few = pipeline.remat == "every:3" ? 3 : 2, more = 2 * few;
+  const int64_t few = fewestBlocks(pipeline), more = 2 * few;
   std::optional<PlanCosts> costs = compileBlocks(few, pipeline),
                            larger = compileBlocks(more, pipeline);
   if (!costs || !larger)

@@ -8,6 +8,7 @@
 #ifndef TOOLS_FSDPC_PLANCOMPILER_H
 #define TOOLS_FSDPC_PLANCOMPILER_H
 
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/PlanCosts.h"
@@ -58,14 +59,19 @@ struct SizedModel {
 class PlanCompiler {
 public:
   PlanCompiler(mlir::ModuleOp module, std::string name, MeshAxes mesh, Options options);
-  /// Throws as configure and lower do.
+  /// Throws as configure and lower do. Warnings are kept for takeScheduled.
   PlanCosts compile(const mlir::fsdp::PipelineOptions &pipeline);
+  /// The scheduled module if `pipeline` is the plan that was compiled last, after emitting the
+  /// diagnostics of its compilation; else null.
+  mlir::OwningOpRef<mlir::ModuleOp> takeScheduled(const mlir::fsdp::PipelineOptions &pipeline);
 
 private:
-  /// A module at the end of a phase, and the options that it was compiled with.
+  /// A module at the end of a phase, the options that it was compiled with, and what was said then.
   struct Lowered {
     mlir::OwningOpRef<mlir::ModuleOp> module;
     mlir::fsdp::PipelineOptions pipeline;
+    std::vector<mlir::Diagnostic> diagnostics = {};
+    void emit(); ///< the diagnostics
   };
   mlir::ModuleOp lowerTo(mlir::fsdp::Phase phase, const mlir::fsdp::PipelineOptions &pipeline);
 
@@ -87,6 +93,11 @@ public:
   std::optional<PlanCosts> compile(const mlir::fsdp::PipelineOptions &pipeline);
   /// The same, but throws after printing the reason where the compiler refuses the plan.
   PlanCosts compileOrThrow(const mlir::fsdp::PipelineOptions &pipeline);
+  /// Whether the estimated arena grows by the same bytes from the second model to a third one. It
+  /// is then taken to be exact.
+  bool hasLinearArena(const mlir::fsdp::PipelineOptions &pipeline);
+  /// Of the whole model.
+  mlir::OwningOpRef<mlir::ModuleOp> takeScheduled(const mlir::fsdp::PipelineOptions &pipeline);
 
 private:
   std::optional<PlanCosts> compileBlocks(int64_t blocks,
