@@ -7,6 +7,11 @@
 // RUN: sed 's/\["data"=2, "fsdp"=3\]/["tensor"=2, "fsdp"=3, "data"=2]/; s/init <normal, 0.5>/init <normal, 0.5> split [["tensor"], []]/' %s > %t.3d.mlir
 // RUN: fsdp-opt %t.3d.mlir --fsdp-to-global --fsdp-partition | %{plain} | FileCheck %s --check-prefix=TENSOR
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.3d.mlir %t.3d
+// What one rank stores is whole: it is read in place, or cast.
+// RUN: sed 's/"fsdp"=3/"fsdp"=1/' %s > %t.one.mlir
+// RUN: fsdp-opt %t.one.mlir --fsdp-to-global --fsdp-partition | %{plain} | FileCheck %s --check-prefix=ONE --implicit-check-not=all_gather
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.one.mlir %t.one
+// RUN: fsdp-opt %t.one.mlir --fsdp-to-global=precision=bf16 --fsdp-partition | %{plain} | FileCheck %s --check-prefix=CAST --implicit-check-not=all_gather
 
 // CHECK: fsdp.storage @u.flat : tensor<16xf32> flat over ["fsdp"]
 // CHECK-LABEL: fsdp.segment @train
@@ -18,6 +23,14 @@
 // CHECK: fsdp.all_reduce sum %{{.*}} over ["data", "fsdp"] : tensor<f64>
 // CHECK: %[[Q:.*]] = fsdp.square_sum %[[G]]
 // CHECK-NEXT: fsdp.all_reduce sum %[[Q]] over ["fsdp"] : tensor<f64>
+
+// ONE: %[[P:.*]] = fsdp.load @u.flat "parameter" : tensor<32xf32>
+// ONE-NEXT: fsdp.view %[[P]] at 0 : tensor<32xf32> -> tensor<6x3xf32>
+// ONE: fsdp.reduce_scatter
+
+// CAST: %[[P:.*]] = fsdp.load @u.flat "parameter" : tensor<{{.*}}xf32>
+// CAST-NEXT: %[[C:.*]] = arith.truncf %[[P]]
+// CAST-NEXT: fsdp.view %[[C]] at 0
 
 // TENSOR: fsdp.storage @u.flat.tensor : tensor<16xf32> flat over ["fsdp"] states [{{.*}}] members [#fsdp.member<@w at 0>]
 // TENSOR: fsdp.storage @u.flat : tensor<16xf32> flat over ["fsdp"] states [{{.*}}] members [#fsdp.member<@b at 0>]

@@ -6,8 +6,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// What compute sees of a storage. What is stored for compute to read is loaded; else there is one
-/// gather (a cast, where a replicated storage has another type) for a group of reads, at `read`,
-/// the first of them.
+/// gather (a cast, where one rank stores all of it in another type) for a group of reads, at
+/// `read`, the first of them.
 Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   Value &whole = gathers[{storage, plan.getGroup(read)}];
   if (whole)
@@ -44,9 +44,9 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
     if (!kept)
       kept = part = gatherOver(type, part, over);
   }
-  whole = placement.getKind() == StorageKind::replicated
-              ? part
-              : gatherOver(storage->getGathered(), part, axes);
+  // A shard on one rank is whole: what reads it skips its padding.
+  const bool isWhole = placement.getKind() == StorageKind::replicated || mesh.getSize(axes) == 1;
+  whole = isWhole ? part : gatherOver(storage->getGathered(), part, axes);
   return whole;
 }
 
