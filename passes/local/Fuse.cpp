@@ -339,8 +339,37 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
     }
 }
 
+/// Makes a concatenation of more inputs than a launch takes one of concatenations.
+static void splitConcats(SegmentOp segment) {
+  for (auto concat : llvm::make_early_inc_range(segment.getOps<nn::ConcatOp>())) {
+    if (concat.getInputs().size() <= limits::kMaxConcatInputs)
+      continue;
+    OpBuilder builder(concat);
+    const auto dim = static_cast<unsigned>(concat.getDim());
+    SmallVector<Value> inputs(concat.getInputs());
+    while (inputs.size() > limits::kMaxConcatInputs) {
+      SmallVector<Value> joined;
+      for (ArrayRef<Value> rest = inputs; !rest.empty();) {
+        ArrayRef<Value> part = rest.take_front(limits::kMaxConcatInputs);
+        rest = rest.drop_front(part.size());
+        SmallVector<int64_t> shape(shapeOf(part.front()));
+        shape[dim] = 0;
+        for (Value input : part)
+          shape[dim] += shapeOf(input)[dim];
+        auto join = nn::ConcatOp::create(builder, concat.getLoc(), concat.getType().clone(shape),
+                                         part, concat.getDim());
+        setStructure(join, getStructure(concat));
+        joined.push_back(join);
+      }
+      inputs = std::move(joined);
+    }
+    concat.getInputsMutable().assign(inputs);
+  }
+}
+
 void Fuse::runOnOperation() {
   getOperation().walk([](SegmentOp segment) {
+    splitConcats(segment);
     SmallVector<Operation *> ops;
     Regions regions;
     Region region;

@@ -24,6 +24,9 @@ constexpr std::size_t kStepBufferBytes = kStepStateBytes + kBadGradientsBytes;
 /// closure then fits a slot of a stream (Stream.h).
 constexpr std::size_t kMaxKernelArguments = 12;
 
+/// The same of a concatenation, which also takes the size of each input.
+constexpr std::size_t kMaxConcatInputs = 24;
+
 /// The widest heads that the attention kernels of CUDA take (cuda/AttentionBlocks.h).
 constexpr std::uint32_t kMaxHeadWidth = 128;
 

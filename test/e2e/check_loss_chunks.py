@@ -28,6 +28,7 @@ RUNS = (
     ("gpt2", "fsdp=1", ["--remat=full"], (2, 11)), ("gpt2", "fsdp=2", ["--accumulate=2"], (3,)),
     ("llama", "data=2,fsdp=2", ["--strategy=hsdp", "--prefetch=3"], (5,)),
     ("gpt2", "fsdp=2", ["--precision=bf16"], (4,)),
+    ("gpt2", "fsdp=1", ["--context=30"], (30,)), # more parts than one launch concatenates
 )
 
 
