@@ -202,13 +202,32 @@ void RandomStep::attend() {
   auto flag = [&](bool is) { return is ? builder.getUnitAttr() : UnitAttr(); };
   // Documents follow one another, or any that are equal are one.
   if (documents)
-    inputs.push_back(input(std::string{dims[0], kDims[2]}, builder.getI32Type(), between(1, 3)));
+    inputs.push_back(
+        sinceIn(input(std::string{dims[0], kDims[2]}, builder.getI32Type(), between(1, 3))));
   auto attention = nn::AttentionOp::create(
       builder, location(), TypeRange{typeOf(outDims), typeOf(rows)}, builder.getStringAttr(order),
       inputs, builder.getF64FloatAttr(0.5), flag(causal),
       causal && chance(40) ? builder.getI64IntegerAttr(between(1, sizes[kDims[2]])) : IntegerAttr(),
       chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(documents));
   add(attention.getOut(), outDims);
+}
+
+/// Now and then not the tokens, (batch, positions), but how long ago some of them were.
+Value RandomStep::sinceIn(Value tokens) {
+  std::mt19937_64 others = random; // so that what a seed draws besides stays
+  random.seed(others());
+  Value since = tokens;
+  if (chance(50)) {
+    SmallVector<int64_t> sequence = {static_cast<int64_t>(between(0, 2))};
+    if (chance(30))
+      sequence.push_back(between(0, 2));
+    since = nn::PositionsSinceOp::create(
+        builder, location(), cast<RankedTensorType>(tokens.getType()).clone(builder.getI32Type()),
+        tokens, builder.getDenseI64ArrayAttr(sequence),
+        chance(50) ? builder.getUnitAttr() : UnitAttr());
+  }
+  random = others;
+  return since;
 }
 
 /// Now and then positions of each sample along dimension `over`, where one of it and the first
@@ -221,6 +240,8 @@ Value RandomStep::positionsFor(StringRef dims, int64_t over) {
   std::mt19937_64 others = random; // so that what a seed draws besides stays
   random.seed(others());
   Value positions = chance(50) ? input(rows, builder.getI32Type(), 60) : Value();
+  if (positions && dims[0] == 'b')
+    positions = sinceIn(positions);
   random = others;
   return positions;
 }
