@@ -201,9 +201,10 @@ void RandomStep::attend() {
   const bool causal = chance(60), documents = dims[0] == 'b' && chance(50);
   auto flag = [&](bool is) { return is ? builder.getUnitAttr() : UnitAttr(); };
   // Documents follow one another, or any that are equal are one.
-  if (documents)
-    inputs.push_back(
-        sinceIn(input(std::string{dims[0], kDims[2]}, builder.getI32Type(), between(1, 3))));
+  if (documents) {
+    const std::string of = {dims[0], kDims[2]};
+    inputs.push_back(sinceIn(input(of, builder.getI32Type(), between(1, 3)), of));
+  }
   auto attention = nn::AttentionOp::create(
       builder, location(), TypeRange{typeOf(outDims), typeOf(rows)}, builder.getStringAttr(order),
       inputs, builder.getF64FloatAttr(0.5), flag(causal),
@@ -212,8 +213,9 @@ void RandomStep::attend() {
   add(attention.getOut(), outDims);
 }
 
-/// Now and then not the tokens, (batch, positions), but how long ago some of them were.
-Value RandomStep::sinceIn(Value tokens) {
+/// Now and then not the tokens, whose last dimension are positions, but how long ago some of them
+/// were, with these split.
+Value RandomStep::sinceIn(Value tokens, StringRef dims) {
   std::mt19937_64 others = random; // so that what a seed draws besides stays
   random.seed(others());
   Value since = tokens;
@@ -225,6 +227,7 @@ Value RandomStep::sinceIn(Value tokens) {
         builder, location(), cast<RankedTensorType>(tokens.getType()).clone(builder.getI32Type()),
         tokens, builder.getDenseI64ArrayAttr(sequence),
         chance(50) ? builder.getUnitAttr() : UnitAttr());
+    since = splitRow(since, dims, dims.back());
   }
   random = others;
   return since;
@@ -241,7 +244,7 @@ Value RandomStep::positionsFor(StringRef dims, int64_t over) {
   random.seed(others());
   Value positions = chance(50) ? input(rows, builder.getI32Type(), 60) : Value();
   if (positions && dims[0] == 'b')
-    positions = sinceIn(positions);
+    positions = sinceIn(positions, rows);
   random = others;
   return positions;
 }
@@ -368,6 +371,8 @@ void RandomStep::lookUp() {
     ids = shuffled(ids + newDim(between(1, 4)));
   Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
   Value positions = input(ids, integer, sizes[table[0]]);
+  if (ids.size() == 2 && ids[0] == 'b' && sizes[ids[1]] < sizes[table[0]])
+    positions = sinceIn(positions, ids);
   std::string dims = ids + table[1];
   Value rows = parameter(table);
   if (isShort && chance(40))
