@@ -213,13 +213,13 @@ void RandomStep::attend() {
   add(attention.getOut(), outDims);
 }
 
-/// Now and then not the tokens, whose last dimension are positions, but how long ago some of them
-/// were, with these split.
+/// Mostly not the tokens, whose last dimension are positions, but how long ago some of them were,
+/// now and then with these split.
 Value RandomStep::sinceIn(Value tokens, StringRef dims) {
   std::mt19937_64 others = random; // so that what a seed draws besides stays
   random.seed(others());
   Value since = tokens;
-  if (chance(50)) {
+  if (chance(80)) {
     SmallVector<int64_t> sequence = {static_cast<int64_t>(between(0, 2))};
     if (chance(30))
       sequence.push_back(between(0, 2));
