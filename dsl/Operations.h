@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <vector>
 
 namespace fsdp::dsl {
 
@@ -143,9 +144,27 @@ Tensor attention(const std::string &order, Located q, Located k, Located v,
                  const AttentionOptions &options = {});
 /// The same where one tensor holds queries, keys and values, 0 to 2 along n: "b t n h d".
 Tensor attention(const std::string &order, Located qkv, const AttentionOptions &options = {});
-/// The ids of documents that end with the token `end`, one behind the other in each row of
-/// `tokens`, integers (batch, positions): how many documents have ended before a position.
+
+// Documents that are packed into rows of tokens. `tokens` are integers (batch, positions), which
+// are split with the batch; nothing here has a derivative. A document ends with the token `end`.
+
+/// The ids of documents: how many have ended before a position, i32.
 Tensor documentIds(Located tokens, int64_t end);
+/// The positions in documents, each from 0 on, i32. The first document of a row begins with it.
+Tensor documentPositions(Located tokens, int64_t end);
+/// 1 where the token after a position, its target, is of the same document, and 0 at the tokens
+/// `end`, f32: for weightedMean.
+Tensor documentMask(Located tokens, int64_t end);
+/// 1 where the token after a position, its target, lies in a span, else 0, f32: for weightedMean. A
+/// span is what follows the tokens `begin`, up to and including the next tokens `end`; it ends at
+/// the latest with the token `documentEnd`, and with the row. `begin` and `end` have up to 16
+/// tokens. Tokens before a row are not known: it begins outside of spans.
+Tensor spanMask(Located tokens, const std::vector<int64_t> &begin,
+                const std::vector<int64_t> &end = {},
+                std::optional<int64_t> documentEnd = std::nullopt);
+
+// Rotary positions.
+
 /// Rotations for contexts longer than a model was first trained with. The rate of pair i, which is
 /// r = theta^(-2 i / width) per position, becomes s r + (1 - s) r / factor.
 struct RopeScaling {
@@ -181,6 +200,9 @@ Tensor rope(Located input, double theta = 10000, const RopeScaling &scaling = {}
 /// The same where the positions are dimension t of the order, such as "b t h d".
 Tensor rope(const std::string &order, Located input, double theta = 10000,
             const RopeScaling &scaling = {});
+/// The same at given positions, i32 (batch, positions): the batch is dimension 0 of the order.
+Tensor rope(const std::string &order, Located input, Located positions, double theta = 10000,
+            const RopeScaling &scaling = {});
 
 // Shardings.
 
@@ -197,7 +219,8 @@ Tensor constrain(Located input, const std::string &sharding, int64_t priority = 
 
 /// The mean of all elements, as a sum (in double) and a count.
 Average mean(Located values);
-/// The mean of `values` weighted by `weights` (same shape), e.g. 0 for ignored tokens.
+/// The mean of `values` weighted by `weights` (same shape), e.g. 0 for ignored tokens. Where the
+/// weights of a batch are all 0, it is 0, and so are the gradients of a loss.
 Average weightedMean(Located values, Located weights);
 
 } // namespace fsdp::dsl

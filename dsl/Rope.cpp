@@ -50,10 +50,13 @@ RopeScaling RopeScaling::yarn(const Yarn &yarn, double theta, int64_t width) {
   return scaling;
 }
 
-static Tensor ropeOver(int64_t dim, const Located &input, double theta,
-                       const RopeScaling &scaling) {
+static Tensor ropeOver(int64_t dim, const Located &input, std::optional<Tensor> positions,
+                       double theta, const RopeScaling &scaling) {
+  std::vector<frontend::ModelValue> operands = {input.tensor};
+  if (positions)
+    operands.push_back(*positions);
   return builderOf(input.tensor)
-      .create("rope", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+      .create("rope", operands, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         auto unless = [&](double standard, double value) {
           return value == standard ? FloatAttr() : builder.getF64FloatAttr(value);
         };
@@ -68,29 +71,42 @@ static Tensor ropeOver(int64_t dim, const Located &input, double theta,
           to = builder.getF64FloatAttr(scaling.to);
         }
         return nn::RopeOp::create(builder, loc, typeOf(input.tensor), valueOf(input.tensor),
-                                  /*positions=*/mlir::Value(), builder.getI64IntegerAttr(dim),
-                                  builder.getF64FloatAttr(theta), UnitAttr(),
-                                  unless(1, scaling.factor), ramp, from, to,
+                                  positions ? valueOf(*positions) : mlir::Value(),
+                                  builder.getI64IntegerAttr(dim), builder.getF64FloatAttr(theta),
+                                  UnitAttr(), unless(1, scaling.factor), ramp, from, to,
                                   unless(1, scaling.magnitude));
       });
 }
 
 Tensor rope(Located input, double theta, const RopeScaling &scaling) {
   requireFloat("rope", input);
-  return ropeOver(input.tensor.rank() - 2, input, theta, scaling);
+  return ropeOver(input.tensor.rank() - 2, input, std::nullopt, theta, scaling);
 }
 
-Tensor rope(const std::string &order, Located input, double theta, const RopeScaling &scaling) {
+/// The dimension of the positions.
+static int64_t positionsIn(const std::string &order, const Located &input) {
   requireFloat("rope", input);
-  size_t rank = input.tensor.rank();
-  int64_t dim = nn::attentionDim(order, 't');
-  if (order.size() + 1 != 2 * rank || dim < 0)
+  const int64_t dim = nn::attentionDim(order, 't');
+  if (static_cast<int64_t>(order.size()) + 1 != 2 * input.tensor.rank() || dim < 0)
     ModelBuilder::fail(
         "rope", {input.tensor}, input.where,
         "got the order '" + order +
             "', expected a letter for each dimension, t for the positions, with spaces "
             "between them");
-  return ropeOver(dim, input, theta, scaling);
+  return dim;
+}
+
+Tensor rope(const std::string &order, Located input, double theta, const RopeScaling &scaling) {
+  return ropeOver(positionsIn(order, input), input, std::nullopt, theta, scaling);
+}
+
+Tensor rope(const std::string &order, Located input, Located positions, double theta,
+            const RopeScaling &scaling) {
+  const int64_t dim = positionsIn(order, input);
+  if (order[0] != 'b')
+    ModelBuilder::fail("rope", {input.tensor, positions.tensor}, input.where,
+                       "got the order '" + order + "', expected the batch first: 'b t h d'");
+  return ropeOver(dim, input, positions.tensor, theta, scaling);
 }
 
 } // namespace fsdp::dsl

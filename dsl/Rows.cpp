@@ -265,30 +265,4 @@ Tensor attention(const std::string &order, Located qkv, const AttentionOptions &
   return attend(order, {qkv.tensor}, qkv.where, options);
 }
 
-// Sums of 0 and 1 are exact in f32 up to 2^24 documents in a row.
-Tensor documentIds(Located tokens, int64_t end) {
-  RankedTensorType type = typeOf(tokens.tensor);
-  if (!type.getElementType().isInteger(32) && !type.getElementType().isInteger(64))
-    ModelBuilder::fail("documentIds", {tokens.tensor}, tokens.where,
-                       "expected tokens that are integers, i32 or i64");
-  if (type.getRank() != 2)
-    ModelBuilder::fail("documentIds", {tokens.tensor}, tokens.where,
-                       "expected the dimensions batch and positions");
-  return builderOf(tokens.tensor)
-      .create(
-          "documentIds", {tokens.tensor}, tokens.where,
-          [&](OpBuilder &builder, Location loc) -> Value {
-            auto last = arith::ConstantOp::create(
-                builder, loc,
-                DenseElementsAttr::get(type, builder.getIntegerAttr(type.getElementType(), end)));
-            Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                                 valueOf(tokens.tensor), last);
-            Value count =
-                arith::UIToFPOp::create(builder, loc, type.clone(builder.getF32Type()), isLast);
-            Value sums = nn::ScanSumOp::create(builder, loc, count.getType(), "b t", "t", count,
-                                               /*exclusive=*/true, /*reverse=*/false);
-            return arith::FPToSIOp::create(builder, loc, type.clone(builder.getI32Type()), sums);
-          });
-}
-
 } // namespace fsdp::dsl

@@ -180,6 +180,33 @@ static Kernel compileScanSum(ScanSumOp op, Numerics numerics) {
   };
 }
 
+/// At each position, each place at which the sequence may end.
+static Kernel compilePositionsSince(PositionsSinceOp op) {
+  RankedTensorType type = resultType(op);
+  const int64_t positions = type.getShape().back();
+  const bool documents = op.getDocuments();
+  SmallVector<int64_t> sequence(op.getSequence());
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    Tensor result(type);
+    Element *to = result.mutableData();
+    const auto length = static_cast<int64_t>(sequence.size());
+    for (int64_t i = 0; i < result.size(); ++i) {
+      const int64_t row = i / positions * positions;
+      auto endsAt = [&](int64_t place) {
+        for (int64_t k = 0; k < length; ++k)
+          if (place - k < row || in[0].getInt(place - k) != sequence[length - 1 - k])
+            return false;
+        return true;
+      };
+      int64_t last = documents ? i - 1 : i;
+      while (last >= row && !endsAt(last))
+        --last;
+      to[i].i = i - last - documents;
+    }
+    out[0] = std::move(result);
+  };
+}
+
 //===----------------------------------------------------------------------===//
 // Row ops
 //===----------------------------------------------------------------------===//
@@ -293,6 +320,7 @@ Kernel mlir::fsdp::interpreter::detail::compileCompute(Operation *op, Numerics n
       .Case([&](PartialCrossEntropyOp op) { return compilePartialCrossEntropy(op, numerics); })
       .Case([&](CrossEntropyGradOp op) { return compileCrossEntropyGrad(op, numerics); })
       .Case([](ArgmaxOp op) { return compileArgmax(op); })
+      .Case([](PositionsSinceOp op) { return compilePositionsSince(op); })
       .Default([&](Operation *op) {
         for (auto part : {compileNorm, compileAttention, compileMove})
           if (Kernel kernel = part(op, numerics))

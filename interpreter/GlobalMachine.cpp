@@ -13,11 +13,12 @@ using namespace mlir::fsdp::interpreter;
 using In = ArrayRef<Tensor>;
 using Out = MutableArrayRef<Tensor>;
 
-/// Logs sum / weight as f32, as differentiation makes it.
+/// Logs sum / weight as f32, as differentiation makes it: the sum itself where the weight is 0.
 static RankKernel compileQuotient(std::string name, MLIRContext *context, Numerics numerics) {
   auto type = RankedTensorType::get({}, Float32Type::get(context));
   return [=](RankContext &context, In in, Out) {
-    double value = in[0].getFloat(0) / in[1].getFloat(0);
+    const double weight = in[1].getFloat(0);
+    double value = in[0].getFloat(0) / (weight == 0 ? 1 : weight);
     context.outputs[name] = Tensor::splat(type, roundTo(value, type.getElementType(), numerics));
     return success();
   };

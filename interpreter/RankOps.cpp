@@ -123,7 +123,8 @@ static RankKernel compileOutputSum(OutputSumOp op, Numerics numerics) {
   std::string name = op.getName().str();
   auto type = RankedTensorType::get({}, Float32Type::get(op.getContext()));
   return [=](RankContext &context, In in, Out) {
-    double quotient = in[0].getFloat(0) / in[1].getFloat(0);
+    const double weight = in[1].getFloat(0);
+    double quotient = in[0].getFloat(0) / (weight == 0 ? 1 : weight);
     context.outputs[name] = Tensor::splat(type, roundTo(quotient, type.getElementType(), numerics));
     return success();
   };

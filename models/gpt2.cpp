@@ -14,10 +14,7 @@ void GPT2Config::check() const {
     throw ModelError(Where::here(),
                      "got --width=" + std::to_string(width) +
                          ", expected a multiple of --heads=" + std::to_string(heads));
-  if (documentEnd >= vocab)
-    throw ModelError(Where::here(),
-                     "got --document-end=" + std::to_string(documentEnd) +
-                         ", expected a token below --vocab=" + std::to_string(vocab));
+  packing.check(vocab);
 }
 
 static Init residualInit(const GPT2Config &sizes) {
@@ -120,11 +117,12 @@ GPT2::GPT2(Model &model, Lora lora, const Scope &unit, const GPT2Config &sizes)
 Tensor GPT2::operator()(Located tokens) const {
   const int64_t context = tokens.tensor.size(1);
   Tensor x = dsl::embedding(tokenTable, tokens);
-  x = context == sizes.positions ? x + positionTable : x + slice(positionTable, 0, 0, context);
+  if (const std::optional<Tensor> positions = sizes.packing.positions(tokens))
+    x = x + dsl::embedding(positionTable, *positions);
+  else
+    x = context == sizes.positions ? x + positionTable : x + slice(positionTable, 0, 0, context);
   x = dropout(x, sizes.drop);
-  std::optional<Tensor> documents;
-  if (sizes.documentEnd >= 0)
-    documents = documentIds(tokens, sizes.documentEnd);
+  const std::optional<Tensor> documents = sizes.packing.ids(tokens);
   for (const GPT2Block &block : blocks)
     x = block(x, documents);
   return einsum("bsd,vd->bsv", norm(x), head);

@@ -2,7 +2,7 @@
 //
 //   models::GPT2Config sizes;
 //   models::GPT2 gpt2(model, sizes);
-//   model.loss(mean(crossEntropy(gpt2(tokens), targets)));
+//   sizes.packing.addLoss(model, crossEntropy(gpt2(tokens), targets), tokens);
 // Parameters have the names and shapes of `GPT2LMHeadModel` of Hugging Face. Blocks can be used
 // alone.
 //
@@ -12,6 +12,7 @@
 #define MODELS_GPT2_H
 
 #include "models/lora.h"
+#include "models/packing.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,9 +29,9 @@ struct GPT2Config {
   bool tied = true;                    ///< the weight of the head is that of the embedding
   bool scalesByWidth = true;           ///< products of queries and keys by 1 / sqrt(head)
   bool scalesByLayer = false;          ///< and by 1 / (layer + 1)
-  double drop = 0;          ///< share of elements dropped before each sum of the residual stream
-  LoraConfig lora;          ///< adapters; by default of queries, keys and values
-  int64_t documentEnd = -1; ///< the token that ends a document of a sample; -1: it is one document
+  double drop = 0;       ///< share of elements dropped before each sum of the residual stream
+  LoraConfig lora;       ///< adapters; by default of queries, keys and values
+  PackingConfig packing; ///< documents of a sample, each with positions from 0 on
 
   std::optional<dsl::ConfigValue> begin, end, padding; ///< ids of tokens
 

@@ -21,8 +21,7 @@ void LlamaConfig::complete() {
   demand(head % 2 == 0, "got --head-dim=" + std::to_string(head) +
                             ", expected an even number, for rope turns pairs");
   head = head == 0 ? width / heads : head;
-  demand(documentEnd < vocab, "got --document-end=" + std::to_string(documentEnd) +
-                                  ", expected a token below --vocab=" + std::to_string(vocab));
+  packing.check(vocab);
   demand(heads % groups == 0, "got --heads=" + std::to_string(heads) +
                                   ", expected a multiple of --kv-heads=" + std::to_string(groups));
 }
@@ -178,9 +177,8 @@ Llama::Llama(Model &model, const LlamaConfig &sizes) : sizes(sizes) {
 
 Tensor Llama::operator()(Located tokens) const {
   Tensor x = dsl::embedding(embedding, tokens);
-  std::optional<Tensor> documents;
-  if (sizes.documentEnd >= 0)
-    documents = documentIds(tokens, sizes.documentEnd);
+  // Rotary positions need not begin anew: attention within a document depends on differences only.
+  const std::optional<Tensor> documents = sizes.packing.ids(tokens);
   for (const LlamaBlock &block : blocks)
     x = block(x, documents);
   return einsum("bsd,vd->bsv", rmsNorm(x, norm, sizes.eps), head);

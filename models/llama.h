@@ -2,7 +2,7 @@
 //
 //   models::LlamaConfig sizes;
 //   models::Llama llama(model, sizes);
-//   model.loss(mean(crossEntropy(llama(tokens), targets)));
+//   sizes.packing.addLoss(model, crossEntropy(llama(tokens), targets), tokens);
 // Parameters have the names and shapes of `LlamaForCausalLM`, `MistralForCausalLM`,
 // `Qwen2ForCausalLM` and `Qwen3ForCausalLM` of Hugging Face. Blocks can be used alone.
 //
@@ -12,6 +12,7 @@
 #define MODELS_LLAMA_H
 
 #include "models/lora.h"
+#include "models/packing.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,8 +42,8 @@ struct LlamaConfig {
   bool tied = false;               ///< the weight of the head is that of the embedding
   bool attentionBias = false;      ///< of queries, keys, values and, but for qwen2, the output
   bool mlpBias = false;
-  LoraConfig lora;          ///< adapters; by default of queries and values
-  int64_t documentEnd = -1; ///< the token that ends a document of a sample; -1: it is one document
+  LoraConfig lora;       ///< adapters; by default of queries and values
+  PackingConfig packing; ///< documents of a sample, which attention stays within
 
   // Attention in a window of the last keys: `sliding_window`, in every layer of mistral, and in
   // qwen2 and qwen3 if it is used, in those from `max_window_layers` on or those that `layer_types`

@@ -71,7 +71,8 @@ def FSDP_LossOp : FSDP_Op<"loss", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_O
   let summary = "The loss of the step as a sum and a weight";
   let description = [{
     The loss is sum / weight over the global batch. The weight is the number of terms of the sum
-    (samples, tokens that are not ignored) and depends on no parameter.
+    (samples, tokens that are not ignored) and depends on no parameter. Where it is 0, nothing counts: the loss is then the
+    sum, which is 0, and so are gradients.
 
     Constraints:
     - (C1) a step has exactly one loss.
@@ -94,8 +95,8 @@ def FSDP_LossOp : FSDP_Op<"loss", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_O
 def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
   let summary = "A metric of the step as a sum and a weight";
   let description = [{
-    Logged under its name as sum / weight over the global batch; nothing is differentiated
-    through it.
+    Logged under its name as sum / weight over the global batch, as the sum where the weight is 0; nothing is
+    differentiated through it.
 
     Constraints:
     - (C1) the name is unique among the metrics of the step and is not a key of the log.

@@ -10,6 +10,7 @@ include "dialect/nn/NNNormOps.td"
 include "dialect/nn/NNAttentionOps.td"
 include "dialect/nn/NNEmbeddingOps.td"
 include "dialect/nn/NNGenerationOps.td"
+include "dialect/nn/NNTokenOps.td"
 include "dialect/nn/NNFusionOps.td"
 
 #endif // NN_OPS_TD

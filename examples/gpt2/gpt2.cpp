@@ -17,10 +17,7 @@ int main(int argc, char **argv) {
   driver.option("--context", context, "tokens of a sample");
   driver.option("--vocab", sizes.vocab, "different tokens");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
-  driver.option("--document-end", sizes.documentEnd,
-                "token that ends a document: attention stays within documents; with -1 a sample is "
-                "one",
-                {-1, INT64_MAX});
+  sizes.packing.declare(driver);
   driver.option("--dropout", sizes.drop,
                 "share of elements dropped before each sum of the residual stream",
                 {/*least=*/0, /*aboveLeast=*/false, /*limit=*/1});
@@ -40,7 +37,7 @@ int main(int argc, char **argv) {
     Tensor tokens = model.tokens("tokens", {batch, context}, own.vocab);
     Tensor targets = model.targets("targets", {batch, context}, own.vocab);
     fsdp::models::GPT2 gpt2(model, own);
-    model.loss(mean(crossEntropy(gpt2(tokens), targets)));
+    own.packing.addLoss(model, crossEntropy(gpt2(tokens), targets), tokens);
     ModelConfig config("config.json");
     own.describe(config, context);
     model.config(config);

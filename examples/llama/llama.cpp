@@ -24,10 +24,7 @@ int main(int argc, char **argv) {
   driver.option("--context", context, "tokens of a sample");
   driver.option("--vocab", sizes.vocab, "different tokens");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
-  driver.option("--document-end", sizes.documentEnd,
-                "token that ends a document: attention stays within documents; with -1 a sample is "
-                "one",
-                {-1, INT64_MAX});
+  sizes.packing.declare(driver);
   sizes.lora.declare(driver, "q_proj,v_proj");
   driver.from("config.json", [&](ModelConfig &config) {
     context = sizes.describe(config, context, /*mayShorten=*/!driver.isGiven("--context"));
@@ -39,7 +36,7 @@ int main(int argc, char **argv) {
     Tensor tokens = model.tokens("tokens", {batch, context}, own.vocab);
     Tensor targets = model.targets("targets", {batch, context}, own.vocab);
     fsdp::models::Llama llama(model, own);
-    model.loss(mean(crossEntropy(llama(tokens), targets)));
+    own.packing.addLoss(model, crossEntropy(llama(tokens), targets), tokens);
     ModelConfig config("config.json");
     own.describe(config, context);
     model.config(config);

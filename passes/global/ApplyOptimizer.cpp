@@ -2,6 +2,7 @@
 
 #include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
+#include "passes/global/LossWeight.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_APPLYOPTIMIZERPASS
@@ -45,7 +46,7 @@ static Value buildShare(OpBuilder &builder, GradientOp gradient) {
   auto type = cast<RankedTensorType>(weight.getType());
   Value one = arith::ConstantOp::create(
       builder, loc, DenseElementsAttr::get(type, builder.getF64FloatAttr(1).getValue()));
-  Value share = arith::DivFOp::create(builder, loc, one, weight);
+  Value share = arith::DivFOp::create(builder, loc, one, buildDivisor(builder, loc, weight));
   return arith::TruncFOp::create(builder, loc, RankedTensorType::get({}, builder.getF32Type()),
                                  share);
 }

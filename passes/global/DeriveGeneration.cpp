@@ -86,6 +86,7 @@ private:
   LogicalResult convertCompute(Operation *op);
   LogicalResult convertAttention(nn::AttentionOp attention);
   LogicalResult convertRope(nn::RopeOp rope);
+  LogicalResult convertPositions(nn::PositionsSinceOp op);
   Value cached(Value rows, SmallVectorImpl<CarriedOp> &caches, size_t index, StringRef name);
   Value rearranged(Value value, const Twine &notation, ArrayRef<int64_t> shape);
 
@@ -313,7 +314,10 @@ LogicalResult PartOfStep::convertRope(nn::RopeOp rope) {
   const bool turnsPositions = x[dim].size() == 1 && x[dim].front().over == Over::positions;
   if (!turnsPositions)
     return convertCompute(rope);
-  if (rope.getPositions() || x.front().size() != 1 || x.front().front().over != Over::samples)
+  // Positions in documents are those of the text.
+  Value given = rope.getPositions();
+  if ((given && mapping.lookupOrNull(given) != positions) || x.front().size() != 1 ||
+      x.front().front().over != Over::samples)
     return refuse(rope, "turns positions of something other than samples");
   Value value = mapping.lookup(rope.getX());
   auto turned = nn::RopeOp::create(builder, rope.getLoc(), value.getType(), value, positions,
@@ -323,6 +327,15 @@ LogicalResult PartOfStep::convertRope(nn::RopeOp rope) {
   turned->setDiscardableAttrs(rope->getDiscardableAttrDictionary());
   parts[rope.getY()] = TensorParts(x);
   mapping.map(rope.getY(), turned.getY());
+  return success();
+}
+
+/// A text is one document.
+LogicalResult PartOfStep::convertPositions(nn::PositionsSinceOp op) {
+  if (!op.getDocuments() || op.getTokens() != tokens.getResult())
+    return convertCompute(op);
+  parts[op.getResult()] = TensorParts(parts[op.getTokens()]);
+  mapping.map(op.getResult(), positions);
   return success();
 }
 
@@ -427,6 +440,7 @@ LogicalResult PartOfStep::convert(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](nn::AttentionOp attention) { return convertAttention(attention); })
       .Case([&](nn::RopeOp rope) { return convertRope(rope); })
+      .Case([&](nn::PositionsSinceOp op) { return convertPositions(op); })
       .Default([&](Operation *op) { return convertCompute(op); });
 }
 

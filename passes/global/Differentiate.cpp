@@ -25,6 +25,7 @@
 #include "passes/Passes.h"
 #include "passes/global/CheckpointRegions.h"
 #include "passes/global/ConcatGradients.h"
+#include "passes/global/LossWeight.h"
 #include "passes/global/Recompute.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -286,8 +287,10 @@ Operation *ReverseMode::beginAt(LossOp loss) {
       DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 1).getValue()));
   Value seed = one;
   if (!ofSum) {
-    seed = arith::DivFOp::create(builder, loss.getLoc(), one, loss.getWeight());
-    renewReads(seed.getDefiningOp());
+    seed = arith::DivFOp::create(builder, loss.getLoc(), one,
+                                 buildDivisor(builder, loss.getLoc(), loss.getWeight()));
+    for (Operation *op = one.getDefiningOp(); op; op = op->getNextNode())
+      renewReads(op);
   }
   if (active.contains(loss.getSum()))
     addCotangent(loss.getSum(), seed);
@@ -325,7 +328,7 @@ static void buildOutput(StepOp step, OpBuilder &builder, Location loc, StringRef
     OutputSumOp::create(builder, loc, name, sum, weight);
     return;
   }
-  Value quotient = arith::DivFOp::create(builder, loc, sum, weight);
+  Value quotient = arith::DivFOp::create(builder, loc, sum, buildDivisor(builder, loc, weight));
   auto type = RankedTensorType::get({}, builder.getF32Type());
   OutputOp::create(builder, loc, name, arith::TruncFOp::create(builder, loc, type, quotient));
 }

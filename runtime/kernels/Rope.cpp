@@ -4,6 +4,7 @@
 #include "runtime/kernels/Kernels.h"
 #include "runtime/numerics/BFloat16.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fsdp::rt::kernels {
@@ -77,23 +78,42 @@ private:
   float *values = nullptr;
 };
 
+const float *rotationsOf(const RopeShape &shape) {
+  thread_local Rotations rotations;
+  return rotations.of(shape);
+}
+
 } // namespace
 
 /// Rotates the pair (x[b, t, r, i], x[b, t, r, i + width / 2]) by t * theta^(-2 i / width), or that
 /// scaled.
 /// Sines are taken in double and kept for the next call.
 template <class T> void rope(RopeShape shape, const T *x, T *y) {
-  thread_local Rotations rotations;
-  const float *table = rotations.of(shape);
+  const float *table = rotationsOf(shape);
   const std::size_t step = shape.inner * shape.width;
   for (std::size_t b = 0; b < shape.blocks; ++b)
     for (std::size_t t = 0; t < shape.positions; ++t, x += step, y += step)
       turn(shape, table + t * shape.width, table + t * shape.width + shape.width / 2, x, y);
 }
 
-/// Few positions, which change from call to call: nothing is kept.
+/// Positions in documents are among those of a whole row, whose sines are kept. Other ones are few
+/// and change from call to call: of these nothing is kept.
 template <class T> void ropeAt(RopeShape shape, const T *x, const std::int32_t *positions, T *y) {
   const std::size_t half = shape.width / 2, step = shape.inner * shape.width;
+  const std::size_t samples = shape.blocks == 0 ? 0 : shape.blocks / shape.repeats;
+  if (std::all_of(positions, positions + samples * shape.positions, [&](std::int32_t position) {
+        return position >= 0 && std::size_t(position) < shape.positions;
+      })) {
+    const float *table = rotationsOf(shape);
+    for (std::size_t block = 0; block < shape.blocks; ++block)
+      for (std::size_t t = 0; t < shape.positions; ++t, x += step, y += step) {
+        const float *rotation =
+            table +
+            std::size_t(positions[block / shape.repeats * shape.positions + t]) * shape.width;
+        turn(shape, rotation, rotation + half, x, y);
+      }
+    return;
+  }
   auto *cosines = static_cast<float *>(
       Workspace::ofThread().reserve(shape.width * shape.positions * sizeof(float)));
   const RopeShape::Scale scale = shape.scale();

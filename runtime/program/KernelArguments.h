@@ -192,6 +192,17 @@ struct ScanShape {
   bool reverse;   ///< from the last number down
 };
 
+/// `rows` of `positions` tokens each, in which a sequence of `length` tokens is searched.
+struct SequenceShape {
+  static constexpr std::size_t kMaxLength = 16;
+
+  std::size_t rows;
+  std::size_t positions;
+  bool documents; ///< the sequence ends documents, and positions in them are counted
+  std::size_t length;
+  std::int64_t sequence[kMaxLength];
+};
+
 /// `size` pieces of a tensor that lie `stride` elements of the whole tensor apart.
 struct DropoutExtent {
   std::size_t size;

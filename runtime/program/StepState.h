@@ -111,6 +111,9 @@ constexpr ArenaSpan<std::int32_t> deferredBadGradient(ArenaSpan<StepState> state
 /// A number as a sum over samples and the weight of what it runs over.
 struct WeightedSum {
   double sum = 0, weight = 0;
+
+  /// The mean; the sum, which is 0 then, where nothing counts.
+  constexpr double mean() const { return weight == 0 ? sum : sum / weight; }
 };
 
 /// This many bad steps in a row end the job.

@@ -379,8 +379,12 @@ private:
       }
     }
     device->setSamples(batch);
+    for (std::size_t i = 0; progress && i < sums.size(); ++i)
+      if (sums[i].weight == 0) // a 0 looks like a success
+        std::fprintf(stderr, "%s: warning: nothing in --val-data counts in val_%s, which is 0\n",
+                     program.name, program.evaluate.outputs[i]);
     for (std::size_t i = 0; log && i < sums.size(); ++i)
-      line.add("val_", program.evaluate.outputs[i], sums[i].sum / sums[i].weight);
+      line.add("val_", program.evaluate.outputs[i], sums[i].mean());
     if (progress && options.evalEvery && !options.onlyEvaluates()) {
       progress->end();
       std::printf("step %lld/%lld  ", static_cast<long long>(step), static_cast<long long>(steps));
@@ -409,7 +413,7 @@ private:
       if (name == "perplexity")
         return std::nullopt;
       if (name == "loss")
-        value = std::exp(sums[i].sum / sums[i].weight);
+        value = std::exp(sums[i].mean());
     }
     return value;
   }
@@ -417,7 +421,7 @@ private:
   void printValidation() {
     for (std::size_t i = 0; i < sums.size(); ++i)
       std::printf("%sval_%s %.6g", i ? "  " : "", program.evaluate.outputs[i],
-                  shownNumber(sums[i].sum / sums[i].weight));
+                  shownNumber(sums[i].mean()));
     if (const auto value = perplexity(); value && options.onlyEvaluates())
       std::printf("  val_perplexity %.6g", shownNumber(*value));
     std::printf("\n");

@@ -29,7 +29,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 def check(folder, name, config):
     """The largest differences of loss and gradients."""
     model = make_from.model_of(config)
-    loss, gradients = make_from.gradients_of(model)
+    loss, gradients = make_from.gradients_of(model, make_from.loss_of(model))
     got_loss, got = check_from.interpret(folder, config, {key: list(p.shape) for key, p in model.named_parameters()})
     apart = abs(got_loss / loss - 1)
     expect(apart <= 1e-6, f"{name}: got the loss {got_loss!r}, expected {loss!r}: {json.dumps(config)}")

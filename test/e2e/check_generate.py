@@ -48,8 +48,8 @@ def agree(program, name, case, *options, **environment):
 
 
 def goes_on_as_transformers(folder):
-    plans = {"gpt2": [("fsdp=1",), ("fsdp=2,tensor=2",), ("fsdp=2", "--accumulate=3", "--defer-updates=on"), ("fsdp=2", "--precision=bf16")],
-             "llama": [("fsdp=3", "--reshard-after-forward=never"), ("fsdp=2,tensor=2", "--strategy=zero1")]}
+    plans = {"gpt2": [("fsdp=1",), ("fsdp=2,tensor=2",), ("fsdp=2", "--accumulate=3", "--defer-updates=on", "--document-end=3"), ("fsdp=2", "--precision=bf16")],
+             "llama": [("fsdp=3", "--reshard-after-forward=never", "--document-end=3", "--mask-prompt=5:6"), ("fsdp=2,tensor=2", "--strategy=zero1")]}
     for name, cases in GOLDENS.items():
         for context in sorted({case["context"] for case in cases}):
             for mesh, *options in plans[name]:

@@ -52,10 +52,13 @@ SHAPES["mistral-window"] = {**SHAPES["mistral-0.1"], "sliding_window": 4}
 SHAPES["qwen2-window"] = {**SHAPES["qwen2"], "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}
 SHAPES["qwen3-window"] = {**SHAPES["qwen3"], "use_sliding_window": True, "sliding_window": 3, "max_window_layers": 0,
                           "layer_types": ["sliding_attention", "full_attention"]}
-# Of few tokens, of which one ends a document; learned positions continue over documents.
-DOCUMENT_ENDS = {"llama-documents": 3, "gpt2-documents": 3}
-SHAPES["llama-documents"] = {**SHAPES["llama-2"], "vocab_size": 7}
-SHAPES["gpt2-documents"] = {**SHAPES["gpt2"], "vocab_size": 7, "bos_token_id": 6, "eos_token_id": 6}
+# Of few tokens, of which one ends a document, and answers that count alone: name -> (end of documents or None, tokens before an
+# answer, tokens that end one).
+FEW = {"llama": {**SHAPES["llama-2"], "vocab_size": 7}, "qwen2": {**SHAPES["qwen2"], "vocab_size": 7},
+       "gpt2": {**SHAPES["gpt2"], "vocab_size": 7, "bos_token_id": 6, "eos_token_id": 6}}
+PACKED = {"llama-documents": (3, (), ()), "gpt2-documents": (3, (), ()), "gpt2-answers": (3, (2,), ()), "llama-chat": (None, (5,), (2,)),
+          "qwen2-chat": (3, (4, 2), (1,)), "llama-nothing": (3, (5, 5), (2, 2, 2))}
+SHAPES.update({name: FEW[name.split("-")[0]] for name in PACKED})
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gpt2")
 ACTIVATIONS = ("silu", "gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 
@@ -164,6 +167,21 @@ def tokens(vocab):
     """BATCH rows of CONTEXT + 1 tokens, each of which begins with the last token of the one before."""
     row = stream(vocab)
     return [row[CONTEXT * i:CONTEXT * (i + 1) + 1] for i in range(BATCH)]
+
+
+def counts(row, end, begin, stop):
+    """For the successor of each token of `row` but the last whether it counts in the loss: a definition token by token."""
+    said, within = [], not begin
+    for i, token in enumerate(row[:-1]):
+        before = tuple(row[:i + 1])
+        if begin and before[-len(begin):] == tuple(begin):
+            within = True
+        elif stop and before[-len(stop):] == tuple(stop):
+            within = False
+        if token == end:
+            within = within and not begin
+        said.append(within and token != end)
+    return said
 
 
 def write_safetensors(path, tensors):

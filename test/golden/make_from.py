@@ -42,26 +42,66 @@ def model_of(config):
     return model
 
 
-def mask_of(tokens, end):
-    """What is added to scores where attention stays within documents, which end with the token `end`: (batch, 1, queries, keys)."""
-    isEnd = (tokens == end).long()
-    document = isEnd.cumsum(1) - isEnd
-    seen = (document[:, :, None] == document[:, None, :]) & torch.ones(tokens.shape[1], tokens.shape[1]).tril().bool()
-    return torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, torch.finfo(torch.float64).min)[:, None]
+def documents_of(row, end):
+    """The parts of `row` that end with `end`, or with the row: (first, last + 1)."""
+    ends = [i + 1 for i, token in enumerate(row) if token == end]
+    starts = [0, *ends]
+    return [(a, b) for a, b in zip(starts, [*ends, len(row)]) if a < b]
 
 
-def loss_of(model, end=None):
+def packed_loss(model, end, begin, stop):
+    """In rows, with a mask of attention, positions that begin anew in each document, and targets that do not count."""
+    rows, vocabulary = from_cases.tokens(model.config.vocab_size), model.config.vocab_size
+    length = len(rows[0]) - 1
+    seen, positions = torch.zeros(len(rows), length, length, dtype=torch.bool), torch.zeros(len(rows), length, dtype=torch.long)
+    targets = torch.tensor([row[1:] for row in rows])
+    for b, row in enumerate(rows):
+        for first, last in documents_of(row[:-1], end):
+            seen[b, first:last, first:last] = torch.ones(last - first, last - first).tril().bool()
+            positions[b, first:last] = torch.arange(last - first)
+        for t, isCounted in enumerate(from_cases.counts(row, end, begin, stop)):
+            if not isCounted:
+                targets[b, t] = -100
+    mask = torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, torch.finfo(torch.float64).min)[:, None]
+    logits = model(input_ids=torch.tensor(rows)[:, :-1], attention_mask=mask, position_ids=positions).logits
+    losses = F.cross_entropy(logits.reshape(-1, vocabulary), targets.reshape(-1), reduction="sum")
+    return losses / max(1, (targets != -100).sum().item())
+
+
+def separate_loss(model, end, begin, stop):
+    """The same, each document by itself, without any mask."""
+    total, count = 0, 0
+    for row in from_cases.tokens(model.config.vocab_size):
+        for first, last in documents_of(row[:-1], end):
+            document = row[first:last + 1]
+            logits = model(input_ids=torch.tensor([document[:-1]])).logits[0]
+            for t, isCounted in enumerate(from_cases.counts(document, end, begin, stop)):
+                if isCounted:
+                    total, count = total - F.log_softmax(logits[t], -1)[document[t + 1]], count + 1
+    # Where nothing counts, PyTorch has no gradient.
+    return total / count if count else 0 * sum(p.sum() for p in model.parameters())
+
+
+def loss_of(model):
     rows = torch.tensor(from_cases.tokens(model.config.vocab_size))
-    mask = None if end is None else mask_of(rows[:, :-1], end)
-    logits = model(input_ids=rows[:, :-1], attention_mask=mask).logits
+    logits = model(input_ids=rows[:, :-1]).logits
     return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), rows[:, 1:].reshape(-1))
 
 
-def gradients_of(model, end=None):
+def gradients_of(model, loss):
     """(loss, name -> gradient as a list)."""
-    loss = loss_of(model, end)
-    loss.backward()
-    return loss.item(), {name: p.grad.reshape(-1).tolist() for name, p in model.named_parameters()}
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
+    return loss.item(), {name: g.reshape(-1).tolist() for (name, _), g in zip(model.named_parameters(), gradients)}
+
+
+def packed_gradients_of(model, packing):
+    """As `gradients_of`, computed in two ways."""
+    loss, gradients = gradients_of(model, packed_loss(model, *packing))
+    separate, others = gradients_of(model, separate_loss(model, *packing))
+    assert abs(loss - separate) <= 1e-12, (loss, separate)
+    for name, values in gradients.items():
+        assert max(abs(a - b) for a, b in zip(values, others[name])) <= 1e-12, name
+    return loss, gradients
 
 
 def main():
@@ -69,7 +109,8 @@ def main():
     cases = []
     for name, config in {**from_cases.SHAPES, **from_cases.random_cases(RANDOM)}.items():
         model = model_of(config)
-        loss, gradients = gradients_of(model, from_cases.DOCUMENT_ENDS.get(name))
+        packing = from_cases.PACKED.get(name)
+        loss, gradients = packed_gradients_of(model, packing) if packing else gradients_of(model, loss_of(model))
         shapes = {key: list(p.shape) for key, p in model.named_parameters()}
         cases.append({"name": name, "config": config, "loss": loss,
                       "tensors": {key: {"shape": shapes[key], **from_cases.summary(key, values)} for key, values in gradients.items()}})

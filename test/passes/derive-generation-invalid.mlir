@@ -282,3 +282,25 @@ module {
     fsdp.loss %total over %count
   }
 }
+
+// -----
+
+// Where some tokens were last is no position in a document.
+module {
+  fsdp.param @wte : tensor<5x4xf32> unit "wte" init <normal, 0.02>
+  fsdp.param @wpe : tensor<9x4xf32> unit "wte" init <normal, 0.02>
+  fsdp.step @evaluate evaluate {
+    %tokens = fsdp.input "tokens" sample_dim 0 {fsdp.tokens = 5 : i64} : tensor<6x8xi32>
+    %targets = fsdp.input "targets" sample_dim 0 {fsdp.targets = 5 : i64} : tensor<6x8xi32>
+    // expected-error @below {{combines the tokens of different positions, which --generate does not support; compile this model without --generate}}
+    %at = nn.positions_since [3] in %tokens : tensor<6x8xi32> -> tensor<6x8xi32>
+    %wte = fsdp.read @wte : tensor<5x4xf32>
+    %wpe = fsdp.read @wpe : tensor<9x4xf32>
+    %x = nn.embedding %wpe, %at : tensor<9x4xf32>, tensor<6x8xi32> -> tensor<6x8x4xf32>
+    %scores = nn.einsum "bsd,vd->bsv" %x, %wte : (tensor<6x8x4xf32>, tensor<5x4xf32>) -> tensor<6x8x5xf32>
+    %loss, %logs = nn.cross_entropy %scores, %targets : tensor<6x8x5xf32>, tensor<6x8xi32> -> tensor<6x8xf32>, tensor<6x8xf32>
+    %total = nn.reduce sum "b s ->" %loss : tensor<6x8xf32> -> tensor<f64>
+    %count = arith.constant dense<48.0> : tensor<f64>
+    fsdp.loss %total over %count
+  }
+}

@@ -64,3 +64,40 @@ module {
     fsdp.loss %total over %count
   }
 }
+
+// -----
+
+// A text is one document: positions in documents are those of the text, in tables and for rotations.
+// CHECK-LABEL: module
+// CHECK: fsdp.step @decode decode {
+// CHECK: %[[AT:.*]] = fsdp.input "decode.positions"
+// CHECK-NOT: nn.positions_since
+// CHECK: nn.embedding %{{.*}}, %[[AT]] : tensor<8x4xf32>, tensor<1x1xi32> -> tensor<1x1x4xf32>
+// CHECK: nn.rope %{{.*}} at %[[AT]] : tensor<1x1xi32> dim 1
+// CHECK-NOT: nn.positions_since
+// CHECK: fsdp.carry_store %{{.*}}, @decode.logits
+module {
+  fsdp.mesh @mesh <["fsdp"=1]>
+  fsdp.param @wte : tensor<5x4xf32> unit "wte" init <normal, 0.02>
+  fsdp.param @wpe : tensor<8x4xf32> unit "wte" init <normal, 0.02>
+  fsdp.step @train train optimizer <sgd, lr = 0.1> {
+    %tokens = fsdp.input "tokens" sample_dim 0 {fsdp.tokens = 5 : i64} : tensor<6x8xi32>
+    %targets = fsdp.input "targets" sample_dim 0 {fsdp.targets = 5 : i64} : tensor<6x8xi32>
+    %wte = fsdp.read @wte : tensor<5x4xf32>
+    %x = nn.embedding %wte, %tokens : tensor<5x4xf32>, tensor<6x8xi32> -> tensor<6x8x4xf32>
+    %at = nn.positions_since [3] documents in %tokens : tensor<6x8xi32> -> tensor<6x8xi32>
+    %wpe = fsdp.read @wpe : tensor<8x4xf32>
+    %p = nn.embedding %wpe, %at : tensor<8x4xf32>, tensor<6x8xi32> -> tensor<6x8x4xf32>
+    %y = arith.addf %x, %p : tensor<6x8x4xf32>
+    %q = nn.rearrange "b s (h d) -> b s h d" %y : tensor<6x8x4xf32> -> tensor<6x8x1x4xf32>
+    %k = nn.rope %q at %at : tensor<6x8xi32> dim 1 theta 1.0e+04 : tensor<6x8x1x4xf32>
+    %out, %lse = nn.attention "b t h d" %q, %k, %q, %at scale 0.5 causal documents
+        : (tensor<6x8x1x4xf32>, tensor<6x8x1x4xf32>, tensor<6x8x1x4xf32>, tensor<6x8xi32>) -> (tensor<6x8x1x4xf32>, tensor<6x1x8xf32>)
+    %h = nn.rearrange "b s h d -> b s (h d)" %out : tensor<6x8x1x4xf32> -> tensor<6x8x4xf32>
+    %scores = nn.einsum "bsd,vd->bsv" %h, %wte : (tensor<6x8x4xf32>, tensor<5x4xf32>) -> tensor<6x8x5xf32>
+    %loss, %logs = nn.cross_entropy %scores, %targets : tensor<6x8x5xf32>, tensor<6x8xi32> -> tensor<6x8xf32>, tensor<6x8xf32>
+    %total = nn.reduce sum "b s ->" %loss : tensor<6x8xf32> -> tensor<f64>
+    %count = arith.constant dense<48.0> : tensor<f64>
+    fsdp.loss %total over %count
+  }
+}

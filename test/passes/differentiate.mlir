@@ -25,6 +25,30 @@ fsdp.step @quotient train optimizer <sgd, lr = 0.1> {
 
 // -----
 
+// A weight that depends on the batch may be 0, and is then 1: nothing counts, and nothing is NaN.
+// CHECK-LABEL: fsdp.step @nothing_counts
+// CHECK: %[[SUM:.*]] = nn.reduce sum "a ->" %{{.*}} : tensor<3xf32> -> tensor<f64>
+// CHECK: %[[WEIGHT:.*]] = nn.reduce sum "a ->" %{{.*}} : tensor<3xf32> -> tensor<f64>
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : tensor<f64>
+// CHECK: %[[NOTHING:.*]] = arith.cmpf oeq, %[[WEIGHT]], %[[ZERO]] : tensor<f64>
+// CHECK: %[[DIVISOR:.*]] = arith.select %[[NOTHING]], %{{.*}}, %[[WEIGHT]] : tensor<i1>, tensor<f64>
+// CHECK: arith.divf %{{.*}}, %[[DIVISOR]] : tensor<f64>
+// CHECK: fsdp.gradient @w
+// CHECK: %[[AGAIN:.*]] = arith.select %{{.*}}, %{{.*}}, %[[WEIGHT]] : tensor<i1>, tensor<f64>
+// CHECK: arith.divf %[[SUM]], %[[AGAIN]] : tensor<f64>
+// CLEAN-LABEL: fsdp.step @nothing_counts
+fsdp.param @w : tensor<3xf32> unit "w" init <constant, 0.0>
+fsdp.step @nothing_counts train optimizer <sgd, lr = 0.1> {
+  %w = fsdp.read @w : tensor<3xf32>
+  %mask = fsdp.input "mask" sample_dim 0 : tensor<3xf32>
+  %x = arith.mulf %w, %mask : tensor<3xf32>
+  %sum = nn.reduce sum "a ->" %x : tensor<3xf32> -> tensor<f64>
+  %weight = nn.reduce sum "a ->" %mask : tensor<3xf32> -> tensor<f64>
+  fsdp.loss %sum over %weight
+}
+
+// -----
+
 // Two layers: backward reads each weight again, right before its use; the first layer's weight is not
 // read again, because the input needs no cotangent. The clean-up passes of MLIR leave both
 // reads of @w2 alone.
@@ -126,12 +150,15 @@ fsdp.step @tied train optimizer <sgd, lr = 0.1> {
 // CHECK: %[[COUNTS:.*]] = fsdp.input "counts"
 // CHECK: %[[WEIGHT:.*]] = nn.reduce sum "b ->" %[[COUNTS]]
 // CHECK: %[[HITS:.*]] = nn.reduce sum
-// CHECK: %[[SEED:.*]] = arith.divf %{{.*}}, %[[WEIGHT]]
+// CHECK: %[[DIVISOR:.*]] = arith.select %{{.*}}, %{{.*}}, %[[WEIGHT]]
+// CHECK: %[[SEED:.*]] = arith.divf %{{.*}}, %[[DIVISOR]]
 // CHECK: nn.cross_entropy_grad
 // CHECK: fsdp.gradient @w
-// CHECK: arith.divf %{{.*}}, %[[WEIGHT]]
+// CHECK: %[[OF_LOSS:.*]] = arith.select %{{.*}}, %{{.*}}, %[[WEIGHT]]
+// CHECK: arith.divf %{{.*}}, %[[OF_LOSS]]
 // CHECK: fsdp.output "loss"
-// CHECK: arith.divf %[[HITS]], %[[WEIGHT]]
+// CHECK: %[[OF_METRIC:.*]] = arith.select %{{.*}}, %{{.*}}, %[[WEIGHT]]
+// CHECK: arith.divf %[[HITS]], %[[OF_METRIC]]
 // CHECK: fsdp.output "accuracy"
 // CLEAN-LABEL: fsdp.step @metric
 fsdp.param @w : tensor<4x3xf32> unit "w" init <constant, 0.0>

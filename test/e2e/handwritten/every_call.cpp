@@ -79,6 +79,7 @@ void step(Context &c) {
   rope(c, 0, "rope", RopeShape{1, 2, 1, 2, 10000, false}, p, g);
   rope(c, 0, "rope at positions", RopeShape{1, 2, 1, 2, 10000, false}, p, label, g);
   scan_sum(c, 0, "scan_sum", ScanShape{2, 2, 1, false, true}, p, g);
+  positions_since(c, 0, "positions_since", SequenceShape{1, 2, true, 1, {1}}, label, label);
   dropout(c, 0, "dropout", DropoutMask<2>{0.5, hashName("drop"), 8, {{2, 4}, {2, 1}}}, state, p, g);
   const AttentionShape heads = rowMajor({1, 1, 1, 2, 2, 2, 1, true});
   attention(c, 0, "attention", heads, p, g, m, v, lr);

@@ -191,4 +191,32 @@ TYPED_TEST(RowKernels, ScanSumOfNaN) {
   }
 }
 
+/// Rows of a part of a tile of 32 positions, of one and of several, more than a block has warps.
+template <class Id> void expectPositionsSinceOfTheCpu(std::mt19937 &random, cudaStream_t stream) {
+  for (const auto &[rows, positions] :
+       {std::pair<std::size_t, std::size_t>{1, 1}, {6, 31}, {2, 32}, {3, 100}, {0, 3}, {2, 0}})
+    for (std::size_t length : {1, 3, 16})
+      for (bool documents : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << rows << " x " << positions << ", " << length);
+        // A sequence that occurs often, whatever its length.
+        SequenceShape shape{rows, positions, documents, length, {}};
+        std::vector<Id> tokens(rows * positions);
+        for (Id &token : tokens)
+          token = random() % 16 == 0 ? Id(1) : Id(0);
+        std::vector<std::int32_t> since(tokens.size());
+        kernels::positionsSince(shape, tokens.data(), since.data());
+        Device<Id> tokens_(tokens);
+        Device<std::int32_t> since_(tokens.size());
+        OK(positions_since(shape, tokens_, since_, stream));
+        EXPECT_EQ(since_.values(), since);
+      }
+}
+
+using PositionsSince = DeviceKernels;
+
+TEST_F(PositionsSince, IsTheCpus) {
+  expectPositionsSinceOfTheCpu<std::int32_t>(this->random, this->stream);
+  expectPositionsSinceOfTheCpu<std::int64_t>(this->random, this->stream);
+}
+
 } // namespace

@@ -161,6 +161,12 @@ TEST_F(ShardingRuleTest, ScanSum) {
   EXPECT_EQ(cost(scan, {"tensor<2x3x5xbf16>"}), "30 flops 60 read 60 written");
 }
 
+TEST_F(ShardingRuleTest, PositionsSince) {
+  const char *since = "nn.positions_since [7, 2] in %a : tensor<3x5xi64> -> tensor<3x5xi32>";
+  EXPECT_EQ(rule(since, {"tensor<3x5xi64>"}), "[d0:3 d1:5!] -> [d0:3 d1:5!]");
+  EXPECT_EQ(cost(since, {"tensor<3x5xi64>"}), "0 flops 120 read 60 written");
+}
+
 TEST_F(ShardingRuleTest, Rows) {
   EXPECT_EQ(rule("%l, %s = nn.cross_entropy %a, %b : tensor<8x10xf32>, tensor<8xi32> -> "
                  "tensor<8xf32>, tensor<8xf32>",

@@ -261,11 +261,34 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(attention(q, q, q, options), "has documents of type ");
   EXPECT_MISTAKE_HAS(documentIds(x, 3), "expected tokens that are integers, i32 or i64");
   EXPECT_MISTAKE_HAS(documentIds(label, 3), "expected the dimensions batch and positions");
+  EXPECT_MISTAKE_HAS(documentPositions(label, 3), "documentPositions of 'label' (10xi32): ");
+  EXPECT_MISTAKE_HAS(documentMask(x, 3), "expected tokens that are integers, i32 or i64");
   EXPECT_MISTAKE_HAS(rope(y),
                      "has width 3, expected an even number, because pairs of elements are rotated");
   EXPECT_MISTAKE_HAS(rope("b s d", y), "got the order 'b s d', expected a letter for each "
                                        "dimension, t for the positions");
   EXPECT_MISTAKE_HAS(rope("d t", x), "takes positions from dimension 1");
+  Tensor tokens = model->input("tokens", {10, 4}, ElementType::i32);
+  const Tensor turned = rearrange("b (t d) -> t b d", x, {{"t", 4}});
+  EXPECT_MISTAKE_HAS(rope("t b d", turned, tokens),
+                     "got the order 't b d', expected the batch first: 'b t h d'");
+  EXPECT_MISTAKE_HAS(rope("b t d", rearrange("b (t d) -> b t d", x, {{"t", 2}}), tokens),
+                     "'positions' has type ");
+}
+
+TEST_F(ModelErrorTest, Spans) {
+  Tensor tokens = model->input("tokens", {10, 4}, ElementType::i32);
+  EXPECT_MISTAKE_HAS(spanMask(label, {3}), "expected the dimensions batch and positions");
+  EXPECT_MISTAKE_HAS(spanMask(tokens, {}), "expected at least one token after which spans begin");
+  const char *limits = "expected at most 16 tokens in a row, none of them below 0";
+  EXPECT_MISTAKE_HAS(spanMask(tokens, std::vector<int64_t>(17, 3)), limits);
+  EXPECT_MISTAKE_HAS(spanMask(tokens, {3}, std::vector<int64_t>(17, 3)), limits);
+  EXPECT_MISTAKE_HAS(spanMask(tokens, {-1}), limits);
+  EXPECT_MISTAKE_HAS(documentPositions(tokens, -1), "has the token -1, expected none below 0");
+  const char *both = "of which neither end with the others";
+  EXPECT_MISTAKE_HAS(spanMask(tokens, {1, 2}, {2}), both);
+  EXPECT_MISTAKE_HAS(spanMask(tokens, {2}, {1, 2}), both);
+  EXPECT_MISTAKE_HAS(spanMask(tokens, {1, 2}, {3}, 2), both);
 }
 
 TEST_F(ModelErrorTest, Activation) {

@@ -348,6 +348,30 @@ TEST_F(ModelTest, DocumentsEndWithAToken) {
   EXPECT_EQ(count(printed, "to tensor<2x5xi32>"), 1) << printed;
 }
 
+TEST_F(ModelTest, TokensSayWhereTheyAreAndWhatCounts) {
+  Model model(context);
+  Tensor tokens = model.input("tokens", {2, 5}, ElementType::i64);
+  Tensor q = model.input("q", {2, 5, 6, 8}), at = documentPositions(tokens, 7);
+  Parameter scale = model.unit("head").parameter("scale", {8}, ones());
+  Tensor turned = rope("b t h d", q * scale, at, 500);
+  EXPECT_TRUE(typeOf(at).getElementType().isInteger(32));
+  Tensor open = spanMask(tokens, {4, 5}), closed = spanMask(tokens, {4}, {6, 6}, 7);
+  for (const Tensor &mask : {documentMask(tokens, 7), open, closed}) {
+    EXPECT_EQ(mask.shape(), tokens.shape());
+    EXPECT_TRUE(typeOf(mask).getElementType().isF32());
+  }
+  model.loss(weightedMean(reduceMean("b t h d -> b t", turned), open * closed));
+  auto module = take(model);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  std::string printed = text(*module);
+  EXPECT_EQ(count(printed, "nn.rope %"), 1) << printed;
+  EXPECT_EQ(count(printed, " at %"), 1) << printed;
+  for (const char *sequence : {"[7] documents in", "[4, 5] in", "[9223372036854775807] in",
+                               "[4] in", "[6, 6] in", "[7] in"})
+    EXPECT_EQ(count(printed, std::string("nn.positions_since ") + sequence), 1)
+        << sequence << " of " << printed;
+}
+
 TEST_F(ModelTest, EveryDropoutHasDrawsOfItsOwn) {
   Model model(context);
   Tensor x = model.input("x", {6, 4});

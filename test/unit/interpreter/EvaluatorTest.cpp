@@ -118,6 +118,21 @@ TEST_F(EvaluatorTest, ScanSumOfBf16IsFormedInF32) {
             (List{256, 256, 258}));
 }
 
+// No sequence goes on in the next row, and occurrences may overlap.
+TEST_F(EvaluatorTest, PositionsSinceASequence) {
+  auto since = [&](StringRef sequence) {
+    return numbers(("%x = arith.constant dense<[[7, 1, 1, 1, 7, 2], [2, 7, 7, 0, 1, 7]]> : "
+                    "tensor<2x6xi64>\n%y = nn.positions_since " +
+                    sequence + " in %x : tensor<2x6xi64> -> tensor<2x6xi32>")
+                       .str());
+  };
+  EXPECT_EQ(since("[7]"), (List{0, 1, 2, 3, 0, 1, 1, 0, 0, 1, 2, 0}));
+  EXPECT_EQ(since("[7] documents"), (List{0, 0, 1, 2, 3, 0, 0, 1, 0, 0, 1, 2}));
+  EXPECT_EQ(since("[1, 1]"), (List{1, 2, 0, 0, 1, 2, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(since("[7, 2]"), (List{1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(since("[2, 2] documents"), (List{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5}));
+}
+
 TEST_F(EvaluatorTest, TypedSumsRoundEachStep) {
   // 2^24 + 1 is no float: typed sums of f32 lose it, exact ones and sums in f64 do not.
   StringRef text = R"(

@@ -99,6 +99,7 @@ private:
   Value splitHeads(Value queries);
   void turn();
   Value positionsFor(StringRef dims, int64_t over);
+  Value sinceIn(Value tokens, StringRef dims);
   void continueText();
   void accumulate();
   void drop();

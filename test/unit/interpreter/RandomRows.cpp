@@ -201,14 +201,36 @@ void RandomStep::attend() {
   const bool causal = chance(60), documents = dims[0] == 'b' && chance(50);
   auto flag = [&](bool is) { return is ? builder.getUnitAttr() : UnitAttr(); };
   // Documents follow one another, or any that are equal are one.
-  if (documents)
-    inputs.push_back(input(std::string{dims[0], kDims[2]}, builder.getI32Type(), between(1, 3)));
+  if (documents) {
+    const std::string of = {dims[0], kDims[2]};
+    inputs.push_back(sinceIn(input(of, builder.getI32Type(), between(1, 3)), of));
+  }
   auto attention = nn::AttentionOp::create(
       builder, location(), TypeRange{typeOf(outDims), typeOf(rows)}, builder.getStringAttr(order),
       inputs, builder.getF64FloatAttr(0.5), flag(causal),
       causal && chance(40) ? builder.getI64IntegerAttr(between(1, sizes[kDims[2]])) : IntegerAttr(),
       chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(documents));
   add(attention.getOut(), outDims);
+}
+
+/// Mostly not the tokens, whose last dimension are positions, but how long ago some of them were,
+/// now and then with these split.
+Value RandomStep::sinceIn(Value tokens, StringRef dims) {
+  std::mt19937_64 others = random; // so that what a seed draws besides stays
+  random.seed(others());
+  Value since = tokens;
+  if (chance(80)) {
+    SmallVector<int64_t> sequence = {static_cast<int64_t>(between(0, 2))};
+    if (chance(30))
+      sequence.push_back(between(0, 2));
+    since = nn::PositionsSinceOp::create(
+        builder, location(), cast<RankedTensorType>(tokens.getType()).clone(builder.getI32Type()),
+        tokens, builder.getDenseI64ArrayAttr(sequence),
+        chance(50) ? builder.getUnitAttr() : UnitAttr());
+    since = splitRow(since, dims, dims.back());
+  }
+  random = others;
+  return since;
 }
 
 /// Now and then positions of each sample along dimension `over`, where one of it and the first
@@ -221,6 +243,8 @@ Value RandomStep::positionsFor(StringRef dims, int64_t over) {
   std::mt19937_64 others = random; // so that what a seed draws besides stays
   random.seed(others());
   Value positions = chance(50) ? input(rows, builder.getI32Type(), 60) : Value();
+  if (positions && dims[0] == 'b')
+    positions = sinceIn(positions, rows);
   random = others;
   return positions;
 }
@@ -347,6 +371,8 @@ void RandomStep::lookUp() {
     ids = shuffled(ids + newDim(between(1, 4)));
   Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
   Value positions = input(ids, integer, sizes[table[0]]);
+  if (ids.size() == 2 && ids[0] == 'b' && sizes[ids[1]] < sizes[table[0]])
+    positions = sinceIn(positions, ids);
   std::string dims = ids + table[1];
   Value rows = parameter(table);
   if (isShort && chance(40))

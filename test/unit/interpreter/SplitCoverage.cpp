@@ -228,6 +228,8 @@ const Excused excused[] = {
     {"nn.argmax", "combined*", {S::batch}, "classes are no samples", true},
     {"nn.attention*", "parallel* merged", {S::batch}, "groups of heads are no samples", true},
     {"nn.attention_grad", "sum 0 3 4 5 -> 0*", {S::batch}, "heads are no samples", true},
+    {"nn.positions_since", "parallel*", {S::partial}, "tokens are no sum"},
+    {"nn.positions_since", "parallel*", {S::other}, "the rows of tokens are those of samples"},
     {"arith.constant", "*", {S::partial}, "has no operands"},
     {"arith.uitofp", "*", {S::partial}, "the result of a comparison is no sum"},
 };

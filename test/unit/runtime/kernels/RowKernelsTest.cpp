@@ -305,4 +305,48 @@ TEST(ScanSumTest, AddsUpEachLine) {
       }
 }
 
+/// By its definition: from each position back to where the sequence ends.
+template <class Id>
+std::vector<std::int32_t> positionsSince(const SequenceShape &shape, const std::vector<Id> &x) {
+  std::vector<std::int32_t> since;
+  for (std::size_t at = 0; at < x.size(); ++at) {
+    const std::size_t t = at % shape.positions;
+    auto endsAt = [&](std::size_t s) {
+      bool is = s + 1 >= shape.length;
+      for (std::size_t k = 0; is && k < shape.length; ++k)
+        is = x[at - t + s - k] == Id(shape.sequence[shape.length - 1 - k]);
+      return is;
+    };
+    std::size_t ago = 0, first = shape.documents ? 1 : 0; // of the last end that may count
+    while (first + ago <= t && !endsAt(t - first - ago))
+      ++ago;
+    since.push_back(std::int32_t(ago));
+  }
+  return since;
+}
+
+template <class Id> void expectPositionsSince() {
+  std::mt19937 random(7);
+  for (const auto &[rows, positions] :
+       {std::pair<std::size_t, std::size_t>{1, 1}, {3, 2}, {2, 40}, {5, 33}, {0, 3}, {2, 0}})
+    for (std::size_t length : {1, 2, 3, 16})
+      for (bool documents : {false, true}) {
+        SCOPED_TRACE(testing::Message() << rows << " x " << positions << ", " << length);
+        SequenceShape shape{rows, positions, documents, length, {}};
+        for (std::size_t k = 0; k < length; ++k)
+          shape.sequence[k] = std::int64_t(random() % 2);
+        std::vector<Id> x(rows * positions);
+        for (Id &token : x)
+          token = Id(random() % 2);
+        std::vector<std::int32_t> since(x.size(), -1);
+        kernels::positionsSince(shape, x.data(), since.data());
+        EXPECT_EQ(since, positionsSince(shape, x));
+      }
+}
+
+TEST(PositionsSinceTest, IsTheDistanceFromTheLastEnd) {
+  expectPositionsSince<std::int32_t>();
+  expectPositionsSince<std::int64_t>();
+}
+
 } // namespace
