@@ -22,7 +22,7 @@ from check_refusals import write
 
 BATCH, POSITIONS, WIDTH, BLOCKS, CLASSES, SAMPLES, STEPS = 10, 3, 7, 4, 5, 40, 3
 NUMBERS = ("min", "max", "mean", "nan")
-PRINTED = ["x", "label", *(f"block{i}.{what}" for i in range(BLOCKS) for what in ("scaled", "hidden", "up", "product")), "logits", "hits", "loss"]
+PRINTED = ["x", "label", *(f"block{i}.{what}" for i in range(BLOCKS) for what in ("bounded", "hidden", "up", "product")), "logits", "hits", "loss"]
 
 
 def dataset(path, huge=(), without=(), samples=SAMPLES):
@@ -42,7 +42,7 @@ def dataset(path, huge=(), without=(), samples=SAMPLES):
 
 def initial(path):
     draw = random.Random(4)
-    shapes = {f"block{i}.{name}": shape for i in range(BLOCKS) for name, shape in (("down", (WIDTH, 2 * WIDTH)), ("up", (2 * WIDTH, WIDTH)))}
+    shapes = {f"block{i}.{name}": shape for i in range(BLOCKS) for name, shape in (("down", (WIDTH, 2 * WIDTH)), ("gate", (WIDTH, 2 * WIDTH)), ("up", (2 * WIDTH, WIDTH)))}
     shapes["head.weight"] = (WIDTH, CLASSES)
     return write(path, {name: ("F32", shape, [draw.gauss(0, 0.3) for _ in range(math.prod(shape))]) for name, shape in shapes.items()})
 
@@ -68,10 +68,11 @@ def reference(data, weights):
     found = {"x": statistics(x), "label": statistics(labels)}
     rows = [list(x[i:i + WIDTH]) for i in range(0, len(x), WIDTH)]
     for i in range(BLOCKS):
-        scaled = [[1.5 * a for a in row] for row in product(rows, weights[f"block{i}.down"], 2 * WIDTH)]
-        hidden = [[0.5 * a * (1 + math.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))) for a in row] for row in scaled]
+        bounded = [[math.tanh(a) for a in row] for row in product(rows, weights[f"block{i}.down"], 2 * WIDTH)]
+        gated = [[a * b for a, b in zip(*both)] for both in zip(bounded, product(rows, weights[f"block{i}.gate"], 2 * WIDTH))]
+        hidden = [[0.5 * a * (1 + math.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))) for a in row] for row in gated]
         added = product(hidden, weights[f"block{i}.up"], WIDTH)
-        for name, values in (("scaled", scaled), ("hidden", hidden), ("product", added)):
+        for name, values in (("bounded", bounded), ("hidden", hidden), ("product", added)):
             found[f"block{i}.{name}"] = statistics([a for row in values for a in row])
         found[f"block{i}.up"] = statistics(weights[f"block{i}.up"])
         rows = [[a + b for a, b in zip(*both)] for both in zip(rows, added)]
@@ -122,7 +123,7 @@ def each_mesh_logs_what_python_computes(runs):
     numbers = flat(reference(runs.data, runs.init))
     plans = [("one", (), "fsdp=1"), ("three", (), "fsdp=3"), ("hsdp", ("--remat=full",), "data=2,fsdp=2"),
              ("microbatches", ("--accumulate=3", "--defer-updates=on"), "fsdp=2"), ("regions", ("--regions=1", "--accumulate=2"), "fsdp=1"),
-             ("tensor", ("--shard=*.down:_,tensor", "--shard=*.up:tensor,_"), "fsdp=2,tensor=2"),
+             ("tensor", ("--shard=*.down:_,tensor", "--shard=*.gate:_,tensor", "--shard=*.up:tensor,_"), "fsdp=2,tensor=2"),
              ("every", ("--remat=every:2", "--strategy=ddp"), "data=4")]
     first = None
     for name, options, mesh in training.chosen(plans, 1, 2, 3, 4):
