@@ -47,6 +47,7 @@ public:
   const std::string &states(StringAttr symbol) const { return get(stateTables, symbol); }
   const std::string &walkRuns(StringAttr walk) const { return get(runTables, walk); }
   const std::string &walkOutputs(StringAttr walk) const { return get(outputTables, walk); }
+  const std::string &walkChecks(StringAttr walk) const { return get(checkTables, walk); }
   // A namespace.
   const std::string &segment(SegmentOp op) const { return get(segments, op); }
 
@@ -59,7 +60,7 @@ private:
   }
 
   llvm::DenseMap<StringAttr, std::string> streams, axes, inputs, storages, memberTables,
-      stateTables, runTables, outputTables;
+      stateTables, runTables, outputTables, checkTables;
   std::vector<std::string> events;
   std::string firstOwnEvent;
   llvm::DenseMap<std::pair<StringAttr, ArrayAttr>, std::string> communicators;

@@ -5,6 +5,7 @@
 #include "codegen/Names.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Deferred.h"
+#include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/DenseMap.h"
@@ -194,6 +195,8 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
         return op.emitOpError() << "'" << name.getValue()
                                 << "' is written twice in a segment; give each its own name";
       timeline.outputs.push_back(name);
+      if (auto place = op.getAttrOfType<IntegerAttr>(kCheckAttrName))
+        timeline.checks[place.getInt()] = name;
     }
     if (auto samples = dyn_cast<MicrobatchSamplesOp>(op))
       timeline.countsSamples |= samples.getCounted();
@@ -208,6 +211,7 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
 
 /// Numbers the outputs of the walk `added`, those of one name once, whichever segments write them.
 static LogicalResult numberOutputs(ScheduledProgram &program, ProgramWalk &added) {
+  std::map<int64_t, StringAttr> checks;
   for (auto [index, times] : added.runs) {
     Timeline &timeline = program.timelines[index];
     SmallVector<int> slots;
@@ -224,7 +228,11 @@ static LogicalResult numberOutputs(ScheduledProgram &program, ProgramWalk &added
                 "give each walk its own segment";
     timeline.slots = slots;
     added.countsSamples |= timeline.countsSamples;
+    checks.insert(timeline.checks.begin(), timeline.checks.end());
   }
+  for (auto [place, name] : checks)
+    added.checks.push_back(
+        static_cast<int>(llvm::find(added.outputs, name) - added.outputs.begin()));
   return success();
 }
 
@@ -246,7 +254,8 @@ static LogicalResult readWalks(ScheduledProgram &program) {
                                timeline.segment.getKind(),
                                {{static_cast<int>(number), 1}},
                                {},
-                               false});
+                               false,
+                               {}});
   for (ProgramWalk &walk : program.walks)
     if (failed(numberOutputs(program, walk)))
       return failure();
@@ -371,6 +380,8 @@ void ProgramNames::create(const ScheduledProgram &program) {
     std::string name = identifierFor(walk.name.getValue());
     runTables[walk.name] = names.unique(name + "_runs");
     outputTables[walk.name] = names.unique(name + "_outputs");
+    if (!walk.checks.empty())
+      checkTables[walk.name] = names.unique(name + "_checks");
   }
   for (StorageOp storage : program.storages) {
     std::string name = identifierFor(storage.getSymName());

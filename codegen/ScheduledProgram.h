@@ -10,6 +10,7 @@
 #include "codegen/ModelNames.h"
 #include "codegen/ProgramNames.h"
 #include "llvm/ADT/MapVector.h"
+#include <map>
 
 namespace mlir::fsdp {
 
@@ -31,6 +32,8 @@ struct Timeline {
   int events = 0;                  ///< one past the last that it uses
   SmallVector<LaunchOp> recorders; ///< of the segment's own events, in order
   bool countsSamples = false;      ///< takes batches of which only some samples count
+  /// The outputs that are checks, by their places in the model.
+  std::map<int64_t, StringAttr> checks;
 };
 
 /// The segments that the driver runs for one step.
@@ -40,6 +43,7 @@ struct ProgramWalk {
   SmallVector<std::pair<int, int64_t>> runs; ///< numbers of timelines, and how often each runs
   SmallVector<StringAttr> outputs;           ///< by slot
   bool countsSamples = false;
+  SmallVector<int> checks; ///< slots, in the order of the model
 };
 
 /// A range of the arena.

@@ -429,11 +429,17 @@ static std::string emitWalk(const ScheduledProgram &program, const ProgramWalk &
   const std::string &outputTable = program.names.walkOutputs(walk.name);
   emitRows("SegmentRuns", runTable, runs, writer);
   emitValues("const char *", outputTable, outputs, writer);
+  std::vector<std::string> checks;
+  for (int check : walk.checks)
+    checks.push_back(std::to_string(check));
+  const std::string checkTable = checks.empty() ? "" : program.names.walkChecks(walk.name);
+  emitValues("int", checkTable, checks, writer);
   return Fields()
       .add("name", quoted(walk.name))
       .add("runs", runTable)
       .addUnless(outputs.empty(), "outputs", outputTable)
       .addUnless(!walk.countsSamples, "countsSamples", "true")
+      .addUnless(checks.empty(), "checks", checkTable)
       .spell();
 }
 

@@ -290,4 +290,12 @@ Average weightedMean(Located values, Located weights) {
           total("weightedMean", weights)};
 }
 
+void print(Located value, const std::string &name) {
+  builderOf(value.tensor).print(name, value.tensor, value.where);
+}
+
+void check(Located value, const std::string &name) {
+  builderOf(value.tensor).check(name, value.tensor, value.where);
+}
+
 } // namespace fsdp::dsl

@@ -223,6 +223,17 @@ Average mean(Located values);
 /// weights of a batch are all 0, it is 0, and so are the gradients of a loss.
 Average weightedMean(Located values, Located weights);
 
+// Find errors. What these report is of the global batch, whatever the mesh; the numbers that are
+// trained stay the same bits. Evaluations leave them out. They may be in a checkpoint.
+
+/// Logs in each step minimum, maximum and mean of the elements of `value` that are finite, and how
+/// many are not, as "NAME.min", "NAME.max", "NAME.mean" and "NAME.nan". Of a parameter: where it is
+/// used, as it is gathered there.
+void print(Located value, const std::string &name);
+/// A step in which an element of `value`, floats, is not finite changes no weight, and the run ends
+/// with an error that has `name`, or does what `--on-nan` says. Logs how many as "NAME.check".
+void check(Located value, const std::string &name);
+
 } // namespace fsdp::dsl
 
 #endif // DSL_OPERATIONS_H

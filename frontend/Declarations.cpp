@@ -74,9 +74,45 @@ void ModelBuilder::metric(const std::string &name, const ModelValue &sum, const 
   for (auto other : step.getOps<ir::MetricOp>())
     if (other.getName() == name)
       throw ModelError(where, what + " is given twice; give each its own name");
-  auto op =
-      ir::MetricOp::create(builder, location(name, where), name, valueOf(sum), valueOf(weight));
-  check([&] { return ir::verifyMetric(op); }, "metric '" + ir::shownName(name) + "'", where);
+  checkLogged(
+      ir::MetricOp::create(builder, location(name, where), name, valueOf(sum), valueOf(weight)),
+      "metric '" + ir::shownName(name) + "'", where);
+}
+
+void ModelBuilder::checkLogged(Operation *op, const std::string &what, Where where) {
+  try {
+    check([&] { return mlir::verify(op); }, what, where);
+    check([&] { return ir::verifyLogged(step); }, what, where);
+  } catch (const ModelError &) {
+    op->erase();
+    throw;
+  }
+}
+
+template <typename Op>
+void ModelBuilder::report(StringRef kind, const std::string &name, const ModelValue &value,
+                          Where where) {
+  const std::string what = (kind + " '" + name + "'").str();
+  requireVisible(what, value, where);
+  WalkResult given = step.walk([&](Op other) {
+    return other.getName() == name ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (given.wasInterrupted())
+    throw ModelError(where, what + " is given twice; give each its own name");
+  ir::StructureScope scope(builder, structureOf(value.origin));
+  checkLogged(Op::create(builder, location(name, where), name, valueOf(value)),
+              (kind + " '" + ir::shownName(name) + "'").str(), where);
+}
+
+void ModelBuilder::print(const std::string &name, const ModelValue &value, Where where) {
+  report<ir::PrintOp>("print", name, value, where);
+}
+
+void ModelBuilder::check(const std::string &name, const ModelValue &value, Where where) {
+  if (!isa<FloatType>(frontend::typeOf(value).getElementType()))
+    fail("check '" + name + "'", {value}, where,
+         "expected floats: integers are always finite; leave it out");
+  report<ir::CheckOp>("check", name, value, where);
 }
 
 void ModelBuilder::optimizer(const std::string &rule,

@@ -45,6 +45,10 @@ public:
   /// A further quotient to log.
   void metric(const std::string &name, const ModelValue &sum, const ModelValue &weight,
               Where where);
+  /// Logs statistics of `value` in each training step.
+  void print(const std::string &name, const ModelValue &value, Where where);
+  /// A training step in which floats of `value` are not finite is bad.
+  void check(const std::string &name, const ModelValue &value, Where where);
   /// `constants` of the rule by name; others have the rule's defaults.
   void optimizer(const std::string &rule,
                  llvm::ArrayRef<mlir::fsdp::OptimizerAttr::Constant> constants,
@@ -86,6 +90,11 @@ private:
   /// The type of `what`. Throws unless all sizes are at least 0 and its bytes can be counted.
   static mlir::RankedTensorType checkedType(const std::string &what, const Shape &shape,
                                             mlir::Type element, Where where);
+  /// Erases `op`, a metric, print or check, and throws, unless the log can write it.
+  void checkLogged(mlir::Operation *op, const std::string &what, Where where);
+  /// Creates an `Op` of `value`, which is called `kind` in messages.
+  template <typename Op>
+  void report(llvm::StringRef kind, const std::string &name, const ModelValue &value, Where where);
   /// Throws unless `sum` and `weight` of `what` are visible scalars in f64.
   void requireQuotient(const std::string &what, const ModelValue &sum, const ModelValue &weight,
                        Where where);

@@ -1,9 +1,11 @@
 //===- GlobalMachine.cpp - one imaginary device ---------------------------===//
 
+#include "dialect/fsdp/Names.h"
 #include "interpreter/Optimizer.h"
 #include "interpreter/Program.h"
 #include "interpreter/Rounding.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -20,6 +22,45 @@ static RankKernel compileQuotient(std::string name, MLIRContext *context, Numeri
     const double weight = in[1].getFloat(0);
     double value = in[0].getFloat(0) / (weight == 0 ? 1 : weight);
     context.outputs[name] = Tensor::splat(type, roundTo(value, type.getElementType(), numerics));
+    return success();
+  };
+}
+
+/// Logs `values` under the names of `op`, a print or check.
+static void logNumbers(RankContext &context, ArrayRef<std::string> names, ArrayRef<double> values,
+                       MLIRContext *mlir, Numerics numerics) {
+  auto type = RankedTensorType::get({}, Float32Type::get(mlir));
+  for (auto [name, value] : llvm::zip_equal(names, values))
+    context.outputs[name] = Tensor::splat(type, roundTo(value, type.getElementType(), numerics));
+}
+
+static RankKernel compilePrint(PrintOp op, Numerics numerics) {
+  SmallVector<std::string> names = getLogged(op);
+  MLIRContext *mlir = op.getContext();
+  return [=](RankContext &context, In in, Out) {
+    double min = INFINITY, max = -INFINITY, sum = 0, finite = 0;
+    for (int64_t i = 0; i < in[0].size(); ++i) {
+      const double value = in[0].getNumber(i);
+      if (!std::isfinite(value))
+        continue;
+      min = std::min(min, value);
+      max = std::max(max, value);
+      sum += value;
+      ++finite;
+    }
+    logNumbers(context, names, {min, max, sum / finite, static_cast<double>(in[0].size()) - finite},
+               mlir, numerics);
+    return success();
+  };
+}
+
+static RankKernel compileCheck(CheckOp op, Numerics numerics) {
+  SmallVector<std::string> names = getLogged(op);
+  MLIRContext *mlir = op.getContext();
+  return [=](RankContext &context, In in, Out) {
+    const auto bad = llvm::count_if(llvm::seq<int64_t>(0, in[0].size()),
+                                    [&](int64_t i) { return !std::isfinite(in[0].getFloat(i)); });
+    logNumbers(context, names, {static_cast<double>(bad)}, mlir, numerics);
     return success();
   };
 }
@@ -72,6 +113,8 @@ RankKernel interpreter::detail::compileGlobalOp(Operation *op, Numerics numerics
       .Case([=](MetricOp metric) {
         return compileQuotient(metric.getName().str(), metric.getContext(), numerics);
       })
+      .Case([=](PrintOp print) { return compilePrint(print, numerics); })
+      .Case([=](CheckOp check) { return compileCheck(check, numerics); })
       .Case([](GradientOp gradient) -> RankKernel {
         std::string name = ("gradient." + gradient.getParam()).str();
         return [=](RankContext &context, In in, Out) {
@@ -102,6 +145,7 @@ public:
   GlobalMachine(ModuleOp module, const MachineOptions &options) : Machine(module, options) {
     context.mesh = getMesh(module);
     context.options = &this->options;
+    context.isObserved = options.observe != nullptr;
   }
 
   LogicalResult compile() {

@@ -40,6 +40,8 @@ public:
         added.loadsInputs = !op.getOps<InputOp>().empty();
       }
     }
+    for (RankContext &context : ranks)
+      context.isObserved = options.observe != nullptr;
     return initialize();
   }
 
@@ -115,6 +117,7 @@ LogicalResult LocalMachine::pass(int64_t rank, Cursor &cursor, Tensor result) {
   ++cursor.next;
   if (instruction.numResults)
     cursor.values[instruction.firstResult] = std::move(result);
+  CompiledBlock::observe(instruction, ranks[rank], cursor.values);
   for (unsigned dead : instruction.dead)
     cursor.values[dead] = Tensor();
   return advanceTo(rank, cursor);

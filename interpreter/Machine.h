@@ -12,12 +12,18 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "interpreter/DataSet.h"
 #include "interpreter/Tensor.h"
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
 
 namespace mlir::fsdp::interpreter {
+
+/// Takes result `result` of `op`, which `rank` has computed; of the scheduled phase, what a launch
+/// has written into the buffer that `op` is. The rank is 0 in the global phase.
+using Observer =
+    std::function<void(int64_t rank, Operation *op, unsigned result, const Tensor &value)>;
 
 struct MachineOptions {
   Numerics numerics = Numerics::exact;
@@ -32,6 +38,8 @@ struct MachineOptions {
   /// Fills the data that no result may depend on with NaN (padding of shards) or with another
   /// sample (padding of batches).
   bool poison = true;
+  /// Called for each value, if it is not null.
+  Observer observe = nullptr;
 };
 
 /// The state that changes from step to step and is not a tensor of the model.

@@ -113,12 +113,19 @@ SmallVector<Tensor, 4> CompiledBlock::operandsOf(const Instruction &instruction,
   return operands;
 }
 
+void CompiledBlock::observe(const Instruction &instruction, const RankContext &context,
+                            ArrayRef<Tensor> values) {
+  for (unsigned i = 0; context.isObserved && i < instruction.numResults; ++i)
+    context.options->observe(context.rank, instruction.op, i, values[instruction.firstResult + i]);
+}
+
 LogicalResult CompiledBlock::run(const Instruction &instruction, RankContext &context,
                                  MutableArrayRef<Tensor> values) {
   SmallVector<Tensor, 4> operands = operandsOf(instruction, values);
   if (failed(instruction.kernel(context, operands,
                                 values.slice(instruction.firstResult, instruction.numResults))))
     return failure();
+  observe(instruction, context, values);
   for (unsigned dead : instruction.dead)
     values[dead] = Tensor();
   return success();

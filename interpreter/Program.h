@@ -20,6 +20,7 @@ struct RankContext {
   int64_t rank = 0;
   MeshAttr mesh;
   const MachineOptions *options = nullptr;
+  bool isObserved = false; ///< instructions hand over their results (MachineOptions::observe)
   const DataSet *data = nullptr;
   BatchPosition batch;
   StepState stepState;
@@ -57,6 +58,9 @@ struct CompiledBlock {
   /// Runs the instruction, which must not be a collective.
   static LogicalResult run(const Instruction &instruction, RankContext &context,
                            MutableArrayRef<Tensor> values);
+  /// Hands over the results of the instruction where they are observed.
+  static void observe(const Instruction &instruction, const RankContext &context,
+                      ArrayRef<Tensor> values);
   /// Copies of the operands of the instruction.
   static SmallVector<Tensor, 4> operandsOf(const Instruction &instruction, ArrayRef<Tensor> values);
 };

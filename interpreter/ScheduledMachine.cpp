@@ -348,8 +348,13 @@ LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
   }
   if (!launch.stateAccess.writesState())
     context.stepState = latest;
-  for (auto [out, value] : llvm::zip_equal(launch.outs, launch.body.yielded))
+  for (auto [out, value] : llvm::zip_equal(launch.outs, launch.body.yielded)) {
     arenas[rank].write(out.begin, values[value], issued->ownerOf(out));
+    if (options.observe) {
+      BufferOp buffer = out.buffer;
+      options.observe(rank, buffer, 0, values[value]);
+    }
+  }
   issued->done = true;
   issued->operands.clear();
   issued->result = Tensor();

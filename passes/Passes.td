@@ -67,6 +67,19 @@ def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::nn::NNDialect"];
 }
 
+def LowerPrintsPass : Pass<"fsdp-lower-prints", "::mlir::ModuleOp"> {
+  let summary = "Make metrics of what a model prints and checks";
+  let description = [{
+    After this pass the statistics of each `fsdp.print` and `fsdp.check` are computed where it stood, by reductions in double, and are
+    metrics: `NAME.min`, `NAME.max`, `NAME.mean` and `NAME.nan`, or `NAME.check`, which has the attribute `fsdp.check`. A print in a
+    checkpoint becomes results of it and metrics behind it. No other op changes. Runs before rematerialization and
+    differentiation, and after `fsdp-derive-evaluation`, which leaves both ops out.
+
+    Example: `fsdp-opt --fsdp-lower-prints --fsdp-differentiate model.mlir`
+  }];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
+}
+
 def RematerializePass : Pass<"fsdp-rematerialize", "::mlir::ModuleOp"> {
   let summary = "Decide which parts of forward backward computes again";
   let description = [{

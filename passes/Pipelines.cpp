@@ -32,6 +32,8 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   manager.addPass(createMixedPrecisionPass(precision));
   // Once casts stand, since they are values to mask; loss and metrics are still sums over weights.
   manager.addPass(createCountSamplesPass());
+  // Of values in the types in which they are computed; as metrics they stay out of regions.
+  manager.addPass(createLowerPrintsPass());
   // From the evaluation as it is, in its types; before the parameters of each step get shardings.
   if (options.generate)
     manager.addPass(createDeriveGenerationPass());

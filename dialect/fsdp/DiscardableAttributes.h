@@ -14,6 +14,9 @@ namespace mlir::fsdp {
 
 constexpr StringLiteral kDeferredAttrName = "fsdp.deferred", kZeroedAttrName = "fsdp.zeroed",
                         kDrainAttrName = "fsdp.drain";
+/// On the `fsdp.metric` or `fsdp.output` of a check, an i64: its place among the checks of its
+/// step.
+constexpr StringLiteral kCheckAttrName = "fsdp.check";
 
 namespace detail {
 /// Structure.cpp: fails unless `attribute`, a structure or the name of the storage that an op
@@ -21,6 +24,8 @@ namespace detail {
 LogicalResult verifyStructure(Operation *op, NamedAttribute attribute);
 /// Deferred.cpp: fails unless `attribute`, one of those above, is allowed on `op`.
 LogicalResult verifyDeferred(Operation *op, NamedAttribute attribute);
+/// Prints.cpp: fails unless `attribute`, called `fsdp.check`, is allowed on `op`.
+LogicalResult verifyCheckPlace(Operation *op, Attribute attribute);
 } // namespace detail
 
 } // namespace mlir::fsdp

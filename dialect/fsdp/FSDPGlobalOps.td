@@ -116,6 +116,56 @@ def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FS
   let hasVerifier = 1;
 }
 
+/// What a model reports of one of its values in each training step.
+class FSDP_ReportOp<string mnemonic, Type value>
+    : FSDP_Op<mnemonic, [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
+  let arguments = (ins StrAttr:$name, value:$value);
+  let assemblyFormat = "$name $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def FSDP_PrintOp : FSDP_ReportOp<"print", FSDP_Tensor> {
+  let summary = "Log statistics of a value";
+  let description = [{
+    Logs of the elements that are finite the minimum `NAME.min`, the maximum `NAME.max` and the mean `NAME.mean`, and how many
+    are not finite (`NAME.nan`), over the global batch. Without a finite element minimum and maximum are inf and -inf, and the mean is
+    NaN. Evaluations leave it out. `fsdp-lower-prints` makes metrics of it.
+
+    Constraints:
+    - (C1) it is in a step of kind `train`, or in a checkpoint of one.
+    - (C2) no metric, print or check of the step logs another number under one of its names, and none is a key of the log.
+
+    Example:
+    ```mlir
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+      fsdp.print "features" %x : tensor<8x4xf32>
+    }
+    ```
+  }];
+}
+
+def FSDP_CheckOp : FSDP_ReportOp<"check", FSDP_FloatTensor> {
+  let summary = "Refuse a step in which a value is not finite";
+  let description = [{
+    Logs under `NAME.check` how many elements are not finite. A step in which that is not 0 changes no parameter, and the run ends, or does
+    what `--on-nan` says. Evaluations leave it out. `fsdp-lower-prints` makes a metric of it, with the attribute `fsdp.check`: its
+    place among the checks of the step, in the order of the text.
+
+    Constraints:
+    - (C1) it is in a step of kind `train`, or in a checkpoint of one.
+    - (C2) no metric, print or check of the step logs another number under its name, and it is no key of the log.
+
+    Example:
+    ```mlir
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+      fsdp.check "features" %x : tensor<8x4xf32>
+    }
+    ```
+  }];
+}
+
 def FSDP_GradientOp : FSDP_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     InGlobalPhase,
     MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
@@ -272,7 +322,8 @@ def FSDP_CheckpointOp : FSDP_Op<"checkpoint", [InGlobalPhase, RecursiveMemoryEff
 
     Constraints:
     - (C1) it is in a step of kind `train` and not in another checkpoint.
-    - (C2) its body reads parameters and computes; inputs, losses, metrics and ops that write are outside.
+    - (C2) its body reads parameters and computes; inputs, losses, metrics and ops that write are outside. Prints and checks may
+      be inside: they look at the values of the first time.
     - (C3) results have the types of the yielded values; the body has no arguments.
 
     Example:

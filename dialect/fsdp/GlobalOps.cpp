@@ -110,6 +110,18 @@ static LogicalResult verifyWeight(Operation *op, Value weight) {
 
 LogicalResult MetricOp::verify() { return verifyWeight(*this, getWeight()); }
 
+/// (C1) of what reports a value of a training step.
+static LogicalResult verifyTrains(Operation *op) {
+  auto step = op->getParentOfType<StepOp>();
+  if (!step || step.getKind() == StepKind::train)
+    return success();
+  return op->emitOpError() << "is in a step of kind '" << stringifyStepKind(step.getKind())
+                           << "', expected 'train'; remove it there";
+}
+
+LogicalResult PrintOp::verify() { return verifyTrains(*this); }
+LogicalResult CheckOp::verify() { return verifyTrains(*this); }
+
 LogicalResult LossOp::verify() {
   if (failed(verifyWeight(*this, getWeight())))
     return failure();
@@ -223,6 +235,8 @@ static LogicalResult verifyComputedAgain(Operation *op) {
     return fail("is nested");
   if (isa<InputOp>(op))
     return fail("reads a batch");
+  if (isa<PrintOp, CheckOp>(op)) // of forward alone
+    return success();
   std::optional<SmallVector<MemoryEffects::EffectInstance>> effects = getEffectsRecursively(op);
   if (!effects)
     return fail("has unknown effects");

@@ -219,9 +219,8 @@ LogicalResult StepOp::verify() {
   if (failed(verifyNamesInside(*this)) || failed(verifyLocationsInside(*this)) ||
       failed(verifyTensorSizes(*this)))
     return failure();
-  for (auto metric : getBody().getOps<MetricOp>())
-    if (failed(verifyMetric(metric)))
-      return failure();
+  if (failed(verifyLogged(*this)))
+    return failure();
   if (failed(verifyNoArguments(*this)))
     return failure();
   bool train = getKind() == StepKind::train;

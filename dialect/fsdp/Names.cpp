@@ -2,6 +2,8 @@
 
 #include "dialect/fsdp/Names.h"
 
+#include "dialect/fsdp/Prints.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ConvertUTF.h"
@@ -73,7 +75,7 @@ static bool isStepKey(StringRef name) {
 static LogicalResult verifyStrings(Operation *op, StringRef where, Attribute attribute) {
   if (auto text = dyn_cast<StringAttr>(attribute)) {
     // What passes derive from a name is longer.
-    bool isGiven = isa<ParamOp, InputOp, MetricOp>(op);
+    bool isGiven = isa<ParamOp, InputOp, MetricOp, PrintOp, CheckOp>(op);
     std::string fault = isGiven ? faultOfGivenName(text) : faultOfName(text);
     return fault.empty() ? success() : op->emitOpError() << "name '" << where << "' " << fault;
   }
@@ -117,25 +119,57 @@ LogicalResult mlir::fsdp::verifyLocationsInside(Operation *container) {
   return failure(result.wasInterrupted());
 }
 
-LogicalResult mlir::fsdp::verifyMetric(MetricOp metric) {
-  if (failed(verifyNames(metric)))
+SmallVector<std::string> mlir::fsdp::getLogged(Operation *op) {
+  if (auto metric = dyn_cast<MetricOp>(op))
+    return {metric.getName().str()};
+  SmallVector<std::string> names;
+  auto add = [&](StringRef name, ArrayRef<StringLiteral> suffixes) {
+    for (StringRef suffix : suffixes)
+      names.push_back((name + "." + suffix).str());
+  };
+  if (auto print = dyn_cast<PrintOp>(op))
+    add(print.getName(), printed::kAll);
+  else if (auto check = dyn_cast<CheckOp>(op))
+    add(check.getName(), {printed::kCheck});
+  return names;
+}
+
+/// "", or the kind of `op` in messages about what it logs.
+static StringRef kindOfLogged(Operation *op) {
+  return isa<MetricOp>(op)  ? "metric"
+         : isa<PrintOp>(op) ? "print"
+         : isa<CheckOp>(op) ? "check"
+                            : "";
+}
+
+/// `firstOf`: who logs a name, of the ops before.
+static LogicalResult verifyLogged(Operation *op, llvm::StringMap<Operation *> &firstOf) {
+  if (failed(verifyNames(op)))
     return failure();
-  if (isLogKey(metric.getName()))
-    return metric.emitOpError()
-           << "is called '" << metric.getName()
-           << "', a key that is reserved in the training log; choose another name";
-  for (MetricOp other : metric->getBlock()->getOps<MetricOp>()) {
-    if (other == metric)
-      break;
-    if (other.getName() != metric.getName())
+  for (const std::string &name : getLogged(op)) {
+    if (isLogKey(name))
+      return op->emitOpError()
+             << "is called '" << op->getAttrOfType<StringAttr>("name").getValue()
+             << "', a key that is reserved in the training log; choose another name";
+    auto [first, added] = firstOf.try_emplace(name, op);
+    if (added)
       continue;
-    InFlightDiagnostic diag = metric.emitOpError()
-                              << "'" << metric.getName()
-                              << "' appears twice in a step; give each its own name";
-    diag.attachNote(other.getLoc()) << "the first metric is here";
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "'" << name << "' appears twice in a step; give each its own name";
+    diag.attachNote(first->second->getLoc())
+        << "the first " << kindOfLogged(first->second) << " is here";
     return diag;
   }
   return success();
+}
+
+LogicalResult mlir::fsdp::verifyLogged(StepOp step) {
+  llvm::StringMap<Operation *> firstOf;
+  WalkResult result = step.walk([&](Operation *op) {
+    return kindOfLogged(op).empty() ? WalkResult::advance()
+                                    : WalkResult(::verifyLogged(op, firstOf));
+  });
+  return failure(result.wasInterrupted());
 }
 
 LogicalResult mlir::fsdp::verifyOutputs(Operation *container) {

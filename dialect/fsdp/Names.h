@@ -27,8 +27,11 @@ llvm::LogicalResult verifyNames(Operation *op);
 llvm::LogicalResult verifyNamesInside(Operation *container);
 /// Fails unless the names in the locations of ops can be printed.
 llvm::LogicalResult verifyLocationsInside(Operation *container);
-/// Fails unless the log can write `metric` under its name.
-llvm::LogicalResult verifyMetric(MetricOp metric);
+/// The names under which `op`, a metric, print or check, logs numbers.
+llvm::SmallVector<std::string> getLogged(Operation *op);
+/// Fails unless the log can write each metric, print and check of `step` under its names, those in
+/// checkpoints included.
+llvm::LogicalResult verifyLogged(StepOp step);
 
 /// Fails if two outputs in `container`, a segment, have the same name, or a key that is reserved in
 /// the training log.

@@ -1,8 +1,11 @@
 //===- ApplyOptimizer.cpp - from gradients to updates ---------------------===//
 
+#include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
 #include "passes/global/LossWeight.h"
+
+#include <limits>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_APPLYOPTIMIZERPASS
@@ -51,6 +54,22 @@ static Value buildShare(OpBuilder &builder, GradientOp gradient) {
                                  share);
 }
 
+/// `loss`, or infinity where a check of `step` has counted a value that is not finite.
+static Value buildChecked(OpBuilder &builder, StepOp step, Value loss) {
+  Location loc = step.getLoc();
+  Value count;
+  for (OutputOp output : step.getBody().front().getOps<OutputOp>())
+    if (output->hasAttr(kCheckAttrName))
+      count = count ? arith::AddFOp::create(builder, loc, count, output.getValue()).getResult()
+                    : output.getValue();
+  if (!count)
+    return loss;
+  Value failed = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, count,
+                                       scalar(builder, loc, 0));
+  Value infinity = scalar(builder, loc, std::numeric_limits<double>::infinity());
+  return arith::SelectOp::create(builder, loc, failed, infinity, loss);
+}
+
 static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
   Block &body = step.getBody().front();
   Value loss = findLoss(step);
@@ -81,7 +100,8 @@ static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
   Value scale = buildScale(builder, loc, norm, optimizer.getClip());
   if (share)
     scale = arith::MulFOp::create(builder, loc, scale, share);
-  Value ok = AllFiniteOp::create(builder, loc, ValueRange{loss, norm});
+  Value checked = buildChecked(builder, step, loss);
+  Value ok = AllFiniteOp::create(builder, loc, ValueRange{checked, norm});
   for (GradientOp gradient : gradients) {
     auto param = symbols.lookup<ParamOp>(gradient.getParam());
     StructureScope ofUnit(builder, update.in(param.getUnitAttr()));

@@ -35,6 +35,11 @@ struct DeriveEvaluation : fsdp::impl::DeriveEvaluationPassBase<DeriveEvaluation>
     // Without backward there is nothing to keep.
     for (auto checkpoint : llvm::make_early_inc_range(evaluate.getOps<CheckpointOp>()))
       inlineCheckpoint(checkpoint);
+    // Minima are no sums over batches.
+    evaluate.walk([](Operation *op) {
+      if (isa<PrintOp, CheckOp>(op))
+        op->erase();
+    });
     // What is measured is the whole model, the same for every seed.
     evaluate.walk([](DropoutOp dropout) {
       dropout.getResult().replaceAllUsesWith(dropout.getInput());

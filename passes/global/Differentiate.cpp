@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/Precision.h"
+#include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/LaunchNames.h"
@@ -322,15 +323,22 @@ LogicalResult ReverseMode::run() {
 
 /// Logs sum / weight, divided in double, under `name`. An evaluation goes on over many batches and
 /// hands over both.
-static void buildOutput(StepOp step, OpBuilder &builder, Location loc, StringRef name, Value sum,
-                        Value weight) {
+static void buildOutput(StepOp step, OpBuilder &builder, Operation *measure, StringRef name,
+                        Value sum, Value weight) {
+  Location loc = measure->getLoc();
   if (step.getKind() == StepKind::evaluate) {
     OutputSumOp::create(builder, loc, name, sum, weight);
     return;
   }
-  Value quotient = arith::DivFOp::create(builder, loc, sum, buildDivisor(builder, loc, weight));
+  auto quotient = arith::DivFOp::create(builder, loc, sum, buildDivisor(builder, loc, weight));
   auto type = RankedTensorType::get({}, builder.getF32Type());
-  OutputOp::create(builder, loc, name, arith::TruncFOp::create(builder, loc, type, quotient));
+  auto narrow = arith::TruncFOp::create(builder, loc, type, quotient);
+  auto output = OutputOp::create(builder, loc, name, narrow);
+  if (Attribute place = measure->getDiscardableAttr(kCheckAttrName))
+    output->setDiscardableAttr(kCheckAttrName, place);
+  if (Attribute report = measure->getDiscardableAttr(kReportAttrName))
+    for (Operation *op : {quotient.getOperation(), narrow.getOperation(), output.getOperation()})
+      op->setDiscardableAttr(kReportAttrName, report);
 }
 
 /// Turns losses and metrics into outputs at the end of the step, after backward: their
@@ -341,10 +349,9 @@ static void lowerMeasures(StepOp step) {
   for (Operation &op : llvm::make_early_inc_range(body)) {
     StructureScope scope(builder, getStructure(&op));
     if (auto loss = dyn_cast<LossOp>(op))
-      buildOutput(step, builder, loss.getLoc(), "loss", loss.getSum(), loss.getWeight());
+      buildOutput(step, builder, loss, "loss", loss.getSum(), loss.getWeight());
     else if (auto metric = dyn_cast<MetricOp>(op))
-      buildOutput(step, builder, metric.getLoc(), metric.getName(), metric.getSum(),
-                  metric.getWeight());
+      buildOutput(step, builder, metric, metric.getName(), metric.getSum(), metric.getWeight());
     else
       continue;
     op.erase();

@@ -4,11 +4,15 @@
 // what feeds it as long as that computes nothing twice, needs no value from behind its own use, and
 // stays between two collectives. Ops are moved, never changed, so results stay the same bits.
 //
+// What a model prints of a value (`fsdp.report`) does not change which ops are together, on which
+// the bits of 16-bit values depend: values that stay inside a kernel are computed once more for it.
+//
 // A kernel may begin with one matrix product, whose rows it goes on with as they are complete. The
 // product is computed in the place of the first result, which has its type.
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
 #include "dialect/nn/RowProduct.h"
 #include "passes/Passes.h"
@@ -46,11 +50,18 @@ static bool isCheap(Operation *op) {
   return kernel && kernel.isCheap();
 }
 
+using Reports = llvm::DenseSet<Operation *>;
+
 /// A product of the shape of `op` that nothing else uses.
 static Operation *ownProduct(Operation *op) {
+  auto isOwn = [&](Operation *einsum) {
+    return llvm::all_of(einsum->getUsers(), [&](Operation *user) {
+      return user == op || user->hasAttr(kReportAttrName);
+    });
+  };
   for (Value operand : op->getOperands())
     if (auto einsum = operand.getDefiningOp<nn::EinsumOp>();
-        einsum && einsum->hasOneUse() && shapeOf(operand) == shapeOf(op->getResult(0)))
+        einsum && isOwn(einsum) && shapeOf(operand) == shapeOf(op->getResult(0)))
       return einsum;
   return nullptr;
 }
@@ -84,7 +95,8 @@ using Regions = llvm::DenseMap<Operation *, Region>;
 /// Ops that will be one kernel.
 class Group {
 public:
-  Group(Operation *root, const Regions &regions) : root(root), regions(regions) {
+  Group(Operation *root, const Regions &regions, const Reports &reports)
+      : root(root), regions(regions), reports(reports), isReport(reports.contains(root)) {
     Value whole = isa<nn::ReduceOp>(root) ? root->getOperand(0) : root->getResult(0);
     shape = llvm::to_vector(shapeOf(whole));
     members.insert(root);
@@ -104,6 +116,7 @@ private:
   bool mayBeginWith(nn::EinsumOp op) const;
   bool goesByRows() const;
   bool isLegal() const;
+  bool isOutside(Operation *op, Operation *user) const;
   bool usedOutside(Operation *op) const;
   llvm::SetVector<Value> inputs() const;
   /// Members whose value is used outside; broadcasts are not among them: they are cloned instead.
@@ -113,6 +126,8 @@ private:
 
   Operation *root;
   const Regions &regions;
+  const Reports &reports;
+  const bool isReport;
   SmallVector<int64_t> shape; ///< of the loops
   llvm::SetVector<Operation *> members;
   /// Members that are computed at other indices than those of the loops, behind a broadcast or a
@@ -123,12 +138,21 @@ private:
 
 struct Fuse : fsdp::impl::FusePassBase<Fuse> {
   void runOnOperation() override;
+
+private:
+  static Regions collectRegions(ArrayRef<Operation *> ops, const Reports &reports);
 };
 
 } // namespace
 
+/// True where `user` takes the result of the member `op` from the kernel. Reports take only a
+/// product, which is rounded whether it is in a kernel or not.
+bool Group::isOutside(Operation *op, Operation *user) const {
+  return !members.contains(user) && (isReport || isa<nn::EinsumOp>(op) || !reports.contains(user));
+}
+
 bool Group::usedOutside(Operation *op) const {
-  return llvm::any_of(op->getUsers(), [&](Operation *user) { return !members.contains(user); });
+  return llvm::any_of(op->getUsers(), [&](Operation *user) { return isOutside(op, user); });
 }
 
 llvm::SetVector<Value> Group::inputs() const {
@@ -170,7 +194,7 @@ Operation *Group::firstUserOutside() const {
   Operation *first = nullptr;
   for (Operation *op : results())
     for (Operation *user : op->getUsers())
-      if (!members.contains(user) && (!first || user->isBeforeInBlock(first)))
+      if (isOutside(op, user) && (!first || user->isBeforeInBlock(first)))
         first = user;
   return first;
 }
@@ -200,8 +224,8 @@ bool Group::isNear(Operation *op) const {
 
 bool Group::tryAdd(Operation *producer, Operation *user) {
   if (!producer || members.contains(producer) || !isMap(producer) ||
-      producer->getBlock() != root->getBlock() || !isNear(producer) ||
-      addProductsOneByOne(producer, user))
+      reports.contains(producer) != isReport || producer->getBlock() != root->getBlock() ||
+      !isNear(producer) || addProductsOneByOne(producer, user))
     return false;
   bool isMapped = mapped.contains(user) || isa<nn::RepeatOp, nn::RearrangeOp>(user);
   if (isMapped && !isTransposition(user)) {
@@ -330,8 +354,12 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
     op.removeDiscardableAttr(FSDPDialect::shardingsAttrName);
     removeStructure(&op);
   }
+  // Members that reports need before the kernel stay, for them alone.
   for (auto [op, result] : llvm::zip_equal(stored, fused.getResults()))
-    op->getResult(0).replaceAllUsesWith(result);
+    op->getResult(0).replaceUsesWithIf(result, [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      return isOutside(op, user) || (!members.contains(user) && fused->isBeforeInBlock(user));
+    });
   for (Operation *op : llvm::reverse(ops))
     if (op->use_empty()) {
       erased.insert(op);
@@ -367,33 +395,58 @@ static void splitConcats(SegmentOp segment) {
   }
 }
 
+/// True for an op of no effect whose results, if any, `reports` alone use.
+static bool isForReports(Operation *op, const Reports &reports) {
+  return op->hasAttr(kReportAttrName) ||
+         (!op->use_empty() &&
+          llvm::all_of(op->getUsers(), [&](Operation *user) { return reports.contains(user); }));
+}
+
+Regions Fuse::collectRegions(ArrayRef<Operation *> ops, const Reports &reports) {
+  Regions regions;
+  Region region;
+  for (Operation *op : ops) {
+    if (isa<CollectiveOpInterface>(op) && !reports.contains(op)) {
+      ++region.collectives;
+      region.ofParameters += op->hasAttr(FSDPDialect::gathersAttrName) ||
+                             op->hasAttr(FSDPDialect::reducesAttrName) ||
+                             getStructure(op).direction == Direction::update;
+    }
+    regions[op] = region;
+  }
+  return regions;
+}
+
 void Fuse::runOnOperation() {
   getOperation().walk([](SegmentOp segment) {
     splitConcats(segment);
     SmallVector<Operation *> ops;
-    Regions regions;
-    Region region;
-    for (Operation &op : segment.getBody().front()) {
-      if (isa<CollectiveOpInterface>(op)) {
-        ++region.collectives;
-        region.ofParameters += op.hasAttr(FSDPDialect::gathersAttrName) ||
-                               op.hasAttr(FSDPDialect::reducesAttrName) ||
-                               getStructure(&op).direction == Direction::update;
-      }
-      regions[&op] = region;
+    Reports reports;
+    for (Operation &op : segment.getBody().front())
       ops.push_back(&op);
-    }
+    for (Operation *op : llvm::reverse(ops))
+      if (isForReports(op, reports))
+        reports.insert(op);
+    const Regions regions = collectRegions(ops, reports);
     llvm::DenseSet<Operation *> erased;
-    for (Operation *op : llvm::reverse(ops)) {
-      // Broadcasts alone are not worth a kernel; they join the one that needs them.
-      if (erased.contains(op) || isa<nn::RepeatOp>(op) ||
-          !(isMap(op) || isTransposition(op) || isa<nn::ReduceOp>(op)))
-        continue;
-      Group group(op, regions);
-      group.grow();
-      group.growProduct();
-      if (group.size() > 1)
-        group.rewrite(erased);
+    // Reports last, with what is computed for them alone by then.
+    for (bool ofReports : {false, true}) {
+      for (Operation *op : llvm::reverse(ops)) {
+        if (erased.contains(op))
+          continue;
+        if (isForReports(op, reports))
+          reports.insert(op);
+        // Broadcasts alone are not worth a kernel; they join the one that needs them.
+        if (reports.contains(op) != ofReports || isa<nn::RepeatOp>(op) ||
+            !(isMap(op) || isTransposition(op) || isa<nn::ReduceOp>(op)))
+          continue;
+        Group group(op, regions, reports);
+        group.grow();
+        if (!ofReports)
+          group.growProduct();
+        if (group.size() > 1)
+          group.rewrite(erased);
+      }
     }
     for (Operation *op : llvm::reverse(ops))
       if (!erased.contains(op) && isa<arith::ConstantOp>(op) && op->use_empty())

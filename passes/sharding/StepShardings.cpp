@@ -1,6 +1,7 @@
 //===- StepShardings.cpp - the sharding of every value of a step ----------===//
 
 #include "passes/sharding/StepShardings.h"
+#include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/sharding/MeshAxes.h"
 
@@ -168,10 +169,11 @@ SmallVector<AxisList> StepShardings::getCarried(Operation *op) const {
   for (OpOperand &operand : op->getOpOperands()) {
     ShardingAttr sharding = lookup(operand.get());
     ArrayRef<StringAttr> partial = sharding ? sharding.getUnreduced() : ArrayRef<StringAttr>();
-    // What one of the users needs complete is complete for all.
+    // What one of the users needs complete is complete for all, but for reports.
     auto keeps = [&](OpOperand &use) {
       auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(use.getOwner());
-      return multipliesPartialSums(use.getOwner(), use.getOperandNumber(), partial) ||
+      return use.getOwner()->hasAttr(kReportAttrName) ||
+             multipliesPartialSums(use.getOwner(), use.getOperandNumber(), partial) ||
              (ruled && ruled.getLinearity() == nn::Linearity::additive &&
               use.getOwner()->getNumOperands() == 1);
     };

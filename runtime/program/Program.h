@@ -84,6 +84,9 @@ struct ExecutionPlan {
   /// Sums and weights are those of the first `StepState::samples` samples of the batch. Without it
   /// the walk takes whole batches only.
   bool countsSamples = false;
+  /// The outputs, by index, that count values which are not finite where the model checks them
+  /// ("NAME.check"), in the order of the model. The update is skipped unless all are 0.
+  Table<int> checks = {};
 };
 
 /// A file that the model puts beside its weights in a checkpoint, for programs that load them.

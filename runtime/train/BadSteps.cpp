@@ -35,10 +35,18 @@ std::string dump(const Json &json) {
 
 } // namespace
 
+std::string describeBad(const std::optional<FailedCheck> &failed, double loss, double gradNorm) {
+  std::string text = "got ";
+  if (failed)
+    text += format("%.9g value%s not finite in '", failed->values,
+                   failed->values == 1 ? " that is" : "s that are") +
+            failed->name + "', with ";
+  return text + format("loss %g and gradient norm %g", shownNumber(loss), shownNumber(gradNorm));
+}
+
 std::string BadStep::describe(const std::string &what) const {
-  return format("got loss %g and gradient norm %g in step %lld, ", shownNumber(loss),
-                shownNumber(gradNorm), static_cast<long long>(step)) +
-         what +
+  return describeBad(failed, loss, gradNorm) +
+         format(" in step %lld, ", static_cast<long long>(step)) + what +
          (parameter.empty()
               ? "; every gradient is finite"
               : "; the first gradient that is not finite is that of '" + parameter + "'");
@@ -51,6 +59,10 @@ std::string BadStep::record(const std::vector<std::string> &data) const {
   json["grad_norm"] = numberOf(gradNorm);
   json["lr"] = numberOf(rate);
   json["parameter"] = parameter.empty() ? Json() : Json(parameter);
+  if (failed) {
+    json["check"] = failed->name;
+    json["values"] = failed->values;
+  }
   json["data"] = data;
   json["position"] = position;
   json["samples"] = samples;

@@ -4,8 +4,10 @@
 #define FSDP_RUNTIME_TRAIN_BADSTEPS_H
 
 #include "base/Error.h"
+#include "runtime/train/Prints.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,22 +17,28 @@ namespace fsdp::rt {
 /// there.
 constexpr std::int64_t kMaxRollbacks = 3;
 
-/// A step whose loss or gradient norm is not finite. Its update was skipped on the device.
+/// A step whose loss or gradient norm is not finite, or in which a check of the model failed. Its
+/// update was skipped on the device.
 struct BadStep {
   std::int64_t step;
   double loss, gradNorm, rate;
   std::string parameter;             ///< the first with a gradient that is not finite; "": none
   std::int64_t position;             ///< of the batch's first sample in the order of the run
   std::vector<std::int64_t> samples; ///< of the batch, numbers in the data set
+  std::optional<FailedCheck> failed = {}; ///< the first
 
   /// "got loss inf and gradient norm nan in step 7, WHAT; the first gradient that is not finite is
-  /// that of 'kernel'"
+  /// that of 'kernel'"; begins with describeBad.
   std::string describe(const std::string &what) const;
   /// A JSON object on one line: `{"step": 7, "loss": "inf", "grad_norm": "nan", "lr": 0.1,
   /// "parameter": "kernel", "data": ["d.bin"], "position": 60, "samples": [60, …]}`; `parameter` is
-  /// null where every gradient is finite.
+  /// null where every gradient is finite. Of a check with `"check": "scores", "values": 3`.
   std::string record(const std::vector<std::string> &data) const;
 };
+
+/// "got loss inf and gradient norm nan", or of a check "got 3 values that are not finite in
+/// 'scores', with loss …".
+std::string describeBad(const std::optional<FailedCheck> &failed, double loss, double gradNorm);
 
 /// Ends the run, with a message for all ranks together; it is not restarted.
 [[noreturn]] void endRun(const BadStep &bad, const std::string &what);

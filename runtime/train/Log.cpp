@@ -101,16 +101,16 @@ std::string formatCount(double count) {
   return text;
 }
 
-ProgressLine::ProgressLine(std::int64_t steps, const char *unit)
-    : steps(steps), unit(unit), terminal(isatty(STDOUT_FILENO)) {}
+ProgressLine::ProgressLine(std::int64_t steps, const char *unit, bool isFollowed)
+    : steps(steps), unit(unit), terminal(!isFollowed && isatty(STDOUT_FILENO)) {}
 
-void ProgressLine::step(std::int64_t number, double loss, double gradNorm, double lr,
+bool ProgressLine::step(std::int64_t number, double loss, double gradNorm, double lr,
                         double seconds, double rate) {
   // The first step includes initialization, so it is not representative.
   secondsPerStep = number <= 2 ? seconds : secondsPerStep + 0.1 * (seconds - secondsPerStep);
   const double time = now();
   if (number != 1 && number != steps && time - lastShown < (terminal ? 0.1 : 2.0))
-    return;
+    return false;
   lastShown = time;
   char left[32], counted[32];
   formatCount(rate, counted);
@@ -121,6 +121,7 @@ void ProgressLine::step(std::int64_t number, double loss, double gradNorm, doubl
               unit, left, terminal ? "" : "\n");
   showOutput();
   open = terminal;
+  return true;
 }
 
 void ProgressLine::end() {

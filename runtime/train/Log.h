@@ -29,19 +29,21 @@ private:
   void key(const char *prefix, const char *name);
   void print(const char *pattern, ...) __attribute__((format(printf, 2, 3)));
 
-  char text[16384];
+  char text[131072]; ///< room for a thousand prints of a model
   std::size_t used = 0;
   bool complete = false;
 };
 
-/// The progress line: rewritten in place on a terminal, else printed every two seconds.
+/// The progress line: rewritten in place on a terminal, else, or where other lines follow each,
+/// printed every two seconds.
 class ProgressLine {
 public:
   /// `unit` is the unit of the rate, such as "samples".
-  ProgressLine(std::int64_t steps, const char *unit);
+  ProgressLine(std::int64_t steps, const char *unit, bool isFollowed = false);
 
-  /// Reports a finished step, which took `seconds`; `rate` is in units per second.
-  void step(std::int64_t number, double loss, double gradNorm, double lr, double seconds,
+  /// Reports a finished step, which took `seconds`; `rate` is in units per second. Returns whether
+  /// it is shown.
+  bool step(std::int64_t number, double loss, double gradNorm, double lr, double seconds,
             double rate);
   /// Ends the line, so that the next output begins on a new one.
   void end();

@@ -13,6 +13,7 @@
 #include "runtime/train/LearningRate.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/LogFile.h"
+#include "runtime/train/Prints.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunHeader.h"
 #include "runtime/train/Weights.h"
@@ -43,7 +44,8 @@ public:
         steps(steps), job(job), device(target::open(program, job)),
         checkpoints(program, this->options, steps, *device, sources.checkpoints, runStart,
                     sources.data ? sources.data->samples() : 0, sources.files.training,
-                    sources.carried) {
+                    sources.carried),
+        prints(program.train) {
     values.resize(program.train.outputs.size());
     sums.resize(program.evaluate.outputs.size());
   }
@@ -72,7 +74,7 @@ public:
     checkpoints.open();
     if (job.rank() == 0) {
       printHeader();
-      progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples");
+      progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples", !prints.empty());
       openLog();
     }
     device->world().barrier();
@@ -251,8 +253,9 @@ private:
         static_cast<double>(batchSize() * program.tokensPerSample) / std::max(seconds, 1e-9);
     if (log)
       describe(step, seconds, rate);
-    if (progress)
-      progress->step(step, valueOf("loss"), valueOf("grad_norm"), valueOf("lr"), seconds, rate);
+    if (progress &&
+        progress->step(step, valueOf("loss"), valueOf("grad_norm"), valueOf("lr"), seconds, rate))
+      std::fputs(prints.describe(values).c_str(), stdout);
     if (options.logData)
       describeSamples(step);
     if (valBatches && (step == steps || (options.evalEvery && step % options.evalEvery == 0)))
@@ -294,10 +297,11 @@ private:
       line.add("samples_digest", digest & static_cast<std::int64_t>(kSampleDigestMask));
   }
 
-  /// Loss and norm are the same on every rank, so all ranks come to the same result. While they are
-  /// finite nothing was skipped, and the step may still run while the next one is enqueued.
+  /// Outputs are the same on every rank, so all ranks come to the same result. While they are good
+  /// nothing was skipped, and the step may still run while the next one is enqueued.
   bool isBad() const {
-    return !std::isfinite(valueOf("loss")) || !std::isfinite(valueOf("grad_norm"));
+    return !std::isfinite(valueOf("loss")) || !std::isfinite(valueOf("grad_norm")) ||
+           prints.findFailed(values);
   }
 
   /// Of a step that is bad: what --on-nan says. False: the run has gone back.
@@ -311,6 +315,8 @@ private:
     }
     if (options.onNan == "stop")
       endRun(badStep(step), "which are not finite (--on-nan=stop)");
+    if (options.onNan.empty() && prints.findFailed(values))
+      endRun(badStep(step), "whose update was skipped (--on-nan says what else may be done)");
     if (options.onNan == "rollback")
       return goBack(badStep(step)), false;
     if (device->state().badSteps >= kBadStepsInARow)
@@ -325,7 +331,8 @@ private:
     constexpr std::int64_t none = INT32_MAX;
     std::int64_t first = firstBad < 0 ? -none : -std::int64_t(firstBad);
     device->world().allReduce(&first, &first, 1, ReduceOp::Max);
-    BadStep bad{step, valueOf("loss"), valueOf("grad_norm"), valueOf("lr"), "", 0, {}};
+    BadStep bad{step, valueOf("loss"),          valueOf("grad_norm"), valueOf("lr"), "", 0,
+                {},   prints.findFailed(values)};
     for (const Storage &storage : program.storages) {
       const std::int64_t member = -first - storage.firstParameter;
       if (-first != none && member >= 0 && member < std::int64_t(storage.members.size()))
@@ -516,11 +523,14 @@ private:
   void warnOfLastStep() {
     if (device->state().badSteps == 0 || options.onlyEvaluates())
       return;
-    std::fprintf(stderr,
-                 "%s: warning: got loss %g and gradient norm %g in the last step, which are not "
-                 "finite: its update was skipped, and the weights are those before it; lower the "
-                 "learning rate, clip the gradients, or look at the data\n",
-                 program.name, shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")));
+    std::fprintf(
+        stderr,
+        "%s: warning: %s in the last step, which are not finite: its update was skipped, "
+        "and the weights are those before it; lower the learning rate, clip the "
+        "gradients, or look at the data\n",
+        program.name,
+        printable(describeBad(prints.findFailed(values), valueOf("loss"), valueOf("grad_norm")))
+            .c_str());
   }
 
   void printSummary() {
@@ -533,8 +543,9 @@ private:
     if (!options.onlyEvaluates()) {
       std::printf("done:");
       for (std::size_t i = 0; i < values.size(); ++i)
-        std::printf("  %s %.6g%s", program.train.outputs[i], shownNumber(values[i]),
-                    i + 1 == values.size() ? "\n" : "");
+        if (!prints.owns(i))
+          std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
+      std::printf("\n");
     }
     if (options.onlyEvaluates())
       std::printf("evaluated %lld sample%s\n", static_cast<long long>(sources.valData->samples()),
@@ -570,6 +581,7 @@ private:
   double began = 0, secondsBefore = 0; ///< of `seconds` in the log: by now(), and of earlier lines
   bool wroteBadStep = false;
   Rollbacks rollbacks;
+  Prints prints;
   std::vector<float> values;     ///< outputs of the latest step
   std::vector<WeightedSum> sums; ///< of the outputs of the latest evaluation
 };

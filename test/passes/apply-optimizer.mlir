@@ -54,3 +54,29 @@ fsdp.step @clipped train optimizer <sgd, lr = 0.1, clip = 0.5> {
   %g = arith.constant dense<1.0> : tensor<3xf32>
   fsdp.gradient @w, %g : tensor<3xf32>
 }
+
+// -----
+
+// A check that has counted something stands for a loss that is not finite.
+fsdp.param @w : tensor<3xf32> unit "w" init <constant, 0.0>
+// CHECK-LABEL: fsdp.step @checked
+// CHECK: %[[LOSS:.*]] = arith.constant dense<3.000000e+00>
+// CHECK: %[[A:.*]] = arith.constant dense<1.000000e+00>
+// CHECK: %[[B:.*]] = arith.constant dense<2.000000e+00>
+// CHECK: %[[NORM:.*]] = fsdp.global_norm
+// CHECK: %[[COUNT:.*]] = arith.addf %[[A]], %[[B]]
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00>
+// CHECK: %[[FAILED:.*]] = arith.cmpf ogt, %[[COUNT]], %[[ZERO]]
+// CHECK: %[[INFINITY:.*]] = arith.constant dense<0x7F800000>
+// CHECK: %[[CHECKED:.*]] = arith.select %[[FAILED]], %[[INFINITY]], %[[LOSS]]
+// CHECK: fsdp.all_finite %[[CHECKED]], %[[NORM]]
+fsdp.step @checked train optimizer <sgd, lr = 0.1> {
+  %loss = arith.constant dense<3.0> : tensor<f32>
+  fsdp.output "loss" %loss
+  %a = arith.constant dense<1.0> : tensor<f32>
+  fsdp.output "a.check" %a {fsdp.check = 0 : i64}
+  %b = arith.constant dense<2.0> : tensor<f32>
+  fsdp.output "b.check" %b {fsdp.check = 1 : i64}
+  %g = arith.constant dense<1.0> : tensor<3xf32>
+  fsdp.gradient @w, %g : tensor<3xf32>
+}

@@ -49,3 +49,26 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %weight = arith.constant dense<3.0> : tensor<f64>
   fsdp.loss %sum over %weight
 }
+
+// -----
+
+// Prints and checks are of training alone, in checkpoints as well.
+// CHECK-LABEL: fsdp.step @reports
+// CHECK: fsdp.print "p"
+// CHECK: fsdp.check "x"
+// CHECK: fsdp.step @evaluate
+// CHECK-NOT: fsdp.print
+// CHECK-NOT: fsdp.check
+// CHECK: fsdp.loss
+fsdp.step @reports train optimizer <sgd, lr = 0.1> {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+  %y = fsdp.checkpoint full : tensor<8xf32> {
+    %p = arith.mulf %x, %x : tensor<8xf32>
+    fsdp.print "p" %p : tensor<8xf32>
+    fsdp.yield %p : tensor<8xf32>
+  }
+  fsdp.check "x" %x : tensor<8xf32>
+  %sum = nn.reduce sum "b ->" %y : tensor<8xf32> -> tensor<f64>
+  %weight = arith.constant dense<8.0> : tensor<f64>
+  fsdp.loss %sum over %weight
+}

@@ -175,3 +175,34 @@ module attributes {fsdp.phase = "local"} {
     }
   }
 }
+
+// -----
+
+// What is printed of a value leaves the kernels as they are: the chain does not store what only the print takes beside it, be the print before the
+// end of the chain; the print has the value computed for itself.
+// CHECK-LABEL: fsdp.segment @report
+module attributes {fsdp.phase = "local"} {
+  fsdp.program @all role {} {
+    fsdp.segment @report train next [@report] {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8x4xbf16>
+      %w = fsdp.input "w" sample_dim 0 : tensor<4x4xbf16>
+      // CHECK:      nn.fused %{{.*}} : (tensor<8x4xbf16>) -> tensor<f64>
+      // CHECK:        arith.addf
+      // CHECK-NEXT:   arith.extf
+      // CHECK-NEXT:   nn.reduce max
+      // CHECK:      nn.fused %{{.*}} : (tensor<8x4xbf16>, tensor<8x4xbf16>) -> tensor<8x4xbf16>
+      // CHECK:        arith.addf
+      // CHECK-NEXT:   arith.mulf
+      // CHECK-NEXT:   nn.yield %{{[^,]*}} : tensor<8x4xbf16>
+      // CHECK:      nn.einsum
+      %a = arith.addf %x, %x : tensor<8x4xbf16>
+      %wide = arith.extf %a {fsdp.report} : tensor<8x4xbf16> to tensor<8x4xf32>
+      %max = nn.reduce max "a b ->" %wide {fsdp.report} : tensor<8x4xf32> -> tensor<f64>
+      %narrow = arith.truncf %max {fsdp.report} : tensor<f64> to tensor<f32>
+      fsdp.output "a.max" %narrow {fsdp.report}
+      %z = fsdp.input "z" sample_dim 0 : tensor<8x4xbf16>
+      %b = arith.mulf %a, %z : tensor<8x4xbf16>
+      %y = nn.einsum "bd,de->be" %b, %w : (tensor<8x4xbf16>, tensor<4x4xbf16>) -> tensor<8x4xbf16>
+    }
+  }
+}

@@ -14,8 +14,10 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <new>
@@ -62,6 +64,15 @@ static cl::opt<Numerics> numerics(
     cl::values(clEnumValN(Numerics::exact, "exact", "double precision, whatever the types"),
                clEnumValN(Numerics::typed, "typed", "rounded to the types")),
     cl::cat(category));
+
+static cl::opt<std::string> printPattern(
+    "print",
+    cl::desc(
+        "prints shape, minimum, maximum, mean, number of values that are not finite, and first "
+        "elements of each value whose name matches, as in '*.relu', on each rank: names of "
+        "operations (of text that was written with --emit-locations), inputs, parameters "
+        "and buffers"),
+    cl::value_desc("pattern"), cl::cat(category));
 
 static int fail(const Twine &message) {
   llvm::errs() << "fsdp-run: error: " << fsdpc::printableMessage(message.str()) << "\n";
@@ -208,10 +219,116 @@ static bool allFinite(const Outputs &outputs) {
   });
 }
 
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// What --print calls the results of `op`.
+static std::string nameOf(Operation *op) {
+  if (auto buffer = dyn_cast<BufferOp>(op))
+    return buffer.getName().str();
+  if (auto input = dyn_cast<InputOp>(op))
+    return input.getName().str();
+  if (auto read = dyn_cast<ReadOp>(op))
+    return read.getParam().str();
+  if (auto name = op->getLoc()->findInstanceOf<NameLoc>())
+    return name.getName().str();
+  return op->getName().getStringRef().str();
+}
+
+/// The elements by which a value is recognized.
+static constexpr int64_t shownElements = 6;
+
+static void printValue(llvm::raw_ostream &out, const std::string &name, const Tensor &value) {
+  double min = INFINITY, max = -INFINITY, sum = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < value.size(); ++i) {
+    const double number = value.getNumber(i);
+    if (!std::isfinite(number))
+      continue;
+    min = std::min(min, number);
+    max = std::max(max, number);
+    sum += number;
+    ++finite;
+  }
+  out << name << " " << value.getType() << ":";
+  auto show = [&](const char *what, double number) {
+    out << " " << what << " " << llvm::format("%.6g", std::isnan(number) ? NAN : number);
+  };
+  show("min", min);
+  show("max", max);
+  show("mean", sum / static_cast<double>(finite));
+  out << " nan " << value.size() - finite << ":";
+  for (int64_t i = 0; i < std::min(value.size(), shownElements); ++i) {
+    const double number = value.getNumber(i);
+    out << " " << llvm::format("%.6g", std::isnan(number) ? NAN : number);
+  }
+  out << (value.size() > shownElements ? " ...\n" : "\n");
+}
+
+/// True where a machine hands over what `op` has as results.
+static bool isObserved(Operation *op, Phase phase) {
+  if (phase == Phase::scheduled)
+    return isa<BufferOp>(op);
+  return op->getNumResults() > 0 && !op->getParentOfType<nn::FusedOp>() &&
+         op->getParentOfType<ModuleOp>() != op->getParentOp();
+}
+
+namespace {
+/// Prints the values that match --print.
+struct ValuePrinter {
+  llvm::GlobPattern pattern;
+  llvm::raw_ostream &out;
+  int64_t step = 0; ///< from 1
+  bool hasRanks = false;
+
+  void operator()(int64_t rank, Operation *op, unsigned result, const Tensor &value) const {
+    std::string name = nameOf(op);
+    if (!pattern.match(name))
+      return;
+    if (op->getNumResults() > 1)
+      name += "#" + std::to_string(result);
+    out << "step " << step << " ";
+    if (hasRanks)
+      out << "rank " << rank << " ";
+    printValue(out, fsdpc::printableMessage(name), value);
+  }
+};
+} // namespace
+
+/// The printer of --print, null without it. Fails with a message for a pattern that no value
+/// matches.
+static FailureOr<std::unique_ptr<ValuePrinter>> createPrinter(ModuleOp module,
+                                                              llvm::raw_ostream &out) {
+  if (printPattern.getNumOccurrences() == 0)
+    return std::unique_ptr<ValuePrinter>();
+  llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(printPattern);
+  if (!pattern)
+    return failure(fail(
+        "--print: got '" + printPattern +
+        "', expected names with '*', '?' and '[...]': " + llvm::toString(pattern.takeError())));
+  const Phase phase = getPhase(module);
+  WalkResult found = module.walk([&](Operation *op) {
+    return isObserved(op, phase) && pattern->match(nameOf(op)) ? WalkResult::interrupt()
+                                                               : WalkResult::advance();
+  });
+  if (!found.wasInterrupted())
+    return failure(fail("--print: got '" + printPattern + "', but no value of '" + inputFile +
+                        "' has such a name; " +
+                        (phase == Phase::scheduled
+                             ? "names are those of buffers"
+                             : "write the text with --emit-locations, with which it has names")));
+  return std::make_unique<ValuePrinter>(
+      ValuePrinter{std::move(*pattern), out, 0, phase != Phase::global});
+}
+
 /// Runs the steps, prints what they log, and adds it to `file`.
 static int runSteps(Machine &machine, ArrayRef<std::string> walks, int64_t steps,
-                    const DataSet &data, TensorFile &file, llvm::raw_ostream &shown) {
+                    const DataSet &data, TensorFile &file, ValuePrinter *printer,
+                    llvm::raw_ostream &shown) {
   for (int64_t step = 0; step < steps; ++step) {
+    if (printer)
+      printer->step = step + 1;
     bool finite = true;
     for (const std::string &walk : walks) {
       FailureOr<Outputs> outputs = machine.run(walk, data);
@@ -292,7 +409,18 @@ static int run(int argc, char **argv) {
   if (!module)
     return 1;
 
+  // What people read stays out of a result that goes to standard output.
+  bool taken = outputs && outputs->identity() == base::identityOfDescriptor(STDOUT_FILENO);
+  llvm::raw_ostream &shown = taken ? llvm::errs() : llvm::outs();
+  FailureOr<std::unique_ptr<ValuePrinter>> printer = createPrinter(*module, shown);
+  if (failed(printer))
+    return 2;
+
   MachineOptions options;
+  if (ValuePrinter *prints = printer->get())
+    options.observe = [=](int64_t rank, Operation *op, unsigned result, const Tensor &value) {
+      (*prints)(rank, op, result, value);
+    };
   options.numerics = numerics;
   options.seed = numbers.seed;
   options.totalSteps = numbers.steps;
@@ -333,10 +461,7 @@ static int run(int argc, char **argv) {
   }
 
   TensorFile results;
-  // What people read stays out of a result that goes to standard output.
-  bool taken = outputs && outputs->identity() == base::identityOfDescriptor(STDOUT_FILENO);
-  if (int status = runSteps(**machine, walks, numbers.steps, data, results,
-                            taken ? llvm::errs() : llvm::outs()))
+  if (int status = runSteps(**machine, walks, numbers.steps, data, results, printer->get(), shown))
     return status;
   if (failed((*machine)->finish()) || failed(collectParameters(*module, **machine, results)))
     return 1;

@@ -380,6 +380,38 @@ TEST_F(ModelErrorTest, LossesAndMetrics) {
                  "metric 'accuracy' is given twice; give each its own name");
 }
 
+TEST_F(ModelErrorTest, PrintsAndChecks) {
+  print(x, "x");
+  check(x, "x");
+  EXPECT_MISTAKE(print(y, "x"), "print 'x' is given twice; give each its own name");
+  EXPECT_MISTAKE(check(y, "x"), "check 'x' is given twice; give each its own name");
+  model->checkpoint([&] {
+    print(x, "inside");
+    return relu(x);
+  });
+  EXPECT_MISTAKE(print(x, "inside"), "print 'inside' is given twice; give each its own name");
+  EXPECT_MISTAKE(check(model->input("ids", {10}, ElementType::i32), "ids"),
+                 "check 'ids' of 'ids' (10xi32): expected floats: integers are always finite; "
+                 "leave it out");
+  Tensor inside;
+  model->checkpoint([&] { return inside = relu(x); });
+  Tensor hidden;
+  model->checkpoint([&] {
+    hidden = relu(x);
+    return hidden * hidden;
+  });
+  EXPECT_MISTAKE(print(hidden, "hidden"),
+                 "print 'hidden': 'relu' was computed in a checkpoint that does not return it; "
+                 "return it from the function");
+}
+
+TEST_F(ModelErrorTest, NamesOfPrintsAreThoseOfNothingElseInTheLog) {
+  EXPECT_MISTAKE_HAS(print(x, "val_x"), "print 'val_x': is called 'val_x', a key that is reserved");
+  print(y, "y");
+  EXPECT_MISTAKE_HAS(model->metric("y.mean", mean(x)),
+                     "metric 'y.mean': 'y.mean' appears twice in a step");
+}
+
 TEST_F(ModelErrorTest, SumsThatAreNoScalars) {
   EXPECT_MISTAKE(model->loss({x, x}),
                  "the loss of 'x' (10x64xf32) and 'x' (10x64xf32): expected a sum and a weight "

@@ -172,6 +172,26 @@ static void addCheckpoint(StepOp step, Draw draw) {
         result, [&](OpOperand &use) { return !checkpoint->isProperAncestor(use.getOwner()); });
 }
 
+/// Prints, and checks, some values of `step`, each where it is computed.
+static void addReports(StepOp step, Draw draw) {
+  SmallVector<Value> values;
+  step.walk([&](Operation *op) {
+    if (!isa<CheckpointOp>(op))
+      llvm::append_range(values, op->getResults());
+  });
+  for (int64_t number = 0, count = draw.between(1, 3); number < count && !values.empty();
+       ++number) {
+    Value value = values[draw.random() % values.size()];
+    OpBuilder builder(step.getContext());
+    builder.setInsertionPointAfterValue(value);
+    const std::string name = "value" + std::to_string(number);
+    if (draw.chance(30) && isa<FloatType>(getElementTypeOrSelf(value.getType())))
+      CheckOp::create(builder, value.getLoc(), name, value);
+    else
+      PrintOp::create(builder, value.getLoc(), name, value);
+  }
+}
+
 RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks) {
   std::mt19937_64 random(seed);
   Draw draw{random};
@@ -214,5 +234,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
       shares *= size;
   result.unevenBatch = body.getBatch() % shares != 0;
   result.options.tiedGradients = draw.chance(50) ? "once" : "each";
+  if (draw.chance(40))
+    addReports(step, draw);
   return result;
 }

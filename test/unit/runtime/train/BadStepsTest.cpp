@@ -29,6 +29,18 @@ TEST(BadStepsTest, AreDescribedForUsersAndPrograms) {
             "gradient is finite\"}}\n");
 }
 
+TEST(BadStepsTest, AFailedCheckIsNamed) {
+  BadStep bad{7, 2, 3, 0.5, "", 60, {60}, FailedCheck{"scores", 3}};
+  EXPECT_EQ(bad.describe("whose update was skipped"),
+            "got 3 values that are not finite in 'scores', with loss 2 and gradient norm 3 in step "
+            "7, whose update was skipped; every gradient is finite");
+  EXPECT_EQ(bad.record({"d.bin"}),
+            "{\"step\":7,\"loss\":2.0,\"grad_norm\":3.0,\"lr\":0.5,\"parameter\":null,\"check\":"
+            "\"scores\",\"values\":3.0,\"data\":[\"d.bin\"],\"position\":60,\"samples\":[60]}\n");
+  bad.failed->values = 1;
+  EXPECT_EQ(bad.describe("x").rfind("got 1 value that is not finite in 'scores', with ", 0), 0u);
+}
+
 TEST(BadStepsTest, RollbacksToOneCheckpointAreBounded) {
   const BadStep bad{7, INFINITY, 1, 0.5, "", 60, {}};
   Rollbacks rollbacks;
