@@ -26,7 +26,8 @@ std::string takeInitialFile(const std::string &text, std::vector<InitialFile> &f
 
 /// Options about the ranks.
 void declareJob(CLI::App &app, Plans plans, Options &options);
-void declareHelp(CLI::App &app, const Program &program);
+/// Help, version and what @FILE needs.
+void declareHelp(CLI::App &app, const Program &program, Options &options);
 /// --init, --resume and --allow-model-change of a run that trains nothing.
 void declareWeights(CLI::App &app, Options &options);
 /// Misuse: these do not name weights; `use` is what the run does with them: "evaluate".
@@ -34,14 +35,16 @@ void requireWeights(const Options &options, const char *use);
 /// Prints the message of a misused command line; returns the exit status. `help` is what prints the
 /// options.
 int reportMisuse(const Program &program, const std::string &why, const char *help);
-/// What follows from the options that were given.
-void completeOptions(const Program &program, const CLI::App &app, int argc, char **argv,
-                     Options &options);
-/// Parses what follows the first word, and completes `options`. Returns the exit status after
-/// --help and for a misused command line; `require` throws Misuse if options do not fit together.
-/// `help` is what prints the options: "eval --help".
+/// Parses what follows the program's name, or `word` after it, and completes `options` by what
+/// follows from those given. Returns false after --print-config. Throws CLI::Success after --help,
+/// Misuse for an option that is wrong by itself.
+bool takeArguments(const Program &program, CLI::App &app, int argc, char **argv,
+                   const std::string &word, Options &options);
+/// The same for what follows `word`, "eval". Returns the exit status after --help and
+/// --print-config and for a misused command line; `require` throws Misuse if options do not fit
+/// together.
 std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int argc, char **argv,
-                                  Options &options, const char *help,
+                                  Options &options, const char *word,
                                   const std::function<void()> &require);
 
 /// The command line after `generate`, which is argv[1].

@@ -43,7 +43,8 @@ struct Options {
   std::string restartCause;      ///< of the last restart
   bool allowModelChange = false; ///< continue although the weights are of another model
   std::string command;           ///< the program, as the user named it
-  std::string arguments;         ///< the command line after it, as a shell reads it
+  std::string arguments;         ///< the command line after it, as a shell reads it; of @FILE
+                                 ///< the options
   std::string communicator = "auto";
   std::optional<double> timeout; ///< seconds
   std::string flightRecord;      ///< "none": not written
@@ -61,6 +62,7 @@ struct Options {
   bool seedIsGiven = false;
   bool shuffle = false;
   bool report = false;
+  bool printsConfig = false;
   bool trustNetwork = false;
   std::optional<GenerationOptions> generation; ///< of `generate`, which trains nothing either
 
