@@ -201,25 +201,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                     });
   base::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
                    base::IntegerRange<std::uint64_t>());
-  base::addNumber(app, "--lr", "X", options.learningRate,
-                  "learning rate, instead of the compiled one", {});
-  base::addChoice(app, "--schedule", options.schedule,
-                  "learning rate after warmup, instead of the compiled one",
-                  {std::begin(kScheduleNames), std::end(kScheduleNames)})
-      ->type_name("NAME");
-  base::addInteger(app, "--warmup", "N", options.warmup,
-                   "steps over which the learning rate rises, instead of the compiled number",
-                   base::IntegerRange<std::int64_t>{0, INT64_MAX});
-  base::addNumber(app, "--min-lr", "X", options.minRate,
-                  "learning rate at which the schedule ends, instead of the compiled one", {});
-  base::addNumber(app, "--decay-share", "X", options.decayShare,
-                  "share of the steps, the last ones, in which the rate of the schedule wsd falls, "
-                  "instead of the compiled one",
-                  {/*least=*/0, /*aboveLeast=*/false, /*limit=*/1});
-  base::addInteger(app, "--schedule-steps", "N", options.scheduleSteps,
-                   "step where the schedule ends; later ones have its last rate (default: the "
-                   "last step of the run)",
-                   counted);
+  declareHyperparameters(app, program, options);
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
   base::addList(app, "--val-data", "FILE", options.valData,
                 "data set to evaluate on" + kind + kSeveralFiles)
@@ -299,6 +281,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return misused(why.what());
   }
 
+  if (const std::string fault = faultOfHyperparameters(program, options); !fault.empty())
+    return misused(fault);
   const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
   options.seedIsGiven = isGiven("--seed");
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||

@@ -24,6 +24,10 @@ struct Misuse : std::runtime_error {
 /// '='. Returns an empty text, or the fault.
 std::string takeInitialFile(const std::string &text, std::vector<InitialFile> &files);
 
+/// Options of rate, schedule, clipping and update rule; those of other rules are not in the help.
+void declareHyperparameters(CLI::App &app, const Program &program, Options &options);
+/// What is wrong with them for this program; empty: nothing.
+std::string faultOfHyperparameters(const Program &program, const Options &options);
 /// Options about the ranks.
 void declareJob(CLI::App &app, Plans plans, Options &options);
 /// Help, version and what @FILE needs.

@@ -8,6 +8,7 @@
 #include "runtime/train/TextGeneration.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,6 +58,7 @@ struct Options {
   std::optional<double> minRate;
   std::optional<double> decayShare;
   std::optional<std::int64_t> scheduleSteps; ///< where the schedule ends
+  std::map<std::string, double> constants;   ///< of the update rule, by name, and "clip"
   std::int64_t evalEvery = 0;                ///< steps; 0: only after the last one
   std::uint64_t seed = 0;
   bool seedIsGiven = false;
