@@ -60,6 +60,10 @@ std::string rightManifest(std::mt19937 &random) {
   manifest.seed = random();
   manifest.baseLearningRate = 0.01f;
   manifest.shuffle = random() % 2;
+  if (random() % 2) {
+    manifest.updateRule = "adamw";
+    manifest.constants = {{"beta1", 0.9f}, {"clip", 1}};
+  }
   if (random() % 2)
     manifest.sources = {{"web/*.bin", {}, 0.7, 12},
                         {"code.bin", {}, 0.3, std::int64_t(random() % 100)}};
