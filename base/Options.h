@@ -8,6 +8,7 @@
 #define BASE_OPTIONS_H
 
 #include "base/Numbers.h"
+#include "base/OptionsFile.h"
 
 #include <CLI/CLI.hpp>
 
@@ -21,6 +22,14 @@ namespace base {
 /// Takes the text of a value. Returns an empty text, or the fault.
 using Take = std::function<std::string(const std::string &)>;
 
+/// A value that an option does not take.
+class InvalidValue : public CLI::ValidationError {
+public:
+  InvalidValue(const std::string &option, std::string text, const std::string &fault)
+      : CLI::ValidationError(option, fault), option(option), text(std::move(text)) {}
+  const std::string option, text;
+};
+
 /// Adds an option with one value, passed to `take`; `type` denotes the value in the help. If it is
 /// given several times, all values are checked and the last one counts.
 inline CLI::Option *addOption(CLI::App &app, const std::string &name, const std::string &type,
@@ -28,13 +37,21 @@ inline CLI::Option *addOption(CLI::App &app, const std::string &name, const std:
   CLI::callback_t each = [name, take = std::move(take)](const CLI::results_t &values) {
     for (const std::string &text : values)
       if (const std::string wrong = take(text); !wrong.empty())
-        throw CLI::ValidationError(name, wrong);
+        throw InvalidValue(name, text, wrong);
     return true;
   };
   return app.add_option(name, std::move(each), description)
       ->type_name(type)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+/// The same, but an option that adds up: all values count.
+inline CLI::Option *addRepeated(CLI::App &app, const std::string &name, const std::string &type,
+                                const std::string &description, Take take) {
+  return addOption(app, name, type, description, std::move(take))
+      ->expected(1, CLI::detail::expected_max_vector_size)
+      ->allow_extra_args(false);
 }
 
 /// An option that accepts any text; `Text` is a string or an optional one.
@@ -110,10 +127,20 @@ inline CLI::Option *addFlag(CLI::App &app, const std::string &name, bool &value,
   return app.add_flag(name, value, description)->disable_flag_override();
 }
 
-/// Parses `arguments`, without the program's name. Throws CLI::CallForHelp or CLI::CallForVersion
-/// if one of these is requested, and `Misuse`, an exception constructed from a message, for every
-/// error.
-template <typename Misuse> void parseArguments(CLI::App &app, std::vector<std::string> arguments) {
+/// Adds --print-config, and with it @FILE to what parseArguments takes.
+inline CLI::Option *addOptionsFiles(CLI::App &app, bool &printsConfig) {
+  return addFlag(app, "--print-config", printsConfig,
+                 "print the options given, those of @FILE.toml included, as TOML that @FILE.toml "
+                 "reads, and exit")
+      ->configurable(false);
+}
+
+/// Parses `arguments`, without the program's name. Returns them with the options of files in the
+/// places of @FILE, which `app` has with addOptionsFiles. Throws CLI::CallForHelp or
+/// CLI::CallForVersion if one of these is requested, and `Misuse`, an exception constructed from a
+/// message, for every error.
+template <typename Misuse>
+std::vector<std::string> parseArguments(CLI::App &app, std::vector<std::string> arguments) {
   for (const std::string &argument : arguments) {
     if (argument.empty())
       throw Misuse("got an empty argument, expected an option or a value");
@@ -121,9 +148,18 @@ template <typename Misuse> void parseArguments(CLI::App &app, std::vector<std::s
         argument.find('=') == argument.size() - 1)
       throw Misuse("'" + argument + "' has no value; give one or leave the option out");
   }
-  std::reverse(arguments.begin(), arguments.end()); // CLI11 takes a vector from its back
+  ExpandedArguments expanded;
+  try {
+    expanded = app.get_option_no_throw("--print-config") ? expandArguments(app, arguments)
+                                                         : ExpandedArguments{arguments, {}};
+  } catch (const OptionsFileError &error) {
+    throw Misuse(error.what());
+  }
+  // CLI11 takes a vector from its back.
+  arguments.assign(expanded.words.rbegin(), expanded.words.rend());
   try {
     app.parse(std::move(arguments));
+    return expanded.words;
   } catch (const CLI::Success &) { // help or version
     throw;
   } catch (const CLI::ExtrasError &error) {
@@ -139,6 +175,8 @@ template <typename Misuse> void parseArguments(CLI::App &app, std::vector<std::s
       throw Misuse(what.substr(0, what.find(':')) +
                    " has no value; give one or leave the option out");
     throw Misuse("--" + what.substr(0, what.find(' ')) + " takes no value");
+  } catch (const InvalidValue &error) {
+    throw Misuse(expanded.placeOf(error.option, error.text) + error.what());
   } catch (const CLI::ParseError &error) {
     throw Misuse(error.what());
   }

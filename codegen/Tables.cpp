@@ -1,6 +1,8 @@
 //===- Tables.cpp ---------------------------------------------------------===//
 
 #include "codegen/Tables.h"
+#include "codegen/OptimizerTable.h"
+#include "codegen/TableFields.h"
 #include "codegen/TraceTables.h"
 
 #include "codegen/Elementwise.h"
@@ -22,45 +24,6 @@ static std::string braced(ArrayRef<int64_t> values) {
   for (auto [i, value] : llvm::enumerate(values))
     text += (i ? ", " : "") + std::to_string(value);
   return text + "}";
-}
-
-static std::string quoted(StringRef text) { return "\"" + escaped(text) + "\""; }
-
-namespace {
-
-/// The initializers of a constant, by the names of its fields, in the order of its type. A field
-/// that has its default value is left out.
-class Fields {
-public:
-  Fields &add(StringRef name, const llvm::Twine &value) {
-    items.push_back(("." + name + " = " + value).str());
-    return *this;
-  }
-  Fields &add(StringRef name, int64_t value) { return add(name, llvm::Twine(value)); }
-  Fields &addUnless(bool isDefault, StringRef name, const llvm::Twine &value) {
-    return isDefault ? *this : add(name, value);
-  }
-  Fields &addUnless(bool isDefault, StringRef name, int64_t value) {
-    return isDefault ? *this : add(name, value);
-  }
-  /// "{.name = value, ...}"
-  std::string spell() const { return "{" + llvm::join(items, ", ") + "}"; }
-  ArrayRef<std::string> getItems() const { return items; }
-
-private:
-  std::vector<std::string> items;
-};
-
-} // namespace
-
-/// `constexpr TYPE NAME[] =` with a row for each of `rows`; nothing where there are none.
-static void emitRows(StringRef type, StringRef name, ArrayRef<Fields> rows, Writer &writer) {
-  if (rows.empty())
-    return;
-  writer.open("constexpr " + type + " " + name + "[] =");
-  for (const Fields &row : rows)
-    writer.list("{", row.getItems(), "},");
-  writer.close(";");
 }
 
 /// `constexpr TYPE NAME[] = {...};` of values that need no names; nothing where there are none.
@@ -456,25 +419,6 @@ static int64_t tokensPerSample(const ScheduledProgram &program) {
   return most;
 }
 
-/// The optimizer whose rate the program computes; null where it computes none.
-static OptimizerAttr optimizerOf(const ScheduledProgram &program) {
-  OptimizerAttr optimizer;
-  program.program.walk([&](LearningRateOp op) { optimizer = op.getOptimizer(); });
-  return optimizer;
-}
-
-/// The initializer of ScheduleOptions.
-static std::string spellSchedule(OptimizerAttr optimizer, Type f32) {
-  const std::string kind = llvm::convertToCamelFromSnakeCase(
-      stringifyScheduleKind(optimizer.getSchedule()), /*capitalizeFirst=*/true);
-  return Fields()
-      .add("kind", "Schedule::" + kind)
-      .add("warmup", static_cast<int64_t>(optimizer.getWarmup()))
-      .add("minimum", literal(optimizer.getMinLr(), f32))
-      .add("decayShare", literal(optimizer.getDecayShare(), f32))
-      .spell();
-}
-
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
                                   const EmitOptions &options, const ModelTables &tables,
                                   StringRef elsewhere, Writer &writer) {
@@ -526,6 +470,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   const auto planOf = [&](StepKind kind) -> const std::string & {
     return plans[static_cast<size_t>(kind)];
   };
+  OptimizerTable optimizer(program);
+  optimizer.emitConstants(writer);
   writer.line();
   writer.open("constexpr Program program =");
   auto field = [&](StringRef name, const llvm::Twine &value) {
@@ -535,8 +481,6 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     if (!isEmpty)
       field(name, value);
   };
-  Type f32 = Builder(program.module.getContext()).getF32Type();
-  OptimizerAttr optimizer = optimizerOf(program);
   field("name", quoted(options.name));
   table("axes", "axes", axes.empty());
   table("deviceOrder", "device_order", order.empty());
@@ -555,7 +499,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   table("train", planOf(StepKind::train), planOf(StepKind::train).empty());
   table("evaluate", planOf(StepKind::evaluate), planOf(StepKind::evaluate).empty());
   field("stepState", "persistent::step_state");
-  field("defaultLearningRate", literal(optimizer ? optimizer.getLr() : 0.0, f32));
+  field("defaultLearningRate", optimizer.getLearningRate());
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
   writer.line(".report =");
   StringRef report = StringRef(options.report).rtrim('\n');
@@ -567,8 +511,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     report = rest;
   }
   field("communicator", quoted(options.communicator));
-  if (optimizer)
-    field("schedule", spellSchedule(optimizer, f32));
+  for (const auto &[name, value] : optimizer.getFields())
+    field(name, value);
   // Ranks of programs that differ, if only in a constant of the optimizer, refuse one another.
   uint64_t digest = llvm::xxh3_64bits(elsewhere) * 3 + llvm::xxh3_64bits(writer.text());
   field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));

@@ -5,6 +5,7 @@
 #include "codegen/Elementwise.h"
 #include "codegen/Names.h"
 #include "dialect/fsdp/UpdateRule.h"
+#include "runtime/program/Limits.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -14,8 +15,9 @@ namespace {
 /// Takes over what the results of a rule's expression need, operands first.
 class NodeBuilder {
 public:
-  NodeBuilder(Kernel &kernel, StringRef decays, bool decaysVary)
-      : kernel(kernel), decays(decays), decaysVary(decaysVary) {}
+  NodeBuilder(Kernel &kernel, ArrayRef<UpdateRule::Constant> constants, StringRef decays,
+              bool decaysVary)
+      : kernel(kernel), constants(constants), decays(decays), decaysVary(decaysVary) {}
 
   int node(Value value) {
     if (auto found = known.find(value); found != known.end())
@@ -57,8 +59,14 @@ private:
       node.at = {decaysVary ? 1 : 0};
       return;
     default:
-      return load(2 + argument - UpdateBody::FirstState, node);
+      break;
     }
+    unsigned states = kernel.inputs.size() - 2, place = argument - UpdateBody::FirstState;
+    if (place < states)
+      return load(2 + place, node);
+    node.kind = KernelNode::expression;
+    node.text = "step.constants[" + std::to_string(place - states) + "]";
+    node.name = constants[place - states].name.str();
   }
 
   void describe(Operation *op, KernelNode &node) {
@@ -77,6 +85,7 @@ private:
   }
 
   Kernel &kernel;
+  ArrayRef<UpdateRule::Constant> constants;
   StringRef decays;
   bool decaysVary;
   DenseMap<Value, int> known;
@@ -101,7 +110,9 @@ Kernel mlir::fsdp::createUpdateKernel(OptimizerStepOp op, StringRef decays, bool
   }
   kernel.inputs.assign(kernel.inputNames.size(), type);
   kernel.outputs.assign(kernel.outputNames.size(), type);
-  NodeBuilder nodes(kernel, decays, decaysVary);
+  ArrayRef<UpdateRule::Constant> constants = op.getOptimizer().getUpdateRule().constants;
+  assert(constants.size() <= limits::kMaxUpdateConstants && "the step state holds so many");
+  NodeBuilder nodes(kernel, constants, decays, decaysVary);
   SmallVector<Number> results = {body.newParameter};
   llvm::append_range(results, body.newStates);
   for (auto [output, result] : llvm::enumerate(results))

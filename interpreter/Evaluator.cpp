@@ -106,6 +106,18 @@ static Kernel compileDistribution(Operation *op, Numerics numerics) {
           out[0] = Tensor::splat(type, sum);
         };
       })
+      .Case([=](ClipScaleOp scale) -> Kernel {
+        auto type = cast<RankedTensorType>(scale.getType());
+        // Numbers of the program, f32 in any arithmetic.
+        double clip = static_cast<float>(scale.getOptimizer().getClip()), padding = 1e-6f;
+        return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+          auto round = [&](double value) {
+            return roundTo(value, type.getElementType(), numerics);
+          };
+          double ratio = round(clip / round(in[0].getFloat(0) + padding));
+          out[0] = Tensor::splat(type, ratio >= 1 ? 1 : ratio);
+        };
+      })
       .Case([](AllFiniteOp finite) -> Kernel {
         auto type = cast<RankedTensorType>(finite.getType());
         return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {

@@ -150,7 +150,7 @@ class CudaBuild(Build):
         (self.source / "CMakeLists.txt").write_text(project(self.manifest, self.stages))
         settings = {"FSDP_CUDA_ARCHITECTURES": self.architecture, "FSDP_WITH_MPI": "OFF", **self.toolkit.settings}
         if (self.source / "include").exists():
-            settings.update(CLI11_INCLUDE_DIR=self.source / "include", NLOHMANN_JSON_INCLUDE_DIR=self.source / "include")
+            settings.update(dict.fromkeys(("CLI11_INCLUDE_DIR", "NLOHMANN_JSON_INCLUDE_DIR", "TOMLPLUSPLUS_INCLUDE_DIR"), self.source / "include"))
         if self.toolkit.includes:
             settings["CMAKE_CXX_FLAGS"] = " ".join(f"-I{path}" for path in self.toolkit.includes)
         options = [f"-D{key}={value}" for key, value in settings.items() if value]

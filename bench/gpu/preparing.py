@@ -111,7 +111,7 @@ def copy_tests(folder):
 
 
 def copy_headers(folder):
-    for header, include in (("CLI/CLI.hpp", "CLI"), ("nlohmann/json.hpp", "nlohmann")):
+    for header, include in (("CLI/CLI.hpp", "CLI"), ("nlohmann/json.hpp", "nlohmann"), ("toml++/toml.h", "toml++")):
         for root in ("/usr/include", "/usr/local/include"):
             if pathlib.Path(root, header).exists():
                 shutil.copytree(pathlib.Path(root, include), folder / "include" / include)

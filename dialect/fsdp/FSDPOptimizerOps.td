@@ -44,6 +44,31 @@ def FSDP_LearningRateOp : FSDP_Op<"learning_rate", [InGlobalPhase, InLocalPhase,
   let assemblyFormat = "$optimizer attr-dict";
 }
 
+def FSDP_ClipScaleOp : FSDP_Op<"clip_scale", [InGlobalPhase, InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>,
+    MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
+  let summary = "The factor that clips gradients of a norm";
+  let description = [{
+    min(1, clip / (norm + 1e-6)) in f32, as PyTorch's `clip_grad_norm_`. `clip` is read from the step state, where a program's driver writes it before the first step: that of
+    `optimizer`, where neither the run nor its checkpoint has another; infinity stands for no clipping.
+
+    Constraints:
+    - (C1) the optimizer clips: a program that never does has no such op.
+
+    Example:
+    ```mlir
+    fsdp.step @train train optimizer <sgd, lr = 0.1, clip = 1.0> {
+      %norm = arith.constant dense<3.0> : tensor<f32>
+      %scale = fsdp.clip_scale <sgd, lr = 0.1, clip = 1.0> %norm
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_OptimizerAttr:$optimizer, FSDP_ScalarF32:$norm);
+  let results = (outs FSDP_ScalarF32:$scale);
+  let assemblyFormat = "$optimizer $norm attr-dict";
+  let hasVerifier = 1;
+}
+
 def FSDP_AllFiniteOp : FSDP_Op<"all_finite", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase,
     DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>]> {
   let summary = "True if all scalars are finite";

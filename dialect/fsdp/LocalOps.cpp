@@ -209,6 +209,14 @@ LogicalResult OptimizerStepOp::verifySymbolUses(SymbolTableCollection &symbols) 
 
 nn::KernelCall LearningRateOp::getKernelCall() { return *this; }
 
+LogicalResult ClipScaleOp::verify() {
+  // (C1)
+  if (getOptimizer().getClip() <= 0)
+    return emitOpError() << "requires an optimizer that clips, got clip = 0";
+  return success();
+}
+nn::KernelCall ClipScaleOp::getKernelCall() { return {*this, {}, nn::KernelElements::operandsF32}; }
+
 LogicalResult AllFiniteOp::verify() {
   // (C1)
   for (Type type : getValues().getTypes())

@@ -69,7 +69,7 @@ Number mlir::fsdp::sign(Number x) {
 }
 
 UpdateBody::UpdateBody(OptimizerAttr optimizer, Type element)
-    : optimizer(optimizer), element(element), body(std::make_unique<Block>()),
+    : rule(optimizer.getUpdateRule()), element(element), body(std::make_unique<Block>()),
       builder(optimizer.getContext()) {
   builder.setInsertionPointToStart(body.get());
   auto argument = [&](Type type) {
@@ -85,19 +85,24 @@ UpdateBody::UpdateBody(OptimizerAttr optimizer, Type element)
     (void)state;
     states.push_back(argument(element));
   }
+  for (const UpdateRule::Constant &each : rule.constants) {
+    (void)each;
+    constants.push_back(argument(element));
+  }
   newStates = states;
   newParameter = parameter;
   gradient = (unscaled * scale).named("scaled");
-  decay = optimizer.getConstant("weight_decay") == 0
-              ? literal(0)
-              : select(decays, constant("weight_decay"), 0).named("decay");
+  decay = rule.reads("weight_decay") ? select(decays, constant("weight_decay"), 0).named("decay")
+                                     : literal(0);
 }
 
 Number UpdateBody::literal(double value) { return constantLike(parameter, value); }
 
 Number UpdateBody::constant(StringRef name) {
-  assert(optimizer.getUpdateRule().reads(name) && "the rule's row lacks the constant");
-  return literal(optimizer.getConstant(name));
+  for (auto [each, value] : llvm::zip_equal(rule.constants, constants))
+    if (each.name == name)
+      return value;
+  llvm_unreachable("the rule's row lacks the constant");
 }
 
 Number UpdateBody::toDouble(Number x) {
@@ -111,8 +116,6 @@ Number UpdateBody::toElement(Number x) {
 }
 
 Number UpdateBody::shrink() {
-  if (optimizer.getConstant("weight_decay") == 0)
-    return literal(1);
   Number factor = toElement(1 - toDouble(lr) * toDouble(constant("weight_decay")));
   return select(decays, factor, 1).named("shrink");
 }

@@ -77,12 +77,12 @@ Number isZero(Number x);
 /// -1, 0 or 1; 0 for NaN.
 Number sign(Number x);
 
-/// The expression of a rule with its constants: a block whose arguments and results are tensors of
+/// The expression of a rule: a block whose arguments and results are tensors of
 /// rank 0. Parameter, gradient, states and constants are of `element`, in which the update is
 /// computed; what depends on the step alone can be computed in f64.
 class UpdateBody {
 public:
-  /// Arguments of `block`, in this order; then the states.
+  /// Arguments of `block`, in this order; then the states, then the constants of the rule's row.
   enum Argument { Parameter, Gradient, Lr, Scale, Count, Decays, FirstState };
 
   UpdateBody(OptimizerAttr optimizer, Type element);
@@ -107,7 +107,8 @@ public:
   Block &block() { return *body; }
 
 private:
-  OptimizerAttr optimizer;
+  const UpdateRule &rule;
+  SmallVector<Number> constants;
   Type element;
   std::unique_ptr<Block> body;
   OpBuilder builder;

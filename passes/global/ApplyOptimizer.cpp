@@ -30,14 +30,11 @@ static Value findLoss(StepOp step) {
   return Value();
 }
 
-/// min(1, clip / (norm + 1e-6)), or 1 without clipping.
-static Value buildScale(OpBuilder &builder, Location loc, Value norm, double clip) {
-  Value one = scalar(builder, loc, 1);
-  if (clip <= 0)
-    return one;
-  Value padded = arith::AddFOp::create(builder, loc, norm, scalar(builder, loc, 1e-6));
-  Value ratio = arith::DivFOp::create(builder, loc, scalar(builder, loc, clip), padded);
-  return arith::MinimumFOp::create(builder, loc, one, ratio);
+/// The factor of gradients whose norm is `norm`: 1 without clipping.
+static Value buildScale(OpBuilder &builder, Location loc, Value norm, OptimizerAttr optimizer) {
+  if (optimizer.getClip() <= 0)
+    return scalar(builder, loc, 1);
+  return ClipScaleOp::create(builder, loc, optimizer, norm);
 }
 
 /// 1 / weight, divided in double, where `gradient` is that of the sum of losses; else null.
@@ -97,7 +94,7 @@ static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
   OutputOp::create(builder, loc, "grad_norm", norm);
   Value lr = LearningRateOp::create(builder, loc, optimizer);
   OutputOp::create(builder, loc, "lr", lr);
-  Value scale = buildScale(builder, loc, norm, optimizer.getClip());
+  Value scale = buildScale(builder, loc, norm, optimizer);
   if (share)
     scale = arith::MulFOp::create(builder, loc, scale, share);
   Value checked = buildChecked(builder, step, loss);

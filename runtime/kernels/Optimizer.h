@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 namespace fsdp::rt {
@@ -67,8 +68,9 @@ private:
       const auto *firstBad = static_cast<const std::int32_t *>(all[written + 1 + states]);
       return noteBadGradient(shard, gradient, *const_cast<std::int32_t *>(firstBad));
     }
-    const std::int64_t count = static_cast<const StepState *>(all[ok + 1])->updates + !deferred;
-    UpdateStep step{*floats(lr), 1.0f, static_cast<double>(count), false};
+    const auto &state = *static_cast<const StepState *>(all[ok + 1]);
+    UpdateStep step{*floats(lr), 1.0f, static_cast<double>(state.updates + !deferred), false, {}};
+    std::copy(std::begin(state.constants), std::end(state.constants), step.constants);
     if constexpr (Scaled)
       step.scale = *floats(lr + 1);
     forEachDecayPart(shard, [&](std::size_t begin, std::size_t end, bool decays) {

@@ -38,6 +38,11 @@ static double rateOf(const StepState &state) {
 
 void learningRate(const StepState *state, float *lr) { *lr = static_cast<float>(rateOf(*state)); }
 
+void clipScale(const StepState *state, const float *norm, float *scale) {
+  const float ratio = state->clip / (*norm + 1e-6f);
+  *scale = ratio >= 1 ? 1.0f : ratio; // NaN stays one
+}
+
 void sampleCount(const StepState *state, std::int64_t *count) { *count = state->samples; }
 
 void advance(const StepState *, const bool *ok, const BadGradients *, StepState *state,
@@ -57,7 +62,7 @@ void microbatchSamples(Microbatches batches, const StepState *state, std::int64_
 }
 
 void nextMicrobatch(std::int64_t count, const StepState *, StepState *state) {
-  state->microbatch = (state->microbatch + 1) % count;
+  state->microbatch = static_cast<std::int32_t>((state->microbatch + 1) % count);
 }
 
 } // namespace fsdp::rt::kernels

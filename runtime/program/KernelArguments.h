@@ -8,6 +8,7 @@
 #ifndef FSDP_RUNTIME_PROGRAM_KERNELARGUMENTS_H
 #define FSDP_RUNTIME_PROGRAM_KERNELARGUMENTS_H
 
+#include "runtime/program/Limits.h"
 #include "runtime/program/ShardLayout.h"
 
 #include <cmath>
@@ -266,6 +267,7 @@ struct UpdateStep {
   float scale;  ///< factor of the gradient
   double count; ///< number of this update, from 1
   bool decays;  ///< whether weight decay applies to the elements of a call
+  float constants[limits::kMaxUpdateConstants]; ///< of the rule, in the order of its row
 };
 
 } // namespace fsdp::rt

@@ -20,6 +20,9 @@ constexpr std::size_t kBadGradientsBytes = 32;
 constexpr std::size_t kBadGradientBytes = 4;
 constexpr std::size_t kStepBufferBytes = kStepStateBytes + kBadGradientsBytes;
 
+/// An update rule has this many constants at most: the step state has room for them.
+constexpr std::size_t kMaxUpdateConstants = 4;
+
 /// A launch hands a kernel that the compiler wrote this many addresses and masks at most: its
 /// closure then fits a slot of a stream (Stream.h).
 constexpr std::size_t kMaxKernelArguments = 12;

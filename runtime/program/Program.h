@@ -155,6 +155,15 @@ struct Generation {
   void (*generate)(const TextRun &) = nullptr;
 };
 
+/// A constant of the update rule: its default, which the command line overrides.
+struct UpdateConstant {
+  const char *name; ///< "weight_decay"; the option is --weight-decay
+  float value;
+  bool isFraction = false; ///< in [0, 1); others are at least 0
+  /// It is 0, and the program has not the state that it needs with another value.
+  bool isFixed = false;
+};
+
 /// Everything the driver knows about a generated program.
 struct Program {
   const char *name;
@@ -180,6 +189,11 @@ struct Program {
   /// How ranks talk unless `--communicator` says otherwise: "auto", "shm", "tcp" or "mpi".
   const char *communicator = "auto";
   ScheduleOptions schedule = {}; ///< of the learning rate; the command line overrides it
+  const char *updateRule = "";   ///< "adamw"
+  Table<UpdateConstant> updateConstants = {}; ///< in the order of StepState::constants
+  /// Norm to which gradients are clipped; 0: the program never clips. The command line overrides
+  /// any but 0.
+  float clip = 0;
   /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have
   /// another.
   std::uint64_t digest = 0;

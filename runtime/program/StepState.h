@@ -54,7 +54,8 @@ struct ScheduleOptions {
   }
 };
 
-/// Held in the arena; written by the driver at the start, advanced by `advance`.
+/// Held in the arena; written by the driver at the start, advanced by `advance`. Programs read the
+/// settings of the run here, so that none is compiled into a kernel.
 struct alignas(32) StepState {
   std::int64_t step;    ///< steps finished; the one being performed is step + 1
   std::int64_t updates; ///< steps whose update was applied: Adam's t - 1
@@ -64,8 +65,10 @@ struct alignas(32) StepState {
   std::int64_t
       samples; ///< of the global batch being performed, how many count: the first ones. Set by
                ///< the driver before the segment; read on the device, never passed by value
-  std::int64_t microbatch; ///< of the step, the one being performed, from 0
+  std::int32_t microbatch; ///< of the step, the one being performed, from 0
+  float clip;              ///< norm to which gradients are clipped; infinity: to none
   Schedule schedule;       ///< of the learning rate
+  float constants[limits::kMaxUpdateConstants]; ///< of the update rule, in the order of its row
 };
 
 /// What updates note when they are skipped, for the message that ends the job: on this rank, the

@@ -118,6 +118,28 @@ void readSchedule(const Json &json, const std::string &path, CheckpointManifest 
                   ", expected a number in [0, 1)");
 }
 
+Json optimizerJson(const CheckpointManifest &manifest) {
+  Json json = {{"rule", manifest.updateRule}, {"constants", Json::object()}};
+  for (const CheckpointManifest::Constant &constant : manifest.constants)
+    json["constants"][constant.name] = constant.value;
+  return json;
+}
+
+void readOptimizer(const Json &json, const std::string &path, CheckpointManifest &manifest) {
+  const Fields fields(json, path);
+  if (!json.is_object() || !json.contains("constants") || !json["constants"].is_object())
+    fields.refuse("got 'optimizer' that is not an object with constants");
+  fields.read("rule", manifest.updateRule);
+  const Fields constants(json["constants"], path);
+  for (const auto &[name, number] : json["constants"].items()) {
+    CheckpointManifest::Constant &constant = manifest.constants.emplace_back();
+    constant.name = name;
+    constants.read(name.c_str(), constant.value);
+    if (constant.value < 0)
+      fields.refuse("got '" + name + "' " + number.dump() + ", expected at least 0");
+  }
+}
+
 CheckpointManifest::File readFile(const Json &json, const std::string &path) {
   const Fields fields(json, path);
   if (!json.is_object())
@@ -214,6 +236,8 @@ std::string CheckpointManifest::text() const {
     json.erase("model_digest");
   if (schedule)
     json["schedule"] = scheduleJson(*this);
+  if (!updateRule.empty())
+    json["optimizer"] = optimizerJson(*this);
   for (const DataSource &source : sources)
     json["sources"].push_back(
         {{"name", source.name}, {"weight", source.weight}, {"samples", source.samples}});
@@ -269,6 +293,8 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
   visitFields(manifest, [&](const char *name, auto &value) { fields.read(name, value); });
   if (json.contains("schedule")) // missing in older manifests
     readSchedule(json["schedule"], path, manifest);
+  if (json.contains("optimizer")) // missing in older manifests
+    readOptimizer(json["optimizer"], path, manifest);
   if (json.contains("sources")) {
     if (!fields.at("sources").is_array())
       refuse("got 'sources' that is not a list");

@@ -57,6 +57,13 @@ struct CheckpointManifest {
   float baseLearningRate = 0;
   std::optional<ScheduleOptions> schedule; ///< nothing: older versions did not write it
   std::int64_t scheduleSteps = 0; ///< of --schedule-steps; 0: the schedule ends with the run
+  /// A setting of the update rule, or "clip".
+  struct Constant {
+    std::string name;
+    float value;
+  };
+  std::string updateRule;          ///< "adamw"; empty: older versions did not write it
+  std::vector<Constant> constants; ///< of it, as the run that wrote this used them
   std::int32_t badSteps = 0;
   std::int64_t samples =
       0; ///< data position: number of samples of all steps so far, over all epochs

@@ -125,7 +125,7 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
   CLI::App app("evaluates weights of '" + std::string(program.name) +
                    "' on every sample of a data set, once, and trains nothing",
                std::string(program.name) + " eval");
-  declareHelp(app, program);
+  declareHelp(app, program, options);
   options.steps = 0;
   base::addList(app, "--val-data", "FILE", options.valData,
                 "data set to evaluate on" + describeData(program) + kSeveralFiles);
@@ -138,7 +138,7 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
   declareJob(app, plans, options);
   app.footer("Of an option that is given several times the last value counts; --init and "
              "--val-data add up.");
-  return parseAfterWord(program, app, argc, argv, options, "eval --help", [&] {
+  return parseAfterWord(program, app, argc, argv, options, "eval", [&] {
     if (program.evaluate.runs.empty())
       throw Misuse("got eval, but this program was compiled without an evaluation");
     if (options.valData.empty())
@@ -156,7 +156,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return parseGeneration(plans, argc, argv, options);
   const Program &program = *plans[0]; // all plans agree in the parts that are used here
   CLI::App app(describeProgram(plans), program.name);
-  declareHelp(app, program);
+  declareHelp(app, program, options);
   // Options that this program always rejects are not in its help.
   const char *const hidden = "", *const shown = "Options";
   const std::string kind = describeData(program);
@@ -172,7 +172,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addNumber(app, "--epochs", "E", options.epochs,
                   "number of passes over the data, instead of --steps",
                   {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
-  base::addOption(
+  base::addRepeated(
       app, "--init", "[PATTERN=]FILE",
       "initial weights (a safetensors file, an index of several, their folder, or a checkpoint); "
       "several add up. With a pattern, 'teacher.*=FILE', of the parameters that it matches, whose "
@@ -192,34 +192,16 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                 "file for the weights with the adapters added to them, as a model without adapters "
                 "has them; FOLDER/ as of --export")
       ->group(ofAdapters);
-  base::addOption(app, "--export-only", "PATTERN",
-                  "write only the parameters whose names match, '*' being any part of a name; "
-                  "several add up",
-                  [&](const std::string &text) {
-                    options.exportOnly.push_back(text);
-                    return std::string();
-                  });
+  base::addRepeated(app, "--export-only", "PATTERN",
+                    "write only the parameters whose names match, '*' being any part of a name; "
+                    "several add up",
+                    [&](const std::string &text) {
+                      options.exportOnly.push_back(text);
+                      return std::string();
+                    });
   base::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
                    base::IntegerRange<std::uint64_t>());
-  base::addNumber(app, "--lr", "X", options.learningRate,
-                  "learning rate, instead of the compiled one", {});
-  base::addChoice(app, "--schedule", options.schedule,
-                  "learning rate after warmup, instead of the compiled one",
-                  {std::begin(kScheduleNames), std::end(kScheduleNames)})
-      ->type_name("NAME");
-  base::addInteger(app, "--warmup", "N", options.warmup,
-                   "steps over which the learning rate rises, instead of the compiled number",
-                   base::IntegerRange<std::int64_t>{0, INT64_MAX});
-  base::addNumber(app, "--min-lr", "X", options.minRate,
-                  "learning rate at which the schedule ends, instead of the compiled one", {});
-  base::addNumber(app, "--decay-share", "X", options.decayShare,
-                  "share of the steps, the last ones, in which the rate of the schedule wsd falls, "
-                  "instead of the compiled one",
-                  {/*least=*/0, /*aboveLeast=*/false, /*limit=*/1});
-  base::addInteger(app, "--schedule-steps", "N", options.scheduleSteps,
-                   "step where the schedule ends; later ones have its last rate (default: the "
-                   "last step of the run)",
-                   counted);
+  declareHyperparameters(app, program, options);
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
   base::addList(app, "--val-data", "FILE", options.valData,
                 "data set to evaluate on" + kind + kSeveralFiles)
@@ -284,13 +266,14 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                 "print the memory table; without --data, exit after it");
   declareJob(app, plans, options);
   app.footer("Of an option that is given several times the last value counts; --data, --val-data, "
-             "--init and --export-only add up. 'eval' in the place of the first option evaluates "
+             "--init and --export-only add up. @FILE.toml stands for the options of a file. 'eval' "
+             "in the place of the first option evaluates "
              "and trains nothing: see eval --help.");
 
   const auto misused = [&](const std::string &why) { return reportMisuse(program, why, "--help"); };
   try {
-    base::parseArguments<Misuse>(app,
-                                 std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    if (!takeArguments(program, app, argc, argv, "", options))
+      return int(kExitDone);
   } catch (const CLI::Success &asked) { // help or version
     app.exit(asked);
     return int(kExitDone);
@@ -298,9 +281,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return misused(why.what());
   }
 
+  if (const std::string fault = faultOfHyperparameters(program, options); !fault.empty())
+    return misused(fault);
   const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
   options.seedIsGiven = isGiven("--seed");
-  completeOptions(program, app, argc, argv, options);
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||
                       isGiven("--epochs") || isGiven("--init") || isGiven("--export") ||
                       isGiven("--export-merged") || isGiven("--val-data") || isGiven("--log") ||

@@ -77,8 +77,9 @@ void declareJob(CLI::App &app, Plans plans, Options &options) {
                 "the port of rank 0 can join");
 }
 
-void declareHelp(CLI::App &app, const Program &program) {
+void declareHelp(CLI::App &app, const Program &program, Options &options) {
   app.set_help_flag("-h,--help", "print this help and exit");
+  base::addOptionsFiles(app, options.printsConfig);
   app.set_version_flag("--version", std::string(program.name) + " (fsdpc " + runtimeVersion() + ")",
                        "print the version of fsdpc that compiled this program and exit")
       ->disable_flag_override();
@@ -90,22 +91,34 @@ int reportMisuse(const Program &program, const std::string &why, const char *hel
   return kExitBadCommandLine;
 }
 
-void completeOptions(const Program &program, const CLI::App &app, int argc, char **argv,
-                     Options &options) {
+bool takeArguments(const Program &program, CLI::App &app, int argc, char **argv,
+                   const std::string &word, Options &options) {
+  const int first = std::min(argc, word.empty() ? 1 : 2);
+  const std::vector<std::string> words =
+      base::parseArguments<Misuse>(app, std::vector<std::string>(argv + first, argv + argc));
   options.flightRecordIsGiven = app.count("--flight-record") > 0;
   options.command = argc > 0 ? argv[0] : program.name;
-  for (int i = 1; i < argc; ++i)
-    base::addShellWord(options.arguments, argv[i]);
+  if (options.printsConfig) {
+    const std::string before = printable(options.command) + (word.empty() ? "" : " " + word);
+    std::fputs(base::optionsFileText(app, before).c_str(), stdout);
+    return false;
+  }
+  if (!word.empty())
+    base::addShellWord(options.arguments, word);
+  for (const std::string &each : words)
+    base::addShellWord(options.arguments, each);
   while (options.save.size() > 1 && options.save.back() == '/')
     options.save.pop_back();
   if (!options.flightRecordIsGiven)
     options.flightRecord = defaultFlightRecord(options, program.name);
+  return true;
 }
 
 void declareWeights(CLI::App &app, Options &options) {
-  base::addOption(app, "--init", "[PATTERN=]FILE",
-                  "weights, as in training: several add up, each for the parameters of its pattern",
-                  [&](const std::string &text) { return takeInitialFile(text, options.init); });
+  base::addRepeated(
+      app, "--init", "[PATTERN=]FILE",
+      "weights, as in training: several add up, each for the parameters of its pattern",
+      [&](const std::string &text) { return takeInitialFile(text, options.init); });
   base::addText(app, "--resume", "DIR", options.resume,
                 "checkpoint with the weights: the folder of a step, or a folder of checkpoints "
                 "(its latest)");
@@ -125,18 +138,17 @@ void requireWeights(const Options &options, const char *use) {
 }
 
 std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int argc, char **argv,
-                                  Options &options, const char *help,
+                                  Options &options, const char *word,
                                   const std::function<void()> &require) {
   try {
-    base::parseArguments<Misuse>(app,
-                                 std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
-    completeOptions(program, app, argc, argv, options);
+    if (!takeArguments(program, app, argc, argv, word, options))
+      return int(kExitDone);
     require();
   } catch (const CLI::Success &asked) { // help or version
     app.exit(asked);
     return int(kExitDone);
   } catch (const Misuse &why) {
-    return reportMisuse(program, why.what(), help);
+    return reportMisuse(program, why.what(), (std::string(word) + " --help").c_str());
   }
   return std::nullopt;
 }

@@ -24,9 +24,14 @@ struct Misuse : std::runtime_error {
 /// '='. Returns an empty text, or the fault.
 std::string takeInitialFile(const std::string &text, std::vector<InitialFile> &files);
 
+/// Options of rate, schedule, clipping and update rule; those of other rules are not in the help.
+void declareHyperparameters(CLI::App &app, const Program &program, Options &options);
+/// What is wrong with them for this program; empty: nothing.
+std::string faultOfHyperparameters(const Program &program, const Options &options);
 /// Options about the ranks.
 void declareJob(CLI::App &app, Plans plans, Options &options);
-void declareHelp(CLI::App &app, const Program &program);
+/// Help, version and what @FILE needs.
+void declareHelp(CLI::App &app, const Program &program, Options &options);
 /// --init, --resume and --allow-model-change of a run that trains nothing.
 void declareWeights(CLI::App &app, Options &options);
 /// Misuse: these do not name weights; `use` is what the run does with them: "evaluate".
@@ -34,14 +39,16 @@ void requireWeights(const Options &options, const char *use);
 /// Prints the message of a misused command line; returns the exit status. `help` is what prints the
 /// options.
 int reportMisuse(const Program &program, const std::string &why, const char *help);
-/// What follows from the options that were given.
-void completeOptions(const Program &program, const CLI::App &app, int argc, char **argv,
-                     Options &options);
-/// Parses what follows the first word, and completes `options`. Returns the exit status after
-/// --help and for a misused command line; `require` throws Misuse if options do not fit together.
-/// `help` is what prints the options: "eval --help".
+/// Parses what follows the program's name, or `word` after it, and completes `options` by what
+/// follows from those given. Returns false after --print-config. Throws CLI::Success after --help,
+/// Misuse for an option that is wrong by itself.
+bool takeArguments(const Program &program, CLI::App &app, int argc, char **argv,
+                   const std::string &word, Options &options);
+/// The same for what follows `word`, "eval". Returns the exit status after --help and
+/// --print-config and for a misused command line; `require` throws Misuse if options do not fit
+/// together.
 std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int argc, char **argv,
-                                  Options &options, const char *help,
+                                  Options &options, const char *word,
                                   const std::function<void()> &require);
 
 /// The command line after `generate`, which is argv[1].

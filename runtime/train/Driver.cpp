@@ -9,7 +9,7 @@
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
 #include "runtime/train/CommandLine.h"
-#include "runtime/train/LearningRate.h"
+#include "runtime/train/Hyperparameters.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunFiles.h"
@@ -97,7 +97,7 @@ int runTraining(Plans plans, int argc, char **argv) {
       sources.contents = RunContents::of(sources.files, sources.weights.get());
     const std::int64_t steps = stepCount(program, options, sources);
     if (options.resume.empty()) // before there are ranks; of a checkpoint they know more
-      LearningRate::of(program, options, steps, nullptr);
+      Hyperparameters::of(program, options, steps, nullptr);
     if (!options.save.empty())
       handleStopSignals();
     if (options.maxRestarts)

@@ -11,7 +11,7 @@ std::optional<int> parseGeneration(Plans plans, int argc, char **argv, Options &
   CLI::App app("generates text with the weights of '" + std::string(program.name) +
                    "', and trains nothing. The text goes to standard output.",
                std::string(program.name) + " generate");
-  declareHelp(app, program);
+  declareHelp(app, program, options);
   options.steps = 0;
   GenerationOptions &generation = options.generation.emplace();
   std::string prompt;
@@ -32,7 +32,7 @@ std::optional<int> parseGeneration(Plans plans, int argc, char **argv, Options &
   declareWeights(app, options);
   declareJob(app, plans, options);
   app.footer("Of an option that is given several times the last value counts; --init adds up.");
-  return parseAfterWord(program, app, argc, argv, options, "generate --help", [&] {
+  return parseAfterWord(program, app, argc, argv, options, "generate", [&] {
     if (!program.generation.generate)
       throw Misuse("got generate, but this program was compiled without --generate");
     if (prompt.empty())

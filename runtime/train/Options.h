@@ -8,6 +8,7 @@
 #include "runtime/train/TextGeneration.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,7 +44,8 @@ struct Options {
   std::string restartCause;      ///< of the last restart
   bool allowModelChange = false; ///< continue although the weights are of another model
   std::string command;           ///< the program, as the user named it
-  std::string arguments;         ///< the command line after it, as a shell reads it
+  std::string arguments;         ///< the command line after it, as a shell reads it; of @FILE
+                                 ///< the options
   std::string communicator = "auto";
   std::optional<double> timeout; ///< seconds
   std::string flightRecord;      ///< "none": not written
@@ -56,11 +58,13 @@ struct Options {
   std::optional<double> minRate;
   std::optional<double> decayShare;
   std::optional<std::int64_t> scheduleSteps; ///< where the schedule ends
+  std::map<std::string, double> constants;   ///< of the update rule, by name, and "clip"
   std::int64_t evalEvery = 0;                ///< steps; 0: only after the last one
   std::uint64_t seed = 0;
   bool seedIsGiven = false;
   bool shuffle = false;
   bool report = false;
+  bool printsConfig = false;
   bool trustNetwork = false;
   std::optional<GenerationOptions> generation; ///< of `generate`, which trains nothing either
 

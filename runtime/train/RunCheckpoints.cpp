@@ -385,9 +385,13 @@ void RunCheckpoints::save(std::int64_t step) {
   next.totalSteps = steps;
   next.updates = state.updates;
   next.seed = state.seed;
-  next.baseLearningRate = rate.base;
-  next.schedule = rate.schedule;
-  next.scheduleSteps = rate.endIsGiven ? rate.end : 0;
+  next.baseLearningRate = hyper.rate;
+  next.schedule = hyper.schedule;
+  next.scheduleSteps = hyper.endIsGiven ? hyper.end : 0;
+  next.updateRule = hyper.rule;
+  next.constants = hyper.constants;
+  if (program.clip > 0)
+    next.constants.push_back({"clip", hyper.clip});
   next.badSteps = state.badSteps;
   next.samples = samplesAfter(step);
   next.shuffle = options.shuffle;

@@ -7,7 +7,7 @@
 #include "runtime/data/DataFiles.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CommandLine.h"
-#include "runtime/train/LearningRate.h"
+#include "runtime/train/Hyperparameters.h"
 #include "runtime/train/RunStart.h"
 
 #include <functional>
@@ -58,9 +58,9 @@ public:
   /// Its folder; empty without a checkpoint.
   const std::string &folder() const { return resumed; }
   /// Sets the RunHeader::record and the learning rate that checkpoints contain.
-  void describe(std::string run, LearningRate used) {
+  void describe(std::string run, Hyperparameters used) {
     record = std::move(run);
-    rate = std::move(used);
+    hyper = std::move(used);
   }
   /// Before the first step: creates and locks the folder of --save.
   void open();
@@ -108,7 +108,7 @@ private:
   std::string completed;                     ///< the folder of the latest checkpoint of this run
   std::int64_t completedStep = 0, began = 0; ///< its step, and that of the first `from`
   std::string record;                        ///< of this run
-  LearningRate rate;                         ///< of this run
+  Hyperparameters hyper;                     ///< of this run
   std::int64_t lastSaved = 0;                ///< step
   std::int64_t seen = 0;                     ///< requests to save that this rank has handled
   std::int64_t agreed = 0; ///< the most requests on any rank when ranks last agreed to save

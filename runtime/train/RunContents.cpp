@@ -2,6 +2,7 @@
 
 #include "base/Error.h"
 #include "base/MappedFile.h"
+#include "runtime/train/Hyperparameters.h"
 #include "runtime/train/Log.h"
 
 #include <vector>
@@ -131,6 +132,8 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--min-lr", f32(options.minRate));
   identity.add("--decay-share", f32(options.decayShare));
   identity.add("--schedule-steps", given(options.scheduleSteps));
+  for (const auto &[name, value] : options.constants)
+    identity.add(constantOption(name), shortest(static_cast<float>(value)));
   identity.add("--shuffle", flag(options.shuffle));
   identity.add("--data", describeFiles(contents.data));
   identity.add("the weights of --data", describe(data.training));

@@ -139,8 +139,8 @@ std::string RunHeader::text() const {
     text += std::string("  ") + program.options;
   if (!options.onlyEvaluates())
     text += format("  --seed=%llu  --lr=%g", static_cast<unsigned long long>(options.seed),
-                   numberOf(rate.base));
-  if (const std::string other = rate.describeOther(program);
+                   numberOf(hyper.rate));
+  if (const std::string other = hyper.describeOther(program);
       !other.empty() && !options.onlyEvaluates())
     text += "  " + other;
   if (!libraries.empty())
@@ -185,7 +185,7 @@ std::string RunHeader::record() const {
   run["arena_bytes"] = program.arenaBytes;
   run["compiled"] = program.options;
   run["seed"] = options.seed;
-  run["lr"] = numberOf(rate.base);
+  run["lr"] = numberOf(hyper.rate);
   run["data"] = options.data.size() == 1 ? Json(options.data.front())
                 : options.data.empty()   ? Json("")
                                          : Json(options.data);
@@ -210,13 +210,16 @@ std::string RunHeader::record() const {
   run["plan"] = meshOf(program);
   run["tokens_per_sample"] = program.tokensPerSample;
   run["shuffle"] = options.shuffle;
-  const ScheduleOptions &schedule = rate.schedule;
+  const ScheduleOptions &schedule = hyper.schedule;
   run["schedule"] = {{"kind", kScheduleNames[schedule.kind]},
                      {"warmup", schedule.warmup},
                      {"min_lr", numberOf(schedule.minimum)},
                      {"decay_share", numberOf(schedule.decayShare)}};
-  if (rate.ends() && !options.onlyEvaluates())
-    run["schedule"]["steps"] = rate.end;
+  if (hyper.ends() && !options.onlyEvaluates())
+    run["schedule"]["steps"] = hyper.end;
+  run["optimizer"] = {{"rule", hyper.rule}, {"clip", numberOf(hyper.clip)}};
+  for (const Hyperparameters::Constant &constant : hyper.constants)
+    run["optimizer"][constant.name] = numberOf(constant.value);
   run["files"] = Json::object();
   add(run["files"], "data", contents.data);
   add(run["files"], "val_data", contents.valData);
@@ -227,7 +230,7 @@ std::string RunHeader::record() const {
     run["resumed"] = {{"folder", folder},
                       {"step", from.step},
                       {"digest", digestText(contentDigest(from.text()))}};
-  for (const ChangedSetting &change : rate.changes) {
+  for (const ChangedSetting &change : hyper.changes) {
     const auto value = [&](const std::string &text) {
       return change.name == "schedule" ? Json(text) : Json::parse(text);
     };

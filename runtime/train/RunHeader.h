@@ -5,7 +5,7 @@
 
 #include "runtime/train/CheckpointManifest.h"
 #include "runtime/train/CommandLine.h"
-#include "runtime/train/LearningRate.h"
+#include "runtime/train/Hyperparameters.h"
 #include "runtime/train/RunContents.h"
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct RunHeader {
   const Program &program;
   const Options &options;
   std::int64_t steps;
-  const LearningRate &rate;
+  const Hyperparameters &hyper;
   std::string mesh;        ///< "fsdp=2"
   std::string libraries;   ///< "oneDNN 2.6.3"
   std::string collectives; ///< how they are performed, or ""

@@ -10,7 +10,7 @@
 #include "runtime/program/Shard.h"
 #include "runtime/train/BadSteps.h"
 #include "runtime/train/Batches.h"
-#include "runtime/train/LearningRate.h"
+#include "runtime/train/Hyperparameters.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/Prints.h"
@@ -65,12 +65,12 @@ public:
       checkpoints.finish();
       return kExitDone;
     }
-    rate = LearningRate::of(program, options, steps,
-                            checkpoints.folder().empty() ? nullptr : &checkpoints.start());
+    hyper = Hyperparameters::of(program, options, steps,
+                                checkpoints.folder().empty() ? nullptr : &checkpoints.start());
     startState();
     openBatches();
     if (!options.save.empty())
-      checkpoints.describe(header().record(), rate);
+      checkpoints.describe(header().record(), hyper);
     checkpoints.open();
     if (job.rank() == 0) {
       printHeader();
@@ -163,8 +163,7 @@ private:
     state.step = start.step;
     state.updates = start.updates;
     state.seed = options.seed;
-    state.baseLearningRate = rate.base;
-    state.schedule = rate.schedule.over(rate.end);
+    hyper.writeTo(state);
     state.badSteps = start.badSteps;
     state.samples = batchSize();
     device->setState(state);
@@ -448,7 +447,7 @@ private:
     return {program,
             options,
             steps,
-            rate,
+            hyper,
             job.mesh().describe(),
             target::libraries(),
             device->collectives(),
@@ -463,8 +462,8 @@ private:
 
   void printHeader() {
     std::fputs(header().text().c_str(), stdout);
-    if (!rate.changes.empty())
-      std::printf("changed since the checkpoint: %s\n", rate.describeChanges().c_str());
+    if (!hyper.changes.empty())
+      std::printf("changed since the checkpoint: %s\n", hyper.describeChanges().c_str());
     if (options.report)
       std::fputs(program.report, stdout);
     showOutput();
@@ -473,7 +472,7 @@ private:
 
   /// Warns if a run ends before its warmup does.
   void warnOfWarmup() const {
-    const std::int64_t warmup = rate.schedule.warmup;
+    const std::int64_t warmup = hyper.schedule.warmup;
     if (warmup > steps && !options.onlyEvaluates())
       std::fprintf(stderr,
                    "%s: warning: the learning rate rises over %lld steps (--warmup), and this run "
@@ -568,7 +567,7 @@ private:
   const RunOutputs &outputs;
   RunStart &runStart;
   std::int64_t steps;
-  LearningRate rate;
+  Hyperparameters hyper;
   Job &job;
   // Used by the device's streams, so they outlive the device.
   std::optional<Batches> batches, valBatches;

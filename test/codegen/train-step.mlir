@@ -40,9 +40,12 @@
 // The update rule, over some of a shard's elements.
 // CHECK-LABEL: void sgd(std::int64_t begin, std::int64_t end, fsdp::rt::UpdateStep step, const float *parameter,
 // CHECK-NEXT:      const float *gradient, const float *momentum, float *new_parameter, float *new_momentum) {
+// CHECK-NEXT:    const float momentum_2 = step.constants[0];
+// CHECK-NEXT:    const float weight_decay = step.constants[1];
+// CHECK-NEXT:    const float decay = step.decays ? weight_decay : 0.0f;
 // CHECK-NEXT:    #pragma omp simd
 // CHECK-NEXT:    for (std::int64_t i = begin; i < end; ++i) {
-// CHECK:           const float mulf = 0.9f * momentum[i];
+// CHECK:           const float mulf = momentum_2 * momentum[i];
 // CHECK:           new_momentum[i] = addf_2;
 
 // CHECK: enum : int { kInput, kGather, kCompute, kReduce };
@@ -82,8 +85,14 @@
 // CHECK-NEXT:      badGradients(persistent::step_state), persistent::step_state,
 // CHECK-NEXT:      badGradients(persistent::step_state));
 
+// CHECK:      constexpr UpdateConstant update_constants[] = {
+// CHECK-NEXT:   {.name = "momentum", .value = 0.9f, .isFraction = true},
+// CHECK-NEXT:   {.name = "weight_decay", .value = 0.0f},
+// CHECK-NEXT: };
 // CHECK: constexpr Program program = {
 // CHECK:   .arenaBytes = 1280,
+// CHECK:   .updateRule = "sgd",
+// CHECK-NEXT: .updateConstants = update_constants,
 // CHECK:   .digest = 0x{{[0-9a-f]+}},
 // CHECK: int main(int argc, char **argv) { return runTraining(program, argc, argv); }
 

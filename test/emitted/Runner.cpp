@@ -206,6 +206,9 @@ private:
     start.schedule = program.schedule.over(wanted.totalSteps);
     start.seed = wanted.seed;
     start.baseLearningRate = program.defaultLearningRate;
+    start.clip = program.clip;
+    for (std::size_t i = 0; i < program.updateConstants.size(); ++i)
+      start.constants[i] = program.updateConstants[i].value;
     start.samples = batch;
     device->setState(start);
   }

@@ -36,6 +36,8 @@ Outcome readSamples(const std::string &bytes);
 Outcome readTokens(const std::string &bytes);
 /// Bytes are tried as they are, and with the checksum that they should have.
 Outcome readManifest(const std::string &bytes);
+/// A file of options, @FILE.
+Outcome readOptionsFile(const std::string &bytes);
 /// A command line of a generated program, an argument a line.
 Outcome readProgramOptions(const std::string &bytes);
 /// The same of fsdpc, and what it makes of the options by themselves.

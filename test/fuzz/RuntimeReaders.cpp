@@ -1,6 +1,7 @@
 //===- RuntimeReaders.cpp - the readers of generated programs -------------===//
 
 #include "base/Error.h"
+#include "base/OptionsFile.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/CheckpointManifest.h"
 #include "runtime/train/CommandLine.h"
@@ -59,6 +60,10 @@ std::string rightManifest(std::mt19937 &random) {
   manifest.seed = random();
   manifest.baseLearningRate = 0.01f;
   manifest.shuffle = random() % 2;
+  if (random() % 2) {
+    manifest.updateRule = "adamw";
+    manifest.constants = {{"beta1", 0.9f}, {"clip", 1}};
+  }
   if (random() % 2)
     manifest.sources = {{"web/*.bin", {}, 0.7, 12},
                         {"code.bin", {}, 0.3, std::int64_t(random() % 100)}};
@@ -217,6 +222,28 @@ Outcome readProgramOptions(const std::string &bytes) {
   return {true, ""};
 }
 
+Outcome readOptionsFile(const std::string &bytes) {
+  try {
+    for (const base::FileOption &option : base::readOptionsFile(bytes, "file"))
+      if ((option.kind == base::FileOption::Text) != (option.values.size() == 1) &&
+          option.kind != base::FileOption::List)
+        return {true, "takes a key without its value"};
+    return {true, ""};
+  } catch (const base::OptionsFileError &error) {
+    return {false, *error.what() ? "" : "refused without a message"};
+  }
+}
+
+static std::string rightOptionsFile(std::mt19937 &random) {
+  static const char *const lines[] = {"steps = 1_000\n", "lr = 1e-3 # rate\n",
+                                      "data = [\"a#b\", 'c', 3]\n", "shuffle = true\n",
+                                      "log = \"\\u00e9\\\\\"\n"};
+  std::string text;
+  for (const char *line : lines)
+    text += random() % 3 ? line : "";
+  return text;
+}
+
 const std::vector<Reader> runtimeReaders = {
     {"weights", readWeights, rightFile<kWeights>, false},
     {"index", readIndex, rightFile<kIndex>, true},
@@ -224,6 +251,7 @@ const std::vector<Reader> runtimeReaders = {
     {"tokens", readTokens, rightFile<kTokenFile>, false},
     {"manifest", readManifest, rightManifest, true},
     {"tokenizer", readTokenizer, rightTokenizer, true},
+    {"options-file", readOptionsFile, rightOptionsFile, true},
     {"program-options", readProgramOptions, rightProgramOptions, true},
 };
 

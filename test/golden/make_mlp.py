@@ -14,6 +14,7 @@ SAMPLES, BATCH, STEPS = 64, 10, 30
 IN, HIDDEN, CLASSES = 12, 17, 10
 # What is not in the options is our rule's default, which is PyTorch's.
 ADAM = {"lr": 1e-2, "betas": (0.9, 0.999), "eps": 1e-8}
+OTHER = {"lr": 0.005, "betas": (0.8, 0.95), "eps": 1e-3}
 
 
 def decayed(parameters, decay):
@@ -55,6 +56,15 @@ VARIANTS = {
              lambda p: torch.optim.AdamW(decayed(p, 0.01), **ADAM), ["exp_avg", "exp_avg_sq"]),
     "lion": (["--optimizer=lion", "--lr=0.002", "--weight-decay=0.1"], None,
              lambda p: Lion(decayed(p, 0.1), lr=0.002), ["exp_avg"]),
+    # Every constant of each rule: test/e2e/check_hyperparameters.py gives them to programs compiled with others.
+    "settings-sgd": (["--optimizer=sgd", "--lr=0.02", "--momentum=0.6", "--weight-decay=0.05", "--clip=0.7"], 0.7,
+                     lambda p: torch.optim.SGD(decayed(p, 0.05), lr=0.02, momentum=0.6), ["momentum"]),
+    "settings-adam": (["--optimizer=adam", "--lr=0.005", "--beta1=0.8", "--beta2=0.95", "--eps=1e-3", "--weight-decay=0.05", "--clip=0.3"],
+                      0.3, lambda p: torch.optim.Adam(decayed(p, 0.05), **OTHER), ["exp_avg", "exp_avg_sq"]),
+    "settings-adamw": (["--optimizer=adamw", "--lr=0.005", "--beta1=0.8", "--beta2=0.95", "--eps=1e-3", "--weight-decay=0.5", "--clip=0.3"],
+                       0.3, lambda p: torch.optim.AdamW(decayed(p, 0.5), **OTHER), ["exp_avg", "exp_avg_sq"]),
+    "settings-lion": (["--optimizer=lion", "--lr=0.002", "--beta1=0.8", "--beta2=0.95", "--weight-decay=0.3", "--clip=0.4"], 0.4,
+                      lambda p: Lion(decayed(p, 0.3), lr=0.002, betas=(0.8, 0.95)), ["exp_avg"]),
 }
 
 

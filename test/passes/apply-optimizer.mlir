@@ -37,15 +37,10 @@ fsdp.step @evaluate evaluate {
 
 // -----
 
-// With clipping the scale is min(1, clip / (norm + 1e-6)).
+// With clipping the scale is that of the norm; the norm to clip to is the run's.
 // CHECK-LABEL: fsdp.step @clipped
 // CHECK: %[[NORM:.*]] = fsdp.global_norm
-// CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00> : tensor<f32>
-// CHECK: %[[EPS:.*]] = arith.constant dense<9.99999997E-7> : tensor<f32>
-// CHECK: %[[PADDED:.*]] = arith.addf %[[NORM]], %[[EPS]]
-// CHECK: %[[CLIP:.*]] = arith.constant dense<5.000000e-01> : tensor<f32>
-// CHECK: %[[RATIO:.*]] = arith.divf %[[CLIP]], %[[PADDED]]
-// CHECK: %[[SCALE:.*]] = arith.minimumf %[[ONE]], %[[RATIO]]
+// CHECK: %[[SCALE:.*]] = fsdp.clip_scale <sgd, lr = 1.000000e-01, clip = 5.000000e-01> %[[NORM]]
 // CHECK: fsdp.update @w, %{{.*}} lr %{{.*}} scale %[[SCALE]]
 fsdp.param @w : tensor<3xf32> unit "w" init <constant, 0.0>
 fsdp.step @clipped train optimizer <sgd, lr = 0.1, clip = 0.5> {

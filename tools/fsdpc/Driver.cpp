@@ -19,7 +19,6 @@
 #include "passes/explain/PlanPage.h"
 #include "passes/printing/MemoryReportText.h"
 #include "passes/printing/PredictionText.h"
-#include "passes/sharding/ShardSpec.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -58,6 +57,7 @@ struct Driver::State {
   std::map<std::string, int64_t *> sizes;             ///< its integers, by option
   std::string from;                                   ///< the folder of --from
   std::function<void()> takeConfig;
+  bool printsConfig = false;
 
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
@@ -99,6 +99,7 @@ Driver::Driver(std::string name, std::string description)
           },
           "print the version of fsdpc and exit")
       ->disable_flag_override();
+  base::addOptionsFiles(state->app, state->printsConfig);
 }
 
 Driver::~Driver() = default;
@@ -217,34 +218,6 @@ static void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<v
   } catch (const Failure &error) {
     throw Failure("plan '" + name + "': " + error.what());
   }
-}
-
-/// Those of `options` for one of several meshes: axes that only others have split nothing there, as
-/// with the splits of the model itself. Error: an axis that none has.
-static Options forPlan(const Options &options, const MeshAxes &mesh,
-                       llvm::ArrayRef<MeshAxes> meshes) {
-  auto has = [](const MeshAxes &axes, llvm::StringRef name) {
-    return llvm::any_of(axes, [&](const auto &axis) { return axis.first == name; });
-  };
-  std::string unknown;
-  auto keeps = [&](llvm::StringRef name) {
-    if (llvm::none_of(meshes, [&](const MeshAxes &other) { return has(other, name); }))
-      unknown = name.str();
-    return has(mesh, name);
-  };
-  auto requireKnown = [&](const std::string &what) {
-    if (!unknown.empty())
-      throw UsageError(what + ", but no mesh has an axis '" + unknown + "'; name one of --mesh");
-  };
-  Options own = options;
-  for (std::string &shard : own.pipeline.shardPatterns) {
-    std::string kept = mlir::fsdp::keepAxes(shard, keeps);
-    requireKnown("--shard splits by '" + shard + "'");
-    shard = std::move(kept);
-  }
-  llvm::erase_if(own.pipeline.batchAxes, [&](const std::string &name) { return !keeps(name); });
-  requireKnown("--batch-axes names axis '" + unknown + "'");
-  return own;
 }
 
 /// `module`, and where the number of its blocks is an option the same with fewer.
@@ -388,7 +361,7 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
     plans.push_back(last ? std::move(model) : OwningOpRef<ModuleOp>(model->clone()));
     ModuleOp module = *plans.back();
     inPlan(mesh, meshes.size() > 1, [&] {
-      const Options own = meshes.size() > 1 ? forPlan(options, mesh, meshes) : options;
+      const Options own = meshes.size() > 1 ? options.forMesh(mesh, meshes) : options;
       configure(module, modelName(), mesh, own);
       Emit done = Emit::Model;
       if (page) {
@@ -536,6 +509,14 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     } catch (const CLI::Success &asked) { // help or version
       return app.exit(asked);
     }
+    if (printsConfig) {
+      std::string before = name + (request ? " plan" : "");
+      if (!input.empty())
+        base::addShellWord(before, input);
+      llvm::outs() << base::optionsFileText(app, before);
+      finishPrinting(llvm::outs());
+      return 0;
+    }
     if (request)
       request->apply(app, options);
     else if (!options.fit.empty())
@@ -589,7 +570,8 @@ int Driver::runFile(int argc, char **argv) {
             throw CLI::Success();
           },
           "print a new token for jobs on several machines (FSDP_JOB_TOKEN), and exit")
-      ->disable_flag_override();
+      ->disable_flag_override()
+      ->configurable(false);
   base::addText(state->app, "MODEL", "FILE", state->input, "global IR of a model (.mlir)")
       ->required();
   state->options.declare(state->app);

@@ -129,4 +129,29 @@ Emit Options::getEmit() const {
   return static_cast<Emit>(std::find(names.begin(), names.end(), emit) - names.begin());
 }
 
+Options Options::forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &meshes) const {
+  auto has = [](const MeshAxes &axes, llvm::StringRef name) {
+    return llvm::any_of(axes, [&](const auto &axis) { return axis.first == name; });
+  };
+  std::string unknown;
+  auto keeps = [&](llvm::StringRef name) {
+    if (llvm::none_of(meshes, [&](const MeshAxes &other) { return has(other, name); }))
+      unknown = name.str();
+    return has(mesh, name);
+  };
+  auto requireKnown = [&](const std::string &what) {
+    if (!unknown.empty())
+      throw UsageError(what + ", but no mesh has an axis '" + unknown + "'; name one of --mesh");
+  };
+  Options own = *this;
+  for (std::string &shard : own.pipeline.shardPatterns) {
+    std::string kept = mlir::fsdp::keepAxes(shard, keeps);
+    requireKnown("--shard splits by '" + shard + "'");
+    shard = std::move(kept);
+  }
+  llvm::erase_if(own.pipeline.batchAxes, [&](const std::string &name) { return !keeps(name); });
+  requireKnown("--batch-axes names axis '" + unknown + "'");
+  return own;
+}
+
 } // namespace fsdpc

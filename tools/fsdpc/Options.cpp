@@ -250,17 +250,16 @@ static void declareDistribution(CLI::App &app, Options &o) {
   })->default_str(#initial);
 #define FSDP_PIPELINE_COUNT(...)
 #include "passes/PipelineOptions.def"
-  group
-      .add_option("--shard", o.pipeline.shardPatterns,
-                  "placement of the parameters whose names match PATTERN: how they are stored "
-                  "(flat, replicated, or a dimension), or an "
-                  "axis or _ for each dimension as in _,tensor or _,tensor@flat, over which they "
-                  "are split in compute; may be given "
-                  "several times")
-      ->check(CLI::Validator([](std::string &text) { return checkShardPattern(text); }, ""))
-      ->type_name("PATTERN:SPEC")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  base::addRepeated(group, "--shard", "PATTERN:SPEC",
+                    "placement of the parameters whose names match PATTERN: how they are stored "
+                    "(flat, replicated, or a dimension), or an "
+                    "axis or _ for each dimension as in _,tensor or _,tensor@flat, over which they "
+                    "are split in compute; may be given "
+                    "several times",
+                    [&o](const std::string &text) {
+                      o.pipeline.shardPatterns.push_back(text);
+                      return checkShardPattern(text);
+                    });
   group.get_option("--strategy")->each([&o](const std::string &) { o.strategyGiven = true; });
   base::addOption(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
                   [&o](const std::string &text) {
@@ -349,7 +348,7 @@ void Options::declare(CLI::App &app) {
   declareOptimizer(app, optimizer);
   app.footer(
       std::string("Of an option that is given several times the last value counts; those of "
-                  "--shard add up.\n") +
+                  "--shard add up. @FILE.toml stands for the options of a file.\n") +
       "The word 'plan' before all options searches for the fastest plans: " + app.get_name() +
       " plan --devices=N; its own options are in " + app.get_name() + " plan --help.");
 }

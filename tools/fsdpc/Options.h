@@ -102,6 +102,10 @@ struct Options {
   /// The same for options that do not fit the mesh of `module`.
   void checkMesh(mlir::ModuleOp module) const;
 
+  /// These for one of several meshes: axes that only others have split nothing there, as with the
+  /// splits of the model itself. Throws UsageError for an axis that none has.
+  Options forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &meshes) const;
+
   Emit getEmit() const;
   /// Whether `--report`, `--timeline` or `--explain` asks for a prediction.
   bool predicts() const;

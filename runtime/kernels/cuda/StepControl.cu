@@ -36,6 +36,11 @@ __global__ void setRate(const StepState *state, float *lr) {
   *lr = static_cast<float>(rate);
 }
 
+__global__ void setClipScale(const StepState *state, const float *norm, float *scale) {
+  const float ratio = state->clip / (*norm + 1e-6f);
+  *scale = ratio >= 1 ? 1.0f : ratio; // NaN stays one
+}
+
 __global__ void checkFinite(FiniteScalars scalars, bool *ok) {
   bool all = true;
   for (int i = 0; i < scalars.count; ++i)
@@ -57,7 +62,7 @@ __global__ void countMicrobatch(Microbatches batches, const StepState *state, st
 }
 
 __global__ void nextMicrobatch(std::int64_t count, StepState *state) {
-  state->microbatch = (state->microbatch + 1) % count;
+  state->microbatch = static_cast<std::int32_t>((state->microbatch + 1) % count);
 }
 
 __global__ void nextStep(const bool *ok, StepState *state, BadGradients *bad) {
@@ -72,6 +77,11 @@ __global__ void nextStep(const bool *ok, StepState *state, BadGradients *bad) {
 
 cudaError_t learning_rate(const StepState *state, float *lr, cudaStream_t stream) {
   return launchKernel(setRate, dim3(1), 1, 0, stream, state, lr);
+}
+
+cudaError_t clip_scale(const StepState *state, const float *norm, float *scale,
+                       cudaStream_t stream) {
+  return launchKernel(setClipScale, dim3(1), 1, 0, stream, state, norm, scale);
 }
 
 cudaError_t device::all_finite(const FiniteScalars &scalars, bool *ok, cudaStream_t stream) {

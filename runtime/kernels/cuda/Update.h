@@ -88,6 +88,8 @@ __global__ void __launch_bounds__(kUpdateThreads)
     rule.step.lr = *u.lr;
     rule.step.scale = u.scale ? *u.scale : 1.0f;
     rule.step.count = static_cast<double>(u.state->updates + !u.deferred);
+    for (std::size_t k = 0; k < limits::kMaxUpdateConstants; ++k)
+      rule.step.constants[k] = u.state->constants[k];
     rule.prepare();
     prepared = rule;
   }

@@ -245,6 +245,18 @@ fsdp.program @p role {} {
 
 // -----
 
+// clip_scale C1: the optimizer clips.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %norm = arith.constant dense<1.0> : tensor<f32>
+    // expected-error @below {{requires an optimizer that clips, got clip = 0}}
+    %scale = fsdp.clip_scale <sgd, lr = 0.1> %norm
+  }
+}
+
+// -----
+
 // optimizer_step C1: the states that the optimizer names, all of the shard's type.
 
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>

@@ -191,6 +191,24 @@ TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {
     }
 }
 
+TEST_F(UpdateKernels, ClippingIsThatOfTheCpu) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (float clip : {0.5f, 1e-30f, infinity})
+    for (float norm : {0.0f, 0.25f, 0.5f, 0.3333333f, 7.0f, 1e30f, infinity, std::nanf("")}) {
+      StepState expected{};
+      expected.clip = clip;
+      Device<StepState> state(std::vector<StepState>{expected});
+      Device<float> of(Floats{norm}), scale(1);
+      OK(clip_scale(state, of, scale, stream));
+      float factor = 0;
+      kernels::clipScale(&expected, &norm, &factor);
+      const float got = scale.floats()[0];
+      EXPECT_EQ(std::memcmp(&got, &factor, sizeof(got)) == 0 || (got != got && factor != factor),
+                true)
+          << clip << " " << norm << ": " << got << " and " << factor;
+    }
+}
+
 TEST_F(UpdateKernels, MicrobatchesCountTheirSamples) {
   // 10 samples on 3 ranks of 4 rows, in parts of 2, 7 of them counting in the last round.
   for (std::int64_t samples : {10, 7})

@@ -38,6 +38,8 @@ protected:
     arguments.push_back(condition);
     for (double state : states)
       arguments.push_back(scalar(f64, state));
+    for (const UpdateRule::Constant &constant : optimizer.getUpdateRule().constants)
+      arguments.push_back(scalar(f64, optimizer.getConstant(constant.name)));
     SmallVector<Value> wanted = {body.newParameter.value};
     for (Number state : body.newStates)
       wanted.push_back(state.value);

@@ -139,6 +139,23 @@ TEST(KernelsTest, CrossEntropyNamesALabelOutOfRange) {
             std::string::npos);
 }
 
+TEST(KernelsTest, ClippingIsTheRatioOfTheNormsOrOne) {
+  StepState state{};
+  const auto scale = [&](float clip, float norm) {
+    state.clip = clip;
+    float factor = 0;
+    kernels::clipScale(&state, &norm, &factor);
+    return factor;
+  };
+  EXPECT_EQ(scale(1, 0), 1);
+  EXPECT_EQ(scale(1, 0.5f), 1);
+  EXPECT_EQ(scale(1, 4), 1 / (4 + 1e-6f));
+  EXPECT_EQ(scale(1, 1), 1 / (1 + 1e-6f));
+  EXPECT_EQ(scale(INFINITY, 1e30f), 1);
+  EXPECT_EQ(scale(1, INFINITY), 0);
+  EXPECT_TRUE(std::isnan(scale(1, NAN)));
+}
+
 TEST(KernelsTest, SchedulesFollowTheirFormulas) {
   StepState state{};
   state.baseLearningRate = 2;

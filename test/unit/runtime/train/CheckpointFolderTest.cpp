@@ -486,6 +486,8 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
             start + "got 'model_digest' 1, expected a text");
   manifest.schedule = ScheduleOptions{Schedule::Wsd, 3, 0.01f, 0.25f};
   manifest.scheduleSteps = 9;
+  manifest.updateRule = "adamw";
+  manifest.constants = {{"beta1", 0.9f}, {"clip", 0.1f}};
   const std::string text = manifest.text();
   const CheckpointManifest read =
       CheckpointManifest::parse(text.data(), text.data() + text.size(), "m");
@@ -494,6 +496,19 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
   EXPECT_EQ(read.schedule->minimum, 0.01f);
   EXPECT_EQ(read.schedule->decayShare, 0.25f);
   EXPECT_EQ(read.scheduleSteps, 9);
+  EXPECT_EQ(read.updateRule, "adamw");
+  ASSERT_EQ(read.constants.size(), 2u);
+  EXPECT_EQ(read.constants[0].name, "beta1");
+  EXPECT_EQ(read.constants[1].value, 0.1f);
+  EXPECT_EQ(after([](Json &json) { json.erase("optimizer"); }), "no error")
+      << "of before there was the field";
+  for (const Json &wrong : {Json(1), Json{{"rule", "sgd"}}, Json{{"constants", 1}}})
+    EXPECT_EQ(after([&](Json &json) { json["optimizer"] = wrong; }),
+              start + "got 'optimizer' that is not an object with constants");
+  EXPECT_EQ(after([](Json &json) { json["optimizer"]["constants"]["beta1"] = -1; }),
+            start + "got 'beta1' -1, expected at least 0");
+  EXPECT_EQ(after([](Json &json) { json["optimizer"]["constants"]["beta1"] = "a"; }),
+            start + "got 'beta1' \"a\", expected a finite number");
   EXPECT_EQ(after([](Json &json) { json.erase("schedule"); }), "no error")
       << "of before there was the field";
   EXPECT_EQ(after([](Json &json) { json["schedule"] = 1; }),

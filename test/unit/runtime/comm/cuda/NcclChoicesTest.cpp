@@ -110,7 +110,7 @@ TEST(NcclChoices, StandInTheFirstLines) {
   Program program{};
   program.name = "m", program.options = program.compilation = program.modelDigest = "";
   const Options options;
-  const LearningRate rate;
+  const Hyperparameters rate;
   RunHeader header{
       program, options, 3, rate, "fsdp=8", "NCCL 2.28.9", "all-gathers by copy engines", {}};
   EXPECT_NE(header.text().find("  NCCL 2.28.9\nall-gathers by copy engines\n"), std::string::npos)

@@ -1,12 +1,12 @@
-//===- LearningRate.h - what the learning rate of a run follows -----------===//
+//===- Hyperparameters.h - rate, schedule and constants of a run -*- C++ -*-===//
 //
 // Each setting is that of the command line, or else of the checkpoint that the run continues from,
 // or else of the program.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_RUNTIME_TRAIN_LEARNINGRATE_H
-#define FSDP_RUNTIME_TRAIN_LEARNINGRATE_H
+#ifndef FSDP_RUNTIME_TRAIN_HYPERPARAMETERS_H
+#define FSDP_RUNTIME_TRAIN_HYPERPARAMETERS_H
 
 #include "runtime/program/Program.h"
 #include "runtime/train/CheckpointManifest.h"
@@ -24,18 +24,26 @@ struct ChangedSetting {
   std::string before, now;
 };
 
-struct LearningRate {
-  float base = 0;
+/// "--weight-decay": the option of the constant `weight_decay`.
+std::string constantOption(std::string name);
+
+struct Hyperparameters {
+  using Constant = CheckpointManifest::Constant;
+
+  float rate = 0; ///< at the end of the warmup
   ScheduleOptions schedule;
   std::int64_t end = 0; ///< the step where the schedule ends
   bool endIsGiven = false;
+  std::string rule;                    ///< Program::updateRule
+  std::vector<Constant> constants;     ///< of it, in the order of Program::updateConstants
+  float clip = 0;                      ///< norm to which gradients are clipped; 0: to none
   std::vector<ChangedSetting> changes; ///< since the checkpoint
 
   /// `from`: the manifest of the checkpoint that a run of `steps` steps continues from; null: none.
   /// Errors, with the exit status of a bad command line, the same on all ranks: an option that has
-  /// no effect with the schedule; a minimum above the base.
-  static LearningRate of(const Program &program, const Options &options, std::int64_t steps,
-                         const CheckpointManifest *from);
+  /// no effect with the schedule; a minimum above the rate.
+  static Hyperparameters of(const Program &program, const Options &options, std::int64_t steps,
+                            const CheckpointManifest *from);
 
   /// Whether the schedule has an end.
   bool ends() const {
@@ -43,7 +51,9 @@ struct LearningRate {
   }
   /// Names of settings and their values, with the fewest digits that read back as the same f32.
   std::vector<std::pair<std::string, std::string>> settings() const;
-  /// "--schedule=cosine --warmup=3": the settings besides the base that are not those of `program`.
+  /// The settings of a step state.
+  void writeTo(StepState &state) const;
+  /// "--schedule=cosine --warmup=3": the settings besides the rate that are not those of `program`.
   std::string describeOther(const Program &program) const;
   /// "--lr 0.1 (was 0.05), --warmup 3 (was 2)"; empty: none has changed.
   std::string describeChanges() const;
@@ -51,4 +61,4 @@ struct LearningRate {
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_TRAIN_LEARNINGRATE_H
+#endif // FSDP_RUNTIME_TRAIN_HYPERPARAMETERS_H
