@@ -308,11 +308,12 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   if (options.report && options.data.empty() && !trains)
     return std::nullopt;
   if (options.onlyEvaluates()) {
-    if (options.valData.empty())
-      return misused("got --steps=0 without --val-data: name the file to evaluate on, or train at "
-                     "least one step");
+    if (options.valData.empty() && options.exportTo.empty() && options.exportMerged.empty())
+      return misused("got --steps=0 without --val-data and without --export: name the file to "
+                     "evaluate on, or where to write the weights, or train at least one step");
     if (options.init.empty() && options.resume.empty())
-      return misused("got --steps=0 without --init or --resume: name the weights to evaluate");
+      return misused(
+          "got --steps=0 without --init or --resume: name the weights to evaluate or export");
     if (!options.save.empty())
       return misused("got --save with --steps=0, which changes no weights: leave it out, and name "
                      "a checkpoint with --resume");

@@ -148,8 +148,11 @@ RunOutputs openOutputs(const Program &program, const Options &options, const Run
              outputs.mergedFolder);
   open("--log", options.log, outputs.log);
   open("--trace", options.trace, outputs.trace);
+  if (options.generation)
+    open("--scores", options.generation->scores, outputs.scores);
   checkDistinct(files);
-  for (const OutputPath *replaced : {&outputs.exported, &outputs.merged, &outputs.trace})
+  for (const OutputPath *replaced :
+       {&outputs.exported, &outputs.merged, &outputs.trace, &outputs.scores})
     requireNoLogOfARun(*replaced);
   keepOutputOutOf(files);
   return outputs;
