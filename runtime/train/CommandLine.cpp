@@ -187,6 +187,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
       app, "--export", "FILE", options.exportTo,
       "file for the trained weights (safetensors), replaced atomically; FOLDER/ has them as "
       "model.safetensors, with what describes the model beside them");
+  base::addText(app, "--tokenizer", "DIR", options.tokenizer,
+                "folder whose tokenizer.json and files beside it go into checkpoints and "
+                "--export FOLDER/, instead of those beside the weights of --init")
+      ->group(readsTokens(program) ? shown : hidden);
   const char *const ofAdapters = adapterNames(program).empty() ? hidden : shown;
   base::addText(app, "--export-merged", "FILE", options.exportMerged,
                 "file for the weights with the adapters added to them, as a model without adapters "
@@ -326,6 +330,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return misused("--steps is missing: give the number of steps to train");
   if (!options.valData.empty() && program.evaluate.runs.empty())
     return misused("got --val-data, but this program was compiled without an evaluation");
+  if (!options.tokenizer.empty() && !readsTokens(program))
+    return misused("got --tokenizer, but this program reads no tokens");
   if (options.logHeader && options.log.empty())
     return misused("got --log-header without --log: name the file of the log");
   if (options.logData && options.log.empty())

@@ -11,6 +11,7 @@
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/Weights.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -106,6 +107,14 @@ RunSources openSources(const Program &program, const Options &options, RunData f
   for (const SavedStep &saved : sources.checkpoints)
     if (sources.carried.empty())
       sources.carried = filesToCarry(saved.folder);
+  if (!options.tokenizer.empty()) {
+    sources.carried = filesToCarry(options.tokenizer);
+    if (std::none_of(sources.carried.begin(), sources.carried.end(),
+                     [](const BesideFile &file) { return file.name == "tokenizer.json"; }))
+      throw Error("--tokenizer: '" + options.tokenizer +
+                      "' has no tokenizer.json; name the folder of the model's tokenizer",
+                  kExitBadCommandLine);
+  }
   return sources;
 }
 

@@ -132,6 +132,14 @@ def takes_bytes_and_text(folder):
                                            model / "model.safetensors")], check=True, capture_output=True)
     shown = generate(program, model, "Hello wörld", 20, "--seed=2").decode()
     expect(len(shown) > 1, shown)
+    # Or elsewhere: for generation, and for what training writes.
+    (folder / "elsewhere").mkdir()
+    shutil.move(model / "tokenizer.json", folder / "elsewhere")
+    expect(generate(program, model, "Hello wörld", 20, "--seed=2", "--tokenizer", folder / "elsewhere").decode() == shown, "--tokenizer")
+    subprocess.run([str(word) for word in (program, "--data", tokens_file(folder, vocabulary), "--steps=1", "--lr=0", "--init", model,
+                                           "--tokenizer", folder / "elsewhere", "--export", f"{folder}/exported/")], check=True, capture_output=True)
+    expect(generate(program, folder / "exported", "Hello wörld", 20, "--seed=2").decode() == shown, "exported without --tokenizer's")
+    shutil.move(folder / "elsewhere" / "tokenizer.json", model)
     # Each token that may follow ends the text.
     (model / "generation_config.json").write_text(json.dumps({"eos_token_id": list(range(vocabulary))}))
     expect(generate(program, model, "Hello wörld", 20, "--seed=2") == b"\n", "continues behind the end")
@@ -159,6 +167,7 @@ def refuses(folder):
         ("1 2 3", 14, (), 2, "--prompt got 3 tokens and --tokens 14, expected at most 16 tokens together"),
         ("@missing", 3, (), 2, "--prompt: cannot open 'missing'"),
         ("1", 3, ("--top-k=0",), 2, "--top-k"),
+        ("1", 3, ("--tokenizer", folder), 2, f"--tokenizer: '{folder}' has no tokenizer.json; name the folder of the model's tokenizer"),
         ("1", 3, ("--temperature=-1",), 2, "--temperature"),
         ("1", 3, ("--resume=folder",), 2, "got both --resume and --init"),
     ):
