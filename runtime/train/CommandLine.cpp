@@ -187,6 +187,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
       app, "--export", "FILE", options.exportTo,
       "file for the trained weights (safetensors), replaced atomically; FOLDER/ has them as "
       "model.safetensors, with what describes the model beside them");
+  base::addText(app, "--tokenizer", "DIR", options.tokenizer,
+                "folder whose tokenizer.json and files beside it go into checkpoints and "
+                "--export FOLDER/, instead of those beside the weights of --init")
+      ->group(readsTokens(program) ? shown : hidden);
   const char *const ofAdapters = adapterNames(program).empty() ? hidden : shown;
   base::addText(app, "--export-merged", "FILE", options.exportMerged,
                 "file for the weights with the adapters added to them, as a model without adapters "
@@ -292,11 +296,12 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   if (options.report && options.data.empty() && !trains)
     return std::nullopt;
   if (options.onlyEvaluates()) {
-    if (options.valData.empty())
-      return misused("got --steps=0 without --val-data: name the file to evaluate on, or train at "
-                     "least one step");
+    if (options.valData.empty() && options.exportTo.empty() && options.exportMerged.empty())
+      return misused("got --steps=0 without --val-data and without --export: name the file to "
+                     "evaluate on, or where to write the weights, or train at least one step");
     if (options.init.empty() && options.resume.empty())
-      return misused("got --steps=0 without --init or --resume: name the weights to evaluate");
+      return misused(
+          "got --steps=0 without --init or --resume: name the weights to evaluate or export");
     if (!options.save.empty())
       return misused("got --save with --steps=0, which changes no weights: leave it out, and name "
                      "a checkpoint with --resume");
@@ -309,6 +314,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return misused("--steps is missing: give the number of steps to train");
   if (!options.valData.empty() && program.evaluate.runs.empty())
     return misused("got --val-data, but this program was compiled without an evaluation");
+  if (!options.tokenizer.empty() && !readsTokens(program))
+    return misused("got --tokenizer, but this program reads no tokens");
   if (options.logHeader && options.log.empty())
     return misused("got --log-header without --log: name the file of the log");
   if (options.logData && options.log.empty())

@@ -29,6 +29,11 @@ std::optional<int> parseGeneration(Plans plans, int argc, char **argv, Options &
                    base::IntegerRange<std::int64_t>{1, INT32_MAX});
   base::addInteger(app, "--seed", "S", generation.seed, "seed of the draws (default 0)",
                    base::IntegerRange<std::uint64_t>());
+  base::addText(
+      app, "--scores", "FILE", generation.scores,
+      "write the ids and the scores (logits, F32) of all tokens to this safetensors file");
+  base::addText(app, "--tokenizer", "DIR", options.tokenizer,
+                "folder with the tokenizer.json to use, instead of that beside the weights");
   declareWeights(app, options);
   declareJob(app, plans, options);
   app.footer("Of an option that is given several times the last value counts; --init adds up.");

@@ -66,6 +66,7 @@ struct Options {
   bool report = false;
   bool printsConfig = false;
   bool trustNetwork = false;
+  std::string tokenizer; ///< folder whose tokenizer goes with the weights; empty: theirs
   std::optional<GenerationOptions> generation; ///< of `generate`, which trains nothing either
 
   /// `eval` and `--steps=0`: the run evaluates, and trains nothing; `generate` too.

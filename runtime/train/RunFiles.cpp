@@ -11,6 +11,7 @@
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/Weights.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -106,6 +107,14 @@ RunSources openSources(const Program &program, const Options &options, RunData f
   for (const SavedStep &saved : sources.checkpoints)
     if (sources.carried.empty())
       sources.carried = filesToCarry(saved.folder);
+  if (!options.tokenizer.empty()) {
+    sources.carried = filesToCarry(options.tokenizer);
+    if (std::none_of(sources.carried.begin(), sources.carried.end(),
+                     [](const BesideFile &file) { return file.name == "tokenizer.json"; }))
+      throw Error("--tokenizer: '" + options.tokenizer +
+                      "' has no tokenizer.json; name the folder of the model's tokenizer",
+                  kExitBadCommandLine);
+  }
   return sources;
 }
 
@@ -148,8 +157,11 @@ RunOutputs openOutputs(const Program &program, const Options &options, const Run
              outputs.mergedFolder);
   open("--log", options.log, outputs.log);
   open("--trace", options.trace, outputs.trace);
+  if (options.generation)
+    open("--scores", options.generation->scores, outputs.scores);
   checkDistinct(files);
-  for (const OutputPath *replaced : {&outputs.exported, &outputs.merged, &outputs.trace})
+  for (const OutputPath *replaced :
+       {&outputs.exported, &outputs.merged, &outputs.trace, &outputs.scores})
     requireNoLogOfARun(*replaced);
   keepOutputOutOf(files);
   return outputs;

@@ -30,7 +30,7 @@ struct RunSources {
 
 /// The outputs; streams are opened before the ranks are started.
 struct RunOutputs {
-  base::OutputPath exported, merged, trace, log;
+  base::OutputPath exported, merged, trace, log, scores;
   std::string exportFolder, mergedFolder; ///< of `exported` and `merged`, where these are folders
   std::vector<std::string> exportOnly;    ///< what --export writes, as `exportWeights` takes it
   bool exportsAdapters = false;           ///< and these are the adapters

@@ -129,7 +129,7 @@ std::string RunHeader::text() const {
   std::string text = format("%s: %s, %d rank%s, mesh %s, arena %s per rank, ", program.name,
                             size.c_str(), ranks, ranks == 1 ? "" : "s", mesh.c_str(),
                             formatBytes(static_cast<double>(program.arenaBytes)).c_str());
-  text += options.onlyEvaluates()
+  text += options.onlyEvaluates() && !options.valData.empty()
               ? std::string("evaluation in batches")
               : format("%lld step%s", static_cast<long long>(steps), steps == 1 ? "" : "s");
   text += format(" of %lld sample%s\n", static_cast<long long>(globalBatch(program)),

@@ -46,7 +46,7 @@ public:
       if (!fault.empty())
         throw Error("--prompt: a token " + fault +
                         "; there is no tokenizer.json beside the weights, so that a prompt is a "
-                        "list of ids such as '12 5 7'",
+                        "list of ids such as '12 5 7' (--tokenizer DIR names one elsewhere)",
                     kExitBadCommandLine)
             .byAll();
       tokens.push_back(static_cast<std::int32_t>(id));

@@ -1,6 +1,8 @@
 #include "runtime/train/TextGeneration.h"
 
+#include "base/AtomicFile.h"
 #include "base/Error.h"
+#include "base/Safetensors.h"
 #include "base/WaitCounter.h"
 #include "runtime/device/InputSource.h"
 #include "runtime/execution/Device.h"
@@ -14,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace fsdp::rt {
@@ -63,6 +66,36 @@ void prefill(const TextRun &run, const std::vector<std::int32_t> &prompt) {
     runWith(run.device, plans.decode, {plans.decodeInput, {token(done)}, done});
 }
 
+/// What --scores writes: ids of the prompt, and of each token after it the id and the scores.
+class ScoresFile {
+public:
+  ScoresFile(const OutputPath &path, std::vector<std::int32_t> prompt, std::int64_t vocabulary)
+      : file(path), prompt(std::move(prompt)), vocabulary(vocabulary) {}
+
+  void add(std::int32_t token, const float *row) {
+    tokens.push_back(token);
+    scores.insert(scores.end(), row, row + vocabulary);
+  }
+
+  void commit() {
+    const auto length = [](const auto &list) { return static_cast<std::int64_t>(list.size()); };
+    const std::string header = safetensorsHeader({{"prompt", {length(prompt)}, "I32"},
+                                                  {"tokens", {length(tokens)}, "I32"},
+                                                  {"scores", {length(tokens), vocabulary}}});
+    file.write(header.data(), header.size());
+    file.write(prompt.data(), prompt.size() * sizeof prompt[0]);
+    file.write(tokens.data(), tokens.size() * sizeof tokens[0]);
+    file.write(scores.data(), scores.size() * sizeof scores[0]);
+    file.commit();
+  }
+
+private:
+  AtomicFile file;
+  std::vector<std::int32_t> prompt, tokens;
+  std::vector<float> scores;
+  std::int64_t vocabulary;
+};
+
 } // namespace
 
 std::int64_t sampleToken(const float *scores, std::int64_t count, const GenerationOptions &options,
@@ -98,7 +131,7 @@ std::int64_t sampleToken(const float *scores, std::int64_t count, const Generati
 }
 
 void generateTokens(const TextRun &run, const std::vector<std::int32_t> &prompt,
-                    const std::function<bool(std::int32_t)> &take) {
+                    const std::function<bool(std::int32_t, const float *)> &take) {
   const Generation &plans = run.program.generation;
   Device &device = run.device;
   device.mark({"prefill", 1});
@@ -110,12 +143,14 @@ void generateTokens(const TextRun &run, const std::vector<std::int32_t> &prompt,
     device.mark({"decode", i + 1});
     runWith(device, plans.decode, {plans.decodeInput, {token}, first + i});
     // Processors of two kinds may differ in the last bits.
-    if (device.rank() == 0)
-      token = static_cast<std::int32_t>(sampleToken(device.read(plans.logits), plans.vocabulary,
-                                                    run.options,
+    const float *scores = nullptr;
+    if (device.rank() == 0) {
+      scores = device.read(plans.logits);
+      token = static_cast<std::int32_t>(sampleToken(scores, plans.vocabulary, run.options,
                                                     draws.uniform(static_cast<std::uint64_t>(i))));
+    }
     device.world().broadcast(&token, sizeof token, 0);
-    if (!take(token))
+    if (!take(token, scores))
       return;
   }
 }
@@ -139,6 +174,9 @@ void generateText(const TextRun &run) {
         .byAll();
   codec->follow(prompt);
   const bool shows = run.device.rank() == 0;
+  std::optional<ScoresFile> scores;
+  if (shows && !run.scores.empty())
+    scores.emplace(run.scores, prompt, plans.vocabulary);
   const double begin = now();
   double firstToken = 0;
   std::int64_t count = 0;
@@ -146,9 +184,11 @@ void generateText(const TextRun &run) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     finishOutput();
   };
-  generateTokens(run, prompt, [&](std::int32_t token) {
+  generateTokens(run, prompt, [&](std::int32_t token, const float *row) {
     if (count++ == 0)
       firstToken = now();
+    if (scores)
+      scores->add(token, row);
     if (codec->isEnd(token))
       return false;
     if (shows)
@@ -158,6 +198,8 @@ void generateText(const TextRun &run) {
   if (!shows)
     return;
   show(codec->finish() + "\n");
+  if (scores)
+    scores->commit();
   const double seconds = now() - firstToken;
   std::fprintf(stderr, "%zu tokens of the prompt in %.3g s, %lld after it", prompt.size(),
                firstToken > 0 ? firstToken - begin : 0.0, static_cast<long long>(count));

@@ -8,6 +8,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_TEXTGENERATION_H
 #define FSDP_RUNTIME_TRAIN_TEXTGENERATION_H
 
+#include "base/OutputPath.h"
 #include "runtime/program/Program.h"
 #include "runtime/train/BesideFiles.h"
 
@@ -27,6 +28,7 @@ struct GenerationOptions {
   double temperature = 1;  ///< scores are divided by it; 0: always the likeliest token
   std::uint64_t seed = 0;  ///< of the draws
   std::int64_t topK = 0;   ///< only the so many likeliest tokens are drawn; 0: all
+  std::string scores;      ///< file for the scores of each token; empty: none
 };
 
 /// One rank's run: parameters are on the device.
@@ -34,7 +36,8 @@ struct TextRun {
   const Program &program;
   Device &device;
   const GenerationOptions &options;
-  const BesideFiles &beside; ///< the weights; a tokenizer.json among them is used
+  const BesideFiles &beside;      ///< the weights; a tokenizer.json among them is used
+  const base::OutputPath &scores; ///< that of the options, checked
 };
 
 /// Draws one of `count` tokens by their scores, the logarithms of weights. Of equal scores the
@@ -44,9 +47,11 @@ std::int64_t sampleToken(const float *scores, std::int64_t count, const Generati
 
 /// The tokens that follow `prompt`, which is not empty, until there are `options.tokens` of them or
 /// `take`, which is called with each, returns false. All ranks call this, and get the same tokens.
-/// Draw i depends on the seed and i alone. The prompt and the tokens fit in the context.
+/// Draw i depends on the seed and i alone. The prompt and the tokens fit in the context. `scores`,
+/// on rank 0 the `vocabulary` scores that the token was drawn by and nullptr on the others, is
+/// valid during the call.
 void generateTokens(const TextRun &run, const std::vector<std::int32_t> &prompt,
-                    const std::function<bool(std::int32_t)> &take);
+                    const std::function<bool(std::int32_t token, const float *scores)> &take);
 
 } // namespace fsdp::rt
 

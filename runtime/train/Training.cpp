@@ -61,7 +61,8 @@ public:
       if (job.rank() == 0 && sources.weights)
         std::fputs(describeDrawn(sources.weights->drawn()).c_str(), stderr);
       device->world().barrier();
-      program.generation.generate({program, *device, *options.generation, sources.carried});
+      program.generation.generate(
+          {program, *device, *options.generation, sources.carried, outputs.scores});
       checkpoints.finish();
       return kExitDone;
     }
@@ -95,7 +96,7 @@ public:
       if (signal)
         return stop(step, signal);
     }
-    if (options.onlyEvaluates())
+    if (options.onlyEvaluates() && sources.valData)
       evaluateOnly();
     settle();
     checkpoints.finish();
@@ -546,7 +547,7 @@ private:
           std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
       std::printf("\n");
     }
-    if (options.onlyEvaluates())
+    if (options.onlyEvaluates() && sources.valData)
       std::printf("evaluated %lld sample%s\n", static_cast<long long>(sources.valData->samples()),
                   sources.valData->samples() == 1 ? "" : "s");
     if (valBatches)

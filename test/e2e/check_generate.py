@@ -17,6 +17,7 @@ import sys
 
 import emulated
 import training
+import weights
 from checkpoints import expect, run_cases
 
 SIZES = ["--layers=2", "--width=32", "--heads=4", "--vocab=61", "--batch=6"]
@@ -85,6 +86,28 @@ def draws_by_the_seed(folder):
     expect(resumed.stdout == likeliest, f"from a checkpoint: {resumed.stdout}")
 
 
+def writes_scores(folder):
+    init = training.GOLDEN / "gpt2" / "init.safetensors"
+    written = []
+    for mesh in ("fsdp=1", "fsdp=2,tensor=2"):
+        path = folder / f"{mesh}.scores"
+        text = generate(compile_model(folder, "gpt2", 16, mesh), init, "5 15 39", 13, "--temperature=0", "--scores", path)
+        read = weights.read(path)
+        (_, shape, prompt), (_, _, tokens), (kind, rows, scores) = read["prompt"], read["tokens"], read["scores"]
+        expect(shape == (3,) and prompt == (5, 15, 39) and " ".join(map(str, tokens)) == text.decode().strip(), f"{mesh}: got ids {read}")
+        expect(kind == "F32" and rows[0] == 13, f"{mesh}: got {kind} {rows}")
+        for i, token in enumerate(tokens):
+            row = scores[i * rows[1] : (i + 1) * rows[1]]
+            expect(row[token] == max(row), f"{mesh}: token {i} is {token}, not the likeliest")
+        written.append(scores)
+    expect(max(abs(a - b) for a, b in zip(*written)) < 1e-5, "other scores on another mesh")
+    # What is there stays if the text is refused, and a place that cannot be written is said at the start.
+    before = path.read_bytes()
+    generate(compile_model(folder, "gpt2", 16, "fsdp=1"), init, "5 61", 3, "--scores", path, status=2, says="got '61'")
+    expect(path.read_bytes() == before, "an older file is changed")
+    generate(compile_model(folder, "gpt2", 16, "fsdp=1"), init, "5", 3, "--scores", folder / "none" / "x", status=1, says="there is no folder")
+
+
 def takes_bytes_and_text(folder):
     sizes = ["--layers=1", "--width=16", "--heads=2", "--context=64", "--batch=2", "--generate", "--lr=3e-2"]
     program = training.compile_model("gpt2", folder / "bytes", "--vocab=256", *sizes)
@@ -109,6 +132,14 @@ def takes_bytes_and_text(folder):
                                            model / "model.safetensors")], check=True, capture_output=True)
     shown = generate(program, model, "Hello wörld", 20, "--seed=2").decode()
     expect(len(shown) > 1, shown)
+    # Or elsewhere: for generation, and for what training writes.
+    (folder / "elsewhere").mkdir()
+    shutil.move(model / "tokenizer.json", folder / "elsewhere")
+    expect(generate(program, model, "Hello wörld", 20, "--seed=2", "--tokenizer", folder / "elsewhere").decode() == shown, "--tokenizer")
+    subprocess.run([str(word) for word in (program, "--data", tokens_file(folder, vocabulary), "--steps=1", "--lr=0", "--init", model,
+                                           "--tokenizer", folder / "elsewhere", "--export", f"{folder}/exported/")], check=True, capture_output=True)
+    expect(generate(program, folder / "exported", "Hello wörld", 20, "--seed=2").decode() == shown, "exported without --tokenizer's")
+    shutil.move(folder / "elsewhere" / "tokenizer.json", model)
     # Each token that may follow ends the text.
     (model / "generation_config.json").write_text(json.dumps({"eos_token_id": list(range(vocabulary))}))
     expect(generate(program, model, "Hello wörld", 20, "--seed=2") == b"\n", "continues behind the end")
@@ -136,6 +167,7 @@ def refuses(folder):
         ("1 2 3", 14, (), 2, "--prompt got 3 tokens and --tokens 14, expected at most 16 tokens together"),
         ("@missing", 3, (), 2, "--prompt: cannot open 'missing'"),
         ("1", 3, ("--top-k=0",), 2, "--top-k"),
+        ("1", 3, ("--tokenizer", folder), 2, f"--tokenizer: '{folder}' has no tokenizer.json; name the folder of the model's tokenizer"),
         ("1", 3, ("--temperature=-1",), 2, "--temperature"),
         ("1", 3, ("--resume=folder",), 2, "got both --resume and --init"),
     ):
@@ -157,7 +189,7 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.update(training.unoptimized(folder))
-    run_cases((goes_on_as_transformers, goes_on_on_emulated_gpus, draws_by_the_seed, takes_bytes_and_text, refuses), folder)
+    run_cases((goes_on_as_transformers, goes_on_on_emulated_gpus, draws_by_the_seed, writes_scores, takes_bytes_and_text, refuses), folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/reference is what scripts/generate-docs makes of the .td files of today."""
+"""docs/reference is what scripts/generate-docs makes of the .td files and of the DSL's headers of today."""
 
 import pathlib
 import subprocess
@@ -19,6 +19,6 @@ def check(tree):
         if name not in kept:
             yield path, 1, "is missing: run scripts/generate-docs"
         elif name not in made:
-            yield path, 1, "no .td file makes it: remove it"
+            yield path, 1, "no .td file or header makes it: remove it"
         elif made[name] != kept[name]:
             yield path, 1, "is out of date: run scripts/generate-docs"

@@ -10,6 +10,7 @@
 #include "tools/fsdpc/BuildProgress.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
+#include "tools/fsdpc/PackagedRuntime.h"
 #include "tools/output/TemporaryFolder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -23,6 +24,7 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <sys/stat.h>
 #include <thread>
 
@@ -116,15 +118,14 @@ static std::string digestOfRuntime(const std::string &sources, const std::string
   return result.digest().str().str();
 }
 
+/// Empty: the environment names none.
 static files::path cacheFolder() {
   // A relative path is invalid and ignored, as the XDG specification says.
   if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
     return files::path(cache) / "fsdpc";
   if (const char *home = std::getenv("HOME"); home && *home)
     return files::path(home) / ".cache" / "fsdpc";
-  throw Failure(
-      "there is no cache folder for the runtime library, which is built on first use; set HOME, or "
-      "XDG_CACHE_HOME to an absolute path");
+  return {};
 }
 
 /// Throws Failure for a `fault` of `path`, which is or will be executed.
@@ -196,6 +197,9 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   const bool cuda = target == ir::TargetKind::Cuda;
   const std::string compiler = findCompiler();
   files::path cache = cacheFolder();
+  if (cache.empty())
+    throw Failure("there is no cache folder for the runtime library, which is built on first use; "
+                  "set HOME, or XDG_CACHE_HOME to an absolute path");
   std::error_code error;
   const PrivateFiles privately;
   files::create_directories(cache, error);
@@ -261,6 +265,37 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   return (built / "toolchain.json").string();
 }
 
+/// Whether a runtime for this processor has been built.
+static bool isInCache(const std::string &sources, ir::TargetKind target) {
+  const files::path cache = cacheFolder();
+  std::error_code error;
+  return !cache.empty() && files::exists(cache, error) &&
+         files::exists(cache / digestOfRuntime(sources, findCompiler(), target) / "toolchain.json",
+                       error);
+}
+
+/// The runtime of the package that is to be used, if one is.
+static std::optional<PackagedRuntime> choosePackaged(const std::string &sources,
+                                                     ir::TargetKind target) {
+  const char *given = std::getenv("FSDP_RUNTIME");
+  const std::string wanted = given ? given : "";
+  // They are linked as the compiler of this build does it.
+  if (target == ir::TargetKind::Cuda || wanted == "native" ||
+      !llvm::sys::findProgramByName(FSDP_COMPILER))
+    return std::nullopt;
+  const std::vector<PackagedRuntime> runtimes = listPackagedRuntimes(
+      (files::path(sources).parent_path().parent_path() / "lib" / "fsdpc").string());
+  if (wanted.empty())
+    return isInCache(sources, target) ? std::nullopt : chooseForHost(runtimes);
+  std::string names = "'native'";
+  for (const PackagedRuntime &runtime : runtimes) {
+    if (runtime.name == wanted)
+      return runtime;
+    names += ", '" + runtime.name + "'";
+  }
+  throw Failure("FSDP_RUNTIME: got '" + wanted + "', expected one of " + names);
+}
+
 //===----------------------------------------------------------------------===//
 // toolchain.json
 //===----------------------------------------------------------------------===//
@@ -288,12 +323,39 @@ static std::string stringOf(const llvm::json::Object &object, llvm::StringRef ke
 
 static std::string builtToolchain() { return findRuntimeSources() + "/toolchain.json"; }
 
+/// Makes the paths of a runtime of the package those of this machine. True: MPI is not here, with
+/// which the runtime was built.
+static bool locate(llvm::json::Object &object, const std::string &folder) {
+  object["compiler"] = *llvm::sys::findProgramByName(FSDP_COMPILER);
+  object.erase("launcher");
+  const std::vector<std::string> ofMpi = stringsOf(object, "mpi_libraries");
+  const bool withoutMpi =
+      !llvm::all_of(ofMpi, [](const std::string &library) { return files::exists(library); });
+  for (const char *key : {"libraries", "without_mpi"}) {
+    llvm::json::Array paths;
+    for (std::string path : stringsOf(object, key)) {
+      if (withoutMpi && llvm::is_contained(ofMpi, path))
+        continue;
+      if (path.front() == '@')
+        path.replace(0, 1, folder);
+      paths.push_back(std::move(path));
+    }
+    object[key] = std::move(paths);
+  }
+  return withoutMpi;
+}
+
 Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) {
   const bool cuda = target == ir::TargetKind::Cuda;
   std::string path = builtToolchain();
-  if (!files::exists(path))
-    path = cachedToolchain(findRuntimeSources(), target);
-  const llvm::json::Object object = readToolchain(path);
+  std::optional<PackagedRuntime> packaged;
+  if (!files::exists(path)) {
+    packaged = choosePackaged(findRuntimeSources(), target);
+    path = packaged ? packaged->folder + "/toolchain.json"
+                    : cachedToolchain(findRuntimeSources(), target);
+  }
+  llvm::json::Object object = readToolchain(path);
+  const bool withoutMpi = packaged && locate(object, packaged->folder);
   Toolchain found;
   found.launcher = stringOf(object, "launcher");
   found.program.compiler = stringOf(object, "compiler");
@@ -313,7 +375,7 @@ Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) 
   }
   // Ranks that are forked or meet over TCP need no MPI: this takes the place of the part that
   // would.
-  if (communicator == "shm" || communicator == "tcp") {
+  if (withoutMpi || communicator == "shm" || communicator == "tcp") {
     std::vector<std::string> without = stringsOf(object, "without_mpi");
     found.program.libraries.insert(found.program.libraries.begin(), without.begin(), without.end());
   }

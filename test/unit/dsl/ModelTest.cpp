@@ -250,7 +250,7 @@ TEST_F(ModelTest, FrozenParameters) {
   EXPECT_EQ(count(printed, " frozen"), 1) << printed;
 }
 
-// As docs/fine-tune-a-llama.md has it.
+// As docs/lora.md has it.
 TEST_F(ModelTest, AdaptersOfAModelOfOnesOwn) {
   for (const char *on : {"up", "*.up", "mlp.*", "*", "down,up"}) {
     Model model(context);

@@ -1,0 +1,6 @@
+void check(int ranks) {
+  if (ranks != 3)
+    fail("got %d ranks, "
+         "expected 3",
+         ranks);
+}
