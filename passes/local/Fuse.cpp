@@ -14,6 +14,7 @@
 
 #include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
+#include "dialect/nn/ConcatInputs.h"
 #include "dialect/nn/RowProduct.h"
 #include "passes/Passes.h"
 #include "passes/scheduled/SegmentPlan.h"
@@ -367,34 +368,6 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
     }
 }
 
-/// Makes a concatenation of more inputs than a launch takes one of concatenations.
-static void splitConcats(SegmentOp segment) {
-  for (auto concat : llvm::make_early_inc_range(segment.getOps<nn::ConcatOp>())) {
-    if (concat.getInputs().size() <= limits::kMaxConcatInputs)
-      continue;
-    OpBuilder builder(concat);
-    const auto dim = static_cast<unsigned>(concat.getDim());
-    SmallVector<Value> inputs(concat.getInputs());
-    while (inputs.size() > limits::kMaxConcatInputs) {
-      SmallVector<Value> joined;
-      for (ArrayRef<Value> rest = inputs; !rest.empty();) {
-        ArrayRef<Value> part = rest.take_front(limits::kMaxConcatInputs);
-        rest = rest.drop_front(part.size());
-        SmallVector<int64_t> shape(shapeOf(part.front()));
-        shape[dim] = 0;
-        for (Value input : part)
-          shape[dim] += shapeOf(input)[dim];
-        auto join = nn::ConcatOp::create(builder, concat.getLoc(), concat.getType().clone(shape),
-                                         part, concat.getDim());
-        setStructure(join, getStructure(concat));
-        joined.push_back(join);
-      }
-      inputs = std::move(joined);
-    }
-    concat.getInputsMutable().assign(inputs);
-  }
-}
-
 /// True for an op of no effect whose results, if any, `reports` alone use.
 static bool isForReports(Operation *op, const Reports &reports) {
   return op->hasAttr(kReportAttrName) ||
@@ -419,7 +392,7 @@ Regions Fuse::collectRegions(ArrayRef<Operation *> ops, const Reports &reports) 
 
 void Fuse::runOnOperation() {
   getOperation().walk([](SegmentOp segment) {
-    splitConcats(segment);
+    nn::limitConcatInputs(segment.getBody().front(), limits::kMaxConcatInputs);
     SmallVector<Operation *> ops;
     Reports reports;
     for (Operation &op : segment.getBody().front())
