@@ -94,8 +94,8 @@ std::vector<FileOption> readOptionsFile(std::string_view text, const std::string
     }
     found.emplace_back(at.line, std::move(option));
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto &a, const auto &b) { return a.first < b.first; });
+  std::sort(found.begin(), found.end(),
+            [](const auto &a, const auto &b) { return a.first < b.first; });
   std::vector<FileOption> options;
   for (auto &[line, option] : found)
     options.push_back(std::move(option));

@@ -356,11 +356,13 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
     removeStructure(&op);
   }
   // Members that reports need before the kernel stay, for them alone.
-  for (auto [op, result] : llvm::zip_equal(stored, fused.getResults()))
+  for (auto [index, result] : llvm::enumerate(fused.getResults())) {
+    Operation *op = stored[index];
     op->getResult(0).replaceUsesWithIf(result, [&](OpOperand &use) {
       Operation *user = use.getOwner();
       return isOutside(op, user) || (!members.contains(user) && fused->isBeforeInBlock(user));
     });
+  }
   for (Operation *op : llvm::reverse(ops))
     if (op->use_empty()) {
       erased.insert(op);

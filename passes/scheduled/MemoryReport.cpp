@@ -89,10 +89,11 @@ static void countTied(const ScheduleProblem &schedule, int role, size_t index, i
       begun[access.buffer] = reduction;
   }
   SymbolTable symbols(schedule.programs[role]->getParentOp());
-  for (auto &[name, all] : ofStorage) {
+  for (const auto &entry : ofStorage) {
+    const auto &all = entry.second;
     if (all.doubled == 0)
       continue;
-    auto storage = symbols.lookup<StorageOp>(name);
+    auto storage = symbols.lookup<StorageOp>(entry.first);
     auto member = cast<MemberAttr>(storage.getMembers()[0]);
     const std::string unit = symbols.lookup<ParamOp>(member.getParam().getAttr()).getUnit().str();
     auto same = llvm::find_if(tied, [&](const TiedGradient &other) {
