@@ -321,8 +321,8 @@ LogicalResult ReverseMode::run() {
   return success();
 }
 
-/// Logs sum / weight, divided in double, under `name`. An evaluation goes on over many batches and
-/// hands over both.
+/// Logs sum / weight, divided in double, under `name`; of a report without weight NaN. An
+/// evaluation goes on over many batches and hands over both.
 static void buildOutput(StepOp step, OpBuilder &builder, Operation *measure, StringRef name,
                         Value sum, Value weight) {
   Location loc = measure->getLoc();
@@ -330,13 +330,15 @@ static void buildOutput(StepOp step, OpBuilder &builder, Operation *measure, Str
     OutputSumOp::create(builder, loc, name, sum, weight);
     return;
   }
-  auto quotient = arith::DivFOp::create(builder, loc, sum, buildDivisor(builder, loc, weight));
+  const Attribute report = measure->getDiscardableAttr(kReportAttrName);
+  auto quotient = arith::DivFOp::create(builder, loc, sum,
+                                        report ? weight : buildDivisor(builder, loc, weight));
   auto type = RankedTensorType::get({}, builder.getF32Type());
   auto narrow = arith::TruncFOp::create(builder, loc, type, quotient);
   auto output = OutputOp::create(builder, loc, name, narrow);
   if (Attribute place = measure->getDiscardableAttr(kCheckAttrName))
     output->setDiscardableAttr(kCheckAttrName, place);
-  if (Attribute report = measure->getDiscardableAttr(kReportAttrName))
+  if (report)
     for (Operation *op : {quotient.getOperation(), narrow.getOperation(), output.getOperation()})
       op->setDiscardableAttr(kReportAttrName, report);
 }
