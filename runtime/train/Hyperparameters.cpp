@@ -17,7 +17,7 @@ std::string constantOption(std::string name) {
 
 namespace {
 
-Hyperparameters compiledRate(const Program &program) {
+Hyperparameters compiledSettings(const Program &program) {
   Hyperparameters hyper;
   hyper.rate = program.defaultLearningRate;
   hyper.schedule = program.schedule;
@@ -28,8 +28,8 @@ Hyperparameters compiledRate(const Program &program) {
   return hyper;
 }
 
-Hyperparameters savedRate(const Program &program, const CheckpointManifest &from) {
-  Hyperparameters hyper = compiledRate(program);
+Hyperparameters savedSettings(const Program &program, const CheckpointManifest &from) {
+  Hyperparameters hyper = compiledSettings(program);
   hyper.rate = from.baseLearningRate;
   if (from.schedule) // missing in older manifests
     hyper.schedule = *from.schedule;
@@ -71,7 +71,7 @@ void check(const Hyperparameters &hyper, const Options &options) {
 
 Hyperparameters Hyperparameters::of(const Program &program, const Options &options,
                                     std::int64_t steps, const CheckpointManifest *from) {
-  const Hyperparameters saved = from ? savedRate(program, *from) : compiledRate(program);
+  const Hyperparameters saved = from ? savedSettings(program, *from) : compiledSettings(program);
   Hyperparameters hyper = saved;
   if (options.learningRate)
     hyper.rate = static_cast<float>(*options.learningRate);
@@ -133,7 +133,7 @@ void Hyperparameters::writeTo(StepState &state) const {
 }
 
 std::string Hyperparameters::describeOther(const Program &program) const {
-  Hyperparameters compiled = compiledRate(program);
+  Hyperparameters compiled = compiledSettings(program);
   compiled.rate = rate;
   const auto defaults = compiled.settings();
   std::string text;
