@@ -189,6 +189,10 @@ template <class T> struct Kernels {
     bench.measure("embedding", type, text, 2 * kSize * double(n), 0,
                   [&] { return embedding(shape, rows, idsOf, out, stream); });
     auto *own = bench.take<std::int32_t>(shape.ids);
+    SequenceShape ends{};
+    ends.rows = s.batch, ends.positions = s.context, ends.length = 1;
+    bench.measure("positions_since", "i32", by(s.batch, s.context), 8.0 * double(shape.ids), 0,
+                  [&] { return positions_since(ends, idsOf, own, stream); });
     bench.measure("shard_indices", "i32", by(shape.ids), 8.0 * double(shape.ids), 0, [&] {
       const auto classes = static_cast<std::int64_t>(s.classes);
       return shard_indices(IndexShard{shape.ids, classes, classes / 2, 1}, idsOf, own, stream);
@@ -282,6 +286,9 @@ template <class T> struct Kernels {
       bench.measure(name, type, "1", 0, 0, call);
     };
     one("learning_rate", [&] { return learning_rate(state, lr, stream); });
+    float *scale = bench.take<float>(1);
+    one("clip_scale",
+        [&] { return clip_scale(state, static_cast<const float *>(lr), scale, stream); });
     one("sample_count", [&] { return sample_count(state, count, stream); });
     one("microbatch_samples",
         [&] { return microbatch_samples(Microbatches{1, 2, 2, 0}, state, count, stream); });
