@@ -57,8 +57,11 @@ const char *nameOf(const toml::node &node) {
 
 /// A text or a number. OptionsFileError for all else, after `before`.
 std::string valueOf(const toml::node &node, std::string_view text, const std::string &before) {
-  if (const auto *value = node.as_string())
+  if (const auto *value = node.as_string()) {
+    if (value->get().find('\0') != std::string::npos)
+      throw OptionsFileError(before + "got a text with a NUL character, which no option takes");
     return value->get();
+  }
   if (node.is_number())
     return numberAt(text, node.source().begin);
   throw OptionsFileError(before + "got " + nameOf(node) + ", expected a text or a number");
@@ -67,6 +70,9 @@ std::string valueOf(const toml::node &node, std::string_view text, const std::st
 } // namespace
 
 std::vector<FileOption> readOptionsFile(std::string_view text, const std::string &path) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF"; // of UTF-8
+  if (text.substr(0, mark.size()) == mark)
+    text.remove_prefix(mark.size());
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     std::string why(parsed.error().description());

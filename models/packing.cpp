@@ -3,6 +3,7 @@
 #include "models/packing.h"
 
 #include "base/Numbers.h"
+#include <algorithm>
 #include <sstream>
 
 using namespace fsdp::dsl;
@@ -48,6 +49,12 @@ static Answers answersIn(const std::string &option) {
   return answers;
 }
 
+/// Whether the last of `tokens` are `end`, which is not empty.
+static bool endsWith(const std::vector<int64_t> &tokens, const std::vector<int64_t> &end) {
+  return !end.empty() && end.size() <= tokens.size() &&
+         std::equal(end.rbegin(), end.rend(), tokens.rbegin());
+}
+
 void PackingConfig::check(int64_t vocab) const {
   const std::string below = "below --vocab=" + std::to_string(vocab);
   if (documentEnd >= vocab)
@@ -55,6 +62,14 @@ void PackingConfig::check(int64_t vocab) const {
   if (maskPrompt.empty())
     return;
   const Answers answers = answersIn(maskPrompt);
+  if (documentEnd >= 0 && std::count(answers.begin.begin(), answers.begin.end(), documentEnd))
+    refuse("--mask-prompt=" + maskPrompt +
+               ", whose ANSWER has the token of --document-end=" + std::to_string(documentEnd),
+           "an ANSWER within one document");
+  if (endsWith(answers.begin, answers.end) || endsWith(answers.end, answers.begin))
+    refuse("--mask-prompt=" + maskPrompt,
+           "ANSWER and END of which neither ends with the other: an answer would begin and end at "
+           "one token");
   for (const std::vector<int64_t> &tokens : {answers.begin, answers.end})
     for (int64_t token : tokens)
       if (token >= vocab)

@@ -33,7 +33,8 @@ REFUSED = [("--mask-prompt=1,", 1, "got --mask-prompt=1,, expected ANSWER or ANS
            ("--mask-prompt=-1", 1, "got --mask-prompt=-1, expected ANSWER or ANSWER:END"),
            ("--mask-prompt=1:7", 1, "got the token 7 in --mask-prompt, expected tokens below --vocab=7"),
            ("--mask-prompt=" + ",".join(["1"] * 17), 1, "got --mask-prompt with 17 tokens in a row, expected at most 16"),
-           ("--mask-prompt=1,3", 1, "of which neither end with the others"),  # 3 ends documents
+           ("--mask-prompt=1,3,1", 1, "got --mask-prompt=1,3,1, whose ANSWER has the token of --document-end=3, expected an ANSWER within one document"),
+           ("--mask-prompt=1,2:2", 1, "got --mask-prompt=1,2:2, expected ANSWER and END of which neither ends with the other"),
            ("--document-end=7", 1, "got --document-end=7, expected a token below --vocab=7")]
 
 

@@ -116,6 +116,9 @@ TEST_F(OptionsFileTest, ErrorsNameFileLineAndKey) {
   EXPECT_EQ(fault("data = [true]"), "'F', line 1: data: got true, expected a text or a number");
   EXPECT_EQ(fault("text = 1979-05-27"),
             "'F', line 1: text: got a date or a time, expected a text or a number");
+  EXPECT_EQ(fault("text = 'a'\ndata = \"b\\u0000c\""),
+            "'F', line 2: data: got a text with a NUL character, which no option takes");
+  EXPECT_EQ(fault("\xEF\xBB\xBFsteps = nan"), fault("steps = nan"));
   EXPECT_EQ(fault("shuffle = 1"), "'F', line 1: shuffle: got a value, expected true or false");
   EXPECT_EQ(fault("text = ''"),
             "'F', line 1: text: got an empty text; give a value or leave the key out");
