@@ -23,7 +23,7 @@ def check_fuller_evaluation(folder):
     """Of a model whose evaluation needs more than its training step (the weights of its sums): the peak is the arena in a run that
     evaluates, and below it in one that does not."""
     report_path = folder / "report.json"
-    program = training.compile_model("linear", folder, "--in=1", "--out=1", "--batch=8", f"--report={report_path}")
+    program = training.compile_model("linear", folder, "--in=1", "--out=1", "--batch=8", f"--report={report_path}", ranks=2)
     arena = json.loads(report_path.read_text())["arena"]
     column = ("F32", [8, 1], [0.5] * 8)
     data = write(folder / "data.safetensors", {"x": column, "y": column})

@@ -107,7 +107,7 @@ def check(path, report, expected):
     trace = Trace(path)
     check_spans(trace, expected)
     waits, gathers, most = check_waits(trace), check_arrows(trace), check_counter(trace, report)
-    if not waits or not gathers:
+    if not waits or not gathers and trace.ranks > 1:  # one rank reads what it stores in place
         trace.fail(f"got {waits} waits and {gathers} gathers, expected some of both")
     print(f"{pathlib.Path(path).name}: {trace.ranks} rank(s), {len(trace.events)} events, {waits} waits, {gathers} gathers, "
           f"at most {most} of {report['lower_bound']} bytes alive")
