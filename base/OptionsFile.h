@@ -49,9 +49,10 @@ struct ExpandedArguments {
   std::string placeOf(const std::string &option, const std::string &text) const;
 };
 
-/// An argument that is the value of an option is none of these. A flag that is false in a file
-/// takes back the same flag before it. OptionsFileError: as above; a file cannot be read; a key is
-/// no option of `app` that files may have, or its value is of another type.
+/// Replaces each @FILE among `arguments`, except one that is the value of an option (`--prompt
+/// @FILE`). A flag that is false in a file removes the same flag before it. OptionsFileError: as
+/// above; a file cannot be read; a key is no option of `app` that files may have, or its value is
+/// of another type.
 ExpandedArguments expandArguments(const CLI::App &app, const std::vector<std::string> &arguments);
 
 /// The options that were given to `app`, as TOML from which @FILE gives the same; the defaults of

@@ -175,7 +175,8 @@ void PlanChooser::confirm() {
   llvm::sort(larger);
   for (const auto &[step, point] : llvm::ArrayRef(larger).take_front(kNearlyFitting))
     if ((!fits() || step < costs->step * (1 - kSame)) &&
-        !evaluator->hasLinearArena(makeCandidate(point, open, options).pipeline))
+        !evaluator->hasLinearArena(makeCandidate(point, open, options).pipeline,
+                                   *search->evaluate(point)))
       consider(point);
   const std::optional<PlanCosts> &defaults = search->evaluate(problem.defaults);
   if (defaults && (!costs || (static_cast<double>(defaults->arena) < limit * kSimilar &&

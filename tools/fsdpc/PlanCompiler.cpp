@@ -172,18 +172,12 @@ static int64_t fewestBlocks(const ir::PipelineOptions &pipeline) {
   return pipeline.remat == "every:3" ? 3 : 2;
 }
 
-bool PlanEvaluator::hasLinearArena(const ir::PipelineOptions &pipeline) {
-  const int64_t few = fewestBlocks(pipeline);
-  if (!model.withBlocks(3 * few))
+bool PlanEvaluator::hasLinearArena(const ir::PipelineOptions &pipeline, const PlanCosts &estimate) {
+  const int64_t blocks = 3 * fewestBlocks(pipeline);
+  if (!model.withBlocks(blocks))
     return false;
-  int64_t arenas[3];
-  for (int64_t i = 0; i < 3; ++i) {
-    const std::optional<PlanCosts> costs = compileBlocks((i + 1) * few, pipeline);
-    if (!costs)
-      return false;
-    arenas[i] = costs->arena;
-  }
-  return arenas[2] - arenas[1] == arenas[1] - arenas[0];
+  const std::optional<PlanCosts> costs = compileBlocks(blocks, pipeline);
+  return costs && costs->arena == estimate.arenaOfThree;
 }
 
 std::optional<PlanCosts> PlanEvaluator::evaluate(const ir::PipelineOptions &pipeline) {
@@ -198,6 +192,7 @@ std::optional<PlanCosts> PlanEvaluator::evaluate(const ir::PipelineOptions &pipe
   auto extend = [&](double from, double to) { return from + (to - from) * factor; };
   const double items = costs->itemsPerSecond * costs->step;
   costs->exact = false;
+  costs->arenaOfThree = 2 * larger->arena - costs->arena;
   costs->step = extend(costs->step, larger->step);
   costs->computing = extend(costs->computing, larger->computing);
   costs->exposed = std::max(0.0, extend(costs->exposed, larger->exposed));

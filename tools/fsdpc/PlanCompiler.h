@@ -93,9 +93,9 @@ public:
   std::optional<PlanCosts> compile(const mlir::fsdp::PipelineOptions &pipeline);
   /// The same, but throws after printing the reason where the compiler refuses the plan.
   PlanCosts compileOrThrow(const mlir::fsdp::PipelineOptions &pipeline);
-  /// Whether the estimated arena grows by the same bytes from the second model to a third one. It
-  /// is then taken to be exact.
-  bool hasLinearArena(const mlir::fsdp::PipelineOptions &pipeline);
+  /// Whether `estimate` of `pipeline` gives a third, larger model its arena to the byte. Its arena
+  /// of the whole model is then taken to be exact.
+  bool hasLinearArena(const mlir::fsdp::PipelineOptions &pipeline, const PlanCosts &estimate);
   /// Of the whole model.
   mlir::OwningOpRef<mlir::ModuleOp> takeScheduled(const mlir::fsdp::PipelineOptions &pipeline);
 
