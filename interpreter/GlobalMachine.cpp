@@ -4,6 +4,7 @@
 #include "interpreter/Optimizer.h"
 #include "interpreter/Program.h"
 #include "interpreter/Rounding.h"
+#include "interpreter/Statistics.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <algorithm>
 #include <cmath>
@@ -38,17 +39,8 @@ static RankKernel compilePrint(PrintOp op, Numerics numerics) {
   SmallVector<std::string> names = getLogged(op);
   MLIRContext *mlir = op.getContext();
   return [=](RankContext &context, In in, Out) {
-    double min = INFINITY, max = -INFINITY, sum = 0, finite = 0;
-    for (int64_t i = 0; i < in[0].size(); ++i) {
-      const double value = in[0].getNumber(i);
-      if (!std::isfinite(value))
-        continue;
-      min = std::min(min, value);
-      max = std::max(max, value);
-      sum += value;
-      ++finite;
-    }
-    logNumbers(context, names, {min, max, sum / finite, static_cast<double>(in[0].size()) - finite},
+    const Statistics all = Statistics::of(in[0]);
+    logNumbers(context, names, {all.min, all.max, all.mean, static_cast<double>(all.notFinite)},
                mlir, numerics);
     return success();
   };
@@ -58,8 +50,7 @@ static RankKernel compileCheck(CheckOp op, Numerics numerics) {
   SmallVector<std::string> names = getLogged(op);
   MLIRContext *mlir = op.getContext();
   return [=](RankContext &context, In in, Out) {
-    const auto bad = llvm::count_if(llvm::seq<int64_t>(0, in[0].size()),
-                                    [&](int64_t i) { return !std::isfinite(in[0].getFloat(i)); });
+    const int64_t bad = Statistics::of(in[0]).notFinite;
     logNumbers(context, names, {static_cast<double>(bad)}, mlir, numerics);
     return success();
   };

@@ -4,6 +4,7 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "interpreter/Machine.h"
 #include "interpreter/Safetensors.h"
+#include "interpreter/Statistics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
@@ -240,25 +241,15 @@ static std::string nameOf(Operation *op) {
 static constexpr int64_t shownElements = 6;
 
 static void printValue(llvm::raw_ostream &out, const std::string &name, const Tensor &value) {
-  double min = INFINITY, max = -INFINITY, sum = 0;
-  int64_t finite = 0;
-  for (int64_t i = 0; i < value.size(); ++i) {
-    const double number = value.getNumber(i);
-    if (!std::isfinite(number))
-      continue;
-    min = std::min(min, number);
-    max = std::max(max, number);
-    sum += number;
-    ++finite;
-  }
+  const Statistics all = Statistics::of(value);
   out << name << " " << value.getType() << ":";
   auto show = [&](const char *what, double number) {
     out << " " << what << " " << llvm::format("%.6g", std::isnan(number) ? NAN : number);
   };
-  show("min", min);
-  show("max", max);
-  show("mean", sum / static_cast<double>(finite));
-  out << " nan " << value.size() - finite << ":";
+  show("min", all.min);
+  show("max", all.max);
+  show("mean", all.mean);
+  out << " nan " << all.notFinite << ":";
   for (int64_t i = 0; i < std::min(value.size(), shownElements); ++i) {
     const double number = value.getNumber(i);
     out << " " << llvm::format("%.6g", std::isnan(number) ? NAN : number);
