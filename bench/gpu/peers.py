@@ -26,7 +26,7 @@ def compare(machine, which, budget):
     if status or not rows:
         report.fail(f"PyTorch's {which}: torch_peer.py", f"status {status} and {len(rows)} figures", "status 0 and some", said(other, 20))
         return
-    ours = {"step gpt2-124m": "gpt2-124m-bf16"}
+    ours = {"step gpt2-124m": "gpt2-124m-bf16", "step llama-1b": "llama-1b-bf16"}
     for row in rows:
         figure = machine.report.state.figures.get(ours.get(row["name"], row["name"]))
         text = f"PyTorch's {row['name']}: {row['ms']:.3f} ms"
@@ -37,4 +37,4 @@ def compare(machine, which, budget):
 
 def peer_jobs(machine):
     return [Job(f"PyTorch's {what}", lambda budget, which=which: compare(machine, which, budget), (), (), 280)
-            for which, what in (("sdpa", "scaled_dot_product_attention"), ("step", "compiled step of 124M"))]
+            for which, what in (("sdpa", "scaled_dot_product_attention"), ("gpt2", "compiled step of 124M"), ("llama", "compiled step of Llama 1B"))]

@@ -10,7 +10,7 @@ import struct
 import sys
 import tempfile
 
-from gpu.cases import CASES, data_of, number
+from gpu.cases import CASES, GENERATED, USED, data_of, number
 from gpu.report import run
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
@@ -36,6 +36,8 @@ def write_data(folder, small):
     labels = struct.pack("<240i", *(draw.randrange(10) for _ in range(240)))
     write_tensors(folder / "linear.data", {"x": ("F32", [240, 32], floats(240 * 32)), "y": ("F32", [240, 8], floats(240 * 8))})
     write_tensors(folder / "mlp.data", {"x": ("F32", [240, 32], floats(240 * 32)), "label": ("I32", [240], labels)})
+    fifths = struct.pack("<240i", *(draw.randrange(5) for _ in range(240)))
+    write_tensors(folder / "prints.data", {"x": ("F32", [240, 3, 7], floats(240 * 21)), "label": ("I32", [240], fifths)})
     for name, vocabulary, count in (("tiny", 256, 20000), ("124m", 61, 2000) if small else ("124m", 50257, 300000)):
         # Each token is most often a function of the last: losses fall.
         tokens = [1]
@@ -51,12 +53,26 @@ def git(*words):
     return text.strip() if status == 0 else "unknown"
 
 
+def write_uses(program, folder, place, name, options):
+    """What the CPU program says of its weights: the loss of all samples, and a text. (status, output) of what failed, or of the last."""
+    if name not in USED:
+        return 0, ""
+    weights = ["--init", place / "trained.safetensors"]
+    status, text = run([program, "eval", *weights, "--val-data", folder / data_of(name), "--log", place / "eval.json"])
+    if status == 0 and "--generate" in options:
+        status, text = run([program, "generate", *weights, *GENERATED, "--scores", place / "scores.safetensors"])
+    return status, text
+
+
 def write_case(folder, name, tools, small):
     """(what the manifest says of the case, why it cannot be), one of them None."""
     case = CASES[name]
     options = case.small if small and case.small else case.options
     place = folder / "cases" / name
     place.mkdir(parents=True)
+    if case.config:
+        (place / "config.json").write_text(json.dumps(case.config))
+        options = [f"--from={place}", *options]
     for mesh in case.meshes:
         status, text = run([tools / case.model, *options, f"--mesh=fsdp={mesh}", "--target=cuda", "--emit=source",
                             f"--report={place / 'report.json'}", "-o", place / mesh])
@@ -73,7 +89,7 @@ def write_case(folder, name, tools, small):
             arena = json.loads((place / "report.json").read_text())["arena"]
         (place / "report.json").unlink()
     found = {"model": case.model, "options": options, "meshes": case.meshes, "steps": case.steps, "tolerance": case.tolerance,
-             "rung": case.rung, "arena": arena}
+             "rung": case.rung, "run": case.run, "arena": arena}
     if case.rung == "large":
         found["logits"] = number(options, "batch") * number(options, "context") * number(options, "vocab")
     if case.tolerance is None:
@@ -81,8 +97,12 @@ def write_case(folder, name, tools, small):
     with tempfile.TemporaryDirectory() as scratch:
         status, text = run([tools / case.model, *options, "--mesh=fsdp=1", "-o", f"{scratch}/train"])
         if status == 0:
-            status, text = run([f"{scratch}/train", "--data", folder / data_of(name), "--steps", case.steps,
-                                "--log", place / "cpu.jsonl"])
+            status, text = run([f"{scratch}/train", "--data", folder / data_of(name), "--steps", case.steps, *case.run,
+                                "--log", place / "cpu.jsonl", "--export", place / "trained.safetensors"])
+        if status == 0:
+            status, text = write_uses(f"{scratch}/train", folder, place, name, options)
+        if name not in USED:
+            (place / "trained.safetensors").unlink(missing_ok=True)
     return (None, text.strip() or f"status {status}") if status else (found, None)
 
 

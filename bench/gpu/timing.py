@@ -3,7 +3,7 @@
 import re
 import shutil
 
-from gpu.cases import number, peaks_of, program_of
+from gpu.cases import flops_of_token, number, peaks_of, program_of
 from gpu.checking import check_course, check_memory, compare
 from gpu.ladder import Job
 from trace_sums import Summary
@@ -69,10 +69,7 @@ def describe(name, case, log, gpu, report):
     median = milliseconds[len(milliseconds) // 2]
     text = f"{name}: {median:.2f} ms a step (median of {len(milliseconds)}, least {milliseconds[0]:.2f})"
     options = case["options"]
-    layers, width, context, batch, vocabulary = (number(options, key) for key in
-                                                 ("layers", "width", "context", "batch", "vocab"))
-    # Forward and backward of every product, the unembedding's too, and attention's, causal or not (PaLM, appendix B).
-    flops = 6 * (12 * layers * width * width + vocabulary * width) + 12 * layers * width * context
+    batch, context, flops = number(options, "batch"), number(options, "context"), flops_of_token(options)
     rate = batch * context / median * 1e3
     bf16 = "--precision=bf16" in options
     mfu = f"unknown: no peak is known for '{gpu}'"

@@ -120,6 +120,12 @@ TYPED_TEST(GenerationKernels, CachedAttentionFollowsItsFormula) {
   }
 }
 
+// A step without queries reads no position: there is none.
+TYPED_TEST(GenerationKernels, CachedAttentionOfNoQueriesReadsNothing) {
+  kernels::cachedAttention<TypeParam>(inOrder({2, 1, 1, 0, 3, 8, 0.3f, 0, 0, {}}, true), nullptr,
+                                      nullptr, nullptr, nullptr, nullptr);
+}
+
 // What stands after the positions of a query has no part in its result, whatever it is.
 TYPED_TEST(GenerationKernels, CachedAttentionReadsNothingBehindItsPosition) {
   for (std::uint32_t queries : {1u, 3u, 12u}) {
