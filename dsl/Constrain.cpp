@@ -130,6 +130,35 @@ Tensor constrain(Located input, const std::string &sharding, int64_t priority) {
       });
 }
 
+Tensor sequenceParallel(Located input, int64_t dim) {
+  ModelBuilder &model = builderOf(input.tensor);
+  const int64_t rank = typeOf(input.tensor).getRank();
+  if (dim < 0 || dim >= rank)
+    ModelBuilder::fail("sequenceParallel", {input.tensor}, input.where,
+                       "dimension is " + std::to_string(dim) + ", expected 0 to " +
+                           std::to_string(rank - 1));
+  const StringAttr tensor = model.builder.getStringAttr("tensor");
+  ir::MeshOp mesh = meshWith(model, tensor);
+  SmallVector<ArrayAttr> axes(rank, ir::getAxisArray(&model.context, {}));
+  axes[dim] = ir::getAxisArray(&model.context, tensor);
+  // Samples may be split further; the rest of a row stays whole.
+  SmallVector<bool> open(rank, false);
+  for (int64_t other = 0; other < dim; ++other)
+    open[other] = true;
+  // After the weights have had their say.
+  SmallVector<int64_t> priorities(rank, 0);
+  priorities[dim] = 1;
+  return model.create("sequenceParallel", {input.tensor}, input.where,
+                      [&](OpBuilder &builder, Location loc) -> Value {
+                        auto sharding = ir::ShardingAttr::get(
+                            &model.context, FlatSymbolRefAttr::get(mesh), axes, open, {});
+                        return ir::ConstraintOp::create(
+                            builder, loc, valueOf(input.tensor).getType(), valueOf(input.tensor),
+                            sharding, builder.getDenseI64ArrayAttr(priorities),
+                            /*sequence_parallel=*/true);
+                      });
+}
+
 Parameter Parameter::split(const std::string &sharding, Where where) const {
   auto fail = [&](const std::string &message) {
     throw ModelError(where, "split of parameter '" + label + "': " + message);

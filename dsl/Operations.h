@@ -215,6 +215,14 @@ Tensor rope(const std::string &order, Located input, Located positions, double t
 /// parts that overlap and for another number of entries than dimensions.
 Tensor constrain(Located input, const std::string &sharding, int64_t priority = 0);
 
+/// `input` itself, the residual stream of a model whose weights are split over the axis `tensor`:
+/// dimension `dim`, its positions, and those of what is computed from it position by position
+/// (norms, residual sums, dropout) are split over `tensor` too, between the products (sequence
+/// parallelism). Asked of the embedding, it holds for all blocks. --sequence-parallel turns it off,
+/// or on where `tensor` does not divide the positions. Throws ModelError if there is no such
+/// dimension.
+Tensor sequenceParallel(Located input, int64_t dim = 1);
+
 // Numbers of a step.
 
 /// The mean of all elements, as a sum (in double) and a count.

@@ -121,7 +121,7 @@ Tensor GPT2::operator()(Located tokens) const {
     x = x + dsl::embedding(positionTable, *positions);
   else
     x = context == sizes.positions ? x + positionTable : x + slice(positionTable, 0, 0, context);
-  x = dropout(x, sizes.drop);
+  x = dropout(sequenceParallel(x), sizes.drop);
   const std::optional<Tensor> documents = sizes.packing.ids(tokens);
   for (const GPT2Block &block : blocks)
     x = block(x, documents);

@@ -176,7 +176,7 @@ Llama::Llama(Model &model, const LlamaConfig &sizes) : sizes(sizes) {
 }
 
 Tensor Llama::operator()(Located tokens) const {
-  Tensor x = dsl::embedding(embedding, tokens);
+  Tensor x = sequenceParallel(dsl::embedding(embedding, tokens));
   // Rotary positions need not begin anew: attention within a document depends on differences only.
   const std::optional<Tensor> documents = sizes.packing.ids(tokens);
   for (const LlamaBlock &block : blocks)

@@ -80,6 +80,23 @@ def LowerPrintsPass : Pass<"fsdp-lower-prints", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::nn::NNDialect"];
 }
 
+def SequenceParallelPass : Pass<"fsdp-sequence-parallel", "::mlir::ModuleOp"> {
+  let summary = "Decide whether the positions of a residual stream are split";
+  let description = [{
+    A constraint with `sequence_parallel` marks the positions of a residual stream. After this pass those that stay are
+    constraints like others: of training and evaluation, with `mode` `on`, or with `auto` where their axes divide the
+    positions, else with a remark. `off` removes all; where the axes have size 1 there is nothing to split. `on` refuses
+    a model without marks. Propagation does the rest: norms, residual sums and dropout are split as the stream is, whose
+    axes have a lower priority than those of weights, so that products gather their input or leave partial sums, which a
+    reduce-scatter completes. Runs before differentiation, which copies constraints to cotangents.
+
+    Example: `fsdp-opt --fsdp-sequence-parallel=mode=off model.mlir`
+  }];
+  let options = [
+    Option<"mode", "mode", "std::string", "\"auto\"", "auto, on or off">,
+  ];
+}
+
 def RematerializePass : Pass<"fsdp-rematerialize", "::mlir::ModuleOp"> {
   let summary = "Decide which parts of forward backward computes again";
   let description = [{

@@ -37,6 +37,10 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   // From the evaluation as it is, in its types; before the parameters of each step get shardings.
   if (options.generate)
     manager.addPass(createDeriveGenerationPass());
+  // Before backward copies the marks; the steps of generation have few positions.
+  SequenceParallelPassOptions sequence;
+  sequence.mode = options.sequenceParallel;
+  manager.addPass(createSequenceParallelPass(sequence));
   // Regions hold the values that backward would keep: casts among them, so after mixed precision.
   // Models may have fsdp.checkpoint regions of their own before, which the passes above step into
   // or leave alone; differentiation ends all regions, so that no pass below sees one.

@@ -257,9 +257,13 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
     (the default) reach the whole program before axes of priority 1 are propagated, and so on; until then no other
     value's sharding takes their place. Its cotangent has the same constraint.
 
+    With `sequence_parallel` it marks the positions of a residual stream, and `--sequence-parallel` decides whether it
+    stays (`fsdp-sequence-parallel`).
+
     Constraints:
     - (C1) the sharding has the rank of the value, names axes of the mesh or parts of them that divide them, no `unreduced`.
     - (C2) priorities are as many as dimensions, 0 to 1000, not all 0, and 0 for a closed dimension without axes.
+    - (C3) with `sequence_parallel`, one dimension has axes: that of the positions.
 
     Example:
     ```mlir
@@ -272,7 +276,7 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
     ```
   }];
   let arguments = (ins FSDP_Tensor:$input, FSDP_ShardingAttr:$sharding,
-                       OptionalAttr<DenseI64ArrayAttr>:$priorities);
+                       OptionalAttr<DenseI64ArrayAttr>:$priorities, UnitAttr:$sequence_parallel);
   let results = (outs FSDP_Tensor:$result);
   let assemblyFormat = "$input $sharding (`priorities` $priorities^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -285,6 +289,8 @@ def FSDP_ReshardOp : FSDP_Op<"reshard", [Pure, InGlobalPhase, SameOperandsAndRes
     The identity on whole tensors; the result has the sharding `sharding`, independent of the operand's. `fsdp-propagate`
     inserts it in front of an op that cannot take an operand as it is split, so that the move is visible before
     anything is partitioned; `fsdp-partition` makes it collectives. Partial sums of the operand are completed.
+    With `lower_priority` the axes that it moves were asked for with a lower priority than those of the op: the model
+    expects the move, and no remark tells of it.
 
     Constraints:
     - (C1) the sharding has the rank of the value, names axes of the mesh or parts of them that divide them, no `unreduced`
@@ -299,7 +305,7 @@ def FSDP_ReshardOp : FSDP_Op<"reshard", [Pure, InGlobalPhase, SameOperandsAndRes
     }
     ```
   }];
-  let arguments = (ins FSDP_Tensor:$input, FSDP_ShardingAttr:$sharding);
+  let arguments = (ins FSDP_Tensor:$input, FSDP_ShardingAttr:$sharding, UnitAttr:$lower_priority);
   let results = (outs FSDP_Tensor:$result);
   let assemblyFormat = "$input $sharding attr-dict `:` type($result)";
   let hasVerifier = 1;

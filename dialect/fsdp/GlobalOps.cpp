@@ -183,6 +183,10 @@ static LogicalResult verifyRequested(Operation *op, ShardingAttr sharding) {
 LogicalResult ConstraintOp::verify() {
   if (failed(verifyRequested(*this, getSharding())))
     return failure();
+  if (getSequenceParallel() &&
+      llvm::count_if(getSharding().getDimAxes(), [](ArrayAttr axes) { return !axes.empty(); }) != 1)
+    return emitOpError()
+           << "has 'sequence_parallel', expected axes for one dimension, the positions";
   std::optional<ArrayRef<int64_t>> priorities = getPriorities();
   if (!priorities)
     return success();
@@ -220,8 +224,9 @@ LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> 
   if (!resultCotangents[0] || !needed[0])
     operandCotangents.push_back({});
   else
-    operandCotangents.push_back(ConstraintOp::create(
-        builder, getLoc(), getType(), resultCotangents[0], getSharding(), getPrioritiesAttr()));
+    operandCotangents.push_back(
+        ConstraintOp::create(builder, getLoc(), getType(), resultCotangents[0], getSharding(),
+                             getPrioritiesAttr(), getSequenceParallelAttr()));
   return success();
 }
 

@@ -58,15 +58,17 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
       if (failed(shardings.verify()))
         return signalPassFailure();
       shardings.write();
+      SmallVector<ReshardOp> moves;
+      for (auto move : step.getBody().getOps<ReshardOp>())
+        if (!given.contains(move)) {
+          moves.push_back(move);
+          move.setLowerPriority(isOfLowerPriority(move, *problem));
+        }
       if (step.getKind() == StepKind::train)
         warnOfIdleRanks(step, others);
       if (trains && step.getKind() == StepKind::evaluate)
         continue;
       warnOfContradictions(step);
-      SmallVector<ReshardOp> moves;
-      for (auto move : step.getBody().getOps<ReshardOp>())
-        if (!given.contains(move))
-          moves.push_back(move);
       warnOfReplication(shardings, moves, getSampleAxes(steps, others), placed);
     }
   }
@@ -112,6 +114,18 @@ private:
                               << "', which is reserved for microbatches; rename it";
     mesh.setMeshAttr(*extended);
     return success();
+  }
+
+  /// True where all axes that `move` gathers were asked for with a priority after the first.
+  static bool isOfLowerPriority(ReshardOp move, const ShardingProblem &problem) {
+    bool isGathered = false;
+    for (const ShardingOrigin &origin : problem.originsOf(move.getInput())) {
+      const bool isKept = llvm::is_contained(move.getSharding().getAxes(origin.dim), origin.axis);
+      if (!isKept && origin.priority == 0 && origin.axis != kMicrobatchAxis)
+        return false;
+      isGathered |= !isKept;
+    }
+    return isGathered;
   }
 
   /// Writes how parameters are split in compute into their placements.

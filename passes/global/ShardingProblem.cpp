@@ -362,6 +362,7 @@ void ShardingProblem::solveSeparately(const propagation::Solution &samples) {
 
 void ShardingProblem::solve(bool subAxes) {
   mayCut = subAxes;
+  originsOfValue.clear();
   auto asIs = [this](int value, int dim, const propagation::AxisList &axes,
                      const propagation::Sharding &current) {
     return admits(value, dim, axes, current);
@@ -434,13 +435,18 @@ DimAxes ShardingProblem::axesOf(ParamOp param) const {
 }
 
 SmallVector<ShardingOrigin> ShardingProblem::originsOf(Value value) const {
+  if (originsOfValue.empty()) {
+    originsOfValue.resize(values.size());
+    for (auto [index, origin] : llvm::enumerate(solution.origins))
+      originsOfValue[origin.value].push_back(index);
+  }
   SmallVector<ShardingOrigin> origins;
-  int number = numbers.find(value)->second;
-  for (const propagation::Origin &origin : solution.origins)
-    if (origin.value == number)
-      origins.push_back({origin.dim, mesh.getAxisNames()[origin.axis.axis],
-                         origin.op < 0 ? nullptr : ops[origin.op],
-                         origin.from < 0 ? Value() : values[origin.from], origin.priority,
-                         origin.opPriority, origin.aggressive});
+  for (size_t index : originsOfValue[numbers.find(value)->second]) {
+    const propagation::Origin &origin = solution.origins[index];
+    origins.push_back({origin.dim, mesh.getAxisNames()[origin.axis.axis],
+                       origin.op < 0 ? nullptr : ops[origin.op],
+                       origin.from < 0 ? Value() : values[origin.from], origin.priority,
+                       origin.opPriority, origin.aggressive});
+  }
   return origins;
 }

@@ -91,6 +91,8 @@ private:
   SmallVector<StringAttr> batchAxes;
   propagation::Problem problem;
   propagation::Solution solution;
+  /// For each value its origins in the solution, once one was asked for.
+  mutable std::vector<std::vector<size_t>> originsOfValue;
   DenseMap<Value, int> numbers;
   DenseMap<StringAttr, int> parameters, carried;
   std::vector<Value> values;

@@ -148,7 +148,8 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
                                    const DenseSet<StringAttr> &placed) {
   for (ReshardOp move : moves) {
     // A constraint is what the user asked for.
-    if (move->use_empty() || llvm::any_of(move->getUsers(), llvm::IsaPred<ConstraintOp>))
+    if (move->use_empty() || move.getLowerPriority() ||
+        llvm::any_of(move->getUsers(), llvm::IsaPred<ConstraintOp>))
       continue;
     Value value = move.getInput();
     ShardingAttr from = shardings.lookup(value), to = move.getSharding();

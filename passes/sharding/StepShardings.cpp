@@ -217,11 +217,63 @@ void StepShardings::assign(Operation *op, ArrayRef<DimAxes> axes) {
     shardings[value] = ShardingAttr::getCanonical(mesh, split, partial);
 }
 
+bool StepShardings::takesAsIs(Operation *op) const {
+  const nn::ShardingRule &rule = *getRule(op);
+  OpSplit taken = split(op, rule);
+  return llvm::all_of(llvm::zip_equal(op->getOperands(), rule.operands), [&](auto pair) {
+    return axesOf(std::get<0>(pair)) == taken.project(std::get<1>(pair));
+  });
+}
+
+AxisList StepShardings::findSummed(Operation *op) const {
+  if (!leavesSums(op))
+    return {};
+  const nn::ShardingRule &rule = *getRule(op);
+  auto ruled = cast<nn::ShardingRuleOpInterface>(op);
+  if (ruled.getLinearity() == nn::Linearity::additive) {
+    // A sum of partial sums over the same axes is one.
+    AxisList first = partial.lookup(op->getOperand(0));
+    const bool agree = llvm::all_of(
+        op->getOperands(), [&](Value operand) { return partial.lookup(operand) == first; });
+    return agree ? first : AxisList();
+  }
+  return split(op, rule).getReducedAxes(rule.results.front());
+}
+
+void StepShardings::keepSums(Operation *op) {
+  if (op->getNumResults() != 1 || takesAsIs(op))
+    return;
+  Value result = op->getResult(0);
+  const ShardingAttr wanted = lookup(result);
+  auto leaveOut = [&](ArrayRef<StringAttr> axes) {
+    DimAxes fewer;
+    for (int64_t dim = 0; dim < wanted.getRank(); ++dim) {
+      fewer.push_back(wanted.getAxes(dim));
+      llvm::erase_if(fewer.back(), [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
+    }
+    shardings[result] = ShardingAttr::getCanonical(wanted.getMesh(), fewer, {});
+  };
+  // What the sum is over shows where the result claims none of the operands' axes.
+  AxisList used;
+  for (Value operand : op->getOperands()) {
+    for (const AxisList &dim : axesOf(operand))
+      llvm::append_range(used, dim);
+    llvm::append_range(used, partial.lookup(operand));
+  }
+  leaveOut(used);
+  leaveOut(findSummed(op));
+  if (!takesAsIs(op))
+    shardings[result] = wanted;
+}
+
 void StepShardings::insertReshards(Operation *op) {
   if (!getRule(op) || isa<ConstraintOp, ReshardOp>(op))
     return;
+  keepSums(op);
   const nn::ShardingRule &rule = *getRule(op);
   OpSplit taken = split(op, rule);
+  if (takesAsIs(op))
+    partial[op->getResult(0)] = findSummed(op);
   auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
   // Several results leave one op in one split; whoever wants one of them otherwise moves it.
   for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results))

@@ -58,6 +58,13 @@ private:
   SmallVector<DimAxes> axesOf(ValueRange values) const;
   /// Sets the sharding of each result of `op`, whose axes are `axes`, and its partial axes.
   void assign(Operation *op, ArrayRef<DimAxes> axes);
+  /// Leaves the result of `op` a partial sum where that moves no operand, and what the result was
+  /// to be would: whoever uses it completes the sum.
+  void keepSums(Operation *op);
+  /// True where `op` takes each operand as that is split.
+  bool takesAsIs(Operation *op) const;
+  /// The axes over which the result of `op` is a partial sum if no operand is moved.
+  AxisList findSummed(Operation *op) const;
   /// Reshards the operands of `op` to the shardings that it takes.
   void insertReshards(Operation *op);
   bool addsPartialSums(Operation *op) const;
@@ -72,6 +79,8 @@ private:
   DenseMap<Value, ShardingAttr> shardings;
   /// Of the ops that were asked for it.
   mutable DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;
+  /// While operands are resharded: what values are partial sums over, as far as their ops say.
+  DenseMap<Value, AxisList> partial;
   /// A value in another sharding.
   DenseMap<std::pair<Value, Attribute>, Value> resharded;
 };

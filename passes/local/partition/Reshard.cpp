@@ -23,6 +23,8 @@ static bool isSplat(Value value) {
 void LocalValues::remark(Operation *consumer, Value global, Operation *collective) const {
   auto interface = cast<CollectiveOpInterface>(collective);
   // An inserted move stands for the op that needs it.
+  if (auto move = dyn_cast<ReshardOp>(consumer); move && move.getLowerPriority())
+    return;
   if (isa<ReshardOp>(consumer))
     for (Operation *user : consumer->getUsers()) // the first one comes last
       consumer = user;
