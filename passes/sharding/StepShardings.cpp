@@ -187,6 +187,9 @@ SmallVector<AxisList> StepShardings::getCarried(Operation *op) const {
   return carried;
 }
 
+/// The order of the axes of a partial sum.
+static bool isBefore(StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); }
+
 AxisList StepShardings::unreducedOf(OpResult value) const {
   Operation *op = value.getOwner();
   // A constraint on a parameter is one on its gradient, which is reduced once, where it is stored.
@@ -202,7 +205,7 @@ AxisList StepShardings::unreducedOf(OpResult value) const {
     for (StringAttr axis : carried)
       if (!llvm::is_contained(axes, axis))
         axes.push_back(axis);
-  llvm::sort(axes, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
+  llvm::sort(axes, isBefore);
   return axes;
 }
 
@@ -225,7 +228,8 @@ bool StepShardings::takesAsIs(Operation *op) const {
   });
 }
 
-AxisList StepShardings::findSummed(Operation *op) const {
+AxisList StepShardings::findSummed(OpResult result) const {
+  Operation *op = result.getOwner();
   if (!leavesSums(op))
     return {};
   const nn::ShardingRule &rule = *getRule(op);
@@ -237,7 +241,15 @@ AxisList StepShardings::findSummed(Operation *op) const {
         op->getOperands(), [&](Value operand) { return partial.lookup(operand) == first; });
     return agree ? first : AxisList();
   }
-  return split(op, rule).getReducedAxes(rule.results.front());
+  AxisList axes = split(op, rule).getReducedAxes(rule.results[result.getResultNumber()]);
+  // A product that is added up anyway carries the sums of an operand: see getCarried.
+  if (ruled.getLinearity() == nn::Linearity::product && !axes.empty())
+    for (Value operand : op->getOperands())
+      for (StringAttr axis : partial.lookup(operand))
+        if (!llvm::is_contained(axes, axis))
+          axes.push_back(axis);
+  llvm::sort(axes, isBefore);
+  return axes;
 }
 
 void StepShardings::keepSums(Operation *op) {
@@ -261,7 +273,7 @@ void StepShardings::keepSums(Operation *op) {
     llvm::append_range(used, partial.lookup(operand));
   }
   leaveOut(used);
-  leaveOut(findSummed(op));
+  leaveOut(findSummed(op->getResult(0)));
   if (!takesAsIs(op))
     shardings[result] = wanted;
 }
@@ -273,7 +285,8 @@ void StepShardings::insertReshards(Operation *op) {
   const nn::ShardingRule &rule = *getRule(op);
   OpSplit taken = split(op, rule);
   if (takesAsIs(op))
-    partial[op->getResult(0)] = findSummed(op);
+    for (OpResult result : op->getResults())
+      partial[result] = findSummed(result);
   auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
   // Several results leave one op in one split; whoever wants one of them otherwise moves it.
   for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results))

@@ -63,8 +63,8 @@ private:
   void keepSums(Operation *op);
   /// True where `op` takes each operand as that is split.
   bool takesAsIs(Operation *op) const;
-  /// The axes over which the result of `op` is a partial sum if no operand is moved.
-  AxisList findSummed(Operation *op) const;
+  /// The axes over which `result` is a partial sum if its op takes each operand as that is split.
+  AxisList findSummed(OpResult result) const;
   /// Reshards the operands of `op` to the shardings that it takes.
   void insertReshards(Operation *op);
   bool addsPartialSums(Operation *op) const;

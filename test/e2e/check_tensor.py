@@ -4,7 +4,7 @@
 The model's own annotations, on meshes with an axis `tensor`, under every strategy and with what else changes a schedule: 20 steps of
 AdamW with clipping and validation have the losses of one rank to 2e-5 (f32; bf16: to 2e-3, against one rank in bf16). With SGD
 first gradients are one rank's to 1e-5 of the largest, and weights after 20 steps to 1e-5. Sizes that the axis does not
-divide too. Losses and norms are those of PyTorch's DTensors to 2e-6 and 2e-5. The measured peak is the report's arena, parameters take the bytes that the split leaves, and the emulated CUDA program
+divide too, positions among them. Positions are split where the axis divides them, where that is asked for, and not where it is turned off. Losses and norms are those of PyTorch's DTensors to 2e-6 and 2e-5. The measured peak is the report's arena, parameters take the bytes that the split leaves, and the emulated CUDA program
 agrees as well. Programs are compiled without optimization: it is the runtime that computes.
 """
 
@@ -29,7 +29,8 @@ UNEVEN = {
     "llama": ["--layers=2", "--width=32", "--heads=4", "--kv-heads=2", "--ffn=37", "--context=7", "--vocab=61", "--batch=5"],
 }
 # What the axis `tensor` splits: names of parameters have one of these in them, and a vocabulary of rows that need not divide.
-SPLIT = {"gpt2": ("c_attn.", "attn.c_proj.weight", "c_fc.", "mlp.c_proj.weight"), "llama": ("_proj.",)}
+# Positions are split too, and their table with them.
+SPLIT = {"gpt2": ("wpe.", "c_attn.", "attn.c_proj.weight", "c_fc.", "mlp.c_proj.weight"), "llama": ("_proj.",)}
 VOCABULARY = ("wte.", "embed_tokens.", "lm_head.")
 BOTH = {
     "fsdp": ("fsdp=2,tensor=2", []),
@@ -37,6 +38,7 @@ BOTH = {
     "three-axes": ("data=2,fsdp=2,tensor=2", []),
     "zero1": ("fsdp=2,tensor=2", ["--strategy=zero1"]),
     "zero2": ("fsdp=2,tensor=2", ["--strategy=zero2", "--accumulate=3"]),
+    "whole": ("fsdp=2,tensor=2", ["--sequence-parallel=off"]),
     "all": ("fsdp=2,tensor=2", ["--accumulate=2", "--remat=full", "--defer-updates=on", "--loss-chunks=3", "--prefetch=2"]),
 }
 ADAMW = {
@@ -179,14 +181,14 @@ def main(scratch, model):
         compare(name, got[0], narrow[0], 2e-3)
     uneven = UNEVEN[model]
     alone_uneven, _ = runs.run("alone-uneven", uneven, "fsdp=1")
-    got, _ = runs.run("uneven", uneven, "tensor=4")
+    got, _ = runs.run("uneven", uneven, "tensor=4", "--sequence-parallel=on")
     compare("uneven", got[0], alone_uneven[0], 2e-5)
     check_sgd(runs, training.chosen({**{name: (sizes, *ADAMW[model][name]) for name in SGD},
                                      **{f"uneven-{mesh}": (uneven, mesh, []) for mesh in ("tensor=2", "fsdp=2,tensor=2")}},
                                     "zero2", "uneven-fsdp=2,tensor=2"))
     # In an order of its own of all that the streams and threads leave open.
     os.environ["FSDP_EMULATOR"] = "deferred,shuffle,seed=4"
-    got, _ = runs.run("cuda", uneven, "fsdp=2,tensor=2", cuda=True)
+    got, _ = runs.run("cuda", uneven, "fsdp=2,tensor=2", "--sequence-parallel=on", cuda=True)
     compare("cuda", got[0], alone_uneven[0], 2e-5)
 
 

@@ -70,8 +70,20 @@ static void setMesh(ModuleOp module, const MeshAxes &axes) {
     names.push_back(builder.getStringAttr(name));
     sizes.push_back(size);
   }
-  // Constraints of the model may name axes that this mesh lacks: of size 1, they split nothing.
+  // Constraints of the model may name axes that this mesh lacks: of size 1, they split nothing. A
+  // mark of positions does not bring an axis along, whose name every report would have.
   module.walk([&](ir::ConstraintOp constraint) {
+    auto isMissing = [&](ArrayAttr dim) {
+      return llvm::any_of(dim.getAsRange<StringAttr>(), [&](StringAttr axis) {
+        return !llvm::is_contained(names, builder.getStringAttr(ir::axisOf(axis)));
+      });
+    };
+    if (constraint.getSequenceParallel() &&
+        llvm::any_of(constraint.getSharding().getDimAxes(), isMissing)) {
+      constraint.getResult().replaceAllUsesWith(constraint.getInput());
+      constraint.erase();
+      return;
+    }
     for (ArrayAttr dim : constraint.getSharding().getDimAxes())
       for (auto axis : dim.getAsRange<StringAttr>())
         if (StringAttr whole = builder.getStringAttr(ir::axisOf(axis));

@@ -209,6 +209,17 @@ fsdp.step @eval evaluate {
 
 // -----
 
+// constraint C3: the positions alone.
+
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{has 'sequence_parallel', expected axes for one dimension, the positions}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {"tensor"}]> {sequence_parallel} : tensor<8x4xf32>
+}
+
+// -----
+
 // reshard C1: rank, axes, no partial sums, closed.
 
 fsdp.mesh @mesh <["fsdp"=4]>

@@ -122,6 +122,8 @@ TEST_F(ModelErrorTest, ConstraintsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(constrain(x, "a:(1)4,a"), "'a:(1)4,a' names 'a:(1)4' and 'a', which overlap");
   EXPECT_MISTAKE_HAS(constrain(x, "_,2a"), "'_,2a' has '2a', expected '_'");
   EXPECT_MISTAKE_HAS(constrain(x, "_,a", 1001), "priority is 1001, expected 0 to 1000");
+  EXPECT_MISTAKE_HAS(sequenceParallel(x, 2), "dimension is 2, expected 0 to 1");
+  EXPECT_MISTAKE_HAS(sequenceParallel(x, -1), "dimension is -1, expected 0 to 1");
 }
 
 TEST_F(ModelErrorTest, SplitsThatDoNotFit) {
