@@ -3,6 +3,7 @@
 #include "runtime/train/Hyperparameters.h"
 #include "base/Error.h"
 #include "runtime/train/ParameterNames.h"
+#include "runtime/train/RunContents.h"
 
 #include <gtest/gtest.h>
 
@@ -153,6 +154,27 @@ TEST(HyperparametersTest, GroupsAreOfTheCommandLineTheCheckpointOrTheProgram) {
   EXPECT_EQ(settings(hyper), (Settings{{1, false}, {1, false}, {4, true}}));
   EXPECT_EQ(hyper.describeChanges(), "--lr-scale b*=4 (was a.*=2,a.w*=0), --no-decay a.*,*.bias "
                                      "(was none)");
+}
+
+TEST(HyperparametersTest, RanksMustBeGivenTheSameGroups) {
+  const Program program = compiledAdam();
+  const auto identity = [&](const GroupOptions &groups) {
+    Options options;
+    options.groups = groups;
+    return identityOfTraining(program, options, 20, RunData(), RunContents(), "");
+  };
+  const RunIdentity none = identity({}), cleared = identity({std::vector<RateScale>(), {}}),
+                    some = identity({std::vector<RateScale>{{"a.*", 2}, {"b", 0}},
+                                     std::vector<std::string>{"c.*"}});
+  EXPECT_EQ(some.differenceFrom(identity({std::vector<RateScale>{{"a.*", 2}, {"b", 0}},
+                                          std::vector<std::string>{"c.*"}}),
+                                1),
+            "");
+  EXPECT_NE(some.differenceFrom(none, 1).find("--lr-scale a.*=2 b=0"), std::string::npos)
+      << some.differenceFrom(none, 1);
+  EXPECT_NE(some.differenceFrom(none, 1).find("--no-decay c.*"), std::string::npos);
+  EXPECT_NE(cleared.differenceFrom(none, 1).find("--lr-scale none"), std::string::npos)
+      << "of a checkpoint they would be others";
 }
 
 TEST(HyperparametersTest, AProgramThatNeverClipsDoesNotBecauseOfACheckpoint) {
