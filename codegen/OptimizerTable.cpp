@@ -9,7 +9,17 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr llvm::StringLiteral constantTable = "update_constants";
+static constexpr llvm::StringLiteral constantTable = "update_constants",
+                                     rateScaleTable = "rate_scales", noDecayTable = "no_decay";
+
+/// `constexpr const char *NAME[] =`; nothing where there are none.
+static void emitTexts(StringRef name, ArrayAttr texts, Writer &writer) {
+  std::vector<std::string> literals;
+  for (StringRef text : texts.getAsValueRange<StringAttr>())
+    literals.push_back(quoted(text));
+  if (!literals.empty())
+    writer.list("constexpr const char *" + name.str() + "[] = {", literals, "};");
+}
 
 OptimizerTable::OptimizerTable(const ScheduledProgram &program)
     : f32(Builder(program.module.getContext()).getF32Type()) {
@@ -32,6 +42,8 @@ void OptimizerTable::emitConstants(Writer &writer) const {
         .addUnless(!needsState || value != 0, "isFixed", "true");
   }
   emitRows("UpdateConstant", constantTable, rows, writer);
+  emitTexts(rateScaleTable, optimizer.getLrScale(), writer);
+  emitTexts(noDecayTable, optimizer.getNoDecay(), writer);
 }
 
 std::string OptimizerTable::getLearningRate() const {
@@ -55,5 +67,9 @@ std::vector<std::pair<std::string, std::string>> OptimizerTable::getFields() con
     fields.emplace_back("updateConstants", constantTable.str());
   if (optimizer.getClip() > 0)
     fields.emplace_back("clip", literal(optimizer.getClip(), f32));
+  if (!optimizer.getLrScale().empty())
+    fields.emplace_back("rateScales", rateScaleTable.str());
+  if (!optimizer.getNoDecay().empty())
+    fields.emplace_back("noDecay", noDecayTable.str());
   return fields;
 }

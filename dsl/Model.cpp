@@ -175,8 +175,12 @@ void Model::optimizer(const Optimizer &optimizer, Where where) {
     constants.push_back({"weight_decay", rule->chosenDecay});
   for (const auto &[name, value] : optimizer.constants)
     constants.push_back({name, value});
+  base::ParameterGroups groups;
+  groups.noDecay = optimizer.noDecay;
+  for (const auto &[pattern, scale] : optimizer.lrScales)
+    groups.rateScales.push_back({pattern, scale});
   builder->optimizer(optimizer.rule, constants, scheduleKind(optimizer.schedule), optimizer.warmup,
-                     where);
+                     groups, where);
 }
 
 void Model::checkpointFile(const std::string &name, const std::string &text, Where where) {

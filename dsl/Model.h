@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace mlir {
 class MLIRContext;
@@ -55,6 +56,10 @@ struct Optimizer {
   int64_t warmup = 0;      ///< steps
   double minLr = 0;        ///< where the schedule ends
   double decayShare = 0.1; ///< of the steps, in which the rate of Wsd falls
+  /// Factors of the rate of the parameters whose names match a pattern, such as {"*.wte.*", 0.1},
+  /// in which '*' is any part of a name; of several that match the last counts.
+  std::vector<std::pair<std::string, double>> lrScales;
+  std::vector<std::string> noDecay; ///< patterns of parameters without weight decay
 };
 
 /// A number as a sum over elements and the weight of these elements (how many, or the sum of

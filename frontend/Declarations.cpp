@@ -117,7 +117,8 @@ void ModelBuilder::check(const std::string &name, const ModelValue &value, Where
 
 void ModelBuilder::optimizer(const std::string &rule,
                              ArrayRef<ir::OptimizerAttr::Constant> constants,
-                             ir::ScheduleKind schedule, int64_t warmup, Where where) {
+                             ir::ScheduleKind schedule, int64_t warmup,
+                             const base::ParameterGroups &groups, Where where) {
   std::string message;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     message = diagnostic.str();
@@ -125,10 +126,11 @@ void ModelBuilder::optimizer(const std::string &rule,
   });
   auto checked =
       ir::OptimizerAttr::create([&] { return mlir::emitError(location("optimizer", where)); },
-                                &context, rule, constants, schedule, warmup);
+                                &context, rule, constants, schedule, warmup, groups);
   if (!checked)
     throw ModelError(where, message);
   step.setOptimizerAttr(checked);
+  optimizerAt = where;
 }
 
 void ModelBuilder::checkpointFile(const std::string &name, const std::string &text, Where where) {
@@ -150,6 +152,8 @@ OwningOpRef<ModuleOp> ModelBuilder::take(Where where) {
     throw ModelError(where, "the model has no parameter; there is nothing to train");
   if (!step.getOptimizerAttr())
     throw ModelError(where, "the model has no optimizer; call 'ModelBuilder::optimizer'");
+  if (auto fault = step.findFaultOf(step.getOptimizer()->getGroups()))
+    throw ModelError(*optimizerAt, "'" + fault->setting + "' of the optimizer: " + fault->why);
   return std::move(module);
 }
 

@@ -52,7 +52,8 @@ public:
   /// `constants` of the rule by name; others have the rule's defaults.
   void optimizer(const std::string &rule,
                  llvm::ArrayRef<mlir::fsdp::OptimizerAttr::Constant> constants,
-                 mlir::fsdp::ScheduleKind schedule, int64_t warmup, Where where);
+                 mlir::fsdp::ScheduleKind schedule, int64_t warmup,
+                 const base::ParameterGroups &groups, Where where);
   /// A file written next to the weights in every checkpoint.
   void checkpointFile(const std::string &name, const std::string &text, Where where);
   /// Ends the description: the module. Throws without a loss, parameters or an optimizer.
@@ -79,7 +80,8 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::SymbolTable symbols; ///< of the module
   mlir::fsdp::StepOp step;
-  mlir::OpBuilder builder; ///< at the end of the step
+  std::optional<Where> optimizerAt; ///< where the model chose it
+  mlir::OpBuilder builder;          ///< at the end of the step
 
 private:
   bool isInCheckpoint() { return builder.getInsertionBlock() != &step.getBody().front(); }

@@ -74,9 +74,9 @@ static RankKernel compileRead(ReadOp op, Numerics numerics) {
 
 static RankKernel compileUpdate(UpdateOp op, Numerics numerics) {
   auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(op, op.getParamAttr());
-  bool decays = param.getFileRank() >= 2;
   OptimizerAttr optimizer = op.getOptimizer();
   std::string name = param.getSymName().str();
+  const UpdateSetting setting = UpdateSetting::of(param, optimizer.getGroups());
   SmallVector<std::string> stateNames;
   for (StringRef state : optimizer.getStateNames())
     stateNames.push_back(state.str());
@@ -90,7 +90,7 @@ static RankKernel compileUpdate(UpdateOp op, Numerics numerics) {
     Update update{optimizer, in[1].getFloat(0), in[2].getFloat(0), context.stepState.updates + 1,
                   numerics};
     applyUpdate(update, context.kept[{name, "parameter"}], in[0], states,
-                [&](int64_t) { return decays; });
+                [&](int64_t) { return setting; });
     for (auto [state, value] : llvm::zip_equal(stateNames, states))
       context.kept[{name, state}] = std::move(value);
     return success();

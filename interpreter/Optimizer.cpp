@@ -39,12 +39,17 @@ double interpreter::learningRate(OptimizerAttr optimizer, const StepState &state
   llvm_unreachable("unknown schedule");
 }
 
+UpdateSetting UpdateSetting::of(ParamOp param, const base::ParameterGroups &groups) {
+  const std::string name = param.getSymName().str();
+  return {groups.scaleOf(name), param.getFileRank() >= 2 && !groups.exempts(name)};
+}
+
 void interpreter::applyUpdate(const Update &update, Tensor &parameter, const Tensor &gradient,
                               MutableArrayRef<Tensor> states,
-                              llvm::function_ref<bool(int64_t)> decays) {
+                              llvm::function_ref<UpdateSetting(int64_t)> settingOf) {
   Type type = parameter.getType().getElementType();
   auto round = [&](double value) { return roundTo(value, type, update.numerics); };
-  // Programs hold the rule's constants as numbers of that type.
+  // Programs hold the rule's constants, and factors of rates, as numbers of that type.
   SmallVector<OptimizerAttr::Constant> constants = update.optimizer.getNamedConstants();
   if (update.numerics != Numerics::exact)
     for (auto &[name, value] : constants)
@@ -66,8 +71,11 @@ void interpreter::applyUpdate(const Update &update, Tensor &parameter, const Ten
   for (int64_t i = 0; i < parameter.size(); ++i) {
     for (auto [value, state] : llvm::zip_equal(ofElement, s))
       value = state[i].f;
+    const UpdateSetting setting = settingOf(i);
+    const double lr =
+        setting.rateScale == 1 ? update.lr : round(update.lr * round(setting.rateScale));
     UpdateReference element{p[i].f,       gradients[i].f * update.scale,
-                            update.lr,    decays(i) ? weightDecay : 0,
+                            lr,           setting.decays ? weightDecay : 0,
                             update.count, ofElement,
                             constant,     round};
     rule.reference(element);

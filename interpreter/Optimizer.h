@@ -11,8 +11,15 @@ namespace mlir::fsdp::interpreter {
 /// The rate of the step after `state`, as documented at `fsdp.learning_rate`.
 double learningRate(OptimizerAttr optimizer, const StepState &state, const MachineOptions &options);
 
-/// The inputs of an update besides tensors. `decays(i)`: whether weight decay applies to
-/// element i.
+/// How the update of a parameter differs from that of others.
+struct UpdateSetting {
+  double rateScale = 1; ///< factor of the learning rate
+  bool decays = false;  ///< whether weight decay applies
+
+  static UpdateSetting of(ParamOp param, const base::ParameterGroups &groups);
+};
+
+/// The inputs of an update besides tensors.
 struct Update {
   OptimizerAttr optimizer;
   double lr, scale;
@@ -21,9 +28,10 @@ struct Update {
 };
 
 /// Applies the rule to each element of `parameter` and of `states` (in the order of the optimizer's
-/// state names) in place.
+/// state names) in place. `settingOf(i)`: of the parameter that element i belongs to.
 void applyUpdate(const Update &update, Tensor &parameter, const Tensor &gradient,
-                 MutableArrayRef<Tensor> states, llvm::function_ref<bool(int64_t)> decays);
+                 MutableArrayRef<Tensor> states,
+                 llvm::function_ref<UpdateSetting(int64_t)> settingOf);
 
 } // namespace mlir::fsdp::interpreter
 

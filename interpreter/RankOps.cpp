@@ -152,6 +152,7 @@ static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
   auto storage = op->getParentOfType<ModuleOp>().lookupSymbol<StorageOp>(op.getStorage());
   auto layout = std::make_shared<StorageLayout>(storage);
   OptimizerAttr optimizer = op.getOptimizer();
+  base::ParameterGroups groups = optimizer.getGroups();
   bool deferred = isDeferred(op); // the step state has counted the update
   return [=](RankContext &context, In in, Out out) {
     // parameter, gradient, states..., lr, scale, ok
@@ -161,10 +162,11 @@ static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
       out[1 + i] = in[2 + i];
     if (!in[4 + numStates].getInt(0))
       return success();
-    std::vector<bool> decays = layout->decays(context.mesh, context.rank);
+    const std::vector<UpdateSetting> settings =
+        layout->updateSettings(groups, context.mesh, context.rank);
     Update update{optimizer, in[2 + numStates].getFloat(0), in[3 + numStates].getFloat(0),
                   context.stepState.updates + (deferred ? 0 : 1), numerics};
-    applyUpdate(update, out[0], in[1], out.drop_front(), [&](int64_t i) { return decays[i]; });
+    applyUpdate(update, out[0], in[1], out.drop_front(), [&](int64_t i) { return settings[i]; });
     return success();
   };
 }

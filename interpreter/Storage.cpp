@@ -82,12 +82,12 @@ void StorageLayout::forEach(const Member &member, MeshAttr mesh, int64_t rank, V
               (o * whole[dim] + index * part[dim] + i) * inner + k);
 }
 
-std::vector<bool> StorageLayout::decays(MeshAttr mesh, int64_t rank) const {
-  std::vector<bool> result(shardType.getNumElements(), false);
+std::vector<UpdateSetting> StorageLayout::updateSettings(const base::ParameterGroups &groups,
+                                                         MeshAttr mesh, int64_t rank) const {
+  std::vector<UpdateSetting> result(shardType.getNumElements());
   for (const Member &member : members) {
-    ParamOp param = member.param;
-    if (param.getFileRank() >= 2)
-      forEach(member, mesh, rank, [&](int64_t shard, int64_t) { result[shard] = true; });
+    const UpdateSetting setting = UpdateSetting::of(member.param, groups);
+    forEach(member, mesh, rank, [&](int64_t shard, int64_t) { result[shard] = setting; });
   }
   return result;
 }

@@ -4,6 +4,7 @@
 #define INTERPRETER_STORAGE_H
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "interpreter/Optimizer.h"
 #include "interpreter/Tensor.h"
 
 namespace mlir::fsdp::interpreter {
@@ -34,8 +35,9 @@ public:
   void forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
                      VisitPadding padding = nullptr) const;
 
-  /// For each element of the shard of `rank`, whether weight decay applies; padding has none.
-  std::vector<bool> decays(MeshAttr mesh, int64_t rank) const;
+  /// For each element of the shard of `rank`, how it is updated; padding does not decay.
+  std::vector<UpdateSetting> updateSettings(const base::ParameterGroups &groups, MeshAttr mesh,
+                                            int64_t rank) const;
 
 private:
   StorageOp storage;

@@ -300,16 +300,20 @@ def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
     over `warmup` steps to `lr`, then stays (`constant`), falls to `min_lr` at the last step of the run
     along a line (`linear`) or half a cosine wave (`cosine`), falls with the inverse square root of the step, to no less than `min_lr`
     (`inverse_sqrt`), or stays and falls to `min_lr` along a line in the last steps, `decay_share` of all (`wsd`); docs/optimizers.md has the formulas.
+    `lr_scale` multiplies the rate of the parameters whose names match a pattern ("PATTERN=X", '*' being any part of a name), the last that matches; `no_decay` has patterns of
+    parameters to which weight decay does not apply.
 
-    Constraints: (C1) rates, eps, decay, clip and warmup are finite and not negative; those that the row calls fractions (momentum, betas) and `decay_share` are in [0, 1); (C2) `min_lr` is at most `lr`.
+    Constraints: (C1) rates, eps, decay, clip and warmup are finite and not negative; those that the row calls fractions (momentum, betas) and `decay_share` are in [0, 1); (C2) `min_lr` is at most `lr`; (C3) factors of `lr_scale` are finite and not negative.
 
     Example: `#fsdp.optimizer<adamw, lr = 3.000000e-04, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-08, weight_decay = 0.01>`;
+    `#fsdp.optimizer<lion, lr = 1.0e-04, lr_scale = ["wte.*=0.1", "h.0.*=0"], no_decay = ["wte.*"]>`;
     omitted constants have the values of the rule's row; lr, clip, min_lr and warmup are 0, decay_share is 0.1, the schedule is constant.
   }];
   let parameters = (ins
     StringRefParameter<"name of the update rule">:$rule,
     "::mlir::DenseF64ArrayAttr":$constants,
-    EnumParameter<FSDP_ScheduleKind>:$schedule, "int64_t":$warmup);
+    EnumParameter<FSDP_ScheduleKind>:$schedule, "int64_t":$warmup,
+    "::mlir::ArrayAttr":$lr_scale, "::mlir::ArrayAttr":$no_decay);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -319,7 +323,10 @@ def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
     /// is given that the rule does not read, and where the verifier does.
     static OptimizerAttr create(::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError,
                                 ::mlir::MLIRContext *context, ::llvm::StringRef rule,
-                                ::llvm::ArrayRef<Constant> given, ScheduleKind schedule, int64_t warmup);
+                                ::llvm::ArrayRef<Constant> given, ScheduleKind schedule, int64_t warmup,
+                                const ::base::ParameterGroups &groups = {});
+    /// `lr_scale` and `no_decay`.
+    ::base::ParameterGroups getGroups() const;
     /// The row of the table.
     const UpdateRule &getUpdateRule() const;
     /// The names of the state tensors of one parameter, each of its shape, such as `exp_avg` and `exp_avg_sq` of adam.

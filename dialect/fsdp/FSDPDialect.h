@@ -3,6 +3,7 @@
 #ifndef DIALECT_FSDP_FSDPDIALECT_H
 #define DIALECT_FSDP_FSDPDIALECT_H
 
+#include "base/ParameterGroups.h"
 #include "dialect/nn/NNDialect.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -96,7 +96,7 @@ def FSDP_StepKind : I32EnumAttr<"StepKind", "what a step is for", [
 }
 def FSDP_StepKindAttr : EnumAttr<FSDP_Dialect, FSDP_StepKind, "step_kind">;
 
-def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">,
+def FSDP_StepOp : FSDP_Op<"step", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, Symbol, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">,
                                    IsolatedFromAbove, InGlobalPhase]> {
   let summary = "The program of a single device for one batch";
   let description = [{
@@ -108,6 +108,7 @@ def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<
     - (C1) `train` has an optimizer, other kinds have none.
     - (C2) names in the body and in its locations can be printed.
     - (C3) the body has no arguments and uses no value from outside.
+    - (C4) each pattern of the optimizer matches a parameter that is trained.
 
     Example:
     ```mlir
@@ -129,6 +130,10 @@ def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<
     $sym_name `` $kind (`optimizer` $optimizer^)? attr-dict-with-keyword custom<Body>($body)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The first pattern of `groups` that matches no trained parameter of the module.
+    ::std::optional<::base::GroupFault> findFaultOf(const ::base::ParameterGroups &groups);
+  }];
 }
 
 def FSDP_StorageKindAttr : EnumAttr<FSDP_Dialect, FSDP_StorageKind, "storage_kind">;

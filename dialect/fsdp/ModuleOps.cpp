@@ -231,6 +231,23 @@ LogicalResult StepOp::verify() {
   return success();
 }
 
+LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &) {
+  if (!getOptimizer())
+    return success();
+  // (C4)
+  if (std::optional<base::GroupFault> fault = findFaultOf(getOptimizer()->getGroups()))
+    return emitOpError() << "has an optimizer whose '" << fault->setting
+                         << "' applies to nothing: " << fault->why;
+  return success();
+}
+
+std::optional<base::GroupFault> StepOp::findFaultOf(const base::ParameterGroups &groups) {
+  std::vector<base::GroupedName> names;
+  for (ParamOp param : (*this)->getParentOfType<ModuleOp>().getOps<ParamOp>())
+    names.push_back({param.getSymName().str(), !param.getFrozen()});
+  return groups.findFault(names);
+}
+
 SmallVector<StringAttr> StorageOp::getSplitAxes() {
   if (getMembers().empty())
     return {};

@@ -21,7 +21,8 @@ static SmallVector<UpdateRule::Constant> constantsOf(const UpdateRule &rule) {
 
 OptimizerAttr OptimizerAttr::create(function_ref<InFlightDiagnostic()> emitError,
                                     MLIRContext *context, StringRef name, ArrayRef<Constant> given,
-                                    ScheduleKind schedule, int64_t warmup) {
+                                    ScheduleKind schedule, int64_t warmup,
+                                    const base::ParameterGroups &groups) {
   const UpdateRule *rule = UpdateRule::find(name);
   if (!rule) {
     emitError() << "unknown optimizer '" << name << "', expected " << UpdateRule::list("or");
@@ -48,8 +49,27 @@ OptimizerAttr OptimizerAttr::create(function_ref<InFlightDiagnostic()> emitError
   SmallVector<double> values;
   for (const UpdateRule::Constant &constant : constants)
     values.push_back(constant.value);
+  auto texts = [&](const std::vector<std::string> &each) {
+    return Builder(context).getStrArrayAttr(SmallVector<StringRef>(each.begin(), each.end()));
+  };
   return getChecked(emitError, context, rule->name, DenseF64ArrayAttr::get(context, values),
-                    schedule, warmup);
+                    schedule, warmup, texts(groups.rateScaleTexts()), texts(groups.noDecay));
+}
+
+base::ParameterGroups OptimizerAttr::getGroups() const {
+  auto texts = [](ArrayAttr attr) {
+    std::vector<std::string> each;
+    for (StringRef text : attr.getAsValueRange<StringAttr>())
+      each.push_back(text.str());
+    return each;
+  };
+  return base::ParameterGroups::of(texts(getLrScale()), texts(getNoDecay()));
+}
+
+/// Parses `["a", "b"]`.
+static ParseResult parseTexts(AsmParser &parser, std::vector<std::string> &texts) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                        [&] { return parser.parseString(&texts.emplace_back()); });
 }
 
 Attribute OptimizerAttr::parse(AsmParser &parser, Type) {
@@ -65,6 +85,7 @@ Attribute OptimizerAttr::parse(AsmParser &parser, Type) {
   SmallVector<Constant> constants;
   ScheduleKind schedule = ScheduleKind::constant;
   int64_t warmup = 0;
+  base::ParameterGroups groups;
   while (succeeded(parser.parseOptionalComma())) {
     loc = parser.getCurrentLocation();
     if (parser.parseKeyword(&keyword) || parser.parseEqual())
@@ -84,6 +105,19 @@ Attribute OptimizerAttr::parse(AsmParser &parser, Type) {
     } else if (keyword == "warmup") {
       if (parser.parseInteger(warmup))
         return {};
+    } else if (keyword == "lr_scale") {
+      std::vector<std::string> texts;
+      if (parseTexts(parser, texts))
+        return {};
+      for (const std::string &text : texts)
+        if (std::string fault = base::RateScale::parse(text, groups.rateScales.emplace_back());
+            !fault.empty()) {
+          parser.emitError(loc) << "optimizer 'lr_scale': " << fault;
+          return {};
+        }
+    } else if (keyword == "no_decay") {
+      if (parseTexts(parser, groups.noDecay))
+        return {};
     } else if (parser.parseFloat(constants.emplace_back(keyword, 0).second)) {
       return {};
     }
@@ -91,7 +125,7 @@ Attribute OptimizerAttr::parse(AsmParser &parser, Type) {
   if (parser.parseGreater())
     return {};
   return create([&] { return parser.emitError(loc); }, parser.getContext(), rule, constants,
-                schedule, warmup);
+                schedule, warmup, groups);
 }
 
 void OptimizerAttr::print(AsmPrinter &printer) const {
@@ -107,11 +141,16 @@ void OptimizerAttr::print(AsmPrinter &printer) const {
     printer << ", schedule = " << stringifyScheduleKind(getSchedule());
   if (getWarmup() != 0)
     printer << ", warmup = " << getWarmup();
+  if (!getLrScale().empty())
+    printer << ", lr_scale = " << getLrScale();
+  if (!getNoDecay().empty())
+    printer << ", no_decay = " << getNoDecay();
   printer << ">";
 }
 
 LogicalResult OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef name,
-                                    DenseF64ArrayAttr values, ScheduleKind, int64_t warmup) {
+                                    DenseF64ArrayAttr values, ScheduleKind, int64_t warmup,
+                                    ArrayAttr scales, ArrayAttr) {
   const UpdateRule *rule = UpdateRule::find(name);
   assert(rule && "OptimizerAttr::create looks the rule up");
   for (auto [constant, value] : llvm::zip_equal(constantsOf(*rule), values.asArrayRef())) {
@@ -132,6 +171,11 @@ LogicalResult OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError
                        << ", expected at most 'lr', which is " << lr;
   if (warmup < 0)
     return emitError() << "optimizer constant 'warmup' is " << warmup << ", expected at least 0";
+  // (C3)
+  base::RateScale scale;
+  for (StringRef text : scales.getAsValueRange<StringAttr>())
+    if (std::string fault = base::RateScale::parse(text, scale); !fault.empty())
+      return emitError() << "optimizer 'lr_scale': " << fault;
   return success();
 }
 

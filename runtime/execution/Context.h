@@ -16,6 +16,7 @@
 #include "runtime/job/Job.h"
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/StepState.h"
+#include "runtime/program/Storage.h"
 
 #include <deque>
 #include <memory>
@@ -76,6 +77,8 @@ public:
   float *outputs = nullptr;
   /// The sums and weights that it writes, likewise.
   WeightedSum *sums = nullptr;
+  /// See ShardOf; likewise.
+  const UpdateSetting *updateSettings = nullptr;
 
 private:
   Job &job_;

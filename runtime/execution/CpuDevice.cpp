@@ -60,6 +60,10 @@ public:
     *c.data(badGradients(program.stepState)) = BadGradients();
     samplesSet = state.samples;
   }
+  void setUpdates(std::vector<UpdateSetting> settings) override {
+    updates = std::move(settings);
+    c.updateSettings = updates.empty() ? nullptr : updates.data();
+  }
   void setSamples(std::int64_t samples) override {
     if (samples == samplesSet)
       return;
@@ -134,6 +138,7 @@ private:
   // Written by the context's streams, so they outlive the context.
   std::vector<float> outputValues;
   std::vector<WeightedSum> outputSums;
+  std::vector<UpdateSetting> updates; ///< read by the context's streams
   std::optional<Trace> trace;
   std::vector<std::uint64_t> actionsBefore,
       positions; ///< number of actions of each stream before the trace, and in it

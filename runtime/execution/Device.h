@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -47,6 +48,9 @@ public:
   /// Waits for these copies.
   virtual void awaitCopies() = 0;
   virtual void setState(const StepState &state) = 0;
+  /// Sets how updates of parameters differ, one entry for each parameter in the order of the
+  /// tables; none: as the tables say. Before the first plan.
+  virtual void setUpdates(std::vector<UpdateSetting> settings) = 0;
   /// Sets the number of samples of the next plan's global batch that count: the first ones.
   virtual void setSamples(std::int64_t samples) = 0;
   /// The step state after the latest plan.

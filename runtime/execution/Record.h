@@ -23,6 +23,7 @@
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/Mesh.h"
 #include "runtime/program/StepState.h"
+#include "runtime/program/Storage.h"
 #include "runtime/program/Table.h"
 
 #include <cstdio>
@@ -57,6 +58,7 @@ public:
     return ranks;
   }
   int rankIn(int) const { return 0; }
+  const UpdateSetting *updateSettings = nullptr;
 
 private:
   Table<MeshAxis> axes_;

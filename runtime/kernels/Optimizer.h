@@ -26,22 +26,22 @@ namespace kernels {
 /// BadGradients), unless that is an earlier one.
 void noteBadGradient(ShardOf shard, const float *gradient, std::int32_t &firstBad);
 
-/// Calls `visit(begin, end, decays)` for the parts of a shard with and without weight decay, in
-/// order, until they cover all of it. Padding has no gradient and is zero, so either kind suits it.
-template <typename Visit> void forEachDecayPart(ShardOf shard, Visit visit) {
+/// Calls `visit(begin, end, setting)` for the parts of a shard with one UpdateSetting each, in
+/// order, until they cover all of it. Padding has no gradient and is zero, so any suits it.
+template <typename Visit> void forEachUpdatePart(ShardOf shard, Visit visit) {
   const Storage &storage = *shard.storage;
   const std::size_t count = storage.shard.count;
   const Table<Parameter> &members = storage.members;
   if (storage.layout == Layout::Dimension)
-    return visit(std::size_t(0), count, members[0].decay);
+    return visit(std::size_t(0), count, shard.settingOf(0));
   const std::size_t first = static_cast<std::size_t>(shard.coordinate) * count,
                     last = first + count;
   for (std::size_t m = 0, begin = first; begin < last; ++m) {
     const bool isLast = m + 1 == members.size();
-    if (!isLast && (members[m + 1].offset <= first || members[m + 1].decay == members[m].decay))
+    if (!isLast && (members[m + 1].offset <= first || shard.settingOf(m + 1) == shard.settingOf(m)))
       continue;
     const std::size_t end = isLast ? last : std::min(members[m + 1].offset, last);
-    visit(begin - first, end - first, members[m].decay);
+    visit(begin - first, end - first, shard.settingOf(m));
     begin = end;
   }
 }
@@ -73,8 +73,10 @@ private:
     std::copy(std::begin(state.constants), std::end(state.constants), step.constants);
     if constexpr (Scaled)
       step.scale = *floats(lr + 1);
-    forEachDecayPart(shard, [&](std::size_t begin, std::size_t end, bool decays) {
-      step.decays = decays;
+    const float rate = step.lr;
+    forEachUpdatePart(shard, [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
+      step.lr = rate * setting.rateScale;
+      step.decays = setting.decays;
       kernel(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end), step, target(0),
              gradient, target(1 + I)..., target(0), target(1 + I)...);
     });

@@ -28,7 +28,8 @@ void launchUpdate(Context &c, int stream, ActionName name, const Storage &storag
   constexpr std::size_t count = sizeof...(I);
   const ByteRange lr = states[count], scale = states[count + 1], ok = states[count + 2];
   const ByteRange state = states[count + 3], firstBad = states[count + 4];
-  const ShardOf shard = {&storage, storage.communicator < 0 ? 0 : c.rankIn(storage.communicator)};
+  const ShardOf shard = {&storage, storage.communicator < 0 ? 0 : c.rankIn(storage.communicator),
+                         c.updateSettings};
   const Writes<float, StateElement<I>..., std::int32_t> written{
       {{parameter, states[I]..., firstBad}}};
   const Work work{"optimizer_step"};

@@ -194,6 +194,9 @@ struct Program {
   /// Norm to which gradients are clipped; 0: the program never clips. The command line overrides
   /// any but 0.
   float clip = 0;
+  /// How updates of parameters differ; the command line overrides either. "PATTERN=X" each, and
+  /// patterns: see base/ParameterGroups.h.
+  Table<const char *> rateScales = {}, noDecay = {};
   /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have
   /// another.
   std::uint64_t digest = 0;

@@ -176,11 +176,30 @@ struct Storage {
   }
 };
 
+/// How the update of one parameter differs from that of others.
+struct UpdateSetting {
+  float rateScale = 1; ///< factor of the learning rate
+  bool decays = false; ///< whether weight decay applies
+
+  constexpr bool operator==(const UpdateSetting &other) const {
+    return rateScale == other.rateScale && decays == other.decays;
+  }
+};
+
 /// Which part of a shard a kernel works on: the storage's table (a constant of
-/// the program) and this rank's coordinate, which say where weight decay applies.
+/// the program) and this rank's coordinate, which say what each element belongs to.
 struct ShardOf {
   const Storage *storage;
   int coordinate;
+  /// Of all parameters of the program, on the host; null: the tables say where weight decay
+  /// applies, and no rate is scaled.
+  const UpdateSetting *settings = nullptr;
+
+  /// Of a member of the storage.
+  constexpr UpdateSetting settingOf(std::size_t member) const {
+    return settings ? settings[static_cast<std::size_t>(storage->firstParameter) + member]
+                    : UpdateSetting{1, storage->members[member].decay};
+  }
 };
 
 } // namespace fsdp::rt

@@ -140,6 +140,35 @@ void readOptimizer(const Json &json, const std::string &path, CheckpointManifest
   }
 }
 
+/// A list of texts that may be missing, in older manifests.
+std::optional<std::vector<std::string>> readTexts(const Json &json, const char *name,
+                                                  const Fields &fields) {
+  if (!json.contains(name))
+    return std::nullopt;
+  std::vector<std::string> texts;
+  for (const Json &text : json[name]) {
+    if (!json[name].is_array() || !text.is_string())
+      break;
+    texts.push_back(text.get<std::string>());
+  }
+  if (texts.size() != json[name].size() || !json[name].is_array())
+    fields.refuse(std::string("got '") + name + "' " + json[name].dump() +
+                  ", expected a list of texts");
+  return texts;
+}
+
+void readGroups(const Json &json, const Fields &fields, GroupOptions &groups) {
+  groups.noDecay = readTexts(json, "no_decay", fields);
+  const auto scales = readTexts(json, "lr_scale", fields);
+  if (!scales)
+    return;
+  groups.rateScales.emplace();
+  for (const std::string &text : *scales)
+    if (const std::string fault = RateScale::parse(text, groups.rateScales->emplace_back());
+        !fault.empty())
+      fields.refuse("got 'lr_scale': " + fault);
+}
+
 CheckpointManifest::File readFile(const Json &json, const std::string &path) {
   const Fields fields(json, path);
   if (!json.is_object())
@@ -238,6 +267,10 @@ std::string CheckpointManifest::text() const {
     json["schedule"] = scheduleJson(*this);
   if (!updateRule.empty())
     json["optimizer"] = optimizerJson(*this);
+  if (groups.rateScales)
+    json["lr_scale"] = groups.over({}).rateScaleTexts();
+  if (groups.noDecay)
+    json["no_decay"] = *groups.noDecay;
   for (const DataSource &source : sources)
     json["sources"].push_back(
         {{"name", source.name}, {"weight", source.weight}, {"samples", source.samples}});
@@ -295,6 +328,7 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
     readSchedule(json["schedule"], path, manifest);
   if (json.contains("optimizer")) // missing in older manifests
     readOptimizer(json["optimizer"], path, manifest);
+  readGroups(json, fields, manifest.groups);
   if (json.contains("sources")) {
     if (!fields.at("sources").is_array())
       refuse("got 'sources' that is not a list");

@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_CHECKPOINTMANIFEST_H
 #define FSDP_RUNTIME_TRAIN_CHECKPOINTMANIFEST_H
 
+#include "base/ParameterGroups.h"
 #include "base/Safetensors.h"
 #include "runtime/data/DataFiles.h"
 #include "runtime/program/StepState.h"
@@ -64,6 +65,7 @@ struct CheckpointManifest {
   };
   std::string updateRule;          ///< "adamw"; empty: older versions did not write it
   std::vector<Constant> constants; ///< of it, as the run that wrote this used them
+  base::GroupOptions groups;       ///< nothing: older versions did not write them
   std::int32_t badSteps = 0;
   std::int64_t samples =
       0; ///< data position: number of samples of all steps so far, over all epochs

@@ -270,9 +270,9 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                 "print the memory table; without --data, exit after it");
   declareJob(app, plans, options);
   app.footer("Of an option that is given several times the last value counts; --data, --val-data, "
-             "--init and --export-only add up. @FILE.toml stands for the options of a file. 'eval' "
-             "in the place of the first option evaluates "
-             "and trains nothing: see eval --help.");
+             "--init, --export-only, --lr-scale and --no-decay add up. @FILE.toml stands for the "
+             "options of a file. 'eval' in the place of the first option evaluates and trains "
+             "nothing: see eval --help.");
 
   const auto misused = [&](const std::string &why) { return reportMisuse(program, why, "--help"); };
   try {

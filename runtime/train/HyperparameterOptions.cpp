@@ -1,6 +1,7 @@
 //===- HyperparameterOptions.cpp - options of rate and update rule --------===//
 
 #include "base/Error.h"
+#include "base/GroupOptions.h"
 #include "base/Options.h"
 #include "runtime/train/CommandLineParts.h"
 #include "runtime/train/Hyperparameters.h"
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -75,6 +77,7 @@ void declareHyperparameters(CLI::App &app, const Program &program, Options &opti
               /*isFraction=*/false)
       ->default_str(shortest(program.clip))
       ->group(program.clip > 0 ? "Options" : "");
+  base::addGroupOptions(app, options.groups, "instead of those of the checkpoint or compiled");
 }
 
 std::string faultOfHyperparameters(const Program &program, const Options &options) {
@@ -90,6 +93,12 @@ std::string faultOfHyperparameters(const Program &program, const Options &option
       return got + "this program was compiled with " + name +
              " 0, without the state that another value needs: compile it with " + option;
   }
+  std::vector<GroupedName> names;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &parameter : storage.members)
+      names.push_back({parameter.name, !parameter.frozen});
+  if (const auto fault = options.groups.over({}).findFault(names))
+    return constantOption(fault->setting) + ": " + fault->why;
   return "";
 }
 

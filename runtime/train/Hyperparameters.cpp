@@ -2,6 +2,7 @@
 
 #include "base/Error.h"
 #include "runtime/train/Log.h"
+#include "runtime/train/ParameterNames.h"
 
 #include <algorithm>
 #include <limits>
@@ -25,7 +26,15 @@ Hyperparameters compiledSettings(const Program &program) {
   hyper.clip = program.clip;
   for (const UpdateConstant &constant : program.updateConstants)
     hyper.constants.push_back({constant.name, constant.value});
+  hyper.groups = compiledGroups(program);
   return hyper;
+}
+
+std::string joined(const std::vector<std::string> &texts) {
+  std::string all;
+  for (const std::string &text : texts)
+    all += (all.empty() ? "" : ",") + text;
+  return texts.empty() ? kNoGroups : all;
 }
 
 Hyperparameters savedSettings(const Program &program, const CheckpointManifest &from) {
@@ -35,6 +44,7 @@ Hyperparameters savedSettings(const Program &program, const CheckpointManifest &
     hyper.schedule = *from.schedule;
   hyper.endIsGiven = from.scheduleSteps != 0;
   hyper.end = hyper.endIsGiven ? from.scheduleSteps : from.totalSteps;
+  hyper.groups = from.groups.over(std::move(hyper.groups));
   for (const Hyperparameters::Constant &saved : from.constants) {
     if (saved.name == "clip")
       hyper.clip = saved.value;
@@ -98,6 +108,7 @@ Hyperparameters Hyperparameters::of(const Program &program, const Options &optio
     hyper.clip = static_cast<float>(given->second);
   if (program.clip == 0)
     hyper.clip = 0;
+  hyper.groups = options.groups.over(std::move(hyper.groups));
   check(hyper, options);
   if (!from || options.onlyEvaluates())
     return hyper;
@@ -121,6 +132,8 @@ std::vector<std::pair<std::string, std::string>> Hyperparameters::settings() con
   all.emplace_back("clip", shortest(clip));
   for (const Constant &constant : constants)
     all.emplace_back(constant.name, shortest(constant.value));
+  all.emplace_back("lr_scale", joined(groups.rateScaleTexts()));
+  all.emplace_back("no_decay", joined(groups.noDecay));
   return all;
 }
 

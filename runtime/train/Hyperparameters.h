@@ -34,9 +34,10 @@ struct Hyperparameters {
   ScheduleOptions schedule;
   std::int64_t end = 0; ///< the step where the schedule ends
   bool endIsGiven = false;
-  std::string rule;                    ///< Program::updateRule
-  std::vector<Constant> constants;     ///< of it, in the order of Program::updateConstants
-  float clip = 0;                      ///< norm to which gradients are clipped; 0: to none
+  std::string rule;                ///< Program::updateRule
+  std::vector<Constant> constants; ///< of it, in the order of Program::updateConstants
+  float clip = 0;                  ///< norm to which gradients are clipped; 0: to none
+  base::ParameterGroups groups;
   std::vector<ChangedSetting> changes; ///< since the checkpoint
 
   /// `from`: the manifest of the checkpoint that a run of `steps` steps continues from; null: none.

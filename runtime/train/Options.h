@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_OPTIONS_H
 #define FSDP_RUNTIME_TRAIN_OPTIONS_H
 
+#include "base/ParameterGroups.h"
 #include "runtime/program/Program.h"
 #include "runtime/train/InitialWeights.h"
 #include "runtime/train/TextGeneration.h"
@@ -59,7 +60,8 @@ struct Options {
   std::optional<double> decayShare;
   std::optional<std::int64_t> scheduleSteps; ///< where the schedule ends
   std::map<std::string, double> constants;   ///< of the update rule, by name, and "clip"
-  std::int64_t evalEvery = 0;                ///< steps; 0: only after the last one
+  base::GroupOptions groups;
+  std::int64_t evalEvery = 0; ///< steps; 0: only after the last one
   std::uint64_t seed = 0;
   bool seedIsGiven = false;
   bool shuffle = false;

@@ -27,6 +27,22 @@ void requireMatch(const Program &program, const char *option, std::string_view p
               kExitBadCommandLine);
 }
 
+ParameterGroups compiledGroups(const Program &program) {
+  return ParameterGroups::of({program.rateScales.begin(), program.rateScales.end()},
+                             {program.noDecay.begin(), program.noDecay.end()});
+}
+
+std::vector<UpdateSetting> updateSettings(const Program &program, const ParameterGroups &groups) {
+  std::vector<UpdateSetting> settings;
+  if (groups.rateScales.empty() && groups.noDecay.empty())
+    return settings;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &parameter : storage.members)
+      settings.push_back({static_cast<float>(groups.scaleOf(parameter.name)),
+                          parameter.decay && !groups.exempts(parameter.name)});
+  return settings;
+}
+
 std::vector<std::string> adapterNames(const Program &program) {
   std::vector<std::string> names;
   for (const Adapter &adapter : program.adapters.products)

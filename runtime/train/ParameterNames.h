@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_PARAMETERNAMES_H
 #define FSDP_RUNTIME_TRAIN_PARAMETERNAMES_H
 
+#include "base/ParameterGroups.h"
 #include "runtime/program/Program.h"
 
 #include <string>
@@ -15,6 +16,13 @@ namespace fsdp::rt {
 /// message ends with `remedy`.
 void requireMatch(const Program &program, const char *option, std::string_view pattern,
                   std::string_view remedy = "");
+
+/// Those that the program was compiled with.
+base::ParameterGroups compiledGroups(const Program &program);
+/// For each parameter of the program, in the order of its tables; none where there are no patterns,
+/// as all are what the tables say then.
+std::vector<UpdateSetting> updateSettings(const Program &program,
+                                          const base::ParameterGroups &groups);
 
 /// The names of the parameters of adapters; none where the program has none.
 std::vector<std::string> adapterNames(const Program &program);

@@ -392,6 +392,7 @@ void RunCheckpoints::save(std::int64_t step) {
   next.constants = hyper.constants;
   if (program.clip > 0)
     next.constants.push_back({"clip", hyper.clip});
+  next.groups = {hyper.groups.rateScales, hyper.groups.noDecay};
   next.badSteps = state.badSteps;
   next.samples = samplesAfter(step);
   next.shuffle = options.shuffle;

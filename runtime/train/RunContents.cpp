@@ -134,6 +134,11 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--schedule-steps", given(options.scheduleSteps));
   for (const auto &[name, value] : options.constants)
     identity.add(constantOption(name), shortest(static_cast<float>(value)));
+  const ParameterGroups groups = options.groups.over({});
+  if (options.groups.rateScales)
+    identity.add("--lr-scale", joined(groups.rateScaleTexts()).value_or(kNoGroups));
+  if (options.groups.noDecay)
+    identity.add("--no-decay", joined(groups.noDecay).value_or(kNoGroups));
   identity.add("--shuffle", flag(options.shuffle));
   identity.add("--data", describeFiles(contents.data));
   identity.add("the weights of --data", describe(data.training));

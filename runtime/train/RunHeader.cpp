@@ -220,6 +220,10 @@ std::string RunHeader::record() const {
   run["optimizer"] = {{"rule", hyper.rule}, {"clip", numberOf(hyper.clip)}};
   for (const Hyperparameters::Constant &constant : hyper.constants)
     run["optimizer"][constant.name] = numberOf(constant.value);
+  if (!hyper.groups.rateScales.empty())
+    run["optimizer"]["lr_scale"] = hyper.groups.rateScaleTexts();
+  if (!hyper.groups.noDecay.empty())
+    run["optimizer"]["no_decay"] = hyper.groups.noDecay;
   run["files"] = Json::object();
   add(run["files"], "data", contents.data);
   add(run["files"], "val_data", contents.valData);
@@ -232,7 +236,9 @@ std::string RunHeader::record() const {
                       {"digest", digestText(contentDigest(from.text()))}};
   for (const ChangedSetting &change : hyper.changes) {
     const auto value = [&](const std::string &text) {
-      return change.name == "schedule" ? Json(text) : Json::parse(text);
+      const bool isText =
+          change.name == "schedule" || change.name == "lr_scale" || change.name == "no_decay";
+      return isText ? Json(text) : Json::parse(text);
     };
     run["changed"][change.name] = {{"from", value(change.before)}, {"to", value(change.now)}};
   }

@@ -13,6 +13,7 @@
 #include "runtime/train/Hyperparameters.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/LogFile.h"
+#include "runtime/train/ParameterNames.h"
 #include "runtime/train/Prints.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunHeader.h"
@@ -69,6 +70,7 @@ public:
     hyper = Hyperparameters::of(program, options, steps,
                                 checkpoints.folder().empty() ? nullptr : &checkpoints.start());
     startState();
+    device->setUpdates(updateSettings(program, hyper.groups));
     openBatches();
     if (!options.save.empty())
       checkpoints.describe(header().record(), hyper);

@@ -12,6 +12,18 @@
 // RUN: grep -h digest %t.1 %t.2 | sort -u | count 1
 // RUN: grep -h digest %t.1 %t.3 | sort -u | count 2
 
+//
+// Patterns of rates and decay are defaults of the program, and no code depends on them.
+// RUN: sed 's/momentum = 0.9>/momentum = 0.9, lr_scale = ["fc.kernel=0.5", "*=2"], no_decay = ["fc.k*"]>/' %s | fsdp-translate --fsdp-to-cpp > %t.4
+// RUN: FileCheck %s --check-prefix=GROUPS < %t.4
+// RUN: grep -v -e rate_scales -e no_decay -e digest %t.4 > %t.5
+// RUN: grep -v -e digest %t.1 | cmp - %t.5
+// GROUPS: constexpr const char *rate_scales[] = {"fc.kernel=0.5", "*=2"};
+// GROUPS-NEXT: constexpr const char *no_decay[] = {"fc.k*"};
+// GROUPS: .updateConstants = update_constants,
+// GROUPS-NEXT: .rateScales = rate_scales,
+// GROUPS-NEXT: .noDecay = no_decay,
+
 // The broadcast bias, the padding and the sum are one pair of loops; the sum runs in order.
 // CHECK-LABEL: void fc_error(std::int64_t held, const float *z, const float *bias, const float *target,
 // CHECK:   double total = 0.0;

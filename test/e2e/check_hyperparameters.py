@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_hyperparameters.py SCRATCH: clipping, weight decay and the constants of every rule as options of the program.
+"""check_hyperparameters.py SCRATCH: clipping, weight decay, the constants of every rule, and rates and decay of some parameters as options of the program.
 
 A program that was compiled with other values agrees with PyTorch (test/golden/make_mlp.py) to 1e-4 in loss and gradient norm, and has the bits of the program
 that was compiled with these values, on the CPU and, in the emulator, as a CUDA program. A run that continues keeps the values of its
@@ -13,6 +13,7 @@ import sys
 
 import emulated
 import training
+import weights as safetensors
 from checkpoints import Runs, expect, run_cases
 
 GOLDENS = training.GOLDEN / "mlp"
@@ -42,6 +43,18 @@ def agree(runs):
         training.compare_weights(weights, GOLDENS / f"{name}.expected.safetensors", "--absolute=1e-4")
         _, same = training.train(compiled, "compiled", of["steps"], *inputs)
         training.same_bytes(weights, same)
+        in_groups(name.replace("settings", "groups"), other, training.train)
+
+
+def in_groups(name, program, train, **how):
+    """Rates and decay of their own for some parameters; of head.bias the rate is multiplied by 0."""
+    of = golden(name)
+    init = GOLDENS / "init.safetensors"
+    log, weights = train(program, "groups", of["steps"], init, GOLDENS / "data.safetensors", "--clip=0", *of["options"][1:], **how)
+    training.compare_log(log, GOLDENS / f"{name}.json", f"--steps={of['steps']}", "--loss=1e-4", "--grad_norm=1e-4", "--accuracy=1e-6")
+    training.compare_weights(weights, GOLDENS / f"{name}.expected.safetensors", "--absolute=1e-4")
+    before, after = (safetensors.read(path)["head.bias"] for path in (init, weights))
+    expect(before == after, f"{name}: head.bias has changed")
 
 
 def on_devices(runs):
@@ -50,6 +63,7 @@ def on_devices(runs):
     program = emulated.compile_model("mlp", runs.at("cuda"), *sizes(of), rule, *OTHERS, ranks=2)
     log, _ = emulated.train(program, "given", of["steps"], GOLDENS / "init.safetensors", GOLDENS / "data.safetensors", *given, ranks=2)
     training.compare_log(log, GOLDENS / "settings-adamw.json", f"--steps={of['steps']}", "--loss=1e-4", "--grad_norm=1e-4")
+    in_groups("groups-adamw", program, emulated.train, ranks=2)
 
 
 def compile_adamw(runs, name, *options):

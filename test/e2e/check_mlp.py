@@ -4,7 +4,7 @@
 They agree with PyTorch to 1e-4 in loss and gradient norm, in accuracy exactly; with one another
 to 2e-6 in loss and 2e-5 in gradient norm. On 3 ranks a second run is bitwise the first, and so is one that
 is resumed from a checkpoint, which has the optimizer's states. OPTIMIZER is a file of test/golden/mlp;
-without it, all but adamw and those of check_hyperparameters.py.
+without it, all but adamw and those of check_hyperparameters.py and check_parameter_groups.py.
 """
 
 import json
@@ -53,7 +53,7 @@ def resume(program, saved, states, steps, data, expected):
 
 
 def main(scratch, *optimizers):
-    for optimizer in optimizers or sorted(path.stem for path in GOLDENS.glob("*.json") if path.stem != "adamw" and not path.stem.startswith("settings-")):
+    for optimizer in optimizers or sorted(path.stem for path in GOLDENS.glob("*.json") if path.stem != "adamw" and not path.stem.startswith(("settings-", "groups-"))):
         check(pathlib.Path(scratch) / optimizer, optimizer)
 
 

@@ -19,6 +19,7 @@
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/program/Shard.h"
+#include "runtime/train/ParameterNames.h"
 
 #include <algorithm>
 #include <atomic>
@@ -211,6 +212,7 @@ private:
       start.constants[i] = program.updateConstants[i].value;
     start.samples = batch;
     device->setState(start);
+    device->setUpdates(updateSettings(program, compiledGroups(program)));
   }
 
   void fill(const Storage &storage) {

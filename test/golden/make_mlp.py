@@ -25,6 +25,16 @@ def decayed(parameters, decay):
     ]
 
 
+# The factor of the rate and whether the parameter decays, and the same in our options.
+GROUPS = {"fc1.weight": (0.1, True), "fc1.bias": (3.0, False), "fc2.weight": (2.5, False), "fc2.bias": (3.0, False), "head.weight": (1.0, True), "head.bias": (0.0, False)}
+GROUP_OPTIONS = ["--lr-scale=fc1.*=0.1", "--lr-scale=*.bias=3", "--lr-scale=head.b*s=0", "--lr-scale=fc2.weight=2.5", "--no-decay=fc2.*"]
+
+
+def grouped(parameters, lr, decay):
+    """A group of its own for each parameter."""
+    return [{"params": [p], "lr": lr * GROUPS[name][0], "weight_decay": decay if GROUPS[name][1] else 0.0} for name, p in parameters.items()]
+
+
 class Lion(torch.optim.Optimizer):
     """Chen et al., Symbolic Discovery of Optimization Algorithms (2023), algorithm 2."""
 
@@ -65,6 +75,15 @@ VARIANTS = {
                        0.3, lambda p: torch.optim.AdamW(decayed(p, 0.5), **OTHER), ["exp_avg", "exp_avg_sq"]),
     "settings-lion": (["--optimizer=lion", "--lr=0.002", "--beta1=0.8", "--beta2=0.95", "--weight-decay=0.3", "--clip=0.4"], 0.4,
                       lambda p: Lion(decayed(p, 0.3), lr=0.002, betas=(0.8, 0.95)), ["exp_avg"]),
+    # Rates and decay of their own: test/e2e/check_hyperparameters.py and check_parameter_groups.py.
+    "groups-sgd": (["--optimizer=sgd", "--lr=0.02", "--momentum=0.9", "--weight-decay=0.05", *GROUP_OPTIONS], None,
+                   lambda p: torch.optim.SGD(grouped(p, 0.02, 0.05), momentum=0.9), ["momentum"]),
+    "groups-adam": (["--optimizer=adam", "--lr=0.01", "--weight-decay=0.05", *GROUP_OPTIONS], None,
+                    lambda p: torch.optim.Adam(grouped(p, 0.01, 0.05)), ["exp_avg", "exp_avg_sq"]),
+    "groups-adamw": (["--optimizer=adamw", "--lr=0.01", "--weight-decay=0.5", "--clip=0.5", *GROUP_OPTIONS], 0.5,
+                     lambda p: torch.optim.AdamW(grouped(p, 0.01, 0.5)), ["exp_avg", "exp_avg_sq"]),
+    "groups-lion": (["--optimizer=lion", "--lr=0.002", "--weight-decay=0.3", *GROUP_OPTIONS], None,
+                    lambda p: Lion(grouped(p, 0.002, 0.3), lr=0.002), ["exp_avg"]),
 }
 
 

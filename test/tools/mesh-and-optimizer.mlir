@@ -22,6 +22,21 @@
 // RUN: fsdpc %S/Inputs/regression.mlir --emit=global --optimizer=adam --beta1=0.8 --beta2=0.75 --eps=0.5 --weight-decay=0.1 | FileCheck %s --check-prefix=ADAM
 // ADAM: train optimizer <adam, lr = 3.000000e-04, beta1 = 8.000000e-01, beta2 = 7.500000e-01, eps = 5.000000e-01, weight_decay = 1.000000e-01>
 
+// Patterns of the command line take the place of the model's.
+// RUN: sed 's/lr = 3.0e-04/lr = 3.0e-04, lr_scale = ["bias=2"], no_decay = ["k*"]/' %S/Inputs/regression.mlir > %t.groups.mlir
+// RUN: fsdpc %t.groups.mlir --emit=global --lr=0.5 | FileCheck %s --check-prefix=MODEL
+// MODEL: train optimizer <adamw, lr = 5.000000e-01, weight_decay = 1.000000e-02, lr_scale = ["bias=2"], no_decay = ["k*"]>
+// RUN: fsdpc %t.groups.mlir --emit=global --lr-scale='*=0.50' --lr-scale=bias=0 | FileCheck %s --check-prefix=SCALES
+// SCALES: train optimizer <adamw, lr = 3.000000e-04, weight_decay = 1.000000e-02, lr_scale = ["*=0.5", "bias=0"], no_decay = ["k*"]>
+// RUN: fsdpc %t.groups.mlir --emit=global --lr-scale=bias=5 --lr-scale=none --no-decay=kernel --no-decay='b*' --optimizer=lion | FileCheck %s --check-prefix=DECAYS
+// DECAYS: train optimizer <lion, lr = 3.000000e-04, no_decay = ["kernel", "b*"]>
+// RUN: not fsdpc %t.groups.mlir --emit=global --lr-scale=kernel 2>&1 | FileCheck %s --check-prefix=FORM
+// FORM: error: --lr-scale: got 'kernel', expected PATTERN=X, X a finite f32 number >= 0
+// RUN: not fsdpc %t.groups.mlir --emit=global --lr-scale=kernel=-2 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// NEGATIVE: error: --lr-scale: the factor of 'kernel': got '-2', expected a finite f32 number >= 0
+// RUN: not fsdpc %t.groups.mlir --emit=global --no-decay='k*' --no-decay=head 2>&1 | FileCheck %s --check-prefix=NOTHING
+// NOTHING: error: --no-decay: no parameter matches 'head', expected the name of one, or names with '*' for any part of them; this model has 'kernel', 'bias'
+
 // A mesh in the file stays unless --mesh is given.
 // RUN: cat %S/Inputs/regression.mlir > %t.mlir && echo 'fsdp.mesh @ranks <["fsdp"=4]>' >> %t.mlir
 // RUN: fsdpc %t.mlir --emit=global | FileCheck %s --check-prefix=KEPT

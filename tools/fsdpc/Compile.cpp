@@ -115,6 +115,7 @@ void configure(ModuleOp module, const std::string &name, const MeshAxes &mesh,
     if (step.getKind() != ir::StepKind::train)
       continue;
     trains = true;
+    options.optimizer.checkGroups(step);
     step.setOptimizerAttr(options.optimizer.apply(*step.getOptimizer()));
   }
   if (!trains)

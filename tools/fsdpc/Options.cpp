@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/Options.h"
 
+#include "base/GroupOptions.h"
 #include "base/Options.h"
 #include "base/ShellWords.h"
 #include "dialect/fsdp/AxisParts.h"
@@ -206,6 +207,7 @@ static void declareOptimizer(CLI::App &app, OptimizerOptions &o) {
   number("--min-lr", o.minLr, "learning rate at which the schedule ends", anyAmount);
   number("--decay-share", o.decayShare,
          "share of the steps, the last ones, in which the rate of the schedule wsd falls", share);
+  base::addGroupOptions(group, o.groups, "instead of the model's own");
 }
 
 static void declareDistribution(CLI::App &app, Options &o) {
@@ -348,7 +350,8 @@ void Options::declare(CLI::App &app) {
   declareOptimizer(app, optimizer);
   app.footer(
       std::string("Of an option that is given several times the last value counts; those of "
-                  "--shard add up. @FILE.toml stands for the options of a file.\n") +
+                  "--shard, --lr-scale and --no-decay add up. @FILE.toml stands for the options of "
+                  "a file.\n") +
       "The word 'plan' before all options searches for the fastest plans: " + app.get_name() +
       " plan --devices=N; its own options are in " + app.get_name() + " plan --help.");
 }
@@ -470,7 +473,13 @@ ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
   mlir::MLIRContext *context = optimizer.getContext();
   return ir::OptimizerAttr::create([&] { return mlir::emitError(mlir::UnknownLoc::get(context)); },
                                    context, rule.name, given, scheduleOf(kind),
-                                   warmup ? *warmup : optimizer.getWarmup());
+                                   warmup ? *warmup : optimizer.getWarmup(),
+                                   groups.over(optimizer.getGroups()));
+}
+
+void OptimizerOptions::checkGroups(ir::StepOp step) const {
+  if (std::optional<base::GroupFault> fault = step.findFaultOf(groups.over({})))
+    throw UsageError(optionOf(fault->setting) + ": " + fault->why);
 }
 
 std::vector<std::string> normalizeArguments(int argc, char **argv) {

@@ -8,6 +8,7 @@
 #ifndef TOOLS_FSDPC_OPTIONS_H
 #define TOOLS_FSDPC_OPTIONS_H
 
+#include "base/ParameterGroups.h"
 #include "codegen/CudaArchitectures.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -51,11 +52,14 @@ struct OptimizerOptions {
   std::optional<double> lr, clip, minLr, decayShare;
   std::map<std::string, std::optional<double>> constants; ///< of rules, by name
   std::optional<int64_t> warmup;
+  base::GroupOptions groups;
 
   /// `optimizer` with the options that were given; throws UsageError for one that its rule does not
   /// read. A rule other than the model's starts from that rule's own defaults; rate, clipping and
   /// schedule stay.
   mlir::fsdp::OptimizerAttr apply(mlir::fsdp::OptimizerAttr optimizer) const;
+  /// Throws UsageError for a pattern that matches no trained parameter of the module of `step`.
+  void checkGroups(mlir::fsdp::StepOp step) const;
 };
 
 struct Options {

@@ -170,6 +170,7 @@ ModelTotals measureModel(ModuleOp model, const Options &options) {
   for (auto step : model.getOps<ir::StepOp>()) {
     if (step.getKind() != ir::StepKind::train)
       continue;
+    options.optimizer.checkGroups(step);
     const ir::OptimizerAttr optimizer = options.optimizer.apply(*step.getOptimizer());
     // Those that exist for some constants only may be absent.
     totals.states = llvm::count_if(optimizer.getUpdateRule().states,

@@ -128,6 +128,9 @@ public:
   /// Calls `observer` for every action from now on; null: none.
   void observe(ActionObserver *observer) { observer_ = observer; }
 
+  /// See ShardOf. Set before the first plan.
+  const UpdateSetting *updateSettings = nullptr;
+
 private:
   template <class T> T *address(ArenaSpan<T> slice) {
     const std::size_t end = slice.offset + slice.bytes();

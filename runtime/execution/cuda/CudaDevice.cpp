@@ -163,6 +163,10 @@ public:
     arrive();
     samplesSet = state.samples;
   }
+  void setUpdates(std::vector<UpdateSetting> settings) override {
+    updates = std::move(settings);
+    c.updateSettings = updates.empty() ? nullptr : updates.data();
+  }
   void setSamples(std::int64_t samples) override {
     if (samples == samplesSet)
       return;
@@ -264,10 +268,11 @@ private:
   }
 
   const Program &program;
-  cudaStream_t copies = nullptr; ///< for copyToHost(), created by the first call
-  std::vector<float> staging;    ///< host memory for writes and reads
-  std::int64_t samplesSet = 0;   ///< the value in the arena's step state
-  bool underWay = false;         ///< enqueued work may still run
+  cudaStream_t copies = nullptr;      ///< for copyToHost(), created by the first call
+  std::vector<float> staging;         ///< host memory for writes and reads
+  std::int64_t samplesSet = 0;        ///< the value in the arena's step state
+  bool underWay = false;              ///< enqueued work may still run
+  std::vector<UpdateSetting> updates; ///< read when updates are enqueued
   Context c;
   std::optional<EventTrace> trace;
 };

@@ -12,14 +12,15 @@
 
 namespace fsdp::rt::device {
 
-/// Consecutive members of a storage and where each ends in this rank's shard, small enough to be an
-/// argument of a kernel.
+/// Consecutive members of a storage whose rates have one scale, and where each ends in this rank's
+/// shard, small enough to be an argument of a kernel.
 struct ShardParts {
   static constexpr int kMax = 32;
 
   int firstParameter;     ///< index of the first of these members among all parameters
   int count;              ///< of members
   std::uint32_t decay;    ///< bit m: weight decay applies to member m
+  float rateScale;        ///< factor of the learning rate of all of them
   std::size_t ends[kMax]; ///< in elements of the shard; the last is the end of what fill covers
 
   /// Takes the members from element `begin` of the shard on; returns the element up to which they
@@ -29,7 +30,7 @@ struct ShardParts {
     const std::size_t size = storage.shard.count;
     count = 0, decay = 0, firstParameter = storage.firstParameter;
     if (storage.layout == Layout::Dimension) {
-      add(size, storage.members[0].decay);
+      add(size, shard.settingOf(0));
       return size;
     }
     // Coordinate r holds elements [r size, (r + 1) size) of the members one after another.
@@ -39,9 +40,12 @@ struct ShardParts {
       const std::size_t end = last ? offset + size : storage.members[m + 1].offset;
       if (end <= offset + begin)
         continue; // none of it, or done before
+      const UpdateSetting setting = shard.settingOf(m);
       if (count == 0)
         firstParameter += static_cast<int>(m);
-      add(end < offset + size ? end - offset : size, storage.members[m].decay);
+      else if (setting.rateScale != rateScale)
+        break;
+      add(end < offset + size ? end - offset : size, setting);
       if (ends[count - 1] == size)
         break;
     }
@@ -57,9 +61,10 @@ struct ShardParts {
   __host__ __device__ bool decays(int part) const { return decay >> part & 1u; }
 
 private:
-  void add(std::size_t end, bool decays) {
+  void add(std::size_t end, UpdateSetting setting) {
     ends[count] = end;
-    decay |= static_cast<std::uint32_t>(decays) << count++;
+    rateScale = setting.rateScale;
+    decay |= static_cast<std::uint32_t>(setting.decays) << count++;
   }
 };
 

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kUpdateThreads)
   __shared__ Rule prepared;
   if (threadIdx.x == 0) {
     Rule rule;
-    rule.step.lr = *u.lr;
+    rule.step.lr = *u.lr * parts.rateScale;
     rule.step.scale = u.scale ? *u.scale : 1.0f;
     rule.step.count = static_cast<double>(u.state->updates + !u.deferred);
     for (std::size_t k = 0; k < limits::kMaxUpdateConstants; ++k)

@@ -298,6 +298,18 @@ fsdp.step @train train optimizer <sgd, rate = 0.1> {
 
 // -----
 
+// expected-error @below {{optimizer 'lr_scale': got 'wte.*', expected PATTERN=X, X a finite f32 number >= 0}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, lr_scale = ["wte.*"]> {
+}
+
+// -----
+
+// expected-error @below {{optimizer 'lr_scale': the factor of 'wte.*': got '-1', expected a finite f32 number >= 0}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, lr_scale = ["wte.*=-1"]> {
+}
+
+// -----
+
 // expected-error @below {{optimizer constant 'momentum' applies to sgd only, got optimizer adam; leave it out}}
 fsdp.step @train train optimizer <adam, lr = 0.1, momentum = 0.9> {
 }

@@ -34,6 +34,11 @@ fsdp.param @other : tensor<4xf32> unit "p" init <constant, 0.0>
 module attributes {test.a = #fsdp.layout<flat over ["node", "fsdp"]>, test.b = #fsdp.layout<dimension 2 over ["fsdp"]>,
                    test.c = #fsdp.layout<replicated>} {}
 
+// Factors of rates have one spelling; patterns stay in their order.
+// CHECK: fsdp.step @groups train optimizer <lion, lr = 1.000000e-01, lr_scale = ["*=0.1", "flat=0"], no_decay = ["*r*", "flat"]>
+fsdp.step @groups train optimizer <lion, no_decay = ["*r*", "flat"], lr_scale = ["*=1.0e-1", "flat=0.0"], lr = 0.1> {
+}
+
 // Constants that are the default are not printed; the schedule is.
 // CHECK: fsdp.step @train train optimizer <adamw, lr = 3.000000e-04, weight_decay = 1.000000e-01, clip = 1.000000e+00, schedule = cosine, warmup = 10>
 fsdp.step @train train optimizer <adamw, lr = 3.0e-4, beta1 = 0.9, weight_decay = 0.1, clip = 1.0, schedule = cosine, warmup = 10> {

@@ -87,6 +87,24 @@ fsdp.step @eval evaluate optimizer <sgd, lr = 0.1> {
 
 // -----
 
+// step C4: patterns of the optimizer are of parameters that are trained.
+
+fsdp.param @wte : tensor<4xf32> unit "u" init <constant, 0.0> frozen
+fsdp.param @fc : tensor<4xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{has an optimizer whose 'lr_scale' applies to nothing: no parameter matches 'fc1.*', expected the name of one, or names with '*' for any part of them; this model has 'wte', 'fc'}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, lr_scale = ["fc=2", "fc1.*=3"]> {
+}
+
+// -----
+
+fsdp.param @wte : tensor<4xf32> unit "u" init <constant, 0.0> frozen
+fsdp.param @fc : tensor<4xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{has an optimizer whose 'no_decay' applies to nothing: 'w*' matches only parameters that are frozen, which no update changes; leave it out, or name some that are trained: 'fc'}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, no_decay = ["*", "w*"]> {
+}
+
+// -----
+
 // What marks deferred updates.
 
 fsdp.program @p role {} {

@@ -92,11 +92,17 @@ TEST(Index, EveryElementIsOfTheMemberThatHoldsIt) {
   Storage storage = {"unit", Layout::Flat, {},       0,  0,
                      total,  40,           Buffer(), {}, {members.data(), members.size()}};
   storage.shard.count = 256;
-  for (int coordinate = 0; coordinate < 4; ++coordinate) {
+  // Rates of their own for some members, or none. Forty parameters are before these.
+  std::vector<UpdateSetting> scaled(40 + many);
+  for (std::size_t m = 0; m < many; ++m)
+    scaled[40 + m] = {m % 5 < 2 ? 0.5f : 2.0f, m % 3 == 1};
+  for (int number = 0; number < 8; ++number) {
+    const int coordinate = number % 4;
+    const UpdateSetting *settings = number < 4 ? nullptr : scaled.data();
     std::size_t covered = 0;
     while (covered < 256) {
       ShardParts parts;
-      const std::size_t end = parts.fill({&storage, coordinate}, covered);
+      const std::size_t end = parts.fill({&storage, coordinate, settings}, covered);
       ASSERT_GT(end, covered);
       ASSERT_LE(parts.count, ShardParts::kMax);
       int part = 0;
@@ -107,6 +113,7 @@ TEST(Index, EveryElementIsOfTheMemberThatHoldsIt) {
           continue; // padding may count as any
         ASSERT_EQ(parts.firstParameter + part, int(40 + member)) << coordinate << " " << i;
         ASSERT_EQ(parts.decays(part), member % 3 == 1);
+        ASSERT_EQ(parts.rateScale, settings ? scaled[40 + member].rateScale : 1);
       }
       covered = end;
     }

@@ -16,6 +16,7 @@ class UpdateKernels : public DeviceKernels {};
 struct Unit {
   Parameter members[7];
   Storage storage;
+  std::vector<UpdateSetting> settings; ///< rates of their own for some members
 
   Unit(Layout layout, std::size_t count) {
     const std::size_t offsets[] = {0, 10, 11, 300, 5000, 5001, 9007};
@@ -26,6 +27,9 @@ struct Unit {
     }
     storage = {"unit", layout, {}, 0, 0, 9100, 100, Buffer(), {}, Table<Parameter>(members)};
     storage.shard.count = count;
+    settings.resize(107);
+    for (std::size_t m = 0; m < 7; ++m)
+      settings[100 + m] = {m % 4 == 3 ? 1.0f : 0.25f * static_cast<float>(m), m % 3 == 0};
   }
 };
 
@@ -46,24 +50,25 @@ struct Operands {
 
 /// The rules of TestRules.h on the host; `scale` null stands for 1.
 void descendOnHost(ShardOf shard, Operands &o, float lr, const float *scale) {
-  const auto part = [&](std::size_t begin, std::size_t end, bool decays) {
-    const float decay = decays ? kTestDecay : 0.0f;
+  const auto part = [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
+    const float decay = setting.decays ? kTestDecay : 0.0f, rate = lr * setting.rateScale;
     for (std::size_t i = begin; i < end; ++i)
-      o.p[i] -= lr * (o.g[i] * (scale ? *scale : 1.0f) + decay * o.p[i]);
+      o.p[i] -= rate * (o.g[i] * (scale ? *scale : 1.0f) + decay * o.p[i]);
   };
-  kernels::forEachDecayPart(shard, part);
+  kernels::forEachUpdatePart(shard, part);
 }
 
 void averageOnHost(ShardOf shard, Operands &o, float lr, const float *scale, std::int64_t count) {
   const float factor = static_cast<float>(1 / double(count));
-  const auto part = [&](std::size_t begin, std::size_t end, bool decays) {
+  const auto part = [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
+    const float rate = lr * setting.rateScale;
     for (std::size_t i = begin; i < end; ++i) {
       o.m[i] = (o.m[i] + o.g[i] * (scale ? *scale : 1.0f)) * factor;
       o.v[i] = o.m[i] * o.v[i];
-      o.p[i] -= lr * o.v[i] + (decays ? kTestDecay : 0.0f) * o.p[i];
+      o.p[i] -= rate * o.v[i] + (setting.decays ? kTestDecay : 0.0f) * o.p[i];
     }
   };
-  kernels::forEachDecayPart(shard, part);
+  kernels::forEachUpdatePart(shard, part);
 }
 
 TEST_F(UpdateKernels, ARuleWithStatesIsAppliedToEachElement) {
@@ -73,7 +78,8 @@ TEST_F(UpdateKernels, ARuleWithStatesIsAppliedToEachElement) {
         for (bool deferred : {false, true})
           for (std::size_t offset : {0, 1}) {
             const Unit unit(layout, count);
-            const ShardOf shard{&unit.storage, coordinate};
+            const ShardOf shard{&unit.storage, coordinate,
+                                coordinate ? unit.settings.data() : nullptr};
             Operands o(count, random);
             const float lr = 0.01f, scale = 0.5f;
             Device<float> p(o.p, offset), g(o.g), m(o.m), v(o.v), lr_(Floats{lr}),

@@ -360,6 +360,11 @@ TEST_F(ModelErrorTest, Inputs) {
       model->optimizer(optimizer),
       "optimizer constant 'lr' is 1.000000e+39, expected a finite f32 number of at least "
       "0");
+  optimizer = Optimizer();
+  optimizer.lrScales = {{"fc1.*", -2}};
+  EXPECT_MISTAKE(model->optimizer(optimizer),
+                 "optimizer 'lr_scale': the factor of 'fc1.*': got '-2', expected a finite f32 "
+                 "number >= 0");
   EXPECT_MISTAKE(model->input("z", {10, 2}, ElementType::f32, 2),
                  "input 'z' counts samples along dimension 2, expected a dimension below 2");
 }
@@ -380,6 +385,18 @@ TEST_F(ModelErrorTest, LossesAndMetrics) {
   model->metric("accuracy", mean(x));
   EXPECT_MISTAKE(model->metric("accuracy", mean(y)),
                  "metric 'accuracy' is given twice; give each its own name");
+}
+
+TEST_F(ModelErrorTest, PatternsOfParameters) {
+  model->loss(mean(x));
+  Optimizer optimizer;
+  optimizer.noDecay = {"fc1.*", "fc2.*"};
+  const int line = __LINE__ + 1;
+  model->optimizer(optimizer);
+  EXPECT_EQ(said([&] { take(*model); }),
+            at(line) + "'no_decay' of the optimizer: no parameter matches 'fc2.*', expected the "
+                       "name of one, or names with '*' for any part of them; this model has "
+                       "'fc1.weight'");
 }
 
 TEST_F(ModelErrorTest, PrintsAndChecks) {

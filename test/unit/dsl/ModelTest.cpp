@@ -251,6 +251,22 @@ TEST_F(ModelTest, FrozenParameters) {
 }
 
 // As docs/lora.md has it.
+TEST_F(ModelTest, RatesAndDecayByPatterns) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Parameter w = model.unit("fc").parameter("weight", {4, 4}, normal(0.02));
+  model.loss(mean(square(einsum("bi,io->bo", x, w))));
+  Optimizer optimizer;
+  optimizer.lrScales = {{"fc.*", 0.5}, {"*", 2}};
+  optimizer.noDecay = {"fc.weight"};
+  model.optimizer(optimizer);
+  auto module = take(model);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  EXPECT_EQ(count(text(*module), "lr_scale = [\"fc.*=0.5\", \"*=2\"], no_decay = [\"fc.weight\"]>"),
+            1)
+      << text(*module);
+}
+
 TEST_F(ModelTest, AdaptersOfAModelOfOnesOwn) {
   for (const char *on : {"up", "*.up", "mlp.*", "*", "down,up"}) {
     Model model(context);

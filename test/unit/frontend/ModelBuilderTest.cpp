@@ -67,7 +67,8 @@ TEST_F(ModelBuilderTest, OpsAreInTheUnitOfTheirParameterAndHaveNamesAndLocations
   model.loss(sum(model, product), model.scalar(24, ElementType::f64, kFile), kFile);
   expectError([&] { model.take(kFile); },
               "the model has no optimizer; call 'ModelBuilder::optimizer'");
-  model.optimizer("sgd", {{"lr", 0.1}}, mlir::fsdp::ScheduleKind::constant, /*warmup=*/0, kFile);
+  model.optimizer("sgd", {{"lr", 0.1}}, mlir::fsdp::ScheduleKind::constant, /*warmup=*/0,
+                  /*groups=*/{}, kFile);
   mlir::OwningOpRef<mlir::ModuleOp> module = model.take(kFile);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
 }

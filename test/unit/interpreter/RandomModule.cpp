@@ -192,6 +192,27 @@ static void addReports(StepOp step, Draw draw) {
   }
 }
 
+/// Rates and decay of their own for some parameters of `step`, by their names or by parts of them.
+static void addGroups(ModuleOp module, StepOp step, Draw draw) {
+  base::ParameterGroups groups;
+  constexpr double scales[] = {0, 0.25, 1, 2};
+  for (ParamOp param : module.getOps<ParamOp>()) {
+    if (param.getFrozen())
+      continue;
+    const std::string name = param.getSymName().str();
+    const std::string pattern = draw.chance(30) ? "*" + name.substr(name.size() - 1) : name;
+    if (draw.chance(40))
+      groups.rateScales.push_back({pattern, scales[draw.between(0, 3)]});
+    if (draw.chance(30))
+      groups.noDecay.push_back(pattern);
+  }
+  OptimizerAttr optimizer = *step.getOptimizer();
+  auto emitError = [&] { return step.emitOpError(); };
+  step.setOptimizerAttr(OptimizerAttr::create(
+      emitError, module.getContext(), optimizer.getRule(), optimizer.getNamedConstants(),
+      optimizer.getSchedule(), optimizer.getWarmup(), groups));
+}
+
 RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks) {
   std::mt19937_64 random(seed);
   Draw draw{random};
@@ -236,5 +257,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   result.options.tiedGradients = draw.chance(50) ? "once" : "each";
   if (draw.chance(40))
     addReports(step, draw);
+  if (draw.chance(40))
+    addGroups(*result.module, step, draw);
   return result;
 }

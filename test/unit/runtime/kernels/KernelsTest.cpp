@@ -36,13 +36,15 @@ bool decays(std::size_t global) { return global < 30 || global >= 41; }
 TEST(KernelsTest, PartsOfAShardHaveTheDecayOfTheirParameters) {
   for (int coordinate = 0; coordinate < 4; ++coordinate) {
     std::size_t next = 0;
-    kernels::forEachDecayPart(ShardOf{&kUnit, coordinate}, [&](std::size_t begin, std::size_t end,
-                                                               bool decay) {
+    kernels::forEachUpdatePart(ShardOf{&kUnit, coordinate}, [&](std::size_t begin, std::size_t end,
+                                                                UpdateSetting setting) {
       EXPECT_EQ(begin, next) << coordinate;
       EXPECT_LT(begin, end) << coordinate;
       next = end;
       for (std::size_t i = begin; i < end; ++i)
-        EXPECT_EQ(decay, decays(std::size_t(coordinate) * kLocal + i)) << coordinate << ' ' << i;
+        EXPECT_EQ(setting.decays, decays(std::size_t(coordinate) * kLocal + i))
+            << coordinate << ' ' << i;
+      EXPECT_EQ(setting.rateScale, 1);
     });
     EXPECT_EQ(next, kLocal) << coordinate;
   }
@@ -54,10 +56,35 @@ TEST(KernelsTest, NeighboursOfOneDecayAreOnePart) {
                                {"c", nullptr, {8}, {8}, 8, Initializer::zeros(), false}};
   const Storage unit{"unit", Layout::Flat, {0}, 0, 0, 16, 0, ArenaSpan<float>{0, 16}, {}, members};
   std::vector<std::array<std::size_t, 3>> parts;
-  kernels::forEachDecayPart({&unit, 0}, [&](std::size_t begin, std::size_t end, bool decay) {
-    parts.push_back({begin, end, decay});
-  });
+  const auto add = [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
+    parts.push_back({begin, end, setting.decays});
+  };
+  kernels::forEachUpdatePart({&unit, 0}, add);
   EXPECT_EQ(parts, (std::vector<std::array<std::size_t, 3>>{{0, 8, 1}, {8, 16, 0}}));
+}
+
+TEST(KernelsTest, SettingsOfParametersTakeThePlaceOfTheTables) {
+  // Of all parameters of the program, of which five are before this unit. The first and the last
+  // of the unit differ from the middle one in their rates alone.
+  const std::vector<UpdateSetting> settings = {{9, false}, {9, false},   {9, false},
+                                               {9, false}, {9, false},   {0.5f, false},
+                                               {2, false}, {0.5f, false}};
+  for (int coordinate = 0; coordinate < 4; ++coordinate) {
+    std::size_t next = 0;
+    const ShardOf shard{&kUnit, coordinate, settings.data()};
+    kernels::forEachUpdatePart(
+        shard, [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
+          EXPECT_EQ(begin, next) << coordinate;
+          EXPECT_LT(begin, end) << coordinate;
+          next = end;
+          for (std::size_t i = begin; i < end; ++i) {
+            const std::size_t element = std::size_t(coordinate) * kLocal + i;
+            EXPECT_EQ(setting.rateScale, element >= 30 && element < 41 ? 2 : 0.5f) << element;
+          }
+          EXPECT_FALSE(setting.decays);
+        });
+    EXPECT_EQ(next, kLocal) << coordinate;
+  }
 }
 
 TEST(KernelsTest, AShardAlongADimensionIsOnePart) {
@@ -65,10 +92,11 @@ TEST(KernelsTest, AShardAlongADimensionIsOnePart) {
   unit.layout = Layout::Dimension;
   unit.members = {kMembers + 1, 1};
   int parts = 0;
-  kernels::forEachDecayPart({&unit, 3}, [&](std::size_t begin, std::size_t end, bool decay) {
-    EXPECT_TRUE(begin == 0 && end == kLocal && !decay);
-    ++parts;
-  });
+  kernels::forEachUpdatePart({&unit, 3},
+                             [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
+                               EXPECT_TRUE(begin == 0 && end == kLocal && !setting.decays);
+                               ++parts;
+                             });
   EXPECT_EQ(parts, 1);
 }
 

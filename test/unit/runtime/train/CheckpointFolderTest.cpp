@@ -488,9 +488,23 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
   manifest.scheduleSteps = 9;
   manifest.updateRule = "adamw";
   manifest.constants = {{"beta1", 0.9f}, {"clip", 0.1f}};
+  manifest.groups.rateScales = {{"wte.*", 0.1}, {"h.*", 2}};
+  manifest.groups.noDecay.emplace();
   const std::string text = manifest.text();
   const CheckpointManifest read =
       CheckpointManifest::parse(text.data(), text.data() + text.size(), "m");
+  EXPECT_EQ(read.groups.over({}).rateScaleTexts(),
+            (std::vector<std::string>{"wte.*=0.1", "h.*=2"}));
+  EXPECT_TRUE(read.groups.noDecay && read.groups.noDecay->empty()) << "none is not unknown";
+  for (const char *field : {"lr_scale", "no_decay"}) {
+    EXPECT_EQ(after([&](Json &json) { json.erase(field); }), "no error")
+        << "of before there was the field";
+    for (const Json &wrong : {Json("a"), Json{{"a", "b"}}, Json{1}})
+      EXPECT_EQ(after([&](Json &json) { json[field] = wrong; }),
+                start + "got '" + field + "' " + wrong.dump() + ", expected a list of texts");
+  }
+  EXPECT_EQ(after([](Json &json) { json["lr_scale"] = {"wte.*"}; }),
+            start + "got 'lr_scale': got 'wte.*', expected PATTERN=X, X a finite f32 number >= 0");
   EXPECT_EQ(read.schedule->kind, Schedule::Wsd);
   EXPECT_EQ(read.schedule->warmup, 3);
   EXPECT_EQ(read.schedule->minimum, 0.01f);

@@ -2,6 +2,8 @@
 
 #include "runtime/train/Hyperparameters.h"
 #include "base/Error.h"
+#include "runtime/train/ParameterNames.h"
+#include "runtime/train/RunContents.h"
 
 #include <gtest/gtest.h>
 
@@ -109,6 +111,70 @@ TEST(HyperparametersTest, ConstantsAreOfTheCommandLineTheCheckpointOrTheProgram)
   from.totalSteps = 20;
   hyper = Hyperparameters::of(program, Options(), 20, &from);
   EXPECT_EQ(hyper.describeOther(program), "") << "an older checkpoint has none";
+}
+
+TEST(HyperparametersTest, GroupsAreOfTheCommandLineTheCheckpointOrTheProgram) {
+  const Parameter members[] = {
+      {"a.weight", nullptr, {4, 4}, {4, 4}, 0, Initializer::zeros(), true},
+      {"a.bias", nullptr, {4}, {4}, 16, Initializer::zeros(), false},
+      {"b.weight", nullptr, {4, 4}, {4, 4}, 20, Initializer::zeros(), true}};
+  const Storage unit{"unit", Layout::Flat, {}, -1, 0, 36, 0, ArenaSpan<float>{0, 36}, {}, members};
+  const char *scales[] = {"a.*=0.5"}, *exempt[] = {"b.*"};
+  Program program = compiledAdam();
+  program.storages = {&unit, 1};
+  using Settings = std::vector<UpdateSetting>;
+  const auto settings = [&](const Hyperparameters &hyper) {
+    return updateSettings(program, hyper.groups);
+  };
+  Hyperparameters hyper = Hyperparameters::of(program, Options(), 20, nullptr);
+  EXPECT_TRUE(settings(hyper).empty()) << "all are as the tables say";
+  EXPECT_EQ(hyper.describeOther(program), "");
+
+  program.rateScales = scales;
+  program.noDecay = exempt;
+  hyper = Hyperparameters::of(program, Options(), 20, nullptr);
+  EXPECT_EQ(settings(hyper), (Settings{{0.5f, true}, {0.5f, false}, {1, false}}));
+  EXPECT_EQ(hyper.describeOther(program), "");
+
+  CheckpointManifest from;
+  from.totalSteps = 20;
+  hyper = Hyperparameters::of(program, Options(), 20, &from);
+  EXPECT_EQ(settings(hyper).front().rateScale, 0.5f) << "an older checkpoint has none";
+  from.groups.rateScales = {{"a.*", 2}, {"a.w*", 0}};
+  from.groups.noDecay.emplace();
+  hyper = Hyperparameters::of(program, Options(), 20, &from);
+  EXPECT_EQ(settings(hyper), (Settings{{0, true}, {2, false}, {1, true}}));
+  EXPECT_EQ(hyper.describeOther(program), "--lr-scale=a.*=2,a.w*=0 --no-decay=none");
+  EXPECT_EQ(hyper.describeChanges(), "");
+
+  Options options;
+  options.groups.rateScales = {{"b*", 4}};
+  options.groups.noDecay = {"a.*", "*.bias"};
+  hyper = Hyperparameters::of(program, options, 20, &from);
+  EXPECT_EQ(settings(hyper), (Settings{{1, false}, {1, false}, {4, true}}));
+  EXPECT_EQ(hyper.describeChanges(), "--lr-scale b*=4 (was a.*=2,a.w*=0), --no-decay a.*,*.bias "
+                                     "(was none)");
+}
+
+TEST(HyperparametersTest, RanksMustBeGivenTheSameGroups) {
+  const Program program = compiledAdam();
+  const auto identity = [&](const GroupOptions &groups) {
+    Options options;
+    options.groups = groups;
+    return identityOfTraining(program, options, 20, RunData(), RunContents(), "");
+  };
+  const RunIdentity none = identity({}), cleared = identity({std::vector<RateScale>(), {}}),
+                    some = identity({std::vector<RateScale>{{"a.*", 2}, {"b", 0}},
+                                     std::vector<std::string>{"c.*"}});
+  EXPECT_EQ(some.differenceFrom(identity({std::vector<RateScale>{{"a.*", 2}, {"b", 0}},
+                                          std::vector<std::string>{"c.*"}}),
+                                1),
+            "");
+  EXPECT_NE(some.differenceFrom(none, 1).find("--lr-scale a.*=2 b=0"), std::string::npos)
+      << some.differenceFrom(none, 1);
+  EXPECT_NE(some.differenceFrom(none, 1).find("--no-decay c.*"), std::string::npos);
+  EXPECT_NE(cleared.differenceFrom(none, 1).find("--lr-scale none"), std::string::npos)
+      << "of a checkpoint they would be others";
 }
 
 TEST(HyperparametersTest, AProgramThatNeverClipsDoesNotBecauseOfACheckpoint) {

@@ -1,0 +1,102 @@
+#include "base/ParameterGroups.h"
+
+#include "base/NamePattern.h"
+#include "base/Numbers.h"
+#include "base/PrintableText.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace base {
+
+std::string RateScale::text() const {
+  char digits[64];
+  const auto end = std::to_chars(digits, digits + sizeof digits, static_cast<float>(scale)).ptr;
+  return pattern + "=" + std::string(digits, end);
+}
+
+std::string RateScale::parse(std::string_view text, RateScale &scale) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == text.npos || equals == 0)
+    return mismatch(text, "PATTERN=X, X " + NumberRange{}.describe());
+  double value = 0;
+  if (std::string wrong = parseNumber(text.substr(equals + 1), {}, value); !wrong.empty())
+    return "the factor of '" + std::string(text.substr(0, equals)) + "': " + wrong;
+  scale = {std::string(text.substr(0, equals)), value};
+  return "";
+}
+
+double ParameterGroups::scaleOf(std::string_view name) const {
+  for (auto scale = rateScales.rbegin(); scale != rateScales.rend(); ++scale)
+    if (matchesPattern(scale->pattern, name))
+      return scale->scale;
+  return 1;
+}
+
+bool ParameterGroups::exempts(std::string_view name) const {
+  return std::any_of(noDecay.begin(), noDecay.end(),
+                     [&](const std::string &pattern) { return matchesPattern(pattern, name); });
+}
+
+/// Why `pattern` is of no parameter that is trained; empty where it is of one.
+static std::string faultOfPattern(const std::string &pattern,
+                                  const std::vector<GroupedName> &names) {
+  NameList all, trained;
+  bool matches = false;
+  for (const GroupedName &each : names) {
+    const bool is = matchesPattern(pattern, each.name);
+    if (is && each.isTrained)
+      return "";
+    matches |= is;
+    all.add(each.name);
+    if (each.isTrained)
+      trained.add(each.name);
+  }
+  if (matches)
+    return "'" + pattern +
+           "' matches only parameters that are frozen, which no update changes; leave it out, or "
+           "name some that are trained: " +
+           trained.list();
+  return "no parameter matches '" + pattern +
+         "', expected the name of one, or names with '*' for any part of them; this model has " +
+         all.list();
+}
+
+std::optional<GroupFault> ParameterGroups::findFault(const std::vector<GroupedName> &names) const {
+  for (const RateScale &scale : rateScales)
+    if (std::string why = faultOfPattern(scale.pattern, names); !why.empty())
+      return GroupFault{"lr_scale", std::move(why)};
+  for (const std::string &pattern : noDecay)
+    if (std::string why = faultOfPattern(pattern, names); !why.empty())
+      return GroupFault{"no_decay", std::move(why)};
+  return std::nullopt;
+}
+
+std::vector<std::string> ParameterGroups::rateScaleTexts() const {
+  std::vector<std::string> texts;
+  for (const RateScale &scale : rateScales)
+    texts.push_back(scale.text());
+  return texts;
+}
+
+ParameterGroups ParameterGroups::of(const std::vector<std::string> &rateScales,
+                                    std::vector<std::string> noDecay) {
+  ParameterGroups groups;
+  groups.noDecay = std::move(noDecay);
+  for (const std::string &text : rateScales) {
+    RateScale scale;
+    if (RateScale::parse(text, scale).empty())
+      groups.rateScales.push_back(std::move(scale));
+  }
+  return groups;
+}
+
+ParameterGroups GroupOptions::over(ParameterGroups groups) const {
+  if (rateScales)
+    groups.rateScales = *rateScales;
+  if (noDecay)
+    groups.noDecay = *noDecay;
+  return groups;
+}
+
+} // namespace base
