@@ -393,6 +393,8 @@ void RunCheckpoints::save(std::int64_t step) {
   if (program.clip > 0)
     next.constants.push_back({"clip", hyper.clip});
   next.badSteps = state.badSteps;
+  next.losses = history->losses();
+  next.gradNorms = history->gradNorms();
   next.samples = samplesAfter(step);
   next.shuffle = options.shuffle;
   next.datasetSamples = samples;

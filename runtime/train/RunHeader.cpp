@@ -171,6 +171,15 @@ std::string RunHeader::describeData() const {
   return text;
 }
 
+void RunHeader::warnOfWarmup() const {
+  const std::int64_t warmup = hyper.schedule.warmup;
+  if (warmup > steps)
+    std::fprintf(stderr,
+                 "%s: warning: the learning rate rises over %lld steps (--warmup), and this run "
+                 "has %lld; train longer or with a smaller --warmup\n",
+                 program.name, static_cast<long long>(warmup), static_cast<long long>(steps));
+}
+
 std::string RunHeader::record() const {
   Json run;
   run["model"] = program.name;
