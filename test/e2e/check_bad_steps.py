@@ -201,14 +201,16 @@ def goes_back_with_what_is_kept_between_steps(runs, _):
 
 def ranks_agree_on_it(runs, program):
     """Else one would go back, and the others wait for it in the next step."""
-    port = free_port()
-    ranks = [subprocess.Popen(runs.command(program, "--save", runs.at("agreed"), f"--on-nan={way}", steps=3), stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True,
-                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
-                                   "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}) for rank, way in enumerate(("skip", "rollback"))]
-    said = "".join(rank.communicate(timeout=LIMIT)[0] for rank in ranks)
-    expect("rank 1 was started with --on-nan rollback, rank 0 with --on-nan skip" in said, said)
-    expect(all(rank.returncode for rank in ranks), said)
+    for option, ways in (("--on-nan", ("skip", "rollback")), ("--on-spike", ("skip", "rollback")), ("--spike-window", ("128", "8"))):
+        port = free_port()
+        words = [] if option == "--on-nan" else ["--on-spike=skip"]
+        ranks = [subprocess.Popen(runs.command(program, "--save", runs.at("agreed"), *words, f"{option}={way}", steps=3), stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True,
+                                  env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
+                                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}) for rank, way in enumerate(ways)]
+        said = "".join(rank.communicate(timeout=LIMIT)[0] for rank in ranks)
+        expect(f"rank 1 was started with {option} {ways[1]}, rank 0 with {option} {ways[0]}" in said, said)
+        expect(all(rank.returncode for rank in ranks), said)
 
 
 def main():

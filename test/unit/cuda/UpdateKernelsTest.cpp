@@ -245,14 +245,14 @@ TEST_F(UpdateKernels, UpdatesAreAcceptableUpToTheLimitsOfTheState) {
   for (float loss : losses)
     for (float norm : norms) {
       Device<float> a(Floats{loss}), b(Floats{norm});
-      for (const Device<StepState> *state : {&limits, &none}) {
+      for (Device<StepState> *state : {&limits, &none}) {
         Device<bool> ok(1);
         const StepState own = state->values()[0];
         bool expected = false;
         kernels::acceptable(&own, &loss, &norm, &expected);
         const bool isFinite = std::isfinite(loss) && std::isfinite(norm);
         EXPECT_EQ(expected, isFinite && (state == &none || (loss <= 3 && norm <= 0.5f)));
-        OK(acceptable(*state, a, b, ok, stream));
+        OK(acceptable(state->data(), a.data(), b.data(), ok.data(), stream));
         EXPECT_EQ(ok.values()[0], expected) << loss << " " << norm;
       }
     }
