@@ -297,6 +297,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     app.exit(asked);
     return int(kExitDone);
   } catch (const Misuse &why) {
+    for (const std::string word : {"eval", "generate"})
+      if (why.what() == "unexpected argument '" + word + "'")
+        return misused("got '" + word + "' behind other arguments, expected it as the first: '" +
+                       program.name + " " + word + " …'");
     return misused(why.what());
   }
 
