@@ -65,7 +65,7 @@ public:
         std::fputs(describeDrawn(sources.weights->drawn()).c_str(), stderr);
       device->world().barrier();
       program.generation.generate(
-          {program, *device, *options.generation, sources.carried, outputs.scores});
+          {program, &*device, *options.generation, sources.carried, outputs.scores});
       checkpoints.finish();
       return kExitDone;
     }
@@ -517,7 +517,7 @@ private:
       std::fputs(program.report, stdout);
     showOutput();
     if (!options.onlyEvaluates())
-      header().warnOfWarmup();
+      header().warn();
   }
 
   void openLog() {
