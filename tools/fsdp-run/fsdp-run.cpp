@@ -268,21 +268,29 @@ static bool isObserved(Operation *op, Phase phase) {
          op->getParentOfType<ModuleOp>() != op->getParentOp();
 }
 
+/// The step or segment that `op` is in, or null.
+static Operation *stepOf(Operation *op) {
+  if (auto step = op->getParentOfType<StepOp>())
+    return step;
+  return op->getParentOfType<SegmentOp>();
+}
+
 /// What --print calls each of the values in `module` whose names `pattern` matches. Those of one
-/// name have the kind of their operation and the place among them, in the order of the text,
-/// behind it: "fc.matmul (nn.einsum)", "fc.matmul (2 of 3)".
+/// name in one step or segment have the kind of their operation and the place among them, in the
+/// order of the text, behind it: "fc.matmul (nn.einsum)", "fc.matmul (2 of 3)".
 static llvm::DenseMap<Operation *, std::string> labelsOf(ModuleOp module,
                                                          const llvm::GlobPattern &pattern) {
   const Phase phase = getPhase(module);
-  std::map<std::string, SmallVector<Operation *>> byName;
+  std::map<std::pair<Operation *, std::string>, SmallVector<Operation *>> byName;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (!isObserved(op, phase))
       return;
     if (const std::string name = nameOf(op); pattern.match(name))
-      byName[name].push_back(op);
+      byName[{stepOf(op), name}].push_back(op);
   });
   llvm::DenseMap<Operation *, std::string> labels;
-  for (const auto &[name, ops] : byName) {
+  for (const auto &[key, ops] : byName) {
+    const std::string &name = key.second;
     auto ofKind = [&](Operation *op) {
       return llvm::count_if(ops,
                             [&](Operation *other) { return other->getName() == op->getName(); });
