@@ -22,21 +22,49 @@ std::string placeIn(const std::string &path, toml::source_position at) {
   return "'" + path + "', line " + std::to_string(at.line);
 }
 
-/// The number that is at a position, which counts characters, not bytes.
-std::string numberAt(std::string_view text, toml::source_position at) {
-  for (toml::source_index line = 1; line < at.line; ++line)
-    text.remove_prefix(text.find('\n') + 1);
-  const auto continues = [&] { return (static_cast<unsigned char>(text[0]) & 0xC0) == 0x80; };
-  for (toml::source_index column = 1; column < at.column; ++column)
-    do
-      text.remove_prefix(1);
-    while (!text.empty() && continues());
+/// Finds what stands at positions, each with a line and a column in characters. Positions in the
+/// order of the text are found in one pass over each line.
+class Places {
+public:
+  explicit Places(std::string_view text) : text(text), lines{0} {
+    for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1))
+      lines.push_back(at + 1);
+  }
+
+  std::string_view from(toml::source_position position) {
+    if (position.line != line || position.column < column) {
+      line = position.line;
+      column = 1;
+      at = lines[line - 1];
+    }
+    const auto continues = [&] {
+      return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+    };
+    for (; column < position.column; ++column)
+      do
+        ++at;
+      while (continues());
+    return text.substr(at);
+  }
+
+private:
+  std::string_view text;
+  std::vector<std::size_t> lines; ///< where each begins
+  toml::source_index line = 0, column = 0;
+  std::size_t at = 0; ///< of these
+};
+
+/// A number as an option takes it: an integer in decimal digits, else what the file has without '_'
+/// and a leading '+'.
+std::string numberOf(const toml::node &node, Places &places) {
+  if (const auto *integer = node.as_integer())
+    return std::to_string(integer->get());
   std::string number;
-  for (char c : text) {
+  for (char c : places.from(node.source().begin)) {
     if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '-' || c == '.' ||
           c == '_'))
       break;
-    if (c != '_')
+    if (c != '_' && !(c == '+' && number.empty()))
       number += c;
   }
   return number;
@@ -56,14 +84,14 @@ const char *nameOf(const toml::node &node) {
 }
 
 /// A text or a number. OptionsFileError for all else, after `before`.
-std::string valueOf(const toml::node &node, std::string_view text, const std::string &before) {
+std::string valueOf(const toml::node &node, Places &places, const std::string &before) {
   if (const auto *value = node.as_string()) {
     if (value->get().find('\0') != std::string::npos)
       throw OptionsFileError(before + "got a text with a NUL character, which no option takes");
     return value->get();
   }
   if (node.is_number())
-    return numberAt(text, node.source().begin);
+    return numberOf(node, places);
   throw OptionsFileError(before + "got " + nameOf(node) + ", expected a text or a number");
 }
 
@@ -79,6 +107,7 @@ std::vector<FileOption> readOptionsFile(std::string_view text, const std::string
     throw OptionsFileError(placeIn(path, parsed.error().source().begin) +
                            ": it is not TOML: " + why);
   }
+  Places places(text);
   std::vector<std::pair<toml::source_index, FileOption>> found;
   for (const auto &[key, node] : parsed.table()) {
     const toml::source_position at = key.source().begin;
@@ -94,9 +123,9 @@ std::vector<FileOption> readOptionsFile(std::string_view text, const std::string
     } else if (const auto *list = node.as_array()) {
       option.kind = FileOption::List;
       for (const toml::node &element : *list)
-        option.values.push_back(valueOf(element, text, before));
+        option.values.push_back(valueOf(element, places, before));
     } else {
-      option.values.push_back(valueOf(node, text, before));
+      option.values.push_back(valueOf(node, places, before));
     }
     found.emplace_back(at.line, std::move(option));
   }
@@ -133,9 +162,18 @@ static const CLI::Option &optionOf(const CLI::App &app, const FileOption &given)
   std::string other = given.key;
   std::replace(other.begin(), other.end(), '_', '-');
   other.erase(0, std::min(other.find_first_not_of('-'), other.size()));
-  throw OptionsFileError(
-      given.where + ": got the key '" + given.key + "', expected " +
-      (find(other) ? "'" + other + "'" : "the name of an option, without its '--'"));
+  const std::string got = given.where + ": got the key '" + given.key + "'";
+  if (find(other))
+    throw OptionsFileError(got + ", expected '" + other + "'");
+  for (const std::string &name : {"--" + other, "-" + other})
+    if (const CLI::Option *option = app.get_option_no_throw(name)) {
+      const std::vector<std::string> &whole = option->get_lnames();
+      throw OptionsFileError(got + (name[1] == '-' || whole.empty() || !find(whole.front())
+                                        ? ": '" + name + "' is for the command line alone"
+                                        : ", expected '" + whole.front() + "'"));
+    }
+  throw OptionsFileError(got + ", which is no option of '" + app.get_name() +
+                         "'; keys are the names of options, without their '--'");
 }
 
 static void expandFile(const CLI::App &app, const std::string &path, ExpandedArguments &expanded) {
@@ -195,13 +233,14 @@ ExpandedArguments expandArguments(const CLI::App &app, const std::vector<std::st
 // --print-config
 //===----------------------------------------------------------------------===//
 
-/// A number where that has the same text when it is read, else a text in quotes.
-static std::string tomlOf(const std::string &value) {
+/// A number where that has the same text when it is read, else a text in quotes. OptionsFileError,
+/// after `before`: it is not UTF-8.
+static std::string tomlOf(const std::string &value, const std::string &before) {
   const std::string line = "x = " + value;
+  Places places(line);
   if (const toml::parse_result parsed = toml::parse(line); parsed)
     if (const toml::node *node = parsed.table().get("x");
-        node && parsed.table().size() == 1 && node->is_number() &&
-        numberAt(line, node->source().begin) == value)
+        node && parsed.table().size() == 1 && node->is_number() && numberOf(*node, places) == value)
       return value;
   std::string text = "\"";
   for (char c : value) {
@@ -210,7 +249,11 @@ static std::string tomlOf(const std::string &value) {
       text += '\\';
     text += code < 0x20 || code == 0x7F ? format("\\u%04x", code) : std::string(1, c);
   }
-  return text + '"';
+  text += '"';
+  if (!toml::parse("x = " + text))
+    throw OptionsFileError(before + "got '" + value +
+                           "', which is not UTF-8, as TOML is: rename what it names");
+  return text;
 }
 
 static void write(const CLI::App &app, std::string &given, std::string &defaults) {
@@ -218,19 +261,19 @@ static void write(const CLI::App &app, std::string &given, std::string &defaults
     const std::string name = option->get_name();
     if (!option->get_configurable() || name.compare(0, 2, "--") != 0)
       continue;
-    const std::string key = name.substr(2) + " = ";
+    const std::string key = name.substr(2) + " = ", before = "--print-config: " + name + ": ";
     const std::vector<std::string> values = option->results();
     if (option->count() == 0) {
       if (const std::string &value = option->get_default_str(); !value.empty())
-        defaults += "# " + key + tomlOf(value) + "\n";
+        defaults += "# " + key + tomlOf(value, before) + "\n";
     } else if (isFlag(*option)) {
       given += key + "true\n";
     } else if (!addsUp(*option) || values.size() == 1) {
-      given += key + tomlOf(values.back()) + "\n";
+      given += key + tomlOf(values.back(), before) + "\n";
     } else {
       given += key + "[\n";
       for (const std::string &value : values)
-        given += "  " + tomlOf(value) + ",\n";
+        given += "  " + tomlOf(value, before) + ",\n";
       given += "]\n";
     }
   }

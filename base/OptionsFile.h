@@ -24,7 +24,8 @@ struct OptionsFileError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A key of a file of options. A number has the text that the file has, without '_'.
+/// A key of a file of options. An integer has decimal digits, another number the text that the file
+/// has, without '_' and a leading '+'.
 struct FileOption {
   enum Kind { Text, True, False, List };
   std::string key;
@@ -56,7 +57,8 @@ struct ExpandedArguments {
 ExpandedArguments expandArguments(const CLI::App &app, const std::vector<std::string> &arguments);
 
 /// The options that were given to `app`, as TOML from which @FILE gives the same; the defaults of
-/// others are comments. `command` is what stands before @FILE: "gpt2 plan".
+/// others are comments. `command` is what stands before @FILE: "gpt2 plan". OptionsFileError: a
+/// value is not UTF-8.
 std::string optionsFileText(const CLI::App &app, const std::string &command);
 
 } // namespace base

@@ -1,5 +1,6 @@
 //===- Documents.cpp - documents and spans in rows of tokens --------------===//
 
+#include "base/Sequences.h"
 #include "dsl/ModelIR.h"
 #include "dsl/Operations.h"
 
@@ -73,11 +74,6 @@ Tensor documentMask(Located tokens, int64_t end) {
               });
 }
 
-/// Whether the last tokens of `sequence` are those of `end`.
-static bool endsWith(const std::vector<int64_t> &sequence, const std::vector<int64_t> &end) {
-  return end.size() <= sequence.size() && std::equal(end.rbegin(), end.rend(), sequence.rbegin());
-}
-
 Tensor spanMask(Located tokens, const std::vector<int64_t> &begin, const std::vector<int64_t> &end,
                 std::optional<int64_t> documentEnd) {
   requireTokens("spanMask", tokens);
@@ -95,7 +91,7 @@ Tensor spanMask(Located tokens, const std::vector<int64_t> &begin, const std::ve
       ModelBuilder::fail("spanMask", {tokens.tensor}, tokens.where,
                          "expected at most 16 tokens in a row, none of them below 0");
   for (const std::vector<int64_t> &other : ends)
-    if (endsWith(begin, other) || endsWith(other, begin))
+    if (base::endsWith(begin, other) || base::endsWith(other, begin))
       ModelBuilder::fail("spanMask", {tokens.tensor}, tokens.where,
                          "expected tokens that begin a span and tokens that end it of which "
                          "neither end with the others: a span would begin and end at one token");

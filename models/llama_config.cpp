@@ -97,6 +97,14 @@ static void describeRope(LlamaConfig &sizes, ModelConfig &config) {
     config.take(scalingEntry(name).implied(nullptr), *value).unwritten(!*value);
 }
 
+/// What `layer_types` of a file has where it is of this model, which need not have it.
+static std::vector<std::string> typesOf(const LlamaConfig &sizes) {
+  std::vector<std::string> types;
+  for (int64_t layer = 0; layer < sizes.layers; ++layer)
+    types.push_back(sizes.windowOf(layer) ? "sliding_attention" : "full_attention");
+  return types;
+}
+
 static void describeWindow(LlamaConfig &sizes, ModelConfig &config, const Family &family) {
   if (!family.window)
     return;
@@ -117,6 +125,8 @@ static void describeWindow(LlamaConfig &sizes, ModelConfig &config, const Family
         .unwritten(sizes.layerTypes.empty());
     if (!sizes.layerTypes.empty() && static_cast<int64_t>(sizes.layerTypes.size()) != sizes.layers)
       config.refuse("layer_types", "one for each of " + std::to_string(sizes.layers) + " layers");
+    else if (applies && sizes.window)
+      config.require("layer_types", typesOf(sizes)).option("--from");
   }
   if (applies && config.isReading() && sizes.window && *sizes.window < 1)
     config.refuse("sliding_window", "a whole number from 1 on, or null");
@@ -150,7 +160,8 @@ int64_t LlamaConfig::describe(ModelConfig &config, int64_t context, bool mayShor
     config.take(
         ConfigEntry("head_dim").option("--head-dim").implied(own.head.value_or(width / heads)),
         head);
-  if (config.isReading() && hasHead && head % 2 != 0)
+  if (config.isReading() && head % 2 != 0 &&
+      config.valueAt("head_dim") == std::to_string(head)) // not of --head-dim
     config.refuse("head_dim", "an even number, for rope turns pairs");
   config.take(ConfigEntry("intermediate_size").option("--ffn").implied(own.ffn), ffn);
   if (!config.isReading() && positions == 0)

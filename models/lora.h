@@ -34,7 +34,9 @@ struct LoraConfig {
   /// the projections that have adapters without --lora-on, for the help.
   template <class Program> void declare(Program &program, const std::string &usual) {
     program.option("--lora", rank,
-                   "rank of adapters (LoRA), which are trained alone; without it everything is");
+                   "rank of adapters (LoRA), which are trained alone; 0, without adapters, trains "
+                   "everything",
+                   {0, INT64_MAX});
     program.option(
         "--lora-alpha", alpha,
         "the output of adapters is multiplied by this and divided by their rank; default: the "

@@ -3,6 +3,7 @@
 #include "models/packing.h"
 
 #include "base/Numbers.h"
+#include "base/Sequences.h"
 #include <algorithm>
 #include <sstream>
 
@@ -49,12 +50,6 @@ static Answers answersIn(const std::string &option) {
   return answers;
 }
 
-/// Whether the last of `tokens` are `end`, which is not empty.
-static bool endsWith(const std::vector<int64_t> &tokens, const std::vector<int64_t> &end) {
-  return !end.empty() && end.size() <= tokens.size() &&
-         std::equal(end.rbegin(), end.rend(), tokens.rbegin());
-}
-
 void PackingConfig::check(int64_t vocab) const {
   const std::string below = "below --vocab=" + std::to_string(vocab);
   if (documentEnd >= vocab)
@@ -66,7 +61,8 @@ void PackingConfig::check(int64_t vocab) const {
     refuse("--mask-prompt=" + maskPrompt +
                ", whose ANSWER has the token of --document-end=" + std::to_string(documentEnd),
            "an ANSWER within one document");
-  if (endsWith(answers.begin, answers.end) || endsWith(answers.end, answers.begin))
+  if (!answers.end.empty() &&
+      (base::endsWith(answers.begin, answers.end) || base::endsWith(answers.end, answers.begin)))
     refuse("--mask-prompt=" + maskPrompt,
            "ANSWER and END of which neither ends with the other: an answer would begin and end at "
            "one token");

@@ -293,8 +293,10 @@ template <class T> struct Kernels {
     one("microbatch_samples",
         [&] { return microbatch_samples(Microbatches{1, 2, 2, 0}, state, count, stream); });
     one("next_microbatch", [&] { return next_microbatch(2, state, state, stream); });
-    one("all_finite",
-        [&] { return all_finite(static_cast<const float *>(lr), value, ok, stream); });
+    one("acceptable", [&] {
+      return acceptable(state, static_cast<const float *>(lr), static_cast<const float *>(lr), ok,
+                        stream);
+    });
     one("advance", [&] { return advance(state, ok, bad, state, bad, stream); });
     one("shard_size", [&] { return shard_size(ofSize(2), count, stream); });
     one("shard_offset", [&] { return shard_offset(ofSize(2), count, stream); });

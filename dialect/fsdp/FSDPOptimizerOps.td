@@ -69,27 +69,26 @@ def FSDP_ClipScaleOp : FSDP_Op<"clip_scale", [InGlobalPhase, InLocalPhase, InSch
   let hasVerifier = 1;
 }
 
-def FSDP_AllFiniteOp : FSDP_Op<"all_finite", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase,
-    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>]> {
-  let summary = "True if all scalars are finite";
+def FSDP_AcceptableOp : FSDP_Op<"acceptable", [InGlobalPhase, InLocalPhase, InScheduledPhase,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>,
+    MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
+  let summary = "True if the step's update is applied";
   let description = [{
-    Condition of the update, which is skipped if the loss or the gradient norm is not finite.
-
-    Constraints:
-    - (C1) values have rank 0.
+    Condition of updates: loss and gradient norm are finite, and neither is above its limit. The limits are in the step state, infinite unless a program's driver
+    writes others before the step (`--on-spike`).
 
     Example:
     ```mlir
     fsdp.step @train train optimizer <sgd, lr = 0.1> {
-      %lr = fsdp.learning_rate <sgd, lr = 0.1>
-      %ok = fsdp.all_finite %lr : tensor<f32>
+      %loss = arith.constant dense<3.0> : tensor<f32>
+      %norm = arith.constant dense<0.5> : tensor<f32>
+      %ok = fsdp.acceptable %loss norm %norm
     }
     ```
   }];
-  let arguments = (ins Variadic<FSDP_FloatTensor>:$values);
+  let arguments = (ins FSDP_ScalarF32:$loss, FSDP_ScalarF32:$norm);
   let results = (outs FSDP_ScalarI1:$ok);
-  let assemblyFormat = "$values attr-dict `:` type($values)";
-  let hasVerifier = 1;
+  let assemblyFormat = "$loss `norm` $norm attr-dict";
 }
 
 def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InScheduledPhase,

@@ -217,14 +217,9 @@ LogicalResult ClipScaleOp::verify() {
 }
 nn::KernelCall ClipScaleOp::getKernelCall() { return {*this, {}, nn::KernelElements::operandsF32}; }
 
-LogicalResult AllFiniteOp::verify() {
-  // (C1)
-  for (Type type : getValues().getTypes())
-    if (cast<RankedTensorType>(type).getRank() != 0)
-      return emitOpError() << "takes " << type << ", expected scalars";
-  return success();
+nn::KernelCall AcceptableOp::getKernelCall() {
+  return {*this, {}, nn::KernelElements::operandsF32};
 }
-nn::KernelCall AllFiniteOp::getKernelCall() { return {*this, {}, nn::KernelElements::any}; }
 
 nn::KernelCall SquareSumOp::getKernelCall() {
   return {*this, nn::ShapeArgument().field("count", getInput().getType().getNumElements()),

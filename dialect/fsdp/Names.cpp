@@ -60,9 +60,12 @@ std::string mlir::fsdp::faultOfGivenName(StringRef name) {
 /// True where a training log writes a number of its own under `name`.
 static bool isLogKey(StringRef name) {
   static constexpr StringRef keys[] = {
-      "step",       "loss",          "grad_norm", "lr",      "tokens_per_s", "step_ms",
-      "peak_bytes", "workspace",     "seconds",   "tokens",  "epoch",        "tflops",
-      "mfu",        "library_bytes", "run",       "restart", "rollback",     "samples_digest"};
+      "step",         "loss",           "grad_norm",  "lr",
+      "tokens_per_s", "step_ms",        "peak_bytes", "workspace",
+      "seconds",      "tokens",         "epoch",      "tflops",
+      "mfu",          "library_bytes",  "run",        "restart",
+      "rollback",     "samples_digest", "loss_limit", "grad_norm_limit",
+      "spike"};
   return llvm::is_contained(keys, name) || name.starts_with("val_");
 }
 

@@ -28,7 +28,7 @@ static StepStateBytes getNotes(Operation *op) {
   constexpr int64_t begin = limits::kStepStateBytes, size = limits::kBadGradientBytes;
   auto update = dyn_cast<OptimizerStepOp>(op);
   if (!update)
-    return {begin, static_cast<int64_t>(limits::kStepBufferBytes)};
+    return {begin, begin + static_cast<int64_t>(limits::kBadGradientsBytes)};
   return isDeferred(update) ? StepStateBytes{begin + size, begin + 2 * size}
                             : StepStateBytes{begin, begin + size};
 }

@@ -98,7 +98,7 @@ static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
   if (share)
     scale = arith::MulFOp::create(builder, loc, scale, share);
   Value checked = buildChecked(builder, step, loss);
-  Value ok = AllFiniteOp::create(builder, loc, ValueRange{checked, norm});
+  Value ok = AcceptableOp::create(builder, loc, checked, norm);
   for (GradientOp gradient : gradients) {
     auto param = symbols.lookup<ParamOp>(gradient.getParam());
     StructureScope ofUnit(builder, update.in(param.getUnitAttr()));

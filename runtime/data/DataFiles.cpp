@@ -99,6 +99,13 @@ std::vector<DataSource> sourcesOf(const std::string &option, const std::vector<s
   double largest = 0, total = 0;
   for (const Word &word : taken)
     largest = std::max(largest, word.weight.value_or(1));
+  for (const Word &word : taken)
+    if (word.weight && *word.weight < largest * 0x1p-40) // Mixture's unit
+      throw Error(option + format(": got the weight %g for '", *word.weight) + word.name +
+                      format("', which is less than 2^-40 of the largest, %g: it would never be "
+                             "drawn; leave it out, or give it a larger weight",
+                             largest),
+                  kExitBadCommandLine);
   for (const Word &word : taken) {
     if (sources.empty() || word.weight)
       sources.push_back({word.name, {}, word.weight.value_or(1) / largest});

@@ -114,6 +114,10 @@ private:
         return candidate;
     if (vocabulary == kBytesVocabulary)
       return kBytes;
+    if (!anyMagic)
+      refuse("not a token file: got " + std::to_string(file.size()) +
+             " bytes, expected a header of " + std::to_string(kHeaderBytes) +
+             "; write or download the file again");
     refuse("not a token file: got magic number " + std::to_string(magic) + ", expected " +
            std::to_string(kForms[0].magic) + " (16-bit tokens) or " +
            std::to_string(kForms[1].magic) +

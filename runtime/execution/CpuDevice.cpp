@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace fsdp::rt {
@@ -59,6 +60,7 @@ public:
     *c.data(program.stepState) = state;
     *c.data(badGradients(program.stepState)) = BadGradients();
     samplesSet = state.samples;
+    limitsSet = {state.lossLimit, state.normLimit};
   }
   void setUpdates(std::vector<UpdateSetting> settings) override {
     updates = std::move(settings);
@@ -69,6 +71,15 @@ public:
       return;
     finish();
     c.data(program.stepState)->samples = samplesSet = samples;
+  }
+  void setLimits(float loss, float norm) override {
+    if (limitsSet == std::pair(loss, norm))
+      return;
+    finish();
+    StepState &state = *c.data(program.stepState);
+    state.lossLimit = loss;
+    state.normLimit = norm;
+    limitsSet = {loss, norm};
   }
   const StepState &state() override {
     finish();
@@ -133,8 +144,9 @@ private:
   }
 
   const Program &program;
-  std::int64_t samplesSet = 0; ///< the value in the arena's step state
-  bool underWay = false;       ///< enqueued work may still run
+  std::int64_t samplesSet = 0;       ///< the value in the arena's step state
+  std::pair<float, float> limitsSet; ///< likewise
+  bool underWay = false;             ///< enqueued work may still run
   // Written by the context's streams, so they outlive the context.
   std::vector<float> outputValues;
   std::vector<WeightedSum> outputSums;

@@ -53,6 +53,8 @@ public:
   virtual void setUpdates(std::vector<UpdateSetting> settings) = 0;
   /// Sets the number of samples of the next plan's global batch that count: the first ones.
   virtual void setSamples(std::int64_t samples) = 0;
+  /// Sets the limits of the next steps: above them no update is applied (StepState).
+  virtual void setLimits(float loss, float norm) = 0;
   /// The step state after the latest plan.
   virtual const StepState &state() = 0;
   /// The gradient that the latest skipped updates have recorded on this rank (BadGradients); -1:

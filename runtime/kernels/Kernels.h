@@ -75,18 +75,6 @@ template <std::size_t N, class... Pointers> void concat(const Join<N> &join, Poi
   }
 }
 
-/// `pointers`: scalars, float or double, then the verdict.
-template <class... Pointers> void allFinite(Pointers... pointers) {
-  bool all = true;
-  const auto visit = [&](auto *pointer) {
-    if constexpr (std::is_same_v<decltype(pointer), bool *>)
-      *pointer = all;
-    else
-      all = all && __builtin_isfinite(*pointer);
-  };
-  (visit(pointers), ...);
-}
-
 } // namespace fsdp::rt::kernels
 
 #endif // FSDP_RUNTIME_KERNELS_KERNELS_H

@@ -43,6 +43,11 @@ void clipScale(const StepState *state, const float *norm, float *scale) {
   *scale = ratio >= 1 ? 1.0f : ratio; // NaN stays one
 }
 
+void acceptable(const StepState *state, const float *loss, const float *norm, bool *ok) {
+  *ok = std::isfinite(*loss) && std::isfinite(*norm) && *loss <= state->lossLimit &&
+        *norm <= state->normLimit;
+}
+
 void sampleCount(const StepState *state, std::int64_t *count) { *count = state->samples; }
 
 void advance(const StepState *, const bool *ok, const BadGradients *, StepState *state,

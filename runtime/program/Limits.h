@@ -15,10 +15,10 @@ namespace limits {
 
 /// Bytes of the step state's buffer (StepState.h): the state, and behind it what updates note when
 /// they are skipped, one entry for those of the step's own and one for deferred ones.
-constexpr std::size_t kStepStateBytes = 96;
-constexpr std::size_t kBadGradientsBytes = 32;
+constexpr std::size_t kStepStateBytes = 104;
+constexpr std::size_t kBadGradientsBytes = 8;
 constexpr std::size_t kBadGradientBytes = 4;
-constexpr std::size_t kStepBufferBytes = kStepStateBytes + kBadGradientsBytes;
+constexpr std::size_t kStepBufferBytes = 128; ///< of both, a multiple of 32
 
 /// An update rule has this many constants at most: the step state has room for them.
 constexpr std::size_t kMaxUpdateConstants = 4;

@@ -14,6 +14,7 @@
 #include "runtime/program/Limits.h"
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace fsdp::rt {
@@ -56,7 +57,7 @@ struct ScheduleOptions {
 
 /// Held in the arena; written by the driver at the start, advanced by `advance`. Programs read the
 /// settings of the run here, so that none is compiled into a kernel.
-struct alignas(32) StepState {
+struct StepState {
   std::int64_t step;    ///< steps finished; the one being performed is step + 1
   std::int64_t updates; ///< steps whose update was applied: Adam's t - 1
   std::uint64_t seed;
@@ -69,13 +70,16 @@ struct alignas(32) StepState {
   float clip;              ///< norm to which gradients are clipped; infinity: to none
   Schedule schedule;       ///< of the learning rate
   float constants[limits::kMaxUpdateConstants]; ///< of the update rule, in the order of its row
+  /// Of loss and gradient norm: where one is above its limit, no update is applied.
+  float lossLimit = std::numeric_limits<float>::infinity();
+  float normLimit = std::numeric_limits<float>::infinity();
 };
 
 /// What updates note when they are skipped, for the message that ends the job: on this rank, the
 /// first parameter (in table order) with a gradient that is not finite in the last bad step; -1:
 /// none. Deferred updates run on a stream of their own and have an entry of their own: no update
 /// waits for one of another stream to write it.
-struct alignas(32) BadGradients {
+struct BadGradients {
   std::int32_t ofStep = -1, ofDeferred = -1;
 
   /// The first parameter of both; -1: none.
@@ -87,7 +91,7 @@ struct alignas(32) BadGradients {
 };
 
 /// The step state's buffer in the arena.
-struct StepBuffer {
+struct alignas(32) StepBuffer {
   StepState state;
   BadGradients bad;
 };

@@ -45,6 +45,9 @@ std::string describeBad(const std::optional<FailedCheck> &failed, double loss, d
 }
 
 std::string BadStep::describe(const std::string &what) const {
+  if (spike)
+    return spike->describe(loss, gradNorm) +
+           format(" in step %lld, ", static_cast<long long>(step)) + what;
   return describeBad(failed, loss, gradNorm) +
          format(" in step %lld, ", static_cast<long long>(step)) + what +
          (parameter.empty()
@@ -62,6 +65,10 @@ std::string BadStep::record(const std::vector<std::string> &data) const {
   if (failed) {
     json["check"] = failed->name;
     json["values"] = failed->values;
+  }
+  if (spike) {
+    json["loss_limit"] = spike->limits.loss;
+    json["grad_norm_limit"] = spike->limits.gradNorm;
   }
   json["data"] = data;
   json["position"] = position;
@@ -84,16 +91,25 @@ std::int64_t Rollbacks::add(const BadStep &bad, std::int64_t target) {
   toTarget = target == latestTarget ? toTarget + 1 : 1;
   latestTarget = target;
   if (toTarget > kMaxRollbacks)
-    endRun(bad, format("which are not finite, after %lld rollbacks to step %lld",
-                       static_cast<long long>(kMaxRollbacks), static_cast<long long>(target)));
+    endRun(bad, bad.kind() + format(", after %lld rollbacks to step %lld",
+                                    static_cast<long long>(kMaxRollbacks),
+                                    static_cast<long long>(target)));
   return ++count;
 }
 
 std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64_t target,
                              std::int64_t samples) {
-  return printable(bad.describe("which are not finite")) +
+  return printable(bad.describe(bad.kind())) +
          format(": rollback %lld to step %lld, past %lld samples", static_cast<long long>(number),
                 static_cast<long long>(target), static_cast<long long>(samples));
+}
+
+void warnOfLastStep(const char *program, const std::optional<FailedCheck> &failed, double loss,
+                    double gradNorm) {
+  std::fprintf(stderr,
+               "%s: warning: %s in the last step, which are not finite: its update was skipped, "
+               "and the weights are those before it%s\n",
+               program, printable(describeBad(failed, loss, gradNorm)).c_str(), kRemedy);
 }
 
 void writeBadStep(const std::string &path, const std::string &record) {
@@ -115,7 +131,7 @@ std::string rollbackLine(std::int64_t number, const BadStep &bad, std::int64_t t
                       {"from_step", bad.step},
                       {"to_step", toStep},
                       {"skipped", {skippedFrom, skippedTo}},
-                      {"cause", bad.describe("which are not finite")}};
+                      {"cause", bad.describe(bad.kind())}};
   return dump(line);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/Error.h"
 #include "runtime/train/Prints.h"
+#include "runtime/train/Spikes.h"
 
 #include <cstdint>
 #include <optional>
@@ -17,8 +18,8 @@ namespace fsdp::rt {
 /// there.
 constexpr std::int64_t kMaxRollbacks = 3;
 
-/// A step whose loss or gradient norm is not finite, or in which a check of the model failed. Its
-/// update was skipped on the device.
+/// A step whose loss or gradient norm is not finite, or in which a check of the model failed, or a
+/// spike. Its update was skipped on the device, but for --on-spike=warn.
 struct BadStep {
   std::int64_t step;
   double loss, gradNorm, rate;
@@ -26,13 +27,17 @@ struct BadStep {
   std::int64_t position;             ///< of the batch's first sample in the order of the run
   std::vector<std::int64_t> samples; ///< of the batch, numbers in the data set
   std::optional<FailedCheck> failed = {}; ///< the first
+  std::optional<Spike> spike = {};
 
   /// "got loss inf and gradient norm nan in step 7, WHAT; the first gradient that is not finite is
-  /// that of 'kernel'"; begins with describeBad.
+  /// that of 'kernel'"; begins with describeBad. Of a spike "got loss 9 above 4 in step 7, WHAT".
   std::string describe(const std::string &what) const;
+  /// "which are not finite", or Spike::kind.
+  std::string kind() const { return spike ? spike->kind() : "which are not finite"; }
   /// A JSON object on one line: `{"step": 7, "loss": "inf", "grad_norm": "nan", "lr": 0.1,
   /// "parameter": "kernel", "data": ["d.bin"], "position": 60, "samples": [60, …]}`; `parameter` is
-  /// null where every gradient is finite. Of a check with `"check": "scores", "values": 3`.
+  /// null where every gradient is finite. Of a check with `"check": "scores", "values": 3`, of a
+  /// spike with `"loss_limit": 4, "grad_norm_limit": 2`.
   std::string record(const std::vector<std::string> &data) const;
 };
 
@@ -59,6 +64,10 @@ private:
 /// "got loss …: rollback 1 to step 50, past 70 samples"
 std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64_t target,
                              std::int64_t samples);
+
+/// Warns on standard error of a last step whose update was skipped, but which did not end the run.
+void warnOfLastStep(const char *program, const std::optional<FailedCheck> &failed, double loss,
+                    double gradNorm);
 
 /// Replaces the file atomically. Prints where it is, or on failure a note why not, on standard
 /// error.

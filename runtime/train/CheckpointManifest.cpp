@@ -4,8 +4,10 @@
 #include "base/JsonObject.h"
 #include "base/MappedFile.h"
 #include "runtime/job/RunIdentity.h"
+#include "runtime/train/Log.h"
 #include "runtime/train/Version.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -169,6 +171,40 @@ void readGroups(const Json &json, const Fields &fields, GroupOptions &groups) {
       fields.refuse("got 'lr_scale': " + fault);
 }
 
+/// The numbers of each field are on a line, as there are hundreds.
+std::string historyText(const std::vector<float> &values) {
+  std::string text;
+  for (float value : values)
+    text += (text.empty() ? "" : " ") + shortest(value);
+  return text;
+}
+
+std::vector<float> readHistory(const Fields &fields, const char *name) {
+  const std::string text = fields.text(name);
+  std::vector<float> values;
+  const char *at = text.data(), *const end = at + text.size();
+  for (bool more = !text.empty(); more;) {
+    const auto [next, fault] = std::from_chars(at, end, values.emplace_back());
+    more = next != end && *next == ' ';
+    if (fault != std::errc() || (next != end && !more) || !std::isfinite(values.back()))
+      fields.refuse(std::string("got '") + name + "' \"" + text + "\", expected finite numbers");
+    at = next + 1;
+  }
+  return values;
+}
+
+void readHistory(const Json &json, const std::string &path, CheckpointManifest &manifest) {
+  const Fields fields(json, path);
+  if (!json.is_object())
+    fields.refuse("got 'history' that is not an object");
+  manifest.losses = readHistory(fields, "loss");
+  manifest.gradNorms = readHistory(fields, "grad_norm");
+  if (manifest.losses.size() != manifest.gradNorms.size())
+    fields.refuse("got " + std::to_string(manifest.losses.size()) + " losses and " +
+                  std::to_string(manifest.gradNorms.size()) +
+                  " norms in 'history', expected as many");
+}
+
 CheckpointManifest::File readFile(const Json &json, const std::string &path) {
   const Fields fields(json, path);
   if (!json.is_object())
@@ -271,6 +307,8 @@ std::string CheckpointManifest::text() const {
     json["lr_scale"] = groups.over({}).rateScaleTexts();
   if (groups.noDecay)
     json["no_decay"] = *groups.noDecay;
+  if (!losses.empty())
+    json["history"] = {{"loss", historyText(losses)}, {"grad_norm", historyText(gradNorms)}};
   for (const DataSource &source : sources)
     json["sources"].push_back(
         {{"name", source.name}, {"weight", source.weight}, {"samples", source.samples}});
@@ -329,6 +367,8 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
   if (json.contains("optimizer")) // missing in older manifests
     readOptimizer(json["optimizer"], path, manifest);
   readGroups(json, fields, manifest.groups);
+  if (json.contains("history")) // missing in older manifests, and at step 0
+    readHistory(json["history"], path, manifest);
   if (json.contains("sources")) {
     if (!fields.at("sources").is_array())
       refuse("got 'sources' that is not a list");

@@ -67,6 +67,7 @@ struct CheckpointManifest {
   std::vector<Constant> constants; ///< of it, as the run that wrote this used them
   base::GroupOptions groups;       ///< nothing: older versions did not write them
   std::int32_t badSteps = 0;
+  std::vector<float> losses, gradNorms; ///< StepHistory; older versions did not write them
   std::int64_t samples =
       0; ///< data position: number of samples of all steps so far, over all epochs
   bool shuffle = false;

@@ -8,6 +8,7 @@
 #include "runtime/execution/Device.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/train/CommandLineParts.h"
+#include "runtime/train/Log.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/ParameterNames.h"
 #include "runtime/train/Plans.h"
@@ -228,6 +229,20 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                   "the latest checkpoint of --save and continue with the samples after it",
                   {"stop", "skip", "rollback"})
       ->type_name("WHAT");
+  base::addChoice(app, "--on-spike", options.onSpike,
+                  "what a step does whose loss or gradient norm is far above those of the steps "
+                  "before it: warn, and go on; or what --on-nan does, without an end of skipping "
+                  "(default: nothing)",
+                  {"warn", "stop", "skip", "rollback"})
+      ->type_name("WHAT");
+  base::addNumber(app, "--spike-deviations", "K", options.spikes.deviations,
+                  "how far that is: more than K standard deviations above the mean",
+                  {/*least=*/0, /*aboveLeast=*/true})
+      ->default_str(shortest(static_cast<float>(options.spikes.deviations)));
+  base::addInteger(app, "--spike-window", "N", options.spikes.window,
+                   "of the latest N steps, as soon as there are half as many",
+                   base::IntegerRange<std::int64_t>{4, 1 << 20})
+      ->default_str(std::to_string(options.spikes.window));
   base::addText(
       app, "--save", "DIR", options.save,
       "write checkpoints into this folder: after the last step, every K steps with --save-every, "
@@ -282,6 +297,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     app.exit(asked);
     return int(kExitDone);
   } catch (const Misuse &why) {
+    for (const std::string word : {"eval", "generate"})
+      if (why.what() == "unexpected argument '" + word + "'")
+        return misused("got '" + word + "' behind other arguments, expected it as the first: '" +
+                       program.name + " " + word + " …'");
     return misused(why.what());
   }
 
@@ -325,9 +344,15 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     if (options.save.empty() && isGiven(needsSave))
       return misused(std::string("got ") + needsSave +
                      " without --save: name the folder of checkpoints");
-  if (options.onNan == "rollback" && options.save.empty())
-    return misused("got --on-nan=rollback without --save: name the folder of checkpoints to go "
-                   "back to");
+  for (const auto &[option, way] :
+       {std::pair("--on-nan", options.onNan), std::pair("--on-spike", options.onSpike)})
+    if (way == "rollback" && options.save.empty())
+      return misused(std::string("got ") + option +
+                     "=rollback without --save: name the folder of checkpoints to go back to");
+  for (const char *ofSpikes : {"--spike-deviations", "--spike-window"})
+    if (options.onSpike.empty() && isGiven(ofSpikes))
+      return misused(std::string("got ") + ofSpikes +
+                     " without --on-spike: say what a step with a spike does");
   if (options.elastic && !options.maxRestarts)
     return misused("got --elastic without --max-restarts: say how often the run may be restarted");
   if (options.resume == "latest" && options.save.empty())

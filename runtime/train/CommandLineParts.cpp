@@ -100,7 +100,11 @@ bool takeArguments(const Program &program, CLI::App &app, int argc, char **argv,
   options.command = argc > 0 ? argv[0] : program.name;
   if (options.printsConfig) {
     const std::string before = printable(options.command) + (word.empty() ? "" : " " + word);
-    std::fputs(base::optionsFileText(app, before).c_str(), stdout);
+    try {
+      std::fputs(base::optionsFileText(app, before).c_str(), stdout);
+    } catch (const base::OptionsFileError &error) {
+      throw Misuse(error.what());
+    }
     return false;
   }
   if (!word.empty())

@@ -10,6 +10,7 @@
 #include "runtime/job/Watchdog.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/Hyperparameters.h"
+#include "runtime/train/ParameterNames.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunFiles.h"
@@ -65,6 +66,21 @@ std::int64_t stepCount(const Program &program, const Options &options, const Run
 
 } // namespace
 
+/// Error: --steps=0 would merge adapters that no file has, which are drawn, and add nothing.
+static void requireAdapters(const Program &program, const Options &options,
+                            const RunSources &sources) {
+  if (!options.onlyEvaluates() || options.exportMerged.empty() || !sources.weights)
+    return;
+  const std::vector<std::string> &drawn = sources.weights->drawn();
+  for (const std::string &name : adapterNames(program))
+    if (std::find(drawn.begin(), drawn.end(), name) != drawn.end())
+      throw Error("got --export-merged with --steps=0, and no file of --init has the adapter '" +
+                      name +
+                      "', which would be drawn: name the trained adapters with another "
+                      "--init, or train",
+                  kExitBadCommandLine);
+}
+
 int runTraining(Plans plans, int argc, char **argv) {
   prepareStandardStreams();
   Options options;
@@ -86,6 +102,10 @@ int runTraining(Plans plans, int argc, char **argv) {
     RunData data = RunData::of(options);
     const RunOutputs outputs = openOutputs(program, options, data, files);
     RunSources sources = openSources(program, options, std::move(data));
+    requireAdapters(program, options, sources);
+    if (options.generation) // before there are ranks, which read the weights first
+      program.generation.generate(
+          {program, nullptr, *options.generation, sources.carried, outputs.scores});
     if (sources.weights) // an index or a folder refers to other files
       for (const InitialWeights::Source &source : sources.weights->sources())
         for (const std::string &path : source.files.files())

@@ -6,6 +6,7 @@
 #include "base/ParameterGroups.h"
 #include "runtime/program/Program.h"
 #include "runtime/train/InitialWeights.h"
+#include "runtime/train/Spikes.h"
 #include "runtime/train/TextGeneration.h"
 
 #include <cstdint>
@@ -26,7 +27,9 @@ struct Options {
   std::string exportMerged;
   std::vector<std::string> exportOnly; ///< patterns of names; none: all parameters
   std::string log;
-  std::string onNan; ///< "stop", "skip", "rollback"; "" (not given) skips and writes no BadStep
+  std::string onNan;   ///< "stop", "skip", "rollback"; "" (not given) skips and writes no BadStep
+  std::string onSpike; ///< "warn", "stop", "skip", "rollback"; "" (not given): nothing is a spike
+  SpikeRule spikes;
   bool logHeader = false;
   bool logData = false; ///< the log has a digest of the samples of each step
   std::string trace;

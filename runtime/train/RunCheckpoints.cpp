@@ -394,6 +394,8 @@ void RunCheckpoints::save(std::int64_t step) {
     next.constants.push_back({"clip", hyper.clip});
   next.groups = {hyper.groups.rateScales, hyper.groups.noDecay};
   next.badSteps = state.badSteps;
+  next.losses = history->losses();
+  next.gradNorms = history->gradNorms();
   next.samples = samplesAfter(step);
   next.shuffle = options.shuffle;
   next.datasetSamples = samples;

@@ -9,6 +9,7 @@
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/Hyperparameters.h"
 #include "runtime/train/RunStart.h"
+#include "runtime/train/Spikes.h"
 
 #include <functional>
 #include <optional>
@@ -57,10 +58,11 @@ public:
   const CheckpointManifest &start() const { return from; }
   /// Its folder; empty without a checkpoint.
   const std::string &folder() const { return resumed; }
-  /// Sets the RunHeader::record and the learning rate that checkpoints contain.
-  void describe(std::string run, Hyperparameters used) {
+  /// Sets the RunHeader::record, the learning rate and the history that checkpoints contain.
+  void describe(std::string run, Hyperparameters used, const StepHistory &steps) {
     record = std::move(run);
     hyper = std::move(used);
+    history = &steps;
   }
   /// Before the first step: creates and locks the folder of --save.
   void open();
@@ -109,6 +111,7 @@ private:
   std::int64_t completedStep = 0, began = 0; ///< its step, and that of the first `from`
   std::string record;                        ///< of this run
   Hyperparameters hyper;                     ///< of this run
+  const StepHistory *history = nullptr;      ///< of this run
   std::int64_t lastSaved = 0;                ///< step
   std::int64_t seen = 0;                     ///< requests to save that this rank has handled
   std::int64_t agreed = 0; ///< the most requests on any rank when ranks last agreed to save

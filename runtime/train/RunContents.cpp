@@ -153,6 +153,9 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--save-errors",
                options.saveErrors == "stop" ? std::nullopt : Value(options.saveErrors));
   identity.add("--on-nan", options.onNan.empty() ? std::nullopt : Value(options.onNan));
+  identity.add("--on-spike", options.onSpike.empty() ? std::nullopt : Value(options.onSpike));
+  identity.add("--spike-deviations", f32(options.spikes.deviations));
+  identity.add("--spike-window", number(options.spikes.window));
   identity.add("--resume", options.resume.empty() ? std::nullopt : Value(resumed));
   identity.add("--start-over", flag(options.startOver));
   identity.add("--allow-model-change", flag(options.allowModelChange));

@@ -70,10 +70,12 @@ void checkConfigs(const Program &program, const Options &options, const InitialW
 
 /// Creates the folder of `path`, which ends with '/', if it does not exist, and returns its path
 /// without that. Error: weights there would be read instead of those exported.
-std::string prepareExportFolder(std::string path) {
+std::string prepareExportFolder(std::string path, RunOutputs &outputs) {
   while (path.size() > 1 && path.back() == '/')
     path.pop_back();
-  if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST)
+  if (mkdir(path.c_str(), 0777) == 0)
+    outputs.created.push_back(std::make_unique<CreatedFolder>(path));
+  else if (errno != EEXIST)
     throw Error("cannot create the folder '" + path + "': " + std::strerror(errno));
   for (const char *other : {"model.safetensors.index.json", CheckpointManifest::kName})
     if (access((path + "/" + other).c_str(), F_OK) == 0)
@@ -83,6 +85,13 @@ std::string prepareExportFolder(std::string path) {
 }
 
 } // namespace
+
+CreatedFolder::CreatedFolder(std::string path) : path(std::move(path)), creator(getpid()) {}
+
+CreatedFolder::~CreatedFolder() {
+  if (creator == getpid()) // and not in a rank
+    rmdir(path.c_str());
+}
 
 RunSources openSources(const Program &program, const Options &options, RunData files) {
   RunSources sources;
@@ -145,7 +154,7 @@ RunOutputs openOutputs(const Program &program, const Options &options, const Run
   const auto openExport = [&](const char *option, std::string path, const char *name,
                               OutputPath &to, std::string &exportFolder) {
     if (!path.empty() && path.back() == '/') {
-      exportFolder = prepareExportFolder(path);
+      exportFolder = prepareExportFolder(path, outputs);
       path = exportFolder + "/" + name;
     }
     open(option, path, to);

@@ -12,7 +12,9 @@
 #include "runtime/train/InitialWeights.h"
 #include "runtime/train/RunContents.h"
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace fsdp::rt {
@@ -28,12 +30,27 @@ struct RunSources {
   BesideFiles carried;                ///< of a folder of `weights` or of a checkpoint
 };
 
+/// A folder that this run has created for its weights. What ends this, in the process that created
+/// it, removes it if nothing is in it: a run that is refused or fails leaves none behind.
+class CreatedFolder {
+public:
+  explicit CreatedFolder(std::string path);
+  ~CreatedFolder();
+  CreatedFolder(const CreatedFolder &) = delete;
+  CreatedFolder &operator=(const CreatedFolder &) = delete;
+
+private:
+  std::string path;
+  std::int64_t creator;
+};
+
 /// The outputs; streams are opened before the ranks are started.
 struct RunOutputs {
   base::OutputPath exported, merged, trace, log, scores;
   std::string exportFolder, mergedFolder; ///< of `exported` and `merged`, where these are folders
   std::vector<std::string> exportOnly;    ///< what --export writes, as `exportWeights` takes it
   bool exportsAdapters = false;           ///< and these are the adapters
+  std::vector<std::unique_ptr<CreatedFolder>> created;
 };
 
 /// Opens and checks the inputs of `options`, of which `files` are those of data. Error: an input

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <map>
@@ -169,6 +170,22 @@ std::string RunHeader::describeData() const {
     text += "\n";
   }
   return text;
+}
+
+void RunHeader::warn() const {
+  const std::int64_t warmup = hyper.schedule.warmup;
+  if (warmup > steps)
+    std::fprintf(stderr,
+                 "%s: warning: the learning rate rises over %lld steps (--warmup), and this run "
+                 "has %lld; train longer or with a smaller --warmup\n",
+                 program.name, static_cast<long long>(warmup), static_cast<long long>(steps));
+  for (std::size_t i = 0; i < epochs.size(); ++i)
+    if (epochs[i] == 0)
+      std::fprintf(stderr,
+                   "%s: warning: no sample of '%s' is drawn by the end of this run, as its weight "
+                   "is %.3g of all: train longer, or give it a larger weight\n",
+                   program.name, printableMessage(data.training[i].name).c_str(),
+                   data.training[i].weight);
 }
 
 std::string RunHeader::record() const {

@@ -42,6 +42,9 @@ struct RunHeader {
   std::string text() const;
   /// The part of it about --data, a line for each of several sources; empty for one file.
   std::string describeData() const;
+  /// Warns on standard error if the run ends before its warmup does, or draws no sample of a
+  /// source.
+  void warn() const;
   /// A JSON object: `{"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ...,
   /// "steps": ..., "batch": ..., "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ...,
   /// "data": ..., "libraries": ..., "collectives": ..., "digest": ..., …}`; docs/files.md has all

@@ -59,11 +59,11 @@ void prefill(const TextRun &run, const std::vector<std::int32_t> &prompt) {
     std::vector<std::int32_t> part(static_cast<std::size_t>(plans.prefillTokens), 0);
     for (std::int64_t i = 0; i < plans.prefillTokens && done + i < last; ++i)
       part[static_cast<std::size_t>(i)] = token(done + i);
-    runWith(run.device, plans.prefill, {plans.prefillInput, std::move(part), done});
+    runWith(*run.device, plans.prefill, {plans.prefillInput, std::move(part), done});
     done = std::min(done + plans.prefillTokens, last);
   }
   for (; done < last; ++done)
-    runWith(run.device, plans.decode, {plans.decodeInput, {token(done)}, done});
+    runWith(*run.device, plans.decode, {plans.decodeInput, {token(done)}, done});
 }
 
 /// What --scores writes: ids of the prompt, and of each token after it the id and the scores.
@@ -133,7 +133,7 @@ std::int64_t sampleToken(const float *scores, std::int64_t count, const Generati
 void generateTokens(const TextRun &run, const std::vector<std::int32_t> &prompt,
                     const std::function<bool(std::int32_t, const float *)> &take) {
   const Generation &plans = run.program.generation;
-  Device &device = run.device;
+  Device &device = *run.device;
   device.mark({"prefill", 1});
   prefill(run, prompt);
   const Random draws(run.options.seed, hashName("generate"));
@@ -172,8 +172,10 @@ void generateText(const TextRun &run) {
                        static_cast<long long>(plans.context)),
                 kExitBadCommandLine)
         .byAll();
+  if (!run.device)
+    return;
   codec->follow(prompt);
-  const bool shows = run.device.rank() == 0;
+  const bool shows = run.device->rank() == 0;
   std::optional<ScoresFile> scores;
   if (shows && !run.scores.empty())
     scores.emplace(run.scores, prompt, plans.vocabulary);

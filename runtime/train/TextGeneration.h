@@ -34,7 +34,7 @@ struct GenerationOptions {
 /// One rank's run: parameters are on the device.
 struct TextRun {
   const Program &program;
-  Device &device;
+  Device *device; ///< null: tokenizer and prompt are only checked, before there are ranks
   const GenerationOptions &options;
   const BesideFiles &beside;      ///< the weights; a tokenizer.json among them is used
   const base::OutputPath &scores; ///< that of the options, checked

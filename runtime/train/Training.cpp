@@ -10,6 +10,7 @@
 #include "runtime/program/Shard.h"
 #include "runtime/train/BadSteps.h"
 #include "runtime/train/Batches.h"
+#include "runtime/train/Exports.h"
 #include "runtime/train/Hyperparameters.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/LogFile.h"
@@ -17,6 +18,8 @@
 #include "runtime/train/Prints.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunHeader.h"
+#include "runtime/train/RunLog.h"
+#include "runtime/train/Spikes.h"
 #include "runtime/train/Weights.h"
 
 #include <algorithm>
@@ -46,7 +49,7 @@ public:
         checkpoints(program, this->options, steps, *device, sources.checkpoints, runStart,
                     sources.data ? sources.data->samples() : 0, sources.files.training,
                     sources.carried),
-        prints(program.train) {
+        history(options.spikes.window), prints(program.train) {
     values.resize(program.train.outputs.size());
     sums.resize(program.evaluate.outputs.size());
   }
@@ -63,7 +66,7 @@ public:
         std::fputs(describeDrawn(sources.weights->drawn()).c_str(), stderr);
       device->world().barrier();
       program.generation.generate(
-          {program, *device, *options.generation, sources.carried, outputs.scores});
+          {program, &*device, *options.generation, sources.carried, outputs.scores});
       checkpoints.finish();
       return kExitDone;
     }
@@ -73,7 +76,7 @@ public:
     device->setUpdates(updateSettings(program, hyper.groups));
     openBatches();
     if (!options.save.empty())
-      checkpoints.describe(header().record(), hyper);
+      checkpoints.describe(header().record(), hyper, history);
     checkpoints.open();
     if (job.rank() == 0) {
       printHeader();
@@ -105,38 +108,28 @@ public:
     saySaved();
     if (job.rank() == 0) {
       printSummary();
-      warnOfLastStep();
+      if (device->state().badSteps && !options.onlyEvaluates())
+        warnOfLastStep(program.name, prints.findFailed(values), valueOf("loss"),
+                       valueOf("grad_norm"));
     }
     if (!outputs.trace.empty()) {
       device->writeTrace(outputs.trace);
-      sayWrote(outputs.trace);
+      sayWrote(*device, outputs.trace);
     }
-    if (!outputs.exported.empty()) {
-      exportWeights(outputs.exported, program, *device, outputs.exportOnly);
-      if (!outputs.exportFolder.empty() && job.rank() == 0)
-        writeFiles(outputs.exportsAdapters ? BesideFiles(program.adapters.files)
-                                           : filesBeside(program, sources.carried),
-                   outputs.exportFolder);
-      sayWrote(outputs.exported);
-    }
-    if (!outputs.merged.empty()) {
-      exportMerged(outputs.merged, program, *device);
-      if (!outputs.mergedFolder.empty() && job.rank() == 0)
-        writeFiles(filesBeside(program, sources.carried), outputs.mergedFolder);
-      sayWrote(outputs.merged);
-    }
+    writeExports(outputs, program, *device, sources.carried);
     finishLog();
     return kExitDone;
   }
 
 private:
   /// The output `name` of the latest step.
-  double valueOf(std::string_view name) const {
+  float outputOf(std::string_view name) const {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (program.train.outputs[i] == name)
         return values[i];
     return NAN;
   }
+  double valueOf(std::string_view name) const { return outputOf(name); }
 
   void fillParameters() {
     for (const Storage &storage : program.storages) {
@@ -170,6 +163,7 @@ private:
     state.badSteps = start.badSteps;
     state.samples = batchSize();
     device->setState(state);
+    history.restore(start.losses, start.gradNorms);
   }
 
   void saySaved() {
@@ -244,13 +238,16 @@ private:
   /// False: the run has gone back to checkpoints.start().
   bool trainStep(std::int64_t step) {
     const double begin = now();
+    setLimits();
     device->mark({"step", step});
     device->run(program.train, batches ? &*batches : nullptr, /*prefetchNext=*/step < steps);
     deferredStep = program.drain.runs.empty() ? 0 : step;
     const double seconds = now() - begin;
     std::copy_n(device->outputs(), values.size(), values.begin());
-    if (isBad() && !goesOn(step))
+    spike = !isBad() && !limits.allow(outputOf("loss"), outputOf("grad_norm"));
+    if ((isBad() && !goesOn(step)) || (spike && !goesOnAfterSpike(step)))
       return false;
+    history.add(outputOf("loss"), outputOf("grad_norm"));
     const double rate =
         static_cast<double>(batchSize() * program.tokensPerSample) / std::max(seconds, 1e-9);
     if (log)
@@ -267,6 +264,16 @@ private:
     return true;
   }
 
+  /// With --on-spike: what the next step may have at most. An update that is to be left out where
+  /// it has more is left out on the device.
+  void setLimits() {
+    if (options.onSpike.empty())
+      return;
+    limits = history.limits(options.spikes);
+    if (options.onSpike != "warn")
+      device->setLimits(limits.loss, limits.gradNorm);
+  }
+
   void describe(std::int64_t step, double seconds, double rate) {
     line.add("step", step);
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -278,6 +285,11 @@ private:
     if (step == checkpoints.start().step + 1) // later steps allocate no more
       if (const auto bytes = device->libraryBytes())
         line.add("library_bytes", static_cast<std::int64_t>(*bytes));
+    if (limits.steps) {
+      line.add("loss_limit", limits.loss);
+      line.add("grad_norm_limit", limits.gradNorm);
+      line.add("spike", std::int64_t(spike));
+    }
     line.add("seconds", secondsBefore + now() - began);
     const std::int64_t position = checkpoints.samplesAfter(step);
     line.add("tokens", position * program.tokensPerSample);
@@ -308,13 +320,8 @@ private:
 
   /// Of a step that is bad: what --on-nan says. False: the run has gone back.
   bool goesOn(std::int64_t step) {
-    if (!options.onNan.empty() && !std::exchange(wroteBadStep, true)) {
-      const BadStep bad = badStep(step);
-      if (const std::string file = options.badStepFile(); job.rank() == 0 && !file.empty()) {
-        progress->end();
-        writeBadStep(file, bad.record(options.data));
-      }
-    }
+    if (!options.onNan.empty())
+      recordFirst(step);
     if (options.onNan == "stop")
       endRun(badStep(step), "which are not finite (--on-nan=stop)");
     if (options.onNan.empty() && prints.findFailed(values))
@@ -326,6 +333,48 @@ private:
     return true;
   }
 
+  /// Of a step that is a spike: what --on-spike says. False: the run has gone back.
+  bool goesOnAfterSpike(std::int64_t step) {
+    recordFirst(step);
+    if (options.onSpike == "stop")
+      endRun(badStep(step), latest(step).kind() + " (--on-spike=stop)");
+    if (options.onSpike == "rollback")
+      return goBack(badStep(step)), false;
+    const bool skipped = options.onSpike == "skip";
+    if (skipped) { // it is none of those in a row that are not finite
+      StepState state = device->state();
+      state.badSteps = 0;
+      device->setState(state);
+    }
+    if (progress) {
+      const BadStep bad = latest(step);
+      progress->end();
+      std::fprintf(stderr, "%s: warning: %s%s\n", program.name, bad.describe(bad.kind()).c_str(),
+                   skipped ? ": its update was skipped" : "");
+    }
+    return true;
+  }
+
+  /// Writes the first bad step of the run into a file. Called by all ranks together.
+  void recordFirst(std::int64_t step) {
+    if (std::exchange(wroteBadStep, true))
+      return;
+    const BadStep bad = badStep(step);
+    if (const std::string file = options.badStepFile(); job.rank() == 0 && !file.empty()) {
+      progress->end();
+      writeBadStep(file, bad.record(options.data));
+    }
+  }
+
+  /// Without what the ranks know together.
+  BadStep latest(std::int64_t step) const {
+    BadStep bad{step, valueOf("loss"),          valueOf("grad_norm"), valueOf("lr"), "", 0,
+                {},   prints.findFailed(values)};
+    if (spike)
+      bad.spike = {limits, options.spikes};
+    return bad;
+  }
+
   /// Called by all ranks together.
   BadStep badStep(std::int64_t step) {
     drain(); // a skipped update records its gradient
@@ -333,8 +382,7 @@ private:
     constexpr std::int64_t none = INT32_MAX;
     std::int64_t first = firstBad < 0 ? -none : -std::int64_t(firstBad);
     device->world().allReduce(&first, &first, 1, ReduceOp::Max);
-    BadStep bad{step, valueOf("loss"),          valueOf("grad_norm"), valueOf("lr"), "", 0,
-                {},   prints.findFailed(values)};
+    BadStep bad = latest(step);
     for (const Storage &storage : program.storages) {
       const std::int64_t member = -first - storage.firstParameter;
       if (-first != none && member >= 0 && member < std::int64_t(storage.members.size()))
@@ -470,69 +518,14 @@ private:
     if (options.report)
       std::fputs(program.report, stdout);
     showOutput();
-    warnOfWarmup();
-  }
-
-  /// Warns if a run ends before its warmup does.
-  void warnOfWarmup() const {
-    const std::int64_t warmup = hyper.schedule.warmup;
-    if (warmup > steps && !options.onlyEvaluates())
-      std::fprintf(stderr,
-                   "%s: warning: the learning rate rises over %lld steps (--warmup), and this run "
-                   "has %lld; train longer or with a smaller --warmup\n",
-                   program.name, static_cast<long long>(warmup), static_cast<long long>(steps));
+    if (!options.onlyEvaluates())
+      header().warn();
   }
 
   void openLog() {
-    if (outputs.log.empty())
-      return runStart.noteOpened({});
-    const std::int64_t first = checkpoints.start().step; // training begins after it
-    const std::string name = printable(outputs.log.name());
-    const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity())
-                                             : first > 0 && !options.onlyEvaluates();
-    log.emplace(outputs.log,
-                std::vector<FileIdentity>{outputs.exported.identity(), outputs.merged.identity(),
-                                          outputs.trace.identity(),
-                                          identityOf(options.flightRecord)},
-                goesOn ? std::optional(first) : std::nullopt);
-    runStart.noteOpened(log->identity());
-    if (!log->previous().empty())
-      std::printf("kept the existing log as '%s'\n", printable(log->previous()).c_str());
-    if (log->dropped())
-      std::printf("dropped %lld steps after step %lld from the log '%s'\n", 0LL + log->dropped(),
-                  0LL + first, name.c_str());
-    if (log->lastStep() && *log->lastStep() < first)
-      std::fprintf(stderr,
-                   "%s: warning: the log '%s' has no step %lld, after which training continues\n",
-                   program.name, name.c_str(), static_cast<long long>(first));
-    secondsBefore = log->lastSeconds();
-    if (options.restarts)
-      log->writeHeader(
-          restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
-    if (options.logHeader)
-      log->writeHeader(header().line());
-    showOutput();
-  }
-
-  void sayWrote(const OutputPath &path) {
-    if (job.rank() != 0)
-      return;
-    std::printf("wrote '%s'\n", printable(path.name()).c_str());
-    showOutput();
-  }
-
-  /// Warns if the last steps were skipped, but too few to end the job.
-  void warnOfLastStep() {
-    if (device->state().badSteps == 0 || options.onlyEvaluates())
-      return;
-    std::fprintf(
-        stderr,
-        "%s: warning: %s in the last step, which are not finite: its update was skipped, "
-        "and the weights are those before it; lower the learning rate, clip the "
-        "gradients, or look at the data\n",
-        program.name,
-        printable(describeBad(prints.findFailed(values), valueOf("loss"), valueOf("grad_norm")))
-            .c_str());
+    openRunLog(log, header(), outputs, runStart);
+    if (log)
+      secondsBefore = log->lastSeconds();
   }
 
   void printSummary() {
@@ -582,6 +575,9 @@ private:
   std::int64_t deferredStep = 0;       ///< the step with deferred updates; 0: none
   double began = 0, secondsBefore = 0; ///< of `seconds` in the log: by now(), and of earlier lines
   bool wroteBadStep = false;
+  StepHistory history;
+  SpikeLimits limits; ///< of the latest step
+  bool spike = false; ///< the latest step is one
   Rollbacks rollbacks;
   Prints prints;
   std::vector<float> values;     ///< outputs of the latest step

@@ -34,7 +34,7 @@ module attributes {fsdp.phase = "local"} {
       %d = fsdp.broadcast %c from 0 over ["tensor"] : tensor<3x2xf32> loc("first")
       %s = nn.reduce sum "r c ->" %d : tensor<3x2xf32> -> tensor<f32> loc("loss")
       fsdp.output "loss" %s
-      %ok = fsdp.all_finite %s : tensor<f32>
+      %ok = fsdp.acceptable %s norm %s
       fsdp.advance if %ok
     }
   }

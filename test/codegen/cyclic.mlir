@@ -275,9 +275,9 @@ module attributes {fsdp.phase = "scheduled"} {
       ^bb0(%a0: tensor<f32>):
         fsdp.output "lr" %a0
       }
-      %t7 = fsdp.launch "ok" on "compute" of update ins(%norm : !fsdp.buffer<tensor<f32>>) outs(%ok : !fsdp.buffer<tensor<i1>>) {
-      ^bb0(%a0: tensor<f32>):
-        %v = fsdp.all_finite %a0 : tensor<f32>
+      %t7 = fsdp.launch "ok" on "compute" of update ins(%lr, %norm : !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<f32>>) outs(%ok : !fsdp.buffer<tensor<i1>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      ^bb0(%a0: tensor<f32>, %a1: tensor<f32>):
+        %v = fsdp.acceptable %a0 norm %a1
         fsdp.yield %v : tensor<i1>
       }
       %t8 = fsdp.launch "w.update" on "compute" of "w" update records(%updated, %consumed) ins(%p, %gs, %lr, %ok : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%p : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {

@@ -117,25 +117,6 @@ module attributes {fsdp.phase = "scheduled"} {
 
 // -----
 
-// Scalars only.
-module attributes {fsdp.phase = "scheduled"} {
-  fsdp.program @all role {} arena 256 {
-    %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
-    fsdp.segment @train train next [@train] {
-      %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<8xf32>>
-      %b = fsdp.buffer "b" offset 192 : !fsdp.buffer<tensor<i1>>
-      %t = fsdp.launch "ok" on "compute" ins(%a : !fsdp.buffer<tensor<8xf32>>) outs(%b : !fsdp.buffer<tensor<i1>>) {
-      ^bb0(%x: tensor<8xf32>):
-        // expected-error @below {{takes 'tensor<8xf32>', expected scalars}}
-        %v = fsdp.all_finite %x : tensor<8xf32>
-        fsdp.yield %v : tensor<i1>
-      }
-    }
-  }
-}
-
-// -----
-
 // A constant where the runtime wants an address.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 256 {

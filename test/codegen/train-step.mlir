@@ -115,8 +115,8 @@
 // RECORD:      wait compute 0
 // RECORD-NEXT: wait compute 2
 // RECORD-NEXT: launch compute "fc.product" reads=[256:80,448:48] writes=[512:60]
-// RECORD:      launch compute "fc.update" reads=[128:64,896:64,192:64,1088:4,1152:1,0:96,96:4] writes=[128:64,192:64,96:4]
-// RECORD-NEXT: launch compute "advance" reads=[0:96,1152:1,96:32] writes=[0:96,96:32]
+// RECORD:      launch compute "fc.update" reads=[128:64,896:64,192:64,1088:4,1152:1,0:104,104:4] writes=[128:64,192:64,104:4]
+// RECORD-NEXT: launch compute "advance" reads=[0:104,1152:1,104:8] writes=[0:104,104:8]
 
 module @regression attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=2]>
@@ -246,9 +246,9 @@ module @regression attributes {fsdp.phase = "scheduled"} {
       ^bb0(%a: tensor<f32>):
         fsdp.output "lr" %a
       }
-      %tf = fsdp.launch "ok" on "compute" of update ins(%loss, %norm : !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<f32>>) outs(%ok : !fsdp.buffer<tensor<i1>>) {
+      %tf = fsdp.launch "ok" on "compute" of update ins(%loss, %norm : !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<f32>>) outs(%ok : !fsdp.buffer<tensor<i1>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-        %v = fsdp.all_finite %a, %b : tensor<f32>, tensor<f32>
+        %v = fsdp.acceptable %a norm %b
         fsdp.yield %v : tensor<i1>
       }
       %tu = fsdp.launch "fc.update" on "compute" of "fc" update ins(%p, %gs, %m, %lr, %ok : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%p, %m : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {

@@ -192,7 +192,7 @@ def goes_back_with_what_is_kept_between_steps(runs, _):
     program = mlp(runs.at("deferred-program"), "fsdp=2", "--defer-updates=on")
     init = ("--init", GOLDEN / "mlp" / "init.safetensors")
     bad, good = (Runs(runs.folder, twice(runs.at(f"twice-{name}"), **options))
-                 for name, options in (("bad", {"bad": True}), ("good", {"without": range(40, 60)})))
+                 for name, options in (("bad", {"bad": 3e38}), ("good", {"without": range(40, 60)})))
     good.run(program, *init, "--export", runs.at("twice.safetensors"), steps=9)
     bad.run(program, *init, "--save", runs.at("deferred"), "--save-every", SAVES, "--on-nan=rollback", "--export", out, steps=9,
             says=("rollback 1 to step 4, past 20 samples", "the first gradient that is not finite is that of '"))
@@ -201,14 +201,16 @@ def goes_back_with_what_is_kept_between_steps(runs, _):
 
 def ranks_agree_on_it(runs, program):
     """Else one would go back, and the others wait for it in the next step."""
-    port = free_port()
-    ranks = [subprocess.Popen(runs.command(program, "--save", runs.at("agreed"), f"--on-nan={way}", steps=3), stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True,
-                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
-                                   "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}) for rank, way in enumerate(("skip", "rollback"))]
-    said = "".join(rank.communicate(timeout=LIMIT)[0] for rank in ranks)
-    expect("rank 1 was started with --on-nan rollback, rank 0 with --on-nan skip" in said, said)
-    expect(all(rank.returncode for rank in ranks), said)
+    for option, ways in (("--on-nan", ("skip", "rollback")), ("--on-spike", ("skip", "rollback")), ("--spike-window", ("128", "8"))):
+        port = free_port()
+        words = [] if option == "--on-nan" else ["--on-spike=skip"]
+        ranks = [subprocess.Popen(runs.command(program, "--save", runs.at("agreed"), *words, f"{option}={way}", steps=3), stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True,
+                                  env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
+                                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}) for rank, way in enumerate(ways)]
+        said = "".join(rank.communicate(timeout=LIMIT)[0] for rank in ranks)
+        expect(f"rank 1 was started with {option} {ways[1]}, rank 0 with {option} {ways[0]}" in said, said)
+        expect(all(rank.returncode for rank in ranks), said)
 
 
 def main():
@@ -221,4 +223,5 @@ def main():
                stops_skips_and_gives_up, killed_before_and_after_a_rollback, goes_back_with_what_is_kept_between_steps, ranks_agree_on_it], runs, program)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -67,7 +67,7 @@ def goes_back_past_bad_samples(runs, program, cpu):
     """The batch that was loaded ahead when the run went back is the next one."""
     init = ("--init", training.GOLDEN / "mlp" / "init.safetensors")
     bad, good = (Runs(runs.folder, twice(runs.at(f"samples-{name}"), **options), *runs.options)
-                 for name, options in (("bad", {"bad": True}), ("good", {"without": range(40, 60)})))
+                 for name, options in (("bad", {"bad": 3e38}), ("good", {"without": range(40, 60)})))
     out, whole = runs.at("rollback.safetensors"), runs.at("without.safetensors")
     good.run(program, *init, "--export", whole, env=environment("inline"))
     for mode in ("inline", "deferred,seed=3"):
@@ -76,11 +76,24 @@ def goes_back_past_bad_samples(runs, program, cpu):
         same(out, whole, f"rollback, {mode}")
 
 
+def skips_a_spike(runs, program, cpu):
+    """As a step whose loss is infinite is skipped."""
+    init = ("--init", training.GOLDEN / "mlp" / "init.safetensors")
+    ends = []
+    for bad, words in ((3e38, ()), (1e3, ("--on-spike=skip", "--spike-window=8"))):
+        ends.append(runs.at(f"spike-{len(words)}.safetensors"))
+        said = Runs(runs.folder, twice(runs.at(f"spike-{len(words)}"), bad=bad), *runs.options).run(
+            program, *init, *words, "--export", ends[-1], env=environment("deferred,seed=4" if words else "inline"))
+        expect(said.count("in step 6, a spike of more than 6 standard deviations over 5 steps: its update was skipped") == bool(words), said)
+    same(*ends, "a spike")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     program = emulated.compile_model("mlp", folder / "program", *OPTIONS, ranks=2)
     cpu = mlp(folder / "cpu", "fsdp=3")
-    run_cases((saved_behind_training_or_not, a_run_in_parts, the_cpu_goes_on, a_signal_ends_all_ranks, goes_back_past_bad_samples),
+    run_cases((saved_behind_training_or_not, a_run_in_parts, the_cpu_goes_on, a_signal_ends_all_ranks, goes_back_past_bad_samples,
+               skips_a_spike),
               Runs(folder / "runs", training.GOLDEN / "mlp" / "data.safetensors", "--communicator=loopback"), program, cpu)
 
 

@@ -189,6 +189,7 @@ def what_is_not_taken_is_refused(runs, program):
             (1, ("none/*.safetensors:1", f"{code}:2"), f"--data: no file matches '{at}none/*.safetensors'"),
             (2, (f"{web}:0", f"{code}:2"), f"--data: got the weight '0' in '{at}{web}:0', expected a finite number > 0"),
             (2, (f"{web}:x", f"{code}:2"), f"--data: got the weight 'x' in '{at}{web}:x', expected a finite number > 0"),
+            (2, (f"{web}:1", f"{code}:1e-13"), f"--data: got the weight 1e-13 for '{at}{code}', which is less than 2^-40 of the largest, 1:"),
             (2, (web, f"{code}:2"), f"--data: got a weight for '{at}{code}' and none for '{at}{web}': give every file and pattern one"),
             (2, (f"{web}:1", "web/a.safetensors:2"), f"--data: got one file as '{at}web/a.safetensors' and as '{at}web/a.safetensors'"),
             (1, (f"{web}:1", "empty:2"), f"'{at}empty'"),
@@ -196,6 +197,8 @@ def what_is_not_taken_is_refused(runs, program):
             (1, (web, "web"), f"cannot read '{at}web': got a folder"),
             (1, (f"{web}:1", "gone.safetensors:2"), f"cannot open '{at}gone.safetensors'")):
         run(runs, program, data=mixed(runs, words), status=status, says=why)
+    run(runs, program, data=mixed(runs, (f"{code}:1e-9", f"{web}:1")),
+        says=f"mlp: warning: no sample of '{at}{code}' is drawn by the end of this run, as its weight is 1e-09 of all: train longer")
     run(runs, program, "--val-data", f"{at}{code}:2", status=2, says=f"--val-data: got a weight for '{at}{code}', expected none")
     run(runs, program, "--epochs=1", steps=None, status=2,
         says="got --epochs with 2 sources in --data, each of which has epochs of its own: give the number of steps (--steps); about so "

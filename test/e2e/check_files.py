@@ -167,6 +167,12 @@ def a_slash_exports_a_folder(runs):
     runs.at("file").write_text("")
     runs.run("--export", f"{runs.at('file')}/", status=1, says="error: ")
     expect(runs.at("new/model.safetensors").read_bytes() == exported, "the folder is not as it was")
+    # A run that is refused, or fails, removes the folder that it has created, and no other.
+    runs.at("mine").mkdir()
+    for name, left in (("refused", False), ("mine", True)):
+        for wrong in ({"data": runs.at("missing")}, {"init": runs.at("missing")}):
+            runs.run("--export", f"{runs.at(name)}/", status=1, **wrong)
+            expect(runs.at(name).exists() == left, f"{name}, {wrong}: the folder is " + ("gone" if left else "left"))
 
 
 @case

@@ -157,6 +157,33 @@ def compiled_loads_back(scratch, cases):
                 training.same_bytes(back / file, folder / "out" / file)
 
 
+def layers_with_a_window_are_compared(scratch, cases):
+    """`layer_types` beside the weights of --init, also of a program whose own file has none: there the layers follow from another entry."""
+    for name, own, other in (("qwen2-window", None, ["sliding_attention", "full_attention"]),
+                             ("qwen3-window", ["sliding_attention", "full_attention"], ["full_attention", "sliding_attention"])):
+        case, folder = cases[name], scratch / "windows" / name
+        weights = {key: tensor["shape"] for key, tensor in case["tensors"].items()}
+        expected = own or other[::-1]
+        write_model(folder / "in", case["config"], weights)
+        expect(case["config"].get("layer_types") == own, f"{name}: {case['config']}")
+        if name == "qwen2-window" and not training.WHOLE:  # what the program compares with, without the time to compile it
+            training.run([training.tool("llama"), f"--from={folder / 'in'}", *STEP, "--mesh=fsdp=1", "--emit=source", "-o", folder / "sources"])
+            source = "".join(path.read_text() for path in (folder / "sources").glob("*.cpp"))
+            expect('{.names = "layer_types", .value = ' + json.dumps(json.dumps(expected, separators=(",", ":"))) in source, f"{name}: not compared")
+            continue
+        row = from_cases.stream(case["config"]["vocab_size"])
+        data = folder / "tokens.bin"
+        data.write_bytes(b"".join(n.to_bytes(4, "little") for n in [20240520, 1, len(row), *[0] * 253]) +
+                         b"".join(token.to_bytes(2, "little") for token in row))
+        training.run([training.tool("llama"), f"--from={folder / 'in'}", *STEP, "--mesh=fsdp=1", "-o", folder / "train"])
+        for types in (expected, None, "missing", other):
+            write_model(folder / "in", {key: value for key, value in {**case["config"], "layer_types": types}.items() if value != "missing"}, weights)
+            done = subprocess.run([folder / "train", "--data", data, "--steps", "1", "--init", folder / "in"], capture_output=True, text=True)
+            text = ",".join(map(json.dumps, other)), ",".join(map(json.dumps, expected))
+            wrong = f"got 'layer_types' [{text[0]}], expected [{text[1]}] (compile the model with --from={folder / 'in'})"
+            expect((wrong in done.stderr) == (types == other) == bool(done.returncode), f"{name}, {types}: {done.stderr}")
+
+
 LLAMA, QWEN3, GPT2 = from_cases.SHAPES["tinyllama"], from_cases.SHAPES["qwen3"], from_cases.SHAPES["gpt2"]
 MISTRAL, QWEN2 = from_cases.SHAPES["mistral-0.1"], from_cases.SHAPES["qwen2"]
 YARN = from_cases.SHAPES["qwen2.5-yarn"]["rope_scaling"]
@@ -221,6 +248,7 @@ CONTRADICTED = [
     (LLAMA, "--rope-theta=500000", "got --rope-theta=500000.0, but 'rope_theta' is 10000.0 (leave out --rope-theta)"),
     (LLAMA, "--tie", "got --tie, but 'tie_word_embeddings' is false (leave out --tie)"),
     (LLAMA, "--head-dim=4", "got --head-dim=4, but 'head_dim' means 8 (leave out --head-dim)"),
+    ({**LLAMA, "head_dim": 8}, "--head-dim=5", "got --head-dim=5, but 'head_dim' is 8 (leave out --head-dim)"),
     (GPT2, "--vocab=64", "got --vocab=64, but 'vocab_size' is 61 (leave out --vocab)"),
 ]
 
@@ -303,6 +331,7 @@ def main():
     refused(scratch, cases)
     interpreted_as_transformers(scratch, cases)
     compiled_loads_back(scratch, cases)
+    layers_with_a_window_are_compared(scratch, cases)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,10 @@ def begin_as_drawn(runs, programs):
             expect(0.8 * bound < max(map(abs, values)) <= bound, f"{tensor}: {max(map(abs, values))}, {bound}")
             mean_square = sum(value * value for value in values) / len(values)
             expect(0.6 < mean_square / (bound * bound / 3) < 1.5, f"{tensor}: {mean_square}")
+    runs.run(program, "--init", init, "--export-merged", f"{runs.at('nothing')}/", steps=0, status=2,
+             says="got --export-merged with --steps=0, and no file of --init has the adapter 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight'"
+                  ", which would be drawn: name the trained adapters with another --init, or train")
+    expect(not runs.at("nothing").exists(), "a folder is left")
     # The checkpoint has all of them: the run continues, and another one begins from it.
     runs.run(program, "--lr=0", "--resume", root, steps=2, says="resumed from")
     said = runs.run(program, "--lr=0", "--init", root, "--export", runs.at("whole.safetensors"), "--export-only", "*", steps=1)

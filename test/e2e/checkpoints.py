@@ -123,14 +123,14 @@ def mlp(folder, mesh, *options, hidden=17, optimizer=("--optimizer=adamw",)):
                                   *optimizer, "--warmup=3", "--schedule=cosine", *options, mesh=mesh)
 
 
-def twice(path, bad=False, without=()):
-    """The data of test/golden/mlp two times over, without the samples `without`; its sample 53 has values that overflow with the weights there."""
+def twice(path, bad=None, without=()):
+    """The data of test/golden/mlp two times over, without the samples `without`; sample 53 has the values `bad`."""
     data = {}
     for name, (dtype, shape, values) in weights.read(training.GOLDEN / "mlp" / "data.safetensors").items():
         size = len(values) // shape[0]
         rows = [values[i * size:(i + 1) * size] for i in range(shape[0])] * 2
         if bad and name == "x":
-            rows[53] = (3e38,) * size
+            rows[53] = (bad,) * size
         kept = [row for i, row in enumerate(rows) if i not in without]
         data[name] = (dtype, (len(kept), *shape[1:]), [value for row in kept for value in row])
     return write(path, data)

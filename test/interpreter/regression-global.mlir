@@ -32,7 +32,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %gb = nn.reduce sum "b o -> o" %dp : tensor<10x3xf32> -> tensor<3xf32>
   %norm = fsdp.global_norm [@kernel, @bias] %gw, %gb : tensor<5x3xf32>, tensor<3xf32>
   fsdp.output "grad_norm" %norm
-  %ok = fsdp.all_finite %norm : tensor<f32>
+  %ok = fsdp.acceptable %norm norm %norm
   %lr = fsdp.learning_rate <sgd, lr = 0.1>
   %one = arith.constant dense<1.0> : tensor<f32>
   fsdp.update @kernel, %gw lr %lr scale %one if %ok <sgd, lr = 0.1> : tensor<5x3xf32>

@@ -40,7 +40,7 @@ module attributes {fsdp.phase = "local"} {
       %root = math.sqrt %sq1 : tensor<f64>
       %norm = arith.truncf %root : tensor<f64> to tensor<f32>
       fsdp.output "grad_norm" %norm
-      %ok = fsdp.all_finite %loss, %norm : tensor<f32>, tensor<f32>
+      %ok = fsdp.acceptable %loss norm %norm
       %lr = fsdp.learning_rate <sgd, lr = 0.1>
       %one = arith.constant dense<1.0> : tensor<f32>
       %s1 = fsdp.optimizer_step <sgd, lr = 0.1> @m.flat %s, %gs states() lr %lr scale %one if %ok : tensor<16xf32> states 0

@@ -15,7 +15,7 @@ fsdp.param @b : tensor<3xf32> unit "w" init <constant, 0.0>
 // CHECK-NEXT: %[[LR:.*]] = fsdp.learning_rate <adamw
 // CHECK-NEXT: fsdp.output "lr" %[[LR]]
 // CHECK-NEXT: %[[SCALE:.*]] = arith.constant dense<1.000000e+00> : tensor<f32>
-// CHECK-NEXT: %[[OK:.*]] = fsdp.all_finite %[[LOSS]], %[[NORM]]
+// CHECK-NEXT: %[[OK:.*]] = fsdp.acceptable %[[LOSS]] norm %[[NORM]]
 // CHECK-NEXT: fsdp.update @b, %[[GB]] lr %[[LR]] scale %[[SCALE]] if %[[OK]] <adamw
 // CHECK-NEXT: fsdp.update @w, %[[GW]] lr %[[LR]] scale %[[SCALE]] if %[[OK]] <adamw
 // CHECK-NEXT: fsdp.advance if %[[OK]]
@@ -64,7 +64,7 @@ fsdp.param @w : tensor<3xf32> unit "w" init <constant, 0.0>
 // CHECK: %[[FAILED:.*]] = arith.cmpf ogt, %[[COUNT]], %[[ZERO]]
 // CHECK: %[[INFINITY:.*]] = arith.constant dense<0x7F800000>
 // CHECK: %[[CHECKED:.*]] = arith.select %[[FAILED]], %[[INFINITY]], %[[LOSS]]
-// CHECK: fsdp.all_finite %[[CHECKED]], %[[NORM]]
+// CHECK: fsdp.acceptable %[[CHECKED]] norm %[[NORM]]
 fsdp.step @checked train optimizer <sgd, lr = 0.1> {
   %loss = arith.constant dense<3.0> : tensor<f32>
   fsdp.output "loss" %loss

@@ -53,9 +53,9 @@ module attributes {fsdp.phase = "local"} {
       %da = arith.subf %y, %db : tensor<4xf32>
       %one = arith.constant dense<1.0> : tensor<f32>
       %lr = fsdp.learning_rate <adamw, lr = 0.1>
-      // CHECK: %[[FINITE:.*]] = fsdp.all_finite
+      // CHECK: %[[FINITE:.*]] = fsdp.acceptable
       // CHECK: fsdp.carry_store %[[FINITE]], @train.ok
-      %ok = fsdp.all_finite %lr : tensor<f32>
+      %ok = fsdp.acceptable %lr norm %lr
       %b0 = fsdp.load @b.flat "parameter" : tensor<4xf32>
       %b1 = fsdp.load @b.flat "exp_avg" : tensor<4xf32>
       %b2 = fsdp.load @b.flat "exp_avg_sq" : tensor<4xf32>

@@ -41,7 +41,7 @@ module attributes {fsdp.phase = "local"} {
       fsdp.carry_store %r, @b.gradient : tensor<4xf32>
       %rate = fsdp.learning_rate <sgd, lr = 0.1>
       fsdp.carry_store %rate, @lr : tensor<f32>
-      %good = fsdp.all_finite %rate : tensor<f32>
+      %good = fsdp.acceptable %rate norm %rate
       fsdp.carry_store %good, @ok : tensor<i1>
       fsdp.advance if %good
     }

@@ -39,7 +39,7 @@ module attributes {fsdp.phase = "local"} {
       %v = fsdp.view %p at 0 : tensor<8xf32> -> tensor<2x4xf32>
       %one = arith.constant dense<1.0> : tensor<f32>
       %g = arith.negf %p : tensor<8xf32>
-      %ok = fsdp.all_finite %one : tensor<f32>
+      %ok = fsdp.acceptable %one norm %one
       %lr = fsdp.learning_rate <sgd, lr = 0.1>
       %p1 = fsdp.optimizer_step <sgd, lr = 0.1> @w.replicated %p, %g states() lr %lr scale %one if %ok : tensor<8xf32> states 0
       fsdp.store %p1, @w.replicated "parameter" : tensor<8xf32>

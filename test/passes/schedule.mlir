@@ -143,7 +143,7 @@ module attributes {fsdp.phase = "local"} {
       %loss = arith.truncf %total : tensor<f64> to tensor<f32> loc("loss")
       fsdp.output "loss" %loss
       %lr = fsdp.learning_rate <sgd, lr = 0.1, momentum = 0.9>
-      %ok = fsdp.all_finite %loss : tensor<f32>
+      %ok = fsdp.acceptable %loss norm %loss
       %m1 = fsdp.load @fc1.flat "momentum" : tensor<16xf32>
       %p1, %n1 = fsdp.optimizer_step <sgd, lr = 0.1, momentum = 0.9> @fc1.flat %s1, %g1 states(%m1) lr %lr scale %one if %ok : tensor<16xf32> states 1
       fsdp.store %p1, @fc1.flat "parameter" : tensor<16xf32>

@@ -285,8 +285,8 @@ module attributes {fsdp.phase = "scheduled"} {
         %c = arith.constant dense<true> : tensor<i1>
         fsdp.yield %a, %b, %c : tensor<16xf32>, tensor<f32>, tensor<i1>
       }
-      // expected-error@below {{'update v' writes bytes [96, 100) of 'step_state' while 'update w' may read them; let the second wait for the first}}
-      // expected-error@below {{'update v' writes bytes [96, 100) of 'step_state' while 'update w' may write them; let the second wait for the first}}
+      // expected-error@below {{'update v' writes bytes [104, 108) of 'step_state' while 'update w' may read them; let the second wait for the first}}
+      // expected-error@below {{'update v' writes bytes [104, 108) of 'step_state' while 'update w' may write them; let the second wait for the first}}
       %u1 = fsdp.launch "update v" on "c" ins(%v, %g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%v : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
       ^bb0(%p: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>):
         %n = fsdp.optimizer_step <sgd, lr = 0.1> @r %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0

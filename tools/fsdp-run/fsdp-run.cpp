@@ -11,6 +11,8 @@
 #include "tools/output/FileTool.h"
 #include "tools/output/Messages.h"
 #include "tools/output/OutputFile.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -21,6 +23,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <new>
 #include <optional>
 #include <unistd.h>
@@ -265,18 +268,61 @@ static bool isObserved(Operation *op, Phase phase) {
          op->getParentOfType<ModuleOp>() != op->getParentOp();
 }
 
+/// The step or segment that `op` is in, or null.
+static Operation *stepOf(Operation *op) {
+  if (auto step = op->getParentOfType<StepOp>())
+    return step;
+  return op->getParentOfType<SegmentOp>();
+}
+
+/// What --print calls each of the values in `module` whose names `pattern` matches. Those of one
+/// name in one step or segment have the kind of their operation and the place among them, in the
+/// order of the text, behind it: "fc.matmul (nn.einsum)", "fc.matmul (2 of 3)".
+static llvm::DenseMap<Operation *, std::string> labelsOf(ModuleOp module,
+                                                         const llvm::GlobPattern &pattern) {
+  const Phase phase = getPhase(module);
+  std::map<std::pair<Operation *, std::string>, SmallVector<Operation *>> byName;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (!isObserved(op, phase))
+      return;
+    if (const std::string name = nameOf(op); pattern.match(name))
+      byName[{stepOf(op), name}].push_back(op);
+  });
+  llvm::DenseMap<Operation *, std::string> labels;
+  for (const auto &[key, ops] : byName) {
+    const std::string &name = key.second;
+    auto ofKind = [&](Operation *op) {
+      return llvm::count_if(ops,
+                            [&](Operation *other) { return other->getName() == op->getName(); });
+    };
+    llvm::DenseMap<OperationName, int64_t> seen;
+    for (Operation *op : ops) {
+      const int64_t count = ofKind(op), number = ++seen[op->getName()];
+      std::string suffix;
+      if (count < static_cast<int64_t>(ops.size()))
+        suffix = op->getName().getStringRef().str();
+      if (count > 1)
+        suffix +=
+            (suffix.empty() ? "" : " ") + std::to_string(number) + " of " + std::to_string(count);
+      labels[op] = suffix.empty() ? name : name + " (" + suffix + ")";
+    }
+  }
+  return labels;
+}
+
 namespace {
 /// Prints the values that match --print.
 struct ValuePrinter {
-  llvm::GlobPattern pattern;
+  llvm::DenseMap<Operation *, std::string> labels; ///< of values that match
   llvm::raw_ostream &out;
   int64_t step = 0; ///< from 1
   bool hasRanks = false;
 
   void operator()(int64_t rank, Operation *op, unsigned result, const Tensor &value) const {
-    std::string name = nameOf(op);
-    if (!pattern.match(name))
+    auto found = labels.find(op);
+    if (found == labels.end())
       return;
+    std::string name = found->second;
     if (op->getNumResults() > 1)
       name += "#" + std::to_string(result);
     out << "step " << step << " ";
@@ -299,18 +345,15 @@ static FailureOr<std::unique_ptr<ValuePrinter>> createPrinter(ModuleOp module,
         "--print: got '" + printPattern +
         "', expected names with '*', '?' and '[...]': " + llvm::toString(pattern.takeError())));
   const Phase phase = getPhase(module);
-  WalkResult found = module.walk([&](Operation *op) {
-    return isObserved(op, phase) && pattern->match(nameOf(op)) ? WalkResult::interrupt()
-                                                               : WalkResult::advance();
-  });
-  if (!found.wasInterrupted())
+  llvm::DenseMap<Operation *, std::string> labels = labelsOf(module, *pattern);
+  if (labels.empty())
     return failure(fail("--print: got '" + printPattern + "', but no value of '" + inputFile +
                         "' has such a name; " +
                         (phase == Phase::scheduled
                              ? "names are those of buffers"
                              : "write the text with --emit-locations, with which it has names")));
   return std::make_unique<ValuePrinter>(
-      ValuePrinter{std::move(*pattern), out, 0, phase != Phase::global});
+      ValuePrinter{std::move(labels), out, 0, phase != Phase::global});
 }
 
 /// Runs the steps, prints what they log, and adds it to `file`.

@@ -513,7 +513,11 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
       std::string before = name + (request ? " plan" : "");
       if (!input.empty())
         base::addShellWord(before, input);
-      llvm::outs() << base::optionsFileText(app, before);
+      try {
+        llvm::outs() << base::optionsFileText(app, before);
+      } catch (const base::OptionsFileError &error) {
+        throw UsageError(error.what());
+      }
       finishPrinting(llvm::outs());
       return 0;
     }

@@ -162,6 +162,7 @@ public:
                              cudaMemcpyHostToDevice));
     arrive();
     samplesSet = state.samples;
+    limitsSet = {state.lossLimit, state.normLimit};
   }
   void setUpdates(std::vector<UpdateSetting> settings) override {
     updates = std::move(settings);
@@ -176,6 +177,18 @@ public:
                              &samples, sizeof samples, cudaMemcpyHostToDevice));
     arrive();
     samplesSet = samples;
+  }
+  void setLimits(float loss, float norm) override {
+    static_assert(offsetof(StepState, normLimit) == offsetof(StepState, lossLimit) + sizeof(float),
+                  "both are written at once");
+    if (limitsSet == std::array{loss, norm})
+      return;
+    finish();
+    c.at("write the limits of loss and norm");
+    limitsSet = {loss, norm};
+    FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset + offsetof(StepState, lossLimit),
+                             limitsSet.data(), sizeof limitsSet, cudaMemcpyHostToDevice));
+    arrive();
   }
   const StepState &state() override {
     finish();
@@ -268,11 +281,12 @@ private:
   }
 
   const Program &program;
-  cudaStream_t copies = nullptr;      ///< for copyToHost(), created by the first call
-  std::vector<float> staging;         ///< host memory for writes and reads
-  std::int64_t samplesSet = 0;        ///< the value in the arena's step state
-  bool underWay = false;              ///< enqueued work may still run
-  std::vector<UpdateSetting> updates; ///< read when updates are enqueued
+  cudaStream_t copies = nullptr;       ///< for copyToHost(), created by the first call
+  std::vector<float> staging;          ///< host memory for writes and reads
+  std::int64_t samplesSet = 0;         ///< the value in the arena's step state
+  std::array<float, 2> limitsSet = {}; ///< likewise, of loss and norm
+  bool underWay = false;               ///< enqueued work may still run
+  std::vector<UpdateSetting> updates;  ///< read when updates are enqueued
   Context c;
   std::optional<EventTrace> trace;
 };

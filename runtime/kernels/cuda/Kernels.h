@@ -52,23 +52,6 @@ cudaError_t find_kernels();
 //===----------------------------------------------------------------------===//
 
 namespace device {
-/// Scalars that must be finite.
-struct FiniteScalars {
-  static constexpr int kMax = 16;
-  int count;
-  const void *address[kMax];
-  bool isDouble[kMax];
-
-  void add(const float *scalar) { add(scalar, false); }
-  void add(const double *scalar) { add(scalar, true); }
-
-private:
-  void add(const void *scalar, bool wide) {
-    isDouble[count] = wide;
-    address[count++] = scalar;
-  }
-};
-cudaError_t all_finite(const FiniteScalars &scalars, bool *ok, cudaStream_t stream);
 template <class T>
 cudaError_t dropout(const DropoutRuns &runs, const StepState *state, const T *x, T *y,
                     cudaStream_t stream);
@@ -79,25 +62,6 @@ cudaError_t pad(Part part, std::size_t elementBytes, const void *piece, void *wh
 cudaError_t insert(Part part, std::size_t elementBytes, const void *piece, void *whole,
                    cudaStream_t stream);
 } // namespace device
-
-/// all_finite(value..., ok, stream): each value a scalar, const float * or const double *.
-template <class Value, class... Rest> cudaError_t all_finite(const Value *first, Rest... rest) {
-  static_assert(sizeof...(Rest) - 1 <= device::FiniteScalars::kMax, "more than a kernel takes");
-  device::FiniteScalars scalars = {};
-  bool *verdict = nullptr;
-  cudaStream_t on = nullptr;
-  const auto visit = [&](auto value) {
-    if constexpr (std::is_same_v<decltype(value), bool *>)
-      verdict = value;
-    else if constexpr (std::is_convertible_v<decltype(value), cudaStream_t>)
-      on = value;
-    else
-      scalars.add(value);
-  };
-  visit(first);
-  (visit(rest), ...);
-  return device::all_finite(scalars, verdict, on);
-}
 
 template <std::size_t N, class T>
 cudaError_t dropout(const DropoutMask<N> &mask, const StepState *state, const T *x, T *y,

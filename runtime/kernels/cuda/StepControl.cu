@@ -41,12 +41,9 @@ __global__ void setClipScale(const StepState *state, const float *norm, float *s
   *scale = ratio >= 1 ? 1.0f : ratio; // NaN stays one
 }
 
-__global__ void checkFinite(FiniteScalars scalars, bool *ok) {
-  bool all = true;
-  for (int i = 0; i < scalars.count; ++i)
-    all = all && (scalars.isDouble[i] ? isfinite(*static_cast<const double *>(scalars.address[i]))
-                                      : isfinite(*static_cast<const float *>(scalars.address[i])));
-  *ok = all;
+__global__ void accept(const StepState *state, const float *loss, const float *norm, bool *ok) {
+  *ok =
+      isfinite(*loss) && isfinite(*norm) && *loss <= state->lossLimit && *norm <= state->normLimit;
 }
 
 __global__ void countSamples(const StepState *state, std::int64_t *count) {
@@ -84,8 +81,9 @@ cudaError_t clip_scale(const StepState *state, const float *norm, float *scale,
   return launchKernel(setClipScale, dim3(1), 1, 0, stream, state, norm, scale);
 }
 
-cudaError_t device::all_finite(const FiniteScalars &scalars, bool *ok, cudaStream_t stream) {
-  return launchKernel(checkFinite, dim3(1), 1, 0, stream, scalars, ok);
+cudaError_t acceptable(const StepState *state, const float *loss, const float *norm, bool *ok,
+                       cudaStream_t stream) {
+  return launchKernel(accept, dim3(1), 1, 0, stream, state, loss, norm, ok);
 }
 
 cudaError_t sample_count(const StepState *state, std::int64_t *count, cudaStream_t stream) {

@@ -99,7 +99,7 @@ void step(Context &c) {
   square_sum(c, 0, "square_sum", 4, g, sum);
   learning_rate(c, 0, "learning_rate", state, lr);
   clip_scale(c, 0, "clip_scale", state, lr, scale);
-  all_finite(c, 0, "all_finite", lr, sum, scale, ok);
+  acceptable(c, 0, "acceptable", state, lr, scale, ok);
   const ArenaSpan<float> noScale{};
   optimizer_step(c, 0, "sgd", unit, false, rule, p, g, lr, noScale, ok, state, badGradient(state));
   optimizer_step(c, 0, "sgd scaled", unit, false, rule, p, g, lr, scale, ok, state,

@@ -204,7 +204,8 @@ void update(Context &c) {
   output(c, kCompute, "output grad_norm", kGradNorm, arena::grad_norm);
   learning_rate(c, kCompute, "learning_rate", arena::step_state, arena::learning_rate);
   output(c, kCompute, "output lr", kLr, arena::learning_rate);
-  all_finite(c, kCompute, "all_finite", arena::loss, arena::grad_norm, arena::ok);
+  acceptable(c, kCompute, "acceptable", arena::step_state, arena::loss, arena::grad_norm,
+             arena::ok);
   optimizer_step(c, kCompute, "sgd layer", storages[kLayer], /*deferred=*/false, momentum,
                  arena::layer_parameter, arena::layer_grad_shard, arena::layer_momentum,
                  arena::learning_rate, /*scale=*/ArenaSpan<float>{}, arena::ok, arena::step_state,

@@ -25,6 +25,7 @@ struct Program {
   bool shuffle = false, printsConfig = false;
 
   Program() {
+    app.name("program");
     addList(app, "--data", "FILE", data, "");
     addRepeated(app, "--shard", "P", "", [this](const std::string &value) {
       shards.push_back(value);
@@ -101,9 +102,16 @@ TEST_F(OptionsFileTest, ValuesOfOptionsAreNoFiles) {
 TEST_F(OptionsFileTest, ErrorsNameFileLineAndKey) {
   const auto fault = [&](const std::string &content) { return faultOf({at(content)}); };
   EXPECT_EQ(fault("steps = 3\n\nstep = 4\n"),
-            "'F', line 3: got the key 'step', expected the name of an option, without its '--'");
-  EXPECT_EQ(fault("print_config = true\n"), "'F', line 1: got the key 'print_config', expected "
-                                            "the name of an option, without its '--'");
+            "'F', line 3: got the key 'step', which is no option of 'program'; keys are the names "
+            "of options, without their '--'");
+  EXPECT_EQ(fault("print_config = true\n"),
+            "'F', line 1: got the key 'print_config': '--print-config' is for the command line "
+            "alone");
+  EXPECT_EQ(fault("help = true\n"),
+            "'F', line 1: got the key 'help': '--help' is for the command line alone");
+  EXPECT_EQ(fault("h = true\n"),
+            "'F', line 1: got the key 'h': '-h' is for the command line alone");
+  EXPECT_EQ(fault("o = 'x'\n"), "'F', line 1: got the key 'o', expected 'text'");
   EXPECT_EQ(fault("--steps = 3\n"), "'F', line 1: got the key '--steps', expected 'steps'");
   EXPECT_EQ(fault("\nsteps = 101"),
             "'F', line 2: --steps: got '101', expected an integer from 1 to 100");
@@ -155,6 +163,57 @@ TEST_F(OptionsFileTest, WhatIsPrintedReadsAsTheSameOptions) {
     EXPECT_EQ(second.data, first.data) << printed;
     EXPECT_EQ(second.shards, first.shards) << printed;
     EXPECT_EQ(optionsFileText(second.app, "program"), printed);
+  }
+}
+
+TEST_F(OptionsFileTest, NumbersAreThoseOfToml) {
+  const std::pair<const char *, const char *> numbers[] = {
+      {"+3", "3"},          {"0x1F", "31"},    {"0o17", "15"},   {"0b101", "5"},
+      {"1_000", "1000"},    {"-0x1", nullptr}, {"007", nullptr}, {"+1.5", "1.5"},
+      {"1_0.2_5", "10.25"}, {"+1e+2", "1e+2"}, {"-2", "-2"},     {"+inf", "inf"}};
+  for (const auto &[written, read] : numbers) {
+    const std::string of = at("data = [\"\u00e9\", " + std::string(written) + ", 7]");
+    if (!read) {
+      EXPECT_NE(faultOf({of}).find("it is not TOML"), std::string::npos) << written;
+      continue;
+    }
+    Program program;
+    program.parse({of});
+    EXPECT_EQ(program.data, (Words{"\u00e9", read, "7"}));
+  }
+  Program program; // what is text is printed as text, though it is a number in TOML
+  program.parse({"--text=0x1F", "--data=+3", "--steps=5"});
+  const std::string printed = optionsFileText(program.app, "program");
+  EXPECT_NE(printed.find("data = \"+3\"\ntext = \"0x1F\"\nsteps = 5\n"), std::string::npos)
+      << printed;
+}
+
+TEST_F(OptionsFileTest, ManyNumbersAreReadInOnePass) {
+  // Each in a line, and all in one: a search from the beginning for each would take half a minute.
+  constexpr int count = 40000;
+  for (const char *between : {",", ",\n"}) {
+    std::string text = "data = [";
+    for (int i = 0; i < count; ++i)
+      text += std::to_string(i) + ".5" + between;
+    Program program;
+    program.parse({at(text + "]")});
+    ASSERT_EQ(program.data.size(), std::size_t(count));
+    EXPECT_EQ(program.data.back(), std::to_string(count - 1) + ".5");
+  }
+}
+
+TEST_F(OptionsFileTest, WhatIsNotUtf8IsNotPrinted) {
+  for (const char *option : {"--text=", "--data="}) {
+    Program program;
+    program.parse({std::string(option) + "caf\xe9"});
+    try {
+      optionsFileText(program.app, "program");
+      ADD_FAILURE() << "TOML is UTF-8";
+    } catch (const OptionsFileError &error) {
+      EXPECT_EQ(std::string(error.what()),
+                "--print-config: " + std::string(option).substr(0, 6) +
+                    ": got 'caf\xe9', which is not UTF-8, as TOML is: rename what it names");
+    }
   }
 }
 

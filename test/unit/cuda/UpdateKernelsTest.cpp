@@ -240,20 +240,28 @@ TEST_F(UpdateKernels, MicrobatchesCountTheirSamples) {
     }
 }
 
-TEST_F(UpdateKernels, AllFiniteTakesFloatsAndDoubles) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  Device<float> a(Floats{1}), bad(Floats{infinity});
-  Device<double> b(std::vector<double>{1e300}), nan(std::vector<double>{std::nan("")});
-  Device<bool> ok(1);
-  const auto isOk = [&]() -> bool { return ok.values()[0]; };
-  OK(all_finite(a.data(), b.data(), ok.data(), stream));
-  EXPECT_TRUE(isOk());
-  OK(all_finite(a.data(), nan.data(), ok.data(), stream));
-  EXPECT_FALSE(isOk());
-  OK(all_finite(a.data(), b.data(), a.data(), ok.data(), stream));
-  EXPECT_TRUE(isOk());
-  OK(all_finite(static_cast<const float *>(bad.data()), b.data(), ok.data(), stream));
-  EXPECT_FALSE(isOk());
+TEST_F(UpdateKernels, UpdatesAreAcceptableUpToTheLimitsOfTheState) {
+  StepState at;
+  at.lossLimit = 3;
+  at.normLimit = 0.5;
+  Device<StepState> limits(std::vector<StepState>{at}), none(std::vector<StepState>{StepState{}});
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  const Floats losses = {-4, 3, std::nextafter(3.0f, 4.0f), 1e30f, infinity, -infinity, nan};
+  const Floats norms = {0, 0.5f, std::nextafter(0.5f, 1.0f), 1e30f, infinity, nan};
+  for (float loss : losses)
+    for (float norm : norms) {
+      Device<float> a(Floats{loss}), b(Floats{norm});
+      for (Device<StepState> *state : {&limits, &none}) {
+        Device<bool> ok(1);
+        const StepState own = state->values()[0];
+        bool expected = false;
+        kernels::acceptable(&own, &loss, &norm, &expected);
+        const bool isFinite = std::isfinite(loss) && std::isfinite(norm);
+        EXPECT_EQ(expected, isFinite && (state == &none || (loss <= 3 && norm <= 0.5f)));
+        OK(acceptable(state->data(), a.data(), b.data(), ok.data(), stream));
+        EXPECT_EQ(ok.values()[0], expected) << loss << " " << norm;
+      }
+    }
 }
 
 } // namespace

@@ -470,11 +470,18 @@ TEST_F(ModelErrorTest, NamesThatMeanSomething) {
                  "files; choose another");
   EXPECT_MISTAKE_HAS(model->unit("u", "").parameter("__metadata__", {4}, zeros()),
                      "a name that is reserved in weight files; choose another");
-  for (const char *key :
-       {"step",       "loss",          "grad_norm",     "lr",     "tokens_per_s", "step_ms",
-        "peak_bytes", "workspace",     "library_bytes", "run",    "val_loss",     "val_",
-        "seconds",    "tokens",        "epoch",         "tflops", "mfu",          "restart",
-        "rollback",   "samples_digest"})
+  for (const char *key : {"step",          "loss",
+                          "grad_norm",     "lr",
+                          "tokens_per_s",  "step_ms",
+                          "peak_bytes",    "workspace",
+                          "library_bytes", "run",
+                          "val_loss",      "val_",
+                          "seconds",       "tokens",
+                          "epoch",         "tflops",
+                          "mfu",           "restart",
+                          "rollback",      "samples_digest",
+                          "loss_limit",    "grad_norm_limit",
+                          "spike"})
     EXPECT_MISTAKE(model->metric(key, mean(x)),
                    "metric '" + std::string(key) + "': is called '" + key +
                        "', a key that is reserved in the training log; choose another name");

@@ -97,6 +97,9 @@ TEST_F(DataFilesTest, RefusesWordsThatNameNothingOrTwice) {
             "got the weight '" + std::string(weight) + "' in '" + at("c:") + weight +
                 "', expected a finite number > 0; leave out what is not to be drawn");
   refused({"b*.bin:0"}, "got the weight '0'");
+  refused({"c:1e-300", "w/c:1"}, "got the weight 1e-300 for '" + at("c") +
+                                     "', which is less than 2^-40 of the largest, 1: it would "
+                                     "never be drawn; leave it out, or give it a larger weight");
   refused({"c:1", "w/c"}, "got a weight for '" + at("c") + "' and none for '" + at("w/c") +
                               "': give every file and pattern one (FILE:WEIGHT), or none");
   refused({"c:1"}, "got a weight for '" + at("c") + "', expected none: every sample is evaluated",

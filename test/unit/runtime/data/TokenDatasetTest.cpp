@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -120,7 +121,10 @@ TEST(TokenDatasetTest, RefusesFilesOfAnotherKind) {
           "not a token file: got magic number 20240521, expected 20240520 (16-bit tokens) or "
           "20240801 (32-bit tokens); plain bytes need a vocabulary of 256, this model has "
           "5000");
-  refused("", 5000, "not a token file: got magic number 0");
+  for (const char *few : {"", "abc"})
+    refused(few, 5000,
+            "not a token file: got " + std::to_string(std::strlen(few)) +
+                " bytes, expected a header of 1024; write or download the file again");
   // Tensors would be read as text where every byte is a token.
   const std::string tensors = std::string("\x10\0\0\0\0\0\0\0", 8) + R"({"__metadata__":0})";
   refused(tensors, 256,

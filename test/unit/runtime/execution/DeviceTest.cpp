@@ -141,4 +141,24 @@ TEST(Device, SettingTheStateWaitsForAllThatRuns) {
             0);
 }
 
+TEST(Device, SettingLimitsWaitsForAllThatRuns) {
+  EXPECT_EQ(run([](Device &device, const Program &program) {
+              StepState state{};
+              state.normLimit = 2;
+              device.setState(state);
+              device.run(program.train, nullptr, false);
+              device.setLimits(INFINITY, 2); // as they are: nothing to wait for
+              std::thread later([] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                released = true;
+              });
+              device.setLimits(3, 2);
+              EXPECT_TRUE(released);
+              EXPECT_EQ(device.state().lossLimit, 3);
+              EXPECT_EQ(device.state().normLimit, 2);
+              later.join();
+            }),
+            0);
+}
+
 } // namespace

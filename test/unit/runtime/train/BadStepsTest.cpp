@@ -41,6 +41,17 @@ TEST(BadStepsTest, AFailedCheckIsNamed) {
   EXPECT_EQ(bad.describe("x").rfind("got 1 value that is not finite in 'scores', with ", 0), 0u);
 }
 
+TEST(BadStepsTest, ASpikeIsDescribedByItsLimits) {
+  BadStep bad{70, 9, 1, 0.5, "", 600, {600}, std::nullopt, Spike{{4.5f, 2, 64}, {6, 128}}};
+  EXPECT_EQ(bad.describe(bad.kind()),
+            "got loss 9 above 4.5 in step 70, a spike of more than 6 standard deviations over 64 "
+            "steps");
+  EXPECT_EQ(bad.record({"d.bin"}),
+            "{\"step\":70,\"loss\":9.0,\"grad_norm\":1.0,\"lr\":0.5,\"parameter\":null,"
+            "\"loss_limit\":4.5,\"grad_norm_limit\":2.0,\"data\":[\"d.bin\"],\"position\":600,"
+            "\"samples\":[600]}\n");
+}
+
 TEST(BadStepsTest, RollbacksToOneCheckpointAreBounded) {
   const BadStep bad{7, INFINITY, 1, 0.5, "", 60, {}};
   Rollbacks rollbacks;

@@ -523,6 +523,24 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
             start + "got 'beta1' -1, expected at least 0");
   EXPECT_EQ(after([](Json &json) { json["optimizer"]["constants"]["beta1"] = "a"; }),
             start + "got 'beta1' \"a\", expected a finite number");
+  EXPECT_FALSE(Json::parse(text).contains("history")) << "of step 0";
+  manifest.losses = {2.5f, 0.1f, 1e-20f};
+  manifest.gradNorms = {1, 1.0f / 3, 3e38f};
+  const std::string later = manifest.text();
+  EXPECT_EQ(Json::parse(later)["history"]["loss"], "2.5 0.1 1e-20");
+  const CheckpointManifest again =
+      CheckpointManifest::parse(later.data(), later.data() + later.size(), "m");
+  EXPECT_EQ(again.losses, manifest.losses);
+  EXPECT_EQ(again.gradNorms, manifest.gradNorms);
+  EXPECT_EQ(after([](Json &json) { json.erase("history"); }), "no error")
+      << "of before there was the field";
+  EXPECT_EQ(after([](Json &json) { json["history"] = 1; }),
+            start + "got 'history' that is not an object");
+  for (const char *wrong : {"2.5 a 1", "inf 1 2", "1 2 ", "1,2 3 4", " 1 2 3"})
+    EXPECT_EQ(after([&](Json &json) { json["history"]["loss"] = wrong; }),
+              start + "got 'loss' \"" + wrong + "\", expected finite numbers");
+  EXPECT_EQ(after([](Json &json) { json["history"]["loss"] = "1 2"; }),
+            start + "got 2 losses and 3 norms in 'history', expected as many");
   EXPECT_EQ(after([](Json &json) { json.erase("schedule"); }), "no error")
       << "of before there was the field";
   EXPECT_EQ(after([](Json &json) { json["schedule"] = 1; }),

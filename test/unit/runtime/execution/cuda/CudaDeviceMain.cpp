@@ -167,6 +167,12 @@ private:
     run({StateToOther});
     require(samplesIn(kOther) == value_, "setSamples");
 
+    run({OtherToState});
+    device_->setLimits(float(++value_), 2);
+    run({StateToOther});
+    require(in(kOther).state.lossLimit == float(value_) && in(kOther).state.normLimit == 2,
+            "setLimits");
+
     setBad();
     run({OtherToState});
     require(device_->firstBad() == 0, "firstBad");

@@ -1,0 +1,21 @@
+//===- Exports.h - the weights that a run writes at its end -----*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_TRAIN_EXPORTS_H
+#define FSDP_RUNTIME_TRAIN_EXPORTS_H
+
+#include "runtime/execution/Device.h"
+#include "runtime/train/RunFiles.h"
+
+namespace fsdp::rt {
+
+/// Writes the weights of --export and of --export-merged, with `carried` and what describes the
+/// model beside them in a folder. Called by all ranks together; rank 0 says what was written.
+void writeExports(const RunOutputs &outputs, const Program &program, Device &device,
+                  const BesideFiles &carried);
+
+/// "wrote 'FILE'", on rank 0.
+void sayWrote(const Device &device, const base::OutputPath &path);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_EXPORTS_H
