@@ -117,6 +117,17 @@ Tensor dropout(Located input, double rate, const std::string &name = "");
 
 // Attention.
 
+/// A tensor or a parameter, or none.
+struct OptionalOperand {
+  OptionalOperand() = default;
+  OptionalOperand(const Tensor &tensor, Where where = Where::here())
+      : operand(Located(tensor, where)) {}
+  OptionalOperand(const Parameter &parameter, Where where = Where::here())
+      : operand(Located(parameter, where)) {}
+
+  std::optional<Located> operand = std::nullopt;
+};
+
 struct AttentionOptions {
   /// A query sees no key after its own position. The last query is at the last key: with fewer
   /// queries than keys, query t sees the keys 0 to t + keys - queries.
@@ -136,7 +147,7 @@ struct AttentionOptions {
   /// Added to the scaled and capped products, (heads, queries, keys) or (1, queries, keys) for all
   /// heads: `alibi`, `relativeBias`, or a mask, whose -infinity hides a key. f32, in mixed
   /// precision too; gradients go through it, summed over the batch.
-  std::optional<Tensor> bias = std::nullopt;
+  OptionalOperand bias = {};
 };
 
 /// Softmax attention of `q` (batch, heads, queries, width) to `k` and `v` (batch, groups, keys,

@@ -261,8 +261,7 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(attention(q, q, q, options), "has documents of type ");
   options = {}, options.bias = x;
   EXPECT_MISTAKE_HAS(attention(q, q, q, options),
-                     "has a bias of type 'tensor<10x64xf32>', expected 'tensor<1x1x1xf32>', one "
-                     "for all heads");
+                     "has a bias of type '10x64xf32', expected '1x1x1xf32', one for all heads");
   EXPECT_MISTAKE(alibi(*model, 0, 4, 4), "alibi got 0 heads: expected at least 1");
   EXPECT_MISTAKE(alibi(*model, 4, 4, 0), "alibi got 0 keys: expected at least 1");
   EXPECT_MISTAKE(relativeBias(x, -2, 4), "relativeBias got -2 queries: expected at least 1");

@@ -135,14 +135,14 @@ bool RandomStep::addBias(SmallVectorImpl<Value> &inputs, std::string dims) {
   if (has) {
     if (chance(40))
       dims[0] = newDim(1);
+    if (dims[1] == dims[2])
+      dims[2] = newDim(sizes[dims[1]]);
     std::string learned;
     for (char dim : dims)
       if (!hasBatch(std::string(1, dim)))
         learned += dim;
-    Value bias = repeat(parameter(learned), learned, dims);
-    // A constant, whose gradient nobody needs.
-    if (chance(30))
-      bias = constant(dims, 0.3);
+    // Of a constant nobody needs the gradient.
+    Value bias = chance(30) ? constant(dims, 0.3) : repeat(parameter(learned), learned, dims);
     inputs.push_back(splitRow(bias, dims, dims[0]));
   }
   random = others;
