@@ -171,7 +171,9 @@ TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
       {with({2, 2, 1, 9, 33, 20, 0.3f, true}, 0, 0.5f), Documents::None, Bias::Shared}};
   for (const auto &[sizes, documents, bias] : cases)
     for (std::size_t offset : {0, 1, 80, 86})
-      if (choose(sizes, offset) && !(seeksRaces() && (offset == 1 || offset == 86)))
+      // Where races are sought, one case of each kind of bias, the second by groups and by warps.
+      if (choose(sizes, offset) &&
+          !(seeksRaces() && (offset == 1 || offset == 86 || sizes.keys < 75 || sizes.keys == 90)))
         this->compare(sizes, offset > 1 ? 0 : offset, documents, bias);
 }
 
