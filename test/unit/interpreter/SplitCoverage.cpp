@@ -63,19 +63,21 @@ static std::string nameOfFactor(Operation *op, const ShardingRule &rule, int64_t
     name += " indexed";
   if (nn::isElementwise(op))
     return name;
+  // Operands are those of nn.attention_grad.
+  if (isa<nn::AttentionBiasGradOp>(op))
+    return name + placeOf(rule, factor).str();
   // All operands of an op that joins any number of them are alike.
   const bool alike = llvm::all_equal(rule.operands) && op->getNumOperands() > 2;
   // The ids of documents, which attention has or has not, follow the batch, and its bias the heads:
   // with and without them a factor is one.
   int64_t bias = -1;
-  const bool hasIds =
-      llvm::TypeSwitch<Operation *, bool>(op)
-          .Case<nn::AttentionOp, nn::AttentionGradOp, nn::AttentionBiasGradOp>([&](auto typed) {
-            if (typed.getBias())
-              bias = static_cast<int64_t>(typed.getTensors().size());
-            return true;
-          })
-          .Default(false);
+  const bool hasIds = llvm::TypeSwitch<Operation *, bool>(op)
+                          .Case<nn::AttentionOp, nn::AttentionGradOp>([&](auto typed) {
+                            if (typed.getBias())
+                              bias = static_cast<int64_t>(typed.getTensors().size());
+                            return true;
+                          })
+                          .Default(false);
   auto list = [&](ArrayRef<TensorFactors> tensors, bool all) {
     SmallVector<TensorFactors> counted;
     for (auto [index, tensor] : llvm::enumerate(tensors))
