@@ -117,6 +117,17 @@ Tensor dropout(Located input, double rate, const std::string &name = "");
 
 // Attention.
 
+/// A tensor or a parameter, or none.
+struct OptionalOperand {
+  OptionalOperand() = default;
+  OptionalOperand(const Tensor &tensor, Where where = Where::here())
+      : operand(Located(tensor, where)) {}
+  OptionalOperand(const Parameter &parameter, Where where = Where::here())
+      : operand(Located(parameter, where)) {}
+
+  std::optional<Located> operand = std::nullopt;
+};
+
 struct AttentionOptions {
   /// A query sees no key after its own position. The last query is at the last key: with fewer
   /// queries than keys, query t sees the keys 0 to t + keys - queries.
@@ -131,8 +142,12 @@ struct AttentionOptions {
   /// where i - window < j <= i, as the `sliding_window` of transformers. Time and flops grow with
   /// it instead of with the number of keys.
   std::optional<int64_t> window = std::nullopt;
-  /// The scaled products x become softcap * tanh(x / softcap), before the mask.
+  /// The scaled products x become softcap * tanh(x / softcap), before bias and mask.
   std::optional<double> softcap = std::nullopt;
+  /// Added to the scaled and capped products, (heads, queries, keys) or (1, queries, keys) for all
+  /// heads: `alibi`, `relativeBias`, or a mask, whose -infinity hides a key. f32, in mixed
+  /// precision too; gradients go through it, summed over the batch.
+  OptionalOperand bias = {};
 };
 
 /// Softmax attention of `q` (batch, heads, queries, width) to `k` and `v` (batch, groups, keys,
@@ -144,6 +159,26 @@ Tensor attention(const std::string &order, Located q, Located k, Located v,
                  const AttentionOptions &options = {});
 /// The same where one tensor holds queries, keys and values, 0 to 2 along n: "b t n h d".
 Tensor attention(const std::string &order, Located qkv, const AttentionOptions &options = {});
+
+// Biases of attention. The last query is at the last key, as `attention` has it.
+
+/// ALiBi (Press et al., 2022; BLOOM, MPT): (heads, queries, keys), minus a slope of the head times
+/// the distance between query and key. Slopes are 2^(-8 i / n) for i of 1 to n, where n, the number
+/// of heads, is a power of 2; else those of the largest one below, then every second one of twice
+/// as many. Nothing is learned.
+Tensor alibi(Model &model, int64_t heads, int64_t queries, int64_t keys,
+             Where where = Where::here());
+
+struct RelativeBiasOptions {
+  bool causal = true;        ///< no buckets for keys behind the query, as in T5's decoder
+  int64_t maxDistance = 128; ///< from here on all are in the last bucket
+};
+/// T5's relative positions (Raffel et al., 2020): (heads, queries, keys) of the rows of `table`
+/// (buckets, heads): a key has the row of its distance's bucket. Half of the buckets have one
+/// distance each, the others growing ranges of them; not causal, one half of all is for keys behind
+/// the query.
+Tensor relativeBias(Located table, int64_t queries, int64_t keys,
+                    const RelativeBiasOptions &options = {});
 
 // Documents that are packed into rows of tokens. `tokens` are integers (batch, positions), which
 // are split with the batch; nothing here has a derivative. A document ends with the token `end`.

@@ -226,6 +226,8 @@ static Tensor attend(const std::string &order, std::vector<frontend::ModelValue>
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = sizeOf(outOrder[2 * i]);
   Shape rows = {sizeOf('b'), sizeOf('h'), sizeOf('t')};
+  if (options.bias.operand)
+    inputs.push_back(options.bias.operand->tensor);
   if (options.documents)
     inputs.push_back(*options.documents);
   return builderOf(first).create(
@@ -242,7 +244,7 @@ static Tensor attend(const std::string &order, std::vector<frontend::ModelValue>
                    values, builder.getF64FloatAttr(scale), flag(options.causal),
                    options.window ? builder.getI64IntegerAttr(*options.window) : IntegerAttr(),
                    options.softcap ? builder.getF64FloatAttr(*options.softcap) : FloatAttr(),
-                   flag(options.documents.has_value()))
+                   flag(options.bias.operand.has_value()), flag(options.documents.has_value()))
             .getOut();
       });
 }

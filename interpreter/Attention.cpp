@@ -17,20 +17,34 @@ static double held(double value, Type type = {}) { return RoundingNoise::held(va
 
 namespace {
 
+/// A query, a key that it sees, and what gradients are made of.
+struct Seen {
+  int64_t h, t, s;
+  int64_t query, key, value, row; ///< where rows begin, `row` that of the output
+  double p, slope, difference;    ///< the probability; of its cotangent, what it is above the mean
+};
+
 /// Sizes of an attention, and the element where each row of an operand begins.
 struct AttentionShape : AttentionLayout {
   double scale, softcap; ///< softcap: 0 without
   bool causal;
   bool packed;    ///< one tensor holds queries, keys and values
   int64_t window; ///< at least all keys without
+  int64_t bias;   ///< the operand that holds it, or -1
+  bool shared;    ///< all heads have one bias
   int64_t ids;    ///< the operand that holds them, or -1
+  int64_t inputs; ///< all of them
 
   template <typename Op>
   explicit AttentionShape(Op op)
       : AttentionLayout(op.getLayout()), scale(op.getScale().convertToDouble()),
         softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0), causal(op.getCausal()),
         packed(op.getTensors().size() == 1), window(op.getWindow().value_or(keys)),
-        ids(op.getDocuments() ? static_cast<int64_t>(op.getTensors().size()) : -1) {}
+        bias(op.getBias() ? static_cast<int64_t>(op.getTensors().size()) : -1),
+        shared(bias >= 0 &&
+               cast<RankedTensorType>(op.getInputs()[bias].getType()).getDimSize(0) == 1),
+        ids(op.getDocuments() ? static_cast<int64_t>(op.getInputs().size()) - 1 : -1),
+        inputs(static_cast<int64_t>(op.getInputs().size())) {}
 
   /// The keys that query `t` of batch `b` sees.
   std::vector<int64_t> visible(ArrayRef<Tensor> in, int64_t b, int64_t t) const {
@@ -48,6 +62,13 @@ struct AttentionShape : AttentionLayout {
   /// The derivative of `capped`, from its result.
   double slope(double score) const {
     return softcap == 0 ? 1 : 1 - (score / softcap) * (score / softcap);
+  }
+  int64_t biasAt(int64_t h, int64_t t, int64_t s) const {
+    return ((shared ? 0 : h) * queries + t) * keys + s;
+  }
+  /// What is added to the score of a key.
+  double added(ArrayRef<Tensor> in, int64_t h, int64_t t, int64_t s) const {
+    return bias < 0 ? 0 : in[bias].getFloat(biasAt(h, t, s));
   }
   int64_t query(int64_t b, int64_t h, int64_t t) const { return q.row(b, h, t); }
   int64_t key(int64_t b, int64_t h, int64_t s) const {
@@ -70,6 +91,28 @@ struct AttentionShape : AttentionLayout {
         for (int64_t t = 0; t < queries; ++t)
           fn(b, h, t);
   }
+  /// Calls `fn(seen)` for each query and each key that it sees. `in`: the operands of a gradient.
+  template <typename Fn> void forEachSeen(ArrayRef<Tensor> in, Type type, Fn fn) const {
+    const Tensor &queries = in[0], &keys = in[packed ? 0 : 1], &values = in[packed ? 0 : 2],
+                 &forward = in[inputs], &sums = in[inputs + 1], &d = in[inputs + 2];
+    forEachQuery([&](int64_t b, int64_t h, int64_t t) {
+      Seen at{h, t, 0, query(b, h, t), 0, 0, output(b, h, t), 0, 0, 0};
+      const double total = sums.getFloat(sum(b, h, t));
+      if (total == -std::numeric_limits<double>::infinity())
+        return; // sees nothing
+      // Where `forward` is one of the values, the difference below is 0. Noise tells the two sums
+      // apart, as programs form them in different orders: it depends on the sign.
+      const double delta = -dot(d, at.row, forward, at.row, -1);
+      for (int64_t s : visible(in, b, t)) {
+        at.s = s, at.key = key(b, h, s), at.value = value(b, h, s);
+        const double score = capped(scale * dot(queries, at.query, keys, at.key));
+        at.slope = slope(score);
+        at.p = held(std::exp(score + added(in, h, t, s) - total), type);
+        at.difference = dot(d, at.row, values, at.value) - delta;
+        fn(at);
+      }
+    });
+  }
 };
 
 } // namespace
@@ -84,13 +127,17 @@ static Kernel compileForward(AttentionOp op, Numerics numerics) {
     out[1] = Tensor(rowType);
     shape.forEachQuery([&](int64_t b, int64_t h, int64_t t) {
       int64_t query = shape.query(b, h, t), to = shape.output(b, h, t);
-      const std::vector<int64_t> keys = shape.visible(in, b, t);
+      std::vector<int64_t> keys = shape.visible(in, b, t);
       std::vector<double> score(keys.size());
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
       for (auto [s, number] : llvm::zip_equal(keys, score)) {
-        number = shape.capped(shape.scale * shape.dot(q, query, k, shape.key(b, h, s)));
+        number = shape.capped(shape.scale * shape.dot(q, query, k, shape.key(b, h, s))) +
+                 shape.added(in, h, t, s);
         largest = std::max(largest, number);
       }
+      // Of keys whose bias is -infinity a query sees none.
+      if (largest == -std::numeric_limits<double>::infinity())
+        score.clear(), keys.clear();
       for (double &number : score)
         sum += number = held(std::exp(number - largest), outType.getElementType());
       for (int64_t i = 0; i < shape.width; ++i) {
@@ -111,35 +158,37 @@ static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
   AttentionShape shape(op);
   Rounding round(types[0].getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    const size_t kAt = shape.packed ? 0 : 1, vAt = shape.packed ? 0 : 2,
-                 behind = vAt + (shape.ids < 0 ? 1 : 2);
-    const Tensor &q = in[0], &k = in[kAt], &v = in[vAt], &forward = in[behind],
-                 &sums = in[behind + 1], &d = in[behind + 2];
+    const size_t kAt = shape.packed ? 0 : 1, vAt = shape.packed ? 0 : 2;
     for (auto [tensor, type] : llvm::zip_equal(out, types))
       tensor = Tensor(type);
     Element *dQ = out[0].mutableData(), *dK = out[kAt].mutableData(), *dV = out[vAt].mutableData();
-    shape.forEachQuery([&](int64_t b, int64_t h, int64_t t) {
-      int64_t query = shape.query(b, h, t), row = shape.output(b, h, t);
-      // Where `forward` is one of the values, the difference below is 0. Noise tells the two sums
-      // apart, as programs form them in different orders: it depends on the sign.
-      double delta = -shape.dot(d, row, forward, row, -1);
-      for (int64_t s : shape.visible(in, b, t)) {
-        int64_t key = shape.key(b, h, s), value = shape.value(b, h, s);
-        const double score = shape.capped(shape.scale * shape.dot(q, query, k, key));
-        double p = held(std::exp(score - sums.getFloat(shape.sum(b, h, t))), round.type);
-        double dScore =
-            held(shape.scale * shape.slope(score) * p * (shape.dot(d, row, v, value) - delta),
-                 round.type);
-        for (int64_t i = 0; i < shape.width; ++i) {
-          dQ[query + i].f += dScore * k.getFloat(key + i);
-          dK[key + i].f += dScore * q.getFloat(query + i);
-          dV[value + i].f += p * d.getFloat(row + i);
-        }
+    const Tensor &q = in[0], &k = in[kAt], &d = in[shape.inputs + 2];
+    shape.forEachSeen(in, round.type, [&](const Seen &at) {
+      const double dScore = held(shape.scale * at.slope * at.p * at.difference, round.type);
+      for (int64_t i = 0; i < shape.width; ++i) {
+        dQ[at.query + i].f += dScore * k.getFloat(at.key + i);
+        dK[at.key + i].f += dScore * q.getFloat(at.query + i);
+        dV[at.value + i].f += at.p * d.getFloat(at.row + i);
       }
     });
     for (Tensor &tensor : out)
       for (int64_t i = 0; i < tensor.size(); ++i)
         tensor.mutableData()[i].f = round(tensor.getFloat(i));
+  };
+}
+
+static Kernel compileBiasBackward(AttentionBiasGradOp op, Numerics numerics) {
+  auto type = cast<RankedTensorType>(op.getGradient().getType());
+  AttentionShape shape(op);
+  Rounding round(type.getElementType(), numerics);
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    out[0] = Tensor(type);
+    Element *dBias = out[0].mutableData();
+    shape.forEachSeen(in, round.type, [&](const Seen &at) {
+      dBias[shape.biasAt(at.h, at.t, at.s)].f += held(at.p * at.difference, round.type);
+    });
+    for (int64_t i = 0; i < out[0].size(); ++i)
+      dBias[i].f = round(out[0].getFloat(i));
   };
 }
 
@@ -251,6 +300,7 @@ Kernel mlir::fsdp::interpreter::detail::compileAttention(Operation *op, Numerics
   return llvm::TypeSwitch<Operation *, Kernel>(op)
       .Case([&](AttentionOp op) { return compileForward(op, numerics); })
       .Case([&](AttentionGradOp op) { return compileBackward(op, numerics); })
+      .Case([&](AttentionBiasGradOp op) { return compileBiasBackward(op, numerics); })
       .Case([&](RopeOp op) { return compileRope(op, numerics); })
       .Case([&](CachedAttentionOp op) { return compileCachedAttention(op, numerics); })
       .Case([](WriteRowsOp op) { return compileWriteRows(op); })

@@ -27,7 +27,7 @@ static SmallVector<T, 4> inOrder(StringRef order, T batch, T heads, T positions,
 }
 
 /// (C1), (C2): how many inputs there are, and how many dimensions they have.
-static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inputs,
+static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inputs, bool bias,
                                   bool documents) {
   // (C1)
   if (!isAttentionOrder(order))
@@ -36,14 +36,16 @@ static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inpu
            << "keys and values, with single spaces between them, then d";
   // (C2)
   int64_t parts = attentionDim(order, 'n');
-  if (size_t expected = (parts < 0 ? 3 : 1) + documents; inputs.size() != expected)
+  if (size_t expected = (parts < 0 ? 3 : 1) + bias + documents; inputs.size() != expected)
     return op->emitOpError("has ")
            << inputs.size() << " inputs, expected " << expected << " for the order '" << order
-           << "'" << (documents ? " with the ids of documents" : "");
+           << "'" << (bias ? " with a bias" : "")
+           << (documents ? (bias ? " and the ids of documents" : " with the ids of documents")
+                         : "");
   // (C3)
   size_t rank = order.size() / 2 + 1;
   constexpr StringRef names[] = {"'q'", "'k'"};
-  for (auto [input, name] : llvm::zip(inputs.drop_back(documents), names))
+  for (auto [input, name] : llvm::zip(inputs.drop_back(bias + documents), names))
     if (auto type = cast<RankedTensorType>(input); size_t(type.getRank()) != rank)
       return op->emitOpError() << (parts < 0 ? name : "the input") << " has type " << type
                                << ", expected the " << rank << " dimensions '" << order << "'";
@@ -52,6 +54,11 @@ static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inpu
       return op->emitOpError("the input has type ")
              << type << ", expected size 3 in dimension " << parts << ": queries, keys and values";
   return success();
+}
+
+/// The bias of an attention that has one.
+template <typename Op> static Value getBiasOf(Op op) {
+  return op.getInputs()[op.getTensors().size()];
 }
 
 /// (C8).
@@ -86,10 +93,25 @@ static LogicalResult verifyDocuments(Operation *op, const AttentionLayout &sizes
   return success();
 }
 
+/// (C10).
+static LogicalResult verifyBias(Operation *op, const AttentionLayout &sizes, Type bias,
+                                Type element) {
+  auto type = cast<RankedTensorType>(bias);
+  auto expected = [&](int64_t heads) {
+    return RankedTensorType::get({heads, sizes.queries, sizes.keys}, element);
+  };
+  if (type == expected(1) || type == expected(sizes.heads))
+    return success();
+  InFlightDiagnostic error = op->emitOpError("has a bias of type ") << type << ", expected ";
+  if (sizes.heads != 1)
+    error << expected(sizes.heads) << ", one for each head, or ";
+  return error << expected(1) << ", one for all heads";
+}
+
 template <typename Op> static LogicalResult verifyAttention(Op op) {
   const StringRef order = op.getOrder();
   const bool causal = op.getCausal();
-  if (failed(verifyInputs(op, order, op.getInputs().getTypes(), op.getDocuments())))
+  if (failed(verifyInputs(op, order, op.getInputs().getTypes(), op.getBias(), op.getDocuments())))
     return failure();
   const TypeRange inputs = op.getTensors().getTypes();
   const Type outType = op.getOut().getType(), sumsType = op.getLogSumExp().getType();
@@ -140,8 +162,10 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
            << q.getElementType();
   if (failed(verifyScores(op, causal, op.getWindow(), op.getSoftcap())))
     return failure();
-  return op.getDocuments() ? verifyDocuments(op, sizes, op.getInputs().back().getType())
-                           : success();
+  if (op.getDocuments() && failed(verifyDocuments(op, sizes, op.getInputs().back().getType())))
+    return failure();
+  return op.getBias() ? verifyBias(op, sizes, getBiasOf(op).getType(), logSumExp.getElementType())
+                      : success();
 }
 
 LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
@@ -149,11 +173,13 @@ LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
 LogicalResult AttentionGradOp::verify() {
   if (failed(verifyAttention(*this)))
     return failure();
-  // (C10)
+  // (C11)
   if (getGradients().size() != getTensors().size())
     return emitOpError("has ") << getGradients().size() << " results, expected "
                                << getTensors().size() << ": one for each input"
-                               << (getDocuments() ? " but the ids" : "");
+                               << (getBias() ? " but the bias" : "")
+                               << (getDocuments() ? (getBias() ? " and the ids" : " but the ids")
+                                                  : "");
   for (auto [index, gradient, input] : llvm::enumerate(getGradients(), getTensors()))
     if (gradient.getType() != input.getType())
       return emitOpError("has a gradient #") << index << " of type " << gradient.getType()
@@ -161,8 +187,19 @@ LogicalResult AttentionGradOp::verify() {
   return success();
 }
 
+LogicalResult AttentionBiasGradOp::verify() {
+  if (failed(verifyAttention(*this)))
+    return failure();
+  // (C11)
+  if (Type bias = getBiasOf(*this).getType(); getGradient().getType() != bias)
+    return emitOpError("has a gradient of type ")
+           << getGradient().getType() << ", expected that of the bias, " << bias;
+  return success();
+}
+
 AttentionLayout AttentionOp::getLayout() { return {getOrder(), getInputs().getTypes()}; }
 AttentionLayout AttentionGradOp::getLayout() { return {getOrder(), getInputs().getTypes()}; }
+AttentionLayout AttentionBiasGradOp::getLayout() { return {getOrder(), getInputs().getTypes()}; }
 
 LogicalResult RopeOp::verify() {
   RankedTensorType type = getX().getType();
@@ -235,7 +272,17 @@ static TensorFactors factorsIn(StringRef order, DimFactors heads, int64_t positi
 /// The factors of the ids of documents.
 static const TensorFactors idFactors = {{0}, {4}};
 
-/// The factors of the inputs but the ids, and of their gradients.
+/// Whether the bias of an attention is one for all heads.
+template <typename Op> static bool sharesBias(Op op) {
+  return cast<RankedTensorType>(getBiasOf(op).getType()).getDimSize(0) == 1;
+}
+
+/// The factors of the bias.
+static TensorFactors biasFactors(bool shared) {
+  return {shared ? DimFactors{} : DimFactors{1, 2}, {3}, {4}};
+}
+
+/// The factors of queries, keys and values, and of their gradients.
 static SmallVector<TensorFactors, 3> inputFactors(StringRef order) {
   TensorFactors q = factorsIn(order, {1, 2}, 3), k = factorsIn(order, {1}, 4);
   if (attentionDim(order, 'n') >= 0)
@@ -245,25 +292,47 @@ static SmallVector<TensorFactors, 3> inputFactors(StringRef order) {
 
 static const TensorFactors rowFactors = {{0}, {1, 2}, {3}};
 
+/// The factors of all inputs.
+template <typename Op> static SmallVector<TensorFactors, 3> allInputFactors(Op op) {
+  SmallVector<TensorFactors, 3> factors = inputFactors(op.getOrder());
+  if (op.getBias())
+    factors.push_back(biasFactors(sharesBias(op)));
+  if (op.getDocuments())
+    factors.push_back(idFactors);
+  return factors;
+}
+
 ShardingRule AttentionOp::getShardingRule() {
   ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes(), FactorKind::parallel);
-  rule.operands = inputFactors(getOrder());
-  if (getDocuments())
-    rule.operands.push_back(idFactors);
+  rule.operands = allInputFactors(*this);
   rule.results = {factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3), rowFactors};
   return rule;
 }
 
 ShardingRule AttentionGradOp::getShardingRule() {
   ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes(), FactorKind::sumReduction);
-  SmallVector<TensorFactors, 3> inputs = inputFactors(getOrder());
+  SmallVector<TensorFactors, 3> gradients = inputFactors(getOrder());
   TensorFactors out = factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3);
-  rule.operands = inputs;
-  if (getDocuments())
-    rule.operands.push_back(idFactors);
+  rule.operands = allInputFactors(*this);
   llvm::append_range(rule.operands, ArrayRef<TensorFactors>({out, rowFactors, out}));
-  rule.results.assign(inputs.begin(), inputs.end());
+  rule.results.assign(gradients.begin(), gradients.end());
   // Without the cotangent a head adds nothing to keys and values; without its query it still does.
+  rule.annihilator = static_cast<int64_t>(rule.operands.size()) - 1;
+  return rule;
+}
+
+// Summed over the batch, and a bias for all heads over these.
+ShardingRule AttentionBiasGradOp::getShardingRule() {
+  const bool shared = sharesBias(*this);
+  ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes(),
+                                    shared ? FactorKind::sumReduction : FactorKind::parallel);
+  rule.factors[0].kind = FactorKind::sumReduction;
+  rule.factors[1].kind = rule.factors[2].kind;
+  TensorFactors out = factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3);
+  rule.operands = allInputFactors(*this);
+  llvm::append_range(rule.operands, ArrayRef<TensorFactors>({out, rowFactors, out}));
+  rule.results = {biasFactors(shared)};
+  // Scores without a cotangent add nothing.
   rule.annihilator = static_cast<int64_t>(rule.operands.size()) - 1;
   return rule;
 }
@@ -292,9 +361,13 @@ Linearity RopeOp::getLinearity() { return Linearity::additive; }
 
 PrecisionClass AttentionOp::getPrecisionClass() { return PrecisionClass::narrow; }
 bool AttentionOp::isContraction() { return true; }
+bool AttentionOp::keepsSumType(unsigned operand) {
+  return getBias() && operand == getTensors().size();
+}
 PrecisionClass RopeOp::getPrecisionClass() { return PrecisionClass::first; }
 
-template <typename Op> static KernelCall attentionCall(Op op) {
+/// `callee`: the function for attention with a bias.
+template <typename Op> static KernelCall attentionCall(Op op, StringRef callee) {
   AttentionLayout at = op.getLayout();
   auto strides = [](const AttentionStrides &s) {
     return SmallVector<int64_t, 3>{s.batch, s.head, s.position};
@@ -311,18 +384,30 @@ template <typename Op> static KernelCall attentionCall(Op op) {
       .field("q", strides(at.q))
       .field("k", strides(at.k))
       .field("out", strides(at.out));
-  const bool options = op.getWindow() || op.getSoftcap();
+  // From one head's bias to the next's.
+  const int64_t bias = op.getBias() && !sharesBias(op) ? at.queries * at.keys : 0;
+  const bool options = op.getWindow() || op.getSoftcap() || bias;
   if (op.getTensors().size() == 1 || options)
     shape.field("part", at.part);
   if (options)
     shape.field("window", std::min<int64_t>(op.getWindow().value_or(0), at.keys));
-  if (op.getSoftcap())
-    shape.single("softcap", *op.getSoftcap());
-  return {op, std::move(shape)};
+  if (op.getSoftcap() || bias)
+    shape.single("softcap", op.getSoftcap().value_or(APFloat(0.0)));
+  if (bias)
+    shape.field("bias", bias);
+  KernelCall call(op, std::move(shape));
+  if (op.getBias())
+    call.callee = callee;
+  return call;
 }
 
-KernelCall AttentionOp::getKernelCall() { return attentionCall(*this); }
-KernelCall AttentionGradOp::getKernelCall() { return attentionCall(*this); }
+KernelCall AttentionOp::getKernelCall() { return attentionCall(*this, "biased_attention"); }
+KernelCall AttentionGradOp::getKernelCall() {
+  return attentionCall(*this, "biased_attention_grad");
+}
+KernelCall AttentionBiasGradOp::getKernelCall() {
+  return attentionCall(*this, "attention_bias_grad");
+}
 
 KernelCall RopeOp::getKernelCall() {
   ArrayRef<int64_t> shape = getX().getType().getShape();
@@ -361,6 +446,9 @@ LogicalResult mlir::nn::verifyHeadWidth(Operation *op, int64_t width) {
 
 LogicalResult AttentionOp::verifyCuda() { return verifyHeadWidth(*this, getLayout().width); }
 LogicalResult AttentionGradOp::verifyCuda() { return verifyHeadWidth(*this, getLayout().width); }
+LogicalResult AttentionBiasGradOp::verifyCuda() {
+  return verifyHeadWidth(*this, getLayout().width);
+}
 
 //===----------------------------------------------------------------------===//
 // Costs
@@ -388,6 +476,11 @@ Cost AttentionGradOp::getCost() {
   return costOf(*this, countPairs(*this) * 10 * getLayout().width);
 }
 
+// Two of these products.
+Cost AttentionBiasGradOp::getCost() {
+  return costOf(*this, countPairs(*this) * 4 * getLayout().width);
+}
+
 // Two products and a sum per element; sine and cosine are shared by all rows.
 Cost RopeOp::getCost() { return costOf(*this, 3 * getX().getType().getNumElements()); }
 
@@ -401,18 +494,24 @@ LogicalResult AttentionOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
   if (resultCotangents[1])
     return emitOpError("has no derivative of 'log_sum_exp'; compute it with 'nn.einsum' where the "
                        "loss depends on it");
-  if (!resultCotangents[0] || !llvm::is_contained(needed.drop_back(getDocuments()), true)) {
-    operandCotangents.append(getInputs().size(), Value());
+  operandCotangents.append(getInputs().size(), Value());
+  const size_t tensors = getTensors().size();
+  if (!resultCotangents[0])
     return success();
+  if (llvm::is_contained(needed.take_front(tensors), true)) {
+    auto grad = AttentionGradOp::create(builder, getLoc(), getTensors().getTypes(), getOrderAttr(),
+                                        getInputs(), getOut(), getLogSumExp(), resultCotangents[0],
+                                        getScaleAttr(), getCausalAttr(), getWindowAttr(),
+                                        getSoftcapAttr(), getBiasAttr(), getDocumentsAttr());
+    for (OpResult cotangent : grad->getResults())
+      if (needed[cotangent.getResultNumber()])
+        operandCotangents[cotangent.getResultNumber()] = cotangent;
   }
-  auto grad = AttentionGradOp::create(builder, getLoc(), getTensors().getTypes(), getOrderAttr(),
-                                      getInputs(), getOut(), getLogSumExp(), resultCotangents[0],
-                                      getScaleAttr(), getCausalAttr(), getWindowAttr(),
-                                      getSoftcapAttr(), getDocumentsAttr());
-  for (OpResult cotangent : grad->getResults())
-    operandCotangents.push_back(needed[cotangent.getResultNumber()] ? cotangent : Value());
-  if (getDocuments())
-    operandCotangents.push_back(Value());
+  if (getBias() && needed[tensors])
+    operandCotangents[tensors] = AttentionBiasGradOp::create(
+        builder, getLoc(), getBiasOf(*this).getType(), getOrderAttr(), getInputs(), getOut(),
+        getLogSumExp(), resultCotangents[0], getScaleAttr(), getCausalAttr(), getWindowAttr(),
+        getSoftcapAttr(), getDocumentsAttr());
   return success();
 }
 

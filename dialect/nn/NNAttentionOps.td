@@ -10,7 +10,7 @@ def NN_AttentionInput : NN_SizedTensorOf<[F32, F64, BF16, F16, I32]>;
 
 def NN_AttentionOp : NN_ComputeOp<"attention",
     [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
-    ["getKernelCall", "getPrecisionClass", "isContraction", "verifyCuda"]> {
+    ["getKernelCall", "getPrecisionClass", "keepsSumType", "isContraction", "verifyCuda"]> {
   let summary = "Softmax attention, causal or not, with grouped heads";
   let description = [{
     The inputs are queries `q`, keys `k` and values `v`, or one tensor that contains all three. `order`
@@ -29,14 +29,19 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
       own position. The values of ids have no meaning beyond being equal or not; blocks whose ids cannot
       be equal are not computed.
     - `softcap` c: the scaled products x become `c tanh(x / c)` (Gemma 2).
+    - `bias`: an input behind keys and values, (heads or 1, queries, keys), whose elements are added to the scaled and
+      capped products: `scale * q . k[s] + bias[h, t, s]`, as the mask of PyTorch's `scaled_dot_product_attention`, the
+      mask of Gemma 2 and the positions of T5 (whose scale is 1) are added in transformers. One head is added to those of
+      all. A key with -infinity is not seen; a query whose keys all have it has an output and gradients of 0, and a
+      `log_sum_exp` of -infinity, as a query without keys has.
 
     The order avoids transpositions in memory: the result of a projection is "b t h d", or
     "b t n h d" if it computes queries, keys and values together.
 
     Constraints:
     - (C1) `order` has `b`, `h` and `t` once each, may have `n`, and ends with `d`.
-    - (C2) there are three inputs, or with `n` in the order one, whose dimension `n` has size 3; with `documents` one
-      more.
+    - (C2) there are three inputs, or with `n` in the order one, whose dimension `n` has size 3; with `bias` one more,
+      and with `documents`.
     - (C3) inputs have as many dimensions as the order; `q` and `k` have the same batch and width, `k` and
       `v` one shape.
     - (C4) the groups divide the heads.
@@ -46,6 +51,7 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
       (f32 for 16 bits).
     - (C8) `window` is positive and with `causal` only; `softcap` is positive.
     - (C9) the ids of documents are i32, of shape (batch, keys), and there are at least as many keys as queries.
+    - (C10) the bias is (1, queries, keys) or (heads, queries, keys), of the element type of `log_sum_exp`.
 
     Example:
     ```mlir
@@ -56,23 +62,26 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
         : (tensor<8x16x3x12x64xf32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
     %packed, %logs = nn.attention "b t n h d" %qkv, %ids scale 0.125 causal window 4 softcap 50.0 documents
         : (tensor<8x16x3x12x64xf32>, tensor<8x16xi32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
+    %near, %lnear = nn.attention %q, %k, %v, %bias scale 0.125 causal bias
+        : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>, tensor<12x16x16xf32>)
+          -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
     ```
   }];
   let arguments = (ins DefaultValuedStrAttr<StrAttr, "b h t d">:$order,
                        Variadic<NN_AttentionInput>:$inputs, F64Attr:$scale, UnitAttr:$causal,
                        OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
-                       UnitAttr:$documents);
+                       UnitAttr:$bias, UnitAttr:$documents);
   let results = (outs NN_FloatTensor:$out, NN_FloatTensor:$log_sum_exp);
   let assemblyFormat = [{
     ($order^)? $inputs `scale` $scale (`causal` $causal^)? (`window` $window^)?
-    (`softcap` $softcap^)? (`documents` $documents^)? attr-dict `:`
+    (`softcap` $softcap^)? (`bias` $bias^)? (`documents` $documents^)? attr-dict `:`
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
     /// Sizes and element strides.
     ::mlir::nn::AttentionLayout getLayout();
-    /// Queries, keys and values, or the one tensor that contains them: the inputs without the ids.
-    ::mlir::OperandRange getTensors() { return getInputs().drop_back(getDocuments()); }
+    /// Queries, keys and values, or the one tensor that contains them: the inputs without the bias and the ids.
+    ::mlir::OperandRange getTensors() { return getInputs().drop_back(getBias() + getDocuments()); }
   }];
   let hasVerifier = 1;
 }
@@ -86,11 +95,12 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
     `d_p = d_out . v` and `d_s = p * (d_p - sum(d_out * out))`: `d_q = scale * d_s . k`,
     `d_k = scale * d_s . q`, `d_v = p . d_out`, the last two summed over the heads of a group. If
     one input contains queries, keys and values, one result contains their gradients. With a `softcap` c the scores are
-    `y = c tanh(scale * q . k / c)`, and `d_s` is multiplied by `1 - (y / c)^2`.
+    `y = c tanh(scale * q . k / c)`, and `d_s` is multiplied by `1 - (y / c)^2`. A `bias` is added to the scores, and its own
+    gradient is that of `nn.attention_bias_grad`.
 
     Constraints:
-    - (C1) to (C9) of `nn.attention`.
-    - (C10) there is a gradient of each input but the ids, of its type.
+    - (C1) to (C10) of `nn.attention`.
+    - (C11) there is a gradient of each input but the bias and the ids, of its type.
 
     Example:
     ```mlir
@@ -104,8 +114,47 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
                        Variadic<NN_AttentionInput>:$inputs, NN_FloatTensor:$out,
                        NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_out, F64Attr:$scale,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$documents);
+                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$bias, UnitAttr:$documents);
   let results = (outs Variadic<NN_FloatTensor>:$gradients);
+  let assemblyFormat = [{
+    ($order^)? operands `scale` $scale (`causal` $causal^)? (`window` $window^)?
+    (`softcap` $softcap^)? (`bias` $bias^)? (`documents` $documents^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// Sizes and element strides.
+    ::mlir::nn::AttentionLayout getLayout();
+    /// Queries, keys and values, or the one tensor that contains them: the inputs without the bias and the ids.
+    ::mlir::OperandRange getTensors() { return getInputs().drop_back(getBias() + getDocuments()); }
+  }];
+  let hasVerifier = 1;
+}
+
+def NN_AttentionBiasGradOp : NN_ComputeOp<"attention_bias_grad", [], ["getKernelCall", "verifyCuda"]> {
+  let summary = "Cotangent of the bias of an attention";
+  let description = [{
+    The sum over the batch, and over the heads where the bias is one for all, of `d_s = p * (d_p - sum(d_out * out))`, as
+    `nn.attention_grad` has it, without the scale and without the derivative of a `softcap`, behind which the bias is added.
+    Keys that a query does not see have 0. The probabilities are computed again; an attention whose bias needs no gradient
+    has none of this.
+
+    Constraints:
+    - (C1) to (C10) of `nn.attention` with `bias`.
+    - (C11) the gradient has the type of the bias.
+
+    Example:
+    ```mlir
+    %d_bias = nn.attention_bias_grad %q, %k, %v, %bias, %out, %lse, %d_out scale 0.125 causal
+        : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>, tensor<12x16x16xf32>,
+           tensor<8x12x16x64xf32>, tensor<8x12x16xf32>, tensor<8x12x16x64xf32>) -> tensor<12x16x16xf32>
+    ```
+  }];
+  let arguments = (ins DefaultValuedStrAttr<StrAttr, "b h t d">:$order,
+                       Variadic<NN_AttentionInput>:$inputs, NN_FloatTensor:$out,
+                       NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_out, F64Attr:$scale,
+                       UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$documents);
+  let results = (outs NN_FloatTensor:$gradient);
   let assemblyFormat = [{
     ($order^)? operands `scale` $scale (`causal` $causal^)? (`window` $window^)?
     (`softcap` $softcap^)? (`documents` $documents^)? attr-dict `:`
@@ -114,8 +163,9 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
   let extraClassDeclaration = [{
     /// Sizes and element strides.
     ::mlir::nn::AttentionLayout getLayout();
-    /// Queries, keys and values, or the one tensor that contains them: the inputs without the ids.
-    ::mlir::OperandRange getTensors() { return getInputs().drop_back(getDocuments()); }
+    bool getBias() { return true; }
+    /// Queries, keys and values, or the one tensor that contains them: the inputs without the bias and the ids.
+    ::mlir::OperandRange getTensors() { return getInputs().drop_back(getBias() + getDocuments()); }
   }];
   let hasVerifier = 1;
 }

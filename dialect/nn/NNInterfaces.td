@@ -98,6 +98,9 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
     InterfaceMethod<"The float types that it uses in mixed precision.",
                     "::mlir::nn::PrecisionClass", "getPrecisionClass", (ins), "",
                     "return ::mlir::nn::PrecisionClass::fixed;">,
+    InterfaceMethod<"True if operand `operand` has the type of sums, f32, where mixed precision narrows the op: it is added "
+                    "to sums.",
+                    "bool", "keepsSumType", (ins "unsigned":$operand), "", "return false;">,
     InterfaceMethod<"True if element i of the result depends on element i only of the operands of its type.",
                     "bool", "isElementwise", (ins), "", "return false;">,
     InterfaceMethod<"True if a loop may recompute an element in every iteration instead of storing it.",

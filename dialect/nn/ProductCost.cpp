@@ -51,6 +51,7 @@ ProductCost mlir::nn::getProductCost(Operation *op) {
       .Case([](EinsumOp product) { return productOf(product); })
       .Case([&](AttentionOp typed) { return attention(typed, "attention"); })
       .Case([&](AttentionGradOp typed) { return attention(typed, "attention_grad"); })
+      .Case([&](AttentionBiasGradOp typed) { return attention(typed, "attention_grad"); })
       .Case([](FusedOp fused) {
         ProductCost largest;
         for (Operation &inner : fused.getBody().front())

@@ -192,12 +192,10 @@ Operation *PartOfStep::cloneIn(Operation *op, const nn::ShardingRule &rule, Arra
 }
 
 /// The operands but for the ids of documents: a text is one.
-static OperandRange getQueriesKeysAndValues(nn::AttentionOp attention) {
-  return attention.getInputs().drop_back(attention.getDocuments() ? 1 : 0);
-}
 static OperandRange getNeeded(Operation *op) {
   auto attention = dyn_cast<nn::AttentionOp>(op);
-  return attention ? getQueriesKeysAndValues(attention) : op->getOperands();
+  return attention ? attention.getInputs().drop_back(attention.getDocuments() ? 1 : 0)
+                   : op->getOperands();
 }
 
 //===----------------------------------------------------------------------===//
@@ -370,10 +368,12 @@ LogicalResult PartOfStep::convertAttention(nn::AttentionOp attention) {
   const std::string outOrder = nn::attentionOutOrder(order);
   if (!attention.getCausal())
     return refuse(attention, "lets tokens attend to later ones");
+  if (attention.getBias())
+    return refuse(attention, "adds a bias to its scores");
   if (!attention.getLogSumExp().use_empty())
     return refuse(attention, "has a second result, which is used");
   SmallVector<Value> inputs;
-  for (Value input : getQueriesKeysAndValues(attention)) {
+  for (Value input : attention.getTensors()) {
     if (!parts.contains(input))
       return refuse(attention, "attends to something other than the tokens of the sample");
     for (auto [dim, factors] : llvm::enumerate(parts[input])) {

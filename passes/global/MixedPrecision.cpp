@@ -4,7 +4,8 @@
 // has the type in which its parameter is gathered; of every other op its `PrecisionClass` says
 // which types it takes (dialect/nn/KernelCall.h):
 //
-// - Products and attention work on bf16 and cast what is not.
+// - Products and attention work on bf16 and cast what is not; the bias of attention is f32, as the
+//   sums that it is added to.
 // - Elementwise ops work in the widest type of their operands, a constant having any type that it
 // is
 //   exact in. So what is computed from f32 inputs alone, and what meets them, stays f32.
@@ -112,9 +113,11 @@ void Narrowing::castOperand(OpOperand &operand, Type element) {
 
 /// Casts the operands that are f32 or that this pass made bf16.
 void Narrowing::castOperands(Operation *op, Type element) {
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
   for (OpOperand &operand : op->getOpOperands())
     if (elementOf(operand.get()) == f32 || isNarrowed(operand.get()))
-      castOperand(operand, element);
+      castOperand(operand,
+                  kernel && kernel.keepsSumType(operand.getOperandNumber()) ? f32 : element);
 }
 
 /// Makes the first result bf16; statistics and sums beside it stay f32.

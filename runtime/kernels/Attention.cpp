@@ -34,22 +34,13 @@ using namespace blocks;
 /// Four by four numbers, transposed.
 template <class T>
 void transposeFour(const T *rows, std::size_t stride, float factor, float *packed) {
-  using Vector = float __attribute__((vector_size(16)));
   const auto row = [&](std::size_t r) {
     const T *at = rows + r * stride;
-    return Vector{float(at[0]), float(at[1]), float(at[2]), float(at[3])} * factor;
+    return Four{float(at[0]), float(at[1]), float(at[2]), float(at[3])} * factor;
   };
-  const Vector a = row(0), b = row(1), c = row(2), d = row(3);
-  const Vector ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-  const Vector abHigh = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  const Vector cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-  const Vector cdHigh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  const Vector columns[] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5),
-                            __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
-                            __builtin_shufflevector(abHigh, cdHigh, 0, 1, 4, 5),
-                            __builtin_shufflevector(abHigh, cdHigh, 2, 3, 6, 7)};
+  const FourByFour block(row(0), row(1), row(2), row(3));
   for (std::size_t i = 0; i < 4; ++i)
-    std::memcpy(packed + i * kQueries, &columns[i], sizeof(Vector));
+    std::memcpy(packed + i * kQueries, &block.columns[i], sizeof(Four));
 }
 
 /// packed[i][r] = factor * rows[r][i]; lanes past the last row are zero.
@@ -172,30 +163,42 @@ struct GradientScratch {
   }
 };
 
+/// What of a block of queries the gradients need first: its operands with the scale, those of the
+/// gradient of scores with `factor`.
+template <class T> struct PreparedBlock {
+  const float *q, *dOut;                                ///< dense rows
+  float logSumExp[kQueries] = {}, along[kQueries] = {}; ///< as `scoreGradients` takes them
+
+  PreparedBlock(const AttentionShape &shape, const QueryBlock &block, const GradientBlock<T> &at,
+                float factor, const GradientScratch &scratch)
+      : q(dense(at.q, shape.q.row, block.count, shape.width, scratch.q)),
+        dOut(dense(at.dOut, shape.out.row, block.count, shape.width, scratch.dOut)) {
+    const std::size_t width = shape.width;
+    transpose(at.q, shape.q.row, block.count, block.lanes, width, shape.scale, scratch.packedQ);
+    transpose(at.dOut, shape.out.row, block.count, block.lanes, width, factor, scratch.packedOut);
+    for (std::size_t r = 0; r < block.count; ++r) {
+      const T *out = at.out + r * shape.out.row;
+      const float *cotangent = dOut + r * width;
+      double sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (std::size_t i = 0; i < width; ++i)
+        sum += double(float(out[i])) * double(cotangent[i]);
+      along[r] = static_cast<float>(sum) * factor;
+      // A query that sees nothing has -infinity, from which nothing may be subtracted.
+      logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r] * kLog2e;
+    }
+  }
+};
+
 template <class T>
 void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
                      const GradientBlock<T> &at, const float *k, const float *v, float *dK,
                      float *dV, const GradientScratch &scratch) {
   const std::size_t width = shape.width;
   float *dQ = denseResult(at.dQ, shape.q.row, width, scratch.dQ);
-  const float *q = dense(at.q, shape.q.row, block.count, width, scratch.q);
-  const float *dOut = dense(at.dOut, shape.out.row, block.count, width, scratch.dOut);
-  transpose(at.q, shape.q.row, block.count, block.lanes, width, shape.scale, scratch.packedQ);
   // Times the scale already, for the gradient of the scores.
-  transpose(at.dOut, shape.out.row, block.count, block.lanes, width, shape.scale,
-            scratch.packedOut);
-  float logSumExp[kQueries] = {}, along[kQueries] = {};
-  for (std::size_t r = 0; r < block.count; ++r) {
-    const T *out = at.out + r * shape.out.row;
-    const float *cotangent = dOut + r * width;
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::size_t i = 0; i < width; ++i)
-      sum += double(float(out[i])) * double(cotangent[i]);
-    along[r] = static_cast<float>(sum) * shape.scale;
-    // A query that sees nothing has -infinity, from which nothing may be subtracted.
-    logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r] * kLog2e;
-  }
+  const PreparedBlock<T> prepared(shape, block, at, shape.scale, scratch);
+  const float *logSumExp = prepared.logSumExp, *along = prepared.along;
   std::fill_n(dQ, block.count * width, 0.0f);
   for (std::size_t first = block.firstKey(); first < block.keys(); first += kKeys) {
     const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * width;
@@ -211,12 +214,35 @@ void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
       scoreGradients(block, first, count, logSumExp, along, scratch.probabilities,
                      scratch.scoreGradient);
     const F32MicroKernel overQueries{count, width, block.count, kQueries, 1, width, width};
-    multiply(overQueries, scratch.probabilities, dOut, dV + offset, true);
-    multiply(overQueries, scratch.scoreGradient, q, dK + offset, true);
+    multiply(overQueries, scratch.probabilities, prepared.dOut, dV + offset, true);
+    multiply(overQueries, scratch.scoreGradient, prepared.q, dK + offset, true);
     multiply({block.count, width, count, 1, kQueries, width, width}, scratch.scoreGradient,
              k + offset, dQ, true);
   }
   putBack(dQ, block.count, width, at.dQ, shape.q.row);
+}
+
+/// Adds to dBias, the gradient of the head's bias, what a block of queries gives.
+template <class T>
+void addBiasGradient(const AttentionShape &shape, const QueryBlock &block, std::size_t firstQuery,
+                     const GradientBlock<T> &at, const float *k, const float *v, float *dBias,
+                     const GradientScratch &scratch) {
+  const std::size_t width = shape.width;
+  const PreparedBlock<T> prepared(shape, block, at, 1, scratch);
+  for (std::size_t first = block.firstKey(); first < block.keys(); first += kKeys) {
+    const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * width;
+    if (!block.mayAttend(first, count))
+      continue;
+    const F32MicroKernel scores{count, block.lanes, width, width, 1, kQueries, kQueries};
+    multiply(scores, k + offset, scratch.packedQ, scratch.probabilities, false);
+    multiply(scores, v + offset, scratch.packedOut, scratch.scoreGradient, false);
+    if (block.softcap != 0)
+      cap(block, count, scratch.probabilities);
+    scoreGradients(block, first, count, prepared.logSumExp, prepared.along, scratch.probabilities,
+                   scratch.scoreGradient);
+    addTransposed(scratch.scoreGradient, kQueries, count, block.count,
+                  dBias + firstQuery * shape.keys + first, shape.keys);
+  }
 }
 
 /// Where a head's rows begin.
@@ -230,13 +256,16 @@ const std::int32_t *idsOf(const AttentionShape &shape, const std::int32_t *docum
   return documents ? documents + batch * shape.keys : nullptr;
 }
 
-} // namespace
+/// The bias of a head, if there is any.
+const float *biasOf(const AttentionShape &shape, const float *bias, std::size_t head) {
+  return bias ? bias + head * shape.bias : nullptr;
+}
 
 template <class T>
-void attentionDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
-                        const std::int32_t *documents, T *out, float *logSumExp) {
+void attend(const AttentionShape &shape, const T *q, const T *k, const T *v, const float *bias,
+            const std::int32_t *documents, T *out, float *logSumExp) {
   if constexpr (std::is_same_v<T, bf16>)
-    if (pairs::attention(shape, q, k, v, documents, out, logSumExp))
+    if (pairs::attention(shape, q, k, v, bias, documents, out, logSumExp))
       return;
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
@@ -254,19 +283,21 @@ void attentionDocuments(AttentionShape shape, const T *q, const T *k, const T *v
         T *headOut = out + startOf(shape.out, batch, head);
         float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
         for (std::size_t first = 0; first < shape.queries; first += kQueries)
-          attendBlock(shape, QueryBlock(shape, first, idsOf(shape, documents, batch)),
-                      headQ + first * shape.q.row, keys, values, headOut + first * shape.out.row,
-                      sums + first, packed, scores, wide);
+          attendBlock(
+              shape,
+              QueryBlock(shape, first, biasOf(shape, bias, head), idsOf(shape, documents, batch)),
+              headQ + first * shape.q.row, keys, values, headOut + first * shape.out.row,
+              sums + first, packed, scores, wide);
       }
     }
 }
 
 template <class T>
-void attentionGradDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
-                            const std::int32_t *documents, const T *out, const float *logSumExp,
-                            const T *dOut, T *dQ, T *dK, T *dV) {
+void attendGrad(const AttentionShape &shape, const T *q, const T *k, const T *v, const float *bias,
+                const std::int32_t *documents, const T *out, const float *logSumExp, const T *dOut,
+                T *dQ, T *dK, T *dV) {
   if constexpr (std::is_same_v<T, bf16>)
-    if (pairs::attentionGrad(shape, q, k, v, documents, out, logSumExp, dOut, dQ, dK, dV))
+    if (pairs::attentionGrad(shape, q, k, v, bias, documents, out, logSumExp, dOut, dQ, dK, dV))
       return;
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
@@ -290,9 +321,11 @@ void attentionGradDocuments(AttentionShape shape, const T *q, const T *k, const 
         for (std::size_t first = 0; first < shape.queries; first += kQueries) {
           const std::size_t rowQ = atQ + first * shape.q.row;
           const std::size_t rowOut = atOut + first * shape.out.row;
-          attendBlockGrad<T>(shape, QueryBlock(shape, first, idsOf(shape, documents, batch)),
-                             {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, keys,
-                             values, keySums, valueSums, blockScratch);
+          attendBlockGrad<T>(
+              shape,
+              QueryBlock(shape, first, biasOf(shape, bias, head), idsOf(shape, documents, batch)),
+              {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, keys, values,
+              keySums, valueSums, blockScratch);
         }
       }
       putBack(keySums, shape.keys, width, dK + at, shape.k.row);
@@ -301,59 +334,187 @@ void attentionGradDocuments(AttentionShape shape, const T *q, const T *k, const 
 }
 
 template <class T>
-void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp) {
-  attentionDocuments(shape, q, k, v, nullptr, out, logSumExp);
+void attendBiasGrad(const AttentionShape &shape, const T *q, const T *k, const T *v,
+                    const float *bias, const std::int32_t *documents, const T *out,
+                    const float *logSumExp, const T *dOut, float *dBias) {
+  const std::size_t width = shape.width, shared = shape.heads / shape.groups;
+  const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
+  const std::size_t ofHead = std::size_t(shape.queries) * shape.keys;
+  Scratch scratch(2 * numbers + GradientScratch::count(width));
+  float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
+  const GradientScratch blockScratch(scratch, width);
+  std::fill_n(dBias, shape.bias == 0 ? ofHead : shape.heads * ofHead, 0.0f);
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      const std::size_t at = startOf(shape.k, batch, group);
+      const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
+      const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+        const std::size_t atQ = startOf(shape.q, batch, head);
+        const std::size_t atOut = startOf(shape.out, batch, head);
+        const float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+        for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+          const std::size_t rowOut = atOut + first * shape.out.row;
+          addBiasGradient<T>(
+              shape,
+              QueryBlock(shape, first, biasOf(shape, bias, head), idsOf(shape, documents, batch)),
+              first,
+              {q + atQ + first * shape.q.row, out + rowOut, sums + first, dOut + rowOut, nullptr},
+              keys, values, dBias + head * shape.bias, blockScratch);
+        }
+      }
+    }
 }
 
+} // namespace
+
+// The rows of Kernels.def. An operand that a row does not have is null; one that holds queries,
+// keys and values has them `part` numbers apart.
 template <class T>
-void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
-                   const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
-  attentionGradDocuments(shape, q, k, v, nullptr, out, logSumExp, dOut, dQ, dK, dV);
+void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp) {
+  attend(shape, q, k, v, nullptr, nullptr, out, logSumExp);
 }
-
+template <class T>
+void attentionDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
+                        const std::int32_t *documents, T *out, float *logSumExp) {
+  attend(shape, q, k, v, nullptr, documents, out, logSumExp);
+}
+template <class T>
+void attentionPacked(AttentionShape shape, const T *qkv, T *out, float *logSumExp) {
+  const std::size_t part = shape.part;
+  attend(shape, qkv, qkv + part, qkv + 2 * part, nullptr, nullptr, out, logSumExp);
+}
 template <class T>
 void attentionPackedDocuments(AttentionShape shape, const T *qkv, const std::int32_t *documents,
                               T *out, float *logSumExp) {
-  attentionDocuments(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, documents, out, logSumExp);
+  const std::size_t part = shape.part;
+  attend(shape, qkv, qkv + part, qkv + 2 * part, nullptr, documents, out, logSumExp);
 }
-
+template <class T>
+void biasedAttention(AttentionShape shape, const T *q, const T *k, const T *v, const float *bias,
+                     T *out, float *logSumExp) {
+  attend(shape, q, k, v, bias, nullptr, out, logSumExp);
+}
+template <class T>
+void biasedAttentionDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
+                              const float *bias, const std::int32_t *documents, T *out,
+                              float *logSumExp) {
+  attend(shape, q, k, v, bias, documents, out, logSumExp);
+}
+template <class T>
+void biasedAttentionPacked(AttentionShape shape, const T *qkv, const float *bias, T *out,
+                           float *logSumExp) {
+  const std::size_t part = shape.part;
+  attend(shape, qkv, qkv + part, qkv + 2 * part, bias, nullptr, out, logSumExp);
+}
+template <class T>
+void biasedAttentionPackedDocuments(AttentionShape shape, const T *qkv, const float *bias,
+                                    const std::int32_t *documents, T *out, float *logSumExp) {
+  const std::size_t part = shape.part;
+  attend(shape, qkv, qkv + part, qkv + 2 * part, bias, documents, out, logSumExp);
+}
+template <class T>
+void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
+                   const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
+  attendGrad(shape, q, k, v, nullptr, nullptr, out, logSumExp, dOut, dQ, dK, dV);
+}
+template <class T>
+void attentionGradDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
+                            const std::int32_t *documents, const T *out, const float *logSumExp,
+                            const T *dOut, T *dQ, T *dK, T *dV) {
+  attendGrad(shape, q, k, v, nullptr, documents, out, logSumExp, dOut, dQ, dK, dV);
+}
+template <class T>
+void attentionGradPacked(AttentionShape shape, const T *qkv, const T *out, const float *logSumExp,
+                         const T *dOut, T *dQkv) {
+  const std::size_t part = shape.part;
+  attendGrad(shape, qkv, qkv + part, qkv + 2 * part, nullptr, nullptr, out, logSumExp, dOut, dQkv,
+             dQkv + part, dQkv + 2 * part);
+}
 template <class T>
 void attentionGradPackedDocuments(AttentionShape shape, const T *qkv, const std::int32_t *documents,
                                   const T *out, const float *logSumExp, const T *dOut, T *dQkv) {
   const std::size_t part = shape.part;
-  attentionGradDocuments(shape, qkv, qkv + part, qkv + 2 * part, documents, out, logSumExp, dOut,
-                         dQkv, dQkv + part, dQkv + 2 * part);
+  attendGrad(shape, qkv, qkv + part, qkv + 2 * part, nullptr, documents, out, logSumExp, dOut, dQkv,
+             dQkv + part, dQkv + 2 * part);
 }
-
 template <class T>
-void attentionPacked(AttentionShape shape, const T *qkv, T *out, float *logSumExp) {
-  attentionPackedDocuments(shape, qkv, nullptr, out, logSumExp);
+void biasedAttentionGrad(AttentionShape shape, const T *q, const T *k, const T *v,
+                         const float *bias, const T *out, const float *logSumExp, const T *dOut,
+                         T *dQ, T *dK, T *dV) {
+  attendGrad(shape, q, k, v, bias, nullptr, out, logSumExp, dOut, dQ, dK, dV);
 }
-
 template <class T>
-void attentionGradPacked(AttentionShape shape, const T *qkv, const T *out, const float *logSumExp,
-                         const T *dOut, T *dQkv) {
-  attentionGradPackedDocuments(shape, qkv, nullptr, out, logSumExp, dOut, dQkv);
+void biasedAttentionGradDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
+                                  const float *bias, const std::int32_t *documents, const T *out,
+                                  const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
+  attendGrad(shape, q, k, v, bias, documents, out, logSumExp, dOut, dQ, dK, dV);
+}
+template <class T>
+void biasedAttentionGradPacked(AttentionShape shape, const T *qkv, const float *bias, const T *out,
+                               const float *logSumExp, const T *dOut, T *dQkv) {
+  const std::size_t part = shape.part;
+  attendGrad(shape, qkv, qkv + part, qkv + 2 * part, bias, nullptr, out, logSumExp, dOut, dQkv,
+             dQkv + part, dQkv + 2 * part);
+}
+template <class T>
+void biasedAttentionGradPackedDocuments(AttentionShape shape, const T *qkv, const float *bias,
+                                        const std::int32_t *documents, const T *out,
+                                        const float *logSumExp, const T *dOut, T *dQkv) {
+  const std::size_t part = shape.part;
+  attendGrad(shape, qkv, qkv + part, qkv + 2 * part, bias, documents, out, logSumExp, dOut, dQkv,
+             dQkv + part, dQkv + 2 * part);
+}
+template <class T>
+void attentionBiasGrad(AttentionShape shape, const T *q, const T *k, const T *v, const float *bias,
+                       const T *out, const float *logSumExp, const T *dOut, float *dBias) {
+  attendBiasGrad(shape, q, k, v, bias, nullptr, out, logSumExp, dOut, dBias);
+}
+template <class T>
+void attentionBiasGradDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
+                                const float *bias, const std::int32_t *documents, const T *out,
+                                const float *logSumExp, const T *dOut, float *dBias) {
+  attendBiasGrad(shape, q, k, v, bias, documents, out, logSumExp, dOut, dBias);
+}
+template <class T>
+void attentionBiasGradPacked(AttentionShape shape, const T *qkv, const float *bias, const T *out,
+                             const float *logSumExp, const T *dOut, float *dBias) {
+  const std::size_t part = shape.part;
+  attendBiasGrad(shape, qkv, qkv + part, qkv + 2 * part, bias, nullptr, out, logSumExp, dOut,
+                 dBias);
+}
+template <class T>
+void attentionBiasGradPackedDocuments(AttentionShape shape, const T *qkv, const float *bias,
+                                      const std::int32_t *documents, const T *out,
+                                      const float *logSumExp, const T *dOut, float *dBias) {
+  const std::size_t part = shape.part;
+  attendBiasGrad(shape, qkv, qkv + part, qkv + 2 * part, bias, documents, out, logSumExp, dOut,
+                 dBias);
 }
 
-#define INSTANTIATE(T)                                                                             \
-  template void attention(AttentionShape, const T *, const T *, const T *, T *, float *);          \
-  template void attentionDocuments(AttentionShape, const T *, const T *, const T *,                \
-                                   const std::int32_t *, T *, float *);                            \
-  template void attentionPacked(AttentionShape, const T *, T *, float *);                          \
-  template void attentionPackedDocuments(AttentionShape, const T *, const std::int32_t *, T *,     \
-                                         float *);                                                 \
-  template void attentionGradPacked(AttentionShape, const T *, const T *, const float *,           \
-                                    const T *, T *);                                               \
-  template void attentionGradPackedDocuments(AttentionShape, const T *, const std::int32_t *,      \
-                                             const T *, const float *, const T *, T *);            \
-  template void attentionGrad(AttentionShape, const T *, const T *, const T *, const T *,          \
-                              const float *, const T *, T *, T *, T *);                            \
-  template void attentionGradDocuments(AttentionShape, const T *, const T *, const T *,            \
-                                       const std::int32_t *, const T *, const float *, const T *,  \
-                                       T *, T *, T *);
-INSTANTIATE(float)
-INSTANTIATE(bf16)
+#define INSTANTIATE(function)                                                                      \
+  template decltype(function<float>) function<float>;                                              \
+  template decltype(function<bf16>) function<bf16>;
+INSTANTIATE(attention)
+INSTANTIATE(attentionPacked)
+INSTANTIATE(attentionDocuments)
+INSTANTIATE(attentionPackedDocuments)
+INSTANTIATE(attentionGrad)
+INSTANTIATE(attentionGradPacked)
+INSTANTIATE(attentionGradDocuments)
+INSTANTIATE(attentionGradPackedDocuments)
+INSTANTIATE(biasedAttention)
+INSTANTIATE(biasedAttentionPacked)
+INSTANTIATE(biasedAttentionDocuments)
+INSTANTIATE(biasedAttentionPackedDocuments)
+INSTANTIATE(biasedAttentionGrad)
+INSTANTIATE(biasedAttentionGradPacked)
+INSTANTIATE(biasedAttentionGradDocuments)
+INSTANTIATE(biasedAttentionGradPackedDocuments)
+INSTANTIATE(attentionBiasGrad)
+INSTANTIATE(attentionBiasGradPacked)
+INSTANTIATE(attentionBiasGradDocuments)
+INSTANTIATE(attentionBiasGradPackedDocuments)
 #undef INSTANTIATE
 
 } // namespace fsdp::rt::kernels

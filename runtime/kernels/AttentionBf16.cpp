@@ -103,6 +103,7 @@ struct QueryBlock {
   const AttentionShape &shape;
   const Visibility &sees;
   const Scratch &scratch;
+  const float *bias; ///< of the head, or null
   std::size_t first, count, width;
   float negate; ///< scores are multiplied by it first, where the scale is not positive
   float scale;  ///< and then by it, which is positive
@@ -110,11 +111,13 @@ struct QueryBlock {
   float sum[kQueries];
 
   QueryBlock(const AttentionShape &shape, const Visibility &sees, const Scratch &scratch,
-             std::size_t first)
-      : shape(shape), sees(sees), scratch(scratch), first(first),
+             const float *bias, std::size_t first)
+      : shape(shape), sees(sees), scratch(scratch), bias(bias), first(first),
         count(std::min<std::size_t>(kQueries, shape.queries - first)), width(roundUp(shape.width)),
         negate(shape.scale <= 0 ? shape.scale : 1), scale(shape.scale <= 0 ? 1 : shape.scale) {
-    if (shape.softcap != 0) // of tanh of the scores
+    if (bias) // the scores are scaled before it is added
+      negate = 1, scale = 1;
+    else if (shape.softcap != 0) // of tanh of the scores
       negate = 1, scale = shape.softcap;
     std::fill_n(top, kQueries, -kInfinity);
     std::fill_n(sum, kQueries, 0.0f);
@@ -143,14 +146,21 @@ struct QueryBlock {
     return {(range.begin - key) / kVnniBlock * kVnniBlock, roundUp(range.end - key)};
   }
 
-  /// Caps the first `count` scores of a query, of the keys from `key` on, and hides those of keys
-  /// that it does not see.
+  /// Caps the first `count` scores of a query, of the keys from `key` on, adds the bias and hides
+  /// those of keys that it does not see.
   void applyOptions(std::size_t query, float *row, std::size_t key, std::size_t count) const {
     if (shape.softcap != 0) {
       const float factor = shape.scale / shape.softcap;
 #pragma omp simd
       for (std::size_t i = 0; i < count; ++i)
         row[i] = vectorTanh(row[i] * factor);
+    }
+    if (bias) {
+      const float *added = bias + (first + query) * shape.keys + key;
+      const float factor = shape.softcap != 0 ? shape.softcap : shape.scale;
+#pragma omp simd
+      for (std::size_t i = 0; i < count; ++i)
+        row[i] = row[i] * factor + added[i];
     }
     if (const std::size_t seen = sees.firstSeen(first + query); seen > key)
       std::fill_n(row, std::min(seen - key, count), -kInfinity);
@@ -165,7 +175,7 @@ struct QueryBlock {
   /// Goes on with 16 queries from `query` on, whose scores of the keys from `key` on stand in rows
   /// of kKeys. `begun`: they have met keys before.
   void advance(std::size_t query, float *rows, std::size_t key, std::size_t filled, bool begun) {
-    const bool options = shape.softcap != 0 || shape.window != 0 || sees.ids;
+    const bool options = shape.softcap != 0 || shape.window != 0 || sees.ids || bias;
     std::size_t seen[16];
     __m512 each[16];
     for (std::size_t r = 0; r < 16; ++r) {
@@ -205,11 +215,11 @@ struct QueryBlock {
 
 /// Attention of one head.
 void attendHead(const AttentionShape &shape, const Visibility &sees, const PairMultiplier &multiply,
-                Rows q, Rows k, Rows v, ResultRows out, float *logSumExp) {
+                Rows q, Rows k, Rows v, const float *bias, ResultRows out, float *logSumExp) {
   const std::size_t width = roundUp(shape.width);
   const Scratch scratch(width);
   for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-    QueryBlock block(shape, sees, scratch, first);
+    QueryBlock block(shape, sees, scratch, bias, first);
     const std::size_t seenByAny = block.seenBy(block.count - 1);
     bool begun[kQueries / kVnniBlock] = {};
     for (std::size_t key = sees.firstSeen(first) / kVnniBlock * kVnniBlock; key < seenByAny;
@@ -263,7 +273,7 @@ void attendHead(const AttentionShape &shape, const Visibility &sees, const PairM
 } // namespace
 
 bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
-               const std::int32_t *documents, bf16 *out, float *logSumExp) {
+               const float *bias, const std::int32_t *documents, bf16 *out, float *logSumExp) {
   if (pairInstructions() == PairInstructions::None)
     return false;
   const PairMultiplier multiply;
@@ -273,7 +283,7 @@ bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const 
     for (std::size_t head = 0; head < shape.heads; ++head)
       attendHead(shape, sees, multiply, rowsOf(shape.q, q, batch, head),
                  rowsOf(shape.k, k, batch, head / shared), rowsOf(shape.k, v, batch, head / shared),
-                 rowsOf(shape.out, out, batch, head),
+                 bias ? bias + head * shape.bias : nullptr, rowsOf(shape.out, out, batch, head),
                  logSumExp + (batch * shape.heads + head) * shape.queries);
   }
   return true;
@@ -284,7 +294,7 @@ bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const 
 #else
 
 bool fsdp::rt::pairs::attention(const AttentionShape &, const bf16 *, const bf16 *, const bf16 *,
-                                const std::int32_t *, bf16 *, float *) {
+                                const float *, const std::int32_t *, bf16 *, float *) {
   return false;
 }
 

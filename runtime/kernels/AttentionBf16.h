@@ -20,13 +20,13 @@
 namespace fsdp::rt::pairs {
 
 /// What kernels::attention and kernels::attentionGrad do. They do nothing and return false where
-/// the processor has no instructions for it. `documents` may be null. Scratch memory of the
-/// gradient grows with the number of keys.
+/// the processor has no instructions for it. `bias` and `documents` may be null. Scratch memory of
+/// the gradient grows with the number of keys.
 bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
-               const std::int32_t *documents, bf16 *out, float *logSumExp);
+               const float *bias, const std::int32_t *documents, bf16 *out, float *logSumExp);
 bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
-                   const std::int32_t *documents, const bf16 *out, const float *logSumExp,
-                   const bf16 *dOut, bf16 *dQ, bf16 *dK, bf16 *dV);
+                   const float *bias, const std::int32_t *documents, const bf16 *out,
+                   const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK, bf16 *dV);
 
 /// What the queries of a batch see of its keys.
 struct Visibility {

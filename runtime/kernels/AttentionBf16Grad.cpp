@@ -12,6 +12,7 @@
 #ifdef __AVX512BF16__
 
 #include "runtime/device/Workspace.h"
+#include "runtime/kernels/AttentionSoftmax.h"
 #include "runtime/kernels/VnniPacking.h"
 #include "runtime/numerics/BFloat16.h"
 #include "runtime/numerics/VectorMath.h"
@@ -83,6 +84,16 @@ inline void capSquare(float scale, float softcap, float *scores, float *slopes) 
   }
 }
 
+/// Turns the scores of a square of `keys` keys and `queries` queries into those of a bias whose
+/// first number is `bias`, rows of which are `stride` apart: factor * score + bias.
+inline void addBias(float factor, const float *bias, std::size_t stride, std::size_t keys,
+                    std::size_t queries, float *scores) {
+#pragma omp simd
+  for (std::size_t i = 0; i < kBlock * kBlock; ++i)
+    scores[i] *= factor;
+  blocks::addTransposed(bias, stride, queries, keys, scores, kBlock);
+}
+
 /// probability := 2^(factor * score - logSumExp), score gradient := probability * (gradient -
 /// along), both 0 where the key is not seen: key i is seen by the queries from firstThatSees + i
 /// on, and keys from `keys` on by none. The queries of the pairs stand in the order of
@@ -137,6 +148,7 @@ constexpr std::size_t queryOfPair(std::size_t half, std::size_t lane) {
 struct GradientHead {
   Rows q, out, dOut;
   const float *logSumExp;
+  const float *bias; ///< or null
   ResultRows dQ;
 };
 
@@ -158,12 +170,13 @@ private:
                 std::size_t key) const;
   void packQueries(const GradientHead &head, std::size_t first, std::size_t count);
   void addKeys(std::size_t firstQuery, std::size_t queries, std::size_t firstKey, std::size_t keys);
-  void addStrip(std::size_t firstQuery, const Strip &strip);
+  void addStrip(std::size_t firstQuery, std::size_t count, const Strip &strip);
   void writeQueries(const GradientHead &head, std::size_t first, std::size_t count);
 
   const AttentionShape &shape;
   const PairMultiplier &multiply;
   const Visibility *sees = nullptr; ///< of the batch
+  const float *bias = nullptr;      ///< of the head, or null
   std::size_t width;                ///< filled up
   std::vector<bool> begunKeys;      ///< strips whose sums hold something
   bool begunQueries[kQueries / kBlock];
@@ -240,9 +253,9 @@ void GroupGradient::packQueries(const GradientHead &head, std::size_t first, std
   }
 }
 
-void GroupGradient::addStrip(std::size_t firstQuery, const Strip &strip) {
+void GroupGradient::addStrip(std::size_t firstQuery, std::size_t count, const Strip &strip) {
   const std::size_t begin = strip.firstQuery, queries = strip.endQuery;
-  const bool hasOptions = shape.window != 0 || shape.softcap != 0 || sees->ids;
+  const bool hasOptions = shape.window != 0 || shape.softcap != 0 || sees->ids || bias;
   alignas(64) float slopes[kBlock * kBlock];
   alignas(64) std::int32_t keyIds[kBlock] = {};
   if (sees->ids)
@@ -285,8 +298,12 @@ void GroupGradient::addStrip(std::size_t firstQuery, const Strip &strip) {
         capSquare(shape.scale, shape.softcap, square, slopes);
         options.slopes = slopes;
       }
-      computeScoreGradients<true, true>(at, shape.softcap != 0 ? kLog2e : factor, firstThatSees,
-                                        strip.keys, options);
+      if (bias && query < count)
+        addBias(shape.softcap != 0 ? 1 : shape.scale,
+                bias + (firstQuery + query) * shape.keys + strip.key, shape.keys, strip.keys,
+                std::min(kBlock, count - query), square);
+      computeScoreGradients<true, true>(at, shape.softcap != 0 || bias ? kLog2e : factor,
+                                        firstThatSees, strip.keys, options);
     } else if (firstThatSees > -std::ptrdiff_t(kBlock) + 1 || strip.keys < kBlock)
       computeScoreGradients<true>(at, factor, firstThatSees, strip.keys);
     else
@@ -333,7 +350,7 @@ void GroupGradient::addKeys(std::size_t firstQuery, std::size_t queries, std::si
     const Strip strip = stripOf(firstQuery, filled, firstKey, firstKey + i);
     if (strip.firstQuery == strip.endQuery)
       continue;
-    addStrip(firstQuery, strip);
+    addStrip(firstQuery, queries, strip);
     for (std::size_t j = strip.firstQuery / kBlock; j < strip.endQuery / kBlock; ++j) {
       bf16 *const pairs = scoreGradientPairs + j * kBlock * kKeys;
       if (seen[j].end == 0)
@@ -380,6 +397,7 @@ void GroupGradient::writeQueries(const GradientHead &head, std::size_t first, st
 }
 
 void GroupGradient::add(const GradientHead &head) {
+  bias = head.bias;
   for (std::size_t first = 0; first < shape.queries; first += kQueries) {
     const std::size_t queries = std::min<std::size_t>(kQueries, shape.queries - first);
     packQueries(head, first, queries);
@@ -411,8 +429,8 @@ void GroupGradient::finish(ResultRows newDK, ResultRows newDV) {
 } // namespace
 
 bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
-                   const std::int32_t *documents, const bf16 *out, const float *logSumExp,
-                   const bf16 *dOut, bf16 *dQ, bf16 *dK, bf16 *dV) {
+                   const float *bias, const std::int32_t *documents, const bf16 *out,
+                   const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK, bf16 *dV) {
   if (pairInstructions() == PairInstructions::None)
     return false;
   const PairMultiplier multiply;
@@ -426,7 +444,7 @@ bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, co
         gradient.add({rowsOf(shape.q, q, batch, head), rowsOf(shape.out, out, batch, head),
                       rowsOf(shape.out, dOut, batch, head),
                       logSumExp + (batch * shape.heads + head) * shape.queries,
-                      rowsOf(shape.q, dQ, batch, head)});
+                      bias ? bias + head * shape.bias : nullptr, rowsOf(shape.q, dQ, batch, head)});
       gradient.finish(rowsOf(shape.k, dK, batch, group), rowsOf(shape.k, dV, batch, group));
     }
   }
@@ -438,8 +456,8 @@ bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, co
 #else
 
 bool fsdp::rt::pairs::attentionGrad(const AttentionShape &, const bf16 *, const bf16 *,
-                                    const bf16 *, const std::int32_t *, const bf16 *, const float *,
-                                    const bf16 *, bf16 *, bf16 *, bf16 *) {
+                                    const bf16 *, const float *, const std::int32_t *, const bf16 *,
+                                    const float *, const bf16 *, bf16 *, bf16 *, bf16 *) {
   return false;
 }
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace fsdp::rt::blocks {
 
@@ -30,15 +31,22 @@ struct QueryBlock {
   std::ptrdiff_t window;   ///< 0 without
   std::ptrdiff_t position; ///< of the first query: the key that it is at
   float softcap;           ///< 0 without
+  /// What is added to the scores of the first query, one number a key, and of the others behind it;
+  /// or null.
+  const float *bias;
+  std::size_t biasStride; ///< from one query to the next
   /// Of the batch's keys; null where all are of one document.
   const std::int32_t *documents;
   std::int32_t ids[kQueries];   ///< of the queries' documents
   std::int32_t leastId, mostId; ///< of those
 
-  QueryBlock(const AttentionShape &shape, std::size_t first, const std::int32_t *documents)
+  /// `headBias`: of the head's queries, or null.
+  QueryBlock(const AttentionShape &shape, std::size_t first, const float *headBias,
+             const std::int32_t *documents)
       : count(std::min<std::size_t>(kQueries, shape.queries - first)),
         lanes((count + 15) / 16 * 16), causal(shape.causal), window(shape.window),
         position(shape.positionOf(static_cast<std::int64_t>(first))), softcap(shape.softcap),
+        bias(headBias ? headBias + first * shape.keys : nullptr), biasStride(shape.keys),
         documents(documents) {
     const std::ptrdiff_t all = shape.keys;
     seenOfLast = causal ? static_cast<std::ptrdiff_t>(first + count) + all - shape.queries : all;
@@ -113,6 +121,54 @@ inline void cap(const QueryBlock &block, std::size_t count, float *scores) {
       scores[s * kQueries + r] = softcap * vectorTanh(scores[s * kQueries + r] * inverse);
 }
 
+using Four = float __attribute__((vector_size(16)));
+
+/// Four by four numbers, transposed.
+struct FourByFour {
+  Four columns[4];
+
+  FourByFour(Four a, Four b, Four c, Four d) {
+    const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const Four abHigh = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const Four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const Four cdHigh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    columns[0] = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    columns[1] = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    columns[2] = __builtin_shufflevector(abHigh, cdHigh, 0, 1, 4, 5);
+    columns[3] = __builtin_shufflevector(abHigh, cdHigh, 2, 3, 6, 7);
+  }
+};
+inline Four loadFour(const float *from) {
+  Four four;
+  std::memcpy(&four, from, sizeof four);
+  return four;
+}
+
+/// sums[c][r] += rows[r][c] of `count` rows of `width` numbers.
+inline void addTransposed(const float *rows, std::size_t stride, std::size_t count,
+                          std::size_t width, float *sums, std::size_t sumStride) {
+  const std::size_t evenRows = count / 4 * 4, evenWidth = width / 4 * 4;
+  for (std::size_t r = 0; r < evenRows; r += 4)
+    for (std::size_t c = 0; c < evenWidth; c += 4) {
+      const float *at = rows + r * stride + c;
+      const FourByFour block(loadFour(at), loadFour(at + stride), loadFour(at + 2 * stride),
+                             loadFour(at + 3 * stride));
+      for (std::size_t i = 0; i < 4; ++i) {
+        float *to = sums + (c + i) * sumStride + r;
+        const Four sum = loadFour(to) + block.columns[i];
+        std::memcpy(to, &sum, sizeof sum);
+      }
+    }
+  for (std::size_t r = 0; r < count; ++r)
+    for (std::size_t c = r < evenRows ? evenWidth : 0; c < width; ++c)
+      sums[c * sumStride + r] += rows[r * stride + c];
+}
+
+/// Adds the bias to the scores of keys [first, first + count).
+inline void addBias(const QueryBlock &block, std::size_t first, std::size_t count, float *scores) {
+  addTransposed(block.bias + first, block.biasStride, block.count, count, scores, kQueries);
+}
+
 /// Running maximum and sum of each query of a block.
 struct Softmax {
   float top[kQueries];
@@ -129,6 +185,8 @@ struct Softmax {
   bool advance(const QueryBlock &block, std::size_t first, std::size_t count, float *scores) {
     if (block.softcap != 0)
       cap(block, count, scores);
+    if (block.bias)
+      addBias(block, first, count, scores);
     for (std::size_t s = 0; s < count; ++s)
       std::fill_n(scores + s * kQueries, std::min(block.firstThatSees(first + s), block.lanes),
                   -kInfinity);
@@ -191,6 +249,8 @@ private:
 inline void scoreGradients(const QueryBlock &block, std::size_t first, std::size_t count,
                            const float *logSumExp, const float *along,
                            float *__restrict probabilities, float *__restrict scoreGradient) {
+  if (block.bias)
+    addBias(block, first, count, probabilities);
   for (std::size_t s = 0; s < count; ++s) {
     float *p = probabilities + s * kQueries, *d = scoreGradient + s * kQueries;
     const std::size_t blind = std::min(block.firstThatSees(first + s), block.lanes);
@@ -209,7 +269,7 @@ inline void scoreGradients(const QueryBlock &block, std::size_t first, std::size
   }
 }
 
-/// The same, of scores that are capped first.
+/// The same, of scores that are capped first: before the bias, whose gradient has no slopes.
 inline void cappedScoreGradients(const QueryBlock &block, std::size_t first, std::size_t count,
                                  const float *logSumExp, const float *along, float *probabilities,
                                  float *scoreGradient) {

@@ -69,6 +69,7 @@ struct AttentionShape {
   std::size_t part = 0; ///< from queries to keys and from keys to values, where one operand is all
   std::uint32_t window = 0; ///< of the keys that a causal query sees, only the last ones; 0: all
   float softcap = 0;        ///< scores x become softcap * tanh(x / softcap); 0: they stay
+  std::size_t bias = 0;     ///< from the bias of one head to that of the next; 0: one for all
 
   /// The key at the position of query t.
   constexpr std::int64_t positionOf(std::int64_t t) const {

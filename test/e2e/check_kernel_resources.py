@@ -23,15 +23,19 @@ REGISTERS = 65536  # of a block
 FRAME = 40  # bytes of a thread's stack
 UNIT = 8  # registers of a thread are given in such
 # Kernels that may spill, and bytes of stores and loads. Those of attention on f32, and on bf16 with wide heads, as nvcc 13.0 compiles them.
-SPILLS = {"fsdp::rt::attend<128, 64, false>": 28, "fsdp::rt::keyGradients<64, 64, false>": 156,
-          "fsdp::rt::attend<32, 64, true>": 24, "fsdp::rt::queryGradients<128, 64, true>": 56,
+SPILLS = {"fsdp::rt::attend<128, 64, false, false>": 28, "fsdp::rt::keyGradients<64, 64, false, false>": 156,
+          "fsdp::rt::attend<32, 64, true, false>": 24, "fsdp::rt::queryGradients<128, 64, true, false>": 56,
+          "fsdp::rt::attend<32, 64, true, true>": 48, "fsdp::rt::attend<64, 64, true, true>": 48,
+          "fsdp::rt::queryGradients<64, 64, true, true>": 44,
           "fsdp::rt::attend<fsdp::rt::Forward<fsdp::rt::device::ByGroups, 128, 1, 12, 128, 1> >": 48,
           "fsdp::rt::keyGradients<fsdp::rt::device::WithOptions<fsdp::rt::Backward<fsdp::rt::device::ByGroups, 128, 4, 64, 2> > >": 20}
 # Bytes of a block on every device from 8.0 on: 8.6, 8.9 and 12.0 have the least. What takes more is not launched there, but
 # its twin of fewer rows.
 ANYWHERE = 99 * 1024
-TWINS = {f"fsdp::rt::{name}<{width}, 64, {options}>": f"fsdp::rt::{name}<{width}, 32, {options}>" for options in ("false", "true")
+TWINS = {f"fsdp::rt::{name}<{width}, 64{options}>": f"fsdp::rt::{name}<{width}, 32{options}>"
+         for options in (", false, false", ", true, false", ", true, true")
          for name, width in (("attend", 128), ("queryGradients", 128), ("keyGradients", 128), ("keyGradients", 64))}
+TWINS["fsdp::rt::biasGradients<128, 64>"] = "fsdp::rt::biasGradients<128, 32>"
 # Kernels of a warpgroup are launched on 9.0 alone, elsewhere those by warps.
 HOPPER_ONLY = "ByGroups"
 # Kernels that no test of kernels launches: threads and dynamic bytes, as their sources have them.

@@ -304,3 +304,26 @@ module {
     fsdp.loss %total over %count
   }
 }
+
+// -----
+
+module {
+  fsdp.param @wte : tensor<5x4xf32> unit "wte" init <normal, 0.02>
+  fsdp.step @evaluate evaluate {
+    %tokens = fsdp.input "tokens" sample_dim 0 {fsdp.tokens = 5 : i64} : tensor<6x8xi32>
+    %targets = fsdp.input "targets" sample_dim 0 {fsdp.targets = 5 : i64} : tensor<6x8xi32>
+    %wte = fsdp.read @wte : tensor<5x4xf32>
+    %x = nn.embedding %wte, %tokens : tensor<5x4xf32>, tensor<6x8xi32> -> tensor<6x8x4xf32>
+    %q = nn.rearrange "b s (h d) -> b s h d" %x : tensor<6x8x4xf32> -> tensor<6x8x1x4xf32>
+    %bias = arith.constant dense<1.0> : tensor<1x8x8xf32>
+    // expected-error @below {{adds a bias to its scores, which --generate does not support; compile this model without --generate}}
+    %out, %lse = nn.attention "b t h d" %q, %q, %q, %bias scale 0.5 causal bias
+        : (tensor<6x8x1x4xf32>, tensor<6x8x1x4xf32>, tensor<6x8x1x4xf32>, tensor<1x8x8xf32>) -> (tensor<6x8x1x4xf32>, tensor<6x1x8xf32>)
+    %y = nn.rearrange "b s h d -> b s (h d)" %out : tensor<6x8x1x4xf32> -> tensor<6x8x4xf32>
+    %scores = nn.einsum "bsd,vd->bsv" %y, %wte : (tensor<6x8x4xf32>, tensor<5x4xf32>) -> tensor<6x8x5xf32>
+    %loss, %logs = nn.cross_entropy %scores, %targets : tensor<6x8x5xf32>, tensor<6x8xi32> -> tensor<6x8xf32>, tensor<6x8xf32>
+    %total = nn.reduce sum "b s ->" %loss : tensor<6x8xf32> -> tensor<f64>
+    %count = arith.constant dense<48.0> : tensor<f64>
+    fsdp.loss %total over %count
+  }
+}

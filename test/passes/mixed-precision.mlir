@@ -96,6 +96,10 @@ fsdp.step @casts evaluate {
 // CHECK: nn.argmax %[[E]] : tensor<8x4xbf16> -> tensor<8xi32>
 // CHECK: nn.attention %{{.*}} : (tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>) -> (tensor<1x1x8x4xbf16>, tensor<1x1x8xf32>)
 // CHECK: nn.attention {{.*}} documents : (tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>, tensor<1x8xi32>) -> (tensor<1x1x8x4xbf16>, tensor<1x1x8xf32>)
+// The bias of attention is f32, as the sums that it is added to.
+// CHECK: %[[BIAS:.*]] = arith.extf %{{.*}} : tensor<1x8x8xbf16> to tensor<1x8x8xf32>
+// CHECK: nn.attention {{.*}}, %[[BIAS]] scale 5.000000e-01 bias : (tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>, tensor<1x8x8xf32>) -> (tensor<1x1x8x4xbf16>, tensor<1x1x8xf32>)
+// CHECK: nn.attention {{.*}}, %[[ZEROS:.*]] scale 5.000000e-01 bias : {{.*}}, tensor<1x8x8xf32>) -> (tensor<1x1x8x4xbf16>, tensor<1x1x8xf32>)
 // CHECK: nn.scan_sum "t k" along "t" %[[E]] reverse : tensor<8x4xbf16>
 // CHECK: nn.scan_sum "t k" along "k" %{{.*}} : tensor<8x4xf32>
 // CHECK: nn.concat %{{.*}} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
@@ -116,6 +120,11 @@ fsdp.step @rows evaluate {
   %a, %al = nn.attention %q, %k, %k scale 0.5 : (tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>) -> (tensor<1x1x8x4xf32>, tensor<1x1x8xf32>)
   %document = nn.rearrange "t -> 1 t" %ids : tensor<8xi32> -> tensor<1x8xi32>
   %d, %dl = nn.attention %q, %k, %k, %document scale 0.5 documents : (tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x8xi32>) -> (tensor<1x1x8x4xf32>, tensor<1x1x8xf32>)
+  %products = nn.einsum "tk,sk->ts" %e, %e : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x8xf32>
+  %bias = nn.rearrange "t s -> 1 t s" %products : tensor<8x8xf32> -> tensor<1x8x8xf32>
+  %f, %fl = nn.attention %q, %k, %k, %bias scale 0.5 bias : (tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x8x8xf32>) -> (tensor<1x1x8x4xf32>, tensor<1x1x8xf32>)
+  %zeros = arith.constant dense<0.0> : tensor<1x8x8xf32>
+  %g, %gl = nn.attention %q, %k, %k, %zeros scale 0.5 bias : (tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x8x8xf32>) -> (tensor<1x1x8x4xf32>, tensor<1x1x8xf32>)
   %narrow = nn.scan_sum "t k" along "t" %e reverse : tensor<8x4xf32>
   %wide = nn.scan_sum "t k" along "k" %x : tensor<8x4xf32>
   %both = nn.concat %z, %e dim 0 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>

@@ -17,9 +17,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/device/cuda/LaunchWork.h"
+#include "runtime/kernels/cuda/Attention.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
 #include "runtime/kernels/cuda/AttentionProducts.h"
-#include "runtime/kernels/cuda/Kernels.h"
 
 #include <type_traits>
 
@@ -97,7 +98,7 @@ struct Forward {
   using Products = ProductsOf;
   static constexpr int D = kWidth, kTiles = kTilesOf, kWarps = kWarpsOf, kKeys = kKeysOf,
                        kAtOnce = kAtOnceOf, kQueries = 16 * kTiles * kWarps, kThreads = 32 * kWarps;
-  static constexpr bool kOptions = false;
+  static constexpr bool kOptions = false, kBias = false;
   using QueryTile = SharedTile<D, kQueries>;
   using KeyTile = SharedTile<D, kKeys>;
   static constexpr std::size_t kElements = QueryTile::kElements + 4 * KeyTile::kElements;
@@ -116,11 +117,12 @@ template <int D, int kRows> __device__ void negate(const SharedTile<D, kRows> &t
 template <class F>
 __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
     attend(AttentionShape s, int queryBlocks, bool vectors, const bf16 *q, const bf16 *k,
-           const bf16 *v, const std::int32_t *documents, bf16 *out, float *logSumExp) {
+           const bf16 *v, const float *bias, const std::int32_t *documents, bf16 *out,
+           float *logSumExp) {
   using Products = typename F::Products;
   using KeyTile = typename F::KeyTile;
   constexpr int D = F::D, kTiles = F::kTiles, kQueries = F::kQueries, kKeys = F::kKeys;
-  constexpr bool kOptions = F::kOptions;
+  constexpr bool kOptions = F::kOptions, kBias = F::kBias;
   if constexpr (!Products::kHere)
     return trap();
   FSDP_DYNAMIC_SHARED(bf16, memory);
@@ -162,7 +164,9 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
   const int row = warp * 16 * kTiles; // of this warp's queries in the tile
   const typename Products::template Left<D, kQueries, kTiles> rows(qTile, row);
   const bool capped = kOptions && s.softcap != 0;
-  const float scale = capped ? s.softcap * kLog2E : scaleOfPowers(s.scale);
+  // With a bias the scores are scaled before it is added.
+  const float scale = kBias ? kLog2E : capped ? s.softcap * kLog2E : scaleOfPowers(s.scale);
+  [[maybe_unused]] const HeadBias added(s, bias, blockIdx.x / queryBlocks);
   if (s.scale < 0)
     negate(qTile);
   float sums[kTiles][2] = {}, tops[kTiles][2], corrections[kTiles][2], acc[kTiles][D / 8][4] = {};
@@ -223,6 +227,18 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
           for (int i = 0; i < 4; ++i)
             scores[m][n][i] = tanhf(scores[m][n][i] * factor);
     }
+    if constexpr (kBias) {
+      const float factor = capped ? s.softcap : fabsf(s.scale);
+#pragma unroll
+      for (int m = 0; m < kTiles; ++m)
+#pragma unroll
+        for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            scores[m][n][i] = fmaf(
+                scores[m][n][i], factor,
+                added(first + row + 16 * m + g + i / 2 * 8, block * kKeys + 8 * n + 2 * t + i % 2));
+    }
     weighBlock(block, mask);
     correct(acc, corrections);
     pack(scores, weights);
@@ -273,46 +289,48 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
 
 template <class F>
 cudaError_t launch(const AttentionShape &s, const bf16 *q, const bf16 *k, const bf16 *v,
-                   const std::int32_t *documents, bf16 *out, float *logSumExp,
+                   const float *bias, const std::int32_t *documents, bf16 *out, float *logSumExp,
                    cudaStream_t stream) {
   const unsigned queryBlocks = ceilDiv<unsigned>(s.queries, F::kQueries);
   const bool vectors = inWholeParts(s, 8) && aligned16(q, k, v, out);
   noteVectors(vectors);
   return launchKernel(attend<F>, dim3(queryBlocks * s.batch * s.heads), F::kThreads,
-                      F::kElements * sizeof(bf16), stream, s, queryBlocks, vectors, q, k, v,
+                      F::kElements * sizeof(bf16), stream, s, queryBlocks, vectors, q, k, v, bias,
                       documents, out, logSumExp);
 }
 
 } // namespace
 
-cudaError_t attention(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
-                      const std::int32_t *documents, bf16 *out, float *logSumExp,
-                      cudaStream_t stream) {
+cudaError_t device::attend(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
+                           const float *bias, const std::int32_t *documents, bf16 *out,
+                           float *logSumExp, cudaStream_t stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
-  // The second blocks are those with options, which need more registers.
-  const auto run = [&](auto blocks, auto others) {
+  // The second blocks are those with options, the third those with a bias: these need more
+  // registers.
+  const auto run = [&](auto blocks, auto others, auto biased) {
+    if (bias)
+      return launch<WithBias<decltype(biased)>>(s, q, k, v, bias, documents, out, logSumExp,
+                                                stream);
     if (hasOptions(s, documents))
-      return launch<WithOptions<decltype(others)>>(s, q, k, v, documents, out, logSumExp, stream);
-    return launch<decltype(blocks)>(s, q, k, v, nullptr, out, logSumExp, stream);
+      return launch<WithOptions<decltype(others)>>(s, q, k, v, nullptr, documents, out, logSumExp,
+                                                   stream);
+    return launch<decltype(blocks)>(s, q, k, v, nullptr, nullptr, out, logSumExp, stream);
   };
-  const auto runBoth = [&](auto blocks) { return run(blocks, blocks); };
+  const auto runSame = [&](auto blocks) { return run(blocks, blocks, blocks); };
   if (s.width <= 32)
-    return runBoth(Forward<ByWarps, 32, 2, 4, 64, 1>());
+    return run(Forward<ByWarps, 32, 2, 4, 64, 1>(), Forward<ByWarps, 32, 2, 4, 64, 1>(),
+               Forward<ByWarps, 32, 1, 4, 64, 1>());
   bool groups = false;
   if (cudaError_t status = hasWarpgroups(groups))
     return status;
   if (s.width <= 64)
-    return groups ? run(Forward<ByGroups, 64, 1, 4, 64, 4>(), Forward<ByGroups, 64, 1, 4, 64, 3>())
-                  : runBoth(Forward<ByWarps, 64, 2, 4, 64, 1>());
-  return groups
-             ? run(Forward<ByGroups, 128, 1, 12, 128, 1>(), Forward<ByGroups, 128, 1, 8, 128, 1>())
-             : runBoth(Forward<ByWarps, 128, 1, 4, 64, 1>());
-}
-
-cudaError_t attention(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
-                      float *logSumExp, cudaStream_t stream) {
-  return attention(s, q, k, v, nullptr, out, logSumExp, stream);
+    return groups ? run(Forward<ByGroups, 64, 1, 4, 64, 4>(), Forward<ByGroups, 64, 1, 4, 64, 3>(),
+                        Forward<ByGroups, 64, 1, 4, 64, 2>())
+                  : runSame(Forward<ByWarps, 64, 2, 4, 64, 1>());
+  return groups ? run(Forward<ByGroups, 128, 1, 12, 128, 1>(),
+                      Forward<ByGroups, 128, 1, 8, 128, 1>(), Forward<ByGroups, 128, 1, 8, 64, 1>())
+                : runSame(Forward<ByWarps, 128, 1, 4, 64, 1>());
 }
 
 } // namespace fsdp::rt

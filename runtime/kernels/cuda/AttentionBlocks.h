@@ -3,7 +3,10 @@
 #ifndef FSDP_RUNTIME_KERNELS_CUDA_ATTENTIONBLOCKS_H
 #define FSDP_RUNTIME_KERNELS_CUDA_ATTENTIONBLOCKS_H
 
+#include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/device/cuda/StreamWorkspace.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
+#include "runtime/kernels/cuda/Element.h"
 #include "runtime/program/KernelArguments.h"
 #include "runtime/program/Limits.h"
 
@@ -26,6 +29,10 @@ inline bool takes(const AttentionShape &s) {
 /// and documents. Apart, so that other attention does not pay for it.
 template <class Blocks> struct WithOptions : Blocks {
   static constexpr bool kOptions = true;
+};
+/// Those and a bias.
+template <class Blocks> struct WithBias : WithOptions<Blocks> {
+  static constexpr bool kBias = true;
 };
 inline bool hasOptions(const AttentionShape &s, const std::int32_t *documents) {
   return s.window > 0 || s.softcap != 0 || documents;
@@ -129,6 +136,22 @@ struct Documents {
   }
 };
 
+/// The bias of one head.
+struct HeadBias {
+  const float *at; ///< (queries, keys)
+  int queries, keys;
+
+  /// `head`: among all heads.
+  __device__ HeadBias(const AttentionShape &s, const float *bias, std::size_t head)
+      : at(bias + head % s.heads * s.bias), queries(static_cast<int>(s.queries)),
+        keys(static_cast<int>(s.keys)) {}
+  /// Of a query or a key behind the last, that of the last.
+  __device__ float operator()(int query, int key) const {
+    return at[std::size_t(query < queries ? query : queries - 1) * keys +
+              (key < keys ? key : keys - 1)];
+  }
+};
+
 /// Where the rows of one head begin.
 struct Head {
   std::size_t q;    ///< element of the queries
@@ -142,6 +165,32 @@ __host__ __device__ inline Head headOf(const AttentionShape &s, std::size_t numb
   return {batch * s.q.batch + head * s.q.head,
           batch * s.k.batch + head / (s.heads / s.groups) * s.k.head,
           batch * s.out.batch + head * s.out.head, number * s.queries};
+}
+
+/// sums[r] = row r of `a` times row r of `b`, which lie as the output does.
+template <class T>
+__global__ void __launch_bounds__(256)
+    rowProducts(AttentionShape s, std::size_t rows, const T *a, const T *b, float *sums) {
+  const std::size_t row = blockIdx.x * std::size_t(8) + threadIdx.x / kWarp;
+  if (row >= rows)
+    return;
+  const std::size_t start = headOf(s, row / s.queries).out + row % s.queries * s.out.row;
+  float sum = 0;
+  for (unsigned i = threadIdx.x % kWarp; i < s.width; i += kWarp)
+    sum = fmaf(toFloat(a[start + i]), toFloat(b[start + i]), sum);
+  sum = warpReduce<Plus>(sum);
+  if (threadIdx.x % kWarp == 0)
+    sums[row] = sum;
+}
+/// Leaves them in the workspace.
+template <class T>
+cudaError_t launchRowProducts(const AttentionShape &s, const T *a, const T *b, float *&sums,
+                              WorkStream stream) {
+  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
+  if (cudaError_t status = stream.workspace->reserve(rows * sizeof(float), sums))
+    return status;
+  return launchKernel(rowProducts<T>, dim3(static_cast<unsigned>(ceilDiv<std::size_t>(rows, 8))),
+                      256, 0, stream, s, rows, a, b, sums);
 }
 
 /// Whether rows that begin at aligned addresses are all aligned to `elements`, in whole such parts.

@@ -14,7 +14,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/kernels/cuda/Attention.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
+#include "runtime/kernels/cuda/AttentionFloat.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
@@ -26,67 +28,12 @@ namespace {
 
 using namespace device;
 
-constexpr int kThreads = 256;
-/// Rows of a block, of queries or keys: R in what follows.
-constexpr int kRows = 64, kFewRows = 32;
-template <int R> constexpr int kScoreStride = R + 4;
+using namespace device::floats;
+
 constexpr float kInfinity = __builtin_huge_valf();
 
-/// R rows of D floats in shared memory; four more keep the 16-byte parts of eight rows in
-/// different banks.
-template <int D> constexpr int kStride = D + 4;
-template <int D, int R> constexpr int kTile = R * kStride<D>;
-
-/// Copies rows [first, first + R) of `matrix`; all else becomes zero.
-template <int D, int R>
-__device__ void fill(float *tile, const float *matrix, std::size_t stride, int first,
-                     std::size_t rows, int width) {
-  for (int i = threadIdx.x; i < R * D; i += kThreads) {
-    const int row = i / D, column = i % D;
-    const bool there = std::size_t(first + row) < rows && column < width;
-    tile[row * kStride<D> + column] =
-        there ? matrix[std::size_t(first + row) * stride + column] : 0.0f;
-  }
-}
-
-/// A thread's place: rows y, y + 16, ... and columns x, x + 16, ... of scores; of results of width
-/// D the same rows and columns 4 x to 4 x + 3, 64 further on again.
-struct Place {
-  int x, y;
-  __device__ Place() : x(threadIdx.x % 16), y(threadIdx.x / 16) {}
-};
 template <int D> constexpr int kColumns = D < 64 ? 1 : D / 64;
 template <int D, int R> using Result = float[R / 16][kColumns<D>][4];
-template <int R> using Scores = float[R / 16][R / 16];
-
-/// out[i][j] = row y + 16 i of `a` times row x + 16 j of `b`.
-template <int D, int R>
-__device__ void rowsByRows(Place at, const float *a, const float *b, Scores<R> &out) {
-  constexpr int n = R / 16;
-#pragma unroll
-  for (int i = 0; i < n; ++i)
-#pragma unroll
-    for (int j = 0; j < n; ++j)
-      out[i][j] = 0;
-#pragma unroll 2
-  for (int d = 0; d < D; d += 4) {
-    float4 left[n], right[n];
-#pragma unroll
-    for (int i = 0; i < n; ++i) {
-      left[i] = *reinterpret_cast<const float4 *>(a + (at.y + 16 * i) * kStride<D> + d);
-      right[i] = *reinterpret_cast<const float4 *>(b + (at.x + 16 * i) * kStride<D> + d);
-    }
-#pragma unroll
-    for (int i = 0; i < n; ++i)
-#pragma unroll
-      for (int j = 0; j < n; ++j) {
-        float sum = fmaf(left[i].x, right[j].x, out[i][j]);
-        sum = fmaf(left[i].y, right[j].y, sum);
-        sum = fmaf(left[i].z, right[j].z, sum);
-        out[i][j] = fmaf(left[i].w, right[j].w, sum);
-      }
-  }
-}
 
 /// acc += weights * rows, where weight (r, s) stands at weights[r * rowStride + s * columnStride].
 template <int D, int R>
@@ -154,10 +101,10 @@ __device__ inline Range keyBlocksOf(const AttentionShape &s, const Documents &do
   }
 }
 
-template <int D, int R, bool kOptions>
+template <int D, int R, bool kOptions, bool kBias>
 __global__ void __launch_bounds__(kThreads)
     attend(AttentionShape s, int queryBlocks, const float *q, const float *k, const float *v,
-           const std::int32_t *documents, float *out, float *logSumExp) {
+           const float *bias, const std::int32_t *documents, float *out, float *logSumExp) {
   FSDP_DYNAMIC_SHARED(float, qTile);
   float *kTileAt = qTile + kTile<D, R>, *vTile = kTileAt + kTile<D, R>,
         *weights = vTile + kTile<D, R>;
@@ -172,6 +119,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < R / 16; ++i)
     tops[i] = -kInfinity;
   const Documents docs(s, kOptions ? documents : nullptr, blockIdx.x / queryBlocks);
+  [[maybe_unused]] const HeadBias added(s, bias, blockIdx.x / queryBlocks);
   const Range blocks = keyBlocksOf<R, kOptions>(s, docs, first);
   for (int block = blocks.begin; block < blocks.end; ++block) {
     __syncthreads(); // nobody reads the last block any more
@@ -192,6 +140,8 @@ __global__ void __launch_bounds__(kThreads)
           const int query = first + at.y + 16 * i;
           if (s.softcap != 0 && scores[i][j] != -kInfinity)
             scores[i][j] = s.softcap * tanhf(scores[i][j] / s.softcap);
+          if constexpr (kBias)
+            scores[i][j] += added(query, key);
           if (key < firstSeen(s, query) || (docs && docs.at(key) != docs.ofQuery(query)))
             scores[i][j] = -kInfinity;
         }
@@ -234,15 +184,17 @@ struct Gradients {
   const float *q, *k, *v, *out, *logSumExp, *dOut;
   float *along; ///< dOut . out of each query: written by queryGradients, read by keyGradients
   float *dQ, *dK, *dV;
+  const float *bias;             ///< or null
   const std::int32_t *documents; ///< or null
 };
 
 /// Of a block of queries and keys whose scores and dOut . v are given: probabilities, and the
 /// gradients of the scores.
-template <int R, bool kOptions>
-__device__ inline void scoreGradients(const AttentionShape &s, const Documents &docs, Place at,
-                                      int firstQuery, int firstKey, const float *logSumExp,
-                                      const float *along, Scores<R> &scores, Scores<R> &dScores) {
+template <int R, bool kOptions, bool kBias>
+__device__ inline void scoreGradients(const AttentionShape &s, const Documents &docs,
+                                      const HeadBias &added, Place at, int firstQuery, int firstKey,
+                                      const float *logSumExp, const float *along, Scores<R> &scores,
+                                      Scores<R> &dScores) {
 #pragma unroll
   for (int i = 0; i < R / 16; ++i) {
     const int query = firstQuery + at.y + 16 * i;
@@ -258,7 +210,10 @@ __device__ inline void scoreGradients(const AttentionShape &s, const Documents &
         sees = sees && key >= firstSeen(s, query) && (!docs || docs.at(key) == docs.ofQuery(query));
         const float score = scores[i][j] * s.scale;
         const float cap = s.softcap != 0 ? tanhf(score / s.softcap) : 0.0f;
-        scores[i][j] = sees ? expf((s.softcap != 0 ? s.softcap * cap : score) - base) : 0.0f;
+        float shift = base;
+        if constexpr (kBias)
+          shift = base - added(query, key);
+        scores[i][j] = sees ? expf((s.softcap != 0 ? s.softcap * cap : score) - shift) : 0.0f;
         dScores[i][j] = s.scale * (1 - cap * cap) * scores[i][j] * (dScores[i][j] - product);
       } else {
         scores[i][j] = sees ? expf(scores[i][j] * s.scale - base) : 0.0f;
@@ -276,7 +231,7 @@ template <int R> __device__ inline void keep(Place at, const Scores<R> &values, 
       tile[(at.y + 16 * i) * kScoreStride<R> + at.x + 16 * j] = values[i][j];
 }
 
-template <int D, int R, bool kOptions>
+template <int D, int R, bool kOptions, bool kBias>
 __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int queryBlocks) {
   FSDP_DYNAMIC_SHARED(float, qTile);
   float *dOutTile = qTile + kTile<D, R>, *kTileAt = dOutTile + kTile<D, R>,
@@ -312,6 +267,7 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
   }
   Result<D, R> acc = {};
   const Documents docs(s, kOptions ? at.documents : nullptr, blockIdx.x / queryBlocks);
+  const HeadBias added(s, at.bias, blockIdx.x / queryBlocks);
   const Range blocks = keyBlocksOf<R, kOptions>(s, docs, first);
   for (int block = blocks.begin; block < blocks.end; ++block) {
     __syncthreads();
@@ -321,8 +277,8 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
     Scores<R> scores, dScores;
     rowsByRows<D, R>(place, qTile, kTileAt, scores);
     rowsByRows<D, R>(place, dOutTile, vTile, dScores);
-    scoreGradients<R, kOptions>(s, docs, place, first, block * R, at.logSumExp + head.sums,
-                                alongs - first, scores, dScores);
+    scoreGradients<R, kOptions, kBias>(s, docs, added, place, first, block * R,
+                                       at.logSumExp + head.sums, alongs - first, scores, dScores);
     keep<R>(place, dScores, weights);
     __syncwarp(); // a warp reads the weights that it wrote
     timesRows<D, R>(place, weights, kScoreStride<R>, 1, kTileAt, acc);
@@ -330,7 +286,7 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
   write<D, R>(place, acc, ones, at.dQ + head.q, s.q.row, first, s.queries, width);
 }
 
-template <int D, int R, bool kOptions>
+template <int D, int R, bool kOptions, bool kBias>
 __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBlocks) {
   FSDP_DYNAMIC_SHARED(float, kTileAt);
   float *vTile = kTileAt + kTile<D, R>, *qTile = vTile + kTile<D, R>,
@@ -367,8 +323,9 @@ __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBl
       Scores<R> scores, dScores;
       rowsByRows<D, R>(place, qTile, kTileAt, scores);
       rowsByRows<D, R>(place, dOutTile, vTile, dScores);
-      scoreGradients<R, kOptions>(s, docs, place, from, first, at.logSumExp + head.sums,
-                                  at.along + head.sums, scores, dScores);
+      scoreGradients<R, kOptions, kBias>(s, docs, HeadBias(s, at.bias, number), place, from, first,
+                                         at.logSumExp + head.sums, at.along + head.sums, scores,
+                                         dScores);
       keep<R>(place, scores, weights);
       keep<R>(place, dScores, dWeights);
       __syncthreads();
@@ -380,133 +337,81 @@ __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBl
   write<D, R>(place, dV, ones, at.dV + start, s.k.row, first, s.keys, width);
 }
 
-/// Bytes of `tiles` tiles and `scores` blocks of scores.
-template <int D, int R> constexpr std::size_t sharedBytes(int tiles, int scores) {
-  return (tiles * kTile<D, R> + scores * R * kScoreStride<R>)*sizeof(float);
-}
-
-/// Calls `launch(std::integral_constant<int, R>(), bytes)`, R the rows of a block for which the
-/// device has shared memory. What fits every device with kRows (99 KiB, of which 1 is for what is
-/// static) has no smaller kernel.
-template <int D, int Tiles, int Scores, class Launch> cudaError_t withRows(Launch launch) {
-  constexpr std::size_t kStatic = 1024, bytes = sharedBytes<D, kRows>(Tiles, Scores);
-  if constexpr (bytes + kStatic > 99 * 1024) {
-    int device = 0, most = 0;
-    if (cudaError_t status = cudaGetDevice(&device))
-      return status;
-    if (cudaError_t status =
-            cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
-      return status;
-    if (bytes + kStatic > static_cast<std::size_t>(most))
-      return launch(std::integral_constant<int, kFewRows>(),
-                    sharedBytes<D, kFewRows>(Tiles, Scores));
-  }
-  return launch(std::integral_constant<int, kRows>(), bytes);
-}
-
-template <int D, bool kOptions>
+template <int D, bool kOptions, bool kBias>
 cudaError_t launch(const AttentionShape &s, const float *q, const float *k, const float *v,
-                   const std::int32_t *documents, float *out, float *logSumExp,
+                   const float *bias, const std::int32_t *documents, float *out, float *logSumExp,
                    cudaStream_t stream) {
   return withRows<D, 3, 1>([&](auto rows, std::size_t bytes) {
     constexpr int R = decltype(rows)::value;
     const unsigned blocks = ceilDiv<unsigned>(s.queries, R);
-    return launchKernel(attend<D, R, kOptions>, dim3(blocks * s.batch * s.heads), kThreads, bytes,
-                        stream, s, blocks, q, k, v, documents, out, logSumExp);
+    return launchKernel(attend<D, R, kOptions, kBias>, dim3(blocks * s.batch * s.heads), kThreads,
+                        bytes, stream, s, blocks, q, k, v, bias, documents, out, logSumExp);
   });
 }
 
-template <int D, bool kOptions> cudaError_t launchGrad(const Gradients &at, cudaStream_t stream) {
+template <int D, bool kOptions, bool kBias>
+cudaError_t launchGrad(const Gradients &at, cudaStream_t stream) {
   const AttentionShape &s = at.s;
   if (cudaError_t status = withRows<D, 4, 1>([&](auto rows, std::size_t bytes) {
         constexpr int R = decltype(rows)::value;
         const unsigned blocks = ceilDiv<unsigned>(s.queries, R);
-        return launchKernel(queryGradients<D, R, kOptions>, dim3(blocks * s.batch * s.heads),
+        return launchKernel(queryGradients<D, R, kOptions, kBias>, dim3(blocks * s.batch * s.heads),
                             kThreads, bytes, stream, at, blocks);
       }))
     return status;
   return withRows<D, 4, 2>([&](auto rows, std::size_t bytes) {
     constexpr int R = decltype(rows)::value;
     const unsigned blocks = ceilDiv<unsigned>(s.keys, R);
-    return launchKernel(keyGradients<D, R, kOptions>, dim3(blocks * s.batch * s.groups), kThreads,
-                        bytes, stream, at, blocks);
+    return launchKernel(keyGradients<D, R, kOptions, kBias>, dim3(blocks * s.batch * s.groups),
+                        kThreads, bytes, stream, at, blocks);
   });
 }
 
-/// Calls `run(std::integral_constant<int, D>(), std::bool_constant<kOptions>())`.
+/// Calls `run(std::integral_constant<int, D>(), whether there are options, and a bias)`.
 template <class Run>
-cudaError_t withKernels(const AttentionShape &s, const std::int32_t *documents, Run run) {
-  const auto ofWidth = [&](auto options) {
+cudaError_t withKernels(const AttentionShape &s, const float *bias, const std::int32_t *documents,
+                        Run run) {
+  const auto ofWidth = [&](auto options, auto biased) {
     if (s.width <= 32)
-      return run(std::integral_constant<int, 32>(), options);
+      return run(std::integral_constant<int, 32>(), options, biased);
     if (s.width <= 64)
-      return run(std::integral_constant<int, 64>(), options);
-    return run(std::integral_constant<int, 128>(), options);
+      return run(std::integral_constant<int, 64>(), options, biased);
+    return run(std::integral_constant<int, 128>(), options, biased);
   };
-  return hasOptions(s, documents) ? ofWidth(std::true_type()) : ofWidth(std::false_type());
+  const std::true_type with;
+  const std::false_type without;
+  return bias                       ? ofWidth(with, with)
+         : hasOptions(s, documents) ? ofWidth(with, without)
+                                    : ofWidth(without, without);
 }
 
 } // namespace
 
-cudaError_t attention(AttentionShape s, const float *q, const float *k, const float *v,
-                      const std::int32_t *documents, float *out, float *logSumExp,
-                      cudaStream_t stream) {
+cudaError_t device::attend(AttentionShape s, const float *q, const float *k, const float *v,
+                           const float *bias, const std::int32_t *documents, float *out,
+                           float *logSumExp, cudaStream_t stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
-  return withKernels(s, documents, [&](auto width, auto options) {
-    return launch<decltype(width)::value, decltype(options)::value>(s, q, k, v, documents, out,
-                                                                    logSumExp, stream);
+  return withKernels(s, bias, documents, [&](auto width, auto options, auto biased) {
+    return launch<decltype(width)::value, decltype(options)::value, decltype(biased)::value>(
+        s, q, k, v, bias, documents, out, logSumExp, stream);
   });
 }
 
-cudaError_t attention_grad(AttentionShape s, const float *q, const float *k, const float *v,
-                           const std::int32_t *documents, const float *out, const float *logSumExp,
-                           const float *dOut, float *dQ, float *dK, float *dV, WorkStream stream) {
+cudaError_t device::attendGrad(AttentionShape s, const float *q, const float *k, const float *v,
+                               const float *bias, const std::int32_t *documents, const float *out,
+                               const float *logSumExp, const float *dOut, float *dQ, float *dK,
+                               float *dV, WorkStream stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
-  Gradients at = {s, q, k, v, out, logSumExp, dOut, nullptr, dQ, dK, dV, documents};
+  Gradients at = {s, q, k, v, out, logSumExp, dOut, nullptr, dQ, dK, dV, bias, documents};
   const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
   if (cudaError_t status = stream.workspace->reserve(rows * sizeof(float), at.along))
     return status;
-  return withKernels(s, documents, [&](auto width, auto options) {
-    return launchGrad<decltype(width)::value, decltype(options)::value>(at, stream);
+  return withKernels(s, bias, documents, [&](auto width, auto options, auto biased) {
+    return launchGrad<decltype(width)::value, decltype(options)::value, decltype(biased)::value>(
+        at, stream);
   });
 }
-
-cudaError_t attention(AttentionShape s, const float *q, const float *k, const float *v, float *out,
-                      float *logSumExp, cudaStream_t stream) {
-  return attention(s, q, k, v, nullptr, out, logSumExp, stream);
-}
-
-cudaError_t attention_grad(AttentionShape s, const float *q, const float *k, const float *v,
-                           const float *out, const float *logSumExp, const float *dOut, float *dQ,
-                           float *dK, float *dV, WorkStream stream) {
-  return attention_grad(s, q, k, v, nullptr, out, logSumExp, dOut, dQ, dK, dV, stream);
-}
-
-#define PACKED(T)                                                                                  \
-  cudaError_t attention(AttentionShape shape, const T *qkv, const std::int32_t *documents, T *out, \
-                        float *logSumExp, cudaStream_t stream) {                                   \
-    return attention(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, documents, out,           \
-                     logSumExp, stream);                                                           \
-  }                                                                                                \
-  cudaError_t attention_grad(AttentionShape shape, const T *qkv, const std::int32_t *documents,    \
-                             const T *out, const float *logSumExp, const T *dOut, T *dQkv,         \
-                             WorkStream stream) {                                                  \
-    const std::size_t part = shape.part;                                                           \
-    return attention_grad(shape, qkv, qkv + part, qkv + 2 * part, documents, out, logSumExp, dOut, \
-                          dQkv, dQkv + part, dQkv + 2 * part, stream);                             \
-  }                                                                                                \
-  cudaError_t attention(AttentionShape shape, const T *qkv, T *out, float *logSumExp,              \
-                        cudaStream_t stream) {                                                     \
-    return attention(shape, qkv, nullptr, out, logSumExp, stream);                                 \
-  }                                                                                                \
-  cudaError_t attention_grad(AttentionShape shape, const T *qkv, const T *out,                     \
-                             const float *logSumExp, const T *dOut, T *dQkv, WorkStream stream) {  \
-    return attention_grad(shape, qkv, nullptr, out, logSumExp, dOut, dQkv, stream);                \
-  }
-PACKED(float)
-PACKED(bf16)
-#undef PACKED
 
 } // namespace fsdp::rt

@@ -16,10 +16,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/device/cuda/LaunchWork.h"
+#include "runtime/kernels/cuda/Attention.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
 #include "runtime/kernels/cuda/AttentionProducts.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
-#include "runtime/kernels/cuda/Kernels.h"
 
 namespace fsdp::rt {
 
@@ -39,7 +40,7 @@ struct Backward {
   using Products = ProductsOf;
   static constexpr int D = kWidth, kWarps = kWarpsOf, kWalked = kWalkedOf, kAtOnce = kAtOnceOf,
                        kOwned = 16 * kWarps, kThreads = 32 * kWarps;
-  static constexpr bool kOptions = false;
+  static constexpr bool kOptions = false, kBias = false;
   using Owned = SharedTile<D, kOwned>;
   using Walked = SharedTile<D, kWalked>;
   using Left = typename Products::template Left<D, kOwned, 1>;
@@ -57,6 +58,7 @@ struct Gradients {
   const float *logSumExp, *along; ///< along: dOut . out of each query
   bf16 *dQ, *dK, *dV;
   bool vectors;
+  const float *bias;             ///< or null
   const std::int32_t *documents; ///< or null
 };
 
@@ -69,20 +71,6 @@ __device__ void write(const SharedTile<D, kRows> &tile, int row, int lane,
     tile.put(row, n, lane, acc[n], factor, factor);
   __syncwarp();
   tile.drain(row, lane, matrix, stride, first + row, rows, width, vectors);
-}
-
-__global__ void __launch_bounds__(256)
-    rowProducts(AttentionShape s, std::size_t rows, const bf16 *a, const bf16 *b, float *sums) {
-  const std::size_t row = blockIdx.x * std::size_t(8) + threadIdx.x / kWarp;
-  if (row >= rows)
-    return;
-  const std::size_t start = headOf(s, row / s.queries).out + row % s.queries * s.out.row;
-  float sum = 0;
-  for (unsigned i = threadIdx.x % kWarp; i < s.width; i += kWarp)
-    sum = fmaf(toFloat(a[start + i]), toFloat(b[start + i]), sum);
-  sum = warpReduce<Plus>(sum);
-  if (threadIdx.x % kWarp == 0)
-    sums[row] = sum;
 }
 
 template <class B>
@@ -133,6 +121,7 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
   const int unseenByLast = B::kOptions ? firstSeen(s, together + Products::kRowsTogether - 1) : 0,
             unseenByFirst = B::kOptions ? firstSeen(s, together) : 0;
   const bool capped = B::kOptions && s.softcap != 0;
+  [[maybe_unused]] const HeadBias added(s, at.bias, blockIdx.x / queryBlocks);
 
   float base[2] = {}, along[2] = {};
   int seen[2] = {};
@@ -165,6 +154,12 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
     Products::rowsByRows(dOutRows, B::walked(memory, block % 2, 1), lane, dScores);
     Products::commit();
     Products::template wait<1>(scores);
+    const auto shiftOf = [&](int n, int i) {
+      if constexpr (B::kBias)
+        return fmaf(added(first + row + g + i / 2 * 8, from + 8 * n + 2 * t + i % 2), kLog2E,
+                    -base[i / 2]);
+      return -base[i / 2];
+    };
     // Capped, the derivative of the cap is a factor of the gradients of scores, as probabilities
     // are.
     if (capped)
@@ -174,14 +169,14 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
         for (int i = 0; i < 4; ++i) {
           const float cap = tanhf(scores[0][n][i] * (s.scale / s.softcap));
           scores[0][n][i] =
-              powerOfTwo(fmaf(cap, s.softcap * kLog2E, -base[i / 2])) * (1 - cap * cap);
+              powerOfTwo(fmaf(cap, s.softcap * kLog2E, shiftOf(n, i))) * (1 - cap * cap);
         }
     else
 #pragma unroll
       for (int n = 0; n < N; ++n)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          scores[0][n][i] = powerOfTwo(fmaf(scores[0][n][i], s.scale * kLog2E, -base[i / 2]));
+          scores[0][n][i] = powerOfTwo(fmaf(scores[0][n][i], s.scale * kLog2E, shiftOf(n, i)));
     // Few blocks have keys that some of the queries do not see.
     if (from + kKeys > keys || from + kKeys > seenByFirst)
 #pragma unroll
@@ -312,6 +307,8 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
     Products::template wait<1>(p);
     std::uint32_t packed[1][N / 2][4], packedScores[1][N / 2][4];
     if constexpr (B::kOptions) {
+      [[maybe_unused]] const HeadBias added(s, at.bias,
+                                            firstHead + static_cast<std::size_t>(block / each));
       // One after the other, so that the derivatives of the cap need no registers.
       int sees[2], end[2], own[2];
 #pragma unroll
@@ -326,7 +323,9 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
           const int query = from + 8 * n + 2 * t + odd, id = docs ? docs.ofQuery(query) : 0;
-          const float base = sums[stage][8 * n + 2 * t + odd] * kLog2E;
+          float base = sums[stage][8 * n + 2 * t + odd] * kLog2E;
+          if (B::kBias && base == -kInfinity) // a bias of -infinity hides all keys
+            base = 0;
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int i = 2 * half + odd;
@@ -336,6 +335,8 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
               const float cap = tanhf(p[0][n][i] * (s.scale / s.softcap));
               power = cap * (s.softcap * kLog2E), slopes[i] = 1 - cap * cap;
             }
+            if constexpr (B::kBias)
+              power = fmaf(added(query, first + row + g + 8 * half), kLog2E, power);
             // A query that sees none of the keys has no base.
             const bool isSeen = query >= sees[half] && query < end[half] && id == own[half];
             p[0][n][i] = isSeen ? powerOfTwo(power - base) : 0.0f;
@@ -408,18 +409,14 @@ template <class Queries, class Keys> cudaError_t launch(const Gradients &at, cud
 
 } // namespace
 
-cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
-                           const std::int32_t *documents, const bf16 *out, const float *logSumExp,
-                           const bf16 *dOut, bf16 *dQ, bf16 *dK, bf16 *dV, WorkStream stream) {
+cudaError_t device::attendGrad(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
+                               const float *bias, const std::int32_t *documents, const bf16 *out,
+                               const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK,
+                               bf16 *dV, WorkStream stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
-  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
   float *along = nullptr;
-  if (cudaError_t status = stream.workspace->reserve(rows * sizeof(float), along))
-    return status;
-  if (cudaError_t status =
-          launchKernel(rowProducts, dim3(static_cast<unsigned>(ceilDiv<std::size_t>(rows, 8))), 256,
-                       0, stream, s, rows, dOut, out, along))
+  if (cudaError_t status = launchRowProducts(s, dOut, out, along, stream))
     return status;
   const Gradients at = {s,
                         q,
@@ -432,6 +429,7 @@ cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const
                         dK,
                         dV,
                         inWholeParts(s, 8) && aligned16(q, k, v, dOut, dQ, dK, dV),
+                        bias,
                         documents};
   noteVectors(at.vectors);
   const auto run = [&](auto queries, auto keys) {
@@ -441,20 +439,37 @@ cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const
   if (s.width > 32)
     if (cudaError_t status = hasWarpgroups(groups))
       return status;
-  // Options need more registers, of fewer blocks.
-  if (hasOptions(s, documents)) {
+  // A bias needs more registers than other options, and these more than nothing: fewer blocks, and
+  // keys of wide heads, which have two sums of that width, by warps.
+  if (bias) {
+    const auto runBiased = [&](auto queries, auto keys) {
+      return run(WithBias<decltype(queries)>(), WithBias<decltype(keys)>());
+    };
     if (s.width <= 32)
-      return run(WithOptions<Backward<ByWarps, 32, 4, 64, 1>>(),
-                 WithOptions<Backward<ByWarps, 32, 4, 64, 1>>());
+      return runBiased(Backward<ByWarps, 32, 4, 64, 1>(), Backward<ByWarps, 32, 4, 64, 1>());
     if (s.width <= 64)
-      return groups ? run(WithOptions<Backward<ByGroups, 64, 4, 64, 3>>(),
-                          WithOptions<Backward<ByGroups, 64, 4, 64, 2>>())
-                    : run(WithOptions<Backward<ByWarps, 64, 4, 64, 2>>(),
-                          WithOptions<Backward<ByWarps, 64, 4, 64, 2>>());
-    return groups ? run(WithOptions<Backward<ByGroups, 128, 4, 64, 2>>(),
-                        WithOptions<Backward<ByGroups, 128, 4, 64, 2>>())
-                  : run(WithOptions<Backward<ByWarps, 128, 4, 32, 2>>(),
-                        WithOptions<Backward<ByWarps, 128, 4, 32, 2>>());
+      return groups
+                 ? runBiased(Backward<ByGroups, 64, 4, 64, 2>(), Backward<ByGroups, 64, 4, 64, 2>())
+                 : runBiased(Backward<ByWarps, 64, 4, 64, 2>(), Backward<ByWarps, 64, 4, 64, 2>());
+    return groups
+               ? runBiased(Backward<ByGroups, 128, 4, 64, 2>(), Backward<ByWarps, 128, 4, 32, 2>())
+               : runBiased(Backward<ByWarps, 128, 4, 32, 2>(), Backward<ByWarps, 128, 4, 32, 2>());
+  }
+  if (hasOptions(s, documents)) {
+    const auto runOptions = [&](auto queries, auto keys) {
+      return run(WithOptions<decltype(queries)>(), WithOptions<decltype(keys)>());
+    };
+    if (s.width <= 32)
+      return runOptions(Backward<ByWarps, 32, 4, 64, 1>(), Backward<ByWarps, 32, 4, 64, 1>());
+    if (s.width <= 64)
+      return groups
+                 ? runOptions(Backward<ByGroups, 64, 4, 64, 3>(),
+                              Backward<ByGroups, 64, 4, 64, 2>())
+                 : runOptions(Backward<ByWarps, 64, 4, 64, 2>(), Backward<ByWarps, 64, 4, 64, 2>());
+    return groups
+               ? runOptions(Backward<ByGroups, 128, 4, 64, 2>(),
+                            Backward<ByGroups, 128, 4, 64, 2>())
+               : runOptions(Backward<ByWarps, 128, 4, 32, 2>(), Backward<ByWarps, 128, 4, 32, 2>());
   }
   if (s.width <= 32)
     return run(Backward<ByWarps, 32, 4, 64, 1>(), Backward<ByWarps, 32, 4, 64, 1>());
@@ -463,12 +478,6 @@ cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const
                   : run(Backward<ByWarps, 64, 4, 64, 2>(), Backward<ByWarps, 64, 4, 64, 2>());
   return groups ? run(Backward<ByGroups, 128, 4, 64, 3>(), Backward<ByGroups, 128, 4, 64, 2>())
                 : run(Backward<ByWarps, 128, 4, 32, 2>(), Backward<ByWarps, 128, 4, 32, 2>());
-}
-
-cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
-                           const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ,
-                           bf16 *dK, bf16 *dV, WorkStream stream) {
-  return attention_grad(s, q, k, v, nullptr, out, logSumExp, dOut, dQ, dK, dV, stream);
 }
 
 } // namespace fsdp::rt

@@ -200,7 +200,7 @@ func.func @attention_grad_c4(%q: tensor<2x4x16x8xf32>, %k: tensor<2x3x16x8xf32>,
 
 // -----
 
-func.func @attention_grad_c10_count(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+func.func @attention_grad_c11_count(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
   // expected-error @below {{has 2 results, expected 3: one for each input}}
   %0:2 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
   return
@@ -208,7 +208,7 @@ func.func @attention_grad_c10_count(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16x
 
 // -----
 
-func.func @attention_grad_c10_type(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+func.func @attention_grad_c11_type(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
   // expected-error @below {{has a gradient #1 of type 'tensor<2x4x15x8xf32>', expected that of the input, 'tensor<2x4x16x8xf32>'}}
   %0:3 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x15x8xf32>, tensor<2x4x16x8xf32>)
   return
@@ -288,9 +288,105 @@ func.func @attention_grad_c8(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
 
 // -----
 
-func.func @attention_grad_c10_documents(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %ids: tensor<2x16xi32>) {
+func.func @attention_grad_c11_documents(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %ids: tensor<2x16xi32>) {
   // expected-error @below {{has 4 results, expected 3: one for each input but the ids}}
   %0:4 = nn.attention_grad %q, %q, %q, %ids, %q, %l, %q scale 0.125 documents : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x16xi32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2_bias(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has 3 inputs, expected 4 for the order 'b h t d' with a bias}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 bias : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2_bias_documents(%q: tensor<2x4x16x8xf32>, %ids: tensor<2x16xi32>) {
+  // expected-error @below {{has 4 inputs, expected 5 for the order 'b h t d' with a bias and the ids of documents}}
+  %0:2 = nn.attention %q, %q, %q, %ids scale 0.125 bias documents : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x16xi32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c10_heads(%q: tensor<2x4x16x8xf32>, %b: tensor<2x16x16xf32>) {
+  // expected-error @below {{has a bias of type 'tensor<2x16x16xf32>', expected 'tensor<4x16x16xf32>', one for each head, or 'tensor<1x16x16xf32>', one for all heads}}
+  %0:2 = nn.attention %q, %q, %q, %b scale 0.125 bias : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x16x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c10_rank(%q: tensor<2x4x16x8xf32>, %b: tensor<16x16xf32>) {
+  // expected-error @below {{has a bias of type 'tensor<16x16xf32>', expected 'tensor<4x16x16xf32>', one for each head, or 'tensor<1x16x16xf32>', one for all heads}}
+  %0:2 = nn.attention %q, %q, %q, %b scale 0.125 bias : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<16x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c10_keys(%q: tensor<2x4x16x8xf32>, %b: tensor<4x16x1xf32>) {
+  // expected-error @below {{has a bias of type 'tensor<4x16x1xf32>', expected 'tensor<4x16x16xf32>', one for each head, or 'tensor<1x16x16xf32>', one for all heads}}
+  %0:2 = nn.attention %q, %q, %q, %b scale 0.125 bias : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<4x16x1xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c10_element(%q: tensor<2x4x16x8xf32>, %b: tensor<4x16x16xbf16>) {
+  // expected-error @below {{has a bias of type 'tensor<4x16x16xbf16>', expected 'tensor<4x16x16xf32>', one for each head, or 'tensor<1x16x16xf32>', one for all heads}}
+  %0:2 = nn.attention %q, %q, %q, %b scale 0.125 bias : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<4x16x16xbf16>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c10_integers(%q: tensor<2x4x16x8xf32>, %b: tensor<4x16x16xi32>) {
+  // expected-error @below {{has a bias of type 'tensor<4x16x16xi32>', expected 'tensor<4x16x16xf32>', one for each head, or 'tensor<1x16x16xf32>', one for all heads}}
+  %0:2 = nn.attention %q, %q, %q, %b scale 0.125 bias : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<4x16x16xi32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c10_one_head(%q: tensor<2x1x16x8xf32>, %b: tensor<2x16x16xf32>) {
+  // expected-error @below {{has a bias of type 'tensor<2x16x16xf32>', expected 'tensor<1x16x16xf32>', one for all heads}}
+  %0:2 = nn.attention %q, %q, %q, %b scale 0.125 bias : (tensor<2x1x16x8xf32>, tensor<2x1x16x8xf32>, tensor<2x1x16x8xf32>, tensor<2x16x16xf32>) -> (tensor<2x1x16x8xf32>, tensor<2x1x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c11_bias(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %b: tensor<1x16x16xf32>) {
+  // expected-error @below {{has 4 results, expected 3: one for each input but the bias}}
+  %0:4 = nn.attention_grad %q, %q, %q, %b, %q, %l, %q scale 0.125 bias : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c11_bias_documents(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %b: tensor<1x16x16xf32>, %ids: tensor<2x16xi32>) {
+  // expected-error @below {{has 4 results, expected 3: one for each input but the bias and the ids}}
+  %0:4 = nn.attention_grad %q, %q, %q, %b, %ids, %q, %l, %q scale 0.125 bias documents : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>, tensor<2x16xi32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_bias_grad_c10(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+  // expected-error @below {{has 3 inputs, expected 4 for the order 'b h t d' with a bias}}
+  %0 = nn.attention_bias_grad %q, %q, %q, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> tensor<1x16x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_bias_grad_c11(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %b: tensor<1x16x16xf32>) {
+  // expected-error @below {{has a gradient of type 'tensor<4x16x16xf32>', expected that of the bias, 'tensor<1x16x16xf32>'}}
+  %0 = nn.attention_bias_grad %q, %q, %q, %b, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> tensor<4x16x16xf32>
   return
 }
 

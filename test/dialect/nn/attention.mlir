@@ -40,6 +40,24 @@ func.func @orders(%q: tensor<8x16x12x64xbf16>, %k: tensor<8x20x4x64xbf16>, %all:
   return
 }
 
+// CHECK-LABEL: func.func @bias
+func.func @bias(%q: tensor<8x12x16x64xbf16>, %k: tensor<8x4x20x64xbf16>, %all: tensor<8x16x3x12x64xf32>,
+                %heads: tensor<12x16x20xf32>, %one: tensor<1x16x16xf32>, %ids: tensor<8x16xi32>) {
+  // One bias for each head; it is f32 where the rest has 16 bits.
+  // CHECK: %[[OUT:.*]], %[[LSE:.*]] = nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 bias : (tensor<8x12x16x64xbf16>, tensor<8x4x20x64xbf16>, tensor<8x4x20x64xbf16>, tensor<12x16x20xf32>) -> (tensor<8x12x16x64xbf16>, tensor<8x12x16xf32>)
+  %out, %lse = nn.attention %q, %k, %k, %heads scale 1.0 bias : (tensor<8x12x16x64xbf16>, tensor<8x4x20x64xbf16>, tensor<8x4x20x64xbf16>, tensor<12x16x20xf32>) -> (tensor<8x12x16x64xbf16>, tensor<8x12x16xf32>)
+  // CHECK: nn.attention_grad {{.*}}, %[[OUT]], %[[LSE]], %[[OUT]] scale 1.000000e+00 bias : {{.*}} -> (tensor<8x12x16x64xbf16>, tensor<8x4x20x64xbf16>, tensor<8x4x20x64xbf16>)
+  %0:3 = nn.attention_grad %q, %k, %k, %heads, %out, %lse, %out scale 1.0 bias : (tensor<8x12x16x64xbf16>, tensor<8x4x20x64xbf16>, tensor<8x4x20x64xbf16>, tensor<12x16x20xf32>, tensor<8x12x16x64xbf16>, tensor<8x12x16xf32>, tensor<8x12x16x64xbf16>) -> (tensor<8x12x16x64xbf16>, tensor<8x4x20x64xbf16>, tensor<8x4x20x64xbf16>)
+  // CHECK: nn.attention_bias_grad {{.*}}, %[[OUT]], %[[LSE]], %[[OUT]] scale 1.000000e+00 : {{.*}} -> tensor<12x16x20xf32>
+  %1 = nn.attention_bias_grad %q, %k, %k, %heads, %out, %lse, %out scale 1.0 : (tensor<8x12x16x64xbf16>, tensor<8x4x20x64xbf16>, tensor<8x4x20x64xbf16>, tensor<12x16x20xf32>, tensor<8x12x16x64xbf16>, tensor<8x12x16xf32>, tensor<8x12x16x64xbf16>) -> tensor<12x16x20xf32>
+  // One for all heads, and the other options.
+  // CHECK: nn.attention "b t n h d" %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 causal window 4 softcap 5.000000e+01 bias documents : (tensor<8x16x3x12x64xf32>, tensor<1x16x16xf32>, tensor<8x16xi32>)
+  %2:2 = nn.attention "b t n h d" %all, %one, %ids scale 1.0 causal window 4 softcap 50.0 bias documents : (tensor<8x16x3x12x64xf32>, tensor<1x16x16xf32>, tensor<8x16xi32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
+  // CHECK: nn.attention_bias_grad "b t n h d" {{.*}} scale 1.000000e+00 causal window 4 softcap 5.000000e+01 documents : {{.*}} -> tensor<1x16x16xf32>
+  %3 = nn.attention_bias_grad "b t n h d" %all, %one, %ids, %2#0, %2#1, %2#0 scale 1.0 causal window 4 softcap 50.0 documents : (tensor<8x16x3x12x64xf32>, tensor<1x16x16xf32>, tensor<8x16xi32>, tensor<8x16x12x64xf32>, tensor<8x12x16xf32>, tensor<8x16x12x64xf32>) -> tensor<1x16x16xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @options
 func.func @options(%q: tensor<8x16x12x64xf32>, %k: tensor<8x20x4x64xf32>, %all: tensor<8x16x3x12x64xf32>,
                    %long: tensor<8x20xi32>, %ids: tensor<8x16xi32>) {

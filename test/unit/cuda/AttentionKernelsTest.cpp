@@ -2,6 +2,8 @@
 #include "test/unit/cuda/DeviceKernels.h"
 #include "test/unit/runtime/kernels/AttentionPlaces.h"
 
+#include <tuple>
+
 using namespace fsdp::rt;
 
 namespace {
@@ -37,12 +39,12 @@ template <class T> class AttentionKernels : public DeviceKernels {
 protected:
   /// Results and gradients are the CPU's.
   void compare(const AttentionShape &sizes, std::size_t offset,
-               Documents documents = Documents::None) {
-    const AttentionShape s = rowMajor(sizes);
+               Documents documents = Documents::None, Bias bias = Bias::None) {
+    AttentionShape s = rowMajor(sizes);
     SCOPED_TRACE(::testing::Message()
                  << s.queries << " queries, " << s.keys << " keys of " << s.width << " + " << offset
                  << ", window " << s.window << ", softcap " << s.softcap << ", documents "
-                 << static_cast<int>(documents));
+                 << static_cast<int>(documents) << ", bias " << static_cast<int>(bias));
     const std::size_t rows = s.batch * s.heads * s.queries, n = rows * s.width,
                       m = s.batch * s.groups * s.keys * s.width;
     const Floats q = rounded<T>(normal(n, this->random)), k = rounded<T>(normal(m, this->random)),
@@ -50,21 +52,43 @@ protected:
                  dOut = rounded<T>(normal(n, this->random));
     const std::vector<std::int32_t> ids = randomDocuments(s, documents, this->random);
     const std::int32_t *seen = ids.empty() ? nullptr : ids.data();
-    const bool few = seen || s.window > 0;
-    Floats out(n), sums(rows), dQ(n), dK(m), dV(m);
-    kernels::attentionDocuments(s, q.data(), k.data(), v.data(), seen, out.data(), sums.data());
+    const Floats added = randomBias(s, bias, this->random);
+    const float *b = added.data();
+    const bool few = seen || s.window > 0 || bias != Bias::None;
+    Floats out(n), sums(rows), dQ(n), dK(m), dV(m), dBias(added.size());
+    if (added.empty())
+      kernels::attentionDocuments(s, q.data(), k.data(), v.data(), seen, out.data(), sums.data());
+    else
+      kernels::biasedAttentionDocuments(s, q.data(), k.data(), v.data(), b, seen, out.data(),
+                                        sums.data());
     Device<T> q_(q, offset), k_(k, offset), v_(v, offset), out_(n, offset), dOut_(dOut, offset),
         dQ_(n, offset), dK_(m, offset), dV_(m, offset);
-    Device<float> sums_(rows);
+    Device<float> sums_(rows), bias_(added), dBias_(Floats(added.size(), NAN));
     Device<std::int32_t> ids_(ids);
     const std::int32_t *seen_ = ids.empty() ? nullptr : static_cast<std::int32_t *>(ids_);
-    OK(attention(s, q_, k_, v_, seen_, out_, sums_, this->stream));
+    if (added.empty())
+      OK(attention(s, q_, k_, v_, seen_, out_, sums_, this->stream));
+    else
+      OK(biased_attention(s, q_, k_, v_, bias_, seen_, out_, sums_, this->stream));
     this->expectClose(out_.floats(), out, "out", few);
     expectNear(sums_.floats(), sums, 1e-5, 1e-5, "log sum exp");
     out = out_.floats(); // as the gradient on the device reads it
-    kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), seen, out.data(), sums.data(),
-                                    dOut.data(), dQ.data(), dK.data(), dV.data());
-    OK(attention_grad(s, q_, k_, v_, seen_, out_, sums_, dOut_, dQ_, dK_, dV_, this->stream));
+    if (added.empty()) {
+      kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), seen, out.data(),
+                                      sums.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
+      OK(attention_grad(s, q_, k_, v_, seen_, out_, sums_, dOut_, dQ_, dK_, dV_, this->stream));
+    } else {
+      kernels::biasedAttentionGradDocuments(s, q.data(), k.data(), v.data(), b, seen, out.data(),
+                                            sums.data(), dOut.data(), dQ.data(), dK.data(),
+                                            dV.data());
+      kernels::attentionBiasGradDocuments(s, q.data(), k.data(), v.data(), b, seen, out.data(),
+                                          sums.data(), dOut.data(), dBias.data());
+      OK(biased_attention_grad(s, q_, k_, v_, bias_, seen_, out_, sums_, dOut_, dQ_, dK_, dV_,
+                               this->stream));
+      OK(attention_bias_grad(s, q_, k_, v_, bias_, seen_, out_, sums_, dOut_, dBias_,
+                             this->stream));
+      expectNear(dBias_.floats(), dBias, 1e-5, 2e-5, "dBias", 1e-6);
+    }
     this->expectClose(dQ_.floats(), dQ, "dQ", few);
     this->expectClose(dK_.floats(), dK, "dK", few);
     this->expectClose(dV_.floats(), dV, "dV", few);
@@ -130,6 +154,27 @@ TYPED_TEST(AttentionKernels, WindowsDocumentsAndCapsAreTheCpus) {
       // Neither addresses nor blocks of fewer rows change which accesses are ordered.
       if (choose(sizes, offset) && !(seeksRaces() && (offset == 1 || offset == 86)))
         this->compare(sizes, offset > 1 ? 0 : offset, documents);
+}
+
+TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
+  const auto with = [](AttentionShape s, std::uint32_t window, float softcap) {
+    s.window = window, s.softcap = softcap;
+    return s;
+  };
+  const std::tuple<AttentionShape, Documents, Bias> cases[] = {
+      {{1, 1, 1, 1, 1, 32, 0.2f, true}, Documents::None, Bias::Shared},
+      {{2, 2, 1, 70, 70, 64, 0.125f, true}, Documents::None, Bias::OfHeads},
+      {{2, 4, 2, 20, 75, 32, 0.2f, false}, Documents::None, Bias::Shared},
+      {{1, 1, 1, 90, 70, 16, 0.3f, true}, Documents::None, Bias::OfHeads},
+      {{1, 2, 2, 70, 90, 64, -0.1f, true}, Documents::Mixed, Bias::Shared},
+      {with({1, 2, 1, 70, 140, 128, 0.09f, true}, 40, 3), Documents::InRow, Bias::OfHeads},
+      {with({2, 2, 1, 9, 33, 20, 0.3f, true}, 0, 0.5f), Documents::None, Bias::Shared}};
+  for (const auto &[sizes, documents, bias] : cases)
+    for (std::size_t offset : {0, 1, 80, 86})
+      // Where races are sought, one case of each kind of bias, the second by groups and by warps.
+      if (choose(sizes, offset) &&
+          !(seeksRaces() && (offset == 1 || offset == 86 || sizes.keys < 75 || sizes.keys == 90)))
+        this->compare(sizes, offset > 1 ? 0 : offset, documents, bias);
 }
 
 // What is no number in blocks of keys that are left out would show, times 0.
@@ -231,6 +276,30 @@ TYPED_TEST(AttentionKernels, OneOperandHoldsQueriesKeysAndValues) {
   EXPECT_EQ(dQkv.floats(), each.floats());
   for (float value : dQkv.floats())
     ASSERT_FALSE(std::isnan(value)) << "every gradient is written";
+  if (seeksRaces())
+    return;
+
+  Device<float> bias(randomBias(s, Bias::OfHeads, this->random)), dBias(heads * 70 * 70),
+      dBias2(heads * 70 * 70);
+  Device<std::int32_t> ids_(randomDocuments(s, Documents::Mixed, this->random));
+  T *out_ = out, *out2_ = out2, *dOut_ = dOut, *dQkv_ = dQkv;
+  float *sums_ = sums, *bias_ = bias;
+  const auto compareForms = [&](auto... more) {
+    OK(biased_attention(s, x, x + part, x + 2 * part, more..., out_, sums_, this->stream));
+    OK(biased_attention(s, x, more..., out2_, sums_, this->stream));
+    EXPECT_EQ(out2.floats(), out.floats());
+    OK(biased_attention_grad(s, x, x + part, x + 2 * part, more..., out_, sums_, dOut_, dX,
+                             dX + part, dX + 2 * part, this->stream));
+    OK(biased_attention_grad(s, x, more..., out_, sums_, dOut_, dQkv_, this->stream));
+    EXPECT_EQ(dQkv.floats(), each.floats());
+    OK(attention_bias_grad(s, x, x + part, x + 2 * part, more..., out_, sums_, dOut_,
+                           static_cast<float *>(dBias), this->stream));
+    OK(attention_bias_grad(s, x, more..., out_, sums_, dOut_, static_cast<float *>(dBias2),
+                           this->stream));
+    EXPECT_EQ(dBias2.floats(), dBias.floats());
+  };
+  compareForms(bias_);
+  compareForms(bias_, static_cast<std::int32_t *>(ids_));
 }
 
 TYPED_TEST(AttentionKernels, GradientsAreTheSameBits) {
@@ -257,6 +326,8 @@ TYPED_TEST(AttentionKernels, RefusesWhatItDoesNotCompute) {
        {AttentionShape{1, 1, 1, 1, 1, 129, 1, true}, AttentionShape{1, 3, 2, 1, 1, 64, 1, true}}) {
     EXPECT_EQ(attention(s, x, x, x, x, sums, this->stream), cudaErrorInvalidValue);
     EXPECT_EQ(attention_grad(s, x, x, x, x, sums, x, x, x, x, this->stream), cudaErrorInvalidValue);
+    EXPECT_EQ(attention_bias_grad(s, x, x, x, sums, x, sums, x, sums, this->stream),
+              cudaErrorInvalidValue);
   }
 }
 

@@ -289,11 +289,18 @@ Case makeAttention(Random &random) {
     options += " window " + std::to_string(random.integer(1, keys));
   if (random.integer(0, 2) == 0)
     options += " softcap 0.8";
+  if (random.integer(0, 1)) {
+    std::string bias = tensor({random.integer(0, 1) ? heads : 1, queries, keys});
+    inputs.push_back({bias});
+    types += ", " + bias;
+    names += packed ? ", %b" : ", %d";
+    options += " bias";
+  }
   if (keys >= queries && random.integer(0, 1)) {
     std::string ids = tensor({batch, keys}, "i32");
     inputs.push_back({ids, 0, 2});
     types += ", " + ids;
-    names += packed ? ", %b" : ", %d";
+    names += std::string(", %") + static_cast<char>('a' + inputs.size() - 1);
     options += " documents";
   }
   return {"nn.attention \"" + order + "\" " + names + " scale 0.7" + options + " : (" + types +

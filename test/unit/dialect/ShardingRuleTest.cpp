@@ -253,6 +253,32 @@ TEST_F(ShardingRuleTest, AttentionAndLookups) {
             "[query:5! batch:2 group:6*head:1+ width:4!], [batch:2 group:6*head:1+ query:5!], "
             "[query:5! batch:2 group:6*head:1+ width:4!] -> "
             "[query:5! part:3! batch:2 group:6*head:1+ width:4!]");
+  // A bias follows the heads, or none of the factors that are split.
+  EXPECT_EQ(rule("%o, %l = nn.attention %a, %b, %b, %c scale 1.0 bias : (tensor<2x6x5x4xf32>, "
+                 "tensor<2x3x7x4xf32>, tensor<2x3x7x4xf32>, tensor<6x5x7xf32>) -> "
+                 "(tensor<2x6x5x4xf32>, tensor<2x6x5xf32>)",
+                 {"tensor<2x6x5x4xf32>", "tensor<2x3x7x4xf32>", "tensor<6x5x7xf32>"}),
+            "[batch:2 group:3*head:2 query:5! width:4!], [batch:2 group:3 key:7! width:4!], "
+            "[batch:2 group:3 key:7! width:4!], [group:3*head:2 query:5! key:7!] -> "
+            "[batch:2 group:3*head:2 query:5! width:4!], [batch:2 group:3*head:2 query:5!]");
+  // Its gradient is a sum over the batch, and over the heads where it is one for all.
+  const std::string gradient = "nn.attention_bias_grad %a, %b, %b, %c, %a, %d, %a scale 1.0 : "
+                               "(tensor<2x6x5x4xf32>, tensor<2x3x7x4xf32>, tensor<2x3x7x4xf32>, ",
+                    behind = ", tensor<2x6x5x4xf32>, tensor<2x6x5xf32>, tensor<2x6x5x4xf32>) -> ";
+  auto biasRule = [&](const std::string &type) {
+    return rule(gradient + type + behind + type,
+                {"tensor<2x6x5x4xf32>", "tensor<2x3x7x4xf32>", type, "tensor<2x6x5xf32>"});
+  };
+  EXPECT_EQ(biasRule("tensor<6x5x7xf32>"),
+            "[batch:2+ group:3*head:2 query:5! width:4!], [batch:2+ group:3 key:7! width:4!], "
+            "[batch:2+ group:3 key:7! width:4!], [group:3*head:2 query:5! key:7!], "
+            "[batch:2+ group:3*head:2 query:5! width:4!], [batch:2+ group:3*head:2 query:5!], "
+            "[batch:2+ group:3*head:2 query:5! width:4!] -> [group:3*head:2 query:5! key:7!]");
+  EXPECT_EQ(biasRule("tensor<1x5x7xf32>"),
+            "[batch:2+ group:3+*head:2+ query:5! width:4!], [batch:2+ group:3+ key:7! width:4!], "
+            "[batch:2+ group:3+ key:7! width:4!], [ query:5! key:7!], "
+            "[batch:2+ group:3+*head:2+ query:5! width:4!], [batch:2+ group:3+*head:2+ query:5!], "
+            "[batch:2+ group:3+*head:2+ query:5! width:4!] -> [ query:5! key:7!]");
   EXPECT_EQ(rule("nn.rope %a dim 1 theta 10.0 : tensor<2x3x5x4xf32>", {"tensor<2x3x5x4xf32>"}),
             "[d0:2 d1:3! d2:5 d3:4!] -> [d0:2 d1:3! d2:5 d3:4!]");
   EXPECT_EQ(rule("nn.embedding %a, %b : tensor<9x4xf32>, tensor<2x3xi32> -> tensor<2x3x4xf32>",

@@ -261,6 +261,22 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(attention(q, q, q, options), "has softcap 0.000000e+00, expected a positive");
   options = {}, options.documents = x;
   EXPECT_MISTAKE_HAS(attention(q, q, q, options), "has documents of type ");
+  options = {}, options.bias = x;
+  EXPECT_MISTAKE_HAS(attention(q, q, q, options),
+                     "has a bias of type '10x64xf32', expected '1x1x1xf32', one for all heads");
+  EXPECT_MISTAKE(alibi(*model, 0, 4, 4), "alibi got 0 heads: expected at least 1");
+  EXPECT_MISTAKE(alibi(*model, 4, 4, 0), "alibi got 0 keys: expected at least 1");
+  EXPECT_MISTAKE(relativeBias(x, -2, 4), "relativeBias got -2 queries: expected at least 1");
+  EXPECT_MISTAKE(relativeBias(q, 4, 4),
+                 "relativeBias got a table of 4 dimensions: expected (buckets, heads)");
+  EXPECT_MISTAKE(relativeBias(slice(x, 0, 0, 1), 4, 4),
+                 "relativeBias got 1 buckets: expected at least 2");
+  EXPECT_MISTAKE(relativeBias(slice(x, 0, 0, 7), 4, 4, {/*causal=*/false}),
+                 "relativeBias got 7 buckets: expected an even number of at least 4, half of them "
+                 "for keys behind the query");
+  EXPECT_MISTAKE(relativeBias(x, 4, 4, {/*causal=*/true, /*maxDistance=*/5}),
+                 "relativeBias got a greatest distance of 5: expected more than 5, which have "
+                 "buckets of their own");
   EXPECT_MISTAKE_HAS(documentIds(x, 3), "expected tokens that are integers, i32 or i64");
   EXPECT_MISTAKE_HAS(documentIds(label, 3), "expected the dimensions batch and positions");
   EXPECT_MISTAKE_HAS(documentPositions(label, 3), "documentPositions of 'label' (10xi32): ");

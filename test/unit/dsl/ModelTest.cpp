@@ -349,6 +349,30 @@ TEST_F(ModelTest, AttentionTakesOptions) {
   EXPECT_EQ(count(printed, "scale 0.35355339059327373 documents : "), 1) << printed;
 }
 
+TEST_F(ModelTest, AttentionTakesABias) {
+  Model model(context);
+  Tensor q = model.input("q", {2, 6, 5, 8}), all = model.input("all", {2, 5, 3, 6, 8});
+  Tensor ids = model.input("ids", {2, 5}, ElementType::i32);
+  Scope head = model.unit("head");
+  Parameter table = head.parameter("table", {8, 6}, zeros()),
+            one = head.parameter("one", {1, 5, 5}, zeros());
+  Tensor slopes = alibi(model, 6, 5, 5), relative = relativeBias(table, 5, 5);
+  EXPECT_EQ(slopes.shape(), (Shape{6, 5, 5}));
+  EXPECT_EQ(relative.shape(), (Shape{6, 5, 5}));
+  EXPECT_EQ(alibi(model, 4, 2, 5).shape(), (Shape{4, 2, 5}));
+  EXPECT_EQ(relativeBias(table, 3, 7, {/*causal=*/false, /*maxDistance=*/16}).shape(),
+            (Shape{6, 3, 7}));
+  Tensor y = attention(q, q, q, {.documents = ids, .softcap = 50, .bias = slopes + relative});
+  Tensor z = attention("b t n h d", all, {.bias = one});
+  model.loss(mean(y + rearrange("b t h d -> b h t d", z)));
+  auto module = take(model);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  std::string printed = text(*module);
+  EXPECT_EQ(count(printed, " causal softcap 5.000000e+01 bias documents {"), 1) << printed;
+  EXPECT_EQ(count(printed, " causal bias {"), 1) << printed;
+  EXPECT_EQ(count(printed, " : (tensor<2x5x3x6x8xf32>, tensor<1x5x5xf32>)"), 1) << printed;
+}
+
 TEST_F(ModelTest, DocumentsEndWithAToken) {
   Model model(context);
   Tensor tokens = model.input("tokens", {2, 5}, ElementType::i32);

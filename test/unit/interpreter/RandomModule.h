@@ -97,6 +97,7 @@ private:
   void normalizeRows();
   void attend();
   Value splitHeads(Value queries);
+  bool addBias(SmallVectorImpl<Value> &inputs, std::string dims);
   void turn();
   Value positionsFor(StringRef dims, int64_t over);
   Value sinceIn(Value tokens, StringRef dims);

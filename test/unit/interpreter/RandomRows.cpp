@@ -126,6 +126,29 @@ Value RandomStep::splitHeads(Value queries) {
                               DenseI64ArrayAttr());
 }
 
+/// Now and then adds a bias to the inputs of an attention whose heads, queries and keys are `dims`,
+/// of a parameter or not, and for all heads or each.
+bool RandomStep::addBias(SmallVectorImpl<Value> &inputs, std::string dims) {
+  std::mt19937_64 others = random; // so that what a seed draws besides stays
+  random.seed(others());
+  const bool has = chance(50);
+  if (has) {
+    if (chance(40))
+      dims[0] = newDim(1);
+    if (dims[1] == dims[2])
+      dims[2] = newDim(sizes[dims[1]]);
+    std::string learned;
+    for (char dim : dims)
+      if (!hasBatch(std::string(1, dim)))
+        learned += dim;
+    // Of a constant nobody needs the gradient.
+    Value bias = chance(30) ? constant(dims, 0.3) : repeat(parameter(learned), learned, dims);
+    inputs.push_back(splitRow(bias, dims, dims[0]));
+  }
+  random = others;
+  return has;
+}
+
 /// Queries and keys are made of one value; any of its dimensions may be the batch.
 void RandomStep::attend() {
   Var x = use();
@@ -198,6 +221,7 @@ void RandomStep::attend() {
   for (char letter : letters)
     order += {letter, ' '};
   order.pop_back();
+  const bool bias = addBias(inputs, {dims[1], dims[2], kDims[2]});
   const bool causal = chance(60), documents = dims[0] == 'b' && chance(50);
   auto flag = [&](bool is) { return is ? builder.getUnitAttr() : UnitAttr(); };
   // Documents follow one another, or any that are equal are one.
@@ -209,7 +233,7 @@ void RandomStep::attend() {
       builder, location(), TypeRange{typeOf(outDims), typeOf(rows)}, builder.getStringAttr(order),
       inputs, builder.getF64FloatAttr(0.5), flag(causal),
       causal && chance(40) ? builder.getI64IntegerAttr(between(1, sizes[kDims[2]])) : IntegerAttr(),
-      chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(documents));
+      chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(bias), flag(documents));
   add(attention.getOut(), outDims);
 }
 

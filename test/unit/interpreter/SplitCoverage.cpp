@@ -5,6 +5,7 @@
 #include "passes/sharding/MeshAxes.h"
 #include "passes/sharding/StepShardings.h"
 #include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -62,16 +63,27 @@ static std::string nameOfFactor(Operation *op, const ShardingRule &rule, int64_t
     name += " indexed";
   if (nn::isElementwise(op))
     return name;
+  // Operands are those of nn.attention_grad.
+  if (isa<nn::AttentionBiasGradOp>(op))
+    return name + placeOf(rule, factor).str();
   // All operands of an op that joins any number of them are alike.
   const bool alike = llvm::all_equal(rule.operands) && op->getNumOperands() > 2;
-  // The ids of documents, which attention has or has not, follow the batch: with and without them a
-  // factor is one.
-  const bool hasIds = isa<nn::AttentionOp, nn::AttentionGradOp>(op);
+  // The ids of documents, which attention has or has not, follow the batch, and its bias the heads:
+  // with and without them a factor is one.
+  int64_t bias = -1;
+  const bool hasIds = llvm::TypeSwitch<Operation *, bool>(op)
+                          .Case<nn::AttentionOp, nn::AttentionGradOp>([&](auto typed) {
+                            if (typed.getBias())
+                              bias = static_cast<int64_t>(typed.getTensors().size());
+                            return true;
+                          })
+                          .Default(false);
   auto list = [&](ArrayRef<TensorFactors> tensors, bool all) {
     SmallVector<TensorFactors> counted;
     for (auto [index, tensor] : llvm::enumerate(tensors))
       if (!hasIds || tensors.data() != rule.operands.data() ||
-          isa<FloatType>(getElementTypeOrSelf(op->getOperand(index).getType())))
+          (static_cast<int64_t>(index) != bias &&
+           isa<FloatType>(getElementTypeOrSelf(op->getOperand(index).getType()))))
         counted.push_back(tensor);
     for (auto [index, tensor] : llvm::enumerate(counted))
       if (llvm::any_of(tensor,
@@ -228,6 +240,7 @@ const Excused excused[] = {
     {"nn.argmax", "combined*", {S::batch}, "classes are no samples", true},
     {"nn.attention*", "parallel* merged", {S::batch}, "groups of heads are no samples", true},
     {"nn.attention_grad", "sum 0 3 4 5 -> 0*", {S::batch}, "heads are no samples", true},
+    {"nn.attention_bias_grad", "sum* merged", {S::batch}, "heads are no samples", true},
     {"nn.positions_since", "parallel*", {S::partial}, "tokens are no sum"},
     {"nn.positions_since", "parallel*", {S::other}, "the rows of tokens are those of samples"},
     {"arith.constant", "*", {S::partial}, "has no operands"},

@@ -89,6 +89,23 @@ inline std::vector<std::int32_t> randomDocuments(const AttentionShape &s, Docume
   return ids;
 }
 
+enum class Bias { None, OfHeads, Shared };
+
+/// A bias, none for Bias::None; the shape is told of it. Some keys are hidden by it, of every
+/// eighth query all.
+inline std::vector<float> randomBias(AttentionShape &s, Bias bias, std::mt19937 &random) {
+  std::vector<float> values;
+  if (bias == Bias::None)
+    return values;
+  const std::size_t ofHead = std::size_t(s.queries) * s.keys;
+  s.bias = bias == Bias::OfHeads ? ofHead : 0;
+  values.resize(bias == Bias::OfHeads ? s.heads * ofHead : ofHead);
+  std::normal_distribution<float> normal;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = i / s.keys % 8 == 5 || random() % 8 == 0 ? -INFINITY : normal(random);
+  return values;
+}
+
 } // namespace fsdp::rt
 
 #endif // FSDP_TEST_UNIT_RUNTIME_ATTENTIONPLACES_H

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -26,7 +27,9 @@ Floats normal(std::size_t count, std::mt19937 &random, float deviation = 1) {
 struct Tensors {
   Floats q, k, v, dOut;              // given
   std::vector<std::int32_t> ids;     // of documents, or none
+  Floats bias;                       // or none
   Floats out, logSumExp, dQ, dK, dV; // computed
+  Floats dBias;
 };
 
 Tensors randomTensors(const AttentionShape &s, std::mt19937 &random) {
@@ -48,6 +51,16 @@ Tensors randomTensors(const AttentionShape &s, std::mt19937 &random) {
 void perform(const AttentionShape &sizes, Tensors &t) {
   const AttentionShape s = rowMajor(sizes);
   const std::int32_t *ids = t.ids.empty() ? nullptr : t.ids.data();
+  if (!t.bias.empty()) {
+    const float *q = t.q.data(), *k = t.k.data(), *v = t.v.data(), *bias = t.bias.data();
+    t.dBias.assign(t.bias.size(), NAN);
+    kernels::biasedAttentionDocuments(s, q, k, v, bias, ids, t.out.data(), t.logSumExp.data());
+    kernels::biasedAttentionGradDocuments(s, q, k, v, bias, ids, t.out.data(), t.logSumExp.data(),
+                                          t.dOut.data(), t.dQ.data(), t.dK.data(), t.dV.data());
+    kernels::attentionBiasGradDocuments(s, q, k, v, bias, ids, t.out.data(), t.logSumExp.data(),
+                                        t.dOut.data(), t.dBias.data());
+    return;
+  }
   kernels::attentionDocuments(s, t.q.data(), t.k.data(), t.v.data(), ids, t.out.data(),
                               t.logSumExp.data());
   kernels::attentionGradDocuments(s, t.q.data(), t.k.data(), t.v.data(), ids, t.out.data(),
@@ -71,7 +84,7 @@ std::vector<std::size_t> seenBy(const AttentionShape &s, const Tensors &t, std::
 }
 
 struct Expected {
-  std::vector<double> out, logSumExp, dQ, dK, dV;
+  std::vector<double> out, logSumExp, dQ, dK, dV, dBias;
 };
 
 /// The formulas, in double, one query after another.
@@ -83,6 +96,7 @@ Expected reference(const AttentionShape &s, const Tensors &t) {
   e.dQ.resize(t.dQ.size());
   e.dK.resize(t.dK.size());
   e.dV.resize(t.dV.size());
+  e.dBias.resize(t.bias.size());
   const auto dot = [&](const Floats &a, std::size_t i, const Floats &b, std::size_t j) {
     double sum = 0;
     for (std::size_t d = 0; d < width; ++d)
@@ -94,14 +108,22 @@ Expected reference(const AttentionShape &s, const Tensors &t) {
       for (std::size_t query = 0; query < s.queries; ++query) {
         const std::size_t row = (b * s.heads + h) * s.queries + query;
         const std::size_t key0 = (b * s.groups + h / (s.heads / s.groups)) * s.keys;
-        const std::vector<std::size_t> keys = seenBy(s, t, b, query);
+        std::vector<std::size_t> keys = seenBy(s, t, b, query);
+        const std::size_t bias0 = h * s.bias + query * s.keys;
+        const auto biasOf = [&](std::size_t key) {
+          return t.bias.empty() ? 0.0 : double(t.bias[bias0 + key]);
+        };
+        keys.erase(std::remove_if(keys.begin(), keys.end(),
+                                  [&](std::size_t key) { return biasOf(key) == -INFINITY; }),
+                   keys.end());
         std::vector<double> p, slopes;
         double sum = 0, along = 0;
         for (std::size_t key : keys) {
           const double score = double(s.scale) * dot(t.q, row, t.k, key0 + key);
           const double cap = s.softcap != 0 ? std::tanh(score / double(s.softcap)) : 0;
           slopes.push_back(1 - cap * cap);
-          sum += p.emplace_back(std::exp(s.softcap != 0 ? double(s.softcap) * cap : score));
+          sum += p.emplace_back(
+              std::exp((s.softcap != 0 ? double(s.softcap) * cap : score) + biasOf(key)));
         }
         e.logSumExp[row] = std::log(sum);
         for (std::size_t i = 0; i < p.size(); ++i) {
@@ -112,8 +134,10 @@ Expected reference(const AttentionShape &s, const Tensors &t) {
         }
         for (std::size_t i = 0; i < p.size(); ++i) {
           const std::size_t key = key0 + keys[i];
-          const double dScore =
-              double(s.scale) * slopes[i] * p[i] * (dot(t.dOut, row, t.v, key) - along);
+          const double dWeighed = p[i] * (dot(t.dOut, row, t.v, key) - along);
+          const double dScore = double(s.scale) * slopes[i] * dWeighed;
+          if (!t.bias.empty())
+            e.dBias[bias0 + keys[i]] += dWeighed;
           for (std::size_t d = 0; d < width; ++d) {
             e.dQ[row * width + d] += dScore * double(t.k[key * width + d]);
             e.dK[key * width + d] += dScore * double(t.q[row * width + d]);
@@ -145,11 +169,13 @@ testing::Message describe(const AttentionShape &s, Documents documents) {
                             << static_cast<int>(documents);
 }
 
-void compare(AttentionShape s, unsigned seed, Documents documents = Documents::None) {
-  SCOPED_TRACE(describe(s, documents));
+void compare(AttentionShape s, unsigned seed, Documents documents = Documents::None,
+             Bias bias = Bias::None) {
   std::mt19937 random(seed);
   Tensors t = randomTensors(s, random);
   t.ids = randomDocuments(s, documents, random);
+  t.bias = randomBias(s, bias, random);
+  SCOPED_TRACE(describe(s, documents) << " bias " << t.bias.size() << " every " << s.bias);
   perform(s, t);
   const Expected e = reference(s, t);
   EXPECT_LT(difference(t.out, e.out), 2e-6);
@@ -157,6 +183,7 @@ void compare(AttentionShape s, unsigned seed, Documents documents = Documents::N
   EXPECT_LT(difference(t.dQ, e.dQ), 3e-5);
   EXPECT_LT(difference(t.dK, e.dK), 3e-5);
   EXPECT_LT(difference(t.dV, e.dV), 1e-5);
+  EXPECT_LT(difference(t.dBias, e.dBias), 1e-5);
 
   Tensors again = t;
   perform(s, again);
@@ -164,6 +191,7 @@ void compare(AttentionShape s, unsigned seed, Documents documents = Documents::N
   EXPECT_EQ(again.dQ, t.dQ);
   EXPECT_EQ(again.dK, t.dK);
   EXPECT_EQ(again.dV, t.dV);
+  EXPECT_EQ(again.dBias, t.dBias);
 }
 
 TEST(AttentionTest, FollowsItsFormulaOnShapesThatDoNotFitBlocks) {
@@ -244,6 +272,21 @@ TEST(AttentionTest, ScoresAreCapped) {
   }
 }
 
+TEST(AttentionTest, ABiasIsAddedToScores) {
+  for (const Bias bias : {Bias::OfHeads, Bias::Shared})
+    for (const bool causal : {false, true}) {
+      compare({1, 1, 1, 1, 1, 1, 1.0f, causal}, 61, Documents::None, bias);
+      compare({2, 3, 3, 5, 5, 7, 0.3f, causal}, 62, Documents::None, bias);
+      compare({3, 4, 2, 65, 129, 16, 0.15f, causal}, 63, Documents::None, bias);
+      compare({2, 2, 1, 150, 150, 33, -0.2f, causal}, 64, Documents::Mixed, bias);
+      compare(optional({2, 2, 2, 150, 260, 8, 0.25f, true}, 40, causal ? 2 : 0), 65,
+              Documents::InRow, bias);
+      compare(optional({2, 2, 1, 70, 70, 8, 0.25f, causal}, 0, 0.5f), 66, Documents::None, bias);
+      // Queries that see no key.
+      compare({1, 2, 2, 50, 40, 4, 0.5f, causal}, 67, Documents::None, bias);
+    }
+}
+
 TEST(AttentionTest, OperandsLieWhereStridesSay) {
   std::mt19937 random(21);
   const auto upTo = [&](std::uint32_t most) { return std::uint32_t(1 + random() % most); };
@@ -303,12 +346,46 @@ TEST(AttentionTest, QueriesKeysAndValuesBesideEachOther) {
   float *dQ = dQkv.data(), *dK = dQ + s.part, *dV = dK + s.part;
   kernels::attention(s, q, k, v, out.data(), sums.data());
   kernels::attentionGrad(s, q, k, v, out.data(), sums.data(), dOut.data(), dQ, dK, dV);
-  forEach([&](std::size_t index, std::size_t at, std::size_t atOut) {
-    ASSERT_EQ(out[atOut], t.out[index]);
-    ASSERT_EQ(dQ[at], t.dQ[index]);
-    ASSERT_EQ(dK[at], t.dK[index]);
-    ASSERT_EQ(dV[at], t.dV[index]);
-  });
+  const auto expectSame = [&] {
+    forEach([&](std::size_t index, std::size_t at, std::size_t atOut) {
+      ASSERT_EQ(out[atOut], t.out[index]);
+      ASSERT_EQ(dQ[at], t.dQ[index]);
+      ASSERT_EQ(dK[at], t.dK[index]);
+      ASSERT_EQ(dV[at], t.dV[index]);
+    });
+  };
+  expectSame();
+  // The forms of each kernel that one operand, a bias and documents give.
+  const auto all = qkv.data();
+  const auto takesOne = [&](auto forward, auto backward, auto... more) {
+    std::fill(out.begin(), out.end(), NAN), std::fill(dQkv.begin(), dQkv.end(), NAN);
+    forward(s, all, more..., out.data(), sums.data());
+    backward(s, all, more..., out.data(), sums.data(), dOut.data(), dQkv.data());
+    expectSame();
+  };
+  takesOne(kernels::attentionPacked<float>, kernels::attentionGradPacked<float>);
+  AttentionShape biased = sizes;
+  t.bias = randomBias(biased, Bias::OfHeads, random);
+  s.bias = biased.bias;
+  for (const bool documents : {false, true}) {
+    t.ids = randomDocuments(sizes, documents ? Documents::Mixed : Documents::None, random);
+    perform(biased, t);
+    const float *bias = t.bias.data();
+    const std::int32_t *ids = t.ids.data();
+    Floats dBias(t.bias.size(), NAN);
+    if (documents) {
+      takesOne(kernels::biasedAttentionPackedDocuments<float>,
+               kernels::biasedAttentionGradPackedDocuments<float>, bias, ids);
+      kernels::attentionBiasGradPackedDocuments(s, all, bias, ids, out.data(), sums.data(),
+                                                dOut.data(), dBias.data());
+    } else {
+      takesOne(kernels::biasedAttentionPacked<float>, kernels::biasedAttentionGradPacked<float>,
+               bias);
+      kernels::attentionBiasGradPacked(s, all, bias, out.data(), sums.data(), dOut.data(),
+                                       dBias.data());
+    }
+    EXPECT_EQ(dBias, t.dBias);
+  }
 }
 
 TEST(AttentionTest, AQueryThatSeesNothingIsZero) {
@@ -358,25 +435,41 @@ Floats widened(const std::vector<bf16> &values) { return {values.begin(), values
 /// Attention on bf16 against the formulas on the same numbers in double: off by the rounding of
 /// results, and of probabilities and the gradients of scores in between.
 void compareNarrow(const AttentionShape &sizes, unsigned seed,
-                   Documents documents = Documents::None) {
-  const AttentionShape s = rowMajor(sizes);
-  SCOPED_TRACE(describe(s, documents));
+                   Documents documents = Documents::None, Bias bias = Bias::None) {
+  AttentionShape s = rowMajor(sizes);
   std::mt19937 random(seed);
   Tensors t = randomTensors(s, random);
   t.ids = randomDocuments(s, documents, random);
+  t.bias = randomBias(s, bias, random);
+  SCOPED_TRACE(describe(s, documents) << " bias " << t.bias.size() << " every " << s.bias);
   const auto q = narrowed(t.q), k = narrowed(t.k), v = narrowed(t.v), dOut = narrowed(t.dOut);
   t.q = widened(q), t.k = widened(k), t.v = widened(v), t.dOut = widened(dOut);
   auto out = narrowed(t.out), dQ = narrowed(t.dQ), dK = narrowed(t.dK), dV = narrowed(t.dV);
   const std::int32_t *ids = t.ids.empty() ? nullptr : t.ids.data();
-  kernels::attentionDocuments(s, q.data(), k.data(), v.data(), ids, out.data(), t.logSumExp.data());
-  kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), ids, out.data(),
-                                  t.logSumExp.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
+  float *sums = t.logSumExp.data();
+  if (t.bias.empty()) {
+    kernels::attentionDocuments(s, q.data(), k.data(), v.data(), ids, out.data(), sums);
+    kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), ids, out.data(), sums,
+                                    dOut.data(), dQ.data(), dK.data(), dV.data());
+  } else {
+    t.dBias.assign(t.bias.size(), NAN);
+    kernels::biasedAttentionDocuments(s, q.data(), k.data(), v.data(), t.bias.data(), ids,
+                                      out.data(), sums);
+    kernels::biasedAttentionGradDocuments(s, q.data(), k.data(), v.data(), t.bias.data(), ids,
+                                          out.data(), sums, dOut.data(), dQ.data(), dK.data(),
+                                          dV.data());
+    kernels::attentionBiasGradDocuments(s, q.data(), k.data(), v.data(), t.bias.data(), ids,
+                                        out.data(), sums, dOut.data(), t.dBias.data());
+  }
   const Expected e = reference(s, t);
-  EXPECT_LT(difference(widened(out), e.out), 0x1p-8);
+  const double rounding = t.bias.empty() ? 0x1p-8 : 0x1p-7; // of larger probabilities
+  EXPECT_LT(difference(widened(out), e.out), rounding);
   EXPECT_LT(difference(t.logSumExp, e.logSumExp), 3e-6);
   EXPECT_LT(difference(widened(dQ), e.dQ), 0x1p-6);
   EXPECT_LT(difference(widened(dK), e.dK), 0x1p-6);
-  EXPECT_LT(difference(widened(dV), e.dV), 0x1p-8);
+  EXPECT_LT(difference(widened(dV), e.dV), rounding);
+  // `out`, of which it is made, is rounded.
+  EXPECT_LT(difference(t.dBias, e.dBias), 0x1p-6);
 }
 
 TEST(AttentionTest, OnBf16FollowsItsFormula) {
@@ -415,6 +508,20 @@ TEST(AttentionTest, OnBf16TakesOptions) {
   }
   for (const float softcap : {0.5f, 50.0f})
     compareNarrow(optional({1, 2, 2, 300, 300, 64, 0.125f, false}, 0, softcap), 54);
+}
+
+TEST(AttentionTest, OnBf16TakesABias) {
+  for (const Bias bias : {Bias::OfHeads, Bias::Shared})
+    for (const bool causal : {false, true}) {
+      compareNarrow({1, 1, 1, 1, 1, 1, 1.0f, causal}, 71, Documents::None, bias);
+      compareNarrow({2, 4, 2, 300, 300, 64, 0.125f, causal}, 72, Documents::None, bias);
+      compareNarrow({1, 2, 1, 70, 333, 80, -0.11f, causal}, 73, Documents::Mixed, bias);
+      compareNarrow({1, 1, 1, 40, 33, 128, 0.0f, causal}, 74, Documents::None, bias);
+      compareNarrow(optional({2, 2, 2, 300, 290, 16, 0.25f, true}, 50, causal ? 3 : 0), 75,
+                    Documents::None, bias);
+      compareNarrow(optional({1, 2, 1, 130, 140, 32, 0.2f, causal}, 0, 1), 76, Documents::InRow,
+                    bias);
+    }
 }
 
 /// Blocks of keys that a window or documents hide are left out: what is no number there would show,
