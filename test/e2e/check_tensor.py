@@ -70,7 +70,7 @@ class Runs:
         self.folder, self.model = folder, model
         folder.mkdir(parents=True, exist_ok=True)
         self.data = training.GOLDEN / model / "tokens.bin"
-        os.environ.update(training.unoptimized(folder))
+        os.environ.update(training.unoptimized())
 
     def program(self, name, sizes, mesh, *options, cuda=False):
         """(program, its report)"""
