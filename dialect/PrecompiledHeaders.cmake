@@ -1,11 +1,11 @@
 # Headers that are precompiled: those of MLIR and of the dialects for all libraries of the compiler; those of GoogleTest,
-# with MLIR's and without, for unit tests; and the runtime's for the programs that fsdpc compiles. CMake's own way to do so
+# with MLIR's and without, for unit tests; and the runtime's for the programs that fsdpc and tests compile. CMake's own way to do so
 # gives the compiler absolute paths, by which its cache could not be shared between clones; the cache knows the result by a
 # sum of what was precompiled and how (CCACHE_PCH_EXTSUM), as the file itself differs from clone to clone.
 #
 # A target that sets the property FSDP_PRECOMPILED to one of the names takes those, or none if the property is empty. Of the
 # others, those that link MLIR, itself or through a library of the compiler, take `Precompiled`.
-if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang OR NOT CMAKE_GENERATOR STREQUAL Ninja)
+if(NOT FSDP_PRECOMPILES)
   return()
 endif()
 
@@ -65,6 +65,20 @@ foreach(file Runtime.pch Runtime.pch.sum)
   file(CREATE_LINK ${CMAKE_BINARY_DIR}/${file} ${CMAKE_BINARY_DIR}/share/fsdpc/${file} SYMBOLIC)
 endforeach()
 add_dependencies(fsdpc_driver Runtime_headers)
+# As tests compile programs: those of CPUs that need not be fast (test/unoptimized.in), whose switches of the processor fsdpc leaves
+# out for a compiler that is not the build's, and those of GPUs for the emulator (test/emulator).
+set(flags ${FSDP_NUMERICS_FLAGS} ${FSDP_SANITIZER_FLAGS} ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS} -std=c++20 -march=native)
+list(FILTER flags EXCLUDE REGEX "^-m[^a]")
+fsdp_precompile(Unoptimized runtime/Runtime.h INSTANTIATE ${flags} -O0 -U_FORTIFY_SOURCE)
+add_dependencies(fsdpc_driver Unoptimized_headers)
+if(TARGET cuda_emulator)
+  separate_arguments(flags UNIX_COMMAND "${FSDP_EMULATED_FLAGS}")
+  fsdp_precompile(EmulatedHost runtime/CudaRuntime.h INSTANTIATE ${flags} -O0)
+  separate_arguments(kernel_flags UNIX_COMMAND "${FSDP_EMULATED_PROGRAM_KERNEL_FLAGS}")
+  list(REMOVE_ITEM kernel_flags -xc++)
+  fsdp_precompile(EmulatedKernels runtime/kernels/cuda/FusedKernel.h INSTANTIATE ${flags} ${kernel_flags})
+  add_dependencies(cuda_emulator EmulatedHost_headers EmulatedKernels_headers)
+endif()
 
 targets_below(${CMAKE_SOURCE_DIR} targets)
 foreach(target ${targets})

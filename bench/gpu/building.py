@@ -196,7 +196,7 @@ class EmulatedBuild(Build):
         for source in sorted(folder.glob("*.c[pu]*")):
             objects.append(self.folder / f"{program}.{source.name}.o")
             status, text = run([*words["compiler"], *words["flags"],
-                                *(words["kernel-flags"] if source.suffix == ".cu" else []), f"-I{self.sources}",
+                                *words["kernel-flags" if source.suffix == ".cu" else "host-flags"], f"-I{self.sources}",
                                 f"-I{folder}", "-c", source, "-o", objects[-1]], budget=self.budget, running=self.running)
             if status:
                 return f"{source}: {said(text, 30)}"

@@ -8,6 +8,7 @@ ends after each number of steps has performed every update. Three steps in a row
 """
 
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -125,6 +126,7 @@ def check_bad_steps(folder):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True)
+    os.environ.update(training.unoptimized())
     check_mlp(folder)
     check_gpt2(folder)
     check_frozen(folder)

@@ -326,7 +326,7 @@ def refused(scratch, cases):
 def main():
     scratch = pathlib.Path(sys.argv[1])
     scratch.mkdir(parents=True)
-    os.environ.update(training.unoptimized(scratch))
+    os.environ.update(training.unoptimized())
     cases = {case["name"]: case for case in json.loads((training.GOLDEN / "from.json").read_text())}
     refused(scratch, cases)
     interpreted_as_transformers(scratch, cases)

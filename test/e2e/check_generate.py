@@ -190,7 +190,7 @@ def refuses(folder):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ.update(training.unoptimized(folder))
+    os.environ.update(training.unoptimized())
     run_cases((goes_on_as_transformers, goes_on_on_emulated_gpus, draws_by_the_seed, writes_scores, takes_bytes_and_text, refuses), folder)
 
 

@@ -130,7 +130,7 @@ def refused(runs):
 def main(scratch):
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ.update(training.unoptimized(folder))
+    os.environ.update(training.unoptimized())
     runs = Runs(folder, GOLDENS / "data.safetensors")
     run_cases([agree, on_devices, without_clip, resumed, refused], runs)
 

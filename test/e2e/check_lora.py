@@ -94,7 +94,7 @@ def refuses_other_scales(runs, programs):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ.update(training.unoptimized(folder))
+    os.environ.update(training.unoptimized())
     programs = {}
     for name, mesh in MESHES.items():
         golden = json.loads((training.GOLDEN / name / "lora.json").read_text())

@@ -114,7 +114,7 @@ def main():
         return
     folder = options.scratch
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ.update(training.unoptimized(folder))
+    os.environ.update(training.unoptimized())
     rng = random.Random(options.seed)
     (folder / "tokens.bin").write_bytes(bytes(rng.randrange(256) for _ in range(4000)))
     cases = [draw(options.seed, options.first + number) for number in range(options.cases)]

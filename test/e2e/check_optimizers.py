@@ -7,6 +7,7 @@ CUDA program agrees with the CPU's to 1e-5. Weight decay and clipping are on.
 """
 
 import json
+import os
 import pathlib
 import re
 import sys
@@ -69,6 +70,7 @@ def check(folder, rule, meshes):
 
 
 def main(scratch, *chosen):
+    os.environ.update(training.unoptimized())
     for number, rule in enumerate(chosen or rules()):
         # Each check has one of the meshes for each rule.
         check(pathlib.Path(scratch) / rule, rule, training.chosen(MESHES, list(MESHES)[number % len(MESHES)]))

@@ -138,7 +138,7 @@ def refused(scratch):
 def main():
     scratch = pathlib.Path(sys.argv[1])
     scratch.mkdir(parents=True)
-    os.environ.update(training.unoptimized(scratch))
+    os.environ.update(training.unoptimized())
     cases = {case["name"]: Case(scratch, case["name"], case) for case in json.loads((training.GOLDEN / "from.json").read_text())
              if case["name"] in from_cases.PACKED}
     refused(scratch)

@@ -49,7 +49,7 @@ class Cases:
         # With the first and the last token there is.
         self.tokens = [0, self.vocabulary - 1, *(draw.randrange(self.vocabulary) for _ in range(count - 2))]
         self.data = self.write_tokens("tokens.bin", self.tokens)
-        os.environ.update(training.unoptimized(folder))
+        os.environ.update(training.unoptimized())
         self.runs = Runs(folder, self.data, "--seed=5")
         self.programs = {}
 

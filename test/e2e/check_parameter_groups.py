@@ -100,7 +100,7 @@ def language(runs):
 def main(scratch):
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ.update(training.unoptimized(folder))
+    os.environ.update(training.unoptimized())
     run_cases([classifier, language], Runs(folder, DATA))
 
 

@@ -246,6 +246,7 @@ def checks_end_the_run(runs):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True)
+    os.environ.update(training.unoptimized())
     runs = Runs(folder / "runs", dataset(folder / "data.safetensors"))
     runs.init = initial(folder / "init.safetensors")
     run_cases([each_mesh_logs_what_python_computes, phases_agree, fsdp_run_prints_values_of_each_phase, emulated_cuda_logs_the_same,

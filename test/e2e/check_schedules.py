@@ -114,7 +114,7 @@ def refused(runs, program):
 def main(scratch):
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ.update(training.unoptimized(folder))
+    os.environ.update(training.unoptimized())
     runs = Runs(folder, DATA)
     program = compile_linear(folder / "plain")
     run_cases([compiled, end, resumed, refused], runs, program)

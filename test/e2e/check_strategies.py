@@ -11,6 +11,7 @@ bf16 and microbatches agree with what they should.
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -120,6 +121,7 @@ def check_table(folder, goldens, units):
 def main(scratch):
     folder, goldens = pathlib.Path(scratch), training.GOLDEN / "mlp"
     folder.mkdir(parents=True, exist_ok=True)
+    os.environ.update(training.unoptimized())
     model = ["--in=12", "--hidden=17", "--classes=10", "--batch=10", "--lr=0.01", "--clip=0.5"]
 
     def run(name, options):

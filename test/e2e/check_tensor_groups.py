@@ -14,7 +14,7 @@ import sys
 import training
 import weights as safetensors
 from check_dropout import numbers
-from check_tensor import F32, STEPS, Runs, check_sgd, compare
+from check_tensor import EMULATED_STEPS, F32, STEPS, Runs, check_sgd, compare
 
 COMMON = ["--layers=2", "--context=12", "--vocab=61", "--batch=8", "--ffn=40"]
 SIZES = ["--width=32", "--heads=8", "--kv-heads=2", *COMMON]
@@ -86,7 +86,7 @@ def main(scratch):
     check_checkpoints(runs, one_rank(SIZES))
     os.environ["FSDP_EMULATOR"] = "deferred,shuffle,seed=4"
     got, _ = runs.run("cuda", SIZES, "tensor=4", cuda=True)
-    compare("cuda", got[0], one_rank(SIZES)[0], 2e-5)
+    compare("cuda", got[0], one_rank(SIZES)[0], 2e-5, EMULATED_STEPS)
 
 
 if __name__ == "__main__":

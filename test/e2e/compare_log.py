@@ -4,7 +4,7 @@
 LOG is what a training program wrote with --log: a JSON object a line. EXPECTED is another such
 log, or a golden (a JSON object with a list for each name, below --key, `f32` by default).
 Each --NAME is compared step by step within the relative tolerance given (0: equal), such as
-`--loss=1e-6 --grad_norm=2e-5`. Steps count from 1 and none is missing. Prints the worst of each.
+`--loss=1e-6 --grad_norm=2e-5`; LOG has N steps, or as many as EXPECTED. Steps count from 1 and none is missing. Prints the worst of each.
 """
 
 import json
@@ -44,8 +44,9 @@ def main(arguments):
     expected = read_expected(files[1], tolerances, key)
     said = []
     for name, tolerance in tolerances.items():
-        if len(got[name]) != len(expected[name]) or (steps and len(got[name]) != steps):
-            sys.exit(f"log: '{name}': got {len(got[name])} steps, expected {steps or len(expected[name])}")
+        wanted = steps or len(expected[name])
+        if len(got[name]) != wanted or len(expected[name]) < wanted:
+            sys.exit(f"log: '{name}': got {len(got[name])} steps and {len(expected[name])} to compare with, expected {wanted}")
         worst = 0.0
         for step, (a, b) in enumerate(zip(got[name], expected[name]), 1):
             difference = abs(a - b) / abs(b) if b else abs(a - b)

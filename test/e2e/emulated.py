@@ -12,7 +12,7 @@ ROOT = training.HERE.parent.parent
 def settings():
     """What the build left in build/.../test/emulator/build.txt: a line `name: words` for each name."""
     path = pathlib.Path(training.tool("fsdpc")).parent.parent / "test" / "emulator" / "build.txt"
-    return dict(line.split(": ", 1) for line in path.read_text().splitlines() if ": " in line)
+    return dict(line.split(": ", 1) for line in path.read_text().splitlines())
 
 
 def build(sources, program, races=False):
@@ -20,14 +20,19 @@ def build(sources, program, races=False):
     those of the runtime, tell their accesses, for the setting of that name."""
     words = {name: shlex.split(text) for name, text in settings().items()}
     includes, objects = [f"-I{ROOT}"], []
-    if mutant := os.environ.get("FSDP_CUDA_MUTANT"):  # scripts/barrier-mutations: headers and objects that are used first
+    mutant = os.environ.get("FSDP_CUDA_MUTANT")
+    if mutant:  # scripts/barrier-mutations: headers and objects that are used first
         includes.insert(0, f"-I{mutant}")
         objects += sorted(pathlib.Path(mutant).glob("*.o"))
     for source in sorted(sources.glob("*.c[pu]*")):
         target = program.parent / f"{program.name}.{source.name}.o"
-        kernels = words["kernel-flags"] + races * words["race-flags"] if source.suffix == ".cu" else []
-        training.run([*words["compiler"], *words["flags"], *kernels, *includes, f"-I{sources}", "-c", source,
-                      "-o", target])
+        part = "kernel" if source.suffix == ".cu" else "host"
+        flags = words[f"{part}-flags"]
+        if races and part == "kernel":
+            flags = flags + words["race-flags"]
+        elif not mutant:
+            flags = words[f"{part}-headers"] + flags
+        training.run([*words["compiler"], *words["flags"], *flags, *includes, f"-I{sources}", "-c", source, "-o", target])
         objects.append(target)
     if len(objects) < 2:
         raise SystemExit(f"{sources}: got {[o.name for o in objects]}, expected host and kernel sources")

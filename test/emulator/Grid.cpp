@@ -114,6 +114,8 @@ thread_local BlockRunner runner;
 
 dim3 BlockRunner::indexOf(unsigned thread) const {
   const dim3 &block = launch->block;
+  if (thread < block.x) // most blocks have one dimension, and divisions take longer than the rest
+    return dim3(thread, 0, 0);
   return dim3(thread % block.x, thread / block.x % block.y, thread / block.x / block.y);
 }
 
@@ -472,6 +474,8 @@ void BlockRunner::waitForProducts(std::size_t pending, const void *place) {
 /// After a thread has returned: no lane of its warp may wait for it. (CUDA lets lanes that have
 /// returned be; which ones have depends on the order of lanes, so that it is refused here.)
 void BlockRunner::checkWarp(unsigned first) {
+  if (!waitingLanes[first / 32])
+    return;
   const unsigned last = std::min(size, first + 32);
   for (unsigned i = first; i < last; ++i)
     if (threads[i].state == State::AtWarp && (threads[i].mask >> (current - first) & 1))
