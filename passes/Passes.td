@@ -86,7 +86,7 @@ def SequenceParallelPass : Pass<"fsdp-sequence-parallel", "::mlir::ModuleOp"> {
     A constraint with `sequence_parallel` marks the positions of a residual stream. After this pass those that stay are
     constraints like others: of training and evaluation, with `mode` `on`, or with `auto` where their axes divide the
     positions, else with a remark. `off` removes all; where the axes have size 1 there is nothing to split. `on` refuses
-    a model without marks. Propagation does the rest: norms, residual sums and dropout are split as the stream is, whose
+    a model without marks on a mesh with the axis `tensor`. Propagation does the rest: norms, residual sums and dropout are split as the stream is, whose
     axes have a lower priority than those of weights, so that products gather their input or leave partial sums, which a
     reduce-scatter completes. Runs before differentiation, which copies constraints to cotangents.
 

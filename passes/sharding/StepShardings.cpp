@@ -273,7 +273,17 @@ void StepShardings::keepSums(Operation *op) {
     llvm::append_range(used, partial.lookup(operand));
   }
   leaveOut(used);
-  leaveOut(findSummed(op->getResult(0)));
+  AxisList summed = findSummed(op->getResult(0));
+  leaveOut(summed);
+  if (takesAsIs(op))
+    return;
+  // Then without those that no operand has either: whoever completes the sum splits it by them.
+  if (!summed.empty()) {
+    for (int64_t dim = 0; dim < wanted.getRank(); ++dim)
+      llvm::copy_if(wanted.getAxes(dim), std::back_inserter(summed),
+                    [&](StringAttr axis) { return !llvm::is_contained(used, axis); });
+    leaveOut(summed);
+  }
   if (!takesAsIs(op))
     shardings[result] = wanted;
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace ir = mlir::fsdp;
 
@@ -45,6 +46,8 @@ public:
 
 private:
   int64_t countBatchShards() const;
+  /// Of more positions, those that divide by it need less memory: see --sequence-parallel.
+  int64_t countPositionShards() const;
   bool isAccepted(int64_t value) const;
   int64_t findStep(int64_t initial) const;
   Trial search(PlanModel &sized, const std::string &own);
@@ -92,12 +95,21 @@ bool Fitter::isAccepted(int64_t value) const {
   }
 }
 
+int64_t Fitter::countPositionShards() const {
+  if (request || options.fit != "context")
+    return 1;
+  for (const auto &[axis, size] : options.getMeshes().front())
+    if (axis == "tensor")
+      return size;
+  return 1;
+}
+
 /// The least one of which the model accepts two multiples, so that a width keeps to the number of
 /// heads.
 int64_t Fitter::findStep(int64_t initial) const {
   const int64_t least = options.fit == "batch"    ? countBatchShards()
                         : options.fit == "layers" ? 1
-                                                  : 64;
+                                                  : std::lcm<int64_t>(64, countPositionShards());
   for (int64_t factor = 1; factor <= kStepFactors; ++factor) {
     const int64_t step = least * factor, count = std::max<int64_t>(initial / step, 1);
     if (isAccepted(step * count) && isAccepted(step * (count + 1)))
