@@ -135,11 +135,7 @@ bool StepShardings::addsPartialSums(Operation *op) const {
     return false;
   // An operand that is split otherwise than the op takes it is moved, and what is moved is
   // complete.
-  const nn::ShardingRule &rule = *getRule(op);
-  OpSplit taken = split(op, rule);
-  return llvm::all_of(llvm::zip_equal(op->getOperands(), rule.operands), [&](auto pair) {
-    return axesOf(std::get<0>(pair)) == taken.project(std::get<1>(pair));
-  });
+  return takesAsIs(op);
 }
 
 /// True where `op` can multiply partial sums over `partial` of its operand `index`, and the product
