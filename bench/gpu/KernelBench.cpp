@@ -122,27 +122,34 @@ template <class T> struct Kernels {
     const std::size_t ofBias = std::size_t(s.context) * s.context;
     const std::string text = by(s.batch, s.heads, s.groups, s.context, a.width);
     const auto stream = bench.stream();
-    const T *q = bench.take<T>(n), *k = bench.take<T>(m), *v = bench.take<T>(m),
-            *dOut = bench.take<T>(n);
-    const float *bias = bench.take<float>(ofBias);
-    T *out = bench.take<T>(n), *dQ = bench.take<T>(n), *dK = bench.take<T>(m),
-      *dV = bench.take<T>(m);
-    float *sums = bench.take<float>(s.rows() * s.heads), *dBias = bench.take<float>(ofBias);
     const double operands = kSize * double(n + 2 * m) + 4 * double(ofBias);
-    const T *read = out;
-    measure(
-        "biased_attention", text, operands + kSize * double(n),
-        [&] { return biased_attention(a, q, k, v, bias, out, sums, stream); }, flopsOf(a));
-    measure(
-        "biased_attention_grad", text, 2 * operands + 2 * kSize * double(n),
-        [&] {
-          return biased_attention_grad(a, q, k, v, bias, read, sums, dOut, dQ, dK, dV, stream);
-        },
-        2.5 * flopsOf(a));
-    measure(
-        "attention_bias_grad", text, operands + 2 * kSize * double(n) + 4 * double(ofBias),
-        [&] { return attention_bias_grad(a, q, k, v, bias, read, sums, dOut, dBias, stream); },
-        flopsOf(a));
+    enum { forward, backward, ofTheBias };
+    for (const auto what :
+         {forward, backward, ofTheBias}) { // a measurement gives back what it took
+      const T *q = bench.take<T>(n), *k = bench.take<T>(m), *v = bench.take<T>(m),
+              *dOut = bench.take<T>(n);
+      const float *bias = bench.take<float>(ofBias);
+      T *out = bench.take<T>(n), *dQ = bench.take<T>(n), *dK = bench.take<T>(m),
+        *dV = bench.take<T>(m);
+      float *sums = bench.take<float>(s.rows() * s.heads), *dBias = bench.take<float>(ofBias);
+      const T *read = out;
+      if (what == forward)
+        measure(
+            "biased_attention", text, operands + kSize * double(n),
+            [&] { return biased_attention(a, q, k, v, bias, out, sums, stream); }, flopsOf(a));
+      else if (what == backward)
+        measure(
+            "biased_attention_grad", text, 2 * operands + 2 * kSize * double(n),
+            [&] {
+              return biased_attention_grad(a, q, k, v, bias, read, sums, dOut, dQ, dK, dV, stream);
+            },
+            2.5 * flopsOf(a));
+      else
+        measure(
+            "attention_bias_grad", text, operands + 2 * kSize * double(n) + 4 * double(ofBias),
+            [&] { return attention_bias_grad(a, q, k, v, bias, read, sums, dOut, dBias, stream); },
+            flopsOf(a));
+    }
   }
 
   /// One token of each sample, at the last position.
