@@ -341,7 +341,7 @@ private:
     if (options.onSpike == "rollback")
       return goBack(badStep(step)), false;
     const bool skipped = options.onSpike == "skip";
-    if (skipped) { // it is none of those in a row that are not finite
+    if (skipped) { // a skipped spike does not count as a step that is not finite
       StepState state = device->state();
       state.badSteps = 0;
       device->setState(state);
