@@ -65,7 +65,7 @@ LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionR
   };
   for (const Action &action : actionsOf(timeline, range)) {
     LaunchOp launch = action.launch;
-    SpelledLaunch spelled{launch, *calls.find(launch)->second,
+    PrintedLaunch spelled{launch, *calls.find(launch)->second,
                           program.names.stream(launch.getStreamAttr()),
                           spell("const char *", "\"" + escaped(launch.getName()) + "\"",
                                 names.of(launch), "", "_name"),

@@ -5,17 +5,17 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-void Target::wait(const SpelledLaunch &launch, const std::string &event, Writer &writer) const {
+void Target::wait(const PrintedLaunch &launch, const std::string &event, Writer &writer) const {
   writer.line("wait(c, " + launch.stream + ", " + event + ");");
 }
 
-void Target::record(const SpelledLaunch &launch, const std::string &event, Writer &writer) const {
+void Target::record(const PrintedLaunch &launch, const std::string &event, Writer &writer) const {
   writer.line("record(c, " + launch.stream + ", " + event + ");");
 }
 
 /// The generated kernel of `launch` as an argument. Which part of a split dimension a rank has, and
 /// how much of that is real, is a matter of the rank: the kernel takes it first.
-std::string Target::spellKernel(const SpelledLaunch &launch, const KernelTable &kernels) const {
+std::string Target::spellKernel(const PrintedLaunch &launch, const KernelTable &kernels) const {
   const std::string name = "fused::" + kernels[launch.op].name;
   ArrayRef<KernelMask> masks = kernels.masksOf(launch.op);
   if (masks.empty())
@@ -29,7 +29,7 @@ std::string Target::spellKernel(const SpelledLaunch &launch, const KernelTable &
   return "[" + captures + "](auto... p) { return " + name + "(" + names + "p...); }";
 }
 
-void Target::launch(const SpelledLaunch &launch, const KernelTable &kernels, Writer &writer) const {
+void Target::launch(const PrintedLaunch &launch, const KernelTable &kernels, Writer &writer) const {
   const Call &call = launch.call;
   std::vector<std::string> items = {"c", launch.stream, launch.name};
   if (call.over) {

@@ -15,7 +15,7 @@
 namespace mlir::fsdp {
 
 /// A launch in an emitted function.
-struct SpelledLaunch {
+struct PrintedLaunch {
   LaunchOp op;
   const Call &call;
   std::string stream;                           ///< its enumerator
@@ -36,9 +36,9 @@ public:
 
   // The lines of an action: calls `function(c, stream, ...)` of the target's Launch.h
   // (runtime/execution) and of runtime/launches.
-  void wait(const SpelledLaunch &launch, const std::string &event, Writer &writer) const;
-  void launch(const SpelledLaunch &launch, const KernelTable &kernels, Writer &writer) const;
-  void record(const SpelledLaunch &launch, const std::string &event, Writer &writer) const;
+  void wait(const PrintedLaunch &launch, const std::string &event, Writer &writer) const;
+  void launch(const PrintedLaunch &launch, const KernelTable &kernels, Writer &writer) const;
+  void record(const PrintedLaunch &launch, const std::string &event, Writer &writer) const;
 
   // The files. In a program of one file, kernels precede their callers.
   /// The beginning of the host file `file`, which includes `headers` of the program.
@@ -55,7 +55,7 @@ protected:
   const ScheduledProgram &program;
 
 private:
-  std::string spellKernel(const SpelledLaunch &launch, const KernelTable &kernels) const;
+  std::string spellKernel(const PrintedLaunch &launch, const KernelTable &kernels) const;
 };
 
 /// The first line of a file.

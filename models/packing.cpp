@@ -34,10 +34,10 @@ static std::vector<int64_t> tokensIn(const std::string &text, const std::string 
              "ANSWER or ANSWER:END, each one or more token ids separated by commas");
     tokens.push_back(token);
   }
-  constexpr size_t kMost = 16;
-  if (tokens.size() > kMost)
+  constexpr size_t kMaxQuoted = 16;
+  if (tokens.size() > kMaxQuoted)
     refuse("--mask-prompt with " + std::to_string(tokens.size()) + " tokens in a row",
-           "at most " + std::to_string(kMost));
+           "at most " + std::to_string(kMaxQuoted));
   return tokens;
 }
 

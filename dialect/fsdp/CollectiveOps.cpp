@@ -218,7 +218,7 @@ nn::ShapeArgument AllToAllOp::getRequest() {
   const int64_t outer = nn::elementsOf(from.take_front(first)),
                 inner = nn::elementsOf(from.drop_front(last + 1));
   if (split == concat)
-    return nn::ShapeArgument("RecutLayout")
+    return nn::ShapeArgument("RepartitionLayout")
         .field("outer", outer)
         .field("given", from[split])
         .field("inner", inner)

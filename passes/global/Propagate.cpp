@@ -26,7 +26,7 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     std::vector<std::string> others(batchAxes.begin(), batchAxes.end());
-    if (failed(cutMeshAsNamed(module)) || failed(checkAxes(module, others)) ||
+    if (failed(splitNamedMeshAxes(module)) || failed(checkAxes(module, others)) ||
         failed(addMicrobatches(module)))
       return signalPassFailure();
     SmallVector<StepOp> steps(module.getOps<StepOp>());

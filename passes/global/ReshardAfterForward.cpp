@@ -53,8 +53,8 @@ void ReshardAfterForward::runOnOperation() {
     module.emitError() << "--reshard-after-forward got '" << when << "', expected " << reshardForm;
     return signalPassFailure();
   }
-  if (failed(cutMeshAsNamed(module, choice->axes,
-                            "--reshard-after-forward got '" + when + "', which")))
+  if (failed(splitNamedMeshAxes(module, choice->axes,
+                                "--reshard-after-forward got '" + when + "', which")))
     return signalPassFailure();
   SmallVector<StringAttr> axes;
   for (const std::string &axis : choice->axes) {

@@ -231,10 +231,10 @@ void ShardParameters::runOnOperation() {
   }
   // Once all parts of axes are known that anything names.
   for (const ShardRule &rule : rules)
-    if (failed(
-            cutMeshAsNamed(module, rule.spec.getAxes(), "--shard got '" + rule.text + "', which")))
+    if (failed(splitNamedMeshAxes(module, rule.spec.getAxes(),
+                                  "--shard got '" + rule.text + "', which")))
       return signalPassFailure();
-  if (failed(cutMeshAsNamed(module)))
+  if (failed(splitNamedMeshAxes(module)))
     return signalPassFailure();
   for (ParamOp param : params)
     if (failed(place(param, mesh, rules)))

@@ -182,8 +182,8 @@ static void replaceMesh(ModuleOp module, const Cuts &cuts) {
   Renamer(mesh.getMesh()).rename(module);
 }
 
-LogicalResult mlir::fsdp::cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> names,
-                                         StringRef where) {
+LogicalResult mlir::fsdp::splitNamedMeshAxes(ModuleOp module, ArrayRef<std::string> names,
+                                             StringRef where) {
   MeshOp meshOp = getMeshOp(module);
   if (!meshOp)
     return success();

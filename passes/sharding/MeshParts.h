@@ -25,8 +25,8 @@ struct AxisCut {
 /// by these. Does nothing without a mesh. Emits an error and fails where a part does not
 /// divide its axis, or where two parts have no common split (of 6, the first 2 and the first 3
 /// positions). Axes that the mesh lacks stay named.
-LogicalResult cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> names = {},
-                             StringRef where = "");
+LogicalResult splitNamedMeshAxes(ModuleOp module, ArrayRef<std::string> names = {},
+                                 StringRef where = "");
 
 /// Applies `cuts` in order: a cut that does not divide its axis together with the cuts before it,
 /// or that would give the mesh too many axes, is left out. False if none is applied.

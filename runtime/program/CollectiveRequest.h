@@ -53,7 +53,7 @@ struct AllToAllLayout {
 /// A dimension whose parts change their size: rank r holds indices [r*given, (r+1)*given) and gets
 /// [r*received, (r+1)*received), zeros where no rank holds any. Both are `outer x part x inner` in
 /// memory.
-struct RecutLayout {
+struct RepartitionLayout {
   std::size_t outer = 1, given = 0, inner = 1, received = 0;
 };
 
@@ -153,7 +153,7 @@ inline void encode(const AllToAllLayout &layout, CollectiveRequest &r) {
   r.concatLocal = layout.concatLocal, r.concatTotal = layout.concatTotal;
   r.splitFirst = layout.splitFirst;
 }
-inline void encode(const RecutLayout &layout, CollectiveRequest &r) {
+inline void encode(const RepartitionLayout &layout, CollectiveRequest &r) {
   encode(ShardLayout{layout.outer, layout.given, layout.inner, layout.received}, r);
 }
 /// Throws where `sources` is no part of a permutation.

@@ -41,10 +41,10 @@ Json entryOf(const FileContent &content) {
 
 /// An object for one file, a list for several. Of many one object, as every checkpoint has it.
 void add(Json &run, const char *name, const std::vector<FileContent> &contents) {
-  constexpr std::size_t kMostListed = 64;
+  constexpr std::size_t kMaxListed = 64;
   if (contents.size() == 1)
     run[name] = entryOf(contents.front());
-  else if (contents.size() > kMostListed)
+  else if (contents.size() > kMaxListed)
     run[name] = {{"files", contents.size()},
                  {"bytes", sumOf(contents).bytes},
                  {"digest", digestText(sumOf(contents).digest)}};

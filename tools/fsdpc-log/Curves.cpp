@@ -19,8 +19,8 @@ double Axis::place(double value) const {
 }
 
 bool isDrawable(double value, bool isLog) {
-  constexpr double kMost = 1e150;
-  return std::abs(value) <= kMost && (!isLog || value >= 1 / kMost);
+  constexpr double kMaxShown = 1e150;
+  return std::abs(value) <= kMaxShown && (!isLog || value >= 1 / kMaxShown);
 }
 
 std::vector<RunCurves> readCurves(const std::vector<std::string> &files,

@@ -17,7 +17,7 @@ namespace ir = mlir::fsdp;
 namespace fsdpc {
 
 /// Values beyond are not tried.
-static constexpr int64_t kMostValue = int64_t(1) << 32;
+static constexpr int64_t kMaxValue = int64_t(1) << 32;
 /// Of steps that the model accepts, multiples up to this one are tried.
 static constexpr int64_t kStepFactors = 64;
 
@@ -169,7 +169,7 @@ PlanFit Fitter::run() {
   PlanFit fit{options.fit, 0, options.fitStep ? options.fitStep : findStep(*initial), limit, {},
               "",          ""};
   const int64_t count =
-      findLargest(*initial / fit.step, std::max<int64_t>(kMostValue / fit.step, 1),
+      findLargest(*initial / fit.step, std::max<int64_t>(kMaxValue / fit.step, 1),
                   [&](int64_t tried) { return bool(attempt(tried * fit.step).costs); });
   fit.value = count * fit.step;
   if (count == 0)

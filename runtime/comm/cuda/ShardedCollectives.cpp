@@ -124,7 +124,7 @@ ncclResult_t repartition(const Call &call) {
   if (received * row == 0)
     return ncclSuccess;
   const auto request = CollectiveRequest::of(
-      Kind::Repartition, RecutLayout{1, given, row, received}, 0, call.request.type);
+      Kind::Repartition, RepartitionLayout{1, given, row, received}, 0, call.request.type);
   const TransferRuns moves(request, call.comm.size());
   if (outer == 1)
     return call.exchange(moves, call.source, call.target);

@@ -48,7 +48,7 @@ void step(Context &c) {
   broadcast(c, 0, "broadcast", 0, Root{0}, p, p);
   broadcast(c, 0, "broadcast into", 0, Root{1}, p, g);
   all_to_all(c, 0, "all_to_all", 0, AllToAllLayout{1, 1, 1, 1, 2, 2, 4, true}, p, g);
-  all_to_all(c, 0, "repartition", 0, RecutLayout{1, 4, 1, 1}, p, lr);
+  all_to_all(c, 0, "repartition", 0, RepartitionLayout{1, 4, 1, 1}, p, lr);
   collective_permute(c, 0, "collective_permute", 0, SourceRanks::of<1, -1>(), p, g);
   send(c, 0, "send", 0, Peer{1}, p);
   receive(c, 0, "receive", 0, Peer{-1}, g);

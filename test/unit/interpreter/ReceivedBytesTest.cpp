@@ -193,7 +193,8 @@ TEST_F(ReceivedBytesTest, PartsOfAnotherSize) {
     for (int64_t given : kSizes)
       for (int64_t got : kSizes) {
         const std::string from = shape(1, given, 5), to = shape(1, got, 5);
-        const rt::RecutLayout layout{1, static_cast<size_t>(given), 5, static_cast<size_t>(got)};
+        const rt::RepartitionLayout layout{1, static_cast<size_t>(given), 5,
+                                           static_cast<size_t>(got)};
         EXPECT_EQ(
             say(n, from,
                 "%y = fsdp.all_to_all %x split 1 concat 1 over [\"fsdp\"] : " + from + " -> " + to),

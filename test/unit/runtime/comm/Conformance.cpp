@@ -66,7 +66,7 @@ public:
     inPlaceParts();
     for (const AllToAllLayout &layout : exchanges())
       exchange(layout);
-    for (const RecutLayout &layout : repartitions())
+    for (const RepartitionLayout &layout : repartitions())
       repartition(layout);
     refuseTransfers();
     for (std::size_t count : {0, 1, 333, 5000}) {
@@ -141,8 +141,8 @@ private:
     return layouts;
   }
   // Parts that grow, shrink (what lies behind is dropped), stay, begin or end empty.
-  std::vector<RecutLayout> repartitions() const {
-    std::vector<RecutLayout> layouts;
+  std::vector<RepartitionLayout> repartitions() const {
+    std::vector<RepartitionLayout> layouts;
     for (std::size_t given : {0, 1, 5, 6, 64})
       for (std::size_t received : {0, 1, 5, 6, 64})
         for (std::size_t outer : {1, 3})
@@ -335,7 +335,7 @@ private:
   }
 
   // Every index of the cut dimension that a rank holds is global.
-  void repartition(const RecutLayout &l) {
+  void repartition(const RepartitionLayout &l) {
     T *source = buffer(0, l.outer * l.given * l.inner),
       *target = buffer(1, l.outer * l.received * l.inner);
     const std::size_t me = comm_.rank(), total = l.given * comm_.size();
