@@ -50,6 +50,7 @@ struct Driver::State {
   std::string choice;                                       ///< what `auto` has chosen, and why
   OwningOpRef<ModuleOp> scheduled;                    ///< the plan of `choice`, if it was kept
   std::optional<MemoryVerdict> verdict;               ///< on --memory-limit
+  std::optional<mlir::fsdp::MemoryReport> judged;     ///< the memory of that plan
   std::vector<mlir::fsdp::ShardingPicture> shardings; ///< for the page
   std::optional<PlanRequest> request;                 ///< of `plan`, which compiles no program
   std::optional<OutputFile> table, curves;            ///< of its JSON, of its SVG
@@ -330,11 +331,14 @@ void Driver::State::search(Context &context, const Obtain &obtain) {
 /// Judges the memory of `plan`, compiled from `model`. Throws Failure where a program would not
 /// keep to the limit.
 void Driver::State::judge(PlanModel &model, ModuleOp plan) {
-  OwningOpRef<ModuleOp> scheduled(plan.clone());
-  if (options.getEmit() < Emit::Scheduled)
+  if (options.getEmit() < Emit::Scheduled) {
+    OwningOpRef<ModuleOp> scheduled(plan.clone());
     lower(*scheduled, options, options.getEmit(), Emit::Scheduled);
-  const int64_t arena = mlir::fsdp::computeMemoryReport(*scheduled).arena;
-  verdict = judgeMemory(model, options, arena, command());
+    judged = mlir::fsdp::computeMemoryReport(*scheduled);
+  } else {
+    judged = mlir::fsdp::computeMemoryReport(plan);
+  }
+  verdict = judgeMemory(model, options, judged->arena, command());
   if (verdict->fits() || options.onlyReport() || options.getEmit() < Emit::Source)
     return;
   std::string text;
@@ -398,7 +402,8 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
   for (const OwningOpRef<ModuleOp> &module : plans) {
     if (emit < Emit::Scheduled)
       lower(*module, options, emit, Emit::Scheduled);
-    const mlir::fsdp::MemoryReport report = mlir::fsdp::computeMemoryReport(*module);
+    const mlir::fsdp::MemoryReport report =
+        judged ? *std::exchange(judged, std::nullopt) : mlir::fsdp::computeMemoryReport(*module);
     std::string table;
     llvm::raw_string_ostream stream(table);
     print(report, stream);
