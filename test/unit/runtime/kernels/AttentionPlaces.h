@@ -93,8 +93,9 @@ inline std::vector<std::int32_t> randomDocuments(const AttentionShape &s, Docume
 enum class Bias { None, OfHeads, Shared, LargeOfHeads, LargeShared };
 
 /// A bias, none for Bias::None; the shape is told of it. Some keys are hidden by it, of every
-/// eighth query all. Large: most queries have numbers next to which a float loses their scores, of
-/// every other of these all keys that are not hidden.
+/// eighth query all. Large: most queries have numbers next to which a float loses their scores: all
+/// of their keys that are not hidden, or some of them, or all but the last ones, so that blocks of
+/// keys have nothing else.
 inline std::vector<float> randomBias(AttentionShape &s, Bias bias, std::mt19937 &random) {
   std::vector<float> values;
   if (bias == Bias::None)
@@ -109,8 +110,10 @@ inline std::vector<float> randomBias(AttentionShape &s, Bias bias, std::mt19937 
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t row = i / s.keys;
     const float level = large ? levels[row % std::size(levels)] : 0;
-    const bool mixed = row / std::size(levels) % 2 == 1;
-    values[i] = level * (mixed ? float(random() % 3) - 1 : 1) + normal(random);
+    float part[] = {level, level * (float(random() % 3) - 1), -std::abs(level)};
+    if (i % s.keys >= s.keys - s.keys / 10)
+      part[2] = 0;
+    values[i] = part[row / std::size(levels) % std::size(part)] + normal(random);
     if (row % 8 == 5 || random() % 8 == 0)
       values[i] = -INFINITY;
   }
