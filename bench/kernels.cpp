@@ -72,6 +72,19 @@ template <class T> void attention(const char *type, AttentionShape s) {
     kernels::attentionGrad(s, q.data(), k.data(), v.data(), out.data(), sums.data(), dOut.data(),
                            dQ.data(), dK.data(), dV.data());
   });
+  const auto bias = numbers<float>(std::size_t(s.queries) * s.keys); // one for all heads
+  measure("biased_attention" + shape, flopsOf(s), 0, double(count), [&] {
+    kernels::biasedAttention(s, q.data(), k.data(), v.data(), bias.data(), out.data(), sums.data());
+  });
+  measure("biased_attention_grad" + shape, 2.5 * flopsOf(s), 0, double(count), [&] {
+    kernels::biasedAttentionGrad(s, q.data(), k.data(), v.data(), bias.data(), out.data(),
+                                 sums.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
+  });
+  std::vector<float> dBias(bias.size());
+  measure("attention_bias_grad" + shape, flopsOf(s), 0, double(count), [&] {
+    kernels::attentionBiasGrad(s, q.data(), k.data(), v.data(), bias.data(), out.data(),
+                               sums.data(), dOut.data(), dBias.data());
+  });
 }
 
 template <class T> void rows(const std::string &type) {

@@ -66,9 +66,18 @@ struct AttentionShape : AttentionLayout {
   int64_t biasAt(int64_t h, int64_t t, int64_t s) const {
     return ((shared ? 0 : h) * queries + t) * keys + s;
   }
+  /// What is subtracted from the bias of a query that sees `visible`: the largest there, 0 if that
+  /// is -infinity. Scores are not lost next to a large bias then, and the softmax is the same.
+  double shift(ArrayRef<Tensor> in, int64_t h, int64_t t, ArrayRef<int64_t> visible) const {
+    double largest = -std::numeric_limits<double>::infinity();
+    for (int64_t s : visible)
+      if (bias >= 0)
+        largest = std::max(largest, in[bias].getFloat(biasAt(h, t, s)));
+    return largest == -std::numeric_limits<double>::infinity() ? 0 : largest;
+  }
   /// What is added to the score of a key.
-  double added(ArrayRef<Tensor> in, int64_t h, int64_t t, int64_t s) const {
-    return bias < 0 ? 0 : in[bias].getFloat(biasAt(h, t, s));
+  double added(ArrayRef<Tensor> in, int64_t h, int64_t t, int64_t s, double shift) const {
+    return bias < 0 ? 0 : in[bias].getFloat(biasAt(h, t, s)) - shift;
   }
   int64_t query(int64_t b, int64_t h, int64_t t) const { return q.row(b, h, t); }
   int64_t key(int64_t b, int64_t h, int64_t s) const {
@@ -103,11 +112,13 @@ struct AttentionShape : AttentionLayout {
       // Where `forward` is one of the values, the difference below is 0. Noise tells the two sums
       // apart, as programs form them in different orders: it depends on the sign.
       const double delta = -dot(d, at.row, forward, at.row, -1);
-      for (int64_t s : visible(in, b, t)) {
+      const std::vector<int64_t> seen = visible(in, b, t);
+      const double shift = this->shift(in, h, t, seen);
+      for (int64_t s : seen) {
         at.s = s, at.key = key(b, h, s), at.value = value(b, h, s);
         const double score = capped(scale * dot(queries, at.query, keys, at.key));
         at.slope = slope(score);
-        at.p = held(std::exp(score + added(in, h, t, s) - total), type);
+        at.p = held(std::exp(score + added(in, h, t, s, shift) - total), type);
         at.difference = dot(d, at.row, values, at.value) - delta;
         fn(at);
       }
@@ -129,14 +140,17 @@ static Kernel compileForward(AttentionOp op, Numerics numerics) {
       int64_t query = shape.query(b, h, t), to = shape.output(b, h, t);
       std::vector<int64_t> keys = shape.visible(in, b, t);
       std::vector<double> score(keys.size());
+      const double shift = shape.shift(in, h, t, keys);
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
       for (auto [s, number] : llvm::zip_equal(keys, score)) {
         number = shape.capped(shape.scale * shape.dot(q, query, k, shape.key(b, h, s))) +
-                 shape.added(in, h, t, s);
+                 shape.added(in, h, t, s, shift);
         largest = std::max(largest, number);
       }
       // Of keys whose bias is -infinity a query sees none.
-      if (largest == -std::numeric_limits<double>::infinity())
+      if (llvm::all_of(score, [](double number) {
+            return number == -std::numeric_limits<double>::infinity();
+          }))
         score.clear(), keys.clear();
       for (double &number : score)
         sum += number = held(std::exp(number - largest), outType.getElementType());

@@ -75,81 +75,94 @@ template <class T> struct Kernels {
     }
   }
 
+  /// What attention and its gradients read and write: taken anew for each measurement, which gives
+  /// it back. With queries, keys and values together, those of q hold all.
+  struct Attention {
+    AttentionShape shape;
+    std::string text;
+    double queries, operands; ///< bytes of one tensor of queries; of queries, keys and values
+    const T *q, *k, *v, *dOut, *read;
+    T *out, *dQ, *dK, *dV;
+    float *sums;
+  };
+  Attention takeAttention(bool together) {
+    const AttentionShape a = headsOf(s, together);
+    const std::size_t n = s.rows() * s.width, m = s.rows() * s.groups * a.width,
+                      all = together ? n + 2 * m : n, apart = together ? 0 : m;
+    T *q = bench.take<T>(all), *k = bench.take<T>(apart), *v = bench.take<T>(apart),
+      *dOut = bench.take<T>(n), *out = bench.take<T>(n), *dQ = bench.take<T>(all),
+      *dK = bench.take<T>(apart), *dV = bench.take<T>(apart);
+    return {a,
+            by(s.batch, s.heads, s.groups, s.context, a.width),
+            kSize * double(n),
+            kSize * double(n + 2 * m),
+            q,
+            k,
+            v,
+            dOut,
+            out,
+            out,
+            dQ,
+            dK,
+            dV,
+            bench.take<float>(s.rows() * s.heads)};
+  }
+
   void attentions() {
     const bool together = s.heads == s.groups;
-    const AttentionShape a = headsOf(s, together);
-    const std::size_t n = s.rows() * s.width, m = s.rows() * s.groups * a.width;
-    const std::size_t all = together ? n + 2 * m : n;
-    const std::string text = by(s.batch, s.heads, s.groups, s.context, a.width);
     const auto stream = bench.stream();
-    const double operands = kSize * double(n + 2 * m);
-    for (const bool gradient : {false, true}) {
-      T *q = bench.take<T>(all), *k = bench.take<T>(together ? 0 : m),
-        *v = bench.take<T>(together ? 0 : m), *out = bench.take<T>(n);
-      float *sums = bench.take<float>(s.rows() * s.heads);
-      if (!gradient) {
-        measure(
-            "attention", text, operands + kSize * double(n),
-            [&] {
-              return together ? attention(a, static_cast<const T *>(q), out, sums, stream)
-                              : attention(a, static_cast<const T *>(q), static_cast<const T *>(k),
-                                          static_cast<const T *>(v), out, sums, stream);
-            },
-            flopsOf(a));
-        continue;
-      }
-      const T *dOut = bench.take<T>(n);
-      T *dQ = bench.take<T>(all), *dK = bench.take<T>(together ? 0 : m),
-        *dV = bench.take<T>(together ? 0 : m);
-      measure(
-          "attention_grad", text, 2 * operands + 2 * kSize * double(n),
-          [&] {
-            return together
-                       ? attention_grad(a, static_cast<const T *>(q), static_cast<const T *>(out),
-                                        sums, dOut, dQ, stream)
-                       : attention_grad(a, static_cast<const T *>(q), static_cast<const T *>(k),
-                                        static_cast<const T *>(v), static_cast<const T *>(out),
-                                        sums, dOut, dQ, dK, dV, stream);
-          },
-          2.5 * flopsOf(a));
-    }
+    Attention x = takeAttention(together);
+    measure(
+        "attention", x.text, x.operands + x.queries,
+        [&] {
+          return together ? attention(x.shape, x.q, x.out, x.sums, stream)
+                          : attention(x.shape, x.q, x.k, x.v, x.out, x.sums, stream);
+        },
+        flopsOf(x.shape));
+    x = takeAttention(together);
+    measure(
+        "attention_grad", x.text, 2 * x.operands + 2 * x.queries,
+        [&] {
+          return together ? attention_grad(x.shape, x.q, x.read, x.sums, x.dOut, x.dQ, stream)
+                          : attention_grad(x.shape, x.q, x.k, x.v, x.read, x.sums, x.dOut, x.dQ,
+                                           x.dK, x.dV, stream);
+        },
+        2.5 * flopsOf(x.shape));
   }
 
   /// The same with a bias that is one for all heads.
   void biasedAttentions() {
-    const AttentionShape a = headsOf(s, /*together=*/false);
-    const std::size_t n = s.rows() * s.width, m = s.rows() * s.groups * a.width;
     const std::size_t ofBias = std::size_t(s.context) * s.context;
-    const std::string text = by(s.batch, s.heads, s.groups, s.context, a.width);
+    const double biasBytes = 4 * double(ofBias);
     const auto stream = bench.stream();
-    const double operands = kSize * double(n + 2 * m) + 4 * double(ofBias);
-    enum { forward, backward, ofTheBias };
-    for (const auto what :
-         {forward, backward, ofTheBias}) { // a measurement gives back what it took
-      const T *q = bench.take<T>(n), *k = bench.take<T>(m), *v = bench.take<T>(m),
-              *dOut = bench.take<T>(n);
-      const float *bias = bench.take<float>(ofBias);
-      T *out = bench.take<T>(n), *dQ = bench.take<T>(n), *dK = bench.take<T>(m),
-        *dV = bench.take<T>(m);
-      float *sums = bench.take<float>(s.rows() * s.heads), *dBias = bench.take<float>(ofBias);
-      const T *read = out;
-      if (what == forward)
-        measure(
-            "biased_attention", text, operands + kSize * double(n),
-            [&] { return biased_attention(a, q, k, v, bias, out, sums, stream); }, flopsOf(a));
-      else if (what == backward)
-        measure(
-            "biased_attention_grad", text, 2 * operands + 2 * kSize * double(n),
-            [&] {
-              return biased_attention_grad(a, q, k, v, bias, read, sums, dOut, dQ, dK, dV, stream);
-            },
-            2.5 * flopsOf(a));
-      else
-        measure(
-            "attention_bias_grad", text, operands + 2 * kSize * double(n) + 4 * double(ofBias),
-            [&] { return attention_bias_grad(a, q, k, v, bias, read, sums, dOut, dBias, stream); },
-            flopsOf(a));
-    }
+    const float *bias = nullptr;
+    Attention x;
+    const auto takeAgain = [&] {
+      x = takeAttention(/*together=*/false);
+      bias = bench.take<float>(ofBias);
+    };
+    takeAgain();
+    measure(
+        "biased_attention", x.text, x.operands + x.queries + biasBytes,
+        [&] { return biased_attention(x.shape, x.q, x.k, x.v, bias, x.out, x.sums, stream); },
+        flopsOf(x.shape));
+    takeAgain();
+    measure(
+        "biased_attention_grad", x.text, 2 * (x.operands + x.queries + biasBytes),
+        [&] {
+          return biased_attention_grad(x.shape, x.q, x.k, x.v, bias, x.read, x.sums, x.dOut, x.dQ,
+                                       x.dK, x.dV, stream);
+        },
+        2.5 * flopsOf(x.shape));
+    takeAgain();
+    auto *dBias = bench.take<float>(ofBias);
+    measure(
+        "attention_bias_grad", x.text, x.operands + 2 * x.queries + 2 * biasBytes,
+        [&] {
+          return attention_bias_grad(x.shape, x.q, x.k, x.v, bias, x.read, x.sums, x.dOut, dBias,
+                                     stream);
+        },
+        flopsOf(x.shape));
   }
 
   /// One token of each sample, at the last position.

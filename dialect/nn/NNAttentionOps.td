@@ -33,7 +33,9 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
       capped products: `scale * q . k[s] + bias[h, t, s]`, as the mask of PyTorch's `scaled_dot_product_attention`, the
       mask of Gemma 2 and the positions of T5 (whose scale is 1) are added in transformers. One head is added to those of
       all. A key with -infinity is not seen; a query whose keys all have it has an output and gradients of 0, and a
-      `log_sum_exp` of -infinity, as a query without keys has.
+      `log_sum_exp` of -infinity, as a query without keys has. Before it is added, the largest bias of the keys that the
+      query attends to is subtracted from it, if it is not -infinity: the softmax is the same, `log_sum_exp` is that of the products
+      with the difference, and a mask of large finite numbers does not absorb the products.
 
     The order avoids transpositions in memory: the result of a projection is "b t h d", or
     "b t n h d" if it computes queries, keys and values together.
@@ -95,8 +97,8 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
     `d_p = d_out . v` and `d_s = p * (d_p - sum(d_out * out))`: `d_q = scale * d_s . k`,
     `d_k = scale * d_s . q`, `d_v = p . d_out`, the last two summed over the heads of a group. If
     one input contains queries, keys and values, one result contains their gradients. With a `softcap` c the scores are
-    `y = c tanh(scale * q . k / c)`, and `d_s` is multiplied by `1 - (y / c)^2`. A `bias` is added to the scores, and its own
-    gradient is that of `nn.attention_bias_grad`.
+    `y = c tanh(scale * q . k / c)`, and `d_s` is multiplied by `1 - (y / c)^2`. A `bias` is added to the scores, less what
+    `nn.attention` subtracts from it, and its own gradient is that of `nn.attention_bias_grad`.
 
     Constraints:
     - (C1) to (C10) of `nn.attention`.

@@ -190,6 +190,24 @@ template <class T> struct PreparedBlock {
   }
 };
 
+/// Calls `fn(first, count)` for each block of keys [first, first + count) that may be seen by a
+/// block of queries, whose operands `PreparedBlock` has packed: scratch.probabilities has the
+/// scores, not yet capped and without the bias, and scratch.scoreGradient dOut . v.
+template <class Fn>
+void forEachKeyBlock(const AttentionShape &shape, const QueryBlock &block, const float *k,
+                     const float *v, const GradientScratch &scratch, Fn fn) {
+  const std::size_t width = shape.width;
+  for (std::size_t first = block.firstKey(); first < block.keys(); first += kKeys) {
+    const std::size_t count = std::min(kKeys, block.keys() - first);
+    if (!block.mayAttend(first, count))
+      continue;
+    const F32MicroKernel scores{count, block.lanes, width, width, 1, kQueries, kQueries};
+    multiply(scores, k + first * width, scratch.packedQ, scratch.probabilities, false);
+    multiply(scores, v + first * width, scratch.packedOut, scratch.scoreGradient, false);
+    fn(first, count);
+  }
+}
+
 template <class T>
 void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
                      const GradientBlock<T> &at, const float *k, const float *v, float *dK,
@@ -198,27 +216,18 @@ void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
   float *dQ = denseResult(at.dQ, shape.q.row, width, scratch.dQ);
   // Times the scale already, for the gradient of the scores.
   const PreparedBlock<T> prepared(shape, block, at, shape.scale, scratch);
-  const float *logSumExp = prepared.logSumExp, *along = prepared.along;
   std::fill_n(dQ, block.count * width, 0.0f);
-  for (std::size_t first = block.firstKey(); first < block.keys(); first += kKeys) {
-    const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * width;
-    if (!block.mayAttend(first, count))
-      continue;
-    const F32MicroKernel scores{count, block.lanes, width, width, 1, kQueries, kQueries};
-    multiply(scores, k + offset, scratch.packedQ, scratch.probabilities, false);
-    multiply(scores, v + offset, scratch.packedOut, scratch.scoreGradient, false);
-    if (block.softcap != 0)
-      cappedScoreGradients(block, first, count, logSumExp, along, scratch.probabilities,
-                           scratch.scoreGradient);
-    else
-      scoreGradients(block, first, count, logSumExp, along, scratch.probabilities,
-                     scratch.scoreGradient);
+  forEachKeyBlock(shape, block, k, v, scratch, [&](std::size_t first, std::size_t count) {
+    const auto gradients = block.softcap != 0 ? cappedScoreGradients : scoreGradients;
+    gradients(block, first, count, prepared.logSumExp, prepared.along, scratch.probabilities,
+              scratch.scoreGradient);
+    const std::size_t offset = first * width;
     const F32MicroKernel overQueries{count, width, block.count, kQueries, 1, width, width};
     multiply(overQueries, scratch.probabilities, prepared.dOut, dV + offset, true);
     multiply(overQueries, scratch.scoreGradient, prepared.q, dK + offset, true);
     multiply({block.count, width, count, 1, kQueries, width, width}, scratch.scoreGradient,
              k + offset, dQ, true);
-  }
+  });
   putBack(dQ, block.count, width, at.dQ, shape.q.row);
 }
 
@@ -227,22 +236,15 @@ template <class T>
 void addBiasGradient(const AttentionShape &shape, const QueryBlock &block, std::size_t firstQuery,
                      const GradientBlock<T> &at, const float *k, const float *v, float *dBias,
                      const GradientScratch &scratch) {
-  const std::size_t width = shape.width;
   const PreparedBlock<T> prepared(shape, block, at, 1, scratch);
-  for (std::size_t first = block.firstKey(); first < block.keys(); first += kKeys) {
-    const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * width;
-    if (!block.mayAttend(first, count))
-      continue;
-    const F32MicroKernel scores{count, block.lanes, width, width, 1, kQueries, kQueries};
-    multiply(scores, k + offset, scratch.packedQ, scratch.probabilities, false);
-    multiply(scores, v + offset, scratch.packedOut, scratch.scoreGradient, false);
+  forEachKeyBlock(shape, block, k, v, scratch, [&](std::size_t first, std::size_t count) {
     if (block.softcap != 0)
       cap(block, count, scratch.probabilities);
     scoreGradients(block, first, count, prepared.logSumExp, prepared.along, scratch.probabilities,
                    scratch.scoreGradient);
     addTransposed(scratch.scoreGradient, kQueries, count, block.count,
-                  dBias + firstQuery * shape.keys + first, shape.keys);
-  }
+                  dBias + firstQuery * shape.keys + first, shape.keys, nullptr);
+  });
 }
 
 /// Where a head's rows begin.

@@ -59,17 +59,24 @@ __m512 maxima(const float *row, std::size_t count) {
   return _mm512_max_ps(a, b);
 }
 
-/// The first `count` scores of a row become 2^(factor * score - shift) in bf16, at the beginning of
-/// the row, followed by zeros up to `filled`. Returns a vector that adds up to the sum of what was
-/// rounded.
-__m512 exponentials(float *row, std::size_t count, std::size_t filled, float factor, float shift) {
-  const __m512 factors = _mm512_set1_ps(factor), shifts = _mm512_set1_ps(shift);
+/// The first `count` scores of a row become 2^(factor * (score - base)) in bf16, at the beginning
+/// of the row, followed by zeros up to `filled`. Returns a vector that adds up to the sum of what
+/// was rounded. `Biased`: the base may be a masked key's score, of any size, and is subtracted
+/// before the product is rounded.
+template <bool Biased>
+__m512 exponentials(float *row, std::size_t count, std::size_t filled, float factor, float base) {
+  const __m512 factors = _mm512_set1_ps(factor),
+               shifts = _mm512_set1_ps(Biased ? base : base * factor);
+  const auto power = [&](const float *at) {
+    const __m512 score = _mm512_loadu_ps(at);
+    return exp2(Biased ? _mm512_mul_ps(_mm512_sub_ps(score, shifts), factors)
+                       : _mm512_fmsub_ps(score, factors, shifts));
+  };
   bf16 *to = reinterpret_cast<bf16 *>(row);
   __m512 a = _mm512_setzero_ps(), b = a;
   std::size_t i = 0;
   for (; i + 32 <= count; i += 32) {
-    const __m512 low = exp2(_mm512_fmsub_ps(_mm512_loadu_ps(row + i), factors, shifts));
-    const __m512 high = exp2(_mm512_fmsub_ps(_mm512_loadu_ps(row + i + 16), factors, shifts));
+    const __m512 low = power(row + i), high = power(row + i + 16);
     a = _mm512_add_ps(a, low);
     b = _mm512_add_ps(b, high);
     _mm512_storeu_si512(to + i, narrow(low, high));
@@ -79,8 +86,7 @@ __m512 exponentials(float *row, std::size_t count, std::size_t filled, float fac
                               firstFloats(count - i < 16 ? 0 : count - i - 16)};
     __m512 part[2];
     for (int half = 0; half < 2; ++half)
-      part[half] = _mm512_maskz_mov_ps(
-          seen[half], exp2(_mm512_fmsub_ps(_mm512_loadu_ps(row + i + 16 * half), factors, shifts)));
+      part[half] = _mm512_maskz_mov_ps(seen[half], power(row + i + 16 * half));
     a = _mm512_add_ps(a, part[0]);
     b = _mm512_add_ps(b, part[1]);
     _mm512_storeu_si512(to + i, narrow(part[0], part[1]));
@@ -109,15 +115,18 @@ struct QueryBlock {
   float scale;  ///< and then by it, which is positive
   float top[kQueries];
   float sum[kQueries];
+  float biasShifts[kQueries]; ///< what is subtracted from each query's bias first
 
   QueryBlock(const AttentionShape &shape, const Visibility &sees, const Scratch &scratch,
              const float *bias, std::size_t first)
       : shape(shape), sees(sees), scratch(scratch), bias(bias), first(first),
         count(std::min<std::size_t>(kQueries, shape.queries - first)), width(roundUp(shape.width)),
         negate(shape.scale <= 0 ? shape.scale : 1), scale(shape.scale <= 0 ? 1 : shape.scale) {
-    if (bias) // the scores are scaled before it is added
-      negate = 1, scale = 1;
-    else if (shape.softcap != 0) // of tanh of the scores
+    if (bias) {
+      negate = 1, scale = 1; // the scores are scaled before it is added
+      for (std::size_t r = 0; r < count; ++r)
+        biasShifts[r] = sees.shiftOf(bias + (first + r) * shape.keys, first + r);
+    } else if (shape.softcap != 0) // of tanh of the scores
       negate = 1, scale = shape.softcap;
     std::fill_n(top, kQueries, -kInfinity);
     std::fill_n(sum, kQueries, 0.0f);
@@ -158,9 +167,10 @@ struct QueryBlock {
     if (bias) {
       const float *added = bias + (first + query) * shape.keys + key;
       const float factor = shape.softcap != 0 ? shape.softcap : shape.scale;
+      const float shift = biasShifts[query];
 #pragma omp simd
       for (std::size_t i = 0; i < count; ++i)
-        row[i] = row[i] * factor + added[i];
+        row[i] = row[i] * factor + (added[i] - shift);
     }
     if (const std::size_t seen = sees.firstSeen(first + query); seen > key)
       std::fill_n(row, std::min(seen - key, count), -kInfinity);
@@ -192,11 +202,12 @@ struct QueryBlock {
     // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
     const __mmask16 some = _mm512_cmp_ps_mask(now, _mm512_set1_ps(-kInfinity), _CMP_NEQ_OQ);
     const __mmask16 moved = _mm512_cmp_ps_mask(now, last, _CMP_NEQ_OQ);
-    float shifts[16];
-    _mm512_storeu_ps(shifts, _mm512_maskz_mul_ps(some, now, factor));
+    float bases[16];
+    _mm512_storeu_ps(bases, _mm512_maskz_mov_ps(some, now));
     _mm512_storeu_ps(top + query, now);
+    const auto powers = bias ? exponentials<true> : exponentials<false>;
     for (std::size_t r = 0; r < 16; ++r)
-      each[r] = exponentials(rows + r * kKeys, seen[r], filled, scale * kLog2e, shifts[r]);
+      each[r] = powers(rows + r * kKeys, seen[r], filled, scale * kLog2e, bases[r]);
     __m512 sums = reduceEach(each, [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); });
     if (begun) {
       float corrections[16];

@@ -85,13 +85,13 @@ inline void capSquare(float scale, float softcap, float *scores, float *slopes) 
 }
 
 /// Turns the scores of a square of `keys` keys and `queries` queries into those of a bias whose
-/// first number is `bias`, rows of which are `stride` apart: factor * score + bias.
-inline void addBias(float factor, const float *bias, std::size_t stride, std::size_t keys,
-                    std::size_t queries, float *scores) {
+/// first number is `bias`, rows of which are `stride` apart: factor * score + (bias - shift).
+inline void addBias(float factor, const float *bias, const float *shifts, std::size_t stride,
+                    std::size_t keys, std::size_t queries, float *scores) {
 #pragma omp simd
   for (std::size_t i = 0; i < kBlock * kBlock; ++i)
     scores[i] *= factor;
-  blocks::addTransposed(bias, stride, queries, keys, scores, kBlock);
+  blocks::addTransposed(bias, stride, queries, keys, scores, kBlock, shifts);
 }
 
 /// probability := 2^(factor * score - logSumExp), score gradient := probability * (gradient -
@@ -181,6 +181,7 @@ private:
   std::vector<bool> begunKeys;      ///< strips whose sums hold something
   bool begunQueries[kQueries / kBlock];
   std::int32_t queryIds[kQueries]; ///< of the block of queries
+  float biasShifts[kQueries];      ///< what is subtracted from the bias of each
   // Scratch memory; see the constructor.
   bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
   bf16 *keyRows, *valueRows, *keyColumns; ///< of all keys; columns block after block
@@ -249,6 +250,8 @@ void GroupGradient::packQueries(const GradientHead &head, std::size_t first, std
       logSumExp[r] = seesSome ? head.logSumExp[first + r] * kLog2e : 0.0f;
       along[r] =
           r < count ? dot(head.out.at(first + r), head.dOut.at(first + r), shape.width) : 0.0f;
+      if (bias && r < count)
+        biasShifts[r] = sees->shiftOf(bias + (first + r) * shape.keys, first + r);
     }
   }
 }
@@ -300,8 +303,8 @@ void GroupGradient::addStrip(std::size_t firstQuery, std::size_t count, const St
       }
       if (bias && query < count)
         addBias(shape.softcap != 0 ? 1 : shape.scale,
-                bias + (firstQuery + query) * shape.keys + strip.key, shape.keys, strip.keys,
-                std::min(kBlock, count - query), square);
+                bias + (firstQuery + query) * shape.keys + strip.key, biasShifts + query,
+                shape.keys, strip.keys, std::min(kBlock, count - query), square);
       computeScoreGradients<true, true>(at, shape.softcap != 0 || bias ? kLog2e : factor,
                                         firstThatSees, strip.keys, options);
     } else if (firstThatSees > -std::ptrdiff_t(kBlock) + 1 || strip.keys < kBlock)

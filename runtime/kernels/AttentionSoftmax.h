@@ -8,6 +8,7 @@
 #ifndef FSDP_RUNTIME_KERNELS_ATTENTIONSOFTMAX_H
 #define FSDP_RUNTIME_KERNELS_ATTENTIONSOFTMAX_H
 
+#include "runtime/kernels/AttentionVisibility.h"
 #include "runtime/numerics/Lanes.h"
 #include "runtime/numerics/VectorMath.h"
 #include "runtime/program/KernelArguments.h"
@@ -34,7 +35,8 @@ struct QueryBlock {
   /// What is added to the scores of the first query, one number a key, and of the others behind it;
   /// or null.
   const float *bias;
-  std::size_t biasStride; ///< from one query to the next
+  std::size_t biasStride;     ///< from one query to the next
+  float biasShifts[kQueries]; ///< what is subtracted from each query's bias first
   /// Of the batch's keys; null where all are of one document.
   const std::int32_t *documents;
   std::int32_t ids[kQueries];   ///< of the queries' documents
@@ -50,6 +52,11 @@ struct QueryBlock {
         documents(documents) {
     const std::ptrdiff_t all = shape.keys;
     seenOfLast = causal ? static_cast<std::ptrdiff_t>(first + count) + all - shape.queries : all;
+    if (bias) {
+      const Visibility sees(shape, documents, 0);
+      for (std::size_t r = 0; r < count; ++r)
+        biasShifts[r] = sees.shiftOf(bias + r * biasStride, first + r);
+    }
     if (!documents)
       return;
     for (std::size_t r = 0; r < lanes; ++r)
@@ -144,29 +151,34 @@ inline Four loadFour(const float *from) {
   return four;
 }
 
-/// sums[c][r] += rows[r][c] of `count` rows of `width` numbers.
+/// sums[c][r] += rows[r][c] - shifts[r] of `count` rows of `width` numbers; without shifts if they
+/// are null.
 inline void addTransposed(const float *rows, std::size_t stride, std::size_t count,
-                          std::size_t width, float *sums, std::size_t sumStride) {
+                          std::size_t width, float *sums, std::size_t sumStride,
+                          const float *shifts) {
   const std::size_t evenRows = count / 4 * 4, evenWidth = width / 4 * 4;
-  for (std::size_t r = 0; r < evenRows; r += 4)
+  for (std::size_t r = 0; r < evenRows; r += 4) {
+    const Four shift = shifts ? loadFour(shifts + r) : Four{};
     for (std::size_t c = 0; c < evenWidth; c += 4) {
       const float *at = rows + r * stride + c;
       const FourByFour block(loadFour(at), loadFour(at + stride), loadFour(at + 2 * stride),
                              loadFour(at + 3 * stride));
       for (std::size_t i = 0; i < 4; ++i) {
         float *to = sums + (c + i) * sumStride + r;
-        const Four sum = loadFour(to) + block.columns[i];
+        const Four sum = loadFour(to) + (block.columns[i] - shift);
         std::memcpy(to, &sum, sizeof sum);
       }
     }
+  }
   for (std::size_t r = 0; r < count; ++r)
     for (std::size_t c = r < evenRows ? evenWidth : 0; c < width; ++c)
-      sums[c * sumStride + r] += rows[r * stride + c];
+      sums[c * sumStride + r] += rows[r * stride + c] - (shifts ? shifts[r] : 0.0f);
 }
 
-/// Adds the bias to the scores of keys [first, first + count).
+/// Adds the shifted bias to the scores of keys [first, first + count).
 inline void addBias(const QueryBlock &block, std::size_t first, std::size_t count, float *scores) {
-  addTransposed(block.bias + first, block.biasStride, block.count, count, scores, kQueries);
+  addTransposed(block.bias + first, block.biasStride, block.count, count, scores, kQueries,
+                block.biasShifts);
 }
 
 /// Running maximum and sum of each query of a block.
@@ -195,13 +207,15 @@ struct Softmax {
         block.hideMore(first + s, -kInfinity, scores + s * kQueries);
     bool moved = false;
     for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes)
-      moved |= advance(r, count, scores + r);
+      moved |=
+          block.bias ? advance<true>(r, count, scores + r) : advance<false>(r, count, scores + r);
     return moved && first > block.firstKey();
   }
 
 private:
-  /// The same for the queries of one vector, from `query` on.
-  bool advance(std::size_t query, std::size_t count, float *scores) {
+  /// The same for the queries of one vector, from `query` on. `Biased`: the top so far may be a
+  /// masked key's, of any size, and is subtracted before the product with log2 e is rounded.
+  template <bool Biased> bool advance(std::size_t query, std::size_t count, float *scores) {
     using namespace lanes;
     const auto at = [&](std::size_t key) { return scores + key * kQueries; };
     // Several at once, so that none waits for the one before.
@@ -218,9 +232,10 @@ private:
     store(top + query, now);
     // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
     const Vector log2e = broadcast(kLog2e);
-    const Vector shift = (now == broadcast(-kInfinity) ? Vector{} : now) * -log2e;
+    const Vector base = now == broadcast(-kInfinity) ? Vector{} : now, shift = base * -log2e;
     const auto step = [&](std::size_t key, Vector &sum) {
-      const Vector value = exp2(multiplyAdd(load(at(key)), log2e, shift));
+      const Vector value =
+          exp2(Biased ? (load(at(key)) - base) * log2e : multiplyAdd(load(at(key)), log2e, shift));
       store(at(key), value);
       sum += value;
     };

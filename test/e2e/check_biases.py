@@ -2,9 +2,9 @@
 """check_biases.py SCRATCH: attention with biases trains as PyTorch trains it, on any mesh and both targets.
 
 Ten steps of AdamW of the models of models/biases.cpp: losses and gradient norms are those of test/golden/make_biases.py, final weights too. ALiBi has no
-parameter, T5's table and a bias for all heads are learned, a mask hides keys by -infinity, and all keys of the first query. Where heads are split, a bias
-for each head is split with them, and the gradient of one for all is summed over `tensor`. A bias that needs no gradient has no kernel for it. In bf16 the losses
-are those of f32 to 3 %.
+parameter, T5's table and a bias for all heads are learned, a mask hides keys by -infinity, and all keys of the first query, another by -1e9, among them
+all that the first two queries see. Where heads are split, a bias for each head is split with them, and the gradient of one for all is summed over `tensor`.
+A bias that needs no gradient has no kernel for it. In bf16 the losses are those of f32 to 3 %.
 """
 
 import json

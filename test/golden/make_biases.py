@@ -43,7 +43,9 @@ def biases_of(kind, p):
     if kind == "mask":
         mask = torch.zeros(1, LENGTH, LENGTH, dtype=torch.float64)
         mask[:, 0, :] = mask[:, :, 4] = mask[:, :, 7] = -torch.inf
-        return [mask] * 2
+        padding = torch.zeros_like(mask)
+        padding[:, :, :2] = -1e9
+        return [mask, padding]
     at = torch.arange(LENGTH)
     bucket = T5Attention._relative_position_bucket(at[None, :] - at[:, None], bidirectional=False, num_buckets=BUCKETS,
                                                    max_distance=FURTHEST)

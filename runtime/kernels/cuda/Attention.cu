@@ -53,8 +53,9 @@ __device__ inline float scaleOfPowers(float scale) {
 
 /// Turns scores of two rows into powers of two of `scale` times their distance from the row's
 /// largest so far, `tops`, and adds them to `sums`. What earlier blocks gave is to be multiplied
-/// by `corrections`.
-template <int N>
+/// by `corrections`. `Biased`: a largest so far may be a masked key's score, of any size, and is
+/// subtracted before the product with `scale` is rounded.
+template <bool Biased, int N>
 __device__ void weigh(float (&scores)[N][4], float scale, float (&tops)[2], float (&sums)[2],
                       float (&corrections)[2]) {
 #pragma unroll
@@ -65,15 +66,18 @@ __device__ void weigh(float (&scores)[N][4], float scale, float (&tops)[2], floa
       larger = fmaxf(larger, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
     larger = rowLargest(larger);
     // A row that has seen nothing yet keeps -infinity, from which nothing may be subtracted.
-    const float base = larger == -kInfinity ? 0.0f : larger * scale;
-    corrections[half] = powerOfTwo(fmaf(tops[half], scale, -base));
+    const float base = larger == -kInfinity ? 0.0f : Biased ? larger : larger * scale;
+    const auto power = [&](float score) {
+      return powerOfTwo(Biased ? (score - base) * scale : fmaf(score, scale, -base));
+    };
+    corrections[half] = power(tops[half]);
     tops[half] = larger;
     float sum = 0;
 #pragma unroll
     for (int n = 0; n < N; ++n)
 #pragma unroll
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        scores[n][i] = powerOfTwo(fmaf(scores[n][i], scale, -base));
+        scores[n][i] = power(scores[n][i]);
         sum += scores[n][i];
       }
     sums[half] = fmaf(sums[half], corrections[half], sum);
@@ -118,7 +122,7 @@ template <class F>
 __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
     attend(AttentionShape s, int queryBlocks, bool vectors, const bf16 *q, const bf16 *k,
            const bf16 *v, const float *bias, const std::int32_t *documents, bf16 *out,
-           float *logSumExp) {
+           float *logSumExp, const float *shifts) {
   using Products = typename F::Products;
   using KeyTile = typename F::KeyTile;
   constexpr int D = F::D, kTiles = F::kTiles, kQueries = F::kQueries, kKeys = F::kKeys;
@@ -166,7 +170,7 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
   const bool capped = kOptions && s.softcap != 0;
   // With a bias the scores are scaled before it is added.
   const float scale = kBias ? kLog2E : capped ? s.softcap * kLog2E : scaleOfPowers(s.scale);
-  [[maybe_unused]] const HeadBias added(s, bias, blockIdx.x / queryBlocks);
+  [[maybe_unused]] const HeadBias added(s, bias, shifts, documents, blockIdx.x / queryBlocks);
   if (s.scale < 0)
     negate(qTile);
   float sums[kTiles][2] = {}, tops[kTiles][2], corrections[kTiles][2], acc[kTiles][D / 8][4] = {};
@@ -205,7 +209,7 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
             }
         }
       }
-      weigh(scores[m], scale, tops[m], sums[m], corrections[m]);
+      weigh<kBias>(scores[m], scale, tops[m], sums[m], corrections[m]);
     }
   };
   const auto step = [&](int block, auto mask) {
@@ -290,32 +294,34 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
 template <class F>
 cudaError_t launch(const AttentionShape &s, const bf16 *q, const bf16 *k, const bf16 *v,
                    const float *bias, const std::int32_t *documents, bf16 *out, float *logSumExp,
-                   cudaStream_t stream) {
+                   const float *shifts, cudaStream_t stream) {
   const unsigned queryBlocks = ceilDiv<unsigned>(s.queries, F::kQueries);
   const bool vectors = inWholeParts(s, 8) && aligned16(q, k, v, out);
   noteVectors(vectors);
   return launchKernel(attend<F>, dim3(queryBlocks * s.batch * s.heads), F::kThreads,
                       F::kElements * sizeof(bf16), stream, s, queryBlocks, vectors, q, k, v, bias,
-                      documents, out, logSumExp);
+                      documents, out, logSumExp, shifts);
 }
 
 } // namespace
 
 cudaError_t device::attend(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
                            const float *bias, const std::int32_t *documents, bf16 *out,
-                           float *logSumExp, cudaStream_t stream) {
+                           float *logSumExp, WorkStream stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
+  const float *shifts = nullptr;
+  if (cudaError_t status = shiftsOf(s, bias, documents, shifts, stream))
+    return status;
   // The second blocks are those with options, the third those with a bias: these need more
   // registers.
   const auto run = [&](auto blocks, auto others, auto biased) {
-    if (bias)
-      return launch<WithBias<decltype(biased)>>(s, q, k, v, bias, documents, out, logSumExp,
-                                                stream);
-    if (hasOptions(s, documents))
-      return launch<WithOptions<decltype(others)>>(s, q, k, v, nullptr, documents, out, logSumExp,
-                                                   stream);
-    return launch<decltype(blocks)>(s, q, k, v, nullptr, nullptr, out, logSumExp, stream);
+    const auto with = [&](auto chosen) {
+      return launch<decltype(chosen)>(s, q, k, v, bias, documents, out, logSumExp, shifts, stream);
+    };
+    return bias                       ? with(WithBias<decltype(biased)>())
+           : hasOptions(s, documents) ? with(WithOptions<decltype(others)>())
+                                      : with(blocks);
   };
   const auto runSame = [&](auto blocks) { return run(blocks, blocks, blocks); };
   if (s.width <= 32)

@@ -20,8 +20,7 @@ namespace fsdp::rt::device {
 
 #define FSDP_ATTENTION(T)                                                                          \
   cudaError_t attend(AttentionShape s, const T *q, const T *k, const T *v, const float *bias,      \
-                     const std::int32_t *documents, T *out, float *logSumExp,                      \
-                     cudaStream_t stream);                                                         \
+                     const std::int32_t *documents, T *out, float *logSumExp, WorkStream stream);  \
   cudaError_t attendGrad(AttentionShape s, const T *q, const T *k, const T *v, const float *bias,  \
                          const std::int32_t *documents, const T *out, const float *logSumExp,      \
                          const T *dOut, T *dQ, T *dK, T *dV, WorkStream stream);                   \

@@ -1,9 +1,11 @@
-//===- AttentionBias.cu - the gradient of the bias of attention -----------===//
+//===- AttentionBias.cu - shifts and gradient of the bias of attention ----===//
 //
-// A block owns the scores of some queries and keys of one head of the bias, and walks over the
-// batch, and over the heads where the bias is one for all: each sum has one order. Probabilities
-// are computed again, with mma.sync on every device: two products of the seven that the other
-// gradients have. A kernel before them leaves each query's dOut . out in the workspace.
+// Shifts: a warp reads what a query sees of a row of the bias, once for all kernels of a call.
+//
+// The gradient: a block owns the scores of some queries and keys of one head of the bias, and walks
+// over the batch, and over the heads where the bias is one for all: each sum has one order.
+// Probabilities are computed again, with mma.sync on every device: two products of the seven that
+// the other gradients have. A kernel before them leaves each query's dOut . out in the workspace.
 //
 // Floor: 4 b h q k w flops, half of it where causal. Not measured on a GPU.
 //
@@ -29,7 +31,7 @@ constexpr float kInfinity = __builtin_huge_valf();
 template <class T> struct BiasGradient {
   AttentionShape s;
   const T *q, *k, *v, *dOut;
-  const float *bias, *logSumExp, *along; ///< along: dOut . out of each query
+  const float *bias, *logSumExp, *along; ///< along: dOut . out of each query; see shiftsBehind
   float *dBias;
   bool vectors;
   const std::int32_t *documents; ///< or null
@@ -121,7 +123,7 @@ __global__ void __launch_bounds__(B::kThreads, 2) biasGradients(BiasGradient<bf1
     float scores[1][N][4], dWeights[1][N][4];
     ByWarps::rowsByRows(queryRows, k, lane, scores);
     ByWarps::rowsByRows(dOutRows, v, lane, dWeights);
-    const HeadBias bias(s, at.bias, number);
+    const HeadBias bias(s, at.bias, shiftsBehind(s, at.along), at.documents, number);
     const Documents docs(s, at.documents, number);
 #pragma unroll
     for (int n = 0; n < N; ++n)
@@ -169,7 +171,7 @@ __global__ void __launch_bounds__(floats::kThreads) biasGradients(BiasGradient<f
     Scores<R> scores, dWeights;
     rowsByRows<D, R>(place, q, k, scores);
     rowsByRows<D, R>(place, dOut, v, dWeights);
-    const HeadBias bias(s, at.bias, number);
+    const HeadBias bias(s, at.bias, shiftsBehind(s, at.along), at.documents, number);
     const Documents docs(s, at.documents, number);
 #pragma unroll
     for (int i = 0; i < n; ++i)
@@ -195,7 +197,8 @@ unsigned blocksOf(const AttentionShape &s, unsigned rows, unsigned columns) {
          ceilDiv<unsigned>(s.keys, columns);
 }
 
-template <class B> cudaError_t launch(const BiasGradient<bf16> &at, cudaStream_t stream) {
+template <int D> cudaError_t launch(const BiasGradient<bf16> &at, cudaStream_t stream) {
+  using B = NarrowBlocks<D>;
   return launchKernel(biasGradients<B>, dim3(blocksOf(at.s, B::kRows, B::kRows)), B::kThreads,
                       B::kBytes, stream, at);
 }
@@ -207,41 +210,67 @@ template <int D> cudaError_t launch(const BiasGradient<float> &at, cudaStream_t 
   });
 }
 
-} // namespace
-
-cudaError_t device::attendBiasGrad(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
-                                   const float *bias, const std::int32_t *documents,
-                                   const bf16 *out, const float *logSumExp, const bf16 *dOut,
-                                   float *dBias, WorkStream stream) {
+template <class T>
+cudaError_t biasGradient(const AttentionShape &s, const T *q, const T *k, const T *v,
+                         const float *bias, const std::int32_t *documents, const T *out,
+                         const float *logSumExp, const T *dOut, float *dBias, WorkStream stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
   float *along = nullptr;
-  if (cudaError_t status = launchRowProducts(s, dOut, out, along, stream))
+  if (cudaError_t status = launchRowProducts(s, dOut, out, bias, documents, along, stream))
     return status;
-  const BiasGradient<bf16> at = {
-      s,        q,         k,     v,     dOut,
-      bias,     logSumExp, along, dBias, inWholeParts(s, 8) && aligned16(q, k, v, dOut),
-      documents};
-  noteVectors(at.vectors);
-  return s.width <= 32   ? launch<NarrowBlocks<32>>(at, stream)
-         : s.width <= 64 ? launch<NarrowBlocks<64>>(at, stream)
-                         : launch<NarrowBlocks<128>>(at, stream);
-}
-
-cudaError_t device::attendBiasGrad(AttentionShape s, const float *q, const float *k, const float *v,
-                                   const float *bias, const std::int32_t *documents,
-                                   const float *out, const float *logSumExp, const float *dOut,
-                                   float *dBias, WorkStream stream) {
-  if (!takes(s))
-    return cudaErrorInvalidValue;
-  float *along = nullptr;
-  if (cudaError_t status = launchRowProducts(s, dOut, out, along, stream))
-    return status;
-  const BiasGradient<float> at = {s,         q,     k,     v,     dOut,     bias,
-                                  logSumExp, along, dBias, false, documents};
+  // Floats are read one by one.
+  const bool vectors = sizeof(T) == 2 && inWholeParts(s, 8) && aligned16(q, k, v, dOut);
+  if (sizeof(T) == 2)
+    noteVectors(vectors);
+  const BiasGradient<T> at = {s, q, k, v, dOut, bias, logSumExp, along, dBias, vectors, documents};
   return s.width <= 32   ? launch<32>(at, stream)
          : s.width <= 64 ? launch<64>(at, stream)
                          : launch<128>(at, stream);
 }
+
+/// A warp has a row.
+__global__ void __launch_bounds__(256)
+    biasShifts(AttentionShape s, std::size_t rows, const float *bias, const std::int32_t *documents,
+               float *shifts) {
+  const std::size_t row = blockIdx.x * std::size_t(8) + threadIdx.x / kWarp;
+  if (row >= rows)
+    return;
+  const std::size_t number = row / s.queries;
+  const int query = static_cast<int>(row % s.queries), keys = static_cast<int>(s.keys),
+            end = min(keysSeen(s, query), keys);
+  const float *at = bias + number % s.heads * s.bias + std::size_t(query) * s.keys;
+  const Documents docs(s, documents, number);
+  const std::int32_t own = docs ? docs.ofQuery(query) : 0;
+  float top = -kInfinity;
+  for (int key = firstSeen(s, query) + static_cast<int>(threadIdx.x % kWarp); key < end;
+       key += kWarp)
+    if (!docs || docs.at(key) == own)
+      top = fmaxf(top, at[key]);
+  top = warpReduce<Larger>(top);
+  if (threadIdx.x % kWarp == 0)
+    shifts[row] = top == -kInfinity ? 0.0f : top;
+}
+
+} // namespace
+
+cudaError_t device::launchShifts(const AttentionShape &s, const float *bias,
+                                 const std::int32_t *documents, float *shifts,
+                                 cudaStream_t stream) {
+  const std::size_t rows = shiftedHeads(s, documents) * s.queries;
+  return launchKernel(biasShifts, dim3(static_cast<unsigned>(ceilDiv<std::size_t>(rows, 8))), 256,
+                      0, stream, s, rows, bias, documents, shifts);
+}
+
+#define ATTEND_BIAS_GRAD(T)                                                                        \
+  cudaError_t device::attendBiasGrad(AttentionShape s, const T *q, const T *k, const T *v,         \
+                                     const float *bias, const std::int32_t *documents,             \
+                                     const T *out, const float *logSumExp, const T *dOut,          \
+                                     float *dBias, WorkStream stream) {                            \
+    return biasGradient(s, q, k, v, bias, documents, out, logSumExp, dOut, dBias, stream);         \
+  }
+ATTEND_BIAS_GRAD(float)
+ATTEND_BIAS_GRAD(bf16)
+#undef ATTEND_BIAS_GRAD
 
 } // namespace fsdp::rt

@@ -136,19 +136,48 @@ struct Documents {
   }
 };
 
-/// The bias of one head.
+/// How many heads have shifts of their own, among all heads, or, without documents, among those of
+/// the bias: what a query sees is the same in every batch.
+__host__ __device__ inline std::size_t shiftedHeads(const AttentionShape &s, bool documents) {
+  return documents ? std::size_t(s.batch) * s.heads : s.bias == 0 ? 1 : s.heads;
+}
+/// Leaves in `shifts`, (shiftedHeads, queries), what is subtracted from the bias of each query: the
+/// largest of the keys that it sees, a NaN passed over; 0 where that is -infinity. See Kernels.def.
+cudaError_t launchShifts(const AttentionShape &s, const float *bias, const std::int32_t *documents,
+                         float *shifts, cudaStream_t stream);
+
+/// The same in the workspace, for a kernel that needs nothing else there; null without a bias.
+inline cudaError_t shiftsOf(const AttentionShape &s, const float *bias,
+                            const std::int32_t *documents, const float *&shifts,
+                            WorkStream stream) {
+  if (!bias)
+    return cudaSuccess;
+  float *to = nullptr;
+  if (cudaError_t status =
+          stream.workspace->reserve(shiftedHeads(s, documents) * s.queries * sizeof(float), to))
+    return status;
+  shifts = to;
+  return launchShifts(s, bias, documents, to, stream);
+}
+
+/// The bias of one head, less the shift of each query.
 struct HeadBias {
-  const float *at; ///< (queries, keys)
+  const float *at;     ///< (queries, keys)
+  const float *shifts; ///< (queries)
   int queries, keys;
 
-  /// `head`: among all heads.
-  __device__ HeadBias(const AttentionShape &s, const float *bias, std::size_t head)
-      : at(bias + head % s.heads * s.bias), queries(static_cast<int>(s.queries)),
-        keys(static_cast<int>(s.keys)) {}
+  /// `number`: of the head, among batch * heads; `shifts`: of all.
+  __device__ HeadBias(const AttentionShape &s, const float *bias, const float *shifts,
+                      const std::int32_t *documents, std::size_t number)
+      : queries(static_cast<int>(s.queries)), keys(static_cast<int>(s.keys)) {
+    const std::size_t head = number % s.heads;
+    at = bias + head * s.bias;
+    this->shifts = shifts + (documents ? number : s.bias == 0 ? 0 : head) * s.queries;
+  }
   /// Of a query or a key behind the last, that of the last.
   __device__ float operator()(int query, int key) const {
-    return at[std::size_t(query < queries ? query : queries - 1) * keys +
-              (key < keys ? key : keys - 1)];
+    const int row = query < queries ? query : queries - 1;
+    return at[std::size_t(row) * keys + (key < keys ? key : keys - 1)] - shifts[row];
   }
 };
 
@@ -182,15 +211,29 @@ __global__ void __launch_bounds__(256)
   if (threadIdx.x % kWarp == 0)
     sums[row] = sum;
 }
-/// Leaves them in the workspace.
-template <class T>
-cudaError_t launchRowProducts(const AttentionShape &s, const T *a, const T *b, float *&sums,
-                              WorkStream stream) {
-  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
-  if (cudaError_t status = stream.workspace->reserve(rows * sizeof(float), sums))
+/// `along` gets room in the workspace for a number of each row, and behind them, with a bias, for
+/// the shifts, which are written.
+inline cudaError_t reserveRows(const AttentionShape &s, const float *bias,
+                               const std::int32_t *documents, float *&along, WorkStream stream) {
+  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries,
+                    shifts = bias ? shiftedHeads(s, documents) * s.queries : 0;
+  if (cudaError_t status = stream.workspace->reserve((rows + shifts) * sizeof(float), along))
     return status;
+  return bias ? launchShifts(s, bias, documents, along + rows, stream) : cudaSuccess;
+}
+/// Where the shifts lie that are behind the numbers of rows.
+__host__ __device__ inline const float *shiftsBehind(const AttentionShape &s, const float *along) {
+  return along + std::size_t(s.batch) * s.heads * s.queries;
+}
+/// The same, and writes the products.
+template <class T>
+cudaError_t launchRowProducts(const AttentionShape &s, const T *a, const T *b, const float *bias,
+                              const std::int32_t *documents, float *&along, WorkStream stream) {
+  if (cudaError_t status = reserveRows(s, bias, documents, along, stream))
+    return status;
+  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
   return launchKernel(rowProducts<T>, dim3(static_cast<unsigned>(ceilDiv<std::size_t>(rows, 8))),
-                      256, 0, stream, s, rows, a, b, sums);
+                      256, 0, stream, s, rows, a, b, along);
 }
 
 /// Whether rows that begin at aligned addresses are all aligned to `elements`, in whole such parts.

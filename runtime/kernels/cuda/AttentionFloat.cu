@@ -104,7 +104,8 @@ __device__ inline Range keyBlocksOf(const AttentionShape &s, const Documents &do
 template <int D, int R, bool kOptions, bool kBias>
 __global__ void __launch_bounds__(kThreads)
     attend(AttentionShape s, int queryBlocks, const float *q, const float *k, const float *v,
-           const float *bias, const std::int32_t *documents, float *out, float *logSumExp) {
+           const float *bias, const std::int32_t *documents, float *out, float *logSumExp,
+           const float *shifts) {
   FSDP_DYNAMIC_SHARED(float, qTile);
   float *kTileAt = qTile + kTile<D, R>, *vTile = kTileAt + kTile<D, R>,
         *weights = vTile + kTile<D, R>;
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < R / 16; ++i)
     tops[i] = -kInfinity;
   const Documents docs(s, kOptions ? documents : nullptr, blockIdx.x / queryBlocks);
-  [[maybe_unused]] const HeadBias added(s, bias, blockIdx.x / queryBlocks);
+  [[maybe_unused]] const HeadBias added(s, bias, shifts, documents, blockIdx.x / queryBlocks);
   const Range blocks = keyBlocksOf<R, kOptions>(s, docs, first);
   for (int block = blocks.begin; block < blocks.end; ++block) {
     __syncthreads(); // nobody reads the last block any more
@@ -182,7 +183,8 @@ __global__ void __launch_bounds__(kThreads)
 struct Gradients {
   AttentionShape s;
   const float *q, *k, *v, *out, *logSumExp, *dOut;
-  float *along; ///< dOut . out of each query: written by queryGradients, read by keyGradients
+  /// dOut . out of each query: written by queryGradients, read by keyGradients; see shiftsBehind
+  float *along;
   float *dQ, *dK, *dV;
   const float *bias;             ///< or null
   const std::int32_t *documents; ///< or null
@@ -267,7 +269,8 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
   }
   Result<D, R> acc = {};
   const Documents docs(s, kOptions ? at.documents : nullptr, blockIdx.x / queryBlocks);
-  const HeadBias added(s, at.bias, blockIdx.x / queryBlocks);
+  const HeadBias added(s, at.bias, shiftsBehind(s, at.along), at.documents,
+                       blockIdx.x / queryBlocks);
   const Range blocks = keyBlocksOf<R, kOptions>(s, docs, first);
   for (int block = blocks.begin; block < blocks.end; ++block) {
     __syncthreads();
@@ -323,9 +326,9 @@ __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBl
       Scores<R> scores, dScores;
       rowsByRows<D, R>(place, qTile, kTileAt, scores);
       rowsByRows<D, R>(place, dOutTile, vTile, dScores);
-      scoreGradients<R, kOptions, kBias>(s, docs, HeadBias(s, at.bias, number), place, from, first,
-                                         at.logSumExp + head.sums, at.along + head.sums, scores,
-                                         dScores);
+      scoreGradients<R, kOptions, kBias>(
+          s, docs, HeadBias(s, at.bias, shiftsBehind(s, at.along), at.documents, number), place,
+          from, first, at.logSumExp + head.sums, at.along + head.sums, scores, dScores);
       keep<R>(place, scores, weights);
       keep<R>(place, dScores, dWeights);
       __syncthreads();
@@ -340,12 +343,12 @@ __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBl
 template <int D, bool kOptions, bool kBias>
 cudaError_t launch(const AttentionShape &s, const float *q, const float *k, const float *v,
                    const float *bias, const std::int32_t *documents, float *out, float *logSumExp,
-                   cudaStream_t stream) {
+                   const float *shifts, cudaStream_t stream) {
   return withRows<D, 3, 1>([&](auto rows, std::size_t bytes) {
     constexpr int R = decltype(rows)::value;
     const unsigned blocks = ceilDiv<unsigned>(s.queries, R);
     return launchKernel(attend<D, R, kOptions, kBias>, dim3(blocks * s.batch * s.heads), kThreads,
-                        bytes, stream, s, blocks, q, k, v, bias, documents, out, logSumExp);
+                        bytes, stream, s, blocks, q, k, v, bias, documents, out, logSumExp, shifts);
   });
 }
 
@@ -389,12 +392,15 @@ cudaError_t withKernels(const AttentionShape &s, const float *bias, const std::i
 
 cudaError_t device::attend(AttentionShape s, const float *q, const float *k, const float *v,
                            const float *bias, const std::int32_t *documents, float *out,
-                           float *logSumExp, cudaStream_t stream) {
+                           float *logSumExp, WorkStream stream) {
   if (!takes(s))
     return cudaErrorInvalidValue;
+  const float *shifts = nullptr;
+  if (cudaError_t status = shiftsOf(s, bias, documents, shifts, stream))
+    return status;
   return withKernels(s, bias, documents, [&](auto width, auto options, auto biased) {
     return launch<decltype(width)::value, decltype(options)::value, decltype(biased)::value>(
-        s, q, k, v, bias, documents, out, logSumExp, stream);
+        s, q, k, v, bias, documents, out, logSumExp, shifts, stream);
   });
 }
 
@@ -405,8 +411,7 @@ cudaError_t device::attendGrad(AttentionShape s, const float *q, const float *k,
   if (!takes(s))
     return cudaErrorInvalidValue;
   Gradients at = {s, q, k, v, out, logSumExp, dOut, nullptr, dQ, dK, dV, bias, documents};
-  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
-  if (cudaError_t status = stream.workspace->reserve(rows * sizeof(float), at.along))
+  if (cudaError_t status = reserveRows(s, bias, documents, at.along, stream))
     return status;
   return withKernels(s, bias, documents, [&](auto width, auto options, auto biased) {
     return launchGrad<decltype(width)::value, decltype(options)::value, decltype(biased)::value>(

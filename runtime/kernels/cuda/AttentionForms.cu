@@ -13,40 +13,40 @@ namespace fsdp::rt {
 #define FORMS(T)                                                                                   \
   cudaError_t attention(AttentionShape s, const T *q, const T *k, const T *v, T *out,              \
                         float *logSumExp, cudaStream_t stream) {                                   \
-    return device::attend(s, q, k, v, nullptr, nullptr, out, logSumExp, stream);                   \
+    return device::attend(s, q, k, v, nullptr, nullptr, out, logSumExp, {stream});                 \
   }                                                                                                \
   cudaError_t attention(AttentionShape s, const T *q, const T *k, const T *v,                      \
                         const std::int32_t *documents, T *out, float *logSumExp,                   \
                         cudaStream_t stream) {                                                     \
-    return device::attend(s, q, k, v, nullptr, documents, out, logSumExp, stream);                 \
+    return device::attend(s, q, k, v, nullptr, documents, out, logSumExp, {stream});               \
   }                                                                                                \
   cudaError_t attention(AttentionShape s, const T *qkv, T *out, float *logSumExp,                  \
                         cudaStream_t stream) {                                                     \
     return device::attend(s, qkv, qkv + s.part, qkv + 2 * s.part, nullptr, nullptr, out,           \
-                          logSumExp, stream);                                                      \
+                          logSumExp, {stream});                                                    \
   }                                                                                                \
   cudaError_t attention(AttentionShape s, const T *qkv, const std::int32_t *documents, T *out,     \
                         float *logSumExp, cudaStream_t stream) {                                   \
     return device::attend(s, qkv, qkv + s.part, qkv + 2 * s.part, nullptr, documents, out,         \
-                          logSumExp, stream);                                                      \
+                          logSumExp, {stream});                                                    \
   }                                                                                                \
   cudaError_t biased_attention(AttentionShape s, const T *q, const T *k, const T *v,               \
-                               const float *bias, T *out, float *logSumExp, cudaStream_t stream) { \
+                               const float *bias, T *out, float *logSumExp, WorkStream stream) {   \
     return device::attend(s, q, k, v, bias, nullptr, out, logSumExp, stream);                      \
   }                                                                                                \
   cudaError_t biased_attention(AttentionShape s, const T *q, const T *k, const T *v,               \
                                const float *bias, const std::int32_t *documents, T *out,           \
-                               float *logSumExp, cudaStream_t stream) {                            \
+                               float *logSumExp, WorkStream stream) {                              \
     return device::attend(s, q, k, v, bias, documents, out, logSumExp, stream);                    \
   }                                                                                                \
   cudaError_t biased_attention(AttentionShape s, const T *qkv, const float *bias, T *out,          \
-                               float *logSumExp, cudaStream_t stream) {                            \
+                               float *logSumExp, WorkStream stream) {                              \
     return device::attend(s, qkv, qkv + s.part, qkv + 2 * s.part, bias, nullptr, out, logSumExp,   \
                           stream);                                                                 \
   }                                                                                                \
   cudaError_t biased_attention(AttentionShape s, const T *qkv, const float *bias,                  \
                                const std::int32_t *documents, T *out, float *logSumExp,            \
-                               cudaStream_t stream) {                                              \
+                               WorkStream stream) {                                                \
     return device::attend(s, qkv, qkv + s.part, qkv + 2 * s.part, bias, documents, out, logSumExp, \
                           stream);                                                                 \
   }                                                                                                \

@@ -55,7 +55,7 @@ struct Backward {
 struct Gradients {
   AttentionShape s;
   const bf16 *q, *k, *v, *dOut;
-  const float *logSumExp, *along; ///< along: dOut . out of each query
+  const float *logSumExp, *along; ///< along: dOut . out of each query; see shiftsBehind
   bf16 *dQ, *dK, *dV;
   bool vectors;
   const float *bias;             ///< or null
@@ -121,7 +121,8 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
   const int unseenByLast = B::kOptions ? firstSeen(s, together + Products::kRowsTogether - 1) : 0,
             unseenByFirst = B::kOptions ? firstSeen(s, together) : 0;
   const bool capped = B::kOptions && s.softcap != 0;
-  [[maybe_unused]] const HeadBias added(s, at.bias, blockIdx.x / queryBlocks);
+  [[maybe_unused]] const HeadBias added(s, at.bias, shiftsBehind(s, at.along), at.documents,
+                                        blockIdx.x / queryBlocks);
 
   float base[2] = {}, along[2] = {};
   int seen[2] = {};
@@ -307,7 +308,7 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
     Products::template wait<1>(p);
     std::uint32_t packed[1][N / 2][4], packedScores[1][N / 2][4];
     if constexpr (B::kOptions) {
-      [[maybe_unused]] const HeadBias added(s, at.bias,
+      [[maybe_unused]] const HeadBias added(s, at.bias, shiftsBehind(s, at.along), at.documents,
                                             firstHead + static_cast<std::size_t>(block / each));
       // One after the other, so that the derivatives of the cap need no registers.
       int sees[2], end[2], own[2];
@@ -416,7 +417,7 @@ cudaError_t device::attendGrad(AttentionShape s, const bf16 *q, const bf16 *k, c
   if (!takes(s))
     return cudaErrorInvalidValue;
   float *along = nullptr;
-  if (cudaError_t status = launchRowProducts(s, dOut, out, along, stream))
+  if (cudaError_t status = launchRowProducts(s, dOut, out, bias, documents, along, stream))
     return status;
   const Gradients at = {s,
                         q,

@@ -3,8 +3,9 @@
 // Language models whose layers are attention and a projection around it, by what the bias is.
 // alibi: ALiBi alone. relative: T5's relative positions, learned, one table for the first and the
 // last layer (scale 1 in the first, as T5 has it), in between a learned bias for all heads; scores
-// are capped from the second layer on. mask: -infinity for some keys, and for all keys of the first
-// query.
+// are capped from the second layer on. mask: in the first layer -infinity for some keys, and for
+// all keys of the first query; in the second -1e9 for the first two keys, as a mask of padding has,
+// which are all that the first two queries see.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +13,7 @@
 #include "tools/fsdpc/Driver.h"
 
 #include <limits>
+#include <utility>
 #include <vector>
 
 using namespace fsdp::dsl;
@@ -50,9 +52,11 @@ int main(int argc, char **argv) {
       Tensor key = repeat("s -> t s", at, {{"t", length}});
       Tensor hidden = equal(repeat("t -> t s", at, {{"s", length}}), full(1)) +
                       equal(key, full(5)) + equal(key, full(8));
-      Tensor mask =
-          select(greater(hidden, full(0)), full(-std::numeric_limits<double>::infinity()), full(0));
-      biases.assign(2, rearrange("t s -> 1 t s", mask));
+      Tensor padding = greater(full(3), key);
+      const double none = -std::numeric_limits<double>::infinity();
+      for (const auto &[masked, value] :
+           {std::pair(greater(hidden, full(0)), none), std::pair(padding, -1e9)})
+        biases.push_back(rearrange("t s -> 1 t s", select(masked, full(value), full(0))));
     } else {
       biases.assign(2, alibi(model, heads, length, length));
     }

@@ -168,7 +168,11 @@ TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
       {{1, 1, 1, 90, 70, 16, 0.3f, true}, Documents::None, Bias::OfHeads},
       {{1, 2, 2, 70, 90, 64, -0.1f, true}, Documents::Mixed, Bias::Shared},
       {with({1, 2, 1, 70, 140, 128, 0.09f, true}, 40, 3), Documents::InRow, Bias::OfHeads},
-      {with({2, 2, 1, 9, 33, 20, 0.3f, true}, 0, 0.5f), Documents::None, Bias::Shared}};
+      {with({2, 2, 1, 9, 33, 20, 0.3f, true}, 0, 0.5f), Documents::None, Bias::Shared},
+      {{2, 2, 1, 40, 72, 64, 0.125f, true}, Documents::None, Bias::LargeShared},
+      {{2, 2, 2, 40, 72, 32, 0.2f, false}, Documents::None, Bias::LargeOfHeads},
+      {with({2, 2, 1, 30, 72, 128, 0.09f, true}, 40, 3), Documents::Mixed, Bias::LargeOfHeads},
+      {{2, 2, 1, 30, 72, 16, 0.2f, true}, Documents::InRow, Bias::LargeShared}};
   for (const auto &[sizes, documents, bias] : cases)
     for (std::size_t offset : {0, 1, 80, 86})
       // Where races are sought, one case of each kind of bias, the second by groups and by warps.

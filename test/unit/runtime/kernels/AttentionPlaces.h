@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <random>
 #include <vector>
 
@@ -89,20 +90,33 @@ inline std::vector<std::int32_t> randomDocuments(const AttentionShape &s, Docume
   return ids;
 }
 
-enum class Bias { None, OfHeads, Shared };
+enum class Bias { None, OfHeads, Shared, LargeOfHeads, LargeShared };
 
 /// A bias, none for Bias::None; the shape is told of it. Some keys are hidden by it, of every
-/// eighth query all.
+/// eighth query all. Large: most queries have numbers next to which a float loses their scores: all
+/// of their keys that are not hidden, or some of them, or all but the last ones, so that blocks of
+/// keys have nothing else.
 inline std::vector<float> randomBias(AttentionShape &s, Bias bias, std::mt19937 &random) {
   std::vector<float> values;
   if (bias == Bias::None)
     return values;
+  const bool large = bias == Bias::LargeOfHeads || bias == Bias::LargeShared,
+             ofHeads = bias == Bias::OfHeads || bias == Bias::LargeOfHeads;
   const std::size_t ofHead = std::size_t(s.queries) * s.keys;
-  s.bias = bias == Bias::OfHeads ? ofHead : 0;
-  values.resize(bias == Bias::OfHeads ? s.heads * ofHead : ofHead);
+  s.bias = ofHeads ? ofHead : 0;
+  values.resize(ofHeads ? s.heads * ofHead : ofHead);
+  const float levels[] = {-1e6f, -1e9f, 1e9f, -1e20f, 3e38f, 0, -1e8f, -3e38f, 1e8f, 1e20f, 1e6f};
   std::normal_distribution<float> normal;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = i / s.keys % 8 == 5 || random() % 8 == 0 ? -INFINITY : normal(random);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t row = i / s.keys;
+    const float level = large ? levels[row % std::size(levels)] : 0;
+    float part[] = {level, level * (float(random() % 3) - 1), -std::abs(level)};
+    if (i % s.keys >= s.keys - s.keys / 10)
+      part[2] = 0;
+    values[i] = part[row / std::size(levels) % std::size(part)] + normal(random);
+    if (row % 8 == 5 || random() % 8 == 0)
+      values[i] = -INFINITY;
+  }
   return values;
 }
 
