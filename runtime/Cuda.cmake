@@ -113,7 +113,7 @@ function(fsdp_add_kernels target)
     add_custom_command(OUTPUT ${object}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/${target}.dir
       COMMAND ${CMAKE_COMMAND} -DRESOURCES=${object}.resources -P ${FSDP_COMPILE_KERNELS} --
-              ${FSDP_NVCC} -std=c++17 -O3 --fmad=false --expt-relaxed-constexpr --resource-usage
+              ${FSDP_NVCC_LAUNCHER} ${FSDP_NVCC} -std=c++17 -O3 --fmad=false --expt-relaxed-constexpr --resource-usage
               ${FSDP_CUDA_CODE} -Xcompiler=-fPIC
               -I${FSDP_RUNTIME_ROOT} -I${CMAKE_CURRENT_SOURCE_DIR} -I${FSDP_NCCL_INCLUDE_DIR}
               -MD -MF ${object}.d -c ${path} -o ${object}

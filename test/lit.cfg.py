@@ -106,8 +106,9 @@ for model in ("linear", "mlp", "gpt2", "llama"):
     ):
         config.available_features.add(model)
 
-# Nothing waits for ever. Run from ctest, an end-to-end test has a limit from outside (time_limit.py), which
-# knows how busy the machine is; the others take seconds. lit needs psutil to stop a test with its children.
+# Nothing waits for ever. Run from ctest, lit has a limit from outside (time_limit.py), which knows how busy the machine is
+# and lists what runs. lit's own is a thread for each line, which lit may wait for in vain (a lost wake-up of Python 3.11);
+# it is for lit by hand, and needs psutil to stop a test with its children.
 if lit_config.params.get("time_limit") != "outside":
     try:
         import psutil  # noqa: F401
