@@ -9,6 +9,8 @@
 #ifndef BASE_NUMBERS_H
 #define BASE_NUMBERS_H
 
+#include "base/PrintableText.h"
+
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -22,7 +24,7 @@ namespace base {
 
 /// "got 'many', expected an integer from 1 to 9"
 inline std::string mismatch(std::string_view got, const std::string &expected) {
-  return "got '" + std::string(got) + "', expected " + expected;
+  return "got " + inQuotes(got) + ", expected " + expected;
 }
 
 /// The integers that an option accepts.

@@ -146,7 +146,7 @@ std::vector<std::string> parseArguments(CLI::App &app, std::vector<std::string> 
       throw Misuse("got an empty argument, expected an option or a value");
     if (argument.size() > 2 && argument[0] == '-' && argument[1] == '-' &&
         argument.find('=') == argument.size() - 1)
-      throw Misuse("'" + argument + "' has no value; give one or leave the option out");
+      throw Misuse(inQuotes(argument) + " has no value; give one or leave the option out");
   }
   ExpandedArguments expanded;
   try {
@@ -167,7 +167,7 @@ std::vector<std::string> parseArguments(CLI::App &app, std::vector<std::string> 
     if (unknown.empty())
       throw Misuse(error.what());
     throw Misuse(std::string(unknown.front()[0] == '-' ? "unknown option" : "unexpected argument") +
-                 " '" + unknown.front() + "'");
+                 " " + inQuotes(unknown.front()));
   } catch (const CLI::ArgumentMismatch &error) {
     // "--lr: 1 required X missing", or "record was given a disallowed flag override"
     const std::string what = error.what();

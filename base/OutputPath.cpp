@@ -110,7 +110,9 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
   }
   const std::string folder = folderOf(target);
   const bool isThere = stat(folder.c_str(), &status) == 0;
-  if (isThere ? !S_ISDIR(status.st_mode) : errno == ENOENT || errno == ENOTDIR)
+  if (isThere && !S_ISDIR(status.st_mode))
+    cannot("create", path, "'" + folder + "' is a file, expected a folder");
+  if (!isThere && (errno == ENOENT || errno == ENOTDIR))
     cannot("create", path, "there is no folder '" + folder + "'; create it first");
   if (!isThere || access(folder.c_str(), W_OK | X_OK) != 0)
     cannot("create", path, "folder '" + folder + "': " + std::strerror(errno));

@@ -6,14 +6,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <set>
 
 namespace base {
 
-std::string RateScale::text() const {
+/// The fewest digits that read back as the same number.
+static std::string shortest(float number) {
   char digits[64];
-  const auto end = std::to_chars(digits, digits + sizeof digits, static_cast<float>(scale)).ptr;
-  return pattern + "=" + std::string(digits, end);
+  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
 }
+
+std::string RateScale::text() const { return pattern + "=" + shortest(static_cast<float>(scale)); }
 
 std::string RateScale::parse(std::string_view text, RateScale &scale) {
   const std::size_t equals = text.rfind('=');
@@ -21,7 +25,7 @@ std::string RateScale::parse(std::string_view text, RateScale &scale) {
     return mismatch(text, "PATTERN=X, X " + NumberRange{}.describe());
   double value = 0;
   if (std::string wrong = parseNumber(text.substr(equals + 1), {}, value); !wrong.empty())
-    return "the factor of '" + std::string(text.substr(0, equals)) + "': " + wrong;
+    return "the factor of " + inQuotes(text.substr(0, equals)) + ": " + wrong;
   scale = {std::string(text.substr(0, equals)), value};
   return "";
 }
@@ -53,12 +57,12 @@ static std::string faultOfPattern(const std::string &pattern,
       trained.add(each.name);
   }
   if (matches)
-    return "'" + pattern +
-           "' matches only parameters that are frozen, which no update changes; leave it out, or "
+    return inQuotes(pattern) +
+           " matches only parameters that are frozen, which no update changes; leave it out, or "
            "name some that are trained: " +
            trained.list();
-  return "no parameter matches '" + pattern +
-         "', expected the name of one, or names with '*' for any part of them; this model has " +
+  return "no parameter matches " + inQuotes(pattern) +
+         ", expected the name of one, or names with '*' for any part of them; this model has " +
          all.list();
 }
 
@@ -72,11 +76,40 @@ std::optional<GroupFault> ParameterGroups::findFault(const std::vector<GroupedNa
   return std::nullopt;
 }
 
+std::string ParameterGroups::faultOfRate(float rate) const {
+  for (const RateScale &each : rateScales) {
+    const auto scale = static_cast<float>(each.scale);
+    const float product = rate * scale;
+    if (std::isfinite(product) && (product != 0 || rate == 0 || scale == 0))
+      continue;
+    return "the learning rate of " + inQuotes(each.pattern) + " is " + shortest(rate) + " times " +
+           shortest(scale) + ", which is " +
+           (product == 0 ? "too small for" : "larger than the largest number of") +
+           " f32: give another --lr or another factor (--lr-scale)";
+  }
+  return "";
+}
+
 std::vector<std::string> ParameterGroups::rateScaleTexts() const {
   std::vector<std::string> texts;
   for (const RateScale &scale : rateScales)
     texts.push_back(scale.text());
   return texts;
+}
+
+/// Keeps the last of equal patterns of rates, and one of equal ones without decay.
+static ParameterGroups withoutDuplicates(ParameterGroups groups) {
+  std::set<std::string> seen;
+  const auto isSeen = [&](const std::string &pattern) { return !seen.insert(pattern).second; };
+  auto &scales = groups.rateScales;
+  scales.erase(scales.begin(),
+               std::remove_if(scales.rbegin(), scales.rend(), [&](const RateScale &scale) {
+                 return isSeen(scale.pattern);
+               }).base());
+  seen.clear();
+  auto &exempt = groups.noDecay;
+  exempt.erase(std::remove_if(exempt.begin(), exempt.end(), isSeen), exempt.end());
+  return groups;
 }
 
 ParameterGroups ParameterGroups::of(const std::vector<std::string> &rateScales,
@@ -88,7 +121,7 @@ ParameterGroups ParameterGroups::of(const std::vector<std::string> &rateScales,
     if (RateScale::parse(text, scale).empty())
       groups.rateScales.push_back(std::move(scale));
   }
-  return groups;
+  return withoutDuplicates(std::move(groups));
 }
 
 ParameterGroups GroupOptions::over(ParameterGroups groups) const {
@@ -96,7 +129,7 @@ ParameterGroups GroupOptions::over(ParameterGroups groups) const {
     groups.rateScales = *rateScales;
   if (noDecay)
     groups.noDecay = *noDecay;
-  return groups;
+  return withoutDuplicates(std::move(groups));
 }
 
 } // namespace base

@@ -48,9 +48,12 @@ struct ParameterGroups {
   bool exempts(std::string_view name) const;
   /// The first pattern that matches none of `names` that is trained.
   std::optional<GroupFault> findFault(const std::vector<GroupedName> &names) const;
+  /// Why an update with the learning rate `rate` cannot have these factors: a product overflows in
+  /// f32, or is 0 though neither is. Empty: it can.
+  std::string faultOfRate(float rate) const;
   /// RateScale::text() of each.
   std::vector<std::string> rateScaleTexts() const;
-  /// The texts must be such.
+  /// The texts must be such. Of equal patterns only one is kept, as in GroupOptions::over().
   static ParameterGroups of(const std::vector<std::string> &rateScales,
                             std::vector<std::string> noDecay);
 };
@@ -60,7 +63,8 @@ struct GroupOptions {
   std::optional<std::vector<RateScale>> rateScales; ///< nothing: not given
   std::optional<std::vector<std::string>> noDecay;  ///< likewise
 
-  /// These where they are given, those of `groups` elsewhere.
+  /// These where they are given, those of `groups` elsewhere. Each pattern is there once: of rates
+  /// the last, which is the one that counts.
   ParameterGroups over(ParameterGroups groups) const;
 };
 

@@ -15,8 +15,12 @@ std::string printable(std::string_view text, std::size_t most);
 /// The whole of `text`, with zero bytes replaced as well.
 std::string printable(std::string_view text);
 
-/// The same for a message. The middle of a long message is omitted, as messages quote files and
-/// command lines of any length.
+/// Text of a user in a message: in quotes, in which control characters are escapes, "\\n" and
+/// "\\x1B". The middle of a text of more than 200 bytes is omitted, so that the message is read.
+std::string inQuotes(std::string_view text);
+
+/// The same as `printable` for a message. The middle of a long message is omitted, as messages
+/// quote files and command lines of any length.
 std::string printableMessage(std::string_view message);
 
 /// A list of names for a message; at most five are shown.

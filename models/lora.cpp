@@ -3,6 +3,7 @@
 #include "models/lora.h"
 
 #include "base/NamePattern.h"
+#include "base/PrintableText.h"
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -96,8 +97,8 @@ void Lora::finish(Where where) {
   for (const std::string &pattern : patterns)
     if (std::none_of(adapted.begin(), adapted.end(),
                      [&](const std::string &name) { return namesProjection(pattern, name); }))
-      throw ModelError(where, "got '" + pattern +
-                                  "' in --lora-on, which no projection is called; the model has " +
+      throw ModelError(where, "got " + base::inQuotes(pattern) +
+                                  " in --lora-on, which no projection is called; the model has " +
                                   names);
   for (const std::string &name : adapted)
     list += (list.empty() ? "\n    " : ",\n    ") + ConfigValue(name).text();

@@ -29,7 +29,7 @@ constexpr const char *kCarried[] = {
 
 BesideFiles::BesideFiles(Table<ExtraFile> files) {
   for (const ExtraFile &file : files)
-    push_back({file.name, file.text});
+    push_back({file.name, file.text, ""});
 }
 
 BesideFiles filesToCarry(const std::string &folder) {
@@ -40,7 +40,7 @@ BesideFiles filesToCarry(const std::string &folder) {
     if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
       continue;
     const MappedFile bytes(path);
-    files.push_back({name, std::string(bytes.data(), bytes.size())});
+    files.push_back({name, std::string(bytes.data(), bytes.size()), path});
   }
   return files;
 }

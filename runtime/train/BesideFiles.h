@@ -12,6 +12,7 @@ namespace fsdp::rt {
 
 struct BesideFile {
   std::string name, text;
+  std::string path = ""; ///< where it was read; empty: it is the program's own
 };
 
 /// Files that checkpoints and exported folders contain unchanged beside the tensors.

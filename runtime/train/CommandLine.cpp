@@ -116,6 +116,13 @@ static std::string describeData(const Program &program) {
   return readsTokens(program) ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
 }
 
+/// Options of the steps of training alone, which a run without them would ignore.
+constexpr const char *kOfTraining[] = {
+    "--lr",        "--schedule", "--warmup", "--min-lr",   "--decay-share",  "--schedule-steps",
+    "--momentum",  "--beta1",    "--beta2",  "--eps",      "--weight-decay", "--clip",
+    "--lr-scale",  "--no-decay", "--on-nan", "--on-spike", "--shuffle",      "--log-data",
+    "--eval-every"};
+
 /// What follows describeData.
 constexpr const char *kSeveralFiles =
     "; several files, or patterns such as 'web/*.bin', are taken one after another";
@@ -324,6 +331,11 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     if (!options.save.empty())
       return misused("got --save with --steps=0, which changes no weights: leave it out, and name "
                      "a checkpoint with --resume");
+    for (const char *option : kOfTraining)
+      if (isGiven(option))
+        return misused(std::string("got ") + option +
+                       " with --steps=0, which trains nothing: leave it out, or train at least one "
+                       "step");
   }
   if (options.data.empty() && !program.inputs.empty() && !options.onlyEvaluates())
     return misused("--data is missing: name the file to train on");

@@ -1,6 +1,8 @@
 #include "runtime/train/Hyperparameters.h"
 
 #include "base/Error.h"
+#include "base/NamePattern.h"
+#include "base/PrintableText.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/ParameterNames.h"
 
@@ -75,6 +77,22 @@ void check(const Hyperparameters &hyper, const Options &options) {
     refuse("got the minimum " + shortest(hyper.schedule.minimum) +
            " of the learning rate above the rate itself, " + shortest(hyper.rate) +
            ": give a lower --min-lr or a higher --lr");
+  if (const std::string fault = hyper.groups.faultOfRate(hyper.rate); !fault.empty())
+    refuse(fault);
+  if (options.groups.noDecay && !options.groups.noDecay->empty() && !hyper.decays())
+    refuse("got --no-decay, but the update rule '" + hyper.rule +
+           "' has no weight decay in this run: leave it out, or give --weight-decay");
+}
+
+/// Whether each parameter has the same rate and decay with both.
+bool haveSameEffect(const Program &program, const ParameterGroups &a, const ParameterGroups &b) {
+  for (const Storage &storage : program.storages)
+    for (const Parameter &parameter : storage.members)
+      if (static_cast<float>(a.scaleOf(parameter.name)) !=
+              static_cast<float>(b.scaleOf(parameter.name)) ||
+          a.exempts(parameter.name) != b.exempts(parameter.name))
+        return false;
+  return true;
 }
 
 } // namespace
@@ -113,11 +131,41 @@ Hyperparameters Hyperparameters::of(const Program &program, const Options &optio
   if (!from || options.onlyEvaluates())
     return hyper;
   const auto before = saved.settings(), now = hyper.settings();
+  // Patterns in another order, or others of the same parameters, change nothing.
+  const auto isSame = [&](const std::string &name) {
+    ParameterGroups a = saved.groups, b = hyper.groups;
+    if (name == "lr_scale")
+      a.noDecay = b.noDecay;
+    else if (name == "no_decay")
+      a.rateScales = b.rateScales;
+    else
+      return false;
+    return haveSameEffect(program, a, b);
+  };
   for (const auto &[name, value] : now)
     for (const auto &[other, old] : before)
-      if (name == other && value != old)
+      if (name == other && value != old && !isSame(name))
         hyper.changes.push_back({name, old, value});
   return hyper;
+}
+
+bool Hyperparameters::decays() const {
+  return std::any_of(constants.begin(), constants.end(), [](const Constant &constant) {
+    return constant.name == "weight_decay" && constant.value != 0;
+  });
+}
+
+std::string Hyperparameters::patternsWithoutEffect(const Program &program) const {
+  NameList patterns;
+  for (const std::string &pattern : groups.noDecay) {
+    bool keeps = false;
+    for (const Storage &storage : program.storages)
+      for (const Parameter &parameter : storage.members)
+        keeps |= parameter.decay && !parameter.frozen && matchesPattern(pattern, parameter.name);
+    if (!keeps)
+      patterns.add(pattern);
+  }
+  return patterns.list();
 }
 
 std::vector<std::pair<std::string, std::string>> Hyperparameters::settings() const {

@@ -42,7 +42,8 @@ struct Hyperparameters {
 
   /// `from`: the manifest of the checkpoint that a run of `steps` steps continues from; null: none.
   /// Errors, with the exit status of a bad command line, the same on all ranks: an option that has
-  /// no effect with the schedule; a minimum above the rate.
+  /// no effect with the schedule or the weight decay; a minimum above the rate; a rate of a
+  /// parameter that f32 does not have.
   static Hyperparameters of(const Program &program, const Options &options, std::int64_t steps,
                             const CheckpointManifest *from);
 
@@ -50,6 +51,10 @@ struct Hyperparameters {
   bool ends() const {
     return schedule.kind != Schedule::Constant && schedule.kind != Schedule::InverseSqrt;
   }
+  /// Whether the update has a weight decay other than 0.
+  bool decays() const;
+  /// The patterns of --no-decay of which no parameter would decay anyway, as a list in quotes.
+  std::string patternsWithoutEffect(const Program &program) const;
   /// Names of settings and their values, with the fewest digits that read back as the same f32.
   std::vector<std::pair<std::string, std::string>> settings() const;
   /// The settings of a step state.

@@ -122,7 +122,8 @@ std::vector<std::string> InitialWeights::match(const Program &program, bool draw
   for (const Source &source : opened)
     if (source.from.isMapped())
       requireMatch(program, "--init", source.from.pattern,
-                   "; a file whose name has '=' is written './" + source.from.pattern + "=…'");
+                   "; a file whose name has '=' is written " +
+                       inQuotes("./" + source.from.pattern + "=…"));
   byParameter.clear();
   missing.clear();
   const std::vector<const Parameter *> parameters = parametersOf(program);
@@ -171,9 +172,10 @@ std::vector<std::string> InitialWeights::match(const Program &program, bool draw
   }
   for (const Source &source : opened)
     if (used[&source].empty())
-      throw Error("'" + source.files.path() + "': got no tensor of a parameter" +
-                  (source.from.isMapped() ? " that '" + source.from.pattern + "' matches" : "") +
-                  ", expected one at least");
+      throw Error(
+          "'" + source.files.path() + "': got no tensor of a parameter" +
+          (source.from.isMapped() ? " that " + inQuotes(source.from.pattern) + " matches" : "") +
+          ", expected one at least");
   for (std::size_t i = 0; i < parameters.size(); ++i)
     if (sourceOf[i])
       checkTensor(sourceOf[i]->files, *parameters[i], *byParameter[parameters[i]->name]);

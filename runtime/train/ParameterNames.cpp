@@ -20,8 +20,8 @@ void requireMatch(const Program &program, const char *option, std::string_view p
         return;
       names.add(parameter.name);
     }
-  throw Error(std::string(option) + ": no parameter matches '" + std::string(pattern) +
-                  "', expected the name of one, or names with '*' for any part of them; this model "
+  throw Error(std::string(option) + ": no parameter matches " + inQuotes(pattern) +
+                  ", expected the name of one, or names with '*' for any part of them; this model "
                   "has " +
                   names.list() + std::string(remedy),
               kExitBadCommandLine);

@@ -69,14 +69,20 @@ void checkConfigs(const Program &program, const Options &options, const InitialW
 }
 
 /// Creates the folder of `path`, which ends with '/', if it does not exist, and returns its path
-/// without that. Error: weights there would be read instead of those exported.
-std::string prepareExportFolder(std::string path, RunOutputs &outputs) {
+/// without that. Errors: it is a file; weights there would be read instead of those exported.
+std::string prepareExportFolder(const char *option, std::string path, RunOutputs &outputs) {
+  const std::string asGiven = path;
   while (path.size() > 1 && path.back() == '/')
     path.pop_back();
   if (mkdir(path.c_str(), 0777) == 0)
     outputs.created.push_back(std::make_unique<CreatedFolder>(path));
   else if (errno != EEXIST)
     throw Error("cannot create the folder '" + path + "': " + std::strerror(errno));
+  else if (struct stat status; stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+    throw Error(std::string(option) + ": got '" + asGiven + "', but '" + path +
+                    "' is a file, expected a folder or nothing where a name ends with '/': leave "
+                    "the '/' out to replace the file, or name a folder",
+                kExitBadCommandLine);
   for (const char *other : {"model.safetensors.index.json", CheckpointManifest::kName})
     if (access((path + "/" + other).c_str(), F_OK) == 0)
       throw Error("cannot export to the folder '" + path + "': it has '" + other +
@@ -154,7 +160,7 @@ RunOutputs openOutputs(const Program &program, const Options &options, const Run
   const auto openExport = [&](const char *option, std::string path, const char *name,
                               OutputPath &to, std::string &exportFolder) {
     if (!path.empty() && path.back() == '/') {
-      exportFolder = prepareExportFolder(path, outputs);
+      exportFolder = prepareExportFolder(option, path, outputs);
       path = exportFolder + "/" + name;
     }
     open(option, path, to);

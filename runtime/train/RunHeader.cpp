@@ -137,13 +137,13 @@ std::string RunHeader::text() const {
                  globalBatch(program) == 1 ? "" : "s");
   text += format("fsdpc %s", runtimeVersion());
   if (*program.options)
-    text += std::string("  ") + program.options;
+    text += "  " + printableMessage(program.options);
   if (!options.onlyEvaluates())
     text += format("  --seed=%llu  --lr=%g", static_cast<unsigned long long>(options.seed),
                    numberOf(hyper.rate));
   if (const std::string other = hyper.describeOther(program);
       !other.empty() && !options.onlyEvaluates())
-    text += "  " + other;
+    text += "  " + printableMessage(other);
   if (!libraries.empty())
     text += "  " + libraries;
   if (!collectives.empty())
@@ -179,6 +179,12 @@ void RunHeader::warn() const {
                  "%s: warning: the learning rate rises over %lld steps (--warmup), and this run "
                  "has %lld; train longer or with a smaller --warmup\n",
                  program.name, static_cast<long long>(warmup), static_cast<long long>(steps));
+  if (const std::string patterns = hyper.patternsWithoutEffect(program);
+      options.groups.noDecay && !patterns.empty())
+    std::fprintf(stderr,
+                 "%s: warning: --no-decay %s changes nothing: no parameter of that name decays "
+                 "without it, as that takes a rank of two and more; leave it out\n",
+                 program.name, printableMessage(patterns).c_str());
   for (std::size_t i = 0; i < epochs.size(); ++i)
     if (epochs[i] == 0)
       std::fprintf(stderr,

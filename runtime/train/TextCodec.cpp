@@ -62,27 +62,32 @@ private:
   bool isFirst = true;
 };
 
-const std::string *findFile(const BesideFiles &files, const char *name) {
+const BesideFile *findFile(const BesideFiles &files, const char *name) {
   for (const BesideFile &file : files)
     if (file.name == name)
-      return &file.text;
+      return &file;
   return nullptr;
 }
+
+/// As messages name it.
+std::string placeOf(const BesideFile &file) { return file.path.empty() ? file.name : file.path; }
 
 #ifndef FSDP_WITHOUT_TOKENIZERS
 
 class Tokens final : public TextCodec {
 public:
-  Tokens(tokenizer::Tokenizer opened, std::vector<std::int32_t> ends, std::int64_t vocabulary)
+  Tokens(tokenizer::Tokenizer opened, std::vector<std::int32_t> ends, std::int64_t vocabulary,
+         std::string place)
       : tokenizer(std::move(opened)), stream(tokenizer, /*skipSpecial=*/true),
-        ends(std::move(ends)), vocabulary(vocabulary) {}
+        ends(std::move(ends)), vocabulary(vocabulary), place(std::move(place)) {}
 
   std::vector<std::int32_t> encode(const std::string &text) const override {
     std::vector<std::int32_t> tokens;
     for (tokenizer::TokenId id : tokenizer.encode(text, /*addSpecialTokens=*/true)) {
       if (static_cast<std::int64_t>(id) >= vocabulary)
-        throw Error(format("--prompt: the tokenizer has a token %lld, and the model %lld tokens; "
-                           "put the tokenizer of this model beside its weights",
+        throw Error("--prompt: the tokenizer '" + place +
+                    format("' has a token %lld, and the model %lld tokens; put the tokenizer of "
+                           "this model beside its weights",
                            static_cast<long long>(id), static_cast<long long>(vocabulary)))
             .byAll();
       tokens.push_back(static_cast<std::int32_t>(id));
@@ -107,17 +112,19 @@ private:
   tokenizer::StreamDecoder stream;
   std::vector<std::int32_t> ends;
   std::int64_t vocabulary;
+  std::string place; ///< of the tokenizer, for messages
 };
 
 using Settings = nlohmann::json;
 
 /// The object of a file; empty where there is none. Error: it is none.
 Settings objectOf(const BesideFiles &files, const char *name) {
-  const std::string *text = findFile(files, name);
+  const BesideFile *file = findFile(files, name);
   Settings object =
-      text ? Settings::parse(*text, nullptr, /*allow_exceptions=*/false) : Settings::object();
+      file ? Settings::parse(file->text, nullptr, /*allow_exceptions=*/false) : Settings::object();
   if (!object.is_object())
-    throw Error(format("'%s' beside the weights is not a JSON object: mend it, or remove it", name))
+    throw Error("'" + placeOf(*file) +
+                "', beside the weights, is not a JSON object: mend it, or remove it")
         .byAll();
   return object;
 }
@@ -142,18 +149,19 @@ std::vector<std::int32_t> endsOf(const tokenizer::Tokenizer &tokenizer, const Be
   return ends;
 }
 
-std::unique_ptr<TextCodec> openTokens(const std::string &text, const BesideFiles &beside,
+std::unique_ptr<TextCodec> openTokens(const BesideFile &file, const BesideFiles &beside,
                                       std::int64_t vocabulary) {
-  auto tokenizer = tokenizer::Tokenizer::parse(text, "tokenizer.json");
+  auto tokenizer = tokenizer::Tokenizer::parse(file.text, placeOf(file));
   std::vector<std::int32_t> ends = endsOf(tokenizer, beside);
-  return std::make_unique<Tokens>(std::move(tokenizer), std::move(ends), vocabulary);
+  return std::make_unique<Tokens>(std::move(tokenizer), std::move(ends), vocabulary, placeOf(file));
 }
 
 #else
 
-std::unique_ptr<TextCodec> openTokens(const std::string &, const BesideFiles &, std::int64_t) {
-  throw Error("there is a tokenizer.json beside the weights, and this program was compiled without "
-              "tokenizers: install libpcre2-dev and libutf8proc-dev, and compile it again")
+std::unique_ptr<TextCodec> openTokens(const BesideFile &file, const BesideFiles &, std::int64_t) {
+  throw Error("there is a tokenizer beside the weights, '" + placeOf(file) +
+              "', and this program was compiled without tokenizers: install libpcre2-dev and "
+              "libutf8proc-dev, and compile it again")
       .byAll();
 }
 
@@ -163,8 +171,8 @@ std::unique_ptr<TextCodec> openTokens(const std::string &, const BesideFiles &, 
 
 std::unique_ptr<TextCodec> TextCodec::open(const Program &program, const BesideFiles &beside) {
   const std::int64_t vocabulary = program.generation.vocabulary;
-  if (const std::string *text = findFile(beside, "tokenizer.json"))
-    return openTokens(*text, beside, vocabulary);
+  if (const BesideFile *file = findFile(beside, "tokenizer.json"))
+    return openTokens(*file, beside, vocabulary);
   if (vocabulary == 256)
     return std::make_unique<Bytes>();
   return std::make_unique<Ids>(vocabulary);

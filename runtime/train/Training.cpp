@@ -514,7 +514,8 @@ private:
   void printHeader() {
     std::fputs(header().text().c_str(), stdout);
     if (!hyper.changes.empty())
-      std::printf("changed since the checkpoint: %s\n", hyper.describeChanges().c_str());
+      std::printf("changed since the checkpoint: %s\n",
+                  printableMessage(hyper.describeChanges()).c_str());
     if (options.report)
       std::fputs(program.report, stdout);
     showOutput();

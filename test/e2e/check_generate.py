@@ -146,9 +146,9 @@ def takes_bytes_and_text(folder):
     (model / "generation_config.json").write_text(json.dumps({"eos_token_id": list(range(vocabulary))}))
     expect(generate(program, model, "Hello wörld", 20, "--seed=2") == b"\n", "continues behind the end")
     (model / "generation_config.json").write_text("{bad")
-    generate(program, model, "Hello", 2, status=1, says="'generation_config.json' beside the weights is not a JSON object")
+    generate(program, model, "Hello", 2, status=1, says=f"'{model}/generation_config.json', beside the weights, is not a JSON object")
     (model / "tokenizer.json").write_text('{"model": {"type": "Unigram"}}')
-    generate(program, model, "Hello", 2, status=1, says="tokenizer.json")
+    generate(program, model, "Hello", 2, status=1, says=f"'{model}/tokenizer.json'")
 
 
 def tokens_file(folder, vocabulary):

@@ -1,6 +1,7 @@
 //===- fsdp-run.cpp - run a module of any phase on simulated ranks --------===//
 
 #include "base/Numbers.h"
+#include "base/PrintableText.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "interpreter/Machine.h"
 #include "interpreter/Safetensors.h"
@@ -341,14 +342,14 @@ static FailureOr<std::unique_ptr<ValuePrinter>> createPrinter(ModuleOp module,
     return std::unique_ptr<ValuePrinter>();
   llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(printPattern);
   if (!pattern)
-    return failure(fail(
-        "--print: got '" + printPattern +
-        "', expected names with '*', '?' and '[...]': " + llvm::toString(pattern.takeError())));
+    return failure(
+        fail("--print: got " + base::inQuotes(printPattern) +
+             ", expected names with '*', '?' and '[...]': " + llvm::toString(pattern.takeError())));
   const Phase phase = getPhase(module);
   llvm::DenseMap<Operation *, std::string> labels = labelsOf(module, *pattern);
   if (labels.empty())
-    return failure(fail("--print: got '" + printPattern + "', but no value of '" + inputFile +
-                        "' has such a name; " +
+    return failure(fail("--print: got " + base::inQuotes(printPattern) + ", but no value of '" +
+                        inputFile + "' has such a name; " +
                         (phase == Phase::scheduled
                              ? "names are those of buffers"
                              : "write the text with --emit-locations, with which it has names")));

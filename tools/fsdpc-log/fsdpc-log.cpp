@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <sys/stat.h>
@@ -135,7 +136,44 @@ bool hasText(const std::string &file, const std::string &text) {
   return found;
 }
 
+/// Of `fields` the first that no step of a log has, of `names`, all that there are. Columns that a
+/// log gets later may be missing.
+void requireField(const std::vector<std::string> &fields, const std::set<std::string> &names,
+                  const std::string &where) {
+  const std::vector<std::string> late = LogTable::lateColumns();
+  for (const std::string &field : fields)
+    if (!names.empty() && !names.count(field) &&
+        std::find(late.begin(), late.end(), field) == late.end()) {
+      std::string list;
+      for (const std::string &name : names)
+        list += (list.empty() ? "" : ", ") + name;
+      throw Error("--fields: got " + base::inQuotes(field) + ", which no step of " + where +
+                  " has, expected of: " + list);
+    }
+}
+
+/// Error: no step of the files has one of the fields given. Those that can be read once only are
+/// not looked at.
+void requireFields(const Options &options) {
+  std::set<std::string> names;
+  for (const std::string &file : options.files) {
+    struct stat status;
+    if (stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+      return;
+    EntryStream stream([&](const LogEntry &entry) {
+      for (const auto &[name, value] : entry.values)
+        names.insert(name);
+    });
+    readBytes(file, [&](std::string_view bytes) { stream.add(bytes); });
+    stream.end();
+  }
+  requireField(options.fields, names,
+               options.files.size() == 1 ? "'" + options.files.front() + "'" : "these logs");
+}
+
 void printTables(const Options &options) {
+  if (!options.fields.empty())
+    requireFields(options);
   for (const std::string &file : options.files) {
     if (options.files.size() > 1)
       print((&file == &options.files.front() ? "" : "\n") + base::printable(file) + ":\n");

@@ -469,12 +469,14 @@ ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
     values["min_lr"] = *minLr;
   if (decayShare)
     values["decay_share"] = *decayShare;
+  const base::ParameterGroups all = groups.over(optimizer.getGroups());
+  if (const std::string fault = all.faultOfRate(static_cast<float>(values["lr"])); !fault.empty())
+    throw UsageError(fault);
   std::vector<ir::OptimizerAttr::Constant> given(values.begin(), values.end());
   mlir::MLIRContext *context = optimizer.getContext();
   return ir::OptimizerAttr::create([&] { return mlir::emitError(mlir::UnknownLoc::get(context)); },
                                    context, rule.name, given, scheduleOf(kind),
-                                   warmup ? *warmup : optimizer.getWarmup(),
-                                   groups.over(optimizer.getGroups()));
+                                   warmup ? *warmup : optimizer.getWarmup(), all);
 }
 
 void OptimizerOptions::checkGroups(ir::StepOp step) const {

@@ -56,8 +56,8 @@ TEST(NumbersTest, IntegersAreDecimal) {
                            "inf",
                            "9223372036854775808",
                            "100000000000000000000"})
-    EXPECT_EQ(integer(text), "got '" + std::string(text) +
-                                 "', expected an integer from -9223372036854775808 to "
+    EXPECT_EQ(integer(text), "got " + inQuotes(text) +
+                                 ", expected an integer from -9223372036854775808 to "
                                  "9223372036854775807");
   EXPECT_EQ(integer(std::string("1\0", 2)).substr(0, 5), "got '") << "all of the text";
 }

@@ -1,6 +1,7 @@
 //===- ParameterGroupsTest.cpp - rates and decay by patterns of names ------===//
 
 #include "base/ParameterGroups.h"
+#include "base/PrintableText.h"
 
 #include <gtest/gtest.h>
 
@@ -54,6 +55,54 @@ TEST(ParameterGroupsTest, OptionsTakeThePlaceOfOthersAsAWhole) {
   EXPECT_EQ(options.over(others).noDecay, others.noDecay);
   options.noDecay.emplace();
   EXPECT_TRUE(options.over(others).noDecay.empty());
+}
+
+TEST(ParameterGroupsTest, EachPatternIsThereOnce) {
+  const ParameterGroups groups =
+      ParameterGroups::of({"a=2", "b=3", "a=2", "*=4", "a=5"}, {"a", "b*", "a"});
+  EXPECT_EQ(groups.rateScaleTexts(), (std::vector<std::string>{"b=3", "*=4", "a=5"}));
+  EXPECT_EQ(groups.noDecay, (std::vector<std::string>{"a", "b*"}));
+  GroupOptions options;
+  options.rateScales = {{"a", 2}, {"a", 3}};
+  options.noDecay = {"a", "a"};
+  EXPECT_EQ(options.over({}).rateScaleTexts(), std::vector<std::string>{"a=3"});
+  EXPECT_EQ(options.over({}).noDecay, std::vector<std::string>{"a"});
+}
+
+TEST(ParameterGroupsTest, TheRateOfEachParameterIsANumberOfF32) {
+  const auto fault = [](const char *scale, float rate) {
+    return ParameterGroups::of({"a=1", scale}, {}).faultOfRate(rate);
+  };
+  EXPECT_EQ(fault("b*=1e30", 1e8f), "");
+  EXPECT_EQ(fault("b*=0", 1e30f), "");
+  EXPECT_EQ(fault("b*=1e-30", 0), "");
+  EXPECT_EQ(fault("b*=1e30", 1e9f),
+            "the learning rate of 'b*' is 1e+09 times 1e+30, which is larger than the largest "
+            "number of f32: give another --lr or another factor (--lr-scale)");
+  EXPECT_EQ(fault("b*=1e-30", 1e-20f),
+            "the learning rate of 'b*' is 1e-20 times 1e-30, which is too small for f32: give "
+            "another --lr or another factor (--lr-scale)");
+}
+
+TEST(ParameterGroupsTest, TextsOfUsersAreEscapedAndShort) {
+  EXPECT_EQ(parsed("a\n\x1B[2J\xC2\x85=x"), "the factor of 'a\\n\\x1B[2J\\xC2\\x85': got 'x', "
+                                            "expected a finite f32 number >= 0");
+  const std::string fault =
+      ParameterGroups::of({std::string(5000, 'p') + "=1"}, {}).findFault({{"a", true}})->why;
+  const std::string p(80, 'p');
+  EXPECT_EQ(fault, "no parameter matches '" + p + " ... (4840 bytes left out) ... " + p +
+                       "', expected the name of one, or names with '*' for any part of them; this "
+                       "model has 'a'");
+  EXPECT_EQ(inQuotes(std::string(200, 'x')), "'" + std::string(200, 'x') + "'");
+  const std::string wide = "\xE2\x82\xAC"; // no half of a character
+  std::string many = "x";
+  for (int i = 0; i < 100; ++i)
+    many += wide;
+  const std::string shown = inQuotes(many);
+  EXPECT_EQ(shown.find("\xE2 "), shown.npos);
+  EXPECT_EQ(shown.find("\xE2\x82 "), shown.npos);
+  EXPECT_NE(shown.find(wide + " ... ("), shown.npos) << shown;
+  EXPECT_NE(shown.find(") ... " + wide), shown.npos) << shown;
 }
 
 TEST(ParameterGroupsTest, APatternMustMatchATrainedParameter) {

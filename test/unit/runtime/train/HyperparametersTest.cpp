@@ -154,6 +154,20 @@ TEST(HyperparametersTest, GroupsAreOfTheCommandLineTheCheckpointOrTheProgram) {
   EXPECT_EQ(settings(hyper), (Settings{{1, false}, {1, false}, {4, true}}));
   EXPECT_EQ(hyper.describeChanges(), "--lr-scale b*=4 (was a.*=2,a.w*=0), --no-decay a.*,*.bias "
                                      "(was none)");
+
+  // The same with other words is no change.
+  from.groups.noDecay = {"a.*", "b.*"};
+  options.groups.rateScales = {{"b.*", 7}, {"a.w*", 0}, {"a.*", 2}, {"a.w*", 0}, {"b.*", 1}};
+  options.groups.noDecay = {"b.*", "a.weight", "a.*", "b.*"};
+  hyper = Hyperparameters::of(program, options, 20, &from);
+  EXPECT_EQ(hyper.describeChanges(), "");
+  EXPECT_EQ(hyper.describeOther(program),
+            "--lr-scale=a.*=2,a.w*=0,b.*=1 --no-decay=b.*,a.weight,a.*");
+  options.groups.rateScales = {{"a.*", 2}, {"a.*", 3}, {"a.w*", 0}};
+  options.groups.noDecay = {"a.*", "a.*"};
+  hyper = Hyperparameters::of(program, options, 20, &from);
+  EXPECT_EQ(hyper.describeChanges(), "--lr-scale a.*=3,a.w*=0 (was a.*=2,a.w*=0), --no-decay a.* "
+                                     "(was a.*,b.*)");
 }
 
 TEST(HyperparametersTest, RanksMustBeGivenTheSameGroups) {
