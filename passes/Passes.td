@@ -194,8 +194,8 @@ def ReshardAfterForwardPass : Pass<"fsdp-reshard-after-forward", "::mlir::Module
   let summary = "Set whether gathered units are kept from forward to backward";
   let description = [{
     After this pass every placement has the value of the option `when`: `always` frees a gathered unit after forward and gathers
-    it again in backward, `never` keeps it, `axes:A+B` keeps the part of it that is split over these axes, the first of those that it
-    is stored over, or parts of axes, so that backward gathers over fewer ranks. This includes placements that are given in the model; replicated parameters have
+    it again in backward, `never` keeps it, `axes:A+B` keeps the part of it that is split over these axes, or parts of axes, so
+    that backward gathers over fewer ranks: it is stored over them first, then over its other axes; where it has no others, this is `always`. This includes placements that are given in the model; replicated parameters have
     no part to keep.
 
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-reshard-after-forward=when=never model.mlir`
