@@ -92,6 +92,8 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
     loss.chunks = PositiveCount{options.lossChunks};
     manager.addPass(createChunkLossPass(loss));
   }
+  // Of each chunk by itself; before kernels are formed, which end at collectives.
+  manager.addPass(createJoinAllReducesPass());
   // Once gathers stand in their places, and before kernels are formed: what is carried is computed
   // in place.
   if (options.deferUpdates == "on")

@@ -46,7 +46,7 @@ def NN_PartialCrossEntropyOp : NN_ComputeOp<"partial_cross_entropy", [],
 
     With M the maximum of all `max`, the log-sum-exp over all classes is `log(S) + M`, where S is the sum over ranks of
     `sum * exp(max - M)`, and the loss is this without the sum of all `picked`. `fsdp-partition` expands a
-    split `nn.cross_entropy` this way: three all-reduces of one number per row, and no logits are sent.
+    split `nn.cross_entropy` this way: all-reduces of a maximum and two sums per row, and no logits are sent.
 
     Constraints:
     - (C1) `labels` and the results have the shape of the rows.

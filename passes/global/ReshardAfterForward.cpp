@@ -23,6 +23,23 @@ private:
 };
 } // namespace
 
+/// `placement`, of which what is stored in parts is so over `axes` first: a gather over the last
+/// axes leaves one piece of a flat vector.
+static PlacementAttr withLeading(PlacementAttr placement, ArrayRef<StringAttr> axes) {
+  auto reordered = [&](LayoutAttr layout) {
+    if (layout.getKind() == StorageKind::replicated)
+      return layout;
+    SmallVector<StringAttr> order(axes);
+    llvm::copy_if(layout.getAxes(), std::back_inserter(order),
+                  [&](StringAttr axis) { return !llvm::is_contained(axes, axis); });
+    return LayoutAttr::get(layout.getContext(), layout.getKind(), layout.getDim(), order);
+  };
+  return PlacementAttr::get(placement.getContext(), reordered(placement.getParameter()),
+                            reordered(placement.getGradient()), reordered(placement.getState()),
+                            placement.getGather(), placement.getReduce(), placement.getAccumulate(),
+                            Reshard::always, {}, placement.getCompute());
+}
+
 LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<StringAttr> axes) {
   PlacementAttr placement = param.getPlacementAttr();
   if (!placement)
@@ -34,13 +51,19 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
     if (layout.getKind() == StorageKind::replicated)
       return success();
     ArrayRef<StringAttr> stored = layout.getAxes();
-    if (layout.getKind() != StorageKind::flat || axes.size() >= stored.size() ||
-        stored.take_front(axes.size()) != axes)
+    if (layout.getKind() != StorageKind::flat ||
+        !llvm::all_of(axes, [&](StringAttr axis) { return llvm::is_contained(stored, axis); }))
       return param.emitOpError() << "'" << param.getSymName() << "' is stored as "
                                  << spellStorage(layout) << ", but --reshard-after-forward got '"
                                  << when
-                                 << "', expected some but not all of the leading axes of a flat "
-                                    "storage, such as axes:fsdp of flat(fsdp+node)";
+                                 << "', expected axes of a flat storage, such as axes:fsdp of "
+                                    "flat(node+fsdp)";
+    // The part over all of them is what is stored.
+    if (axes.size() == stored.size()) {
+      param.setPlacementAttr(placement.withReshard(Reshard::always));
+      return success();
+    }
+    placement = withLeading(placement, axes);
   }
   param.setPlacementAttr(placement.withReshard(reshard, axes));
   return success();

@@ -151,6 +151,17 @@ Options Options::forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &mesh
   }
   llvm::erase_if(own.pipeline.batchAxes, [&](const std::string &name) { return !keeps(name); });
   requireKnown("--batch-axes names axis '" + unknown + "'");
+  // What no axis of this mesh splits is not kept.
+  if (auto choice = ir::parseReshard(own.pipeline.reshard);
+      choice && choice->reshard == ir::Reshard::axes) {
+    llvm::erase_if(choice->axes, [&](const std::string &name) {
+      std::optional<ir::AxisPart> part = ir::parseAxisPart(name);
+      return !keeps(part ? part->axis : name);
+    });
+    requireKnown("--reshard-after-forward got '" + own.pipeline.reshard + "'");
+    own.pipeline.reshard =
+        choice->axes.empty() ? "always" : "axes:" + llvm::join(choice->axes, "+");
+  }
   return own;
 }
 
