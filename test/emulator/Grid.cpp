@@ -17,9 +17,8 @@
 #include "SharedMemory.h"
 #include "Symbols.h"
 #include "ThreadOfBlock.h"
+#include "WarpOrder.h"
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
@@ -93,7 +92,7 @@ private:
   int countOfLastMeeting = 0;
   std::vector<Thread> threads;
   std::vector<unsigned> order, ready;
-  std::vector<unsigned> sorted;   ///< scratch of shuffleThreads
+  std::vector<unsigned> sorted;   ///< scratch of groupByWarps
   unsigned waitingLanes[32] = {}; ///< of each warp, in its functions
   bool ahead = false; ///< in this block a warp runs as far as it can before another goes on
   std::size_t nextReady = 0;
@@ -229,22 +228,7 @@ void BlockRunner::shuffleThreads(std::vector<unsigned> &list) {
   std::shuffle(list.begin(), list.end(), random);
   if (!ahead)
     return;
-  std::array<std::pair<std::uint64_t, unsigned>, 32> warps; // in a random order
-  for (unsigned warp = 0; warp < warps.size(); ++warp)
-    warps[warp] = {random(), warp};
-  std::sort(warps.begin(), warps.end());
-  std::array<unsigned, 32> counts = {}, next;
-  for (unsigned thread : list)
-    ++counts[thread / 32];
-  unsigned begin = 0;
-  for (const auto &[rank, warp] : warps) {
-    next[warp] = begin;
-    begin += counts[warp];
-  }
-  sorted.resize(list.size());
-  for (unsigned thread : list)
-    sorted[next[thread / 32]++] = thread;
-  list.swap(sorted);
+  groupByWarps(list, random, sorted);
 }
 
 /// The fiber of the next ready thread, or a fiber for the next new thread; null if no thread is
