@@ -333,7 +333,8 @@ cudaError_t device::attend(AttentionShape s, const bf16 *q, const bf16 *k, const
   if (s.width <= 64)
     return groups ? run(Forward<ByGroups, 64, 1, 4, 64, 4>(), Forward<ByGroups, 64, 1, 4, 64, 3>(),
                         Forward<ByGroups, 64, 1, 4, 64, 2>())
-                  : runSame(Forward<ByWarps, 64, 2, 4, 64, 1>());
+                  : run(Forward<ByWarps, 64, 2, 4, 64, 1>(), Forward<ByWarps, 64, 2, 4, 64, 1>(),
+                        Forward<ByWarps, 64, 1, 4, 64, 1>());
   return groups ? run(Forward<ByGroups, 128, 1, 12, 128, 1>(),
                       Forward<ByGroups, 128, 1, 8, 128, 1>(), Forward<ByGroups, 128, 1, 8, 64, 1>())
                 : runSame(Forward<ByWarps, 128, 1, 4, 64, 1>());
