@@ -330,7 +330,6 @@ template <class T> struct Kernels {
     auto *bad = bench.take<BadGradients>(1);
     auto *ok = bench.take<bool>(1);
     float *lr = bench.take<float>(1);
-    const double *value = bench.take<double>(1);
     auto *count = bench.take<std::int64_t>(1);
     const auto one = [&](const char *name, auto call) {
       bench.measure(name, type, "1", 0, 0, call);

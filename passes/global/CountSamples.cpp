@@ -476,7 +476,7 @@ void SampleCounter::rewrite() {
     for (OpOperand &operand : measure->getOpOperands())
       operand.set(grown(operand.get()));
   }
-  llvm::stable_sort(replaced, [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
+  llvm::sort(replaced, [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
   replaced.erase(llvm::unique(replaced), replaced.end());
   for (Operation *op : replaced)
     if (op->use_empty())

@@ -41,7 +41,7 @@ std::vector<std::string> contentsOf(const std::string &folder) {
   return found;
 }
 
-void PrintTo(const Reader &reader, std::ostream *out) { *out << reader.name; }
+[[maybe_unused]] void PrintTo(const Reader &reader, std::ostream *out) { *out << reader.name; }
 
 class Replay : public testing::TestWithParam<Reader> {};
 

@@ -290,8 +290,9 @@ static llvm::DenseMap<Operation *, std::string> labelsOf(ModuleOp module,
       byName[{stepOf(op), name}].push_back(op);
   });
   llvm::DenseMap<Operation *, std::string> labels;
-  for (const auto &[key, ops] : byName) {
-    const std::string &name = key.second;
+  for (const auto &entry : byName) {
+    const std::string &name = entry.first.second;
+    const SmallVector<Operation *> &ops = entry.second;
     auto ofKind = [&](Operation *op) {
       return llvm::count_if(ops,
                             [&](Operation *other) { return other->getName() == op->getName(); });

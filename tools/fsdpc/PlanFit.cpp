@@ -98,7 +98,8 @@ bool Fitter::isAccepted(int64_t value) const {
 int64_t Fitter::countPositionShards() const {
   if (request || options.fit != "context")
     return 1;
-  for (const auto &[axis, size] : options.getMeshes().front())
+  const MeshAxes mesh = options.getMeshes().front();
+  for (const auto &[axis, size] : mesh)
     if (axis == "tensor")
       return size;
   return 1;
