@@ -289,6 +289,11 @@ void RandomStep::continueText() {
       const std::string weight(1, split);
       value = make<arith::MulFOp>(value, repeat(parameter(weight), weight, of));
     }
+    std::mt19937_64 others = random; // so that what a seed draws besides stays
+    random.seed(others());
+    if (training && chance(25))
+      value = scattered(value, of);
+    random = others;
     return splitRow(value, of, split);
   };
   // A position after the last is among them.
