@@ -364,17 +364,17 @@ def ChunkLossPass : Pass<"fsdp-chunk-loss", "::mlir::ModuleOp"> {
 }
 
 def JoinAllReducesPass : Pass<"fsdp-join-all-reduces", "::mlir::ModuleOp"> {
-  let summary = "Make one all-reduce of small ones that follow one another";
+  let summary = "Join consecutive small all-reduces";
   let description = [{
-    After this pass no two all-reduces of a segment follow one another that a single one could do: over the same axes, of the same
-    kind (sum or maximum), element type, unit and direction, of which none needs a result of another, with no more than `limit` bytes together,
-    and between which nothing stands but elementwise ops, broadcasts and reductions. The values are flattened in the order of the text, reduced, and
-    viewed: each is computed at its place and used there, so nothing is copied. Every element is still summed over ranks by itself.
+    Joins consecutive all-reduces of a segment into one if they have the same axes, kind (sum or maximum), element type, unit and
+    direction, do not depend on each other, have at most `limit` bytes together, and have only elementwise ops, broadcasts and reductions
+    between them. The values are flattened in the order of the text, reduced, and viewed: each is computed in its part of the flat
+    buffer and used there, so nothing is copied. The sum of each element over ranks does not change.
 
     A ring of n ranks takes `2 (n - 1)` messages for an all-reduce, and `2 (n - 1) / n` times its bytes on a link: up to n times latency times bandwidth
     it waits for messages more than for bytes. For two ranks with NVLink that is 2 to 6 MB on the machines that `--machine` names; the default limit is 1 MiB.
 
-    Numbers without dimensions (losses, norms) and sums of gradients stay as they are: compute does not wait for them.
+    Scalars (losses, norms) and sums of gradients are not joined: compute does not wait for them.
 
     Example: `fsdp-opt --fsdp-partition --fsdp-join-all-reduces global.mlir`
   }];

@@ -1,8 +1,8 @@
-//===- JoinAllReduces.cpp - small all-reduces of one moment are one --------===//
+//===- JoinAllReduces.cpp - join consecutive small all-reduces ------------===//
 //
-// What a small all-reduce takes is the latency of its messages. Those that stand close together and
-// need nothing of one another are one, of the values one after the other: these are computed in its
-// buffer and used in it, so that nothing is copied.
+// The time of a small all-reduce is the latency of its messages. Consecutive ones that do not
+// depend on each other become one, of the concatenated values. These are computed and used in its
+// buffer, so nothing is copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,17 +28,17 @@ struct JoinAllReduces : fsdp::impl::JoinAllReducesPassBase<JoinAllReduces> {
   void runOnOperation() override;
 };
 
-/// All-reduces that follow one another.
-struct Moment {
+/// Consecutive all-reduces that become one.
+struct JoinedGroup {
   SmallVector<AllReduceOp> members;
-  /// What stands before the last member and depends on another one, in order.
+  /// The ops before the last member that depend on another one, in order.
   SmallVector<Operation *> dependent;
 };
 
 } // namespace
 
-/// True for ops that are loops over elements, without a product, or less: they may stand behind an
-/// all-reduce that they do not need.
+/// True for ops that are at most loops over elements, without a product: they may be moved behind
+/// the joined all-reduce.
 static bool isLight(Operation *op) {
   if (isa<ViewOp, ShardIndicesOp, ShardSizeOp, ShardOffsetOp, arith::ConstantOp>(op))
     return true;
@@ -46,8 +46,8 @@ static bool isLight(Operation *op) {
   return kernel && isPure(op) && !kernel.isContraction() && kernel.getKernelCall().callee.empty();
 }
 
-/// True for an all-reduce for which compute waits, of a value that can be computed in a buffer that
-/// is given.
+/// True for an all-reduce that compute waits for, of a value that can be computed in a given
+/// buffer.
 static bool mayJoin(AllReduceOp op) {
   Operation *maker = op.getInput().getDefiningOp();
   return op.getType().getRank() != 0 && !op->hasAttr(FSDPDialect::reducesAttrName) &&
@@ -63,9 +63,9 @@ static bool areAlike(AllReduceOp a, AllReduceOp b) {
          getStructure(a) == getStructure(b) && a.getInput() != b.getInput();
 }
 
-/// `first` and what can be joined to it: between them stand light ops only.
-static Moment findMoment(AllReduceOp first, int64_t limit) {
-  Moment moment{{first}, {}};
+/// `first` and the all-reduces that can be joined to it: only light ops are between them.
+static JoinedGroup findGroup(AllReduceOp first, int64_t limit) {
+  JoinedGroup group{{first}, {}};
   auto collective = [](AllReduceOp op) { return cast<CollectiveOpInterface>(*op); };
   int64_t bytes = collective(first).getBytes();
   llvm::SetVector<Operation *> behind; // depend on a member
@@ -75,13 +75,13 @@ static Moment findMoment(AllReduceOp first, int64_t limit) {
     const bool depends = llvm::any_of(
         op->getOperands(), [&](Value operand) { return behind.contains(operand.getDefiningOp()); });
     if (auto next = dyn_cast<AllReduceOp>(op)) {
-      // One that comes next to another for which it cannot stand waits its turn.
+      // The next group may begin with it.
       if (depends || !mayJoin(next) || !areAlike(first, next) ||
           bytes + collective(next).getBytes() > limit)
         break;
       bytes += collective(next).getBytes();
-      moment.members.push_back(next);
-      moment.dependent = passed;
+      group.members.push_back(next);
+      group.dependent = passed;
       behind.insert(next);
       continue;
     }
@@ -92,19 +92,19 @@ static Moment findMoment(AllReduceOp first, int64_t limit) {
       passed.push_back(op);
     }
   }
-  return moment;
+  return group;
 }
 
-static void join(const Moment &moment) {
-  AllReduceOp first = moment.members.front();
-  Operation *last = moment.members.back();
-  for (Operation *op : llvm::reverse(moment.dependent))
+static void join(const JoinedGroup &group) {
+  AllReduceOp first = group.members.front();
+  Operation *last = group.members.back();
+  for (Operation *op : llvm::reverse(group.dependent))
     op->moveAfter(last);
   OpBuilder builder(last);
   StructureScope scope(builder, getStructure(first));
   SmallVector<Value> values;
   int64_t elements = 0;
-  for (AllReduceOp op : moment.members) {
+  for (AllReduceOp op : group.members) {
     values.push_back(op.getInput());
     elements += op.getType().getNumElements();
   }
@@ -113,7 +113,7 @@ static void join(const Moment &moment) {
   Value sum =
       AllReduceOp::create(builder, first.getLoc(), first.getKind(), all, first.getOverAttr());
   int64_t offset = 0;
-  for (AllReduceOp op : moment.members) {
+  for (AllReduceOp op : group.members) {
     op.replaceAllUsesWith(
         ViewOp::create(builder, op.getLoc(), op.getType(), sum, offset).getResult());
     offset += op.getType().getNumElements();
@@ -130,11 +130,11 @@ void JoinAllReduces::runOnOperation() {
       auto first = dyn_cast<AllReduceOp>(op);
       if (!first || !mayJoin(first))
         continue;
-      const Moment moment = findMoment(first, limit.value);
-      if (moment.members.size() < 2)
+      const JoinedGroup group = findGroup(first, limit.value);
+      if (group.members.size() < 2)
         continue;
-      next = moment.members.back()->getNextNode();
-      join(moment);
+      next = group.members.back()->getNextNode();
+      join(group);
     }
   });
 }
