@@ -165,7 +165,8 @@ def a_slash_exports_a_folder(runs):
         runs.run("--export", f"{runs.at('new')}/", status=1, says=f"cannot export to the folder '{runs.at('new')}': it has '{name}'")
         runs.at(f"new/{name}").unlink()
     runs.at("file").write_text("")
-    runs.run("--export", f"{runs.at('file')}/", status=1, says="error: ")
+    runs.run("--export", f"{runs.at('file')}/", status=2, says=f"'{runs.at('file')}' is a file, expected a folder")
+    expect(runs.at("file").read_bytes() == b"", "the file was written to")
     expect(runs.at("new/model.safetensors").read_bytes() == exported, "the folder is not as it was")
     # A run that is refused, or fails, removes the folder that it has created, and no other.
     runs.at("mine").mkdir()
@@ -518,12 +519,12 @@ def text_of_files_does_not_reach_the_terminal(runs):
         return path
 
     for name in ("\x1b[31mred", "cut\0off", "two\nlines"):
-        shown = name.replace("\x1b", "?").replace("\0", "?").replace("\n", "?")
+        shown = name.replace("\x1b", "\\x1B").replace("\0", "\\x00").replace("\n", "\\n")
         runs.run(init=hostile(name), status=1, says=[f"'{shown}'", "expected"])
         runs.run(data=hostile(name), status=1, says=[f"'{shown}'"])
     command = "\x1b[31mred\n\u009b"
     for words in ((f"--{command}",), (command,), (f"--plan={command}",), (f"--lr={command}",), (f"--communicator={command}",)):
-        runs.run(*words, status=2, says="?[31mred??'")
+        runs.run(*words, status=2, says="\\x1B[31mred\\n\\xC2\\x9B'")
     done = runs.run("--export", runs.at(command), "--trace", runs.at(f"trace{command}"), "--log", runs.at(f"log{command}"), says="wrote '")
     again = runs.run("--log", runs.at(f"log{command}"), "--save", runs.at(f"root{command}"), says=("kept the existing log as '", "saved '"))
     later = runs.run("--save", runs.at(f"root{command}"), steps=2, says="kept the checkpoint of another run as '")

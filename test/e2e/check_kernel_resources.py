@@ -167,7 +167,7 @@ def main(scratch, nvcc, build):
     os.environ.update(CCACHE_BASEDIR=str(training.HERE.parents[1]), CCACHE_NOHASHDIR="1")
     scratch.mkdir(parents=True, exist_ok=True)
     # A kernel of which all is too much is found, or the rest says nothing.
-    if (len(check({"k": Kernel(200, 49153, 8, 48)}, {"k": (512, 200000)})) != 6
+    if (len(check({"k": Kernel(200, WITHOUT_LEAVE + 1, UNIT, FRAME + 8)}, {"k": (512, 200000)})) != 6
             or len(check({"k": Kernel(1, 0, 0, 0)}, {})) != 1):
         sys.exit("the limits are not checked")
     cases = {"runtime": of_runtime(pathlib.Path(build), scratch)}
