@@ -179,6 +179,13 @@ void RunHeader::warn() const {
                  "%s: warning: the learning rate rises over %lld steps (--warmup), and this run "
                  "has %lld; train longer or with a smaller --warmup\n",
                  program.name, static_cast<long long>(warmup), static_cast<long long>(steps));
+  else if (hyper.ends() && warmup > hyper.end)
+    std::fprintf(
+        stderr,
+        "%s: warning: the learning rate rises over %lld steps (--warmup), and the schedule "
+        "ends at step %lld (--schedule-steps): the steps after the warmup have the minimum "
+        "rate; give a smaller --warmup or more --schedule-steps\n",
+        program.name, static_cast<long long>(warmup), static_cast<long long>(hyper.end));
   if (const std::string patterns = hyper.patternsWithoutEffect(program);
       options.groups.noDecay && !patterns.empty())
     std::fprintf(stderr,

@@ -48,14 +48,18 @@ void WeightFiles::openFolder(const std::string &path) {
   const std::vector<SavedStep> saved = CheckpointRoot(FileSystem::real(), path).saved();
   if (!saved.empty())
     return openCheckpoint(saved.front().folder);
-  const std::string whole = path + "/model.safetensors", index = whole + std::string(kIndexEnding);
+  const std::string whole = path + "/model.safetensors", index = whole + std::string(kIndexEnding),
+                    adapter = path + "/adapter_model.safetensors"; // of PEFT
   if (exists(index))
     openIndex(index);
   else if (exists(whole))
     open(whole);
+  else if (exists(adapter))
+    open(adapter);
   else
-    throw Error("'" + path + "' has no 'model.safetensors' and no 'model.safetensors" +
-                std::string(kIndexEnding) + "'; name the file itself");
+    throw Error("'" + path + "' has no 'model.safetensors', no 'model.safetensors" +
+                std::string(kIndexEnding) +
+                "' and no 'adapter_model.safetensors'; name the file itself");
 }
 
 void WeightFiles::open(const std::string &file) {

@@ -10,8 +10,8 @@
 // CHECK-NEXT: /*concatLocal=*/2, /*concatTotal=*/3, /*splitFirst=*/false}, arena::input_x,
 // CHECK-NEXT: arena::spread_all_to_all);
 // CHECK-NEXT: all_to_all(c, kActivation, "cut all_to_all", kOverTensorActivation,
-// CHECK-NEXT: RepartitionLayout{/*outer=*/3, /*given=*/3, /*inner=*/1, /*received=*/2}, arena::spread_all_to_all,
-// CHECK-NEXT: arena::cut_all_to_all);
+// CHECK-NEXT: RepartitionLayout{/*outer=*/3, /*given=*/3, /*inner=*/1, /*received=*/2},
+// CHECK-NEXT: arena::spread_all_to_all, arena::cut_all_to_all);
 // CHECK-NEXT: collective_permute(c, kActivation, "turn collective_permute", kOverTensorActivation,
 // CHECK-NEXT: /*sources=*/SourceRanks::of<1, 0>(), arena::cut_all_to_all, arena::turn_collective_permute);
 // CHECK-NEXT: broadcast(c, kActivation, "first broadcast", kOverTensorActivation, Root{/*rank=*/0},

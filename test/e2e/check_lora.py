@@ -80,7 +80,11 @@ def refuses_other_scales(runs, programs):
     runs.data = training.GOLDEN / "llama" / "tokens.bin"
     runs.run(program, "--lr=0", "--init", init, "--export", f"{folder}/", steps=1)
     adapters, config = folder / "adapter_model.safetensors", folder / "adapter_config.json"
-    again = lambda **options: runs.run(program, "--lr=0", "--init", init, "--init", adapters, steps=1, **options)
+
+    def again(**options):
+        for given in (adapters, folder):  # the file, and its folder
+            runs.run(program, "--lr=0", "--init", init, "--init", given, steps=1, **options)
+
     again()
     saved = json.loads(config.read_text())
     for entry, value, says in (("lora_alpha", 64, "'lora_alpha' is 64, expected 6 (compile the model with --lora-alpha=64)"),

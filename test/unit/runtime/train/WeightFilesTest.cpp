@@ -156,8 +156,13 @@ TEST(WeightFilesTest, ReadsTheFilesOfAnIndex) {
 
 TEST(WeightFilesTest, ReadsTheOneFileOfAFolder) {
   const Folder folder;
-  contains(remarkOn(folder.path), "has no 'model.safetensors' and no "
-                                  "'model.safetensors.index.json'; name the file itself");
+  contains(remarkOn(folder.path), "has no 'model.safetensors', no "
+                                  "'model.safetensors.index.json' and no "
+                                  "'adapter_model.safetensors'; name the file itself");
+  folder.write("adapter_model.safetensors", {kTable, kBias});
+  EXPECT_EQ(remarkOn(folder.path), "");
+  folder.write("model.safetensors", {kBias}); // the adapters belong to it
+  EXPECT_NE(remarkOn(folder.path), "");
   folder.write("model.safetensors", {kTable, kBias});
   EXPECT_EQ(remarkOn(folder.path), "");
 }
