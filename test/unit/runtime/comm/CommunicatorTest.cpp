@@ -81,9 +81,10 @@ TEST(Steps, GathersOverlapCompute) {
 TEST(Steps, CollectivesTakeTheTimeOfALimitedLink) {
   Finished job = runCommand("env FSDP_LINK_BANDWIDTH=1000000 " RANKS_PROGRAM " fsdp=2 link");
   EXPECT_EQ(job.status, 0) << job.output;
-  job = runRanksProgram("fsdp=2", "link"); // the check sees a link that is faster
+  // The check sees a link that is faster: by whichever collective the machine's load leaves fast.
+  job = runRanksProgram("fsdp=2", "link");
   EXPECT_EQ(job.status, 1);
-  EXPECT_TRUE(job.says("all_gather took ")) << job.output;
+  EXPECT_TRUE(job.says(" took ")) << job.output;
   job = runCommand("env FSDP_LINK_BANDWIDTH=1e5 " RANKS_PROGRAM " fsdp=2 steps");
   EXPECT_EQ(job.status, 1);
   EXPECT_TRUE(job.says("environment variable 'FSDP_LINK_BANDWIDTH' got '1e5', expected bytes a "
