@@ -85,7 +85,7 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
       return failure();
     launch.body = std::move(*block);
     for (Operation &inner : body) {
-      if (isMeeting(&inner))
+      if (involvesPeers(&inner))
         launch.collective = &inner;
       launch.leavesOutputs |= isa<OutputOp, OutputSumOp>(inner);
       timeline.loadsInputs |= isa<InputOp>(inner);

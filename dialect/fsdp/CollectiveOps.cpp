@@ -31,7 +31,7 @@ LogicalResult mlir::fsdp::detail::verifyCollective(Operation *op) {
   SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(op).getAxes();
   if (axes.empty())
     return op->emitOpError() << "runs over no axes, expected at least one; use its operand instead";
-  if (isMeeting(op) && isa<nn::FusedOp>(op->getParentOp()))
+  if (involvesPeers(op) && isa<nn::FusedOp>(op->getParentOp()))
     return op->emitOpError() << "communicates between ranks and cannot be in 'nn.fused', which is "
                                 "one kernel; move it before or after";
   return verifyAxes(op, axes, "runs over");
@@ -47,7 +47,7 @@ int64_t mlir::fsdp::detail::getGroupSize(Operation *op) {
 }
 
 int64_t mlir::fsdp::detail::getCollectiveBytes(Operation *op) {
-  if (!isMeeting(op))
+  if (!involvesPeers(op))
     return 0;
   // The value that the ranks have together. A shard of it may be longer than it, by padding that is
   // not sent.
@@ -82,7 +82,7 @@ std::string mlir::fsdp::detail::getCollectiveArguments(Operation *op) {
   return text;
 }
 
-bool mlir::fsdp::isMeeting(Operation *op) {
+bool mlir::fsdp::involvesPeers(Operation *op) {
   auto collective = dyn_cast<CollectiveOpInterface>(op);
   return collective && collective.involvesPeers();
 }

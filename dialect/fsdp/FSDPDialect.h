@@ -124,7 +124,7 @@ RankedTensorType getStepStateType(MLIRContext *context);
 ArrayAttr getAxisArray(MLIRContext *context, ArrayRef<StringAttr> axes);
 
 /// Whether `op` is a collective that moves data between ranks.
-bool isMeeting(Operation *op);
+bool involvesPeers(Operation *op);
 /// The index in its group of the peer of the rank at `index` in `transfer` (an op with
 /// `getPeerOffset`); none if the group has no such rank.
 std::optional<int64_t> getPeer(Operation *transfer, int64_t index);

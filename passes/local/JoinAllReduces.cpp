@@ -52,7 +52,7 @@ static bool mayJoin(AllReduceOp op) {
   Operation *maker = op.getInput().getDefiningOp();
   return op.getType().getRank() != 0 && !op->hasAttr(FSDPDialect::reducesAttrName) &&
          !op->hasAttr(kReportAttrName) && getStructure(op).direction != Direction::update &&
-         maker && maker->getBlock() == op->getBlock() && !isMeeting(maker) &&
+         maker && maker->getBlock() == op->getBlock() && !involvesPeers(maker) &&
          !isa<LoadOp, CarryLoadOp, InputOp, ViewOp, FlattenOp, OptimizerStepOp, nn::ConcatOp,
               nn::SliceOp, nn::RearrangeOp, arith::ConstantOp>(maker);
 }

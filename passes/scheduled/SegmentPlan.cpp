@@ -431,7 +431,7 @@ private:
   }
 
   void addLaunch(Operation *op) {
-    bool collective = isMeeting(op);
+    bool collective = involvesPeers(op);
     PlannedLaunch launch =
         makeLaunch(getLaunchName(op), getStream(op), op->getLoc(), getStructure(op));
     for (Value operand : op->getOperands()) {
@@ -482,7 +482,7 @@ private:
       return streams::update;
     if (op->getDiscardableAttr(FSDPDialect::gathersAttrName))
       return streams::gather;
-    if (!isMeeting(op))
+    if (!involvesPeers(op))
       return streams::compute;
     // Values that cross each other, as activations and gradients of a pipeline do, wait for no
     // turn.
