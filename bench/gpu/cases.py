@@ -2,7 +2,7 @@
 
 import collections
 
-# `options` of the program `model`; `small`: those under the emulator; `meshes`; `steps`; `tolerance`: how close losses must be
+# `options` of the program `model`; `small`: those under the emulator; `meshes`: see axes_of; `steps`; `tolerance`: how close losses must be
 # to the CPU program's of one rank (relative; None: not run on the CPU); `rung`: where it runs; `run`: options of the program itself;
 # `config`: the config.json that --from reads. Losses on further meshes: see between_meshes.
 Case = collections.namedtuple("Case", "model options small meshes steps tolerance rung run config", defaults=((), None))
@@ -19,6 +19,7 @@ CONFIG = {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2, "nu
 WINDOW = {**CONFIG, "model_type": "mistral", "sliding_window": 100}
 ROPE = {**CONFIG, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                                    "original_max_position_embeddings": 64}}
+BIASES = ["--lr=0.01", "--eps=1e-3", "--weight-decay=0.01"]
 FROM = ["--context=256", "--batch=4", "--clip=1"]
 # Llama 3.2 1B.
 LLAMA_1B = ["--layers=16", "--width=2048", "--heads=32", "--kv-heads=8", "--ffn=8192", "--vocab=128256", "--tie", "--rope-theta=500000"]
@@ -45,6 +46,12 @@ CASES = {
                                  "--remat=full", "--loss-chunks=2"], None, ["1", "2"], 10, 1e-4, "losses"),
     "llama-lora": Case("llama", [*LLAMA, "--lora=4"], None, ["1", "2"], 10, 1e-4, "losses"),
     "llama-generate": Case("llama", [*LLAMA, "--generate"], None, ["1", "2"], 10, 1e-4, "losses"),
+    # Activations split along the sequence; the loss's joined all-reduces.
+    "llama-tensor": Case("llama", LLAMA, None, ["1", "1x2", "2x2"], 10, 1e-4, "losses"),
+    "gpt2-tensor-bf16": Case("gpt2", [*TINY, "--precision=bf16"], None, ["1", "1x2"], 10, 1e-2, "losses"),
+    # Learned biases with a gradient; masking ones of -1e9, of which each row's largest is subtracted.
+    "biases-relative": Case("biases", ["--bias=relative", *BIASES], None, ["1", "2"], 10, 1e-4, "losses"),
+    "biases-mask": Case("biases", ["--bias=mask", *BIASES], None, ["1", "2"], 10, 1e-4, "losses"),
     "prints": Case("prints", ["--prints=1", "--checks=1"], None, ["1", "3"], 10, 1e-4, "losses"),
     "gpt2-124m": Case("gpt2", [*GPT2, "--context=256", "--batch=4"], SMALL, ["1", "2"], 3, 1e-4, "losses"),
     "gpt2-124m-bf16": Case("gpt2", [*GPT2, "--context=1024", "--batch=32", "--precision=bf16"], [*SMALL, "--precision=bf16"],
@@ -108,6 +115,11 @@ def peaks_of(gpu):
     return next((peaks for name, peaks in PEAKS.items() if name in gpu), None)
 
 
+def axes_of(mesh):
+    """The mesh of FSDP ranks, "4", or of FSDP x tensor ranks, "2x2", as --mesh has it."""
+    return ",".join(f"{axis}={size}" for axis, size in zip(("fsdp", "tensor"), mesh.split("x")))
+
+
 def number(options, name):
     return next(int(o.split("=")[1]) for o in options if o.startswith(f"--{name}="))
 
@@ -115,6 +127,8 @@ def number(options, name):
 def data_of(name):
     if name.startswith(("llama-wide", "llama-1b")):
         return "124m.data"
+    if name.startswith("biases"):
+        return "biases.data"
     return {"linear": "linear", "mlp": "mlp", "prints": "prints"}.get(name, "124m" if "124m" in name else "tiny") + ".data"
 
 

@@ -10,7 +10,7 @@ import struct
 import sys
 import tempfile
 
-from gpu.cases import CASES, GENERATED, USED, data_of, number
+from gpu.cases import CASES, GENERATED, USED, axes_of, data_of, number
 from gpu.report import run
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
@@ -38,6 +38,7 @@ def write_data(folder, small):
     write_tensors(folder / "mlp.data", {"x": ("F32", [240, 32], floats(240 * 32)), "label": ("I32", [240], labels)})
     fifths = struct.pack("<240i", *(draw.randrange(5) for _ in range(240)))
     write_tensors(folder / "prints.data", {"x": ("F32", [240, 3, 7], floats(240 * 21)), "label": ("I32", [240], fifths)})
+    shutil.copy(ROOT / "test/golden/biases/data.safetensors", folder / "biases.data")
     for name, vocabulary, count in (("tiny", 256, 20000), ("124m", 61, 2000) if small else ("124m", 50257, 300000)):
         # Each token is most often a function of the last: losses fall.
         tokens = [1]
@@ -74,7 +75,7 @@ def write_case(folder, name, tools, small):
         (place / "config.json").write_text(json.dumps(case.config))
         options = [f"--from={place}", *options]
     for mesh in case.meshes:
-        status, text = run([tools / case.model, *options, f"--mesh=fsdp={mesh}", "--target=cuda", "--emit=source",
+        status, text = run([tools / case.model, *options, f"--mesh={axes_of(mesh)}", "--target=cuda", "--emit=source",
                             f"--report={place / 'report.json'}", "-o", place / mesh])
         if status:
             return None, text.strip() or f"status {status}"
