@@ -52,7 +52,7 @@ config.substitutions += [
     (r"%\{root\}", config.fsdp_source),
     (r"%\{build\}", config.fsdp_build),
     (r"%\{golden\}", os.path.join(config.fsdp_source, "test", "golden")),
-    (r"%\{python\}", config.python),
+    (r"%\{python\}", config.python + " -S"),
     (
         r"%\{plain\}",
         r"sed -E '/fsdp\.(structure|gathers|reduces) = /{"

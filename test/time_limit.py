@@ -25,8 +25,6 @@ import sys
 import tempfile
 import time
 
-import psutil
-
 TICK = 0.5  # seconds
 STATUS_PAST_LIMIT = 124
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
@@ -59,15 +57,19 @@ def share_of_a_thread():
     return min(1.0, len(os.sched_getaffinity(0)) / max(running, 1))
 
 
-def descendants(process):
+def kill_descendants(ancestor, itself):
+    """Lists the process `ancestor`, where `itself` is true, and those below it, and kills them, the first made last, so that none sees its
+    child's death."""
+    import site  # Debian's packages, which python3 -S leaves out: most tests end without this
+
+    site.main()
+    import psutil
+
     try:
-        return [process, *process.children(recursive=True)]
+        process = psutil.Process(ancestor)
+        processes = [*([process] if itself else []), *process.children(recursive=True)]
     except psutil.NoSuchProcess:
-        return []
-
-
-def kill(processes):
-    """Lists `processes` and kills them, the first made last, so that none sees its child's death."""
+        processes = []
     for process in processes:
         try:
             line = " ".join(process.cmdline())
@@ -112,7 +114,7 @@ def run(command, seconds, name):
                 f"expected at most {seconds:.0f} s; it was ended",
                 file=sys.stderr,
             )
-            kill(descendants(psutil.Process(child.pid)))
+            kill_descendants(child.pid, itself=True)
             child.wait()
             return STATUS_PAST_LIMIT
 
@@ -139,7 +141,7 @@ def main():
             status = run(command, options.seconds, options.name or command[0])
         except Interrupted as signalled:
             print(f"{options.name or command[0]} interrupted by signal {signalled.args[0]}; what runs is ended", file=sys.stderr)
-            kill(descendants(psutil.Process())[1:])
+            kill_descendants(os.getpid(), itself=False)
             status = 128 + signalled.args[0]
         if options.cost:
             note_cost(options.cost, options.name or command[0], time.monotonic() - start)

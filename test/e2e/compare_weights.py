@@ -11,13 +11,13 @@ import sys
 import weights
 
 
-def main():
+def main(arguments):
     parser = argparse.ArgumentParser()
     parser.add_argument("got")
     parser.add_argument("expected")
     parser.add_argument("--absolute", type=float, default=0.0)
     parser.add_argument("--relative", type=float, default=0.0)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     got, expected = weights.read(options.got), weights.read(options.expected)
     if set(got) != set(expected):
         sys.exit(f"weights: got tensors {sorted(got)}, expected {sorted(expected)}")
@@ -34,4 +34,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import time
 
+import compare_log as log_comparison
+import compare_weights as weight_comparison
+
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = HERE.parent / "golden"
 # Seconds after which a process that a test waits for hangs. The limit of the test itself, which knows how busy the machine is
@@ -95,11 +98,13 @@ def train(program, name, steps, init, data, *options, launcher=()):
 
 
 def compare_log(log, expected, *options):
-    print(run([sys.executable, "-B", HERE / "compare_log.py", log, expected, *options]).stdout, end="")
+    """As the command compare_log.py."""
+    log_comparison.main([str(log), str(expected), *options])
 
 
 def compare_weights(weights, expected, *options):
-    print(run([sys.executable, "-B", HERE / "compare_weights.py", weights, expected, *options]).stdout, end="")
+    """As the command compare_weights.py."""
+    weight_comparison.main([str(weights), str(expected), *options])
 
 
 def same_bytes(a, b):

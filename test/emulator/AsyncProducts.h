@@ -84,7 +84,8 @@ public:
     return false;
   }
   void commit() { groups.push_back(products.size()); }
-  /// Performs all groups but the last `pending`. `read(element)` before each element that is read.
+  /// Performs all groups but the last `pending`. `read(start)` before elements of the 16 bytes at
+  /// `start` are read.
   template <class Read> void wait(std::size_t pending, unsigned lane, Read read) {
     begun = false;
     if (groups.size() <= pending)
@@ -101,24 +102,34 @@ public:
   void clear() { *this = {}; }
 
 private:
-  template <class Read> static float valueOf(const std::uint16_t *element, Read read) {
-    read(element);
+  static float valueOf(const std::uint16_t *element) {
     const std::uint32_t bits = std::uint32_t(*element) << 16;
     float value;
     std::memcpy(&value, &bits, sizeof value);
     return value;
   }
+  /// Tells the reads of element `column` with all 16 elements of the sum. Of 16 bytes with elements
+  /// of one k, the lanes of the warp read two each.
+  template <class Read> static void tellReads(const SharedMatrix &matrix, int column, Read read) {
+    for (int k = 0; k < 16; k += matrix.acrossRows ? 1 : 8)
+      read(elementOf(matrix, matrix.acrossRows ? column / 8 * 8 : column, k));
+  }
   template <class Read> static void perform(AsyncProduct &p, unsigned lane, Read read) {
     if (p.inShared)
-      for (int half = 0; half < 2; ++half)
+      for (int half = 0; half < 2; ++half) {
+        const SharedMatrix a = {p.inShared, 16, false};
+        tellReads(a, p.row + 8 * half, read);
         for (int k = 0; k < 16; ++k)
-          p.a[half][k] = valueOf(elementOf({p.inShared, 16, false}, p.row + 8 * half, k), read);
+          p.a[half][k] = valueOf(elementOf(a, p.row + 8 * half, k));
+      }
     for (int n = 0; n < p.columns / 8; ++n)
       for (int odd = 0; odd < 2; ++odd) {
         const int column = 8 * n + static_cast<int>(lane % 4) * 2 + odd;
+        if (!odd || !p.b.acrossRows)
+          tellReads(p.b, column, read);
         float sums[2] = {};
         for (int k = 0; k < 16; ++k) {
-          const float b = valueOf(elementOf(p.b, column, k), read);
+          const float b = valueOf(elementOf(p.b, column, k));
           sums[0] += p.a[0][k] * b;
           sums[1] += p.a[1][k] * b;
         }

@@ -463,9 +463,9 @@ void BlockRunner::startProduct(Site site, AsyncProduct product, const std::uint3
 void BlockRunner::waitForProducts(std::size_t pending, const void *place) {
   if (products[current].changed())
     fail("wgmma: registers of its operand changed before it was waited for");
-  products[current].wait(pending, lane(), [&](const std::uint16_t *element) {
+  products[current].wait(pending, lane(), [&](const std::uint16_t *start) {
     if (shadow)
-      noteAccess(element, sizeof *element, 0, place);
+      noteAccess(start, 16, 0, place);
   });
 }
 

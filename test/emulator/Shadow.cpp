@@ -285,8 +285,8 @@ inline bool Shadow::isOutside(std::uintptr_t address, std::size_t bytes) const {
   return dynamicStorage.holds(address, offset);
 }
 
-std::string Shadow::access(unsigned thread, const void *pointer, std::size_t bytes, unsigned flags,
-                           const void *place) {
+[[gnu::flatten]] std::string Shadow::access(unsigned thread, const void *pointer, std::size_t bytes,
+                                            unsigned flags, const void *place) {
   auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const std::uintptr_t whole = address;
   const std::size_t wholeBytes = bytes;

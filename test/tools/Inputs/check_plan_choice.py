@@ -1,6 +1,6 @@
-"""check_plan_choice.py SCRIPT [--policies BIN]: `auto` is as fast as the fastest of all fixed choices within the limit.
+"""check_plan_choice.py SMALL.sh MLP.sh, or --policies BIN: `auto` is as fast as the fastest of all fixed choices within the limit.
 
-SCRIPT compiles a model with further options. Each choice is compiled by a command of its own. With --policies, all
+Both scripts compile a model with further options, MLP.sh the faster. Each choice is compiled by a command of its own. With --policies, all
 options are chosen for 60 (model, mesh, machine), half of them with a limit, and compared with fixed choices that are
 usual; BIN has the models. This takes ten minutes.
 """
@@ -24,8 +24,8 @@ POLICIES = ["", "--remat=full", "--remat=selective", "--accumulate=4", "--prefet
             "--reshard-after-forward=never", "--reshard-after-forward=never --defer-updates=on --prefetch=2"]
 
 
-def report(*options, command=()):
-    done = subprocess.run([*(command or ("bash", sys.argv[1])), *options, "--report=oracle.json"], capture_output=True,
+def report(*options, command):
+    done = subprocess.run([*command, *options, "--report=oracle.json"], capture_output=True,
                           text=True, check=False)
     if done.returncode:
         return None
@@ -33,13 +33,13 @@ def report(*options, command=()):
         return json.load(file)
 
 
-def check(title, names, limit=None):
-    fixed = []
+def check(title, script, names, limit=None):
+    command, fixed = ("bash", script), []
     for values in itertools.product(*(VALUES[name] for name in names)):
-        plan = report(*(f"--{name}={value}" for name, value in zip(names, values)))
+        plan = report(*(f"--{name}={value}" for name, value in zip(names, values)), command=command)
         if plan and (limit is None or plan["arena"] <= limit):
             fixed.append(plan["predicted_step_ms"])
-    auto = report(*(f"--{name}=auto" for name in names), *([f"--memory-limit={limit}"] if limit else []))
+    auto = report(*(f"--{name}=auto" for name in names), *([f"--memory-limit={limit}"] if limit else []), command=command)
     assert auto and abs(auto["predicted_step_ms"] - min(fixed)) <= 1e-9 * min(fixed), (title, auto["chosen"], fixed)
     assert limit is None or auto["arena"] <= limit
     total = 1
@@ -65,13 +65,14 @@ def check_policies(binaries):
           f"{ratios[0]:.3f} to {ratios[-1]:.3f} of that of the fastest of them, median {ratios[len(ratios) // 2]:.3f}")
 
 
-if len(sys.argv) > 2:
-    check_policies(sys.argv[3])
+if sys.argv[1] == "--policies":
+    check_policies(sys.argv[2])
     sys.exit()
-check("prefetch", ["prefetch"])
-check("accumulate", ["accumulate"])
-none, full = report("--remat=none"), report("--remat=full")
-check("remat within a limit", ["remat"], limit=(none["arena"] + full["arena"]) // 2)
+small, mlp = sys.argv[1:]
+check("prefetch", small, ["prefetch"])
+check("accumulate", mlp, ["accumulate"])
+none, full = (report(f"--remat={remat}", command=("bash", small)) for remat in ("none", "full"))
+check("remat within a limit", small, ["remat"], limit=(none["arena"] + full["arena"]) // 2)
 if os.environ.get("FSDP_TEST_ALL"):
-    check("remat and prefetch", ["remat", "prefetch"])
-check("buckets, updates and gathered parameters", ["buckets", "defer-updates", "reshard-after-forward"])
+    check("remat and prefetch", small, ["remat", "prefetch"])
+check("buckets, updates and gathered parameters", mlp, ["buckets", "defer-updates", "reshard-after-forward"])
