@@ -15,7 +15,7 @@ import sys
 import emulated
 import training
 
-STEPS, SAVED = 6, 4
+STEPS, SAVED, EMULATED_STEPS = 6, 4, 3
 GPT2 = training.GOLDEN / "gpt2"
 SIZES = ["--layers=2", "--width=32", "--heads=4", "--context=16", "--vocab=61", "--batch=8"]
 MESHES = {
@@ -63,9 +63,9 @@ def check(folder, rule, meshes):
         _, resumed = train(program, f"{name}-rest", f"--resume={saved / f'step-{SAVED:08}'}")
         training.same_bytes(resumed, others)
     cuda = emulated.compile_model("gpt2", folder, *SIZES, *options, ranks=2)
-    device, _ = emulated.train(cuda, "cuda", STEPS, GPT2 / "init.safetensors", GPT2 / "tokens.bin", ranks=2)
+    device, _ = emulated.train(cuda, "cuda", EMULATED_STEPS, GPT2 / "init.safetensors", GPT2 / "tokens.bin", ranks=2)
     cpu = compile_model(folder, "cpu", "--mesh=fsdp=2", *options)
-    host, _ = training.train(cpu, "host", STEPS, GPT2 / "init.safetensors", GPT2 / "tokens.bin")
+    host, _ = training.train(cpu, "host", EMULATED_STEPS, GPT2 / "init.safetensors", GPT2 / "tokens.bin")
     training.compare_log(device, host, "--loss=1e-5", "--grad_norm=1e-4")
 
 

@@ -18,7 +18,7 @@ from ports import free_port
 from training import GOLDEN, chosen
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
-STEPS = 4000  # a second or more, so that a signal comes in between
+STEPS = 1500  # half a second, so that a signal comes in between; else the run is repeated
 FOREVER = 10**9
 
 

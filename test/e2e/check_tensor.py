@@ -18,8 +18,8 @@ import training
 import weights as safetensors
 from check_dropout import numbers
 
-STEPS, F32 = 20, 4
-EMULATED_STEPS = 10  # each takes as long as all of a program's for CPUs
+STEPS, EVERY, F32 = 20, 5, 4  # EVERY: from one evaluation to the next
+EMULATED_STEPS = 5  # each takes as long as all of a program's for CPUs
 SIZES = {
     "gpt2": ["--layers=2", "--width=32", "--heads=4", "--context=12", "--vocab=61", "--batch=8"],
     "llama": ["--layers=2", "--width=32", "--heads=4", "--kv-heads=4", "--ffn=40", "--context=12", "--vocab=61", "--batch=8"],
@@ -96,7 +96,7 @@ class Runs:
         # Parameters whose gradient is zero but for rounding (biases of keys) must not be moved by it.
         program, report = self.program(name, sizes, mesh, "--eps=1e-4", f"--lr={rate}", *options, cuda=cuda)
         extra = ["--communicator=loopback"] if cuda else []
-        result = self.train(program, "--val-data", self.data, "--eval-every", STEPS // 2, *extra, name=name,
+        result = self.train(program, "--val-data", self.data, "--eval-every", EVERY, *extra, name=name,
                             steps=EMULATED_STEPS if cuda else STEPS)
         if report and (got := max(numbers(result[0], "peak_bytes"))) != report["arena"]:
             sys.exit(f"{name}: measured a peak of {got} bytes, expected the report's arena, {report['arena']}")
@@ -106,9 +106,8 @@ class Runs:
 def compare(name, got, expected, tolerance, steps=STEPS):
     training.compare_log(got, expected, f"--loss={tolerance}", f"--grad_norm={10 * tolerance}", f"--steps={steps}")
     ours, wanted = numbers(got, "val_loss"), numbers(expected, "val_loss")
-    evaluations = 2 * steps // STEPS
-    if len(wanted) != 2 or len(ours) != evaluations:
-        sys.exit(f"{name}: got validation losses {ours} and {wanted}, expected {evaluations} and 2")
+    if len(wanted) != STEPS // EVERY or len(ours) != steps // EVERY:
+        sys.exit(f"{name}: got validation losses {ours} and {wanted}, expected {steps // EVERY} and {STEPS // EVERY}")
     for a, b in zip(ours, wanted):
         if not abs(a - b) <= tolerance * abs(b):
             sys.exit(f"{name}: got a validation loss of {a}, expected {b}")
