@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/LaunchNames.h"
+#include "passes/global/Recompute.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -46,13 +47,22 @@ CheckpointRegions::CheckpointRegions(StepOp step) {
   }
 }
 
+/// An op of no meaning, which stays in its place while others are made around it.
+static Operation *createMark(OpBuilder &builder, Location loc) {
+  auto type = RankedTensorType::get({}, builder.getI1Type());
+  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, false));
+}
+
 void CheckpointRegions::beginBackward(Operation *op, OpBuilder &builder) {
   auto it = regionOf.find(op);
-  if (it == regionOf.end() || regions[it->second].begin)
+  Region *next = it == regionOf.end() ? nullptr : &regions[it->second];
+  if (next == current)
     return;
-  auto type = RankedTensorType::get({}, builder.getI1Type());
-  regions[it->second].begin =
-      arith::ConstantOp::create(builder, op->getLoc(), DenseElementsAttr::get(type, false));
+  if (current)
+    current->end = createMark(builder, op->getLoc());
+  current = next && !next->begin ? next : nullptr;
+  if (current)
+    current->begin = createMark(builder, op->getLoc());
 }
 
 void CheckpointRegions::recompute(const Region &region, const DenseSet<Value> &parameterOnly,
@@ -71,7 +81,7 @@ void CheckpointRegions::recompute(const Region &region, const DenseSet<Value> &p
     for (Value operand : pending.pop_back_val()->getOperands())
       need(operand);
 
-  OpBuilder builder(region.begin);
+  OpBuilder builder(region.begin->getBlock(), std::next(region.begin->getIterator()));
   IRMapping mapping;
   for (Operation *op : region.ops) {
     if (!again.contains(op))
@@ -90,6 +100,37 @@ void CheckpointRegions::recompute(const Region &region, const DenseSet<Value> &p
     use->set(mapping.lookup(use->get()));
 }
 
+void CheckpointRegions::renewKept(const Region &region, const DenseSet<Value> &parameterOnly) {
+  MeshOp mesh = getMeshOp(region.begin);
+  if (!mesh)
+    return;
+  OpBuilder builder(region.begin);
+  IRMapping views;
+  auto viewOf = [&](Value value, Operation *user) -> Value {
+    if (Value known = views.lookupOrNull(value))
+      return known;
+    auto type = cast<RankedTensorType>(value.getType());
+    auto open = ShardingAttr::getReplicated(
+        builder.getContext(), FlatSymbolRefAttr::get(mesh.getSymNameAttr()), type.getRank(),
+        /*open=*/true);
+    Location loc = value.getLoc();
+    if (std::string name = getLocationName(loc); !name.empty())
+      loc = NameLoc::get(builder.getStringAttr(name + ".again"), loc);
+    auto view = ConstraintOp::create(builder, loc, type, value, open, DenseI64ArrayAttr());
+    setStructure(view, getStructure(user).again());
+    views.map(value, view.getResult());
+    return view.getResult();
+  };
+  for (Operation *op = region.begin->getNextNode(); op && op != region.end; op = op->getNextNode())
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value value = operand.get();
+      if (!isCheap(op) && kept.contains(value) && !parameterOnly.contains(value) &&
+          !isa_and_present<InputOp>(value.getDefiningOp()) &&
+          isa<FloatType>(getElementTypeOrSelf(value.getType())))
+        operand.set(viewOf(value, op));
+    }
+}
+
 void CheckpointRegions::recompute(Operation *firstBackward, const DenseSet<Value> &parameterOnly,
                                   llvm::function_ref<void(Operation *)> renewReads) {
   if (regions.empty())
@@ -103,8 +144,13 @@ void CheckpointRegions::recompute(Operation *firstBackward, const DenseSet<Value
       regions[it->second].uses.push_back(&operand);
     }
   for (const Region &region : regions)
-    if (region.begin) {
+    if (region.begin)
       recompute(region, parameterOnly, renewReads);
+  for (const Region &region : regions)
+    if (region.begin) {
+      renewKept(region, parameterOnly);
       region.begin->erase();
+      if (region.end)
+        region.end->erase();
     }
 }

@@ -23,16 +23,19 @@ public:
   /// The inputs and results of regions, and the other values that their policy keeps.
   const DenseSet<Value> &getKept() const { return kept; }
 
-  /// Notes where backward of the region of `op` begins, if it has one: at `builder`, which reaches
-  /// the ops of a region from the last to the first.
+  /// Notes where backward of the region of `op` begins, if it has one, and where that of another
+  /// region ends: at `builder`, which reaches the ops of a region from the last to the first.
   void beginBackward(Operation *op, OpBuilder &builder);
 
   /// Replaces the values of regions that backward, from `firstBackward` to the end of the block,
   /// uses and that are not kept. They are recomputed where backward of their region begins, before
   /// any read of it: clones in program order, each passed to `renewReads`, which gives it new
   /// values for those in `parameterOnly`. Only values that backward needs are recomputed. Clones
-  /// are backward,
-  /// in the unit of their op, so that no CSE joins them with forward.
+  /// are backward, in the unit of their op, so that no CSE joins them with forward.
+  ///
+  /// What is kept is kept as ranks share it: ops of the backward of a region that may take it in
+  /// another sharding (all but elementwise ones) take an identity that is made there, so that a
+  /// gather of forward is repeated and its result is not kept.
   void recompute(Operation *firstBackward, const DenseSet<Value> &parameterOnly,
                  llvm::function_ref<void(Operation *)> renewReads);
 
@@ -40,12 +43,16 @@ private:
   struct Region {
     SmallVector<Operation *> ops;  ///< in program order, without constants
     Operation *begin = nullptr;    ///< a constant that marks where backward of the region begins
+    Operation *end = nullptr;      ///< another, where it ends; null for the end of the block
     SmallVector<OpOperand *> uses; ///< in backward, of what is not kept
   };
   void recompute(const Region &region, const DenseSet<Value> &parameterOnly,
                  llvm::function_ref<void(Operation *)> renewReads);
 
+  void renewKept(const Region &region, const DenseSet<Value> &parameterOnly);
+
   std::vector<Region> regions;
+  Region *current = nullptr;                ///< whose backward is being made
   DenseMap<Operation *, unsigned> regionOf; ///< an index of `regions`
   DenseSet<Value> kept;
 };

@@ -41,10 +41,18 @@ static bool standsIn(ArrayRef<nn::TensorFactors> tensors, int64_t factor) {
   });
 }
 
+/// True for a constraint that leaves everything open: a name of its own for the value.
+static bool asksForNothing(ShardingAttr sharding) {
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    if (!sharding.getDimOpen()[dim] || !sharding.getAxes(dim).empty())
+      return false;
+  return true;
+}
+
 /// What `op` is to the order of propagation, from its rule alone.
 static OpKind kindOf(Operation *op, const nn::ShardingRule &rule) {
-  if (isa<ConstraintOp>(op))
-    return OpKind::constraint;
+  if (auto constraint = dyn_cast<ConstraintOp>(op))
+    return asksForNothing(constraint.getSharding()) ? OpKind::elementwise : OpKind::constraint;
   if (nn::isElementwise(op))
     return OpKind::elementwise;
   bool repeats = false;

@@ -43,14 +43,15 @@ fsdp.step @full train optimizer <sgd, lr = 0.1> {
 // -----
 
 // With `selective` the product is kept, and the rest computed from it: nothing is read again for that. A product that sums over
-// nothing is no contraction.
+// nothing is no contraction, but it may take %p in another sharding, so %p has a name of its own in backward.
 // CHECK-LABEL: fsdp.step @selective
 // CHECK: %[[P:.*]] = nn.einsum "bi,io->bo"
 // CHECK: %[[S:.*]] = nn.einsum "bo,b->bo" %[[P]], %[[SCALE:.*]] {fsdp
 // CHECK: %[[H:.*]] = math.tanh %[[S]] {fsdp
 // CHECK-NOT: %[[S]]{{[^_0-9]}}
 // CHECK: arith.addf {{.*}} {fsdp.structure = #fsdp.structure<backward>}
-// CHECK: %[[S2:.*]] = nn.einsum "bo,b->bo" %[[P]], %[[SCALE]] {fsdp.structure = #fsdp.structure<"one" backward recomputed>}
+// CHECK: %[[AGAIN:.*]] = fsdp.constraint %[[P]] <@mesh, [{?}, {?}]> {fsdp.structure = #fsdp.structure<"one" backward recomputed>}
+// CHECK: %[[S2:.*]] = nn.einsum "bo,b->bo" %[[AGAIN]], %[[SCALE]] {fsdp.structure = #fsdp.structure<"one" backward recomputed>}
 // CHECK-NEXT: %[[H2:.*]] = math.tanh %[[S2]] {fsdp.structure = #fsdp.structure<"one" backward recomputed>}
 // CHECK-NOT: nn.einsum "bi,io->bo"
 // CHECK: nn.einsum "bi,bo->io" %[[H2]],
