@@ -131,6 +131,8 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
 
     The bodies of `fsdp.checkpoint` regions become part of the step. Values that backward needs and the region does not
     keep are recomputed directly before the backward of the region, by ops that are backward.
+    Values that it keeps are kept as ranks share them: ops of its backward other than elementwise ones take an `fsdp.constraint`
+    that leaves everything open, so that a gather of forward is repeated and its result is not kept.
 
     Example: `fsdp-opt --fsdp-differentiate model.mlir`
   }];

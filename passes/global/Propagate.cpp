@@ -64,8 +64,10 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
           moves.push_back(move);
           move.setLowerPriority(isOfLowerPriority(move, *problem));
         }
-      if (step.getKind() == StepKind::train)
+      if (step.getKind() == StepKind::train) {
         warnOfIdleRanks(step, others);
+        remarkIdleMarks(step);
+      }
       if (trains && step.getKind() == StepKind::evaluate)
         continue;
       warnOfContradictions(step);

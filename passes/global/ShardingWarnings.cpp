@@ -51,6 +51,40 @@ void mlir::fsdp::warnOfContradictions(StepOp step) {
   }
 }
 
+void mlir::fsdp::remarkIdleMarks(StepOp step) {
+  MeshAttr mesh = getMesh(step);
+  for (auto mark : step.getBody().getOps<ConstraintOp>()) {
+    if (!mark.getSequenceParallel() || getStructure(mark).direction != Direction::forward)
+      continue;
+    int64_t dim = 0;
+    while (mark.getSharding().getAxes(dim).empty())
+      ++dim;
+    ReshardOp first;
+    const bool isIdle = llvm::all_of(mark->getUsers(), [&](Operation *user) {
+      if (getStructure(user).direction != Direction::forward)
+        return true;
+      auto move = dyn_cast<ReshardOp>(user);
+      first = move; // the first user comes last
+      return move && getSplit(move.getSharding(), dim, mesh).empty();
+    });
+    if (!isIdle || !first || getSplit(mark.getSharding(), dim, mesh).empty())
+      continue;
+    std::string split;
+    for (int64_t other = 0; other < first.getSharding().getRank(); ++other)
+      for (StringAttr axis : getSplit(first.getSharding(), other, mesh))
+        if (llvm::is_contained(mark.getSharding().getAxes(dim), axis))
+          split = "dimension " + std::to_string(other) + " split over " + listAxes(mesh, axis);
+    Operation *taker = nullptr;
+    for (Operation *user : first->getUsers()) // the first one comes last
+      taker = user;
+    mark.emitRemark() << "--sequence-parallel splits no positions: '" << nameOf(taker->getResult(0))
+                      << "' takes '" << nameOf(mark) << "' with "
+                      << (split.empty() ? "all of them; mark the value that is added to"
+                                        : split + "; leave that split out of --shard and the model")
+                      << ", or give --sequence-parallel=off";
+  }
+}
+
 /// All axes that split a dimension.
 static SmallVector<StringAttr> getSplit(ShardingAttr sharding, MeshAttr mesh) {
   SmallVector<StringAttr> axes;

@@ -10,6 +10,10 @@ namespace mlir::fsdp {
 /// Warns of two constraints on one value that split a dimension over different axes.
 void warnOfContradictions(StepOp step);
 
+/// Says where a mark of `--sequence-parallel` splits nothing: all ops that take the stream take it
+/// with its positions whole, since another split of it, of a weight or a constraint, comes first.
+void remarkIdleMarks(StepOp step);
+
 /// Warns of each of `moves` that gathers all of a value on every rank, or all of a rank's samples
 /// over axes that split no batch, with the bytes that a rank receives. `placed`: the names of
 /// parameters that the user splits; gathering these is not suggested.
