@@ -3,8 +3,9 @@
 // block again (full, every:2). A block has 1 gather and 1 reduce-scatter forward and as many in backward, and 1 gather more; of the
 // two blocks of a region the first is summed again.
 // RUN: bash -c 'set -e; for remat in none selective full every:2; do fsdp-opt %s --fsdp-to-local=remat=$remat -o %t.mlir; %{python} -B %S/Inputs/count_collectives.py %t.mlir | sed -n "s/^train/$remat/p"; done' | FileCheck %s --check-prefix=COUNT
-// RUN: bash -c 'set -e; for remat in none selective full every:2; do fsdp-opt %s --fsdp-to-scheduled=remat=$remat -o %t.mlir; done'
 // RUN: bash -c 'set -e; for remat in selective full every:2; do %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t remat=$remat; done' | FileCheck %s --check-prefix=SAME
+// Uneven parts of positions and microbatches too.
+// RUN: bash -c 'set -e; sed "s/8x6x/8x5x/g; s/t = 6/t = 5/" %s > %t.odd.mlir; %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.odd.mlir %t.odd remat=every:2 sequence-parallel=on; %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t remat=selective accumulate=3' | FileCheck %s --check-prefix=ODD
 // RUN: fsdp-opt %s --fsdp-rematerialize=policy=full --fsdp-differentiate | FileCheck %s --check-prefix=FULL
 // RUN: fsdp-opt %s --fsdp-rematerialize=policy=full --fsdp-differentiate --cse --canonicalize --cse | FileCheck %s --check-prefix=FULL
 // RUN: fsdp-opt %s --fsdp-rematerialize=policy=selective --fsdp-differentiate | FileCheck %s --check-prefix=SELECTIVE
@@ -15,6 +16,7 @@
 // COUNT-NEXT: full: {{.*}}all_gather tensor x 6, {{.*}}reduce_scatter tensor x 4{{$}}
 // COUNT-NEXT: every:2: {{.*}}all_gather tensor x 6, {{.*}}reduce_scatter tensor x 5{{$}}
 // SAME-COUNT-3: same numbers
+// ODD-COUNT-2: same numbers
 
 // What is kept has a name of its own in the backward of its region, one for all that may gather it: the product that is computed again and the
 // gradient of the weight. It asks for no sharding. Sums and elementwise ops take what is kept.
