@@ -99,7 +99,7 @@ public:
   PlanChooser(PlanModel &model, const Options &options);
   PlanChoice run();
   /// Of the plan that run() chose.
-  OwningOpRef<ModuleOp> takeScheduled() {
+  CompiledPlan takeScheduled() {
     return evaluator->takeScheduled(makeCandidate(best, open, options).pipeline);
   }
 
@@ -202,7 +202,7 @@ PlanChoice PlanChooser::run() {
   return choice;
 }
 
-PlanChoice choosePlan(PlanModel &model, const Options &options, OwningOpRef<ModuleOp> *scheduled) {
+PlanChoice choosePlan(PlanModel &model, const Options &options, CompiledPlan *scheduled) {
   PlanChooser chooser(model, options);
   PlanChoice choice = chooser.run();
   if (scheduled)
