@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 LogicalResult Arena::add(Value buffer, StringRef segment, Names &names) {
-  if (spelling.count(buffer))
+  if (numbers.contains(buffer))
     return success();
   ArenaSpan span = program.spanOf(buffer);
   bool isState = buffer == program.stepState->getResult(0);
@@ -26,16 +26,13 @@ LogicalResult Arena::add(Value buffer, StringRef segment, Names &names) {
   if (auto subview = buffer.getDefiningOp<SubviewOp>())
     note += (note.empty() ? " // of " : " of ") +
             commentFor(program.modelNames.of(subview.getBuffer()).whole());
-  spelling[buffer] = (segment.empty() ? "persistent::" : "arena::") + name;
-  types[buffer] = type;
-  outside[buffer] = (segment.empty() ? "" : segment.str() + "::") + spelling[buffer];
-  std::string declaration = "constexpr ArenaSpan<" + type + "> " + name + "{" +
-                            std::to_string(span.offset) + ", " +
-                            std::to_string(isState ? 1 : span.type.getNumElements()) + "};" + note;
-  if (segment.empty())
-    persistent.push_back(std::move(declaration));
-  else
-    declarations[buffer] = std::move(declaration);
+  numbers[buffer] = slices.size();
+  Slice &slice = slices.emplace_back();
+  slice.segment = segment;
+  slice.spelling = (segment.empty() ? "persistent::" : "arena::") + name;
+  slice.type = "ArenaSpan<" + type + ">";
+  slice.declaration = "constexpr " + slice.type + " " + name + "{" + std::to_string(span.offset) +
+                      ", " + std::to_string(isState ? 1 : span.type.getNumElements()) + "};" + note;
   return success();
 }
 
@@ -60,8 +57,9 @@ LogicalResult Arena::create() {
 }
 
 void Arena::declarePersistent(Writer &writer) const {
-  for (const std::string &declaration : persistent)
-    writer.line(declaration);
+  for (const Slice &slice : slices)
+    if (slice.segment.empty())
+      writer.line(slice.declaration);
 }
 
 void Arena::declare(ArrayRef<Action> actions, llvm::DenseSet<Value> &declared,
@@ -70,7 +68,7 @@ void Arena::declare(ArrayRef<Action> actions, llvm::DenseSet<Value> &declared,
     for (ValueRange used :
          {ValueRange(action.launch.getIns()), ValueRange(action.launch.getOuts())})
       for (Value buffer : used)
-        if (auto found = declarations.find(buffer);
-            found != declarations.end() && declared.insert(buffer).second)
-          writer.line(found->second);
+        if (const Slice &slice = slices[find(buffer)];
+            !slice.segment.empty() && declared.insert(buffer).second)
+          writer.line(slice.declaration);
 }

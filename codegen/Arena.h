@@ -20,22 +20,31 @@ public:
   LogicalResult create();
 
   /// The expression of the slice in emitted code: "arena::fc1_z".
-  std::string spell(Value buffer) const { return spelling.find(buffer)->second; }
+  const std::string &spell(Value buffer) const { return slices[find(buffer)].spelling; }
   /// The same outside its segment: "train::arena::fc1_z".
-  std::string spellOutside(Value buffer) const { return outside.find(buffer)->second; }
-  /// The type of its elements: "float".
-  std::string typeOf(Value buffer) const { return types.find(buffer)->second; }
+  std::string spellOutside(Value buffer) const {
+    const Slice &slice = slices[find(buffer)];
+    return (slice.segment.empty() ? "" : slice.segment.str() + "::") + slice.spelling;
+  }
+  /// The type of the slice: "ArenaSpan<float>".
+  const std::string &typeOf(Value buffer) const { return slices[find(buffer)].type; }
   void declarePersistent(Writer &writer) const;
   /// Declares those of the buffers that `actions` of a segment use which are not in `declared`.
   void declare(ArrayRef<Action> actions, llvm::DenseSet<Value> &declared, Writer &writer) const;
 
 private:
+  struct Slice {
+    StringRef segment; ///< its name in the program; empty: it persists
+    std::string spelling, type, declaration;
+  };
+
+  /// `segment` is a name of the program.
   LogicalResult add(Value buffer, StringRef segment, Names &names);
+  size_t find(Value buffer) const { return numbers.find(buffer)->second; }
 
   const ScheduledProgram &program;
-  llvm::DenseMap<Value, std::string> spelling, outside, types;
-  llvm::DenseMap<Value, std::string> declarations; ///< of buffers of segments
-  std::vector<std::string> persistent;             ///< declarations
+  std::vector<Slice> slices;
+  llvm::DenseMap<Value, size_t> numbers; ///< of the slices
 };
 
 } // namespace mlir::fsdp

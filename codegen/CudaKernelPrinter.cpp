@@ -7,7 +7,6 @@
 #include "codegen/UpdateKernel.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -308,9 +307,8 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
     buffers.push_back(launch.getOuts().front());
   }
   llvm::append_range(buffers, launch.getOuts());
-  // The arena begins at a multiple of 256 bytes.
   SmallVector<int64_t> alignments;
   for (Value buffer : buffers)
-    alignments.push_back(std::gcd(program.spanOf(buffer).offset, int64_t(256)));
+    alignments.push_back(program.alignmentOf(buffer));
   return CudaKernelWriter(*kernel, alignments, anonymous).print();
 }

@@ -33,7 +33,8 @@ LogicalResult HostEmitter::prepare(KernelTable &kernels) {
       if (failed(target->check(action.launch)))
         return failure();
       FailureOr<Call> call = callFor(program, action.launch);
-      if (failed(call) || (call->hasKernel() && failed(kernels.insert(action.launch, write))))
+      if (failed(call) ||
+          (call->hasKernel() && failed(kernels.insert(program, action.launch, write))))
         return failure();
       calls[action.launch] = std::make_unique<const Call>(std::move(*call));
     }
@@ -47,29 +48,28 @@ static ArrayRef<Action> actionsOf(const Timeline &timeline, const FunctionRange 
 LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &range,
                                        NameTable &table, Writer &writer) const {
   const ModelNames &names = program.modelNames;
-  auto spell = [&](std::string type, std::string value, const ModelName &name,
-                   const std::string &before = "", const std::string &behind = "") {
-    return table.spell({std::move(type), std::move(value),
-                        before + identifierFor(names.seenFrom(range.unit, name)) + behind,
-                        before + identifierFor(name.whole()) + behind});
+  auto spell = [&](StringRef type, StringRef value, auto &&named, const char *before = "",
+                   const char *behind = "") {
+    return table.spell(type, value, [&](NameTable::Field &field) {
+      const ModelName &name = names.of(named);
+      field.name = before + identifierFor(names.seenFrom(range.unit, name)) + behind;
+      field.whole = before + identifierFor(name.whole()) + behind;
+    });
   };
   auto slice = [&](Value buffer) {
-    return spell("ArenaSpan<" + arena.typeOf(buffer) + ">", arena.spell(buffer), names.of(buffer));
+    return spell(arena.typeOf(buffer), arena.spell(buffer), buffer);
   };
   const int ofProgram = program.programEvents.size();
   auto spellEvent = [&](int event) {
-    return spell("int", program.names.event(timeline.segment, event),
-                 event < ofProgram ? names.of(program.programEvents[event])
-                                   : names.of(timeline.recorders[event - ofProgram]),
-                 "after_");
+    const std::string value = program.names.event(timeline.segment, event);
+    return event < ofProgram ? spell("int", value, program.programEvents[event], "after_")
+                             : spell("int", value, timeline.recorders[event - ofProgram], "after_");
   };
   for (const Action &action : actionsOf(timeline, range)) {
     LaunchOp launch = action.launch;
-    PrintedLaunch spelled{launch, *calls.find(launch)->second,
-                          program.names.stream(launch.getStreamAttr()),
-                          spell("const char *", "\"" + escaped(launch.getName()) + "\"",
-                                names.of(launch), "", "_name"),
-                          slice};
+    PrintedLaunch spelled{
+        launch, *calls.find(launch)->second, program.names.stream(launch.getStreamAttr()),
+        spell("const char *", "\"" + escaped(launch.getName()) + "\"", launch, "", "_name"), slice};
     for (int event : action.waits)
       target->wait(spelled, spellEvent(event), writer);
     target->launch(spelled, *kernels, writer);
@@ -85,6 +85,7 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
                                          Writer &writer) const {
   const std::vector<FunctionRange> ranges = cutIntoFunctions(program, timeline);
   std::vector<NameTable> rows;
+  rows.reserve(ranges.size()); // groups refer to them
   llvm::StringMap<size_t> groupOfText;
   std::vector<SmallVector<size_t>> groups; ///< ranges, in order
   std::vector<std::string> callOf(ranges.size());
@@ -127,10 +128,10 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
       continue;
     }
     SmallVector<StringRef> units;
-    std::vector<NameTable> ofGroup;
+    std::vector<const NameTable *> ofGroup;
     for (size_t i : group) {
       units.push_back(ranges[i].unit ? ranges[i].unit.getValue() : "");
-      ofGroup.push_back(rows[i]);
+      ofGroup.push_back(&rows[i]);
     }
     std::string function = names.unique(commonUnit(units) + "." + first.part);
     std::string type = names.unique(StringRef(enumeratorFor(function)).drop_front());
@@ -138,7 +139,7 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
     const std::vector<std::string> fields = chooseFieldNames(ofGroup);
     writer.line("// What differs between the " + std::to_string(group.size()) + " calls of " +
                 function + ".");
-    declareRow(writer, type, ofGroup.front().getFields(), fields);
+    declareRow(writer, type, ofGroup.front()->getFields(), fields);
     writer.line();
     writer.open("void " + function + "(Context &c, const " + type + " &at)");
     NameTable named = NameTable::ofFields(fields);

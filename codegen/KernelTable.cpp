@@ -27,7 +27,37 @@ KernelFunction KernelFunction::declare(const Kernel &kernel, ArrayRef<std::strin
   return function;
 }
 
-LogicalResult KernelTable::insert(LaunchOp launch, const KernelWriter &write) {
+KernelSource::KernelSource(const ScheduledProgram &program, LaunchOp launch) : launch(launch) {
+  SmallVector<Value> all(launch.getIns());
+  llvm::append_range(all, launch.getOuts());
+  for (Value buffer : all)
+    buffers.push_back({buffer.getType(), static_cast<size_t>(llvm::find(all, buffer) - all.begin()),
+                       program.alignmentOf(buffer)});
+}
+
+size_t KernelSource::hash() const {
+  llvm::hash_code code = llvm::hash_value(buffers.size());
+  for (const Buffer &buffer : buffers)
+    code = llvm::hash_combine(code, buffer.type, buffer.alignment);
+  LaunchOp(launch).getBody().walk(
+      [&](Operation *op) { code = llvm::hash_combine(code, op->getName()); });
+  return code;
+}
+
+bool KernelSource::operator==(const KernelSource &other) const {
+  return buffers == other.buffers &&
+         OperationEquivalence::isRegionEquivalentTo(&LaunchOp(launch).getBody(),
+                                                    &LaunchOp(other.launch).getBody(),
+                                                    OperationEquivalence::IgnoreLocations);
+}
+
+FailureOr<const KernelTable::Printed *>
+KernelTable::find(const ScheduledProgram &program, LaunchOp launch, const KernelWriter &write) {
+  KernelSource source(program, launch);
+  std::vector<Printed> &alike = bySource[source.hash()];
+  auto known = llvm::find_if(alike, [&](const Printed &each) { return each.source == source; });
+  if (known != alike.end())
+    return &*known;
   FailureOr<KernelFunction> anonymous = write(launch, true);
   if (failed(anonymous))
     return failure();
@@ -40,9 +70,18 @@ LogicalResult KernelTable::insert(LaunchOp launch, const KernelWriter &write) {
       return failure();
     entries.push_back({"", *function, {}});
   }
-  Entry &entry = entries[place->second];
-  entryOf[launch] = place->second;
-  masks[launch] = anonymous->masks;
+  alike.push_back({std::move(source), place->second, anonymous->masks});
+  return &alike.back();
+}
+
+LogicalResult KernelTable::insert(const ScheduledProgram &program, LaunchOp launch,
+                                  const KernelWriter &write) {
+  FailureOr<const Printed *> printed = find(program, launch, write);
+  if (failed(printed))
+    return failure();
+  Entry &entry = entries[(*printed)->entry];
+  entryOf[launch] = (*printed)->entry;
+  masks[launch] = (*printed)->masks;
   if (!llvm::is_contained(entry.launches, launch.getName()))
     entry.launches.push_back(launch.getName().str());
   return success();

@@ -6,6 +6,7 @@
 #include "codegen/Kernel.h"
 #include "llvm/ADT/StringMap.h"
 #include <functional>
+#include <unordered_map>
 
 namespace mlir::fsdp {
 
@@ -28,12 +29,36 @@ struct KernelFunction {
 /// the model, so that equal kernels have equal text.
 using KernelWriter = std::function<FailureOr<KernelFunction>(LaunchOp launch, bool anonymous)>;
 
+/// All that an anonymous kernel is printed from. Equal sources have equal kernels, which are not
+/// always found equal so: attributes that no kernel has may differ.
+class KernelSource {
+public:
+  KernelSource(const ScheduledProgram &program, LaunchOp launch);
+
+  size_t hash() const;
+  bool operator==(const KernelSource &other) const;
+
+private:
+  /// Of an operand or a result.
+  struct Buffer {
+    Type type;
+    size_t first;      ///< the first of the launch's buffers that is the same one
+    int64_t alignment; ///< ScheduledProgram::alignmentOf
+    bool operator==(const Buffer &other) const {
+      return type == other.type && first == other.first && alignment == other.alignment;
+    }
+  };
+
+  LaunchOp launch; ///< whose body counts, but for locations
+  SmallVector<Buffer, 6> buffers;
+};
+
 /// The kernels of a program, or of all plans of one, each once.
 class KernelTable {
 public:
-  /// Adds the kernel of `launch` as printed by `write`. Must be called in issue order, before names
-  /// are requested.
-  LogicalResult insert(LaunchOp launch, const KernelWriter &write);
+  /// Adds the kernel of `launch` of `program` as printed by `write`. Must be called in issue order,
+  /// before names are requested.
+  LogicalResult insert(const ScheduledProgram &program, LaunchOp launch, const KernelWriter &write);
   /// Names the kernels after their launch, or after the common part of the names of their launches.
   void assignNames();
 
@@ -51,8 +76,19 @@ public:
   bool nameBf16() const;
 
 private:
+  /// A launch whose kernel was printed.
+  struct Printed {
+    KernelSource source;
+    size_t entry;
+    SmallVector<KernelMask> masks;
+  };
+  /// The one with the source of `launch`, which is printed if there is none.
+  FailureOr<const Printed *> find(const ScheduledProgram &program, LaunchOp launch,
+                                  const KernelWriter &write);
+
   std::vector<Entry> entries;
   llvm::StringMap<size_t> byText; ///< anonymous: no word of it comes from the model
+  std::unordered_map<size_t, std::vector<Printed>> bySource; ///< by their hashes
   llvm::DenseMap<Operation *, size_t> entryOf;
   llvm::DenseMap<Operation *, SmallVector<KernelMask>> masks;
 };

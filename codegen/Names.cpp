@@ -4,7 +4,6 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -197,6 +196,7 @@ void Names::reserveWordsOf(StringRef code) {
 
 std::string mlir::fsdp::identifierFor(StringRef text) {
   std::string name;
+  name.reserve(text.size());
   for (char c : text) {
     if (llvm::isAlnum(c))
       name += c;
@@ -249,16 +249,18 @@ StringRef mlir::fsdp::actionOf(StringRef name) {
 
 std::string mlir::fsdp::escaped(StringRef text) {
   std::string result;
-  llvm::raw_string_ostream stream(result);
+  result.reserve(text.size());
   char before = 0;
   for (unsigned char c : text) {
     // "??/" is a backslash to old compilers.
-    if (c == '"' || c == '\\' || (c == '?' && before == '?'))
-      stream << '\\' << c;
-    else if (llvm::isPrint(c))
-      stream << c;
+    const bool isSpecial = c == '"' || c == '\\' || (c == '?' && before == '?');
+    if (isSpecial || !llvm::isPrint(c))
+      result += '\\';
+    if (isSpecial || llvm::isPrint(c))
+      result += c;
     else // three octal digits end by themselves
-      stream << '\\' << char('0' + (c >> 6)) << char('0' + ((c >> 3) & 7)) << char('0' + (c & 7));
+      for (int shift : {6, 3, 0})
+        result += char('0' + ((c >> shift) & 7));
     before = c;
   }
   return result;

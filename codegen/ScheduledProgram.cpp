@@ -11,6 +11,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -46,6 +47,10 @@ ArenaSpan ScheduledProgram::spanOf(Value value) const {
   }
   auto buffer = value.getDefiningOp<BufferOp>();
   return {static_cast<int64_t>(*buffer.getOffset()), type.getSizeInBytes(), type.getTensor()};
+}
+
+int64_t ScheduledProgram::alignmentOf(Value value) const {
+  return std::gcd(spanOf(value).offset, int64_t(256));
 }
 
 std::string ScheduledProgram::communicatorName(StringAttr stream, ArrayAttr over) const {

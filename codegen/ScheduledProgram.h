@@ -89,6 +89,8 @@ struct ScheduledProgram {
   int events() const;
   /// The address of `value` (a buffer or a subview of one).
   ArenaSpan spanOf(Value value) const;
+  /// Bytes, up to 256, of which that address is a multiple: the arena begins at one of 256.
+  int64_t alignmentOf(Value value) const;
   /// The persistent buffer that holds `what` of `storage`.
   BufferOp shardOf(StorageOp storage, StringRef what) const {
     return shards.lookup({storage.getSymNameAttr(), what});

@@ -3,34 +3,38 @@
 #include "codegen/SharedFunctions.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir::fsdp;
 
-std::string NameTable::spell(Field field) {
+std::string NameTable::spell(llvm::StringRef type, llvm::StringRef value,
+                             llvm::function_ref<void(Field &)> setNames) {
   if (!collects)
-    return field.value;
-  auto [entry, isNew] = indices.try_emplace(field.type + " " + field.value, fields.size());
+    return value.str();
+  llvm::SmallString<128> key;
+  auto [entry, isNew] = indices.try_emplace((type + " " + value).toStringRef(key), fields.size());
   if (isNew)
-    fields.push_back(std::move(field));
+    setNames(fields.emplace_back(Field{type.str(), value.str(), "", ""}));
   return "at." + (names.empty() ? std::to_string(entry->second) : names[entry->second]);
 }
 
-std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<NameTable> rows) {
+std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<const NameTable *> rows) {
+  const llvm::ArrayRef<NameTable::Field> first = rows.front()->getFields();
   std::vector<std::string> chosen;
   Names names(/*qualified=*/true);
-  for (size_t field = 0; field < rows.front().getFields().size(); ++field) {
-    auto isSame = [&](const NameTable &row) {
-      return row.getFields()[field].whole == rows.front().getFields()[field].whole;
+  for (size_t field = 0; field < first.size(); ++field) {
+    auto isSame = [&](const NameTable *row) {
+      return row->getFields()[field].whole == first[field].whole;
     };
     if (llvm::all_of(rows, isSame)) {
-      chosen.push_back(names.unique(rows.front().getFields()[field].whole));
+      chosen.push_back(names.unique(first[field].whole));
       continue;
     }
     llvm::MapVector<llvm::StringRef, size_t> votes;
-    for (const NameTable &row : rows)
-      ++votes[row.getFields()[field].name];
+    for (const NameTable *row : rows)
+      ++votes[row->getFields()[field].name];
     auto *best = llvm::max_element(
         votes, [](const auto &one, const auto &other) { return one.second < other.second; });
     chosen.push_back(names.unique(best->first));

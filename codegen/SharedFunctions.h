@@ -9,6 +9,7 @@
 
 #include "codegen/Names.h"
 #include "codegen/Writer.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <vector>
 
@@ -34,7 +35,10 @@ public:
     return NameTable(true, std::move(names));
   }
 
-  std::string spell(Field field);
+  /// The expression of `value`, of `type`. `setNames` sets the names of its field, where it gets
+  /// one.
+  std::string spell(llvm::StringRef type, llvm::StringRef value,
+                    llvm::function_ref<void(Field &)> setNames);
   llvm::ArrayRef<Field> getFields() const { return fields; }
 
 private:
@@ -49,7 +53,7 @@ private:
 
 /// The names of the fields of `rows`, which have the same types: of each field the name in the
 /// program if that is one, else the name that most functions see.
-std::vector<std::string> chooseFieldNames(llvm::ArrayRef<NameTable> rows);
+std::vector<std::string> chooseFieldNames(llvm::ArrayRef<const NameTable *> rows);
 
 /// Writes the struct `name` of `fields`, which are called `names`.
 void declareRow(Writer &writer, llvm::StringRef name, llvm::ArrayRef<NameTable::Field> fields,

@@ -31,7 +31,11 @@ std::string Target::spellKernel(const PrintedLaunch &launch, const KernelTable &
 
 void Target::launch(const PrintedLaunch &launch, const KernelTable &kernels, Writer &writer) const {
   const Call &call = launch.call;
-  std::vector<std::string> items = {"c", launch.stream, launch.name};
+  std::vector<std::string> items;
+  items.reserve(call.arguments.size() + 7);
+  items.push_back("c");
+  items.push_back(launch.stream);
+  items.push_back(launch.name);
   if (call.over) {
     LaunchOp op = launch.op;
     items.push_back(program.names.communicator(op.getStreamAttr(), call.over));
@@ -45,7 +49,7 @@ void Target::launch(const PrintedLaunch &launch, const KernelTable &kernels, Wri
     if (std::exchange(kernelIsNext, false))
       items.push_back(spellKernel(launch, kernels));
     std::string slice = launch.slice(argument.buffer);
-    items.push_back(argument.text.empty() ? slice : argument.text + "(" + slice + ")");
+    items.push_back(argument.text.empty() ? std::move(slice) : argument.text + "(" + slice + ")");
   }
   if (call.kernel == Call::alone || call.kernel == Call::epilogue) {
     auto slices = [&](ArrayRef<Value> buffers) {

@@ -3,14 +3,15 @@
 #include "codegen/Writer.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include <vector>
+#include "llvm/ADT/SmallString.h"
 
 using namespace mlir::fsdp;
 
 static constexpr size_t columns = 100;
 
 void Writer::line(const llvm::Twine &text) {
-  std::string content = text.str();
+  llvm::SmallString<128> storage;
+  llvm::StringRef content = text.toStringRef(storage);
   if (!content.empty())
     buffer.append(2 * depth, ' ');
   buffer += content;
@@ -18,15 +19,17 @@ void Writer::line(const llvm::Twine &text) {
 }
 
 namespace {
+/// Of an item.
 struct Part {
-  std::string text;
+  llvm::StringRef text;
   bool fresh; ///< begins a line
 };
+using Parts = llvm::SmallVector<Part, 32>;
 } // namespace
 
 /// `item` after each of its commas that stand in no more than `depth` brackets.
-static std::vector<std::string> split(const std::string &item, int depth) {
-  std::vector<std::string> pieces;
+static llvm::SmallVector<llvm::StringRef> split(llvm::StringRef item, int depth) {
+  llvm::SmallVector<llvm::StringRef> pieces;
   size_t begin = 0;
   int nesting = 0;
   bool quoted = false;
@@ -40,7 +43,7 @@ static std::vector<std::string> split(const std::string &item, int depth) {
     nesting += c == '(' || c == '{' || c == '[';
     nesting -= c == ')' || c == '}' || c == ']';
     if (c == ',' && nesting <= depth) {
-      pieces.push_back(item.substr(begin, i - begin));
+      pieces.push_back(item.slice(begin, i));
       begin = i + 2;
     }
   }
@@ -50,15 +53,15 @@ static std::vector<std::string> split(const std::string &item, int depth) {
 
 /// An item that no line has room for begins a line, and is cut after the commas of its outermost
 /// brackets; where that is not enough, of the brackets in those.
-static void cut(const std::string &item, size_t room, std::vector<Part> &parts) {
+static void cut(llvm::StringRef item, size_t room, Parts &parts) {
   if (item.size() <= room) {
     parts.push_back({item, false});
     return;
   }
-  std::vector<std::string> pieces;
+  llvm::SmallVector<llvm::StringRef> pieces;
   for (int depth = 1; depth <= 3; ++depth) {
     pieces = split(item, depth);
-    if (llvm::all_of(pieces, [&](const std::string &piece) { return piece.size() <= room; }))
+    if (llvm::all_of(pieces, [&](llvm::StringRef piece) { return piece.size() <= room; }))
       break;
   }
   for (size_t i = 0; i < pieces.size(); ++i)
@@ -66,29 +69,34 @@ static void cut(const std::string &item, size_t room, std::vector<Part> &parts) 
 }
 
 void Writer::list(llvm::StringRef head, llvm::ArrayRef<std::string> items, llvm::StringRef tail) {
-  std::vector<Part> parts;
+  Parts parts;
   size_t indent = 2 * depth;
   for (const std::string &item : items)
     cut(item, columns - indent - 4, parts);
-  std::string current = head.str();
+  buffer.append(indent, ' ');
+  size_t begin = buffer.size(); // of the current line, behind its indentation
+  buffer += head;
   bool first = true; // nothing of the list stands on the current line
   for (size_t i = 0; i < parts.size(); ++i) {
-    std::string part = parts[i].text + (i + 1 == parts.size() ? tail.str() : std::string(","));
-    size_t width = indent + current.size() + (first ? 0 : 1) + part.size();
+    llvm::StringRef behind = i + 1 == parts.size() ? tail : ",";
+    size_t width =
+        indent + (buffer.size() - begin) + (first ? 0 : 1) + parts[i].text.size() + behind.size();
     if ((width > columns || parts[i].fresh) && !(first && i > 0)) {
-      buffer.append(indent, ' ');
-      buffer += current + "\n";
-      current.clear();
+      buffer += '\n';
       indent = 2 * depth + 4;
+      buffer.append(indent, ' ');
+      begin = buffer.size();
       first = true;
     }
-    current += (first ? "" : " ") + part;
+    if (!first)
+      buffer += ' ';
+    buffer += parts[i].text;
+    buffer += behind;
     first = false;
   }
   if (parts.empty())
-    current += tail;
-  buffer.append(indent, ' ');
-  buffer += current + "\n";
+    buffer += tail;
+  buffer += '\n';
 }
 
 void Writer::open(const llvm::Twine &text) {

@@ -90,9 +90,10 @@ static LogicalResult verifyStrings(Operation *op, StringRef where, Attribute att
 }
 
 LogicalResult mlir::fsdp::verifyNames(Operation *op) {
-  for (NamedAttribute attribute : op->getAttrs())
-    if (op->getInherentAttr(attribute.getName()) &&
-        failed(verifyStrings(op, attribute.getName(), attribute.getValue())))
+  // One by one: a dictionary of all would be made, and kept in the context, for each op.
+  for (StringAttr name : op->getName().getAttributeNames())
+    if (std::optional<Attribute> value = op->getInherentAttr(name);
+        value && *value && failed(verifyStrings(op, name, *value)))
       return failure();
   return success();
 }

@@ -180,7 +180,7 @@ LogicalResult CrossEntropyOp::buildCotangents(OpBuilder &builder, ArrayRef<Value
     NotationTensor whole;
     for (int64_t dim = 0; dim < type.getRank(); ++dim)
       whole.push_back({"d" + std::to_string(dim)});
-    NotationTensor rows(ArrayRef<NotationDim>(whole).drop_back());
+    NotationTensor rows(whole.begin(), std::prev(whole.end()));
     std::string back = einops(rows, whole);
     auto wide = cast<RankedTensorType>(getSumType(type));
     Value x = getLogits();

@@ -171,9 +171,13 @@ bool CrossEntropyGradOp::readsLogits(unsigned operand) { return operand == 0; }
 //===----------------------------------------------------------------------===//
 
 Cost EinsumOp::getCost() {
-  int64_t space = 1;
-  for (const auto &entry : getNameSizes())
-    space *= entry.second;
+  // Every name is one of an operand.
+  const Notation pattern = getPattern();
+  const NotationTensor &left = pattern.operands[0];
+  int64_t space = getLhs().getType().getNumElements();
+  for (auto [dim, size] : llvm::zip_equal(pattern.operands[1], getRhs().getType().getShape()))
+    if (!llvm::is_contained(left, dim))
+      space *= size;
   return costOf(*this, 2 * space);
 }
 

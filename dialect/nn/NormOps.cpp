@@ -208,7 +208,7 @@ LogicalResult SoftmaxOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
     for (int64_t dim = 0; dim < type.getRank(); ++dim)
       toWhole.result.push_back({"d" + std::to_string(dim)});
     toRows.operands = {toWhole.result};
-    toRows.result = NotationTensor(ArrayRef<NotationDim>(toWhole.result).drop_back());
+    toRows.result.assign(toWhole.result.begin(), std::prev(toWhole.result.end()));
     toWhole.operands = {toRows.result};
     Value product = arith::MulFOp::create(builder, loc, d, getY());
     auto rows = cast<RankedTensorType>(getSumType(type.clone(type.getShape().drop_back())));

@@ -42,13 +42,14 @@ FailureOr<Notation> Notation::parseEinsum(StringRef text, EmitError emitError) {
   if (failed(sides))
     return failure();
   auto parseTensor = [&](StringRef letters, NotationTensor &tensor) -> LogicalResult {
+    tensor.reserve(letters.size());
     for (char c : letters) {
       if (c == ' ')
         continue;
       if (!llvm::isAlpha(c))
         return fail(emitError,
                     "notation '" + text + "' has '" + Twine(c) + "' where a letter is expected");
-      tensor.emplace_back(1, std::string(1, c));
+      tensor.emplace_back().emplace_back(1, c);
     }
     return success();
   };
@@ -57,6 +58,7 @@ FailureOr<Notation> Notation::parseEinsum(StringRef text, EmitError emitError) {
   FailureOr<Notation> notation = Notation();
   SmallVector<StringRef> operands;
   sides->first.split(operands, ',');
+  notation->operands.reserve(operands.size());
   for (StringRef operand : operands)
     if (failed(parseTensor(operand, notation->operands.emplace_back())))
       return failure();

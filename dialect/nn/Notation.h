@@ -8,13 +8,14 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <string>
+#include <vector>
 
 namespace mlir::nn {
 
 /// The names of one dimension: one for a plain dimension, several (major to
 /// minor) for a group such as "(h d)".
-using NotationDim = SmallVector<std::string, 2>;
-using NotationTensor = SmallVector<NotationDim, 4>;
+using NotationDim = SmallVector<std::string, 1>;
+using NotationTensor = std::vector<NotationDim>;
 
 /// A parsed pattern: operand tensors, "->", one result tensor.
 struct Notation {

@@ -25,19 +25,20 @@ static ProductCost productOf(EinsumOp op) {
   };
   // Names of the left operand and the result are rows, of the right one and the result columns, of
   // the operands alone terms; those of all three number the matrices.
-  int64_t rows = 1, columns = 1, terms = 1;
-  for (const auto &entry : op.getNameSizes()) {
-    const int64_t size = entry.second;
-    if (!has(pattern.result, entry.first()))
-      terms *= size;
-    else if (!has(pattern.operands.back(), entry.first()))
-      rows *= size;
-    else if (!has(pattern.operands.front(), entry.first()))
+  const NotationTensor &left = pattern.operands.front(), &right = pattern.operands.back();
+  auto shapeOf = [&](unsigned operand) {
+    return cast<RankedTensorType>(op->getOperand(operand).getType()).getShape();
+  };
+  int64_t rows = 1, columns = 1, terms = 1, matrices = 1;
+  for (auto [dim, size] : llvm::zip_equal(left, shapeOf(0)))
+    (!has(pattern.result, dim.front()) ? terms : has(right, dim.front()) ? matrices : rows) *= size;
+  for (auto [dim, size] : llvm::zip_equal(right, shapeOf(1)))
+    if (!has(left, dim.front()))
       columns *= size;
-  }
   if (terms == 1)
     return {};
-  return {"matrix", op.getCost().flops, std::min({rows, columns, terms}), elementTypeOf(op)};
+  return {"matrix", 2 * matrices * rows * columns * terms, std::min({rows, columns, terms}),
+          elementTypeOf(op)};
 }
 
 ProductCost mlir::nn::getProductCost(Operation *op) {

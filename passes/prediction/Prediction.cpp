@@ -46,7 +46,7 @@ static ModelWork countProducts(const ScheduleProblem &schedule, ArrayRef<int> st
   return work;
 }
 
-static ModelWork countModelWork(const ScheduleProblem &schedule) {
+ModelWork mlir::fsdp::countModelWork(const ScheduleProblem &schedule) {
   ModelWork train =
       countProducts(schedule, findStep(schedule, 0), [](const schedule::Launch &launch) {
         return launch.direction == stringifyDirection(Direction::forward);
@@ -56,12 +56,6 @@ static ModelWork countModelWork(const ScheduleProblem &schedule) {
   ModelWork evaluation = countProducts(schedule, findStep(schedule, 0, StepKind::evaluate),
                                        [](const schedule::Launch &) { return true; });
   return evaluation.flops > train.flops ? evaluation : train;
-}
-
-ModelWork mlir::fsdp::countModelWork(ModuleOp module) {
-  ScheduleProblem schedule(module);
-  schedule.countCosts();
-  return ::countModelWork(schedule);
 }
 
 double ModelWork::secondsAtPeak(const cost::Machine &machine) const {
@@ -99,8 +93,7 @@ static cost::GroupShape shapeOf(MeshAttr mesh, ArrayRef<StringAttr> axes,
 }
 
 StepSimulation::StepSimulation(ModuleOp module, const cost::Machine &machine)
-    : schedule(module), machine(machine) {
-  schedule.countCosts();
+    : schedule(ScheduleProblem::withCosts(module)), machine(machine) {
   MeshAttr mesh =
       getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());
   ranks = mesh.getNumRanks();
@@ -156,7 +149,7 @@ Prediction StepSimulation::predict() const {
       result.streams.push_back(stream);
   for (const auto &[when, bytes] : time.alive)
     result.alive = std::max(result.alive, bytes);
-  const ModelWork work = ::countModelWork(schedule);
+  const ModelWork work = countModelWork(schedule);
   result.modelFlops = work.flops;
   for (const cost::LaunchRun &run : time.runs) {
     const schedule::Launch &launch = role.segments[run.segment].launches[run.launch];

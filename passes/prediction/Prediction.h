@@ -26,8 +26,8 @@ struct ModelWork {
   double secondsAtPeak(const cost::Machine &machine) const;
 };
 
-/// Of a scheduled module.
-ModelWork countModelWork(ModuleOp module);
+/// Of a scheduled module, translated with costs.
+ModelWork countModelWork(const ScheduleProblem &schedule);
 
 /// Collectives of a step that are alike.
 struct PredictedCollective {

@@ -30,6 +30,9 @@ public:
       for (int result : problem.ops[op].results)
         definerOf[result] = op;
     }
+    for (std::vector<Settled> &ofStrategy : settled)
+      ofStrategy.resize(problem.ops.size());
+    changedAt.resize(problem.values.size());
     for (size_t value = 0; value < problem.values.size(); ++value) {
       uses[value] += problem.values[value].otherUses;
       Sharding sharding = problem.values[value].sharding;
@@ -42,6 +45,13 @@ public:
   Solution solve();
 
 private:
+  /// A visit that changed nothing: another one changes nothing either, as long as the directions
+  /// and the shardings of the op's tensors are the same.
+  struct Settled {
+    int64_t at = -1; ///< by `clock`; -1: there was none
+    std::vector<Direction> directions;
+  };
+
   void enterGiven(int64_t after, int64_t upTo);
   void runOpPriorities();
   void runStrategy(bool aggressive);
@@ -50,6 +60,7 @@ private:
   bool visit(int op, bool aggressive);
   bool update(int value, int opIndex, const std::vector<AxisList> &axes, bool aggressive);
   int sourceOf(const Op &op, int value, int dim, const AxisPart &axis) const;
+  bool isSettled(int op, bool aggressive) const;
   void push(int op) {
     if (!queued[op]) {
       queued[op] = true;
@@ -64,7 +75,11 @@ private:
   std::vector<int> definerOf;
   std::vector<Sharding> given;
   Solution solution;
-  std::vector<Sharding> before; ///< of the op at hand, in the order of its tensors
+  std::vector<Sharding> before;      ///< of the op at hand, in the order of its tensors
+  std::vector<Direction> directions; ///< of the op at hand
+  std::vector<Settled> settled[2];   ///< [aggressive][op]
+  int64_t clock = 0;                 ///< counts changes of shardings
+  std::vector<int64_t> changedAt;    ///< when each value changed
   std::vector<int> worklist;
   std::vector<bool> queued;
   int64_t priority = 0;
@@ -81,6 +96,7 @@ void Solver::enterGiven(int64_t after, int64_t upTo) {
       Sharding &current = solution.shardings[value];
       if (wanted.priority > after && wanted.priority <= upTo) {
         current.dims[dim] = wanted;
+        changedAt[value] = ++clock;
         AxisList &kept = current.replicated;
         kept.erase(std::remove_if(kept.begin(), kept.end(),
                                   [&](const AxisPart &axis) {
@@ -163,6 +179,7 @@ bool Solver::update(int value, int opIndex, const std::vector<AxisList> &axes, b
                                   sourceOf(problem.ops[opIndex], value, dim, now[i]), priority,
                                   opPriority, aggressive});
     old = now;
+    changedAt[value] = ++clock;
     return true;
   };
   // What one dimension may have depends on what another one has.
@@ -184,16 +201,25 @@ bool Solver::update(int value, int opIndex, const std::vector<AxisList> &axes, b
   return true;
 }
 
+bool Solver::isSettled(int opIndex, bool aggressive) const {
+  const Op &op = problem.ops[opIndex];
+  const Settled &last = settled[aggressive][opIndex];
+  auto isAsThen = [&](int value) { return changedAt[value] <= last.at; };
+  return last.at >= 0 && last.directions == directions &&
+         std::all_of(op.operands.begin(), op.operands.end(), isAsThen) &&
+         std::all_of(op.results.begin(), op.results.end(), isAsThen);
+}
+
 bool Solver::visit(int opIndex, bool aggressive) {
   ++solution.visits;
   const Op &op = problem.ops[opIndex];
-  std::vector<Direction> directions(op.factors.size());
+  directions.resize(op.factors.size());
   bool any = false;
   for (size_t factor = 0; factor < op.factors.size(); ++factor) {
     directions[factor] = directionOf(op, factor);
     any |= directions[factor] != Direction::none;
   }
-  if (!any)
+  if (!any || isSettled(opIndex, aggressive))
     return false;
   auto isSplit = [&](int value) {
     const std::vector<DimSharding> &dims = solution.shardings[value].dims;
@@ -212,8 +238,10 @@ bool Solver::visit(int opIndex, bool aggressive) {
   FactorStep step(op, options.subAxes, std::move(tensors));
   std::vector<bool> changed =
       aggressive ? step.carryAggressively(directions) : step.carryCompatible(directions);
-  if (std::find(changed.begin(), changed.end(), true) == changed.end())
+  if (std::find(changed.begin(), changed.end(), true) == changed.end()) {
+    settled[aggressive][opIndex] = {clock, directions};
     return false;
+  }
   before.clear();
   for (const std::vector<int> *values : {&op.operands, &op.results})
     for (int value : *values)

@@ -36,12 +36,6 @@ private:
   int64_t end = 0, best = -1, tightest = std::numeric_limits<int64_t>::max();
 };
 
-/// A block that has its place.
-struct PlacedBlock {
-  int64_t begin, end; ///< bytes
-  int block;
-};
-
 } // namespace
 
 BlockPlacer::BlockPlacer(const Interference &interference, size_t maxPairs)
@@ -66,35 +60,35 @@ BlockPlacer::BlockPlacer(const Interference &interference, size_t maxPairs)
 Placement BlockPlacer::place(const std::vector<int> &order, Fit fit, int64_t limit) const {
   if (rows.empty())
     return placeByTimes(order, fit, limit);
-  return placeByPairs(order, 0, {std::vector<int64_t>(rows.size(), -1), 0}, fit, limit);
+  Placement result{std::vector<int64_t>(rows.size(), -1), 0, {}};
+  result.placed.reserve(order.size());
+  return placeByPairs(order, 0, std::move(result), fit, limit);
 }
 
 Placement BlockPlacer::replace(const std::vector<int> &order, size_t kept,
                                const Placement &previous, Fit fit, int64_t limit) const {
   if (rows.empty())
     return placeByTimes(order, fit, limit);
-  Placement result{std::vector<int64_t>(rows.size(), -1), 0};
+  Placement result{std::vector<int64_t>(rows.size(), -1), 0, {}};
   for (size_t i = 0; i < kept; ++i) {
     int block = order[i];
     result.offsets[block] = previous.offsets[block];
     result.height =
         std::max(result.height, previous.offsets[block] + interference.getBlocks()[block].bytes);
   }
+  result.placed.reserve(order.size());
+  for (const PlacedBlock &block : previous.placed)
+    if (result.offsets[block.block] >= 0)
+      result.placed.push_back(block);
   return placeByPairs(order, kept, std::move(result), fit, limit);
 }
 
 Placement BlockPlacer::placeByPairs(const std::vector<int> &order, size_t kept, Placement result,
                                     Fit fit, int64_t limit) const {
   const std::vector<Block> &blocks = interference.getBlocks();
-  std::vector<PlacedBlock> placed; // by beginning
-  placed.reserve(order.size());
+  std::vector<PlacedBlock> &placed = result.placed;
   auto byBegin = [](const PlacedBlock &a, const PlacedBlock &b) { return a.begin < b.begin; };
-  for (size_t i = 0; i < kept; ++i)
-    if (int64_t size = blocks[order[i]].size) {
-      int64_t begin = result.offsets[order[i]];
-      placed.push_back({begin, begin + size, order[i]});
-    }
-  std::sort(placed.begin(), placed.end(), byBegin);
+  std::vector<ByteRange> beside(order.size());
   for (size_t i = kept; i < order.size() && result.height < limit; ++i) {
     int block = order[i];
     int64_t &offset = result.offsets[block], size = blocks[block].size;
@@ -103,9 +97,16 @@ Placement BlockPlacer::placeByPairs(const std::vector<int> &order, size_t kept, 
       continue;
     }
     const uint64_t *row = rows[block].data();
+    // Without a branch that depends on the bit, which no processor predicts.
+    size_t count = 0;
+    for (const PlacedBlock &other : placed) {
+      beside[count] = {other.begin, other.end};
+      const auto bit = static_cast<unsigned>(other.block);
+      count += row[bit / 64] >> bit % 64 & 1;
+    }
     GapSearch gaps(size, fit);
-    for (const PlacedBlock &other : placed)
-      if ((row[other.block / 64] >> (other.block % 64) & 1) && gaps.pass(other.begin, other.end))
+    for (size_t j = 0; j < count; ++j)
+      if (gaps.pass(beside[j].begin, beside[j].end))
         break;
     offset = gaps.offset();
     PlacedBlock entry{offset, offset + size, block};
@@ -117,7 +118,7 @@ Placement BlockPlacer::placeByPairs(const std::vector<int> &order, size_t kept, 
 
 Placement BlockPlacer::placeByTimes(const std::vector<int> &order, Fit fit, int64_t limit) const {
   const std::vector<Block> &blocks = interference.getBlocks();
-  Placement result{std::vector<int64_t>(blocks.size(), -1), 0};
+  Placement result{std::vector<int64_t>(blocks.size(), -1), 0, {}};
   OccupiedBytes occupied(interference.getNumLaunches());
   std::vector<ByteRange> beside;
   ByteRangeUnion ranges;

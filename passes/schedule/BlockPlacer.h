@@ -11,10 +11,18 @@
 
 namespace mlir::fsdp::schedule {
 
+/// A block that has its place: bytes [begin, end), which are not empty.
+struct PlacedBlock {
+  int64_t begin, end;
+  int block;
+};
+
 /// Places for the blocks of one segment, from 0.
 struct Placement {
   std::vector<int64_t> offsets; ///< -1: not placed, because the height had reached the limit
   int64_t height = 0;           ///< bytes: where the last block ends
+  /// The blocks that have bytes, upwards by beginning, if `BlockPlacer` compared them in pairs.
+  std::vector<PlacedBlock> placed = {};
 };
 
 enum class Fit { lowest, tightest };

@@ -201,6 +201,7 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   std::sort(order.begin(), order.end(),
             [&](int a, int b) { return std::make_pair(key[a], a) < std::make_pair(key[b], b); });
   std::vector<Launch> issued;
+  issued.reserve(order.size());
   for (int i = 0; i < count; ++i) {
     position[order[i]] = i;
     issued.push_back(std::move(launches[order[i]]));

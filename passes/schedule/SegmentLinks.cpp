@@ -10,10 +10,12 @@
 #include "passes/schedule/SegmentLinks.h"
 #include "passes/schedule/HappensBefore.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <set>
 
 using namespace mlir::fsdp::schedule;
 
@@ -31,9 +33,31 @@ struct Pending {
   }
 };
 
+/// Launches in their order, each once: mostly one or two.
+class PendingSet {
+public:
+  PendingSet(std::initializer_list<Pending> launches = {}) : launches(launches) {}
+
+  /// True if `pending` is new.
+  bool insert(Pending pending) {
+    auto *at = std::lower_bound(launches.begin(), launches.end(), pending);
+    if (at != launches.end() && *at == pending)
+      return false;
+    launches.insert(at, pending);
+    return true;
+  }
+  bool empty() const { return launches.empty(); }
+  const Pending *begin() const { return launches.begin(); }
+  const Pending *end() const { return launches.end(); }
+  bool operator==(const PendingSet &other) const { return launches == other.launches; }
+
+private:
+  llvm::SmallVector<Pending, 1> launches;
+};
+
 /// Who wrote a range of bytes last, and who has read it since.
 struct Users {
-  std::set<Pending> writers, readers;
+  PendingSet writers, readers;
 
   bool operator==(const Users &other) const {
     return writers == other.writers && readers == other.readers;
@@ -48,10 +72,18 @@ public:
   template <class Function> void visit(int64_t begin, int64_t end, Function &&function) {
     if (begin >= end)
       return;
-    split(begin);
-    split(end);
-    for (auto at = ranges.find(begin); at != ranges.end() && at->first < end; ++at)
+    auto at = split(begin);
+    for (auto last = split(end); at != last; ++at)
       function(at->second);
+  }
+
+  /// The bytes [begin, end) have these users: one range.
+  void assign(int64_t begin, int64_t end, Users users) {
+    if (begin >= end)
+      return;
+    auto at = split(begin), last = split(end);
+    at->second = std::move(users);
+    ranges.erase(std::next(at), last);
   }
 
   /// Adds the users of `other`; true if there was a new one.
@@ -64,35 +96,37 @@ public:
       auto next = std::next(at);
       visit(at->first, next == other.ranges.end() ? other.size : next->first, [&](Users &users) {
         for (const Pending &writer : from.writers)
-          changed |= users.writers.insert(writer).second;
+          changed |= users.writers.insert(writer);
         for (const Pending &reader : from.readers)
-          changed |= users.readers.insert(reader).second;
+          changed |= users.readers.insert(reader);
       });
     }
     return changed;
   }
 
 private:
-  void split(int64_t at) {
-    auto next = ranges.upper_bound(at);
-    const Users &users = std::prev(next)->second;
-    ranges.try_emplace(at, users);
+  using Ranges = std::map<int64_t, Users>;
+
+  /// The range that begins at `at`.
+  Ranges::iterator split(int64_t at) {
+    auto next = ranges.upper_bound(at), before = std::prev(next);
+    return before->first == at ? before : ranges.emplace_hint(next, at, before->second);
   }
 
-  std::map<int64_t, Users> ranges;
+  Ranges ranges;
   int64_t size;
 };
 
 /// What may still run when a segment starts.
 struct State {
   UsersByByte bytes;
-  std::map<int, std::set<Pending>> collectives; ///< the last ones, by communicator
+  std::map<int, PendingSet> collectives; ///< the last ones, by communicator
 
   bool merge(const State &other) {
     bool changed = bytes.merge(other.bytes);
     for (const auto &[communicator, last] : other.collectives)
       for (const Pending &pending : last)
-        changed |= collectives[communicator].insert(pending).second;
+        changed |= collectives[communicator].insert(pending);
     return changed;
   }
 };
@@ -127,7 +161,7 @@ public:
           work.push_back(next);
     }
     for (size_t s = 0; s < count; ++s) {
-      std::vector<std::set<Pending>> needed(role.segments[s].launches.size());
+      std::vector<PendingSet> needed(role.segments[s].launches.size());
       pass(static_cast<int>(s), entries[s], &needed);
       await(static_cast<int>(s), needed);
     }
@@ -136,10 +170,10 @@ public:
 private:
   /// Runs a segment from `state` on; what its launches conflict with of earlier ones goes to
   /// `needed`.
-  State pass(int segment, State state, std::vector<std::set<Pending>> *needed) {
+  State pass(int segment, State state, std::vector<PendingSet> *needed) {
     // Of this run of the segment, not of the one before.
     const int own = static_cast<int>(role.segments.size());
-    auto note = [&](int launch, const std::set<Pending> &earlier) {
+    auto note = [&](int launch, const PendingSet &earlier) {
       if (!needed)
         return;
       for (const Pending &pending : earlier)
@@ -158,14 +192,16 @@ private:
           note(l, users.writers);
           users.readers.insert(self);
         });
-      for (const Access &write : launches[l].writes)
+      for (const Access &write : launches[l].writes) {
         visit(write, [&](Users &users) {
           note(l, users.writers);
           note(l, users.readers);
-          users = {{self}, {}};
         });
+        int64_t base = role.buffers[write.buffer].offset;
+        state.bytes.assign(base + write.begin, base + write.end, {{self}, {}});
+      }
       if (const std::optional<Collective> &collective = launches[l].collective) {
-        std::set<Pending> &last = state.collectives[collective->communicator];
+        PendingSet &last = state.collectives[collective->communicator];
         note(l, last);
         last = {self};
       }
@@ -176,9 +212,9 @@ private:
 
   /// What ran as `own` is the latest run of `segment`.
   void rename(State &state, int own, int segment) {
-    auto renamed = [&](std::set<Pending> &all) {
-      std::set<Pending> result;
-      for (Pending pending : all)
+    auto renamed = [&](PendingSet &all) {
+      PendingSet result;
+      for (const Pending &pending : all)
         result.insert({pending.segment == own ? segment : pending.segment, pending.launch});
       all = std::move(result);
     };
@@ -191,7 +227,7 @@ private:
   }
 
   /// Lets the launches of `segment` await what they need and what nothing else implies.
-  void await(int segment, const std::vector<std::set<Pending>> &needed) {
+  void await(int segment, const std::vector<PendingSet> &needed) {
     std::vector<Launch> &launches = role.segments[segment].launches;
     const size_t numStreams = role.streams.size(), count = role.segments.size();
     // For each launch, how many launches of each stream of each segment are complete when it
@@ -214,17 +250,17 @@ private:
       for (int wait : launch.waits)
         learn(known[wait]);
       // Later launches first: they imply more.
-      for (auto at = needed[l].rbegin(); at != needed[l].rend(); ++at) {
-        const HappensBefore &order = orders[at->segment];
-        const int stream = role.segments[at->segment].launches[at->launch].stream;
-        int *base = own.data() + at->segment * numStreams;
-        if (base[stream] > order.positionOf(at->launch))
+      for (const Pending &pending : llvm::reverse(needed[l])) {
+        const HappensBefore &order = orders[pending.segment];
+        const int stream = role.segments[pending.segment].launches[pending.launch].stream;
+        int *base = own.data() + pending.segment * numStreams;
+        if (base[stream] > order.positionOf(pending.launch))
           continue;
-        launch.awaits.push_back(eventOf(*at));
-        base[stream] = order.positionOf(at->launch) + 1;
+        launch.awaits.push_back(eventOf(pending));
+        base[stream] = order.positionOf(pending.launch) + 1;
         for (int local = 0; local < order.getNumStreams(); ++local) {
-          int &complete = base[streams[at->segment][local]];
-          complete = std::max(complete, order.clockOf(at->launch)[local]);
+          int &complete = base[streams[pending.segment][local]];
+          complete = std::max(complete, order.clockOf(pending.launch)[local]);
         }
       }
       std::sort(launch.awaits.begin(), launch.awaits.end());

@@ -4,7 +4,6 @@
 #include "passes/schedule/HappensBefore.h"
 
 #include <algorithm>
-#include <map>
 
 using namespace mlir::fsdp::schedule;
 
@@ -19,7 +18,12 @@ void mlir::fsdp::schedule::materializeWaits(Segment &segment) {
     int launch;
     bool write;
   };
-  std::map<int, std::vector<Past>> past;
+  int buffers = 0;
+  for (const Launch &launch : segment.launches)
+    for (const std::vector<Access> *accesses : {&launch.reads, &launch.writes})
+      for (const Access &access : *accesses)
+        buffers = std::max(buffers, access.buffer + 1);
+  std::vector<std::vector<Past>> past(buffers); // by buffer
   for (size_t i = 0; i < segment.launches.size(); ++i) {
     Launch &launch = segment.launches[i];
     auto waitForConflicts = [&](const Access &access, bool write) {

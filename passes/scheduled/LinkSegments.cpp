@@ -31,7 +31,7 @@ struct LinkSegments : fsdp::impl::LinkSegmentsPassBase<LinkSegments> {
         return signalPassFailure();
       }
     }
-    ScheduleProblem schedule(module);
+    auto &schedule = getAnalysis<ScheduleProblem>();
     for (auto [index, role] : llvm::enumerate(schedule.problem.roles)) {
       ProgramOp program = schedule.programs[index];
       schedule::linkSegments(role, std::vector<bool>(role.segments.size(), true));

@@ -266,8 +266,10 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
 }
 
 MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module) {
-  ScheduleProblem schedule(module);
-  schedule.countCosts();
+  return computeMemoryReport(module, ScheduleProblem::withCosts(module));
+}
+
+MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProblem &schedule) {
   MemoryReport report;
   MeshAttr mesh =
       getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());

@@ -88,6 +88,8 @@ struct MemoryReport {
 /// The report of `module`, which is in the scheduled phase. Plans memory first if that was not
 /// done.
 MemoryReport computeMemoryReport(ModuleOp module);
+/// The same from `schedule`, the translation of `module` with costs.
+MemoryReport computeMemoryReport(ModuleOp module, const ScheduleProblem &schedule);
 
 /// For each buffer of role `index` the unit that it belongs to: that of its storage, or of the
 /// launch that first writes it; null for those of the module itself.

@@ -23,14 +23,16 @@ struct PlanMemory : fsdp::impl::PlanMemoryPassBase<PlanMemory> {
     }
     if (failed(verifyPhase(module, Phase::scheduled)))
       return signalPassFailure();
-    ScheduleProblem schedule(module);
-    Builder builder(module.getContext());
+    auto &schedule = getAnalysis<ScheduleProblem>();
     for (auto [index, role] : llvm::enumerate(schedule.problem.roles)) {
       schedule::MemoryPlan plan = schedule::planMemory(role);
       for (auto [buffer, offset] : llvm::zip_equal(schedule.buffers[index], plan.offsets))
         buffer.setOffset(static_cast<uint64_t>(offset));
       schedule.programs[index].setArena(static_cast<uint64_t>(plan.arena));
+      schedule::applyPlan(plan, role);
     }
+    // All that has changed are the offsets and the arenas, there as here.
+    markAnalysesPreserved<ScheduleProblem>();
   }
 };
 } // namespace

@@ -27,6 +27,7 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
   auto ofState = [](StepStateBytes bytes) { // the first of the buffers
     return schedule::Access{0, bytes.begin, bytes.end};
   };
+  segment.launches.reserve(plan.launches.size());
   for (const PlannedLaunch &planned : plan.launches) {
     schedule::Launch launch;
     launch.name = planned.name;

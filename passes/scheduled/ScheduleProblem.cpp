@@ -126,6 +126,7 @@ public:
         addBuffer(buffer, buffer.getPersistent() ? -1 : static_cast<int>(index));
       launchIndex.clear();
       result.launches.back().emplace_back();
+      segment.launches.reserve(llvm::range_size(op.getOps<LaunchOp>()));
       for (auto launch : op.getOps<LaunchOp>()) {
         launchIndex[launch.getDone()] = static_cast<int>(segment.launches.size());
         segment.launches.push_back(translate(launch));
@@ -420,6 +421,12 @@ ScheduleProblem ScheduleProblem::ofPlaces(ModuleOp module) {
   }
   ScheduleProblem result;
   buildRoles(result, module, roles, /*ofPlaces=*/true);
+  return result;
+}
+
+ScheduleProblem ScheduleProblem::withCosts(ModuleOp module) {
+  ScheduleProblem result(module);
+  result.countCosts();
   return result;
 }
 

@@ -216,15 +216,13 @@ void StepShardings::assign(Operation *op, ArrayRef<DimAxes> axes) {
     shardings[value] = ShardingAttr::getCanonical(mesh, split, partial);
 }
 
-bool StepShardings::takesAsIs(Operation *op) const {
-  const nn::ShardingRule &rule = *getRule(op);
-  OpSplit taken = split(op, rule);
-  return llvm::all_of(llvm::zip_equal(op->getOperands(), rule.operands), [&](auto pair) {
+bool StepShardings::takesAsIs(Operation *op, const OpSplit &taken) const {
+  return llvm::all_of(llvm::zip_equal(op->getOperands(), getRule(op)->operands), [&](auto pair) {
     return axesOf(std::get<0>(pair)) == taken.project(std::get<1>(pair));
   });
 }
 
-AxisList StepShardings::findSummed(OpResult result) const {
+AxisList StepShardings::findSummed(OpResult result, const OpSplit &taken) const {
   Operation *op = result.getOwner();
   if (!leavesSums(op))
     return {};
@@ -237,7 +235,7 @@ AxisList StepShardings::findSummed(OpResult result) const {
         op->getOperands(), [&](Value operand) { return partial.lookup(operand) == first; });
     return agree ? first : AxisList();
   }
-  AxisList axes = split(op, rule).getReducedAxes(rule.results[result.getResultNumber()]);
+  AxisList axes = taken.getReducedAxes(rule.results[result.getResultNumber()]);
   // A product that is added up anyway carries the sums of an operand: see getCarried.
   if (ruled.getLinearity() == nn::Linearity::product && !axes.empty())
     for (Value operand : op->getOperands())
@@ -269,7 +267,7 @@ void StepShardings::keepSums(Operation *op) {
     llvm::append_range(used, partial.lookup(operand));
   }
   leaveOut(used);
-  AxisList summed = findSummed(op->getResult(0));
+  AxisList summed = findSummed(op->getResult(0), split(op, *getRule(op)));
   leaveOut(summed);
   if (takesAsIs(op))
     return;
@@ -290,9 +288,9 @@ void StepShardings::insertReshards(Operation *op) {
   keepSums(op);
   const nn::ShardingRule &rule = *getRule(op);
   OpSplit taken = split(op, rule);
-  if (takesAsIs(op))
+  if (takesAsIs(op, taken))
     for (OpResult result : op->getResults())
-      partial[result] = findSummed(result);
+      partial[result] = findSummed(result, taken);
   auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
   // Several results leave one op in one split; whoever wants one of them otherwise moves it.
   for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results))

@@ -62,9 +62,12 @@ private:
   /// to be would: whoever uses it completes the sum.
   void keepSums(Operation *op);
   /// True where `op` takes each operand as that is split.
-  bool takesAsIs(Operation *op) const;
-  /// The axes over which `result` is a partial sum if its op takes each operand as that is split.
-  AxisList findSummed(OpResult result) const;
+  bool takesAsIs(Operation *op) const { return takesAsIs(op, split(op, *getRule(op))); }
+  /// The same where `taken` is the split of `op`.
+  bool takesAsIs(Operation *op, const OpSplit &taken) const;
+  /// The axes over which `result` is a partial sum if its op, whose split is `taken`, takes each
+  /// operand as that is split.
+  AxisList findSummed(OpResult result, const OpSplit &taken) const;
   /// Reshards the operands of `op` to the shardings that it takes.
   void insertReshards(Operation *op);
   bool addsPartialSums(Operation *op) const;

@@ -154,7 +154,8 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
 std::string print(ModuleOp module, bool locations) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  module.print(out, OpPrintingFlags().printNameLocAsPrefix().enableDebugInfo(locations));
+  module.print(
+      out, OpPrintingFlags().assumeVerified().printNameLocAsPrefix().enableDebugInfo(locations));
   return text + "\n";
 }
 

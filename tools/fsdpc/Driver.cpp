@@ -48,9 +48,9 @@ struct Driver::State {
   std::string input;                                        ///< the file of a model, for runFile
   std::optional<OutputFile> result, report, timeline, page; ///< but a folder
   std::string choice;                                       ///< what `auto` has chosen, and why
-  OwningOpRef<ModuleOp> scheduled;                    ///< the plan of `choice`, if it was kept
+  CompiledPlan scheduled;                             ///< the plan of `choice`, if it was kept
   std::optional<MemoryVerdict> verdict;               ///< on --memory-limit
-  std::optional<mlir::fsdp::MemoryReport> judged;     ///< the memory of that plan
+  std::optional<PlanFacts> known;                     ///< of the first plan
   std::vector<mlir::fsdp::ShardingPicture> shardings; ///< for the page
   std::optional<PlanRequest> request;                 ///< of `plan`, which compiles no program
   std::optional<OutputFile> table, curves;            ///< of its JSON, of its SVG
@@ -334,11 +334,11 @@ void Driver::State::judge(PlanModel &model, ModuleOp plan) {
   if (options.getEmit() < Emit::Scheduled) {
     OwningOpRef<ModuleOp> scheduled(plan.clone());
     lower(*scheduled, options, options.getEmit(), Emit::Scheduled);
-    judged = mlir::fsdp::computeMemoryReport(*scheduled);
-  } else {
-    judged = mlir::fsdp::computeMemoryReport(plan);
+    known = PlanFacts::of(*scheduled);
+  } else if (!known) {
+    known = PlanFacts::of(plan);
   }
-  verdict = judgeMemory(model, options, judged->arena, command());
+  verdict = judgeMemory(model, options, known->memory.arena, command());
   if (verdict->fits() || options.onlyReport() || options.getEmit() < Emit::Source)
     return;
   std::string text;
@@ -358,8 +358,10 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
     choose(candidates);
   const std::vector<MeshAxes> meshes = options.getMeshes();
   std::vector<OwningOpRef<ModuleOp>> plans;
-  if (scheduled)
-    plans.push_back(std::move(scheduled));
+  if (scheduled.module) {
+    plans.push_back(std::move(scheduled.module));
+    known = std::move(scheduled.facts);
+  }
   for (const MeshAxes &mesh : llvm::ArrayRef(meshes).drop_front(plans.size())) {
     const bool last = plans.size() + 1 == meshes.size();
     plans.push_back(last ? std::move(model) : OwningOpRef<ModuleOp>(model->clone()));
@@ -402,21 +404,24 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
   for (const OwningOpRef<ModuleOp> &module : plans) {
     if (emit < Emit::Scheduled)
       lower(*module, options, emit, Emit::Scheduled);
-    const mlir::fsdp::MemoryReport report =
-        judged ? *std::exchange(judged, std::nullopt) : mlir::fsdp::computeMemoryReport(*module);
+    std::optional<mlir::fsdp::StepSimulation> simulation;
+    if (options.predicts())
+      simulation = simulate(*module);
+    const PlanFacts facts = known        ? *std::exchange(known, std::nullopt)
+                            : simulation ? PlanFacts::of(*module, simulation->getSchedule())
+                                         : PlanFacts::of(*module);
     std::string table;
     llvm::raw_string_ostream stream(table);
-    print(report, stream);
-    sources.push_back({*module, table});
-    if (!options.predicts())
+    print(facts.memory, stream);
+    sources.push_back(makeSource(*module, table, facts.work, options));
+    if (!simulation)
       continue;
     // The program itself prints its memory alone: that is a property of it, times are not.
-    const mlir::fsdp::StepSimulation simulation = simulate(*module);
     if (timeline)
-      writeOutput(*timeline, simulation.writeTimeline());
-    const mlir::fsdp::Prediction prediction = simulation.predict();
+      writeOutput(*timeline, simulation->writeTimeline());
+    const mlir::fsdp::Prediction prediction = simulation->predict();
     print(prediction, stream);
-    reports.push_back(toJSON(report));
+    reports.push_back(toJSON(facts.memory));
     llvm::json::Object &fields = *reports.back().getAsObject();
     addTo(fields, prediction);
     if (!choice.empty()) {
@@ -428,7 +433,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
       verdict->addTo(fields);
     }
     if (page)
-      writePage(*module, simulation, reports.back());
+      writePage(*module, *simulation, reports.back());
     tables += table;
   }
   if (emit >= Emit::Source && !options.onlyReport()) {

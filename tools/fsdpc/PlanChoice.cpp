@@ -1,6 +1,7 @@
 //===- PlanChoice.cpp -----------------------------------------------------===//
 
 #include "tools/fsdpc/PlanChoice.h"
+#include "passes/SortStably.h"
 #include "passes/printing/MemoryReportText.h"
 #include "tools/fsdpc/Compile.h"
 
@@ -98,7 +99,7 @@ public:
   PlanChooser(PlanModel &model, const Options &options);
   PlanChoice run();
   /// Of the plan that run() chose.
-  OwningOpRef<ModuleOp> takeScheduled() {
+  CompiledPlan takeScheduled() {
     return evaluator->takeScheduled(makeCandidate(best, open, options).pipeline);
   }
 
@@ -201,7 +202,7 @@ PlanChoice PlanChooser::run() {
   return choice;
 }
 
-PlanChoice choosePlan(PlanModel &model, const Options &options, OwningOpRef<ModuleOp> *scheduled) {
+PlanChoice choosePlan(PlanModel &model, const Options &options, CompiledPlan *scheduled) {
   PlanChooser chooser(model, options);
   PlanChoice choice = chooser.run();
   if (scheduled)
@@ -288,7 +289,7 @@ MemoryVerdict judgeMemory(PlanModel &model, const Options &options, int64_t aren
   for (PlanCandidate &candidate : compilePlans(model, options, {remat, accumulate}))
     if (candidate.arena <= verdict.limit)
       verdict.fitting.push_back(std::move(candidate));
-  llvm::stable_sort(verdict.fitting, [](const PlanCandidate &one, const PlanCandidate &other) {
+  ir::sortStably(verdict.fitting, [](const PlanCandidate &one, const PlanCandidate &other) {
     return one.step < other.step;
   });
   return verdict;

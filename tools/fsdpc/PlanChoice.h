@@ -35,10 +35,9 @@ struct PlanChoice {
 /// The fastest plan within --memory-limit, or the memory of the machine, else the smallest one
 /// (ChoiceSearch.h). Of large models, plans are estimated during the search, and the best one
 /// compiled; it is never worse than the defaults of the options. Throws Failure where all plans are
-/// refused, after printing the reason. `scheduled`, where given, becomes the module of the plan
-/// after its diagnostics are emitted, or null if it must be compiled again.
-PlanChoice choosePlan(PlanModel &model, const Options &options,
-                      mlir::OwningOpRef<mlir::ModuleOp> *scheduled = nullptr);
+/// refused, after printing the reason. `scheduled`, where given, becomes the plan after its
+/// diagnostics are emitted; its module is null if it must be compiled again.
+PlanChoice choosePlan(PlanModel &model, const Options &options, CompiledPlan *scheduled = nullptr);
 
 /// Whether a plan keeps to --memory-limit, and if not, what would.
 struct MemoryVerdict {

@@ -1,8 +1,6 @@
 //===- PlanCompiler.cpp ---------------------------------------------------===//
 
 #include "tools/fsdpc/PlanCompiler.h"
-#include "passes/prediction/Prediction.h"
-#include "passes/scheduled/MemoryReport.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Decisions.h"
 
@@ -97,24 +95,33 @@ ModuleOp PlanCompiler::lowerTo(ir::Phase phase, const ir::PipelineOptions &pipel
   return *entry.module;
 }
 
-OwningOpRef<ModuleOp> PlanCompiler::takeScheduled(const ir::PipelineOptions &pipeline) {
+PlanFacts PlanFacts::of(ModuleOp scheduled) {
+  return of(scheduled, ir::ScheduleProblem::withCosts(scheduled));
+}
+
+PlanFacts PlanFacts::of(ModuleOp scheduled, const ir::ScheduleProblem &schedule) {
+  return {ir::computeMemoryReport(scheduled, schedule), ir::countModelWork(schedule)};
+}
+
+CompiledPlan PlanCompiler::takeScheduled(const ir::PipelineOptions &pipeline) {
   Lowered &last = lowered[ir::Phase::scheduled];
   if (!last.module || !agreeUntil(ir::Phase::scheduled, last.pipeline, pipeline))
-    return nullptr;
+    return {};
   for (auto &[phase, entry] : lowered)
     entry.emit();
-  return std::move(last.module);
+  return {std::move(last.module), std::move(facts)};
 }
 
 PlanCosts PlanCompiler::compile(const ir::PipelineOptions &pipeline) {
   ModuleOp scheduled = lowerTo(ir::Phase::scheduled, pipeline);
   if (!machine)
     machine = options.findMachine(ir::getMeshOp(scheduled).getMesh().getNumRanks());
-  const ir::MemoryReport memory = ir::computeMemoryReport(scheduled);
-  const ir::Prediction prediction = ir::StepSimulation(scheduled, *machine).predict();
+  const ir::StepSimulation simulation(scheduled, *machine);
+  const ir::Prediction prediction = simulation.predict();
+  facts = PlanFacts::of(scheduled, simulation.getSchedule());
   PlanCosts costs;
-  costs.arena = memory.arena;
-  costs.hasTied = !memory.tiedGradients.empty();
+  costs.arena = facts.memory.arena;
+  costs.hasTied = !facts.memory.tiedGradients.empty();
   costs.step = prediction.step;
   costs.computing = prediction.computing;
   costs.exposed = prediction.exposed;
@@ -161,9 +168,9 @@ std::optional<PlanCosts> PlanEvaluator::compileBlocks(int64_t blocks,
   }
 }
 
-OwningOpRef<ModuleOp> PlanEvaluator::takeScheduled(const ir::PipelineOptions &pipeline) {
+CompiledPlan PlanEvaluator::takeScheduled(const ir::PipelineOptions &pipeline) {
   auto whole = compilers.find(0);
-  return whole == compilers.end() ? nullptr : whole->second.takeScheduled(pipeline);
+  return whole == compilers.end() ? CompiledPlan() : whole->second.takeScheduled(pipeline);
 }
 
 /// The fewest blocks of which a model has the same parts as one of many blocks: a whole group of

@@ -10,6 +10,8 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/prediction/Prediction.h"
+#include "passes/scheduled/MemoryReport.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/PlanCosts.h"
 
@@ -54,6 +56,22 @@ struct SizedModel {
       with;
 };
 
+/// What is known of a plan without a machine.
+struct PlanFacts {
+  mlir::fsdp::MemoryReport memory;
+  mlir::fsdp::ModelWork work;
+
+  static PlanFacts of(mlir::ModuleOp scheduled);
+  /// `schedule` is the translation of `scheduled` with costs.
+  static PlanFacts of(mlir::ModuleOp scheduled, const mlir::fsdp::ScheduleProblem &schedule);
+};
+
+/// A scheduled module, null where the plan must be compiled again, and what is known of it.
+struct CompiledPlan {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  PlanFacts facts = {};
+};
+
 /// The plans of a module on one mesh that differ in the options of Decisions.h only. The IR of the
 /// last plan is kept for those that share its early phases.
 class PlanCompiler {
@@ -61,9 +79,9 @@ public:
   PlanCompiler(mlir::ModuleOp module, std::string name, MeshAxes mesh, Options options);
   /// Throws as configure and lower do. Warnings are kept for takeScheduled.
   PlanCosts compile(const mlir::fsdp::PipelineOptions &pipeline);
-  /// The scheduled module if `pipeline` is the plan that was compiled last, after emitting the
-  /// diagnostics of its compilation; else null.
-  mlir::OwningOpRef<mlir::ModuleOp> takeScheduled(const mlir::fsdp::PipelineOptions &pipeline);
+  /// The plan if `pipeline` was compiled last, after emitting the diagnostics of its compilation;
+  /// else one without a module.
+  CompiledPlan takeScheduled(const mlir::fsdp::PipelineOptions &pipeline);
 
 private:
   /// A module at the end of a phase, the options that it was compiled with, and what was said then.
@@ -81,6 +99,7 @@ private:
   Options options;
   std::optional<mlir::fsdp::cost::Machine> machine;
   std::map<mlir::fsdp::Phase, Lowered> lowered;
+  PlanFacts facts; ///< of the scheduled module in `lowered`
 };
 
 /// The plans of a model on one mesh, compiled or, where that is asked for, estimated. Refused plans
@@ -97,7 +116,7 @@ public:
   /// of the whole model is then taken to be exact.
   bool hasLinearArena(const mlir::fsdp::PipelineOptions &pipeline, const PlanCosts &estimate);
   /// Of the whole model.
-  mlir::OwningOpRef<mlir::ModuleOp> takeScheduled(const mlir::fsdp::PipelineOptions &pipeline);
+  CompiledPlan takeScheduled(const mlir::fsdp::PipelineOptions &pipeline);
 
 private:
   std::optional<PlanCosts> compileBlocks(int64_t blocks,

@@ -1,6 +1,7 @@
 //===- PlanSearch.cpp -----------------------------------------------------===//
 
 #include "tools/fsdpc/PlanSearch.h"
+#include "passes/SortStably.h"
 #include "passes/printing/MemoryReportText.h"
 #include "tools/fsdpc/Compile.h"
 
@@ -206,7 +207,7 @@ void PlanSearch::searchRanked() {
     if (plan && plan->arena > result.limit)
       tooLarge.push_back(*plan);
   }
-  llvm::stable_sort(tooLarge, isFaster);
+  ir::sortStably(tooLarge, isFaster);
   for (const RankedPlan &plan : tooLarge)
     searchFitting(plan);
 }
@@ -253,7 +254,7 @@ void PlanSearch::refineDepths() {
     return;
   RankedPlan &best = result.best.front();
   std::vector<RankedPlan> plans = evaluate(model, best.spec, depths, extrapolates);
-  llvm::stable_sort(plans, isFaster);
+  ir::sortStably(plans, isFaster);
   for (RankedPlan &plan : plans) {
     if (extrapolates && plan.spec.prefetch == best.spec.prefetch)
       return;
@@ -281,7 +282,7 @@ PlanSearchResult PlanSearch::run() {
   result.exhaustive = countPlans() * countOperations(model.module) <= kExhaustiveWork;
   extrapolates = !result.exhaustive && model.isEstimable();
   ranked = result.exhaustive || !llvm::is_contained(depths, 1) ? depths : std::vector<int64_t>{1};
-  llvm::stable_sort(layouts, [&](const PlanSpec &one, const PlanSpec &other) {
+  ir::sortStably(layouts, [&](const PlanSpec &one, const PlanSpec &other) {
     return boundTime(one) < boundTime(other);
   });
   for (PlanSpec &spec : layouts)
@@ -300,11 +301,11 @@ PlanSearchResult PlanSearch::run() {
     PlanEvaluator(model, first.mesh, first.apply(options), /*estimates=*/false)
         .compileOrThrow(first.apply(options).pipeline);
   }
-  llvm::stable_sort(fitting, isFaster);
+  ir::sortStably(fitting, isFaster);
   confirm();
-  llvm::stable_sort(result.best, isFaster);
+  ir::sortStably(result.best, isFaster);
   refineDepths();
-  llvm::stable_sort(result.tooLarge, [](const RankedPlan &one, const RankedPlan &other) {
+  ir::sortStably(result.tooLarge, [](const RankedPlan &one, const RankedPlan &other) {
     return one.arena < other.arena;
   });
   return std::move(result);

@@ -3,7 +3,6 @@
 #include "tools/fsdpc/Program.h"
 
 #include "codegen/Project.h"
-#include "passes/prediction/Prediction.h"
 #include "tools/fsdpc/Toolchain.h"
 #include "tools/output/TemporaryFolder.h"
 #include "llvm/ADT/STLExtras.h"
@@ -42,6 +41,15 @@ static std::string describeCompilation(const Options &options, const Compiler &c
   return llvm::formatv("{0}", llvm::json::Value(std::move(fields))).str();
 }
 
+ir::PlanSource makeSource(mlir::ModuleOp module, const std::string &table,
+                          const ir::ModelWork &work, const Options &options) {
+  ir::PlanSource plan{module, table, work.flops};
+  if (!options.machine.empty()) // else nobody has said where it will run
+    plan.peakSeconds =
+        work.secondsAtPeak(options.findMachine(ir::getMeshOp(module).getMesh().getNumRanks()));
+  return plan;
+}
+
 ir::EmittedProgram emitProgram(llvm::ArrayRef<ir::PlanSource> plans, const Options &options,
                                const std::string &name, const Compiler &compiler) {
   ir::EmitOptions emit;
@@ -50,16 +58,8 @@ ir::EmittedProgram emitProgram(llvm::ArrayRef<ir::PlanSource> plans, const Optio
   emit.communicator = options.communicator;
   emit.options = options.given;
   emit.compilation = describeCompilation(options, compiler);
-  std::vector<ir::PlanSource> sources = plans.vec();
-  for (ir::PlanSource &plan : sources) {
-    const ir::ModelWork work = ir::countModelWork(plan.module);
-    plan.modelFlops = work.flops;
-    if (!options.machine.empty()) // else nobody has said where it will run
-      plan.peakSeconds = work.secondsAtPeak(
-          options.findMachine(ir::getMeshOp(plan.module).getMesh().getNumRanks()));
-  }
   ir::EmittedProgram program;
-  if (failed(ir::emitPlans(sources, emit, program)))
+  if (failed(ir::emitPlans(plans, emit, program)))
     throw Failure("the program was not written");
   return program;
 }

@@ -4,6 +4,7 @@
 #define TOOLS_FSDPC_PROGRAM_H
 
 #include "codegen/EmitProgram.h"
+#include "passes/prediction/Prediction.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
 #include "tools/output/OutputFile.h"
@@ -14,6 +15,11 @@ namespace fsdpc {
 struct Compiler {
   std::string name, input;
 };
+
+/// `module`, which is scheduled, as a plan of a program: `table` is its memory, `work` its
+/// products.
+mlir::fsdp::PlanSource makeSource(mlir::ModuleOp module, const std::string &table,
+                                  const mlir::fsdp::ModelWork &work, const Options &options);
 
 /// The C++ files of a program called `name` that has these plans. Throws Failure after printing the
 /// reason.

@@ -22,13 +22,13 @@ TYPED_TEST_SUITE(GenerationKernels, Elements);
 
 /// Fields: batch, heads, groups, queries, keys, width, scale, window, softcap. Fewer keys than a
 /// block has warps and more, widths of a part of a warp and of several, windows within a warp's
-/// reach and beyond it.
+/// reach and beyond it. Each case sets the strides of the queries.
 const CachedAttentionShape kShapes[] = {
-    {1, 1, 1, 1, 1, 32, 0.2f, 0, 0},    {2, 4, 2, 1, 33, 64, 0.125f, 0, 0},
-    {1, 6, 2, 3, 20, 80, 0.1f, 0, 0},   {1, 2, 1, 5, 70, 128, 0.1f, 3, 0},
-    {2, 3, 3, 2, 40, 20, 0.2f, 19, 5},  {1, 2, 2, 4, 4, 1, 1.0f, 1, 0},
-    {1, 4, 1, 9, 50, 33, 0.2f, 0, 0.5}, {1, 1, 1, 12, 60, 16, 0.3f, 0, 0},
-    {1, 2, 1, 0, 3, 16, 0.3f, 0, 0}};
+    {1, 1, 1, 1, 1, 32, 0.2f, 0, 0, {}},    {2, 4, 2, 1, 33, 64, 0.125f, 0, 0, {}},
+    {1, 6, 2, 3, 20, 80, 0.1f, 0, 0, {}},   {1, 2, 1, 5, 70, 128, 0.1f, 3, 0, {}},
+    {2, 3, 3, 2, 40, 20, 0.2f, 19, 5, {}},  {1, 2, 2, 4, 4, 1, 1.0f, 1, 0, {}},
+    {1, 4, 1, 9, 50, 33, 0.2f, 0, 0.5, {}}, {1, 1, 1, 12, 60, 16, 0.3f, 0, 0, {}},
+    {1, 2, 1, 0, 3, 16, 0.3f, 0, 0, {}}};
 
 TYPED_TEST(GenerationKernels, CachedAttentionIsTheCpus) {
   using T = TypeParam;
