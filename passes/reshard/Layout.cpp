@@ -9,9 +9,9 @@ using namespace mlir::fsdp::reshard;
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 size_t LayoutHash::operator()(const Layout &layout) const {
-  uint64_t hash = 14695981039346656037u ^ layout.partial ^ (layout.moved ? 256u : 0u);
+  uint64_t hash = 14695981039346656037u ^ layout.partial ^ (uint64_t(layout.stage) << 32);
   auto add = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
-  for (int d = 0; d < kMaxDims; ++d) {
+  for (int d = 0; d < kMaxDims && layout.block[d] >= 0; ++d) {
     for (int8_t atom : layout.dims[d])
       add(static_cast<uint64_t>(atom + 1 + 16 * d));
     add(static_cast<uint64_t>(layout.block[d]));
@@ -20,7 +20,7 @@ size_t LayoutHash::operator()(const Layout &layout) const {
 }
 
 LayoutTransitions::LayoutTransitions(const Problem &problem, const SubAxes &atoms)
-    : problem(problem), atoms(atoms), exhaustive(atoms.atoms.size() <= SubAxes::kExhaustive) {
+    : problem(problem), atoms(atoms) {
   // Sums are scattered along any dimension: of those that nothing splits, one stands for all, the
   // longest.
   int longest = -1;
@@ -30,20 +30,57 @@ LayoutTransitions::LayoutTransitions(const Problem &problem, const SubAxes &atom
     else if (longest < 0 || problem.shape[d] > problem.shape[longest])
       longest = d;
   }
-  if (longest >= 0 && active.size() < kMaxDims)
+  if (longest >= 0)
     active.push_back(longest);
   otherBytes = problem.elementBytes;
   for (int d = 0; d < static_cast<int>(problem.shape.size()); ++d)
     if (std::find(active.begin(), active.end(), d) == active.end())
       otherBytes *= problem.shape[d];
-  for (int d : active)
+  products = {1};
+  for (size_t atom = 0; atom < atoms.atoms.size(); ++atom) {
+    const Atom &own = atoms.atoms[atom];
+    for (size_t i = 0, count = products.size(); i < count; ++i)
+      products.push_back(products[i] * own.size);
+    std::sort(products.begin(), products.end());
+    products.erase(std::unique(products.begin(), products.end()), products.end());
+    bytesPerSecond = std::max(bytesPerSecond, own.link.bytesPerSecond);
+    int first = 0;
+    while (atoms.atoms[first].size != own.size || !(atoms.atoms[first].link == own.link))
+      ++first;
+    alike.push_back(first);
+  }
+  if (atoms.atoms.empty())
+    bytesPerSecond = 1;
+  behind.fill(-1);
+  for (const std::vector<int> &list : atoms.to.dims)
+    for (size_t i = 1; i < list.size(); ++i)
+      behind[list[i - 1]] = static_cast<int8_t>(list[i]);
+  for (int d : active) {
     sizes.push_back(problem.shape[d]);
+    isEven &= problem.shape[d] % products.back() == 0;
+  }
+  from = layoutOf(atoms.from);
+  to = layoutOf(atoms.to);
+  shortestBytes = otherBytes;
+  for (size_t d = 0; d < active.size(); ++d) {
+    elements *= sizes[d];
+    const int64_t others = (sizeOf(to.dims[d]) - 1) * to.block[d];
+    shortestBytes *= std::max<int64_t>(sizes[d] - others, 0);
+  }
 }
 
 int64_t LayoutTransitions::sizeOf(const SubAxisList &list) const {
   int64_t size = 1;
   for (int8_t atom : list)
     size *= atoms.atoms[atom].size;
+  return size;
+}
+
+int64_t LayoutTransitions::sizeOf(int mask) const {
+  int64_t size = 1;
+  for (size_t atom = 0; atom < atoms.atoms.size(); ++atom)
+    if (mask >> atom & 1)
+      size *= atoms.atoms[atom].size;
   return size;
 }
 
@@ -54,32 +91,131 @@ int64_t LayoutTransitions::localBytes(const Layout &layout) const {
   return bytes;
 }
 
-Layout LayoutTransitions::first() const {
+int64_t LayoutTransitions::mostBytes() const {
+  const int64_t ends = std::max({localBytes(from), localBytes(to), int64_t(1)});
+  return isEven ? ends : 2 * ends;
+}
+
+Layout LayoutTransitions::layoutOf(const AtomSharding &sharding) const {
   Layout layout;
+  layout.block.fill(-1);
   for (size_t d = 0; d < active.size(); ++d) {
-    for (int atom : atoms.from.dims[active[d]])
+    for (int atom : sharding.dims[active[d]])
       layout.dims[d].push(atom);
     layout.block[d] = ceilDiv(sizes[d], sizeOf(layout.dims[d]));
   }
-  for (int atom : atoms.from.partial)
-    layout.partial |= 1 << atom;
-  layout.moved = problem.fromOrder == problem.toOrder;
+  for (int atom : sharding.partial)
+    layout.partial |= static_cast<uint16_t>(1 << atom);
   return layout;
 }
 
-bool LayoutTransitions::isLast(const Layout &layout) const {
+std::vector<Layout> LayoutTransitions::first() const {
+  std::vector<Layout> layouts(2, from);
+  layouts[1].stage = Stage::before;
+  if (problem.fromOrder != problem.toOrder) // nothing but a permute moves devices
+    layouts.erase(layouts.begin());
+  return layouts;
+}
+
+Layout LayoutTransitions::last(Stage stage) const {
+  Layout layout = to;
+  if (stage != Stage::direct)
+    layout.stage = Stage::after;
+  return layout;
+}
+
+void LayoutTransitions::rename(const Renaming &names, Layout &layout, Move &move) {
+  auto renameList = [&](SubAxisList &list) {
+    for (int i = 0; i < list.count; ++i)
+      list.atoms[i] = names[list.atoms[i]];
+  };
+  for (SubAxisList &list : layout.dims)
+    renameList(list);
+  renameList(move.atoms);
   int partial = 0;
-  for (int atom : atoms.to.partial)
-    partial |= 1 << atom;
-  if (!layout.moved || layout.partial != partial)
-    return false;
+  for (int atom = 0; atom < SubAxes::kMax; ++atom)
+    if (layout.partial >> atom & 1)
+      partial |= 1 << names[atom];
+  layout.partial = static_cast<uint16_t>(partial);
+}
+
+/// Calls `visit` for each atom, in the order of its place: dimensions, sums, replicated.
+template <class Visit>
+static void forEachPlace(const Layout &layout, size_t atoms, size_t dims, Visit visit) {
+  int rest = (1 << atoms) - 1;
+  for (size_t d = 0; d < dims; ++d)
+    for (int8_t atom : layout.dims[d]) {
+      visit(atom);
+      rest &= ~(1 << atom);
+    }
+  for (int mask : {rest & layout.partial, rest & ~layout.partial})
+    for (size_t atom = 0; atom < atoms; ++atom)
+      if (mask >> atom & 1)
+        visit(static_cast<int>(atom));
+}
+
+Layout LayoutTransitions::keyOf(const Layout &layout) const {
+  if (layout.stage == Stage::direct)
+    return layout;
+  Renaming names{}, next{};
+  for (size_t atom = 0; atom < atoms.atoms.size(); ++atom)
+    next[atom] = static_cast<int8_t>(atom);
+  forEachPlace(layout, atoms.atoms.size(), active.size(), [&](int atom) {
+    int8_t &number = next[alike[atom]];
+    names[atom] = number++;
+    while (number < static_cast<int8_t>(alike.size()) && alike[number] != alike[atom])
+      ++number;
+  });
+  Layout key = layout;
+  Move none;
+  rename(names, key, none);
+  return key;
+}
+
+Renaming LayoutTransitions::namesFrom(const Layout &layout) const {
+  // Atoms alike come in the same order of places.
+  std::array<std::vector<int>, SubAxes::kMax> wanted;
+  Renaming names{};
+  std::array<size_t, SubAxes::kMax> seen{};
+  forEachPlace(to, atoms.atoms.size(), active.size(),
+               [&](int atom) { wanted[alike[atom]].push_back(atom); });
+  forEachPlace(layout, atoms.atoms.size(), active.size(), [&](int atom) {
+    names[atom] = static_cast<int8_t>(wanted[alike[atom]][seen[alike[atom]]++]);
+  });
+  return names;
+}
+
+double LayoutTransitions::leastSeconds(const Layout &layout) const {
+  // Some rank has to receive what it is to hold but for what it has of that. A sum that is to be
+  // completed it has nothing of.
+  int64_t kept = sizeOf(layout.partial) == sizeOf(to.partial) ? otherBytes : 0;
+  bool isApart = false;
   for (size_t d = 0; d < active.size(); ++d) {
-    const std::vector<int> &wanted = atoms.to.dims[active[d]];
-    if (!std::equal(layout.dims[d].begin(), layout.dims[d].end(), wanted.begin(), wanted.end()) ||
-        layout.block[d] != ceilDiv(sizes[d], sizeOf(layout.dims[d])))
-      return false;
+    kept *= std::min(layout.block[d], to.block[d]);
+    isApart |= layout.stage == Stage::direct && hasRankApart(layout, static_cast<int>(d));
   }
-  return true;
+  int64_t bytes = localBytes(to) - kept;
+  if (isApart)
+    bytes = std::max(bytes, shortestBytes);
+  // A permute changes no size, so it comes on top.
+  if (layout.stage == Stage::before)
+    bytes += otherBytes * elements / products.back();
+  return static_cast<double>(bytes) / bytesPerSecond;
+}
+
+/// Whether some rank has nothing of what it is to hold of dimension `dim`: where the lists differ
+/// before either ends, the one that has the last part and gets the first one.
+bool LayoutTransitions::hasRankApart(const Layout &layout, int dim) const {
+  const SubAxisList &has = layout.dims[dim], &gets = to.dims[dim];
+  int64_t begin = layout.block[dim], end = to.block[dim];
+  const auto [first, second] = std::mismatch(has.begin(), has.end(), gets.begin(), gets.end());
+  if (first == has.end() || second == gets.end())
+    return false;
+  for (const int8_t *atom = first + 1; atom < has.end(); ++atom)
+    begin *= atoms.atoms[*atom].size;
+  for (const int8_t *atom = second + 1; atom < gets.end(); ++atom)
+    end *= atoms.atoms[*atom].size;
+  return begin * (atoms.atoms[*first].size - 1) >= end;
 }
 
 void LayoutTransitions::cost(Move &move, int64_t bytes, int messages, int mask) const {
@@ -91,7 +227,8 @@ void LayoutTransitions::cost(Move &move, int64_t bytes, int messages, int mask) 
       bandwidth = bandwidth ? std::min(bandwidth, link.bytesPerSecond) : link.bytesPerSecond;
     }
   move.bytes = bytes;
-  move.seconds = messages * latency + (bytes ? static_cast<double>(bytes) / bandwidth : 0);
+  move.seconds =
+      messages * latency + (bytes && bandwidth ? static_cast<double>(bytes) / bandwidth : 0);
 }
 
 static int maskOf(const SubAxisList &list) {
@@ -109,19 +246,36 @@ static int replicatedIn(const Layout &layout, size_t atoms) {
   return mask & ~layout.partial;
 }
 
-void LayoutTransitions::forEachList(int mask,
+void LayoutTransitions::forEachList(int mask, Stage stage, int64_t most,
                                     const std::function<void(const SubAxisList &)> &visit) const {
   SubAxisList list;
-  auto extend = [&](auto &self, int rest) -> void {
-    for (size_t atom = 0; atom < atoms.atoms.size(); ++atom)
-      if (rest >> atom & 1) {
-        list.push(static_cast<int>(atom));
-        visit(list);
-        self(self, rest & ~(1 << atom));
-        --list.count;
-      }
+  auto extend = [&](auto &self, int rest, int64_t most, bool isSorted, bool isRun) -> void {
+    int seen = 0; // the first ones of those alike
+    for (int atom = 0; atom < static_cast<int>(atoms.atoms.size()); ++atom) {
+      if (!(rest >> atom & 1) || (stage != Stage::direct && seen >> alike[atom] & 1) ||
+          most / atoms.atoms[atom].size == 0)
+        continue;
+      seen |= 1 << alike[atom];
+      const int last = list.count ? list.atoms[list.count - 1] : -1;
+      const bool staysSorted = isSorted && last < atom,
+                 staysRun = isRun && (last < 0 || behind[last] == atom);
+      if (stage == Stage::direct && list.count >= 2 && !staysSorted && !staysRun)
+        continue;
+      list.push(atom);
+      visit(list);
+      self(self, rest & ~(1 << atom), most / atoms.atoms[atom].size, staysSorted, staysRun);
+      --list.count;
+    }
   };
-  extend(extend, mask);
+  extend(extend, mask, most, true, true);
+}
+
+bool LayoutTransitions::leadsOn(const SubAxisList &list, int dim, Stage stage) const {
+  const SubAxisList &last = to.dims[dim];
+  return list.count <= last.count &&
+         std::equal(list.begin(), list.end(), last.begin(), [&](int8_t a, int8_t b) {
+           return a == b || (stage != Stage::direct && alike[a] == alike[b]);
+         });
 }
 
 bool LayoutTransitions::split(Layout &layout, int dim, const SubAxisList &list) const {
@@ -136,16 +290,16 @@ bool LayoutTransitions::split(Layout &layout, int dim, const SubAxisList &list) 
 }
 
 void LayoutTransitions::slices(const Layout &layout, const Visitor &visit) const {
-  forEachList(replicatedIn(layout, atoms.atoms.size()), [&](const SubAxisList &list) {
-    for (size_t d = 0; d < active.size(); ++d) {
-      Layout result = layout;
-      if (!split(result, static_cast<int>(d), list) ||
-          !(exhaustive || leadsOn(result.dims[d], static_cast<int>(d))))
-        continue;
-      Move move{Kind::slice, static_cast<int8_t>(d), -1, list};
-      visit(move, result);
-    }
-  });
+  forEachList(replicatedIn(layout, atoms.atoms.size()), layout.stage, products.back(),
+              [&](const SubAxisList &list) {
+                for (size_t d = 0; d < active.size(); ++d) {
+                  Layout result = layout;
+                  if (!split(result, static_cast<int>(d), list))
+                    continue;
+                  Move move{Kind::slice, static_cast<int8_t>(d), -1, list};
+                  visit(move, result);
+                }
+              });
 }
 
 void LayoutTransitions::gathersAndExchanges(const Layout &layout, const Visitor &visit) const {
@@ -190,7 +344,7 @@ void LayoutTransitions::sums(const Layout &layout, const Visitor &visit) const {
       if (mask >> atom & 1)
         list.push(static_cast<int>(atom));
     Layout result = layout;
-    result.partial &= static_cast<uint8_t>(~mask);
+    result.partial &= static_cast<uint16_t>(~mask);
     const int64_t ranks = sizeOf(list);
     Move move{Kind::allReduce, -1, -1, list};
     cost(move,
@@ -198,12 +352,11 @@ void LayoutTransitions::sums(const Layout &layout, const Visitor &visit) const {
          static_cast<int>(2 * (ranks - 1)), mask);
     visit(move, result);
   }
-  forEachList(layout.partial, [&](const SubAxisList &list) {
+  forEachList(layout.partial, layout.stage, products.back(), [&](const SubAxisList &list) {
     for (size_t d = 0; d < active.size(); ++d) {
       Layout result = layout;
-      result.partial &= static_cast<uint8_t>(~maskOf(list));
-      if (!split(result, static_cast<int>(d), list) ||
-          !(exhaustive || leadsOn(result.dims[d], static_cast<int>(d))))
+      result.partial &= static_cast<uint16_t>(~maskOf(list));
+      if (!split(result, static_cast<int>(d), list))
         continue;
       const int64_t ranks = sizeOf(list);
       Move move{Kind::reduceScatter, static_cast<int8_t>(d), -1, list};
@@ -216,28 +369,21 @@ void LayoutTransitions::sums(const Layout &layout, const Visitor &visit) const {
 /// Parts of the size that the sharding itself says, of the last sharding's where that splits
 /// further, and of sizes that other atoms split evenly.
 void LayoutTransitions::repartitions(const Layout &layout, const Visitor &visit) const {
-  int64_t everything = 1;
-  for (const Atom &atom : atoms.atoms)
-    everything *= atom.size;
+  const int64_t everything = products.back();
   for (size_t d = 0; d < active.size(); ++d) {
     const SubAxisList &list = layout.dims[d];
     if (!list.count || !sizes[d])
       continue;
     const int64_t ranks = sizeOf(list), given = layout.block[d];
     std::vector<int64_t> wanted = {ceilDiv(sizes[d], ranks)};
-    const std::vector<int> &last = atoms.to.dims[active[d]];
-    if (static_cast<int>(last.size()) > list.count &&
-        std::equal(list.begin(), list.end(), last.begin()))
-      wanted.push_back(ceilDiv(sizes[d], atoms.sizeOf(last)) * (atoms.sizeOf(last) / ranks));
-    if (exhaustive && sizes[d] % everything)
-      for (int mask = 1; mask < 1 << atoms.atoms.size(); ++mask) {
-        SubAxisList others;
-        for (size_t atom = 0; atom < atoms.atoms.size(); ++atom)
-          if (mask >> atom & 1)
-            others.push(static_cast<int>(atom));
-        if (!(maskOf(others) & maskOf(list)))
-          wanted.push_back(ceilDiv(sizes[d], ranks * sizeOf(others)) * sizeOf(others));
-      }
+    if (leadsOn(list, static_cast<int>(d), layout.stage)) {
+      const int64_t last = sizeOf(to.dims[d]);
+      wanted.push_back(ceilDiv(sizes[d], last) * (last / ranks));
+    }
+    if (sizes[d] % everything && atoms.atoms.size() <= SubAxes::kAllBlocks)
+      for (int64_t others : products)
+        if (everything / ranks % others == 0)
+          wanted.push_back(ceilDiv(sizes[d], ranks * others) * others);
     std::sort(wanted.begin(), wanted.end());
     wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
     for (int64_t block : wanted) {
@@ -262,64 +408,44 @@ void LayoutTransitions::repartitions(const Layout &layout, const Visitor &visit)
 /// Other atoms of the same number of ranks for each dimension and for the sums.
 void LayoutTransitions::permutes(const Layout &layout, const Visitor &visit) const {
   Layout result = layout;
-  result.moved = true;
+  result.stage = Stage::after;
   permuteFrom(layout, result, 0, 0, visit);
 }
 
 void LayoutTransitions::permuteFrom(const Layout &layout, Layout &result, int dim, int used,
                                     const Visitor &visit) const {
   const int all = (1 << atoms.atoms.size()) - 1;
-  auto sizeOfMask = [&](int mask) {
-    int64_t size = 1;
-    for (size_t atom = 0; atom < atoms.atoms.size(); ++atom)
-      size *= mask >> atom & 1 ? atoms.atoms[atom].size : 1;
-    return size;
+  auto visitWith = [&](int partial) {
+    result.partial = static_cast<uint16_t>(partial);
+    Move move{Kind::permute, -1, -1, {}};
+    cost(move, localBytes(layout), 1, all);
+    visit(move, result);
   };
-  if (dim < static_cast<int>(active.size())) {
-    const int64_t wanted = sizeOf(layout.dims[dim]);
+  const bool isSum = dim == static_cast<int>(active.size());
+  const int64_t wanted = isSum ? sizeOf(layout.partial) : sizeOf(layout.dims[dim]);
+  if (!isSum)
     result.dims[dim].count = 0;
-    if (wanted == 1)
-      return permuteFrom(layout, result, dim + 1, used, visit);
-    if (!exhaustive) {
-      // The last sharding's first atoms, or as it is.
-      SubAxisList last;
-      for (int atom : atoms.to.dims[active[dim]])
-        if (sizeOf(last) < wanted)
-          last.push(atom);
-      for (const SubAxisList &list : {last, layout.dims[dim]})
-        if (sizeOf(list) == wanted && !(maskOf(list) & used)) {
-          result.dims[dim] = list;
-          permuteFrom(layout, result, dim + 1, used | maskOf(list), visit);
-          if (last == layout.dims[dim])
-            break;
-        }
+  if (wanted == 1)
+    return isSum ? visitWith(0) : permuteFrom(layout, result, dim + 1, used, visit);
+  forEachList(all & ~used, Stage::after, wanted, [&](const SubAxisList &list) {
+    if (sizeOf(list) != wanted)
+      return;
+    if (isSum) {
+      if (std::is_sorted(list.begin(), list.end()))
+        visitWith(maskOf(list));
       return;
     }
-    forEachList(all & ~used, [&](const SubAxisList &list) {
-      if (sizeOf(list) != wanted)
-        return;
-      result.dims[dim] = list;
-      permuteFrom(layout, result, dim + 1, used | maskOf(list), visit);
-    });
-    return;
-  }
-  const int64_t sums = sizeOfMask(layout.partial), rest = all & ~used;
-  for (int64_t mask = rest;; mask = (mask - 1) & rest) {
-    if (sizeOfMask(static_cast<int>(mask)) == sums) {
-      result.partial = static_cast<uint8_t>(mask);
-      if (!(result == layout)) {
-        int changed = result.partial ^ layout.partial;
-        for (size_t d = 0; d < active.size(); ++d)
-          if (!(result.dims[d] == layout.dims[d]))
-            changed |= maskOf(result.dims[d]) | maskOf(layout.dims[d]);
-        if (result.moved != layout.moved)
-          changed = all;
-        Move move{Kind::permute, -1, -1, {}};
-        cost(move, localBytes(layout), 1, changed);
-        visit(move, result);
-      }
-    }
-    if (!mask)
-      break;
-  }
+    result.dims[dim] = list;
+    permuteFrom(layout, result, dim + 1, used | maskOf(list), visit);
+  });
+}
+
+void LayoutTransitions::costPermute(Move &move, const Layout &before, const Layout &after) const {
+  int changed = before.partial ^ after.partial;
+  for (size_t d = 0; d < active.size(); ++d)
+    if (!(before.dims[d] == after.dims[d]))
+      changed |= maskOf(before.dims[d]) | maskOf(after.dims[d]);
+  if (problem.fromOrder != problem.toOrder)
+    changed = (1 << atoms.atoms.size()) - 1;
+  cost(move, changed ? localBytes(before) : 0, 1, changed);
 }

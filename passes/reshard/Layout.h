@@ -1,4 +1,13 @@
 //===- Layout.h - states and moves of the search ----------------*- C++ -*-===//
+//
+// [Note: one permute] A permute moves what each rank has to another one, so it can exchange any
+// atoms for others of as many ranks. One permute on a way is enough: two with moves between them
+// can be replaced by one, at the place where a rank holds least, with the other moves over other
+// atoms. So the moves in front of it and behind it depend on the sizes of the atoms alone, not on
+// which atom it is: there are few layouts that differ in that. Only ways without a permute depend
+// on the atoms themselves. The search goes all three ways at once.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef PASSES_RESHARD_LAYOUT_H
 #define PASSES_RESHARD_LAYOUT_H
@@ -22,19 +31,27 @@ struct SubAxisList {
   }
 };
 
-/// The number of dimensions in the search: those that are split, and one more if there are sums.
-constexpr int kMaxDims = SubAxes::kMax + 1;
+/// The number of dimensions in the search: those that either sharding splits, and one more for
+/// sums.
+constexpr int kMaxDims = SubAxes::kMaxDims + 1;
+
+/// The part of a way that a layout belongs to, see [Note: one permute].
+enum class Stage : int8_t {
+  direct, ///< of a way without a permute
+  before, ///< a permute follows
+  after   ///< a permute has been; each atom stands for one alike, which the target tells
+};
 
 /// The layout of a value on ranks: for each dimension its atoms and the size of its parts (see
 /// [Note: uneven parts]).
 struct Layout {
   std::array<SubAxisList, kMaxDims> dims{};
   std::array<int64_t, kMaxDims> block{};
-  uint8_t partial = 0; ///< a bit for each atom
-  bool moved = true;   ///< the devices are in their target order
+  uint16_t partial = 0; ///< a bit for each atom
+  Stage stage = Stage::direct;
 
   bool operator==(const Layout &other) const {
-    return partial == other.partial && moved == other.moved && block == other.block &&
+    return partial == other.partial && stage == other.stage && block == other.block &&
            dims == other.dims;
   }
 };
@@ -52,16 +69,35 @@ struct Move {
   double seconds = 0;
 };
 
+/// For each atom, the one that takes its place.
+using Renaming = std::array<int8_t, SubAxes::kMax>;
+
 /// The dimensions of the search, and every move out of a layout.
 class LayoutTransitions {
 public:
   LayoutTransitions(const Problem &problem, const SubAxes &atoms);
 
-  Layout first() const;
+  /// What the search begins with.
+  std::vector<Layout> first() const;
   /// Whether `layout` is the target.
-  bool isLast(const Layout &layout) const;
+  bool isLast(const Layout &layout) const { return keyOf(layout) == keyOf(last(layout.stage)); }
+  /// Of all layouts that differ in nothing that counts in their stage, one.
+  Layout keyOf(const Layout &layout) const;
+  /// How to rename the atoms of stage `after` on a way that ends with `layout`.
+  Renaming namesFrom(const Layout &layout) const;
+  static void rename(const Renaming &names, Layout &layout, Move &move);
+
   /// The dimensions of the tensor that are in the search.
   const std::vector<int> &dims() const { return active; }
+  /// The bytes that a rank holds.
+  int64_t localBytes(const Layout &layout) const;
+  /// The bytes that a rank may hold on the way: as many as at its beginning or its end; twice that
+  /// where atoms do not divide a dimension, because parts have padding then.
+  int64_t mostBytes() const;
+  /// No way to the target takes fewer seconds.
+  double leastSeconds(const Layout &layout) const;
+  /// The cost of a permute.
+  void costPermute(Move &move, const Layout &before, const Layout &after) const;
   /// Calls `visit(move, result)` for each move out of `layout`.
   template <class Visit> void forEach(const Layout &layout, Visit visit) const;
 
@@ -76,27 +112,35 @@ private:
   void permuteFrom(const Layout &layout, Layout &result, int dim, int used,
                    const Visitor &visit) const;
 
+  bool hasRankApart(const Layout &layout, int dim) const;
+  Layout layoutOf(const AtomSharding &sharding) const;
+  Layout last(Stage stage) const;
   int64_t sizeOf(const SubAxisList &list) const;
-  int64_t localBytes(const Layout &layout) const;
+  int64_t sizeOf(int mask) const;
   /// Adds the atoms of `list` to dimension `dim` of `layout`; false if parts are uneven.
   bool split(Layout &layout, int dim, const SubAxisList &list) const;
-  /// Every list of some of `mask`'s atoms, in every order.
-  void forEachList(int mask, const std::function<void(const SubAxisList &)> &visit) const;
+  /// Lists of some of `mask`'s atoms, none of more than `most` ranks. On a way without a permute
+  /// those of two atoms, those in the order of a dimension of the target, and one order of any
+  /// others, which are gathered or moved on; else every order, and one list of those alike.
+  void forEachList(int mask, Stage stage, int64_t most,
+                   const std::function<void(const SubAxisList &)> &visit) const;
   void cost(Move &move, int64_t bytes, int messages, int mask) const;
-  /// Whether a search that is not exhaustive continues with `list` for dimension `dim`: a prefix of
-  /// the target's atoms.
-  bool leadsOn(const SubAxisList &list, int dim) const {
-    const std::vector<int> &last = atoms.to.dims[active[dim]];
-    return list.count <= static_cast<int>(last.size()) &&
-           std::equal(list.begin(), list.end(), last.begin());
-  }
+  /// Whether `list` is what the target's atoms of dimension `dim` begin with.
+  bool leadsOn(const SubAxisList &list, int dim, Stage stage) const;
 
   const Problem &problem;
   const SubAxes &atoms;
   std::vector<int> active;
-  std::vector<int64_t> sizes; ///< of the active dimensions
-  int64_t otherBytes = 1;     ///< bytes of one element of the active dimensions
-  bool exhaustive;            ///< see SubAxes::kExhaustive
+  std::vector<int64_t> sizes;    ///< of the active dimensions
+  std::vector<int64_t> products; ///< of the sizes of some of the atoms, each once
+  std::vector<int> alike;        ///< of each atom, the first one of its size and link
+  Renaming behind;               ///< of each atom, the one that follows it in the target, or -1
+  Layout from, to;
+  int64_t otherBytes = 1;    ///< bytes of one element of the active dimensions
+  int64_t elements = 1;      ///< of the active dimensions
+  int64_t shortestBytes = 0; ///< the fewest that a rank has at the end
+  bool isEven = true;        ///< all atoms together divide each active dimension
+  double bytesPerSecond = 0; ///< of the fastest link
 };
 
 template <class Visit> void LayoutTransitions::forEach(const Layout &layout, Visit visit) const {
@@ -105,7 +149,8 @@ template <class Visit> void LayoutTransitions::forEach(const Layout &layout, Vis
   gathersAndExchanges(layout, visitor);
   sums(layout, visitor);
   repartitions(layout, visitor);
-  permutes(layout, visitor);
+  if (layout.stage == Stage::before)
+    permutes(layout, visitor);
 }
 
 } // namespace mlir::fsdp::reshard

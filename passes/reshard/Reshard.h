@@ -24,6 +24,10 @@ namespace mlir::fsdp::reshard {
 struct Link {
   double latency = 0;        ///< seconds of one message
   double bytesPerSecond = 1; ///< of one rank, in one direction
+
+  bool operator==(const Link &other) const {
+    return latency == other.latency && bytesPerSecond == other.bytesPerSecond;
+  }
 };
 
 struct Axis {

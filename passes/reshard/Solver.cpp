@@ -16,57 +16,65 @@ struct Node {
   int steps = 0;
   int parent = -1;
   Move move;
-  bool done = false;
 };
 
-/// Dijkstra's search: the moves that lead from the first layout to the last one, and the layouts
-/// between.
+/// An A* search: the moves that lead from the first layout to the last one, and the layouts
+/// between, none of more than `limit` bytes on a rank. Empty if there is no such way.
 class Search {
 public:
-  explicit Search(const LayoutTransitions &moves) : moves(moves) {}
+  Search(const LayoutTransitions &moves, int64_t limit) : moves(moves), limit(limit) {}
 
   std::vector<Node> run() {
-    add(moves.first(), 0, 0, -1, {});
+    for (const Layout &layout : moves.first())
+      add(layout, 0, 0, -1, {});
     while (!open.empty()) {
-      const int index = open.top().index;
+      const Open next = open.top();
       open.pop();
-      if (nodes[index].done)
+      const Node &node = nodes[next.index];
+      if (std::pair(node.seconds, node.steps) < std::pair(next.seconds, next.steps))
         continue;
-      nodes[index].done = true;
-      if (moves.isLast(nodes[index].layout))
-        return pathTo(index);
-      const Layout layout = nodes[index].layout;
-      const double seconds = nodes[index].seconds;
-      const int steps = nodes[index].steps;
+      if (moves.isLast(node.layout))
+        return pathTo(next.index);
+      const Layout layout = node.layout;
+      const bool isDirect = layout.stage == Stage::direct;
+      if (isDirect && direct > kMaxDirect)
+        continue;
       moves.forEach(layout, [&](Move &move, const Layout &result) {
-        add(result, seconds + move.seconds, steps + 1, index, move);
+        direct += isDirect;
+        add(result, next.seconds + move.seconds, next.steps + 1, next.index, move);
       });
     }
-    return {}; // never: a gather of everything and a slice lead anywhere
+    return {};
   }
 
 private:
+  /// The most moves that are tried on ways without a permute: those with one take fewer.
+  static constexpr int kMaxDirect = 10000;
+
   struct Open {
-    double seconds;
+    double atLeast; ///< seconds of any way through this layout
     int steps, index;
+    double seconds; ///< up to this layout
     bool operator<(const Open &other) const {
-      return seconds != other.seconds ? seconds > other.seconds
+      return atLeast != other.atLeast ? atLeast > other.atLeast
              : steps != other.steps   ? steps > other.steps
                                       : index > other.index;
     }
   };
 
   void add(const Layout &layout, double seconds, int steps, int parent, const Move &move) {
-    auto [found, isNew] = numbers.try_emplace(layout, static_cast<int>(nodes.size()));
+    if (moves.localBytes(layout) > limit)
+      return;
+    auto [found, isNew] = numbers.try_emplace(moves.keyOf(layout), static_cast<int>(nodes.size()));
     if (isNew)
-      nodes.push_back({layout, seconds, steps, parent, move, false});
+      nodes.push_back({layout, seconds, steps, parent, move});
     Node &node = nodes[found->second];
     if (!isNew) {
-      if (node.done || std::pair(node.seconds, node.steps) <= std::pair(seconds, steps))
+      if (std::pair(node.seconds, node.steps) <= std::pair(seconds, steps))
         return;
-      node.seconds = seconds, node.steps = steps, node.parent = parent, node.move = move;
+      node = {layout, seconds, steps, parent, move};
     }
-    open.push({seconds, steps, found->second});
+    open.push({seconds + moves.leastSeconds(layout), steps, found->second, seconds});
   }
 
   std::vector<Node> pathTo(int index) const {
@@ -74,10 +82,21 @@ private:
     for (; index >= 0; index = nodes[index].parent)
       path.push_back(nodes[index]);
     std::reverse(path.begin(), path.end());
+    // Now it is known which atoms a permute puts in place.
+    const Renaming names = moves.namesFrom(path.back().layout);
+    for (size_t i = 0; i < path.size(); ++i) {
+      if (path[i].layout.stage != Stage::after)
+        continue;
+      moves.rename(names, path[i].layout, path[i].move);
+      if (path[i].move.kind == Kind::permute)
+        moves.costPermute(path[i].move, path[i - 1].layout, path[i].layout);
+    }
     return path;
   }
 
   const LayoutTransitions &moves;
+  const int64_t limit;
+  int direct = 0; ///< moves tried on ways without a permute
   std::vector<Node> nodes;
   std::unordered_map<Layout, int, LayoutHash> numbers;
   std::priority_queue<Open> open;
@@ -92,8 +111,7 @@ public:
   Step write(const Layout &before, const Move &move, const Layout &after) const {
     Step step{move.kind, {}, -1, -1, shapeOf(before), shapeOf(after), {}, move.bytes, move.seconds};
     for (int8_t atom : move.atoms)
-      for (const AxisPart &part : atoms.atoms[atom].parts)
-        base::append(step.axes, part);
+      base::append(step.axes, atoms.atoms[atom].part);
     if (move.dim >= 0)
       step.dim = moves.dims()[move.dim];
     if (move.split >= 0)
@@ -120,9 +138,10 @@ private:
 
   template <class List> int64_t indexIn(int64_t position, const List &list) const {
     int64_t index = 0;
-    for (int atom : list)
-      for (const AxisPart &part : atoms.atoms[atom].parts)
-        index = index * part.size + coordinate(position, part);
+    for (int atom : list) {
+      const AxisPart &part = atoms.atoms[atom].part;
+      index = index * part.size + coordinate(position, part);
+    }
     return index;
   }
 
@@ -149,7 +168,7 @@ private:
     std::map<std::vector<int64_t>, std::vector<int>> holders;
     std::vector<std::vector<int64_t>> has(devices), gets(devices);
     for (int64_t position = 0; position < devices; ++position) {
-      has[deviceAt(before.moved ? problem.toOrder : problem.fromOrder, position)] =
+      has[deviceAt(before.stage == Stage::after ? problem.toOrder : problem.fromOrder, position)] =
           contentAt(position, before);
       gets[deviceAt(problem.toOrder, position)] = contentAt(position, after);
     }
@@ -205,14 +224,27 @@ std::vector<int64_t> keyOf(const Problem &problem) {
 
 } // namespace
 
+/// A permute may turn out to leave everything where it is.
+static bool movesNothing(const Step &step) {
+  for (size_t device = 0; device < step.sources.size(); ++device)
+    if (step.sources[device] != static_cast<int>(device))
+      return false;
+  return step.kind == Kind::permute;
+}
+
 Plan mlir::fsdp::reshard::solve(const Problem &problem) {
   SubAxes atoms(problem);
   LayoutTransitions moves(problem, atoms);
-  std::vector<Node> path = Search(moves).run();
+  std::vector<Node> path;
+  for (int64_t limit = moves.mostBytes(); path.empty(); limit *= 2)
+    path = Search(moves, limit).run();
   Writer writer(problem, atoms, moves);
   Plan plan;
   for (size_t i = 1; i < path.size(); ++i) {
-    plan.steps.push_back(writer.write(path[i - 1].layout, path[i].move, path[i].layout));
+    Step step = writer.write(path[i - 1].layout, path[i].move, path[i].layout);
+    if (movesNothing(step))
+      continue;
+    plan.steps.push_back(std::move(step));
     plan.bytes += plan.steps.back().bytes;
     plan.seconds += plan.steps.back().seconds;
   }

@@ -54,22 +54,6 @@ bool isOrder(const std::vector<int> &order, int64_t devices) {
          *seen.rbegin() == devices - 1;
 }
 
-/// For each atom, what it stands behind in a sharding: the atom before it, or -1 - list at the head
-/// of a list.
-std::vector<int> placesOf(const AtomSharding &sharding, size_t atoms) {
-  const int replicated = -1000;
-  std::vector<int> before(atoms, replicated);
-  auto add = [&](const std::vector<int> &list, int number) {
-    for (size_t i = 0; i < list.size(); ++i)
-      before[list[i]] = i ? list[i - 1] : -1 - number;
-  };
-  for (size_t d = 0; d < sharding.dims.size(); ++d)
-    add(sharding.dims[d], static_cast<int>(d));
-  for (int atom : sharding.partial) // each may be scattered elsewhere
-    before[atom] = -1 - static_cast<int>(sharding.dims.size());
-  return before;
-}
-
 } // namespace
 
 std::vector<std::vector<AxisPart>> mlir::fsdp::reshard::findParts(const Problem &problem) {
@@ -114,13 +98,19 @@ std::string mlir::fsdp::reshard::validate(const Problem &problem) {
            "another";
   SubAxes atoms(problem);
   if (atoms.atoms.size() > static_cast<size_t>(SubAxes::kMax))
-    return "the shardings name " + std::to_string(atoms.atoms.size()) +
+    return "the mesh has " + std::to_string(atoms.atoms.size()) +
            " independent parts of axes, expected " + std::to_string(SubAxes::kMax) + " at most";
+  int dims = 0;
+  for (size_t d = 0; d < problem.shape.size(); ++d)
+    dims += !problem.from.dims[d].empty() || !problem.to.dims[d].empty();
+  if (dims > SubAxes::kMaxDims)
+    return "the shardings split " + std::to_string(dims) + " dimensions, expected " +
+           std::to_string(SubAxes::kMaxDims) + " at most";
   for (int atom : atoms.to.partial)
     if (std::find(atoms.from.partial.begin(), atoms.from.partial.end(), atom) ==
         atoms.from.partial.end())
-      return "the target sharding is a partial sum over " +
-             quoted(atoms.atoms[atom].parts.front()) + ", but the source sharding is not";
+      return "the target sharding is a partial sum over " + quoted(atoms.atoms[atom].part) +
+             ", but the source sharding is not";
   return "";
 }
 
@@ -131,7 +121,7 @@ SubAxes::SubAxes(const Problem &problem) {
     for (const AxisPart &part : ofAxis)
       if (part.size > 1) {
         numbers[{part.axis, part.before}] = static_cast<int>(atoms.size());
-        atoms.push_back({{part}, part.size, problem.mesh[part.axis].link});
+        atoms.push_back({part, part.size, problem.mesh[part.axis].link});
       }
   auto number = [&](const std::vector<AxisPart> &list) {
     std::vector<int> result;
@@ -146,57 +136,5 @@ SubAxes::SubAxes(const Problem &problem) {
       result->dims.push_back(number(list));
     result->partial = number(sharding->partial);
     std::sort(result->partial.begin(), result->partial.end());
-  }
-
-  if (atoms.size() <= static_cast<size_t>(kExhaustive))
-    return;
-
-  // Join what stays together. Those that both shardings replicate have no order, and are one atom:
-  // they take part where copies share the work, as when each sends half.
-  std::vector<int> before = placesOf(from, atoms.size()), after = placesOf(to, atoms.size());
-  std::vector<int> joined(atoms.size(), -1), whole;
-  std::vector<Atom> old = std::move(atoms);
-  atoms.clear();
-  int replicated = -1;
-  std::vector<int> order;
-  // An atom after what it stands behind.
-  std::vector<bool> done(old.size(), false);
-  auto add = [&](auto &self, int atom) -> void {
-    if (done[atom])
-      return;
-    done[atom] = true;
-    if (before[atom] == -1000 && after[atom] == -1000) {
-      if (replicated >= 0) {
-        joined[atom] = replicated;
-      } else {
-        joined[atom] = replicated = static_cast<int>(atoms.size());
-        atoms.push_back({{}, 1, old[atom].link});
-      }
-    } else if (before[atom] >= 0 && before[atom] == after[atom]) {
-      self(self, before[atom]);
-      joined[atom] = joined[before[atom]];
-    } else {
-      joined[atom] = static_cast<int>(atoms.size());
-      atoms.push_back({{}, 1, old[atom].link});
-    }
-    Atom &group = atoms[joined[atom]];
-    group.parts.insert(group.parts.end(), old[atom].parts.begin(), old[atom].parts.end());
-    group.size *= old[atom].size;
-    group.link.latency = std::max(group.link.latency, old[atom].link.latency);
-    group.link.bytesPerSecond = std::min(group.link.bytesPerSecond, old[atom].link.bytesPerSecond);
-  };
-  for (size_t atom = 0; atom < old.size(); ++atom)
-    add(add, static_cast<int>(atom));
-  auto renumber = [&](std::vector<int> &list) {
-    std::vector<int> result;
-    for (int atom : list)
-      if (result.empty() || result.back() != joined[atom])
-        result.push_back(joined[atom]);
-    list = result;
-  };
-  for (AtomSharding *sharding : {&from, &to}) {
-    for (std::vector<int> &list : sharding->dims)
-      renumber(list);
-    renumber(sharding->partial);
   }
 }

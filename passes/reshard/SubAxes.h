@@ -9,10 +9,10 @@
 
 namespace mlir::fsdp::reshard {
 
-/// Parts of axes that no sharding of the problem splits further. If there are many, adjacent parts
-/// that stay together in both shardings are one atom: the search is over the positions of atoms.
+/// A part of an axis that no sharding of the problem splits further: the search is over the
+/// positions of atoms.
 struct Atom {
-  std::vector<AxisPart> parts; ///< major to minor
+  AxisPart part;
   int64_t size = 1;
   Link link;
 };
@@ -30,20 +30,15 @@ struct SubAxes {
   AtomSharding from, to;
 
   /// Maximum number of atoms of a problem.
-  static constexpr int kMax = 6;
-  /// Maximum number of atoms for the exhaustive search. With more, slices, scattered sums and
-  /// permutes only build a prefix of the target sharding; a full gather with a slice remains
-  /// possible.
-  static constexpr int kExhaustive = 3;
-  int64_t sizeOf(const std::vector<int> &list) const {
-    int64_t size = 1;
-    for (int atom : list)
-      size *= atoms[atom].size;
-    return size;
-  }
+  static constexpr int kMax = 12;
+  /// Maximum number of dimensions that either sharding splits.
+  static constexpr int kMaxDims = 8;
+  /// Maximum number of atoms for which parts of a dimension that does not divide may have any size
+  /// that other atoms divide; with more, only the sizes that the source or the target give.
+  static constexpr size_t kAllBlocks = 4;
 };
 
-/// The finest parts of each axis, without joining any; empty if two parts of an axis do not nest.
+/// The finest parts of each axis; empty if two parts of an axis do not nest.
 std::vector<std::vector<AxisPart>> findParts(const Problem &problem);
 
 } // namespace mlir::fsdp::reshard

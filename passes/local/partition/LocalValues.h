@@ -115,6 +115,8 @@ private:
   Operation *buildPermute(const reshard::Step &step, RankedTensorType type, Value value,
                           Location loc);
   Operation *buildStep(const reshard::Step &step, Value value, Location loc);
+  /// Rejects a change of the sharding of `global` that the solver does not take, for `fault`.
+  void refuseReshard(Value global, const std::string &fault, Operation *consumer);
   void remark(Operation *consumer, Value global, Operation *collective) const;
 
   OpBuilder &builder;

@@ -57,6 +57,15 @@ void LocalValues::refuseMicrobatches(Value global, Operation *consumer) {
   failed = true;
 }
 
+void LocalValues::refuseReshard(Value global, const std::string &fault, Operation *consumer) {
+  if (!failed)
+    consumer->emitError() << "'" << consumer->getName() << "' takes '" << nameOf(global)
+                          << "' in another sharding, but " << fault
+                          << "; train on a mesh of fewer axes, or split the value alike in both "
+                             "places";
+  failed = true;
+}
+
 /// The axes of the mesh that ranks have coordinates on.
 SmallVector<StringAttr> LocalValues::rankAxes() const {
   return llvm::filter_to_vector(mesh.getAxisNames(),
@@ -238,12 +247,15 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
   DimAxes axes;
   for (int64_t dim = 0; dim < wanted.getRank(); ++dim)
     axes.push_back(wanted.getAxes(dim));
-  if (movesMicrobatches(global, local.sharding, axes)) {
-    refuseMicrobatches(global, consumer);
-    // The step is refused; what follows has a value of the right type.
+  // The step is refused; what follows has a value of the right type.
+  auto refused = [&] {
     RankedTensorType type = localType(global, wanted);
     return remember(global,
                     {arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)), wanted});
+  };
+  if (movesMicrobatches(global, local.sharding, axes)) {
+    refuseMicrobatches(global, consumer);
+    return refused();
   }
   SmallVector<StringAttr> partial(local.sharding.getUnreduced());
   const bool maximum = reducesByMaximum(global.getDefiningOp());
@@ -282,6 +294,10 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
   // The sharding from which the way is shortest: that of the op that made it, unless another is
   // nearer.
   reshard::Problem problem = problemOf(global, local, axes);
+  if (std::string fault = reshard::validate(problem); !fault.empty()) {
+    refuseReshard(global, fault, consumer);
+    return refused();
+  }
   const reshard::Plan *plan = &solver.solve(problem);
   for (const LocalValue &other : known[global]) {
     if (!other.sharding.getUnreduced().empty() || movesMicrobatches(global, other.sharding, axes))
