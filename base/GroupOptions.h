@@ -14,7 +14,7 @@ inline void addGroupOptions(CLI::App &app, GroupOptions &options, const std::str
   addRepeated(app, "--lr-scale", "PATTERN=X",
               "factor of the learning rate of the parameters whose names match PATTERN, in which "
               "'*' is any part of a name; may be given several times, and of several that match "
-              "the last counts; none: all have the rate itself; " +
+              "the last counts; none: all have the rate itself, whatever was given before it; " +
                   otherwise,
               [&options](const std::string &text) {
                 if (!options.rateScales || text == kNoGroups)
@@ -25,7 +25,7 @@ inline void addGroupOptions(CLI::App &app, GroupOptions &options, const std::str
               });
   addRepeated(app, "--no-decay", "PATTERN",
               "parameters to which weight decay does not apply, besides those of a rank below two; "
-              "may be given several times; none: no others; " +
+              "may be given several times; none: no others, whatever was given before it; " +
                   otherwise,
               [&options](const std::string &text) {
                 if (!options.noDecay || text == kNoGroups)

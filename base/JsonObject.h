@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <string>
@@ -17,8 +18,25 @@ namespace base {
 constexpr std::size_t kMaxJsonBytes = 100'000'000;
 constexpr int kMaxJsonDepth = 8;
 
+/// Where and why `text` is no JSON: "line 3, column 7: unexpected end of input; expected '}'".
+/// Lines and columns, in bytes, begin with 1.
+inline std::string describeParseError(const nlohmann::json::exception &error,
+                                      std::string_view text) {
+  const std::string what = error.what();
+  const auto *at = dynamic_cast<const nlohmann::json::parse_error *>(&error);
+  const std::size_t reason = what.find(at ? " - " : "] ");
+  const std::string why = reason == what.npos ? what : what.substr(reason + (at ? 3 : 2));
+  if (!at)
+    return why;
+  const std::string_view before = text.substr(0, at->byte > 0 ? at->byte - 1 : 0);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1; // of npos 0
+  return "line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + why;
+}
+
 /// Parses `text`, one JSON object in which no name appears twice, into `object`. Returns nothing,
-/// or the fault as text that follows a subject: "is not a JSON object".
+/// or the fault as text that follows a subject: "is not a JSON object (line 1, column 1: unexpected
+/// end of input)".
 template <class Json> std::string parseJsonObject(std::string_view text, Json &object) {
   if (text.size() > kMaxJsonBytes)
     return "has " + std::to_string(text.size()) + " bytes, expected at most " +
@@ -37,9 +55,11 @@ template <class Json> std::string parseJsonObject(std::string_view text, Json &o
     return true;
   };
   try {
-    object = Json::parse(text.begin(), text.end(), check, /*allow_exceptions=*/false);
+    object = Json::parse(text.begin(), text.end(), check);
   } catch (const std::length_error &) {
     return fault;
+  } catch (const nlohmann::json::exception &error) {
+    return "is not a JSON object (" + describeParseError(error, text) + ")";
   }
   return object.is_object() ? fault : "is not a JSON object";
 }

@@ -76,6 +76,19 @@ std::optional<GroupFault> ParameterGroups::findFault(const std::vector<GroupedNa
   return std::nullopt;
 }
 
+std::string ParameterGroups::remarkOnNoDecay(const std::vector<std::string> &decaying) const {
+  NameList patterns;
+  for (const std::string &pattern : noDecay)
+    if (std::none_of(decaying.begin(), decaying.end(),
+                     [&](const std::string &name) { return matchesPattern(pattern, name); }))
+      patterns.add(pattern);
+  if (patterns.size() == 0)
+    return "";
+  return "--no-decay " + patterns.list() +
+         " changes nothing: no parameter of that name decays without it, as that takes a rank of "
+         "two and more; leave it out";
+}
+
 std::string ParameterGroups::faultOfRate(float rate) const {
   for (const RateScale &each : rateScales) {
     const auto scale = static_cast<float>(each.scale);

@@ -48,6 +48,9 @@ struct ParameterGroups {
   bool exempts(std::string_view name) const;
   /// The first pattern that matches none of `names` that is trained.
   std::optional<GroupFault> findFault(const std::vector<GroupedName> &names) const;
+  /// That patterns of `noDecay` match none of `decaying`, the names of the trained parameters that
+  /// decay without them: "--no-decay 'x' changes nothing: …". Empty: each matches one.
+  std::string remarkOnNoDecay(const std::vector<std::string> &decaying) const;
   /// Why an update with the learning rate `rate` cannot have these factors: a product overflows in
   /// f32, or is 0 though neither is. Empty: it can.
   std::string faultOfRate(float rate) const;

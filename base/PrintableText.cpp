@@ -1,5 +1,6 @@
 #include "base/PrintableText.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 
@@ -9,25 +10,61 @@ namespace {
 
 constexpr std::size_t kMaxOfHost = 63;
 
+/// The bytes of the character of UTF-8 at the start of `text`; 0 where none begins there.
+std::size_t lengthOfCharacter(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const std::size_t length = first < 0x80    ? 1
+                             : first < 0xC2  ? 0
+                             : first < 0xE0  ? 2
+                             : first < 0xF0  ? 3
+                             : first <= 0xF4 ? 4
+                                             : 0;
+  if (length > text.size())
+    return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80)
+      return 0;
+  // Forms that are longer than they have to be, surrogates, and values over U+10FFFF.
+  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
+      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90))
+    return 0;
+  return length;
+}
+
+/// `text` with `show(bytes)` in the places of control characters and of bytes that are not UTF-8.
+template <typename Show> std::string replaceControls(std::string_view text, Show show) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t length = lengthOfCharacter(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    const auto first = static_cast<unsigned char>(character[0]);
+    const bool isControl =
+        first < 0x20 || first == 0x7F ||
+        (first == 0xC2 && length == 2 && static_cast<unsigned char>(character[1]) < 0xA0);
+    result += length == 0 || isControl ? show(character) : std::string(character);
+    text.remove_prefix(character.size());
+  }
+  return result;
+}
+
 } // namespace
 
 std::string printable(std::string_view text, std::size_t most) {
-  return printable(text.substr(0, std::min(most, text.find('\0'))));
+  return replaceControls(text.substr(0, std::min(most, text.find('\0'))),
+                         [](std::string_view) { return std::string("?"); });
 }
 
 std::string printable(std::string_view text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (c == 0xC2 && next >= 0x80 && next < 0xA0) { // a control character in UTF-8
-      result += '?';
-      ++i;
-    } else {
-      result += c < 0x20 || c == 0x7F ? '?' : text[i];
-    }
-  }
-  return result;
+  return replaceControls(text, [](std::string_view bytes) {
+    constexpr char digits[] = "0123456789ABCDEF";
+    if (bytes == "\n" || bytes == "\t" || bytes == "\r")
+      return std::string(bytes == "\n" ? "\\n" : bytes == "\t" ? "\\t" : "\\r");
+    std::string escapes;
+    for (unsigned char byte : bytes)
+      escapes.append("\\x").append({digits[byte / 16], digits[byte % 16]});
+    return escapes;
+  });
 }
 
 namespace {
@@ -50,30 +87,11 @@ std::string shortened(std::string_view text, std::size_t most, std::size_t kept,
          " bytes left out) ... " + show(text.substr(begin));
 }
 
-/// Control characters, those of UTF-8 too, as escapes of C.
-std::string escaped(std::string_view text) {
-  constexpr char digits[] = "0123456789ABCDEF";
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    const bool isOfTwo = c == 0xC2 && next >= 0x80 && next < 0xA0;
-    if (c == '\n' || c == '\t' || c == '\r')
-      result += c == '\n' ? "\\n" : c == '\t' ? "\\t" : "\\r";
-    else if (c < 0x20 || c == 0x7F || isOfTwo)
-      for (unsigned char byte : text.substr(i, isOfTwo ? 2 : 1))
-        result.append("\\x").append({digits[byte / 16], digits[byte % 16]});
-    else
-      result += text[i];
-    i += isOfTwo;
-  }
-  return result;
-}
-
 } // namespace
 
 std::string inQuotes(std::string_view text) {
-  return "'" + shortened(text, 200, 80, escaped) + "'";
+  return "'" + shortened(text, 200, 80, [](std::string_view part) { return printable(part); }) +
+         "'";
 }
 
 std::string printableMessage(std::string_view message) {

@@ -8,15 +8,15 @@
 
 namespace base {
 
-/// At most `most` bytes of `text`, up to its first zero byte, with control characters replaced by
-/// `?`, so that text of a peer or a file cannot send commands to a terminal.
+/// At most `most` bytes of `text`, up to its first zero byte, with control characters and bytes
+/// that are not UTF-8 replaced by `?`, so that text of a peer cannot send commands to a terminal.
 std::string printable(std::string_view text, std::size_t most);
 
-/// The whole of `text`, with zero bytes replaced as well.
+/// The whole of `text`, control characters and bytes that are not UTF-8 as escapes, "\\n" and
+/// "\\x1B". What is printable already does not change.
 std::string printable(std::string_view text);
 
-/// Text of a user in a message: in quotes, in which control characters are escapes, "\\n" and
-/// "\\x1B". The middle of a text of more than 200 bytes is omitted, so that the message is read.
+/// Text of a user in a message: printable and in quotes. The middle of a text of more than 200 bytes is omitted, so that the message is read.
 std::string inQuotes(std::string_view text);
 
 /// The same as `printable` for a message. The middle of a long message is omitted, as messages

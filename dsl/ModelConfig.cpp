@@ -186,25 +186,32 @@ ConfigEntry &ModelConfig::takeAs(const ConfigEntry &entry, T &value, const std::
   return added;
 }
 
-ConfigEntry &ModelConfig::take(const ConfigEntry &entry, int64_t &value, int64_t least) {
-  return takeAs(entry, value, "a whole number from " + std::to_string(least) + " on",
-                [&](const Json &json) -> std::optional<int64_t> {
-                  if (!json.is_number_integer() || json.get<double>() >= 0x1p53 ||
-                      json.get<int64_t>() < least)
-                    return std::nullopt;
-                  return json.get<int64_t>();
-                });
+/// The whole number of `json`, from `least` to `most`.
+static std::optional<int64_t> wholeNumber(const Json &json, int64_t least, int64_t most) {
+  if (!json.is_number_integer() || json.get<double>() >= 0x1p63 || json.get<int64_t>() < least ||
+      json.get<int64_t>() > most)
+    return std::nullopt;
+  return json.get<int64_t>();
+}
+
+static std::string describeRange(int64_t least, int64_t most) {
+  return "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+}
+
+ConfigEntry &ModelConfig::take(const ConfigEntry &entry, int64_t &value, int64_t least,
+                               int64_t most) {
+  return takeAs(entry, value, describeRange(least, most),
+                [&](const Json &json) { return wholeNumber(json, least, most); });
 }
 
 ConfigEntry &ModelConfig::take(const ConfigEntry &entry, std::optional<int64_t> &value) {
-  ConfigEntry &added = takeAs(entry, value, "a whole number from 0 on, or null",
+  ConfigEntry &added = takeAs(entry, value, describeRange(0, kMaxSize) + ", or null",
                               [](const Json &json) -> std::optional<std::optional<int64_t>> {
                                 if (json.is_null())
                                   return std::optional<int64_t>();
-                                if (!json.is_number_integer() || json.get<double>() >= 0x1p53 ||
-                                    json.get<int64_t>() < 0)
-                                  return std::nullopt;
-                                return std::optional<int64_t>(json.get<int64_t>());
+                                if (std::optional<int64_t> number = wholeNumber(json, 0, kMaxSize))
+                                  return number;
+                                return std::nullopt;
                               });
   // Programs that read weights do not tell null from a missing entry.
   added.otherwise = added.value;

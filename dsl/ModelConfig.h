@@ -28,6 +28,11 @@
 
 namespace fsdp::dsl {
 
+/// The largest size that options of models and their files have: the product of two is an int64_t.
+constexpr int64_t kMaxSize = INT32_MAX;
+/// The largest number of equal blocks. Each is compiled by itself, in some milliseconds.
+constexpr int64_t kMaxBlocks = 10000;
+
 /// A JSON value: null, a whole number, a number, a boolean, a text, a list of texts, or any value
 /// of a file.
 class ConfigValue {
@@ -128,11 +133,12 @@ public:
   /// Adds an entry with the value of the model. While reading, `value` is set to that of the file
   /// first: that of the first of its names, or what a file without them, or with null, means (of
   /// booleans null is false in transformers, so that it is refused where that differs). A value
-  /// that is missing, has another type or is below `least`, or differs from one name to another, is
-  /// refused by `finish`. What has no option of its own is set by --from (Driver::from), as
-  /// messages say.
-  ConfigEntry &take(const ConfigEntry &entry, int64_t &value, int64_t least = 1);
-  /// From 0 on, or null for none. A file without the entry means what the entry implies.
+  /// that is missing, has another type or is not from `least` to `most`, or differs from one name
+  /// to another, is refused by `finish`. What has no option of its own is set by --from
+  /// (Driver::from), as messages say.
+  ConfigEntry &take(const ConfigEntry &entry, int64_t &value, int64_t least = 1,
+                    int64_t most = kMaxSize);
+  /// From 0 to kMaxSize, or null for none. A file without the entry means what the entry implies.
   ConfigEntry &take(const ConfigEntry &entry, std::optional<int64_t> &value);
   /// A positive number.
   ConfigEntry &take(const ConfigEntry &entry, double &value);

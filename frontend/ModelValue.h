@@ -36,7 +36,10 @@ class ModelError : public std::runtime_error {
 public:
   ModelError(Where where, const std::string &message)
       : std::runtime_error(std::string(where.file) + ":" + std::to_string(where.line) +
-                           ": error: " + message) {}
+                           ": error: " + message),
+        where(where), message(message) {}
+  const Where where;
+  const std::string message; ///< without the line
 };
 
 /// The origin of a value, and of operations on it: a unit, and the scopes inside it.

@@ -3,6 +3,7 @@
 #include "models/gpt2.h"
 
 #include "models/activation.h"
+#include "models/sizes.h"
 #include <cmath>
 
 using namespace fsdp::dsl;
@@ -15,6 +16,9 @@ void GPT2Config::check() const {
                      "got --width=" + std::to_string(width) +
                          ", expected a multiple of --heads=" + std::to_string(heads));
   packing.check(vocab);
+  checkTensor({{"--vocab", vocab}, {"--width", width}});
+  checkTensor({{"--width", width}, {"the width of the feed-forward parts", hiddenWidth()}});
+  checkTensor({{"positions", positions}, {"--width", width}});
 }
 
 static Init residualInit(const GPT2Config &sizes) {

@@ -18,7 +18,7 @@ void GPT2Config::describe(ModelConfig &config, std::optional<int64_t> context) {
     act.same(name);
   config.take(ConfigEntry("layer_norm_epsilon").implied(1e-5), eps);
   config.take(ConfigEntry("n_layer").option("--layers").implied(12).alias("num_hidden_layers"),
-              layers);
+              layers, 1, kMaxBlocks);
   config.take(ConfigEntry("n_embd").option("--width").implied(768).alias("hidden_size"), width);
   config.take(ConfigEntry("n_head").option("--heads").implied(12).alias("num_attention_heads"),
               heads);

@@ -3,6 +3,7 @@
 #include "models/llama.h"
 
 #include "models/activation.h"
+#include "models/sizes.h"
 #include <cmath>
 
 using namespace fsdp::dsl;
@@ -24,6 +25,9 @@ void LlamaConfig::complete() {
   packing.check(vocab);
   demand(heads % groups == 0, "got --heads=" + std::to_string(heads) +
                                   ", expected a multiple of --kv-heads=" + std::to_string(groups));
+  checkTensor({{"--vocab", vocab}, {"--width", width}});
+  checkTensor({{"--ffn", ffn}, {"--width", width}});
+  checkTensor({{"--heads", heads}, {"--head-dim", head}, {"--width", width}});
 }
 
 std::optional<int64_t> LlamaConfig::windowOf(int64_t layer) const {

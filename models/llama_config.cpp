@@ -129,7 +129,8 @@ static void describeWindow(LlamaConfig &sizes, ModelConfig &config, const Family
       config.require("layer_types", typesOf(sizes)).option("--from");
   }
   if (applies && config.isReading() && sizes.window && *sizes.window < 1)
-    config.refuse("sliding_window", "a whole number from 1 on, or null");
+    config.refuse("sliding_window",
+                  "a whole number from 1 to " + std::to_string(kMaxSize) + ", or null");
 }
 
 int64_t LlamaConfig::describe(ModelConfig &config, int64_t context, bool mayShorten) {
@@ -142,7 +143,8 @@ int64_t LlamaConfig::describe(ModelConfig &config, int64_t context, bool mayShor
   for (const std::string &name : sameActivations(activation))
     act.same(name);
   config.take(ConfigEntry("rms_norm_eps").option("--norm-eps").implied(1e-6), eps);
-  config.take(ConfigEntry("num_hidden_layers").option("--layers").implied(32), layers);
+  config.take(ConfigEntry("num_hidden_layers").option("--layers").implied(32), layers, 1,
+              kMaxBlocks);
   config.take(ConfigEntry("hidden_size").option("--width").implied(4096), width);
   config.take(ConfigEntry("num_attention_heads").option("--heads").implied(32), heads);
   const int64_t impliedGroups =

@@ -36,7 +36,7 @@ struct LoraConfig {
     program.option("--lora", rank,
                    "rank of adapters (LoRA), which are trained alone; 0, without adapters, trains "
                    "everything",
-                   {0, INT64_MAX});
+                   {0, dsl::kMaxSize});
     program.option(
         "--lora-alpha", alpha,
         "the output of adapters is multiplied by this and divided by their rank; default: the "

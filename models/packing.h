@@ -32,7 +32,7 @@ struct PackingConfig {
                    "token that ends a document: positions and attention begin anew behind it, and "
                    "the first token of the next document is no target; with -1 a sample is one "
                    "document",
-                   {-1, INT64_MAX});
+                   {-1, dsl::kMaxSize});
     program.option("--mask-prompt", maskPrompt, "ANSWER[:END]",
                    "only answers count in the loss: what follows the tokens ANSWER, up to and "
                    "including the tokens END or, without them, the end of the document; each is "

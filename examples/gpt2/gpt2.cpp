@@ -1,6 +1,7 @@
 //===- gpt2.cpp - GPT-2, parameters named as on Hugging Face --------------===//
 
 #include "models/gpt2.h"
+#include "models/sizes.h"
 #include "tools/fsdpc/Driver.h"
 #include <optional>
 
@@ -34,6 +35,9 @@ int main(int argc, char **argv) {
     if (!isRead)
       own.positions = context;
     own.check();
+    fsdp::models::checkTensor({{"--batch", batch}, {"--context", context}, {"--vocab", own.vocab}});
+    fsdp::models::checkTensor(
+        {{"--batch", batch}, {"--context", context}, {"4 * --width", 4 * own.width}});
     Tensor tokens = model.tokens("tokens", {batch, context}, own.vocab);
     Tensor targets = model.targets("targets", {batch, context}, own.vocab);
     fsdp::models::GPT2 gpt2(model, own);

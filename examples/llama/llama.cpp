@@ -1,6 +1,7 @@
 //===- llama.cpp - Llama, parameters named as on Hugging Face -------------===//
 
 #include "models/llama.h"
+#include "models/sizes.h"
 #include "tools/fsdpc/Driver.h"
 
 using namespace fsdp::dsl;
@@ -33,6 +34,9 @@ int main(int argc, char **argv) {
   return driver.run(argc, argv, [&](Model &model) {
     fsdp::models::LlamaConfig own = sizes; // `plan` and `--fit` describe models of other sizes
     own.complete();
+    fsdp::models::checkTensor({{"--batch", batch}, {"--context", context}, {"--vocab", own.vocab}});
+    fsdp::models::checkTensor({{"--batch", batch}, {"--context", context}, {"--width", own.width}});
+    fsdp::models::checkTensor({{"--batch", batch}, {"--context", context}, {"--ffn", own.ffn}});
     Tensor tokens = model.tokens("tokens", {batch, context}, own.vocab);
     Tensor targets = model.targets("targets", {batch, context}, own.vocab);
     fsdp::models::Llama llama(model, own);

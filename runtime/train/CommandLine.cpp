@@ -157,6 +157,12 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
   });
 }
 
+/// What the help says of a word that stands before all options.
+static std::string describeWord(const std::string &word, const std::string &use) {
+  return " The word '" + word + "' before all options " + use + ", and trains nothing: see " +
+         word + " --help.";
+}
+
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options) {
   if (argc > 1 && std::string_view(argv[1]) == "eval")
     return parseEvaluation(plans, argc, argv, options);
@@ -189,8 +195,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addChoice(app, "--init-missing", options.initMissing,
                   "what parameters get that no file of --init has: an error, or the values that "
                   "are drawn without --init",
-                  {"error", "draw"})
-      ->type_name("WHAT");
+                  {"error", "draw"});
   base::addText(
       app, "--export", "FILE", options.exportTo,
       "file for the trained weights (safetensors), replaced atomically; FOLDER/ has them as "
@@ -234,14 +239,12 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                   "what a step does whose loss or gradient norm is not finite: end the run; skip "
                   "its update, and end the run at the third in a row (the default); or go back to "
                   "the latest checkpoint of --save and continue with the samples after it",
-                  {"stop", "skip", "rollback"})
-      ->type_name("WHAT");
+                  {"stop", "skip", "rollback"});
   base::addChoice(app, "--on-spike", options.onSpike,
                   "what a step does whose loss or gradient norm is far above those of the steps "
                   "before it: warn, and go on; or what --on-nan does, without an end of skipping "
                   "(default: nothing)",
-                  {"warn", "stop", "skip", "rollback"})
-      ->type_name("WHAT");
+                  {"warn", "stop", "skip", "rollback"});
   base::addNumber(app, "--spike-deviations", "K", options.spikes.deviations,
                   "how far that is: more than K standard deviations above the mean",
                   {/*least=*/0, /*aboveLeast=*/true})
@@ -261,8 +264,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addFlag(app, "--save-async", options.saveAsync,
                 "write while training continues; a step waits only for a copy in memory");
   base::addChoice(app, "--save-errors", options.saveErrors,
-                  "what a save that fails does: end the run, or warn", {"stop", "warn"})
-      ->type_name("WHAT");
+                  "what a save that fails does: end the run, or warn", {"stop", "warn"});
   base::addText(
       app, "--resume", "DIR", options.resume,
       "continue from a checkpoint: the folder of a step, a folder of checkpoints (its latest), or "
@@ -293,8 +295,9 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   declareJob(app, plans, options);
   app.footer("Of an option that is given several times the last value counts; --data, --val-data, "
              "--init, --export-only, --lr-scale and --no-decay add up. @FILE.toml stands for the "
-             "options of a file. 'eval' in the place of the first option evaluates and trains "
-             "nothing: see eval --help.");
+             "options of a file." +
+             (program.evaluate.runs.empty() ? "" : describeWord("eval", "evaluates")) +
+             (program.generation.generate ? describeWord("generate", "generates text") : ""));
 
   const auto misused = [&](const std::string &why) { return reportMisuse(program, why, "--help"); };
   try {

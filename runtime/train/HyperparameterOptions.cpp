@@ -43,13 +43,12 @@ void declareHyperparameters(CLI::App &app, const Program &program, Options &opti
   const ScheduleOptions &schedule = program.schedule;
   base::addNumber(
       app, "--lr", "X", options.learningRate,
-      "learning rate; without it that of the checkpoint, else the compiled one, and so with "
-      "the options up to --clip",
+      "learning rate; without it, as without the options of the schedule, the update rule and "
+      "clipping, that of the checkpoint, else the compiled one",
       {})
       ->default_str(shortest(program.defaultLearningRate));
   base::addChoice(app, "--schedule", options.schedule, "learning rate after warmup",
                   {std::begin(kScheduleNames), std::end(kScheduleNames)})
-      ->type_name("NAME")
       ->default_str(kScheduleNames[schedule.kind]);
   base::addInteger(app, "--warmup", "N", options.warmup, "steps over which the learning rate rises",
                    base::IntegerRange<std::int64_t>{0, INT64_MAX})

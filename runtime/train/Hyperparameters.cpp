@@ -155,17 +155,13 @@ bool Hyperparameters::decays() const {
   });
 }
 
-std::string Hyperparameters::patternsWithoutEffect(const Program &program) const {
-  NameList patterns;
-  for (const std::string &pattern : groups.noDecay) {
-    bool keeps = false;
-    for (const Storage &storage : program.storages)
-      for (const Parameter &parameter : storage.members)
-        keeps |= parameter.decay && !parameter.frozen && matchesPattern(pattern, parameter.name);
-    if (!keeps)
-      patterns.add(pattern);
-  }
-  return patterns.list();
+std::string Hyperparameters::remarkOnNoDecay(const Program &program) const {
+  std::vector<std::string> decaying;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &parameter : storage.members)
+      if (parameter.decay && !parameter.frozen)
+        decaying.emplace_back(parameter.name);
+  return groups.remarkOnNoDecay(decaying);
 }
 
 std::vector<std::pair<std::string, std::string>> Hyperparameters::settings() const {

@@ -53,8 +53,8 @@ struct Hyperparameters {
   }
   /// Whether the update has a weight decay other than 0.
   bool decays() const;
-  /// The patterns of --no-decay of which no parameter would decay anyway, as a list in quotes.
-  std::string patternsWithoutEffect(const Program &program) const;
+  /// ParameterGroups::remarkOnNoDecay() of the parameters of `program`.
+  std::string remarkOnNoDecay(const Program &program) const;
   /// Names of settings and their values, with the fewest digits that read back as the same f32.
   std::vector<std::pair<std::string, std::string>> settings() const;
   /// The settings of a step state.

@@ -50,9 +50,10 @@ std::string adviceFor(const ConfigEntry &entry, const Json &got, const std::stri
 Json parseConfig(const std::string &path) {
   const MappedFile bytes(path);
   Json config;
-  if (!parseJsonObject({bytes.data(), bytes.size()}, config).empty())
-    throw Error("'" + path +
-                "' is not a JSON object, expected one that describes the model of the weights "
+  if (const std::string fault = parseJsonObject({bytes.data(), bytes.size()}, config);
+      !fault.empty())
+    throw Error("'" + path + "' " + fault +
+                ", expected a JSON object that describes the model of the weights "
                 "beside it: mend it, or "
                 "move the weights to a folder of their own");
   return config;

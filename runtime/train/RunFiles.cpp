@@ -76,6 +76,9 @@ std::string prepareExportFolder(const char *option, std::string path, RunOutputs
     path.pop_back();
   if (mkdir(path.c_str(), 0777) == 0)
     outputs.created.push_back(std::make_unique<CreatedFolder>(path));
+  else if (errno == ENOENT)
+    throw Error(std::string(option) + ": cannot create the folder " + inQuotes(path) +
+                ": there is no folder " + inQuotes(folderOf(path)) + "; create it first");
   else if (errno != EEXIST)
     throw Error("cannot create the folder '" + path + "': " + std::strerror(errno));
   else if (struct stat status; stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))

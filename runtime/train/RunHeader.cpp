@@ -186,12 +186,9 @@ void RunHeader::warn() const {
         "ends at step %lld (--schedule-steps): the steps after the warmup have the minimum "
         "rate; give a smaller --warmup or more --schedule-steps\n",
         program.name, static_cast<long long>(warmup), static_cast<long long>(hyper.end));
-  if (const std::string patterns = hyper.patternsWithoutEffect(program);
-      options.groups.noDecay && !patterns.empty())
-    std::fprintf(stderr,
-                 "%s: warning: --no-decay %s changes nothing: no parameter of that name decays "
-                 "without it, as that takes a rank of two and more; leave it out\n",
-                 program.name, printableMessage(patterns).c_str());
+  if (const std::string remark = hyper.remarkOnNoDecay(program);
+      options.groups.noDecay && !remark.empty())
+    std::fprintf(stderr, "%s: warning: %s\n", program.name, printableMessage(remark).c_str());
   for (std::size_t i = 0; i < epochs.size(); ++i)
     if (epochs[i] == 0)
       std::fprintf(stderr,

@@ -1,10 +1,12 @@
 #include "runtime/train/TextCodec.h"
 
 #include "base/Error.h"
+#include "base/JsonObject.h"
 #include "base/Numbers.h"
 #include "base/PrintableText.h"
 #ifndef FSDP_WITHOUT_TOKENIZERS
 #include "tokenizer/Tokenizer.h"
+#include "tokenizer/Utf8.h"
 #endif
 
 #include <nlohmann/json.hpp>
@@ -82,6 +84,11 @@ public:
         ends(std::move(ends)), vocabulary(vocabulary), place(std::move(place)) {}
 
   std::vector<std::int32_t> encode(const std::string &text) const override {
+    if (const std::size_t at = tokenizer::findInvalid(text); at != text.npos)
+      throw Error("--prompt: got bytes that are not UTF-8 at byte " + std::to_string(at) +
+                      ", expected a text, which the tokenizer '" + place + "' divides into tokens",
+                  kExitBadCommandLine)
+          .byAll();
     std::vector<std::int32_t> tokens;
     for (tokenizer::TokenId id : tokenizer.encode(text, /*addSpecialTokens=*/true)) {
       if (static_cast<std::int64_t>(id) >= vocabulary)
@@ -120,13 +127,17 @@ using Settings = nlohmann::json;
 /// The object of a file; empty where there is none. Error: it is none.
 Settings objectOf(const BesideFiles &files, const char *name) {
   const BesideFile *file = findFile(files, name);
-  Settings object =
-      file ? Settings::parse(file->text, nullptr, /*allow_exceptions=*/false) : Settings::object();
-  if (!object.is_object())
-    throw Error("'" + placeOf(*file) +
-                "', beside the weights, is not a JSON object: mend it, or remove it")
-        .byAll();
-  return object;
+  std::string fault;
+  try {
+    Settings object = file ? Settings::parse(file->text) : Settings::object();
+    if (object.is_object())
+      return object;
+  } catch (const Settings::exception &error) {
+    fault = " (" + base::describeParseError(error, file->text) + ")";
+  }
+  throw Error("'" + placeOf(*file) + "', beside the weights, is not a JSON object" + fault +
+              ": mend it, or remove it")
+      .byAll();
 }
 
 /// The tokens that end a text.

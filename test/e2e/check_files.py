@@ -159,7 +159,7 @@ def a_slash_exports_a_folder(runs):
     for _ in range(2):  # new, and replaced
         runs.run("--export", f"{runs.at('new')}//")
         expect(runs.at("new/model.safetensors").read_bytes() == exported, "other bytes in the folder than in a file")
-    runs.run("--export", f"{runs.at('no/new')}/", status=1, says=f"cannot create the folder '{runs.at('no/new')}': No such file")
+    runs.run("--export", f"{runs.at('no/new')}/", status=1, says=f"--export: cannot create the folder '{runs.at('no/new')}': there is no folder '{runs.at('no')}'; create it first")
     for name in ("model.safetensors.index.json", "manifest.json"):
         runs.at(f"new/{name}").write_text("{}")
         runs.run("--export", f"{runs.at('new')}/", status=1, says=f"cannot export to the folder '{runs.at('new')}': it has '{name}'")

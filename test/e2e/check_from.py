@@ -212,21 +212,26 @@ REFUSED = [
     (QWEN2, {"rope_scaling": {**YARN, "truncate": None}}, "got 'rope_scaling.truncate' null, expected true or false"),
     (QWEN2, {"rope_scaling": YARN, "original_max_position_embeddings": 7},
      "got 'original_max_position_embeddings' 7, expected that of 'rope_scaling.original_max_position_embeddings'"),
-    (LLAMA, {"num_key_value_heads": "8"}, "got 'num_key_value_heads' \"8\", expected a whole number from 1 on"),
-    (LLAMA, {"num_key_value_heads": 0}, "got 'num_key_value_heads' 0, expected a whole number from 1 on"),
+    (LLAMA, {"num_key_value_heads": "8"}, "got 'num_key_value_heads' \"8\", expected a whole number from 1 to 2147483647"),
+    (LLAMA, {"num_key_value_heads": 0}, "got 'num_key_value_heads' 0, expected a whole number from 1 to 2147483647"),
     (LLAMA, {"rope_interleaved": True}, "got 'rope_interleaved' true, expected false"),
     (LLAMA, {"head_dim": 7}, "got 'head_dim' 7, expected an even number, for rope turns pairs"),
     (LLAMA, {"hidden_size": 36}, "got 'hidden_size' 36, expected a multiple of twice 'num_attention_heads', 4"),
     (LLAMA, {"num_key_value_heads": 3}, "got 'num_attention_heads' 4, expected a multiple of 'num_key_value_heads', 3"),
-    (LLAMA, {"vocab_size": "64"}, "got 'vocab_size' \"64\", expected a whole number from 1 on"),
+    (LLAMA, {"vocab_size": "64"}, "got 'vocab_size' \"64\", expected a whole number from 1 to 2147483647"),
+    (LLAMA, {"num_hidden_layers": 2**31}, "got 'num_hidden_layers' 2147483648, expected a whole number from 1 to 10000"),
+    (GPT2, {"n_layer": 10001}, "got 'n_layer' 10001, expected a whole number from 1 to 10000"),
+    (LLAMA, {"intermediate_size": 2**31}, "got 'intermediate_size' 2147483648, expected a whole number from 1 to 2147483647"),
+    (LLAMA, {"max_position_embeddings": 2**64 - 1}, "got 'max_position_embeddings' 18446744073709551615, expected a whole number from 1 to"),
+    (GPT2, {"n_inner": 2**31}, "got 'n_inner' 2147483648, expected a whole number from 0 to 2147483647, or null"),
     (LLAMA, {"tie_word_embeddings": "yes"}, "got 'tie_word_embeddings' \"yes\", expected true or false"),
     (LLAMA, {"rms_norm_eps": 0}, "got 'rms_norm_eps' 0, expected a number above 0"),
-    (MISTRAL, {"sliding_window": 0}, "got 'sliding_window' 0, expected a whole number from 1 on, or null"),
-    (QWEN2, {"use_sliding_window": True, "sliding_window": 0}, "got 'sliding_window' 0, expected a whole number from 1 on, or null"),
+    (MISTRAL, {"sliding_window": 0}, "got 'sliding_window' 0, expected a whole number from 1 to 2147483647, or null"),
+    (QWEN2, {"use_sliding_window": True, "sliding_window": 0}, "got 'sliding_window' 0, expected a whole number from 1 to 2147483647, or null"),
     (QWEN3, {"layer_types": ["full_attention", "chunked_attention"]},
      "got 'layer_types' [\"full_attention\",\"chunked_attention\"], expected a list of \"full_attention\" or \"sliding_attention\""),
     (QWEN3, {"layer_types": ["full_attention"]}, "got 'layer_types' [\"full_attention\"], expected one for each of 2 layers"),
-    (QWEN3, {"sliding_window": -1}, "got 'sliding_window' -1, expected a whole number from 0 on, or null"),
+    (QWEN3, {"sliding_window": -1}, "got 'sliding_window' -1, expected a whole number from 0 to 2147483647, or null"),
     (QWEN2, {"rope_scaling": {**YARN, "attention_factor": 0}}, "got 'rope_scaling.attention_factor' 0, expected a number above 0, or null"),
     (GPT2, {"model_type": "gpt_neo"}, "got 'model_type' \"gpt_neo\", expected \"gpt2\""),
     (GPT2, {"activation_function": "tanh"}, "got 'activation_function' \"tanh\", expected \"silu\""),
@@ -291,7 +296,8 @@ def refused(scratch, cases):
     expect(status == 0, said)
     done = subprocess.run([training.tool("llama"), f"--from={folder}", "--fit=layers", "--memory-limit=1GiB"], capture_output=True, text=True)
     expect(done.returncode == 2 and "error: got --fit=layers beside --from, which takes it from config.json" in done.stderr, done.stderr)
-    for text, expected in (("[]", "is not a JSON object, expected a JSON object that describes a model"),
+    for text, expected in (('{"a": 1,\n "b": 2', "is not a JSON object (line 2, column 8: "),
+                           ("[]", "is not a JSON object, expected a JSON object that describes a model"),
                            ('{"a": 1, "a": 2}', "names 'a' twice, expected a JSON object that describes a model")):
         status, said = said_of(text, folder)
         expect(status == 1 and expected in said, said)

@@ -134,6 +134,11 @@ def takes_bytes_and_text(folder):
                                            model / "model.safetensors")], check=True, capture_output=True)
     shown = generate(program, model, "Hello wörld", 20, "--seed=2").decode()
     expect(len(shown) > 1, shown)
+    # What is not UTF-8 is no text.
+    prompt.write_bytes("Hello wörld".encode("latin-1"))
+    generate(program, model, f"@{prompt}", 3, status=2, says=f"--prompt: got bytes that are not UTF-8 at byte 7, expected a text, which the tokenizer '{model}/tokenizer.json'")
+    said = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    expect("The word 'generate' before all options generates text, and trains nothing: see generate --help." in said, said)
     # Or elsewhere: for generation, and for what training writes.
     (folder / "elsewhere").mkdir()
     shutil.move(model / "tokenizer.json", folder / "elsewhere")
@@ -146,7 +151,7 @@ def takes_bytes_and_text(folder):
     (model / "generation_config.json").write_text(json.dumps({"eos_token_id": list(range(vocabulary))}))
     expect(generate(program, model, "Hello wörld", 20, "--seed=2") == b"\n", "continues behind the end")
     (model / "generation_config.json").write_text("{bad")
-    generate(program, model, "Hello", 2, status=1, says=f"'{model}/generation_config.json', beside the weights, is not a JSON object")
+    generate(program, model, "Hello", 2, status=1, says=f"'{model}/generation_config.json', beside the weights, is not a JSON object (line 1, column ")
     (model / "tokenizer.json").write_text('{"model": {"type": "Unigram"}}')
     generate(program, model, "Hello", 2, status=1, says=f"'{model}/tokenizer.json'")
 

@@ -79,6 +79,12 @@ def command_repeats_a_run(folder, program):
     repeats(folder, text, "again.jsonl", "again.safetensors", place / "a.jsonl")
     same(folder / "again.safetensors", place / "a.safetensors", "the run")
     expect(text.splitlines()[-1] == command_of(place, "ck/step-00000006").splitlines()[-1], "a checkpoint has another command")
+    # Of a folder of checkpoints it is the latest one's, whatever else is there; a step without a manifest is no checkpoint.
+    (place / "ck" / "step-00000009").mkdir()
+    shutil.copytree(place / "ck" / "step-00000006", place / "ck" / "step-00000008.1")
+    expect(command_of(place, "ck") == command_of(place, "ck/step-00000006"), "the folder of checkpoints has another command")
+    for left in ("step-00000009", "step-00000008.1"):
+        shutil.rmtree(place / "ck" / left)
 
     # One that continues: its command resumes from the same checkpoint, whatever is later than it by now.
     shell(f"./train {arguments.replace('--lr 0.02', '')} --steps 9 --export b.safetensors --resume=latest", place)
@@ -117,7 +123,7 @@ def refuses_what_has_no_record(folder, program):
     (folder / "manifest.json").write_text('{"runs": []}')
     expect("'manifest.json' has no record of a run: an earlier version wrote it" in fails(folder, 1, "--command manifest.json"), "no runs")
     (folder / "manifest.json").write_text("{")
-    expect("'manifest.json' is not a JSON object, expected the manifest of a checkpoint" in fails(folder, 1, "--command manifest.json"), "bad")
+    expect("'manifest.json' is not a JSON object (line 1, column 2: unexpected end of input; expected string literal), expected the manifest of a checkpoint" in fails(folder, 1, "--command manifest.json"), "bad")
 
 
 def main():

@@ -28,8 +28,14 @@
 // MODEL: train optimizer <adamw, lr = 5.000000e-01, weight_decay = 1.000000e-02, lr_scale = ["bias=2"], no_decay = ["k*"]>
 // RUN: fsdpc %t.groups.mlir --emit=global --lr-scale='*=0.50' --lr-scale=bias=0 | FileCheck %s --check-prefix=SCALES
 // SCALES: train optimizer <adamw, lr = 3.000000e-04, weight_decay = 1.000000e-02, lr_scale = ["*=0.5", "bias=0"], no_decay = ["k*"]>
-// RUN: fsdpc %t.groups.mlir --emit=global --lr-scale=bias=5 --lr-scale=none --no-decay=kernel --no-decay='b*' --optimizer=lion | FileCheck %s --check-prefix=DECAYS
+// RUN: fsdpc %t.groups.mlir --emit=global --lr-scale=bias=5 --lr-scale=none --no-decay=kernel --no-decay='b*' --optimizer=lion 2> %t.decays | FileCheck %s --check-prefix=DECAYS
 // DECAYS: train optimizer <lion, lr = 3.000000e-04, no_decay = ["kernel", "b*"]>
+// RUN: FileCheck %s --check-prefix=UNDECAYED < %t.decays
+// UNDECAYED: fsdpc: warning: got --no-decay, but the update rule 'lion' has no weight decay: leave it out, or give --weight-decay, here or to the program
+// What the patterns do not change is a warning, as of programs; what the model has itself is none.
+// RUN: fsdpc %t.groups.mlir --emit=global --no-decay='b*' --no-decay=kernel 2>&1 -o %t.out | FileCheck %s --check-prefix=UNCHANGED
+// UNCHANGED: fsdpc: warning: --no-decay 'b*' changes nothing: no parameter of that name decays without it, as that takes a rank of two and more; leave it out
+// RUN: fsdpc %t.groups.mlir --emit=global --no-decay=kernel -o %t.out 2>&1 | count 0
 // RUN: not fsdpc %t.groups.mlir --emit=global --lr-scale=kernel 2>&1 | FileCheck %s --check-prefix=FORM
 // FORM: error: --lr-scale: got 'kernel', expected PATTERN=X, X a finite f32 number >= 0
 // RUN: not fsdpc %t.groups.mlir --emit=global --lr-scale=kernel=-2 2>&1 | FileCheck %s --check-prefix=NEGATIVE

@@ -1,6 +1,7 @@
 #include "tools/fsdpc-log/Curves.h"
 
 #include "base/Error.h"
+#include "tools/fsdpc-log/FieldNames.h"
 #include "tools/fsdpc-log/LogReader.h"
 #include "tools/fsdpc-log/LogTable.h"
 
@@ -27,6 +28,7 @@ std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
                                   const std::vector<std::string> &fields, const Axis &x,
                                   bool isLogY) {
   std::vector<RunCurves> runs;
+  FieldNames names;
   std::vector<bool> isKnown(fields.size()), isShown(fields.size());
   for (const std::string &file : files) {
     RunCurves &run = runs.emplace_back();
@@ -43,6 +45,7 @@ std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
              : waiting.push_back(describeRecord(entry));
         return;
       }
+      names.add(entry);
       const double *at = entry.find(x.field);
       if (!at || !isDrawable(*at, x.isLog)) {
         ++withoutX;
@@ -76,6 +79,8 @@ std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
       note("'" + file + "': " + std::to_string(notPositive) +
            " value(s) that are not above 0 are gaps on the logarithmic axis");
   }
+  names.require({x.field}, "--x", files);
+  names.require(fields, "--fields", files);
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (!isKnown[i])
       throw Error("no step of the given logs has both '" + x.field + "' and '" + fields[i] +

@@ -76,6 +76,12 @@ std::string describeRecord(const LogEntry &entry) {
   return text;
 }
 
+LogTable::LogTable(std::vector<std::string> fields, std::int64_t every)
+    : given(std::move(fields)), every(every) {
+  if (!given.empty() && std::find(given.begin(), given.end(), "step") == given.end())
+    given.insert(given.begin(), "step");
+}
+
 bool LogTable::updateColumns(const LogEntry &entry) {
   if (!given.empty()) {
     seen.resize(given.size());
@@ -109,13 +115,17 @@ std::string LogTable::row(const LogEntry &entry) {
          });
 }
 
+bool LogTable::showsEvaluation(const LogEntry &entry) const {
+  return std::any_of(entry.values.begin(), entry.values.end(), [&](const auto &value) {
+    return value.first.rfind("val_", 0) == 0 &&
+           (given.empty() || std::find(given.begin(), given.end(), value.first) != given.end());
+  });
+}
+
 std::string LogTable::add(const LogEntry &entry) {
   if (entry.kind != LogEntry::Step)
     return finish() + "-- " + describeRecord(entry) + "\n";
-  const bool hasVal = std::any_of(entry.values.begin(), entry.values.end(), [](const auto &value) {
-    return value.first.rfind("val_", 0) == 0;
-  });
-  if (!hasRow || entry.step % every == 0 || (every > 1 && given.empty() && hasVal)) {
+  if (!hasRow || entry.step % every == 0 || (every > 1 && showsEvaluation(entry))) {
     waiting.reset();
     return row(entry);
   }

@@ -23,10 +23,10 @@ std::string describeRecord(const LogEntry &entry);
 /// Makes the lines of a table while entries come in, so that it takes logs of any length.
 class LogTable {
 public:
-  /// `fields`: the columns; none: those of a list of usual ones that the log has. `every`: rows are
-  /// those of steps that are a multiple of it, the first and the last.
-  LogTable(std::vector<std::string> fields, std::int64_t every)
-      : given(std::move(fields)), every(every) {}
+  /// `fields`: the columns, with `step` before them unless it is one of them; none: those of a list
+  /// of usual ones that the log has. `every`: rows are those of steps that are a multiple of it,
+  /// the first, the last and those with an evaluation that is shown.
+  LogTable(std::vector<std::string> fields, std::int64_t every);
 
   /// The usual columns that are shown from the first row on, whatever it has.
   static std::vector<std::string> lateColumns() { return {"val_loss", "val_perplexity"}; }
@@ -42,6 +42,7 @@ public:
 private:
   std::string row(const LogEntry &entry);
   bool updateColumns(const LogEntry &entry);
+  bool showsEvaluation(const LogEntry &entry) const;
 
   std::vector<std::string> given, columns;
   std::vector<bool> seen; ///< of `given`

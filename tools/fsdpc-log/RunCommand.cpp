@@ -7,6 +7,7 @@
 #include "base/ShellWords.h"
 #include "tools/fsdpc-log/LogReader.h"
 
+#include <charconv>
 #include <filesystem>
 
 namespace fsdpc_log {
@@ -120,6 +121,38 @@ std::optional<std::vector<std::string>> shellWords(const std::string &line) {
   if (inQuotes)
     return std::nullopt;
   return words;
+}
+
+/// The number of "step-00000100"; nothing for another name.
+static std::optional<std::int64_t> stepOf(const std::string &name) {
+  constexpr std::string_view begin = "step-";
+  std::int64_t step = 0;
+  const char *const end = name.data() + name.size();
+  if (name.compare(0, begin.size(), begin) != 0 || name.size() == begin.size())
+    return std::nullopt;
+  const auto [rest, fault] = std::from_chars(name.data() + begin.size(), end, step);
+  return fault == std::errc() && rest == end && step >= 0 ? std::optional(step) : std::nullopt;
+}
+
+std::string recordSource(const std::string &path) {
+  namespace files = std::filesystem;
+  std::error_code error;
+  if (!files::is_directory(path, error) || files::exists(path + "/" + kManifest, error))
+    return path;
+  std::int64_t latest = -1;
+  std::string found;
+  for (const files::directory_entry &entry : files::directory_iterator(path, error))
+    if (const auto step = stepOf(entry.path().filename().string());
+        step && *step > latest && files::exists(entry.path() / kManifest, error)) {
+      latest = *step;
+      found = entry.path().string();
+    }
+  if (found.empty())
+    throw Error("--command: got the folder " + base::inQuotes(path) + ", which has neither a '" +
+                kManifest +
+                "' nor a folder 'step-…' with one; name a log, a checkpoint or the "
+                "folder of a run's checkpoints");
+  return found;
 }
 
 std::vector<json> readRecords(const std::string &path) {

@@ -16,6 +16,10 @@ namespace fsdpc_log {
 /// line.
 std::optional<std::vector<std::string>> shellWords(const std::string &line);
 
+/// Where the records of `path` are: of a folder of checkpoints the folder of the latest step, as
+/// programs resume from it, else `path`. Error: it is a folder without a checkpoint.
+std::string recordSource(const std::string &path);
+
 /// The records of the runs in a log, or in the manifest of a checkpoint or its folder. A restart of
 /// a run is none. Errors: the file cannot be read; it has no record.
 std::vector<nlohmann::json> readRecords(const std::string &path);

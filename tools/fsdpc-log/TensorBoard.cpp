@@ -3,6 +3,7 @@
 #include "base/AtomicFile.h"
 #include "base/Error.h"
 #include "base/PrintableText.h"
+#include "tools/fsdpc-log/FieldNames.h"
 #include "tools/fsdpc-log/LogReader.h"
 
 #include <algorithm>
@@ -140,13 +141,12 @@ std::vector<std::string> namesOf(const std::vector<std::string> &files) {
 void writeTensorBoard(const std::vector<std::string> &files, const std::string &root,
                       const std::vector<std::string> &fields) {
   const std::vector<std::string> names = namesOf(files);
-  std::set<std::string> found;
+  FieldNames found;
   std::vector<double> begins; // of each log, in seconds since 1970
   for (const std::string &file : files) {
     double lastSeconds = 0;
     readLog(file, [&](const LogEntry &entry) {
-      for (const auto &[name, value] : entry.values)
-        found.insert(name);
+      found.add(entry);
       if (const double *seconds = entry.find("seconds"))
         lastSeconds = *seconds;
     });
@@ -157,10 +157,7 @@ void writeTensorBoard(const std::vector<std::string> &files, const std::string &
                                    1e-9 * static_cast<double>(status.st_mtim.tv_nsec) - lastSeconds
                              : 0);
   }
-  for (const std::string &field : fields)
-    if (!found.count(field))
-      throw Error("no step of the given logs has '" + field +
-                  "': name fields of their lines with --fields");
+  found.require(fields, "--fields", files);
   const auto isWanted = [&](const std::string &field) {
     return field != "step" &&
            (fields.empty() || std::find(fields.begin(), fields.end(), field) != fields.end());

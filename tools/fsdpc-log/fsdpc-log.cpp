@@ -7,16 +7,17 @@
 #include "tools/fsdpc-log/Chart.h"
 #include "tools/fsdpc-log/ChartPage.h"
 #include "tools/fsdpc-log/Curves.h"
+#include "tools/fsdpc-log/FieldNames.h"
 #include "tools/fsdpc-log/Follow.h"
 #include "tools/fsdpc-log/LogReader.h"
 #include "tools/fsdpc-log/LogTable.h"
 #include "tools/fsdpc-log/RunCommand.h"
 #include "tools/fsdpc-log/TensorBoard.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <sys/stat.h>
@@ -54,14 +55,17 @@ void declare(CLI::App &app, Options &options) {
   app.set_version_flag("--version", std::string("fsdpc-log (fsdpc ") + FSDP_VERSION + ")",
                        "print the version of fsdpc and exit")
       ->disable_flag_override();
-  app.add_option("FILE", options.files,
-                 "logs that programs have written with --log; with --command also a checkpoint")
+  app.add_option(
+         "FILE", options.files,
+         "logs that programs have written with --log; with --command also a checkpoint, the "
+         "folder of a step or one of several (its latest)")
       ->type_name("");
   base::addInteger(app, "--every", "N", options.every,
                    "rows of the table: steps that are a multiple of N, the first, the last, and "
                    "those with an evaluation",
                    base::IntegerRange<std::int64_t>{1, INT64_MAX});
-  base::addOption(app, "--fields", "A,B", "columns of the table, or panels of the chart",
+  base::addOption(app, "--fields", "A,B",
+                  "columns of the table, beside that of the step, or panels of the chart",
                   [&](const std::string &text) {
                     options.fields.clear();
                     return splitFields(text, options.fields);
@@ -136,56 +140,53 @@ bool hasText(const std::string &file, const std::string &text) {
   return found;
 }
 
-/// Of `fields` the first that no step of a log has, of `names`, all that there are. Columns that a
-/// log gets later may be missing.
-void requireField(const std::vector<std::string> &fields, const std::set<std::string> &names,
-                  const std::string &where) {
-  const std::vector<std::string> late = LogTable::lateColumns();
-  for (const std::string &field : fields)
-    if (!names.empty() && !names.count(field) &&
-        std::find(late.begin(), late.end(), field) == late.end()) {
-      std::string list;
-      for (const std::string &name : names)
-        list += (list.empty() ? "" : ", ") + name;
-      throw Error("--fields: got " + base::inQuotes(field) + ", which no step of " + where +
-                  " has, expected of: " + list);
-    }
-}
-
-/// Error: no step of the files has one of the fields given. Those that can be read once only are
-/// not looked at.
-void requireFields(const Options &options) {
-  std::set<std::string> names;
-  for (const std::string &file : options.files) {
+/// Whether all files can be read again.
+bool areRegular(const std::vector<std::string> &files) {
+  return std::all_of(files.begin(), files.end(), [](const std::string &file) {
     struct stat status;
-    if (stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
-      return;
-    EntryStream stream([&](const LogEntry &entry) {
-      for (const auto &[name, value] : entry.values)
-        names.insert(name);
-    });
-    readBytes(file, [&](std::string_view bytes) { stream.add(bytes); });
-    stream.end();
-  }
-  requireField(options.fields, names,
-               options.files.size() == 1 ? "'" + options.files.front() + "'" : "these logs");
+    return stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  });
 }
 
 void printTables(const Options &options) {
-  if (!options.fields.empty())
-    requireFields(options);
+  // A field that no step of all logs has is refused before anything is printed, except of logs that
+  // a program is writing into a pipe.
+  const std::vector<std::string> late = LogTable::lateColumns();
+  FieldNames names;
+  bool keeps = !options.fields.empty() && areRegular(options.files);
+  std::string kept;
+  const auto put = [&](const std::string &text) {
+    kept += text;
+    if (keeps)
+      return;
+    print(kept);
+    kept.clear();
+  };
+  std::vector<std::string> notes;
   for (const std::string &file : options.files) {
     if (options.files.size() > 1)
-      print((&file == &options.files.front() ? "" : "\n") + base::printable(file) + ":\n");
+      put((&file == &options.files.front() ? "" : "\n") + base::printable(file) + ":\n");
     LogTable table(options.fields, options.every);
-    for (const std::string &name : LogTable::lateColumns())
-      if (hasText(file, "\"" + name + "\""))
-        table.expect(name);
-    readLog(file, [&](const LogEntry &entry) { print(table.add(entry)); });
-    print(table.finish());
+    if (options.fields.empty())
+      for (const std::string &name : late)
+        if (hasText(file, "\"" + name + "\""))
+          table.expect(name);
+    readLog(file, [&](const LogEntry &entry) {
+      if (keeps) {
+        names.add(entry);
+        keeps = !names.haveAll(options.fields, late);
+      }
+      put(table.add(entry));
+    });
+    put(table.finish());
     for (const std::string &name : table.missing())
-      note("no step of '" + file + "' has '" + name + "'");
+      notes.push_back("no step of " + base::inQuotes(file) + " has " + base::inQuotes(name));
   }
+  if (keeps)
+    names.require(options.fields, "--fields", options.files, late);
+  print(kept);
+  for (const std::string &text : notes)
+    note(text);
 }
 
 void plot(const Options &options) {
@@ -217,9 +218,10 @@ void run(const Options &options) {
     return writeTensorBoard(options.files, options.tensorboard, options.fields);
   if (!options.printsCommand)
     return printTables(options);
-  const std::vector<nlohmann::json> records = readRecords(options.files.front());
+  const std::string source = recordSource(options.files.front());
+  const std::vector<nlohmann::json> records = readRecords(source);
   print(runCommand(records, options.run ? static_cast<std::size_t>(options.run) : records.size(),
-                   options.files.front()));
+                   source));
 }
 
 int fail(const std::string &message, int status) {

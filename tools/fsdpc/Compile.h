@@ -20,8 +20,11 @@ public:
   ~Context();
   mlir::MLIRContext &get() { return *context; }
   llvm::SourceMgr &sources() { return sourceManager; }
-  /// The model is described by a program: diagnostics use the names of its author.
-  void describesProgram() { printer->describesProgram(); }
+  /// The model is described by a program: diagnostics use the names of its author. See
+  /// DiagnosticPrinter.
+  void describesProgram(const std::string &name, DiagnosticPrinter::IsOfLibrary isOfLibrary) {
+    printer->describesProgram(name, isOfLibrary);
+  }
 
 private:
   llvm::SourceMgr sourceManager;

@@ -4,6 +4,7 @@
 
 #include "base/Options.h"
 #include "base/ShellWords.h"
+#include "dsl/LibrarySources.h"
 #include "dsl/Model.h"
 #include "dsl/ModelIR.h"
 #include "tools/fsdpc/Compile.h"
@@ -55,8 +56,12 @@ struct Driver::State {
   std::optional<PlanRequest> request;                 ///< of `plan`, which compiles no program
   std::optional<OutputFile> table, curves;            ///< of its JSON, of its SVG
   int64_t *blocks = nullptr;                          ///< the model's number of equal blocks
-  std::map<std::string, int64_t *> sizes;             ///< its integers, by option
-  std::string from;                                   ///< the folder of --from
+  struct Size {
+    int64_t *value;
+    base::IntegerRange<int64_t> range;
+  };
+  std::map<std::string, Size> sizes; ///< its integers, by option
+  std::string from;                  ///< the folder of --from
   std::function<void()> takeConfig;
   bool printsConfig = false;
 
@@ -113,14 +118,14 @@ CLI::App &Driver::State::modelOptions() {
 
 void Driver::option(const std::string &name, int64_t &value, const std::string &description,
                     base::IntegerRange<int64_t> range) {
-  state->sizes[name] = &value;
+  state->sizes[name] = {&value, range};
   base::addInteger(state->modelOptions(), name, "N", value, description, range)
       ->default_str(std::to_string(value));
 }
 
 void Driver::blocks(const std::string &name, int64_t &value, const std::string &description) {
   state->blocks = &value;
-  option(name, value, description);
+  option(name, value, description, {1, ::fsdp::dsl::kMaxBlocks});
 }
 
 void Driver::option(const std::string &name, double &value, const std::string &description,
@@ -243,7 +248,7 @@ PlanModel Driver::State::modelOf(ModuleOp module, Context &context, const Obtain
 SizedModel Driver::State::sizedModel(Context &context, const Obtain &obtain) {
   auto find = [this](llvm::StringRef option) -> std::optional<int64_t> {
     auto found = sizes.find("--" + option.str());
-    return found == sizes.end() ? std::nullopt : std::optional<int64_t>(*found->second);
+    return found == sizes.end() ? std::nullopt : std::optional<int64_t>(*found->second.value);
   };
   // Standard input can be read only once.
   auto whole = std::make_shared<OwningOpRef<ModuleOp>>();
@@ -255,9 +260,13 @@ SizedModel Driver::State::sizedModel(Context &context, const Obtain &obtain) {
       PlanModel model = modelOf(**whole, context, obtain);
       return use(model);
     }
-    int64_t &size = *sizes.at("--" + option.str());
-    const int64_t given = std::exchange(size, value);
-    llvm::scope_exit restore([&] { size = given; });
+    const auto [size, range] = sizes.at("--" + option.str());
+    if (value < range.least || value > range.most)
+      throw ::fsdp::dsl::ModelError(::fsdp::dsl::Where::here(),
+                                    "--" + option.str() + ": " +
+                                        base::mismatch(std::to_string(value), range.describe()));
+    const int64_t given = std::exchange(*size, value);
+    llvm::scope_exit restore([&, size = size] { *size = given; });
     OwningOpRef<ModuleOp> module = obtain(context);
     PlanModel model = modelOf(*module, context, obtain);
     use(model);
@@ -351,6 +360,9 @@ void Driver::State::judge(PlanModel &model, ModuleOp plan) {
 /// The model for each mesh, in the phase that was asked for.
 std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const Obtain &obtain) {
   OwningOpRef<ModuleOp> model = obtain(context), original;
+  for (auto step : model->getOps<mlir::fsdp::StepOp>())
+    if (const std::string remark = options.optimizer.remarkOnGroups(step); !remark.empty())
+      std::cerr << printableMessage(name + ": warning: " + remark) << "\n";
   if (options.choosesPlan() || !options.memoryLimit.empty())
     original = model->clone();
   PlanModel candidates = modelOf(original.get(), context, obtain);
@@ -553,7 +565,10 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     say(std::string(error.what()) + "; see " + name + " --help");
     return 2;
   } catch (const ::fsdp::dsl::ModelError &error) {
-    std::cerr << printableMessage(error.what()) << "\n";
+    if (::fsdp::dsl::LibrarySources::contain(error.where.file))
+      say(error.message);
+    else
+      std::cerr << printableMessage(error.what()) << "\n";
     return 1;
   } catch (const std::exception &error) {
     say(error.what());
@@ -564,7 +579,7 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
 int Driver::run(int argc, char **argv, const Describe &describe, ::fsdp::dsl::Where where) {
   state->options.declare(state->app);
   return state->compile(argc, argv, [&](Context &context) {
-    context.describesProgram();
+    context.describesProgram(state->name, ::fsdp::dsl::LibrarySources::contain);
     ::fsdp::dsl::Model model(context.get(), where);
     describe(model);
     OwningOpRef<ModuleOp> module = ::fsdp::dsl::take(model, where);

@@ -31,8 +31,9 @@ public:
   /// An option of the model: an integer. `value` holds the default, and must live until `run`
   /// returns; so below. Values outside `range` are refused.
   void option(const std::string &name, int64_t &value, const std::string &description,
-              base::IntegerRange<int64_t> range = {1, INT64_MAX});
-  /// The number of equal blocks, from 1 on. `plan` ranks large models by models with fewer.
+              base::IntegerRange<int64_t> range = {1, ::fsdp::dsl::kMaxSize});
+  /// The number of equal blocks, from 1 to dsl::kMaxBlocks. `plan` ranks large models by models
+  /// with fewer.
   void blocks(const std::string &name, int64_t &value, const std::string &description);
   /// A number, by default finite and at least 0.
   void option(const std::string &name, double &value, const std::string &description,

@@ -484,6 +484,21 @@ void OptimizerOptions::checkGroups(ir::StepOp step) const {
     throw UsageError(optionOf(fault->setting) + ": " + fault->why);
 }
 
+std::string OptimizerOptions::remarkOnGroups(ir::StepOp step) const {
+  if (!step.getOptimizer() || !groups.noDecay || groups.noDecay->empty())
+    return "";
+  checkGroups(step);
+  const ir::OptimizerAttr optimizer = apply(*step.getOptimizer());
+  if (optimizer.getConstant("weight_decay") == 0)
+    return "got --no-decay, but the update rule '" + optimizer.getRule().str() +
+           "' has no weight decay: leave it out, or give --weight-decay, here or to the program";
+  std::vector<std::string> decaying;
+  for (ir::ParamOp param : step->getParentOfType<mlir::ModuleOp>().getOps<ir::ParamOp>())
+    if (param.getFileRank() >= 2 && !param.getFrozen())
+      decaying.push_back(param.getSymName().str());
+  return groups.over({}).remarkOnNoDecay(decaying);
+}
+
 std::vector<std::string> normalizeArguments(int argc, char **argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   for (auto [option, given] :

@@ -60,6 +60,9 @@ struct OptimizerOptions {
   mlir::fsdp::OptimizerAttr apply(mlir::fsdp::OptimizerAttr optimizer) const;
   /// Throws UsageError for a pattern that matches no trained parameter of the module of `step`.
   void checkGroups(mlir::fsdp::StepOp step) const;
+  /// What patterns that were given do not change in the module of `step`, for a warning; or
+  /// nothing. Throws as `apply` and `checkGroups`.
+  std::string remarkOnGroups(mlir::fsdp::StepOp step) const;
 };
 
 struct Options {

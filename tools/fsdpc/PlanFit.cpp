@@ -17,7 +17,7 @@ namespace ir = mlir::fsdp;
 namespace fsdpc {
 
 /// Values beyond are not tried.
-static constexpr int64_t kMaxValue = int64_t(1) << 32;
+static constexpr int64_t kMaxValue = ::fsdp::dsl::kMaxSize;
 /// Of steps that the model accepts, multiples up to this one are tried.
 static constexpr int64_t kStepFactors = 64;
 
@@ -156,7 +156,7 @@ const Trial &Fitter::attempt(int64_t value) {
       trial = request ? search(sized, own) : compile(sized, own);
     });
   } catch (const ::fsdp::dsl::ModelError &error) {
-    trial.excess = error.what();
+    trial.excess = error.message;
   }
   return trial;
 }

@@ -32,7 +32,7 @@ static std::string escapeControls(llvm::StringRef text) {
     if (length > 0)
       result += text.take_front(length);
     else
-      result += {'\\', llvm::hexdigit(static_cast<unsigned char>(text[0]) >> 4),
+      result += {'\\', 'x', llvm::hexdigit(static_cast<unsigned char>(text[0]) >> 4),
                  llvm::hexdigit(text[0] & 15)};
     text = text.drop_front(std::max<size_t>(length, 1));
   }
@@ -82,12 +82,14 @@ DiagnosticPrinter::DiagnosticPrinter(llvm::SourceMgr &sources, MLIRContext *cont
 void DiagnosticPrinter::print(Location location, DiagnosticSeverity severity,
                               const std::string &message) {
   auto place = location->findInstanceOf<FileLineColLoc>();
+  const bool inWordsOfModel = !program.empty();
   const std::string text =
       printableMessage(inWordsOfModel ? mlir::fsdp::inWordsOfModel(message, location) : message);
   if (!place || (!inWordsOfModel && severity != DiagnosticSeverity::Remark && isShown(place)))
     return emitDiagnostic(location, text, severity);
-  llvm::errs() << printableMessage(place.getFilename());
-  if (place.getLine() > 0)
+  const bool isInLibrary = isOfLibrary && isOfLibrary(place.getFilename().strref());
+  llvm::errs() << printableMessage(isInLibrary ? program : place.getFilename().str());
+  if (place.getLine() > 0 && !isInLibrary)
     llvm::errs() << ":" << place.getLine();
   if (place.getLine() > 0 && !inWordsOfModel)
     llvm::errs() << ":" << place.getColumn();

@@ -10,11 +10,12 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/SourceMgr.h"
 #include <string>
+#include <string_view>
 
 namespace fsdpc {
 
 /// `message` as it is printed: control characters but line ends, and bytes that are not UTF-8, as
-/// `\1B`; of a message of more than 4000 bytes the beginning and the end.
+/// `\x1B`; of a message of more than 4000 bytes the beginning and the end.
 std::string printableMessage(llvm::StringRef message);
 
 /// Whether all of `content` is characters: UTF-8 without those that control a terminal. A
@@ -28,15 +29,21 @@ public:
   DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext *context);
 
   /// From now on the model is described by a C++ program: messages are `FILE:LINE: error: ...`,
-  /// with the names of its author. Messages without a source line name only the program.
-  void describesProgram() { inWordsOfModel = true; }
+  /// with the names of its author. Messages without a source line name only the program, `name`,
+  /// and so do those of sources that `isOfLibrary`.
+  using IsOfLibrary = bool (*)(std::string_view file);
+  void describesProgram(std::string name, IsOfLibrary isOfLibrary) {
+    program = std::move(name);
+    this->isOfLibrary = isOfLibrary;
+  }
 
 private:
   void print(mlir::Location location, mlir::DiagnosticSeverity severity,
              const std::string &message);
   bool isShown(mlir::FileLineColLoc place);
 
-  bool inWordsOfModel = false;
+  std::string program; ///< that describes the model; empty for a file of it
+  IsOfLibrary isOfLibrary = nullptr;
 };
 
 } // namespace fsdpc

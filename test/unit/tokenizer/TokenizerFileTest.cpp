@@ -180,8 +180,10 @@ TEST(TokenizerFileTest, WrongEntriesAreNamedWithTheirPlace) {
 }
 
 TEST(TokenizerFileTest, WhatIsNoFileOfTokenizersIsRefused) {
-  EXPECT_EQ(messageOf([] { Tokenizer::parse("{", "t.json"); }),
-            "'t.json' is not a JSON object, expected a tokenizer.json of the library `tokenizers`");
+  EXPECT_EQ(
+      messageOf([] { Tokenizer::parse("{", "t.json"); }),
+      "'t.json' is not a JSON object (line 1, column 2: unexpected end of input; expected string "
+      "literal), expected a tokenizer.json of the library `tokenizers`");
   EXPECT_EQ(messageOf([] { Tokenizer::parse("{}", "t.json"); }),
             "'t.json': has no 'model'; the file is not one of the library `tokenizers`, or "
             "incomplete");

@@ -97,7 +97,7 @@ struct Problem {
 
   explicit Problem(uint64_t seed) {
     Random random(seed);
-    context.describesProgram();
+    context.describesProgram("problem", nullptr);
     module = describe(context.get(), random);
     model.emplace(*module, "problem");
     std::ofstream(machine) << describeMachine(random);

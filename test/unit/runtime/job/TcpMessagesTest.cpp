@@ -47,7 +47,7 @@ TEST(Sha256, IsTheStandards) {
 
 TEST(PrintableText, LeavesOutTheMiddleOfALongMessage) {
   const std::string begin = "got '", end = "', expected less";
-  EXPECT_EQ(printableMessage(begin + "\n" + end), "got '?', expected less");
+  EXPECT_EQ(printableMessage(begin + "\n" + end), "got '\\n', expected less");
   std::string whole(4000, 'y');
   EXPECT_EQ(printableMessage(whole), whole);
   EXPECT_EQ(printableMessage(begin + std::string(5000, 'y') + end),
@@ -61,10 +61,26 @@ TEST(PrintableText, LeavesOutTheMiddleOfALongMessage) {
                      umlauts.substr(0, 998) + "x");
 }
 
+TEST(PrintableText, EscapesWhatIsNoTextOfATerminal) {
+  const std::string shown = printable("a\x1b[2Jb\n\t\r\x7f\xc2\x9b\xc3\xa9\\n");
+  EXPECT_EQ(shown, "a\\x1B[2Jb\\n\\t\\r\\x7F\\xC2\\x9B\u00e9\\n");
+  EXPECT_EQ(printable(shown), shown);
+  EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+  // Of Latin 1, cut, too long, a surrogate, over U+10FFFF; and their neighbours, which are UTF-8.
+  for (const char *text : {"\xe9", "\xe2\x82", "\xc1\xa1", "\xe0\x9f\xbf", "\xed\xa0\x80",
+                           "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"})
+    EXPECT_EQ(printable(text).size(), 4 * std::string_view(text).size()) << printable(text);
+  for (const std::string text :
+       {"\u00e9", "\u0800", "\ud7ff", "\ue000", "\U00010000", "\U0010ffff"})
+    EXPECT_EQ(inQuotes(text), "'" + text + "'");
+  EXPECT_EQ(inQuotes("\xff'"), "'\\xFF''");
+}
+
 TEST(PrintableText, KeepsCommandsFromTerminals) {
   EXPECT_EQ(printable("a\x1b[2Jb\nc", 100), "a?[2Jb?c");
   EXPECT_EQ(printable(std::string_view("ab\0cd", 5), 100), "ab");
   EXPECT_EQ(printable("abcdef", 3), "abc");
+  EXPECT_EQ(printable("ab\u00e9", 3), "ab?");
   EXPECT_EQ(printable("\xc2\x9b"
                       "1m\xc3\xa9",
                       100),

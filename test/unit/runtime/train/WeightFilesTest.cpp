@@ -174,6 +174,8 @@ TEST(WeightFilesTest, RefusesWhatIsNoIndex) {
     folder.writeText("model.safetensors.index.json", text);
     contains(remarkOn(path), "is not an index of safetensors files: it is not a JSON object");
   }
+  folder.writeText("model.safetensors.index.json", "{\n  \"weight_map\": {,}}");
+  contains(remarkOn(path), "it is not a JSON object (line 2, column 18: unexpected ','");
   for (const char *text : {"{}", R"({"weight_map": 3})"}) {
     folder.writeText("model.safetensors.index.json", text);
     contains(remarkOn(path), "is not an index of safetensors files: it has no object 'weight_map'");
