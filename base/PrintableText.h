@@ -16,7 +16,8 @@ std::string printable(std::string_view text, std::size_t most);
 /// "\\x1B". What is printable already does not change.
 std::string printable(std::string_view text);
 
-/// Text of a user in a message: printable and in quotes. The middle of a text of more than 200 bytes is omitted, so that the message is read.
+/// Text of a user in a message: printable and in quotes. The middle of a text of more than 200
+/// bytes is omitted, so that the message is read.
 std::string inQuotes(std::string_view text);
 
 /// The same as `printable` for a message. The middle of a long message is omitted, as messages
