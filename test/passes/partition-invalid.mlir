@@ -16,6 +16,7 @@
 // RUN: not fsdp-opt %t/whole.mlir --fsdp-partition 2>&1 | FileCheck %s --check-prefix=WHOLE
 // RUN: not fsdp-opt %t/partial.mlir --fsdp-partition 2>&1 | FileCheck %s --check-prefix=PARTIAL
 // RUN: not fsdp-opt %t/empty.mlir --fsdp-partition 2>&1 | FileCheck %s --check-prefix=EMPTY
+// RUN: not fsdp-opt %t/dims.mlir --fsdp-propagate --fsdp-partition 2>&1 | FileCheck %s --check-prefix=DIMS
 // RUN: not fsdp-opt %t/local.mlir --fsdp-partition 2>&1 | FileCheck %s --check-prefix=LOCAL
 
 //--- placement.mlir
@@ -189,4 +190,14 @@ fsdp.mesh @mesh <["fsdp"=2]>
 // LOCAL: error: module is in the local phase, expected global; partition a module once
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["fsdp"=2]>
+}
+
+//--- dims.mlir
+// DIMS: error: 'fsdp.constraint' takes 'x' in another sharding, but the shardings split 10 dimensions, expected 8 at most; train on a mesh of fewer axes, or split the value alike in both places
+fsdp.mesh @mesh <["a"=2, "b"=2, "c"=2, "d"=2, "e"=2]>
+fsdp.step @evaluate evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<2x2x2x2x2x2x2x2x2x2xf32> loc("x")
+  %y = fsdp.constraint %x <@mesh, [{"a"}, {"b"}, {"c"}, {"d"}, {"e"}, {}, {}, {}, {}, {}]> : tensor<2x2x2x2x2x2x2x2x2x2xf32> loc("x")
+  %z = fsdp.constraint %y <@mesh, [{}, {}, {}, {}, {}, {"a"}, {"b"}, {"c"}, {"d"}, {"e"}]> : tensor<2x2x2x2x2x2x2x2x2x2xf32>
+  %s = nn.reduce sum "a b c d e f g h i j ->" %z : tensor<2x2x2x2x2x2x2x2x2x2xf32> -> tensor<f64>
 }

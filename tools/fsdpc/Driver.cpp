@@ -186,26 +186,17 @@ void Driver::State::openOutputs() {
     result = openOutput(options.output.empty() ? "-" : options.output);
     named.push_back(result->named("-o"));
   }
-  if (options.report.size() > 1) {
-    report = openOutput(options.report);
-    named.push_back(report->named("--report"));
-  }
-  if (!options.timeline.empty()) {
-    timeline = openOutput(options.timeline);
-    named.push_back(timeline->named("--timeline"));
-  }
-  if (!options.explain.empty()) {
-    page = openOutput(options.explain);
-    named.push_back(page->named("--explain"));
-  }
-  if (request && !request->json.empty()) {
-    table = openOutput(request->json);
-    named.push_back(table->named("--json"));
-  }
-  if (request && !request->svg.empty()) {
-    curves = openOutput(request->svg);
-    named.push_back(curves->named("--svg"));
-  }
+  const auto open = [&](auto &file, const char *option, const std::string &path) {
+    if (path.empty())
+      return;
+    file = openOutput(path);
+    named.push_back(file->named(option));
+  };
+  open(report, "--report", options.report.size() > 1 ? options.report : "");
+  open(timeline, "--timeline", options.timeline);
+  open(page, "--explain", options.explain);
+  open(table, "--json", request ? request->json : "");
+  open(curves, "--svg", request ? request->svg : "");
   if (llvm::Error error = checkDistinctFiles(named))
     throw UsageError(llvm::toString(std::move(error)));
 }
@@ -261,12 +252,10 @@ SizedModel Driver::State::sizedModel(Context &context, const Obtain &obtain) {
       return use(model);
     }
     const auto [size, range] = sizes.at("--" + option.str());
-    if (value < range.least || value > range.most)
-      throw ::fsdp::dsl::ModelError(::fsdp::dsl::Where::here(),
-                                    "--" + option.str() + ": " +
-                                        base::mismatch(std::to_string(value), range.describe()));
-    const int64_t given = std::exchange(*size, value);
+    const int64_t given = *size;
     llvm::scope_exit restore([&, size = size] { *size = given; });
+    if (std::string wrong = base::parseInteger(std::to_string(value), range, *size); !wrong.empty())
+      throw ::fsdp::dsl::ModelError(::fsdp::dsl::Where::here(), "--" + option.str() + ": " + wrong);
     OwningOpRef<ModuleOp> module = obtain(context);
     PlanModel model = modelOf(*module, context, obtain);
     use(model);

@@ -125,7 +125,7 @@ TEST_P(RandomReshards, HoldNoMoreThanTheLargerShard) {
   }
   std::cout << count << " plans, " << larger << " hold more, " << 1e6 * total / count
             << " us each, the longest " << 1e3 * longest << " ms\n";
-  EXPECT_LE(larger, count / 50); // of dimensions shorter than the ranks are many
+  EXPECT_LE(larger, count / 1000); // dimensions shorter than their ranks are many
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, RandomReshards,
