@@ -51,9 +51,7 @@ TEST(ErrorTest, ShowsNoControlCharacters) {
   constexpr char text[] = "'a\0b' '\x1b[31mred' '\xc2\x9b' two\nlines '\xc3\xa9'";
   const std::string hostile(text, sizeof text - 1);
   const std::string shown = Error(hostile).what();
-  EXPECT_EQ(shown.substr(0, 18), "'a?b' '?[31mred' '");
-  EXPECT_EQ(shown.find('\n'), std::string::npos);
-  EXPECT_TRUE(has(shown, "\xc3\xa9")) << "a letter";
+  EXPECT_EQ(shown, "'a\\x00b' '\\x1B[31mred' '\\xC2\\x9B' two\\nlines '\xc3\xa9'");
 }
 
 //===----------------------------------------------------------------------===//

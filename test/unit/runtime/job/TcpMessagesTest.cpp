@@ -159,7 +159,7 @@ TEST(TcpMessages, ClampTheStatusOfAPeer) {
     ControlMessage message;
     ASSERT_EQ(ControlMessage::decode({bytes, size}, 2, message), size);
     EXPECT_EQ(message.error->status(), expected);
-    EXPECT_EQ(message.error->describe(), "rank 1, 'action': boom?[1m");
+    EXPECT_EQ(message.error->describe(), "rank 1, 'action': boom\\x1B[1m");
     // Of a rank that the job does not have.
     ASSERT_EQ(ControlMessage::decode({bytes, size}, 1, message), size);
     EXPECT_EQ(message.error->rank(), -1);
