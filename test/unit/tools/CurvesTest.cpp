@@ -63,7 +63,7 @@ TEST(CurvesTest, AnAxisOfOneValueHasRoom) {
 }
 
 TEST(ChartTest, TextIsEscaped) {
-  EXPECT_EQ(escapedXml("a<b>&\"\n"), "a&lt;b&gt;&amp;&quot;?");
+  EXPECT_EQ(escapedXml("a<b>&\"\n"), "a&lt;b&gt;&amp;&quot;\\n");
   RunCurves run;
   run.name = "<script>";
   run.ofField = {{{1, 2}, {2, 3}}};
