@@ -2,6 +2,8 @@
 #include "test/unit/cuda/DeviceKernels.h"
 #include "test/unit/runtime/kernels/AttentionPlaces.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <tuple>
 
 using namespace fsdp::rt;
@@ -15,6 +17,17 @@ bool seeksRaces() {
 #else
   return false;
 #endif
+}
+
+/// Where races are sought (but for ./check --all), one row of heads and a block of queries and a
+/// part of a second one: more blocks access other places in the same order.
+AttentionShape tested(AttentionShape s) {
+  if (seeksRaces() && !std::getenv("FSDP_TEST_ALL")) {
+    s.heads /= s.groups;
+    s.batch = s.groups = std::min<std::uint32_t>(s.groups, 1);
+    s.queries = std::min<std::uint32_t>(s.queries, 70);
+  }
+  return s;
 }
 
 /// Whether a device's kernels at `offset` are tested: addresses off by one element, and where
@@ -40,7 +53,7 @@ protected:
   /// Results and gradients are the CPU's.
   void compare(const AttentionShape &sizes, std::size_t offset,
                Documents documents = Documents::None, Bias bias = Bias::None) {
-    AttentionShape s = rowMajor(sizes);
+    AttentionShape s = rowMajor(tested(sizes));
     SCOPED_TRACE(::testing::Message()
                  << s.queries << " queries, " << s.keys << " keys of " << s.width << " + " << offset
                  << ", window " << s.window << ", softcap " << s.softcap << ", documents "
@@ -131,7 +144,7 @@ const AttentionShape kShapes[] = {
 TYPED_TEST(AttentionKernels, ForwardAndGradientsAreTheCpus) {
   for (const AttentionShape &sizes : kShapes)
     for (std::size_t offset : {0, 1, 80, 86})
-      if (choose(sizes, offset))
+      if (choose(sizes, offset) && !(seeksRaces() && offset == 86))
         this->compare(sizes, offset > 1 ? 0 : offset);
 }
 
