@@ -5,8 +5,8 @@
 #include "base/Numbers.h"
 #include "base/PrintableText.h"
 #ifndef FSDP_WITHOUT_TOKENIZERS
+#include "base/Utf8.h"
 #include "tokenizer/Tokenizer.h"
-#include "tokenizer/Utf8.h"
 #endif
 
 #include <nlohmann/json.hpp>
@@ -84,7 +84,7 @@ public:
         ends(std::move(ends)), vocabulary(vocabulary), place(std::move(place)) {}
 
   std::vector<std::int32_t> encode(const std::string &text) const override {
-    if (const std::size_t at = tokenizer::findInvalid(text); at != text.npos)
+    if (const std::size_t at = base::findInvalid(text); at != text.npos)
       throw Error("--prompt: got bytes that are not UTF-8 at byte " + std::to_string(at) +
                       ", expected a text, which the tokenizer '" + place + "' divides into tokens",
                   kExitBadCommandLine)
