@@ -5,6 +5,7 @@
 #include "base/JsonEntries.h"
 #include "base/JsonObject.h"
 #include "base/MappedFile.h"
+#include "dialect/nn/TensorSize.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
@@ -18,6 +19,11 @@
 namespace fsdp::dsl {
 
 using Json = nlohmann::json;
+
+bool isTensorSize(const std::vector<int64_t> &sizes) {
+  const std::optional<int64_t> elements = mlir::nn::countElements(sizes);
+  return elements && *elements <= mlir::nn::kMaxTensorBytes / int64_t(sizeof(float));
+}
 
 static std::string spell(const llvm::json::Value &value) {
   std::string text;

@@ -30,6 +30,8 @@ namespace fsdp::dsl {
 
 /// The largest size that options of models and their files have: the product of two is an int64_t.
 constexpr int64_t kMaxSize = INT32_MAX;
+/// Whether a model may have a tensor of these sizes in f32 (nn::kMaxTensorBytes).
+bool isTensorSize(const std::vector<int64_t> &sizes);
 /// The largest number of equal blocks. Each is compiled by itself, in some milliseconds.
 constexpr int64_t kMaxBlocks = 10000;
 
