@@ -3,6 +3,7 @@
 #include "tools/fsdpc/Driver.h"
 
 #include "base/Options.h"
+#include "base/PrintableText.h"
 #include "base/ShellWords.h"
 #include "dsl/LibrarySources.h"
 #include "dsl/Model.h"
@@ -180,8 +181,8 @@ void Driver::State::openOutputs() {
     named.push_back(
         {"-o", options.output, base::identityOf(options.output), base::NamedFile::Replaced});
     if (standsInFolder(input, options.output))
-      throw UsageError("model '" + input + "' is in the folder that -o replaces, '" +
-                       options.output + "'; choose another location");
+      throw UsageError("model " + base::inQuotes(input) + " is in the folder that -o replaces, " +
+                       base::inQuotes(options.output) + "; choose another location");
   } else if (!options.onlyReport()) {
     result = openOutput(options.output.empty() ? "-" : options.output);
     named.push_back(result->named("-o"));
@@ -211,9 +212,9 @@ static void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<v
   try {
     action();
   } catch (const UsageError &error) {
-    throw UsageError("plan '" + name + "': " + error.what());
+    throw UsageError("plan " + base::inQuotes(name) + ": " + error.what());
   } catch (const Failure &error) {
-    throw Failure("plan '" + name + "': " + error.what());
+    throw Failure("plan " + base::inQuotes(name) + ": " + error.what());
   }
 }
 
@@ -508,6 +509,10 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
   auto say = [&](const std::string &message) {
     std::cerr << printableMessage(name + ": error: " + message) << "\n";
   };
+  auto misused = [&](const std::string &why) {
+    say(base::printable(why) + "; see " + name + " --help");
+    return 2;
+  };
   // The word, not an option: it comes first.
   if (argc > 1 && llvm::StringRef(argv[1]) == "plan") {
     --argc;
@@ -551,8 +556,7 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     write(plan(context, obtain));
     return 0;
   } catch (const UsageError &error) {
-    say(std::string(error.what()) + "; see " + name + " --help");
-    return 2;
+    return misused(error.what());
   } catch (const ::fsdp::dsl::ModelError &error) {
     if (::fsdp::dsl::LibrarySources::contain(error.where.file))
       say(error.message);

@@ -4,6 +4,7 @@
 
 #include "base/GroupOptions.h"
 #include "base/Options.h"
+#include "base/PrintableText.h"
 #include "base/ShellWords.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
@@ -95,7 +96,7 @@ static std::vector<std::string> parseAxes(const std::string &text, std::string &
     if (!ir::isAxisName(name))
       message = base::mismatch(text, "names of mesh axes, separated by commas");
     else if (std::find(names.begin(), names.end(), name) != names.end())
-      message = "axis '" + name + "' appears twice; name each once";
+      message = "axis " + base::inQuotes(name) + " appears twice; name each once";
     names.push_back(name);
     begin = end + 1;
   }
@@ -117,20 +118,22 @@ MeshAxes parseMesh(const std::string &text, std::string &message) {
     else if (std::string wrong = base::parseInteger(
                  axis.substr(equals + 1), base::IntegerRange<int64_t>{1, mostRanks}, size);
              !wrong.empty())
-      message = "size of axis '" + name + "': " + wrong;
+      message = "size of axis " + base::inQuotes(name) + ": " + wrong;
     else if (std::any_of(axes.begin(), axes.end(),
                          [&](auto &other) { return other.first == name; }))
-      message = "axis '" + name + "' appears twice; give each axis its own name";
+      message = "axis " + base::inQuotes(name) + " appears twice; give each axis its own name";
     else if ((ranks *= size) > mostRanks) // both are at most 2^20
-      message = "'" + text + "' has more ranks than the maximum of " + std::to_string(mostRanks);
+      message =
+          base::inQuotes(text) + " has more ranks than the maximum of " + std::to_string(mostRanks);
     if (!message.empty())
       return {};
     axes.emplace_back(name, size);
     begin = end + 1;
   }
   if (axes.size() > ir::kMaxMeshAxes) {
-    message = "'" + text + "' has " + std::to_string(axes.size()) + " axes, expected at most " +
-              std::to_string(ir::kMaxMeshAxes) + "; leave out those of size 1";
+    message = base::inQuotes(text) + " has " + std::to_string(axes.size()) +
+              " axes, expected at most " + std::to_string(ir::kMaxMeshAxes) +
+              "; leave out those of size 1";
     return {};
   }
   return axes;
@@ -143,7 +146,7 @@ std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message)
     const std::string one = text.substr(begin, end - begin);
     MeshAxes axes = parseMesh(one, message);
     if (message.empty() && std::find(meshes.begin(), meshes.end(), axes) != meshes.end())
-      message = "mesh '" + one + "' appears twice; give each plan a mesh of its own";
+      message = "mesh " + base::inQuotes(one) + " appears twice; give each plan a mesh of its own";
     meshes.push_back(std::move(axes));
     begin = end + 1;
   }
@@ -339,7 +342,7 @@ void Options::declare(CLI::App &app) {
       [this](const std::string &text) -> std::string {
         const std::size_t equals = text.find('=');
         if (text.empty() || equals == 0 || equals + 1 == text.size())
-          return "got '" + text + "', expected NAME or NAME=FILE.svg";
+          return "got " + base::inQuotes(text) + ", expected NAME or NAME=FILE.svg";
         pipeline.drawSharding = text;
         return "";
       });
@@ -490,8 +493,8 @@ std::string OptimizerOptions::remarkOnGroups(ir::StepOp step) const {
   checkGroups(step);
   const ir::OptimizerAttr optimizer = apply(*step.getOptimizer());
   if (optimizer.getConstant("weight_decay") == 0)
-    return "got --no-decay, but the update rule '" + optimizer.getRule().str() +
-           "' has no weight decay: leave it out, or give --weight-decay, here or to the program";
+    return "got --no-decay, but the update rule " + base::inQuotes(optimizer.getRule().str()) +
+           " has no weight decay: leave it out, or give --weight-decay, here or to the program";
   std::vector<std::string> decaying;
   for (ir::ParamOp param : step->getParentOfType<mlir::ModuleOp>().getOps<ir::ParamOp>())
     if (param.getFileRank() >= 2 && !param.getFrozen())

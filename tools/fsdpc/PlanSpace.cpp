@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/PlanSpace.h"
 #include "base/Options.h"
+#include "base/PrintableText.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/UpdateRule.h"
 #include "passes/cost/Collectives.h"
@@ -79,8 +80,8 @@ void PlanRequest::apply(const CLI::App &app, Options &options) {
     throw UsageError("--svg draws curves, got neither --scaling nor --batch-sweep; give one, or "
                      "leave it out");
   if (isGiven("--mesh"))
-    throw UsageError("plan chooses the mesh, got --mesh='" + options.mesh +
-                     "'; give --devices alone, or leave 'plan' out");
+    throw UsageError("plan chooses the mesh, got --mesh=" + base::inQuotes(options.mesh) +
+                     "; give --devices alone, or leave 'plan' out");
   fixesStrategy = isGiven("--strategy");
   fixesTied = isGiven("--tied-gradients");
   auto isFixed = [&](const char *option) {
