@@ -17,6 +17,7 @@
 #ifndef DSL_MODELCONFIG_H
 #define DSL_MODELCONFIG_H
 
+#include "frontend/ModelValue.h"
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,13 @@ namespace fsdp::dsl {
 
 /// The largest size that options of models and their files have: the product of two is an int64_t.
 constexpr int64_t kMaxSize = INT32_MAX;
+/// The options of a model's program cannot be meant: "--lora-on: got 'a', expected ...". Where the
+/// model is one of the library, the program shows it as an error of its command line.
+class OptionError : public frontend::ModelError {
+public:
+  using frontend::ModelError::ModelError;
+};
+
 /// Whether a model may have a tensor of these sizes in f32 (nn::kMaxTensorBytes).
 bool isTensorSize(const std::vector<int64_t> &sizes);
 /// The largest number of equal blocks. Each is compiled by itself, in some milliseconds.

@@ -558,7 +558,10 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
   } catch (const UsageError &error) {
     return misused(error.what());
   } catch (const ::fsdp::dsl::ModelError &error) {
-    if (::fsdp::dsl::LibrarySources::contain(error.where.file))
+    const bool isOfLibrary = ::fsdp::dsl::LibrarySources::contain(error.where.file);
+    if (isOfLibrary && dynamic_cast<const ::fsdp::dsl::OptionError *>(&error))
+      return misused(error.message);
+    if (isOfLibrary)
       say(error.message);
     else
       std::cerr << printableMessage(error.what()) << "\n";
