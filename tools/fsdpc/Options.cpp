@@ -275,6 +275,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
                   "print the largest batch, context, layers or width (of multiples of STEP) whose "
                   "plan fits --memory-limit, or the machine's memory; writes no program",
                   [&o](const std::string &text) { return parseFit(text, o.fit, o.fitStep); });
+  base::addText(group, "--json", "FILE.json", o.json,
+                "write what --fit or 'plan' finds to this file as data");
   base::addChoice(
       group, "--communicator", o.communicator,
       "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
@@ -373,7 +375,8 @@ void Options::refuseOutputs(const CLI::App &app, const std::string &what) {
                        "; leave it out, and give it with the command of a plan");
 }
 
-void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omitted) {
+std::string Options::listGiven(const CLI::App &app, const std::vector<std::string> &omitted) {
+  std::string given;
   // In the order of the help: the model's, and groups after what stands in none.
   for (const CLI::Option *option : app.get_options()) {
     const std::string name = option->get_name();
@@ -387,7 +390,9 @@ void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omi
         base::addShellWord(given, name + "=" + value);
   }
   for (const CLI::App *group : app.get_subcommands([](const CLI::App *) { return true; }))
-    noteGiven(*group, omitted);
+    if (const std::string words = listGiven(*group, omitted); !words.empty())
+      given += (given.empty() ? "" : " ") + words;
+  return given;
 }
 
 bool Options::predicts() const { return !(report.empty() && timeline.empty() && explain.empty()); }

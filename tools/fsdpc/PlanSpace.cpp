@@ -41,10 +41,8 @@ static std::string parseRising(const std::string &text, base::IntegerRange<int64
 
 const std::vector<std::string> &PlanRequest::getChosenOptions() {
   static const std::vector<std::string> names = {
-      "--mesh",       "--strategy",     "--tied-gradients", "--remat",
-      "--accumulate", "--prefetch",     "--devices",        "--json",
-      "--machine",    "--memory-limit", "--scaling",        "--batch-sweep",
-      "--svg"};
+      "--mesh",    "--strategy", "--tied-gradients", "--remat",   "--accumulate",  "--prefetch",
+      "--devices", "--machine",  "--memory-limit",   "--scaling", "--batch-sweep", "--svg"};
   return names;
 }
 
@@ -64,7 +62,6 @@ void PlanRequest::declare(CLI::App &app) {
                     return text == kAutomaticWord ? std::string()
                                                   : parseRising(text, kBatches, batches);
                   });
-  base::addText(group, "--json", "FILE.json", json, "write the table to this file as data");
   base::addText(group, "--svg", "FILE.svg", svg,
                 "draw the curves of --scaling or --batch-sweep to this file");
 }
