@@ -4,6 +4,7 @@
 
 #include "base/Error.h"
 #include "base/MappedFile.h"
+#include "base/PrintableText.h"
 
 #include <CLI/CLI.hpp>
 
@@ -19,7 +20,7 @@ namespace base {
 namespace {
 
 std::string placeIn(const std::string &path, toml::source_position at) {
-  return "'" + path + "', line " + std::to_string(at.line);
+  return inQuotes(path) + ", line " + std::to_string(at.line);
 }
 
 /// Finds what stands at positions, each with a line and a column in characters. Positions in the
@@ -162,18 +163,18 @@ static const CLI::Option &optionOf(const CLI::App &app, const FileOption &given)
   std::string other = given.key;
   std::replace(other.begin(), other.end(), '_', '-');
   other.erase(0, std::min(other.find_first_not_of('-'), other.size()));
-  const std::string got = given.where + ": got the key '" + given.key + "'";
+  const std::string got = given.where + ": got the key " + inQuotes(given.key);
   if (find(other))
-    throw OptionsFileError(got + ", expected '" + other + "'");
+    throw OptionsFileError(got + ", expected " + inQuotes(other));
   for (const std::string &name : {"--" + other, "-" + other})
     if (const CLI::Option *option = app.get_option_no_throw(name)) {
       const std::vector<std::string> &whole = option->get_lnames();
       throw OptionsFileError(got + (name[1] == '-' || whole.empty() || !find(whole.front())
-                                        ? ": '" + name + "' is for the command line alone"
-                                        : ", expected '" + whole.front() + "'"));
+                                        ? ": " + inQuotes(name) + " is for the command line alone"
+                                        : ", expected " + inQuotes(whole.front())));
     }
-  throw OptionsFileError(got + ", which is no option of '" + app.get_name() +
-                         "'; keys are the names of options, without their '--'");
+  throw OptionsFileError(got + ", which is no option of " + inQuotes(app.get_name()) +
+                         "; keys are the names of options, without their '--'");
 }
 
 static void expandFile(const CLI::App &app, const std::string &path, ExpandedArguments &expanded) {
@@ -182,7 +183,7 @@ static void expandFile(const CLI::App &app, const std::string &path, ExpandedArg
     const MappedFile file(path);
     options = readOptionsFile({file.data(), file.size()}, path);
   } catch (const Error &error) {
-    throw OptionsFileError("@" + path + ": " + error.describe());
+    throw OptionsFileError("@" + printable(path) + ": " + error.describe());
   }
   for (const FileOption &given : options) {
     const CLI::Option &option = optionOf(app, given);
@@ -251,8 +252,8 @@ static std::string tomlOf(const std::string &value, const std::string &before) {
   }
   text += '"';
   if (!toml::parse("x = " + text))
-    throw OptionsFileError(before + "got '" + value +
-                           "', which is not UTF-8, as TOML is: rename what it names");
+    throw OptionsFileError(before + "got " + inQuotes(value) +
+                           ", which is not UTF-8, as TOML is: rename what it names");
   return text;
 }
 

@@ -1,5 +1,7 @@
 #include "base/PrintableText.h"
 
+#include "base/Utf8.h"
+
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -10,40 +12,15 @@ namespace {
 
 constexpr std::size_t kMaxOfHost = 63;
 
-/// The bytes of the character of UTF-8 at the start of `text`; 0 where none begins there.
-std::size_t lengthOfCharacter(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const std::size_t length = first < 0x80    ? 1
-                             : first < 0xC2  ? 0
-                             : first < 0xE0  ? 2
-                             : first < 0xF0  ? 3
-                             : first <= 0xF4 ? 4
-                                             : 0;
-  if (length > text.size())
-    return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xC0) != 0x80)
-      return 0;
-  // Forms that are longer than they have to be, surrogates, and values over U+10FFFF.
-  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
-      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90))
-    return 0;
-  return length;
-}
-
 /// `text` with `show(bytes)` in the places of control characters and of bytes that are not UTF-8.
 template <typename Show> std::string replaceControls(std::string_view text, Show show) {
   std::string result;
   while (!text.empty()) {
-    const std::size_t length = lengthOfCharacter(text);
-    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
-    const auto first = static_cast<unsigned char>(character[0]);
-    const bool isControl =
-        first < 0x20 || first == 0x7F ||
-        (first == 0xC2 && length == 2 && static_cast<unsigned char>(character[1]) < 0xA0);
-    result += length == 0 || isControl ? show(character) : std::string(character);
-    text.remove_prefix(character.size());
+    const Character next = characterAt(text, 0);
+    const std::string_view bytes = text.substr(0, next.valid ? next.bytes : 1);
+    const bool isControl = next.value < 0x20 || (next.value >= 0x7F && next.value < 0xA0);
+    result += !next.valid || isControl ? show(bytes) : std::string(bytes);
+    text.remove_prefix(bytes.size());
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include "codegen/CudaArchitectures.h"
 
+#include "base/PrintableText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -42,13 +43,14 @@ CudaArchitectures mlir::fsdp::parseCudaArchitectures(StringRef text, std::string
   for (StringRef item : llvm::split(text, ',')) {
     const int number = numberOf(item);
     if (number == 0)
-      message = "got '" + item.str() + "', expected compute capabilities separated by commas, of " +
+      message = "got " + base::inQuotes(item.str()) +
+                ", expected compute capabilities separated by commas, of " +
                 llvm::join(llvm::map_range(kArchitectures, [](int a) { return std::to_string(a); }),
                            ", ") +
                 "; with 'a' behind them from " + std::to_string(kFirstAlone) +
                 " on, with 'f' from " + std::to_string(kFirstFamily) + " on";
     else if (llvm::is_contained(architectures, item))
-      message = "'" + item.str() + "' appears twice; name each compute capability once";
+      message = base::inQuotes(item.str()) + " appears twice; name each compute capability once";
     if (!message.empty())
       return {};
     architectures.push_back(item.str());

@@ -5,6 +5,8 @@
 #include "base/JsonEntries.h"
 #include "base/JsonObject.h"
 #include "base/MappedFile.h"
+#include "base/PrintableText.h"
+#include "dialect/nn/TensorSize.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
@@ -18,6 +20,11 @@
 namespace fsdp::dsl {
 
 using Json = nlohmann::json;
+
+bool isTensorSize(const std::vector<int64_t> &sizes) {
+  const std::optional<int64_t> elements = mlir::nn::countElements(sizes);
+  return elements && *elements <= mlir::nn::kMaxTensorBytes / int64_t(sizeof(float));
+}
 
 static std::string spell(const llvm::json::Value &value) {
   std::string text;
@@ -84,13 +91,14 @@ void ModelConfig::read(const std::string &folder,
   auto reading = std::make_shared<Source>();
   reading->path = folder + "/" + file;
   if (::access(reading->path.c_str(), R_OK) != 0)
-    throw std::runtime_error("cannot read '" + reading->path + "': " + std::strerror(errno) +
+    throw std::runtime_error("cannot read " + base::inQuotes(reading->path) + ": " +
+                             std::strerror(errno) +
                              "; expected the local folder of a model, which has that file");
   const base::MappedFile bytes(reading->path);
   const std::string fault =
       base::parseJsonObject(std::string_view(bytes.data(), bytes.size()), reading->json);
   if (!fault.empty())
-    throw std::runtime_error("'" + reading->path + "' " + fault +
+    throw std::runtime_error(base::inQuotes(reading->path) + " " + fault +
                              ", expected a JSON object that describes a model");
   reading->isGiven = std::move(isGiven);
   source = std::move(reading);
@@ -112,9 +120,9 @@ void ModelConfig::refuse(const std::string &name, const std::string &expected) {
     return;
   const Json *got = base::findEntry(source->json, name);
   source->problems.push_back("got " +
-                             (got              ? "'" + name + "' " + base::shownEntry(*got)
-                              : isNullAt(name) ? "'" + name + "' null"
-                                               : "no '" + name + "'") +
+                             (got              ? base::inQuotes(name) + " " + base::shownEntry(*got)
+                              : isNullAt(name) ? base::inQuotes(name) + " null"
+                                               : "no " + base::inQuotes(name)) +
                              ", expected " + expected);
 }
 
@@ -129,8 +137,8 @@ bool ModelConfig::isNullAt(const std::string &name) const {
 
 void ModelConfig::remark(const std::string &name, const std::string &text) {
   if (const Json *got = source ? base::findEntry(source->json, name) : nullptr)
-    source->remarks.push_back("'" + name + "' " + base::shownEntry(*got) + " of '" + source->path +
-                              "' " + text);
+    source->remarks.push_back(base::inQuotes(name) + " " + base::shownEntry(*got) + " of " +
+                              base::inQuotes(source->path) + " " + text);
 }
 
 /// `convert(json)` is the value as an optional T, empty where `json` is no such value.
@@ -150,7 +158,7 @@ ConfigEntry &ModelConfig::takeAs(const ConfigEntry &entry, T &value, const std::
     for (const std::string &place : entry.names)
       if (const Json *here = base::findEntry(source->json, place)) {
         if (found && !base::isSameEntry(*here, *found))
-          refuse(place, "that of '" + name + "', " + base::shownEntry(*found));
+          refuse(place, "that of " + base::inQuotes(name) + ", " + base::shownEntry(*found));
         if (!found)
           found = here, name = place;
       }
@@ -172,8 +180,8 @@ ConfigEntry &ModelConfig::takeAs(const ConfigEntry &entry, T &value, const std::
                textOf(value).text() != textOf(*converted).text()) {
       const std::string given =
           std::is_same_v<T, bool> ? "" : "=" + base::shownEntry(Json::parse(textOf(value).text()));
-      source->problems.push_back("got " + entry.setBy + given + ", but '" + name + "' " +
-                                 (found ? "is " : "means ") + base::shownEntry(taken) +
+      source->problems.push_back("got " + entry.setBy + given + ", but " + base::inQuotes(name) +
+                                 " " + (found ? "is " : "means ") + base::shownEntry(taken) +
                                  " (leave out " + entry.setBy + ")");
     } else {
       value = *converted;
@@ -330,7 +338,8 @@ std::vector<std::string> ModelConfig::finish() {
   for (const std::string &problem : read->problems)
     message += (message.empty() ? "" : "; ") + problem;
   if (!message.empty())
-    throw std::runtime_error("cannot compile the model of '" + read->path + "': " + message);
+    throw std::runtime_error("cannot compile the model of " + base::inQuotes(read->path) + ": " +
+                             message);
   return read->remarks;
 }
 

@@ -17,6 +17,7 @@
 #ifndef DSL_MODELCONFIG_H
 #define DSL_MODELCONFIG_H
 
+#include "frontend/ModelValue.h"
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -32,6 +33,15 @@ namespace fsdp::dsl {
 constexpr int64_t kMaxSize = INT32_MAX;
 /// The largest number of equal blocks. Each is compiled by itself, in some milliseconds.
 constexpr int64_t kMaxBlocks = 10000;
+/// Whether a model may have a tensor of these sizes in f32 (nn::kMaxTensorBytes).
+bool isTensorSize(const std::vector<int64_t> &sizes);
+
+/// The options of a model's program cannot be meant: "--lora-on: got 'a', expected ...". Where the
+/// model is one of the library, the program shows it as an error of its command line.
+class OptionError : public frontend::ModelError {
+public:
+  using frontend::ModelError::ModelError;
+};
 
 /// A JSON value: null, a whole number, a number, a boolean, a text, a list of texts, or any value
 /// of a file.

@@ -3,7 +3,8 @@
 #include "models/lora.h"
 
 #include "base/NamePattern.h"
-#include "base/PrintableText.h"
+#include "base/Numbers.h"
+#include "dsl/ModelConfig.h"
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -22,12 +23,10 @@ static bool namesProjection(const std::string &pattern, const std::string &name)
 
 Lora::Lora(Model &model, const LoraConfig &config, const std::string &usual)
     : model(model), config(config) {
-  auto demand = [](bool holds, const std::string &message) {
-    if (!holds)
-      throw ModelError(Where::here(), message);
-  };
-  demand(config.rank > 0 || (config.alpha == 0 && config.on.empty()),
-         "got --lora-alpha or --lora-on without --lora; give the rank of the adapters");
+  if (config.rank == 0 && (config.alpha != 0 || !config.on.empty()))
+    throw OptionError(Where::here(), std::string("got ") +
+                                         (config.alpha != 0 ? "--lora-alpha" : "--lora-on") +
+                                         " without --lora: give the rank of the adapters");
   std::istringstream text(config.on.empty() ? usual : config.on);
   for (std::string pattern; std::getline(text, pattern, ',');)
     patterns.push_back(pattern);
@@ -97,9 +96,8 @@ void Lora::finish(Where where) {
   for (const std::string &pattern : patterns)
     if (std::none_of(adapted.begin(), adapted.end(),
                      [&](const std::string &name) { return namesProjection(pattern, name); }))
-      throw ModelError(where, "got " + base::inQuotes(pattern) +
-                                  " in --lora-on, which no projection is called; the model has " +
-                                  names);
+      throw OptionError(where, "--lora-on: " +
+                                   base::mismatch(pattern, "names of projections, of " + names));
   for (const std::string &name : adapted)
     list += (list.empty() ? "\n    " : ",\n    ") + ConfigValue(name).text();
   const double alpha = config.alpha == 0 ? static_cast<double>(config.rank) : config.alpha;

@@ -3,6 +3,7 @@
 #include "models/packing.h"
 
 #include "base/Numbers.h"
+#include "base/PrintableText.h"
 #include "base/Sequences.h"
 #include <algorithm>
 #include <sstream>
@@ -30,7 +31,7 @@ static std::vector<int64_t> tokensIn(const std::string &text, const std::string 
   for (std::string word; std::getline(stream, word, ',');) {
     int64_t token = 0;
     if (!base::parseInteger<int64_t>(word, {0, INT64_MAX}, token).empty())
-      refuse("--mask-prompt=" + option,
+      refuse("--mask-prompt=" + base::printable(option),
              "ANSWER or ANSWER:END, each one or more token ids separated by commas");
     tokens.push_back(token);
   }
@@ -58,12 +59,12 @@ void PackingConfig::check(int64_t vocab) const {
     return;
   const Answers answers = answersIn(maskPrompt);
   if (documentEnd >= 0 && std::count(answers.begin.begin(), answers.begin.end(), documentEnd))
-    refuse("--mask-prompt=" + maskPrompt +
+    refuse("--mask-prompt=" + base::printable(maskPrompt) +
                ", whose ANSWER has the token of --document-end=" + std::to_string(documentEnd),
            "an ANSWER within one document");
   if (!answers.end.empty() &&
       (base::endsWith(answers.begin, answers.end) || base::endsWith(answers.end, answers.begin)))
-    refuse("--mask-prompt=" + maskPrompt,
+    refuse("--mask-prompt=" + base::printable(maskPrompt),
            "ANSWER and END of which neither ends with the other: an answer would begin and end at "
            "one token");
   for (const std::vector<int64_t> &tokens : {answers.begin, answers.end})

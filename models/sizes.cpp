@@ -4,6 +4,7 @@
 
 #include "dsl/LibrarySources.h"
 #include "dsl/Model.h"
+#include "dsl/ModelConfig.h"
 #include <string>
 
 using namespace fsdp::dsl;
@@ -13,19 +14,16 @@ namespace fsdp::models {
 static const LibrarySources sources;
 
 void checkTensor(const std::vector<std::pair<const char *, int64_t>> &sizes) {
-  constexpr int64_t most = (int64_t(1) << 48) / 4; // elements
-  int64_t count = 1;
-  bool fits = true;
+  std::vector<int64_t> dims;
   std::string text;
   for (const auto &[option, size] : sizes) {
-    fits = fits && size <= most / count;
-    count *= fits ? size : 1;
+    dims.push_back(size);
     text += (text.empty()                    ? ""
              : &size == &sizes.back().second ? " and "
                                              : ", ") +
             (option + ("=" + std::to_string(size)));
   }
-  if (!fits)
+  if (!isTensorSize(dims))
     throw ModelError(Where::here(), "got " + text +
                                         ", of which a tensor takes more than 2^48 "
                                         "bytes; make them smaller");

@@ -2,8 +2,8 @@
 
 #include "tokenizer/AddedTokens.h"
 
+#include "base/Utf8.h"
 #include "tokenizer/Regex.h"
-#include "tokenizer/Utf8.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -31,14 +31,14 @@ bool endsWithWord(std::string_view text) {
 }
 
 bool beginsWithWord(std::string_view text) {
-  return !text.empty() && isWordCharacter(text.substr(0, characterAt(text, 0).bytes));
+  return !text.empty() && isWordCharacter(text.substr(0, base::characterAt(text, 0).bytes));
 }
 
 /// Where the white space at the end of a text begins.
 std::size_t beginOfLastSpace(std::string_view text) {
   while (!text.empty()) {
     const std::size_t last = lastCharacterOf(text);
-    if (!isWhiteSpace(characterAt(text, last).value))
+    if (!base::isWhiteSpace(base::characterAt(text, last).value))
       break;
     text.remove_suffix(text.size() - last);
   }
@@ -49,8 +49,8 @@ std::size_t beginOfLastSpace(std::string_view text) {
 std::size_t endOfFirstSpace(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
-    const Character next = characterAt(text, at);
-    if (!isWhiteSpace(next.value))
+    const base::Character next = base::characterAt(text, at);
+    if (!base::isWhiteSpace(next.value))
       break;
     at += next.bytes;
   }

@@ -3,8 +3,8 @@
 #include "tokenizer/Bpe.h"
 
 #include "base/JsonEntries.h"
+#include "base/Utf8.h"
 #include "tokenizer/ByteCharacters.h"
-#include "tokenizer/Utf8.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -23,7 +23,7 @@ char32_t lastCharacter(std::string_view text) {
   std::size_t at = text.size() - 1;
   while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80)
     --at;
-  return characterAt(text, at).value;
+  return base::characterAt(text, at).value;
 }
 
 } // namespace
@@ -71,8 +71,8 @@ void Bpe::readVocabulary(const Entry &vocabulary) {
                         std::to_string(number) + ", expected one token for each id");
     owners[number] = &texts.back();
     ids.emplace(texts.back(), number);
-    if (!text.empty() && characterAt(text, 0).bytes == text.size())
-      characters[characterAt(text, 0).value] = number;
+    if (!text.empty() && base::characterAt(text, 0).bytes == text.size())
+      characters[base::characterAt(text, 0).value] = number;
   }
   if (ids.empty())
     vocabulary.refuse("has no tokens");
@@ -116,7 +116,7 @@ void Bpe::addMerge(const Entry &entry, std::size_t index, std::string_view left,
   const TokenId first = idOf(left), second = idOf(right);
   merges[pairOf(first, second)] = {static_cast<std::uint32_t>(index), idOf(whole)};
   if (!isByteLevel)
-    joinable[pairOf(lastCharacter(left), characterAt(right, 0).value)] = true;
+    joinable[pairOf(lastCharacter(left), base::characterAt(right, 0).value)] = true;
 }
 
 void Bpe::indexBytes() {
@@ -124,7 +124,7 @@ void Bpe::indexBytes() {
   for (unsigned i = 0; i < 256; ++i) {
     std::string text;
     if (isByteLevel) {
-      appendCharacter(text, characterOfByte(static_cast<unsigned char>(i)));
+      base::appendCharacter(text, characterOfByte(static_cast<unsigned char>(i)));
     } else {
       char name[8];
       std::snprintf(name, sizeof name, "<0x%02X>", i);
@@ -204,7 +204,7 @@ void Bpe::start(std::string_view word, std::vector<Workspace::Start> &starts) co
     pending = false;
   };
   for (std::size_t at = 0; at < word.size();) {
-    const Character next = characterAt(word, at);
+    const base::Character next = base::characterAt(word, at);
     const std::size_t begin = at;
     at += next.bytes;
     if (const TokenId *known = characters.find(next.value)) {

@@ -2,7 +2,7 @@
 
 #include "tokenizer/ByteCharacters.h"
 
-#include "tokenizer/Utf8.h"
+#include "base/Utf8.h"
 
 #include <array>
 
@@ -38,14 +38,14 @@ std::string charactersOfBytes(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size() * 2);
   for (const char byte : bytes)
-    appendCharacter(text, characterOfByte(static_cast<unsigned char>(byte)));
+    base::appendCharacter(text, characterOfByte(static_cast<unsigned char>(byte)));
   return text;
 }
 
 std::optional<std::string> bytesOfCharacters(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size();) {
-    const Character next = characterAt(text, at);
+    const base::Character next = base::characterAt(text, at);
     if (next.value >= kTables.byte.size() || kTables.byte[next.value] < 0)
       return std::nullopt;
     bytes += static_cast<char>(kTables.byte[next.value]);

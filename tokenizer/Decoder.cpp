@@ -2,9 +2,9 @@
 
 #include "tokenizer/Decoder.h"
 
+#include "base/Utf8.h"
 #include "tokenizer/ByteCharacters.h"
 #include "tokenizer/Normalizer.h"
-#include "tokenizer/Utf8.h"
 
 #include <cctype>
 #include <cstdint>
@@ -35,7 +35,7 @@ std::size_t strip(std::string &text, std::string_view content, std::size_t count
 std::string readCharacter(const Entry &entry, const std::string &name) {
   const Entry value = entry.at(name);
   std::string text = value.text();
-  if (text.empty() || characterAt(text, 0).bytes != text.size())
+  if (text.empty() || base::characterAt(text, 0).bytes != text.size())
     value.mismatch("one character");
   return text;
 }

@@ -2,8 +2,6 @@
 
 #include "tokenizer/Normalizer.h"
 
-#include "tokenizer/Utf8.h"
-
 #include <utf8proc.h>
 
 #include <algorithm>

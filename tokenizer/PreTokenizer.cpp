@@ -2,8 +2,8 @@
 
 #include "tokenizer/PreTokenizer.h"
 
+#include "base/Utf8.h"
 #include "tokenizer/Normalizer.h"
-#include "tokenizer/Utf8.h"
 
 #include <algorithm>
 #include <utility>
@@ -85,7 +85,8 @@ void PreTokenizer::addMetaspace(const Entry &entry) {
   Step step{Step::Metaspace, std::nullopt};
   const Entry replacement = entry.at("replacement");
   step.replacement = replacement.text();
-  if (step.replacement.empty() || characterAt(step.replacement, 0).bytes != step.replacement.size())
+  if (step.replacement.empty() ||
+      base::characterAt(step.replacement, 0).bytes != step.replacement.size())
     replacement.mismatch("one character");
   step.splits = entry.flag("split", true);
   // Older files have add_prefix_space in the place of the scheme.

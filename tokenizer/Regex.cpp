@@ -3,8 +3,8 @@
 #include "tokenizer/Regex.h"
 
 #include "base/Error.h"
+#include "base/Utf8.h"
 #include "tokenizer/RegexSyntax.h"
-#include "tokenizer/Utf8.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -113,7 +113,7 @@ bool Regex::search(std::string_view text, std::size_t from, Match &match) const 
 }
 
 std::size_t Regex::nextCharacter(std::string_view text, std::size_t at) {
-  return at + (at < text.size() ? characterAt(text, at).bytes : 1);
+  return at + (at < text.size() ? base::characterAt(text, at).bytes : 1);
 }
 
 } // namespace tokenizer

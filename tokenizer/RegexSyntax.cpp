@@ -3,7 +3,7 @@
 #include "tokenizer/RegexSyntax.h"
 
 #include "base/Error.h"
-#include "tokenizer/Utf8.h"
+#include "base/Utf8.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -36,7 +36,7 @@ public:
   explicit Translator(const std::string &pattern) : pattern(pattern) {}
 
   std::string translate() {
-    if (findInvalid(pattern) != std::string::npos)
+    if (base::findInvalid(pattern) != std::string::npos)
       throw Error("the regular expression is not valid UTF-8");
     while (at < pattern.size()) {
       const char next = pattern[at];
@@ -73,7 +73,7 @@ private:
   /// Without case, Oniguruma takes a character for several (U+00DF for "ss") and the reverse,
   /// PCRE2 does not: what that may concern is refused. General punctuation has no case.
   void character(bool inSet = false) {
-    const Character next = characterAt(pattern, at);
+    const base::Character next = base::characterAt(pattern, at);
     if (!inSet && pattern[at] == ')' && !groups.empty()) {
       foldsCase = groups.back();
       groups.pop_back();

@@ -5,6 +5,7 @@
 #include "base/Error.h"
 #include "base/JsonObject.h"
 #include "base/MappedFile.h"
+#include "base/Utf8.h"
 #include "tokenizer/AddedTokens.h"
 #include "tokenizer/Bpe.h"
 #include "tokenizer/Decoder.h"
@@ -12,7 +13,6 @@
 #include "tokenizer/Normalizer.h"
 #include "tokenizer/PreTokenizer.h"
 #include "tokenizer/SpecialTokens.h"
-#include "tokenizer/Utf8.h"
 
 #include <algorithm>
 #include <sys/stat.h>
@@ -75,8 +75,8 @@ struct Tokenizer::Parts {
     if (text.size() > kMaxTextBytes)
       throw Error("got a text of " + std::to_string(text.size()) + " bytes, expected at most " +
                   std::to_string(kMaxTextBytes) + "; split it into shorter documents");
-    if (findInvalid(text) != text.npos)
-      return encodeValid(replaceInvalid(text), addSpecialTokens, workspace, ids);
+    if (base::findInvalid(text) != text.npos)
+      return encodeValid(base::replaceInvalid(text), addSpecialTokens, workspace, ids);
     encodeValid(text, addSpecialTokens, workspace, ids);
   }
 
@@ -199,10 +199,11 @@ std::string StreamDecoder::add(TokenId id) {
   std::string done;
   std::size_t at = 0;
   while (at < pending.size()) {
-    const Character next = characterAt(pending, at);
+    const base::Character next = base::characterAt(pending, at);
     if (next.truncated)
       break;
-    done += next.valid ? std::string_view(pending).substr(at, next.bytes) : kReplacementCharacter;
+    done +=
+        next.valid ? std::string_view(pending).substr(at, next.bytes) : base::kReplacementCharacter;
     at += next.bytes;
   }
   pending.erase(0, at);
@@ -210,7 +211,7 @@ std::string StreamDecoder::add(TokenId id) {
 }
 
 std::string StreamDecoder::finish() {
-  const std::string left = replaceInvalid(pending);
+  const std::string left = base::replaceInvalid(pending);
   pending.clear();
   state->decoder = tokenizer.parts->decoder.begin();
   return left;

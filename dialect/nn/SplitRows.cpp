@@ -99,10 +99,19 @@ struct RowMath {
   Value sub(Value a, Value b) const { return arith::SubFOp::create(builder, loc, a, b); }
   Value mul(Value a, Value b) const { return arith::MulFOp::create(builder, loc, a, b); }
   Value div(Value a, Value b) const { return arith::DivFOp::create(builder, loc, a, b); }
-  /// 1 / sqrt(square + eps)
+  /// 1 / sqrt(square + eps). The kernels and the interpreter take `eps` of a whole norm as a
+  /// double: what the type of sums rounds away is added too, and is lost in arithmetic of that type
+  /// alone.
   Value rstd(Value square, const APFloat &eps) const {
-    return math::RsqrtOp::create(builder, loc,
-                                 add(square, constant(rowsType, eps.convertToDouble())));
+    const double wanted = eps.convertToDouble();
+    bool loses = false;
+    APFloat rounded = eps;
+    rounded.convert(cast<FloatType>(rowsType.getElementType()).getFloatSemantics(),
+                    APFloat::rmNearestTiesToEven, &loses);
+    Value sum = add(square, constant(rowsType, wanted));
+    if (loses)
+      sum = add(sum, constant(rowsType, wanted - rounded.convertToDouble()));
+    return math::RsqrtOp::create(builder, loc, sum);
   }
 };
 

@@ -1,5 +1,6 @@
 //===- NamedMachines.cpp - machines by name, by file, of several nodes ----===//
 
+#include "base/PrintableText.h"
 #include "passes/cost/Machine.h"
 
 #include "base/Numbers.h"
@@ -76,18 +77,18 @@ static std::optional<Machine> readMachine(llvm::StringRef place, std::string &er
   if (llvm::is_contained(getMachineNames(), place.str()))
     return parseMachine(textOf(place), error);
   if (!llvm::sys::fs::exists(place)) {
-    error = "got '" + place.str() + "', expected a file or one of " +
+    error = "got " + base::inQuotes(place.str()) + ", expected a file or one of " +
             llvm::join(getMachineNames(), ", ");
     return std::nullopt;
   }
   auto buffer = llvm::MemoryBuffer::getFile(place, /*IsText=*/true);
   if (!buffer) {
-    error = "cannot read '" + place.str() + "': " + buffer.getError().message();
+    error = "cannot read " + base::inQuotes(place.str()) + ": " + buffer.getError().message();
     return std::nullopt;
   }
   std::optional<Machine> machine = parseMachine((*buffer)->getBuffer(), error);
   if (!machine)
-    error = "'" + place.str() + "': " + error;
+    error = base::inQuotes(place.str()) + ": " + error;
   return machine;
 }
 
@@ -109,9 +110,10 @@ static bool useKernels(Machine &machine, const std::string &name, std::string &e
   }
   if (name == machine.kernels)
     return true;
-  error = "kernels: " + base::mismatch(name, machine.otherKernels.empty()
-                                                 ? "own, the only ones of '" + machine.name + "'"
-                                                 : "one of own, " + listNames(machine));
+  error = "kernels: " +
+          base::mismatch(name, machine.otherKernels.empty()
+                                   ? "own, the only ones of " + base::inQuotes(machine.name)
+                                   : "one of own, " + listNames(machine));
   return false;
 }
 
@@ -156,7 +158,7 @@ std::optional<Machine> mlir::fsdp::cost::findMachine(llvm::StringRef request, in
     return std::nullopt;
   }
   if (isGrown && (network.empty() || node == 0)) {
-    error = "'" + machine->name + "' cannot be one of several nodes: " +
+    error = base::inQuotes(machine->name) + " cannot be one of several nodes: " +
             (node == 0 ? "its links connect any number of ranks, expected 'ranks' of the last one"
                        : "it names no network; add network=NAME with one of " +
                              llvm::join(getNetworkNames(), ", "));
@@ -166,8 +168,9 @@ std::optional<Machine> mlir::fsdp::cost::findMachine(llvm::StringRef request, in
     addNetwork(*machine, network, nodes.value_or(llvm::divideCeil(ranks, node)));
   const int64_t most = machine->links.back().ranks;
   if (most && ranks > most) {
-    error = "'" + machine->name + "' has " + std::to_string(most) + " ranks, got a mesh of " +
-            std::to_string(ranks) + "; give nodes=" + std::to_string(llvm::divideCeil(ranks, node));
+    error = base::inQuotes(machine->name) + " has " + std::to_string(most) +
+            " ranks, got a mesh of " + std::to_string(ranks) +
+            "; give nodes=" + std::to_string(llvm::divideCeil(ranks, node));
     return std::nullopt;
   }
   return machine;

@@ -2,7 +2,6 @@
 
 #include "passes/explain/PageData.h"
 #include "dialect/fsdp/AxisParts.h"
-#include "passes/SortStably.h"
 #include "passes/scheduled/MemoryReport.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -194,7 +193,7 @@ private:
             static_cast<int64_t>(llvm::alignTo(buffer.size, schedule::kAlignment)) - buffer.size;
       }
     data["curve"] = sumUp(lives, kinds, alignment);
-    sortStably(lives, [&](const cost::BufferLife &one, const cost::BufferLife &other) {
+    llvm::stable_sort(lives, [&](const cost::BufferLife &one, const cost::BufferLife &other) {
       return role.buffers[one.buffer].size > role.buffers[other.buffer].size;
     });
     data["lives_left_out"] = static_cast<int64_t>(lives.size() - std::min(lives.size(), kMaxLives));

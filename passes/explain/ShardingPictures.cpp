@@ -1,7 +1,6 @@
 //===- ShardingPictures.cpp -----------------------------------------------===//
 
 #include "passes/explain/ShardingPictures.h"
-#include "passes/SortStably.h"
 #include "passes/printing/ShardingGrid.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/raw_ostream.h"
@@ -52,7 +51,7 @@ FailureOr<std::vector<ShardingPicture>> mlir::fsdp::drawShardings(ModuleOp modul
           names.push_back(name);
       }
   }
-  sortStably(pictures, [](const ShardingPicture &one, const ShardingPicture &other) {
+  llvm::stable_sort(pictures, [](const ShardingPicture &one, const ShardingPicture &other) {
     return one.bytes > other.bytes;
   });
   return pictures;

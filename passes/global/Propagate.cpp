@@ -1,5 +1,6 @@
 //===- Propagate.cpp - give every value a sharding ------------------------===//
 
+#include "base/PrintableText.h"
 #include "dialect/fsdp/AxisRoles.h"
 #include "passes/Passes.h"
 #include "passes/global/ShardingProblem.h"
@@ -171,8 +172,8 @@ private:
     auto pattern = llvm::GlobPattern::create(explain);
     if (!pattern) {
       std::string why = llvm::toString(pattern.takeError());
-      return getOperation().emitError()
-             << "--explain-shardings got '" << explain << "', expected a pattern: " << why;
+      return getOperation().emitError() << "--explain-shardings got " << base::inQuotes(explain)
+                                        << ", expected a pattern: " << why;
     }
     bool matched = false;
     llvm::StringSet<> said; // of training, where evaluation computes the same
@@ -194,8 +195,8 @@ private:
     }
     if (!matched)
       return getOperation().emitError()
-             << "--explain-shardings got '" << explain
-             << "', expected the name of a value of a step; see the table of --print-shardings";
+             << "--explain-shardings got " << base::inQuotes(explain)
+             << ", expected the name of a value of a step; see the table of --print-shardings";
     return success();
   }
 

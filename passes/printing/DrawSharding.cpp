@@ -1,5 +1,6 @@
 //===- DrawSharding.cpp - which rank holds which part of a value ----------===//
 
+#include "base/PrintableText.h"
 #include "passes/Passes.h"
 #include "passes/printing/ShardingGrid.h"
 #include "passes/sharding/StepShardings.h"
@@ -36,8 +37,8 @@ struct DrawSharding : fsdp::impl::DrawShardingPassBase<DrawSharding> {
             return markAllAnalysesPreserved();
           }
     }
-    getOperation().emitError() << "--draw-sharding got '" << value
-                               << "', expected the name of a value of a step or of a parameter "
+    getOperation().emitError() << "--draw-sharding got " << base::inQuotes(value)
+                               << ", expected the name of a value of a step or of a parameter "
                                   "that it reads; see the table of --print-shardings";
     signalPassFailure();
   }
@@ -52,8 +53,8 @@ private:
   LogicalResult draw(const ShardingGrid &grid) {
     if (grid.cells.size() > 4096)
       return getOperation().emitError()
-             << "--draw-sharding got '" << value << "', which has " << grid.cells.size()
-             << " parts, expected at most 4096; draw it on a smaller mesh";
+             << "--draw-sharding got " << base::inQuotes(value) << ", which has "
+             << grid.cells.size() << " parts, expected at most 4096; draw it on a smaller mesh";
     if (file.empty()) {
       drawText(grid, llvm::errs());
       return success();

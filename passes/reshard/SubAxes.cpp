@@ -97,9 +97,6 @@ std::string mlir::fsdp::reshard::validate(const Problem &problem) {
     return "the shardings split an axis at positions that do not nest; use sizes that divide one "
            "another";
   SubAxes atoms(problem);
-  if (atoms.atoms.size() > static_cast<size_t>(SubAxes::kMax))
-    return "the mesh has " + std::to_string(atoms.atoms.size()) +
-           " independent parts of axes, expected " + std::to_string(SubAxes::kMax) + " at most";
   int dims = 0;
   for (size_t d = 0; d < problem.shape.size(); ++d)
     dims += !problem.from.dims[d].empty() || !problem.to.dims[d].empty();

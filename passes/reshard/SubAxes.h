@@ -29,7 +29,8 @@ struct SubAxes {
   std::vector<Atom> atoms;
   AtomSharding from, to;
 
-  /// Maximum number of atoms of a problem.
+  /// Maximum number of atoms of a problem, which its makers keep: more than a mesh has axes, and
+  /// the parts of an axis are axes of their own where values move.
   static constexpr int kMax = 12;
   /// Maximum number of dimensions that either sharding splits.
   static constexpr int kMaxDims = 8;

@@ -158,12 +158,14 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
 }
 
 /// What the help says of a word that stands before all options.
-static std::string describeWord(const std::string &word, const std::string &use) {
+static std::string describeWord(const Options &options, const std::string &word,
+                                const std::string &use) {
   return " The word '" + word + "' before all options " + use + ", and trains nothing: see " +
-         word + " --help.";
+         commandBefore(options, word) + " --help.";
 }
 
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options) {
+  options.command = argc > 0 ? argv[0] : plans[0]->name;
   if (argc > 1 && std::string_view(argv[1]) == "eval")
     return parseEvaluation(plans, argc, argv, options);
   if (argc > 1 && std::string_view(argv[1]) == "generate")
@@ -293,13 +295,16 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addFlag(app, "--report", options.report,
                 "print the memory table; without --data, exit after it");
   declareJob(app, plans, options);
-  app.footer("Of an option that is given several times the last value counts; --data, --val-data, "
-             "--init, --export-only, --lr-scale and --no-decay add up. @FILE.toml stands for the "
-             "options of a file." +
-             (program.evaluate.runs.empty() ? "" : describeWord("eval", "evaluates")) +
-             (program.generation.generate ? describeWord("generate", "generates text") : ""));
+  app.footer(
+      "Of an option that is given several times the last value counts; --data, --val-data, "
+      "--init, --export-only, --lr-scale and --no-decay add up. @FILE.toml stands for the "
+      "options of a file." +
+      (program.evaluate.runs.empty() ? "" : describeWord(options, "eval", "evaluates")) +
+      (program.generation.generate ? describeWord(options, "generate", "generates text") : ""));
 
-  const auto misused = [&](const std::string &why) { return reportMisuse(program, why, "--help"); };
+  const auto misused = [&](const std::string &why) {
+    return reportMisuse(program, options, "", why);
+  };
   try {
     if (!takeArguments(program, app, argc, argv, "", options))
       return int(kExitDone);
@@ -310,7 +315,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     for (const std::string word : {"eval", "generate"})
       if (why.what() == "unexpected argument '" + word + "'")
         return misused("got '" + word + "' behind other arguments, expected it as the first: '" +
-                       program.name + " " + word + " …'");
+                       commandBefore(options, word) + " …'");
     return misused(why.what());
   }
 

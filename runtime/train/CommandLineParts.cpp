@@ -85,9 +85,16 @@ void declareHelp(CLI::App &app, const Program &program, Options &options) {
       ->disable_flag_override();
 }
 
-int reportMisuse(const Program &program, const std::string &why, const char *help) {
-  std::fprintf(stderr, "%s: error: %s; see %s\n", program.name, printableMessage(why).c_str(),
-               help);
+std::string commandBefore(const Options &options, const std::string &word) {
+  std::string command;
+  base::addShellWord(command, options.command);
+  return printable(command) + (word.empty() ? "" : " " + word);
+}
+
+int reportMisuse(const Program &program, const Options &options, const std::string &word,
+                 const std::string &why) {
+  std::fprintf(stderr, "%s: error: %s; see %s --help\n", program.name,
+               printableMessage(why).c_str(), commandBefore(options, word).c_str());
   return kExitBadCommandLine;
 }
 
@@ -97,11 +104,9 @@ bool takeArguments(const Program &program, CLI::App &app, int argc, char **argv,
   const std::vector<std::string> words =
       base::parseArguments<Misuse>(app, std::vector<std::string>(argv + first, argv + argc));
   options.flightRecordIsGiven = app.count("--flight-record") > 0;
-  options.command = argc > 0 ? argv[0] : program.name;
   if (options.printsConfig) {
-    const std::string before = printable(options.command) + (word.empty() ? "" : " " + word);
     try {
-      std::fputs(base::optionsFileText(app, before).c_str(), stdout);
+      std::fputs(base::optionsFileText(app, commandBefore(options, word)).c_str(), stdout);
     } catch (const base::OptionsFileError &error) {
       throw Misuse(error.what());
     }
@@ -152,7 +157,7 @@ std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int arg
     app.exit(asked);
     return int(kExitDone);
   } catch (const Misuse &why) {
-    return reportMisuse(program, why.what(), (std::string(word) + " --help").c_str());
+    return reportMisuse(program, options, word, why.what());
   }
   return std::nullopt;
 }

@@ -36,9 +36,11 @@ void declareHelp(CLI::App &app, const Program &program, Options &options);
 void declareWeights(CLI::App &app, Options &options);
 /// Misuse: these do not name weights; `use` is what the run does with them: "evaluate".
 void requireWeights(const Options &options, const char *use);
-/// Prints the message of a misused command line; returns the exit status. `help` is what prints the
-/// options.
-int reportMisuse(const Program &program, const std::string &why, const char *help);
+/// The program as its user called it, and `word`, where there is one, behind it: "./train eval".
+std::string commandBefore(const Options &options, const std::string &word);
+/// Prints the message of a misused command line; returns the exit status.
+int reportMisuse(const Program &program, const Options &options, const std::string &word,
+                 const std::string &why);
 /// Parses what follows the program's name, or `word` after it, and completes `options` by what
 /// follows from those given. Returns false after --print-config. Throws CLI::Success after --help,
 /// Misuse for an option that is wrong by itself.

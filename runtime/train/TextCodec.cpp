@@ -5,8 +5,8 @@
 #include "base/Numbers.h"
 #include "base/PrintableText.h"
 #ifndef FSDP_WITHOUT_TOKENIZERS
+#include "base/Utf8.h"
 #include "tokenizer/Tokenizer.h"
-#include "tokenizer/Utf8.h"
 #endif
 
 #include <nlohmann/json.hpp>
@@ -84,9 +84,10 @@ public:
         ends(std::move(ends)), vocabulary(vocabulary), place(std::move(place)) {}
 
   std::vector<std::int32_t> encode(const std::string &text) const override {
-    if (const std::size_t at = tokenizer::findInvalid(text); at != text.npos)
+    if (const std::size_t at = base::findInvalid(text); at != text.npos)
       throw Error("--prompt: got bytes that are not UTF-8 at byte " + std::to_string(at) +
-                      ", expected a text, which the tokenizer '" + place + "' divides into tokens",
+                      ", expected a text, which the tokenizer " + base::inQuotes(place) +
+                      " divides into tokens",
                   kExitBadCommandLine)
           .byAll();
     std::vector<std::int32_t> tokens;
@@ -124,20 +125,15 @@ private:
 
 using Settings = nlohmann::json;
 
-/// The object of a file; empty where there is none. Error: it is none.
+/// The object of a file; empty where there is none. Error: it is no JSON object.
 Settings objectOf(const BesideFiles &files, const char *name) {
-  const BesideFile *file = findFile(files, name);
-  std::string fault;
-  try {
-    Settings object = file ? Settings::parse(file->text) : Settings::object();
-    if (object.is_object())
-      return object;
-  } catch (const Settings::exception &error) {
-    fault = " (" + base::describeParseError(error, file->text) + ")";
-  }
-  throw Error("'" + placeOf(*file) + "', beside the weights, is not a JSON object" + fault +
-              ": mend it, or remove it")
-      .byAll();
+  Settings object = Settings::object();
+  if (const BesideFile *file = findFile(files, name))
+    if (const std::string fault = parseJsonObject(file->text, object); !fault.empty())
+      throw Error("'" + placeOf(*file) + "', beside the weights, " + fault +
+                  ": mend it, or remove it")
+          .byAll();
+  return object;
 }
 
 /// The tokens that end a text.

@@ -137,7 +137,7 @@ def stops_skips_and_gives_up(runs, program):
     said = apart.run(program, "--on-nan=rollback", "--save", runs.at("apart"), "--save-every", 1, steps=12)
     expect("rollback 4 to step 7, past 10 samples" in said, said)
     runs.run(program, "--on-nan=rollback", status=2,
-             says="got --on-nan=rollback without --save: name the folder of checkpoints to go back to; see --help")
+             says=f"got --on-nan=rollback without --save: name the folder of checkpoints to go back to; see {program} --help")
     runs.run(program, "--on-nan=none", status=2, says="--on-nan: got 'none', expected stop, skip or rollback")
     # One bad step is passed by, and its record is written if --on-nan is given.
     for words, written in (((), False), (("--on-nan=skip",), True)):

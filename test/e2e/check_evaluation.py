@@ -168,7 +168,7 @@ def without_training(folder, evaluator, batch, meshes, data, validation):
     for words, refusal in ((("--steps=0", "--init", weights), "got --steps=0 without --val-data"),
                            (steps_0, "got --steps=0 without --init or --resume"),
                            ((*steps_0, "--resume=latest", "--save", root), "got --save with --steps=0"),
-                           (("eval", "--init", weights), "--val-data is missing: name the file to evaluate on; see eval --help"),
+                           (("eval", "--init", weights), f"--val-data is missing: name the file to evaluate on; see {program} eval --help"),
                            (given, "got neither --init nor --resume: name the weights to evaluate"),
                            ((*given, "--init", weights, "--resume", root), "got both --resume and --init, expected one of them"),
                            ((*given, "--resume=latest"), "got --resume=latest, expected a folder"),

@@ -297,6 +297,7 @@ def refused(scratch, cases):
     done = subprocess.run([training.tool("llama"), f"--from={folder}", "--fit=layers", "--memory-limit=1GiB"], capture_output=True, text=True)
     expect(done.returncode == 2 and "error: got --fit=layers beside --from, which takes it from config.json" in done.stderr, done.stderr)
     for text, expected in (('{"a": 1,\n "b": 2', "is not a JSON object (line 2, column 8: "),
+                           ('{"rope_theta":\n 1e999}', "is not a JSON object (line 2, column 2: number overflow parsing '1e999'), expected"),
                            ("[]", "is not a JSON object, expected a JSON object that describes a model"),
                            ('{"a": 1, "a": 2}', "names 'a' twice, expected a JSON object that describes a model")):
         status, said = said_of(text, folder)

@@ -138,7 +138,7 @@ def takes_bytes_and_text(folder):
     prompt.write_bytes("Hello wörld".encode("latin-1"))
     generate(program, model, f"@{prompt}", 3, status=2, says=f"--prompt: got bytes that are not UTF-8 at byte 7, expected a text, which the tokenizer '{model}/tokenizer.json'")
     said = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
-    expect("The word 'generate' before all options generates text, and trains nothing: see generate --help." in said, said)
+    expect(f"The word 'generate' before all options generates text, and trains nothing: see {program} generate --help." in said, said)
     # Or elsewhere: for generation, and for what training writes.
     (folder / "elsewhere").mkdir()
     shutil.move(model / "tokenizer.json", folder / "elsewhere")

@@ -158,7 +158,7 @@ def stops_and_refuses(runs, program):
                       status=1, says=f"in step {SPIKE}, a spike of more than 5 standard deviations over 16 steps (--on-spike=stop); lower the")
     expect("restart" not in said.split("error:")[1] and [path.name for path in root.iterdir()] == ["step-00000020"], f"it was restarted: {said}")
     for words, text in (
-            (("--on-spike=rollback",), "got --on-spike=rollback without --save: name the folder of checkpoints to go back to; see --help"),
+            (("--on-spike=rollback",), f"got --on-spike=rollback without --save: name the folder of checkpoints to go back to; see {program} --help"),
             (("--on-spike=none",), "--on-spike: got 'none', expected warn, stop, skip or rollback"),
             (("--spike-window=8",), "got --spike-window without --on-spike: say what a step with a spike does"),
             (("--spike-deviations=8",), "got --spike-deviations without --on-spike: say what"),

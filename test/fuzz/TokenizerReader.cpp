@@ -1,9 +1,9 @@
 //===- TokenizerReader.cpp - tokenizer.json under fuzzing -----------------===//
 
 #include "base/Error.h"
+#include "base/Utf8.h"
 #include "test/fuzz/Readers.h"
 #include "tokenizer/Tokenizer.h"
-#include "tokenizer/Utf8.h"
 
 #include <fstream>
 #include <iterator>
@@ -29,9 +29,9 @@ std::string complaintOf(const Tokenizer &tokenizer, const std::string &text) {
   for (const TokenId id : ids)
     streamed += decoder.add(id);
   streamed += decoder.finish();
-  if (findInvalid(streamed) != streamed.npos)
+  if (base::findInvalid(streamed) != streamed.npos)
     return "streams what is no text";
-  if (streamed != replaceInvalid(tokenizer.decode(ids, false)))
+  if (streamed != base::replaceInvalid(tokenizer.decode(ids, false)))
     return "streams another text than it decodes";
   return "";
 }

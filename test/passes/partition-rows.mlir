@@ -56,7 +56,12 @@
 // CHECK-NEXT: %[[SQ:.*]] = arith.mulf %[[DM]], %[[DM]]
 // CHECK-NEXT: %[[SS:.*]] = nn.reduce sum "d0 d1 -> d0" %[[SQ]]
 // CHECK-NEXT: fsdp.all_reduce sum %[[SS]] over ["tensor"] : tensor<4xf32>
-// CHECK: math.rsqrt
+// What f32 rounds away of eps is added too, as the kernels of whole rows take eps as a double.
+// CHECK: %[[EPS:.*]] = arith.constant dense<9.99999974E-6> : tensor<4xf32>
+// CHECK-NEXT: %[[V1:.*]] = arith.addf %{{.*}}, %[[EPS]]
+// CHECK-NEXT: %[[LOST:.*]] = arith.constant dense<2.52621247E-13> : tensor<4xf32>
+// CHECK-NEXT: %[[V2:.*]] = arith.addf %[[V1]], %[[LOST]]
+// CHECK-NEXT: math.rsqrt %[[V2]]
 // CHECK: %[[N:.*]] = arith.addf {{.*}} : tensor<4x3xf32>
 
 // An RMS norm of it needs no mask.

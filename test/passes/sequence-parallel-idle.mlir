@@ -44,3 +44,34 @@ fsdp.step @eval evaluate {
   %w = fsdp.read @w : tensor<4x8xf32>
   %h = nn.einsum "bti,io->bto" %x, %w : (tensor<8x6x4xf32>, tensor<4x8xf32>) -> tensor<8x6x8xf32>
 }
+
+// -----
+
+// It is resharded for its samples, and keeps its positions split.
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
+fsdp.param @w : tensor<4x4xf32> unit "u" init <normal, 0.5>
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  %in = fsdp.input "x" sample_dim 0 : tensor<8x6x4xf32>
+  %w = fsdp.read @w : tensor<4x4xf32>
+  %x = fsdp.constraint %in <@mesh, [{}, {"tensor"}, {}]> priorities [0, 1, 0] {sequence_parallel} : tensor<8x6x4xf32>
+  %h = nn.einsum "bti,io->bto" %in, %w : (tensor<8x6x4xf32>, tensor<4x4xf32>) -> tensor<8x6x4xf32>
+  %z = fsdp.constraint %h <@mesh, [{"fsdp"}, {"tensor"}, {}]> : tensor<8x6x4xf32>
+  %y = arith.mulf %z, %x : tensor<8x6x4xf32>
+  %c = fsdp.constraint %y <@mesh, [{"fsdp"}, {"tensor"}, {}]> : tensor<8x6x4xf32>
+  %sum = nn.reduce sum "b t o ->" %c : tensor<8x6x4xf32> -> tensor<f64>
+}
+
+// -----
+
+// One of its two takers takes it split: that is no idle mark.
+fsdp.mesh @mesh <["tensor"=2]>
+fsdp.param @w : tensor<4x8xf32> unit "u" init <normal, 0.5> split [[], ["tensor"]]
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  %in = fsdp.input "x" sample_dim 0 : tensor<8x6x4xf32>
+  %x = fsdp.constraint %in <@mesh, [{?}, {"tensor"}, {}]> priorities [0, 1, 0] {sequence_parallel} : tensor<8x6x4xf32>
+  %w = fsdp.read @w : tensor<4x8xf32>
+  %y = arith.mulf %x, %x : tensor<8x6x4xf32>
+  %h = nn.einsum "bti,io->bto" %x, %w : (tensor<8x6x4xf32>, tensor<4x8xf32>) -> tensor<8x6x8xf32>
+  %one = nn.reduce sum "b t o ->" %h : tensor<8x6x8xf32> -> tensor<f64>
+  %other = nn.reduce sum "b t o ->" %y : tensor<8x6x4xf32> -> tensor<f64>
+}

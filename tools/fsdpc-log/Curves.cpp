@@ -1,6 +1,7 @@
 #include "tools/fsdpc-log/Curves.h"
 
 #include "base/Error.h"
+#include "base/PrintableText.h"
 #include "tools/fsdpc-log/FieldNames.h"
 #include "tools/fsdpc-log/LogReader.h"
 #include "tools/fsdpc-log/LogTable.h"
@@ -29,6 +30,7 @@ std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
                                   bool isLogY) {
   std::vector<RunCurves> runs;
   FieldNames names;
+  std::vector<std::string> notes; // behind what makes a chart impossible
   std::vector<bool> isKnown(fields.size()), isShown(fields.size());
   for (const std::string &file : files) {
     RunCurves &run = runs.emplace_back();
@@ -70,26 +72,29 @@ std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
       }
     });
     if (withoutX)
-      note("'" + file + "': " + std::to_string(withoutX) + " step(s) without a " +
-           (x.isLog ? "positive" : "finite") + " '" + x.field + "' are not in the chart");
+      notes.push_back(base::inQuotes(file) + ": " + std::to_string(withoutX) +
+                      " step(s) without a " + (x.isLog ? "positive" : "finite") + " '" + x.field +
+                      "' are not in the chart");
     if (notFinite)
-      note("'" + file + "': " + std::to_string(notFinite) +
-           " value(s) that are not finite are gaps in the chart");
+      notes.push_back(base::inQuotes(file) + ": " + std::to_string(notFinite) +
+                      " value(s) that are not finite are gaps in the chart");
     if (notPositive)
-      note("'" + file + "': " + std::to_string(notPositive) +
-           " value(s) that are not above 0 are gaps on the logarithmic axis");
+      notes.push_back(base::inQuotes(file) + ": " + std::to_string(notPositive) +
+                      " value(s) that are not above 0 are gaps on the logarithmic axis");
   }
   names.require({x.field}, "--x", files);
   names.require(fields, "--fields", files);
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (!isKnown[i])
-      throw Error("no step of the given logs has both '" + x.field + "' and '" + fields[i] +
-                  "': name fields of their lines with --fields and --x");
+      throw Error("no step of the given logs has both " + base::inQuotes(x.field) + " and " +
+                  base::inQuotes(fields[i]) + ": name fields of their lines with --fields and --x");
     if (!isShown[i])
       throw Error(
-          "no value of '" + fields[i] + "' can be drawn: all are " +
+          "no value of " + base::inQuotes(fields[i]) + " can be drawn: all are " +
           (isLogY ? "not finite, or not above 0 as a logarithmic axis needs" : "not finite"));
   }
+  for (const std::string &text : notes)
+    note(text);
   return runs;
 }
 

@@ -117,7 +117,7 @@ void check(const CLI::App &app, const Options &options) {
     throw Misuse("got " + std::to_string(options.files.size()) + " files with " + mode +
                  ", expected one");
   if (!options.plot.empty() && !endsWith(options.plot, ".svg") && !endsWith(options.plot, ".html"))
-    throw Misuse("got --plot " + options.plot + ", expected a name that ends in .svg or .html");
+    throw Misuse("--plot: " + base::mismatch(options.plot, "a name that ends in .svg or .html"));
 }
 
 void print(const std::string &text) {

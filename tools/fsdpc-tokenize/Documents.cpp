@@ -4,7 +4,7 @@
 
 #include "base/Error.h"
 #include "base/OutputPath.h"
-#include "tokenizer/Utf8.h"
+#include "base/Utf8.h"
 
 #include <nlohmann/json.hpp>
 
@@ -127,14 +127,14 @@ void Document::refuse(const std::string &why) const {
 std::string_view Document::read(const DocumentOptions &options, std::string &storage) const {
   std::string_view valid = bytes;
   std::string replaced;
-  if (const std::size_t at = tokenizer::findInvalid(bytes); at != bytes.npos) {
+  if (const std::size_t at = base::findInvalid(bytes); at != bytes.npos) {
     if (!options.replaceInvalid)
       refuse("got bytes that are not UTF-8 at byte " + std::to_string(at) +
              (kind == Line   ? " of the line"
               : kind == Part ? " of the document"
                              : "") +
              ", expected text" + kRemedy);
-    replaced = tokenizer::replaceInvalid(bytes);
+    replaced = base::replaceInvalid(bytes);
     valid = replaced;
   }
   if (kind != Line) {

@@ -1,7 +1,6 @@
 //===- ChoiceSearch.cpp ---------------------------------------------------===//
 
 #include "tools/fsdpc/ChoiceSearch.h"
-#include "passes/SortStably.h"
 
 #include <algorithm>
 #include <numeric>
@@ -48,8 +47,8 @@ std::vector<Point> ChoiceSearch::rank() {
   for (const auto &[point, costs] : evaluated)
     if (costs)
       points.push_back(point);
-  mlir::fsdp::sortStably(
-      points, [&](const Point &one, const Point &other) { return precedes(one, other); });
+  llvm::stable_sort(points,
+                    [&](const Point &one, const Point &other) { return precedes(one, other); });
   return points;
 }
 

@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/Compile.h"
 
+#include "base/PrintableText.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
 #include "dialect/fsdp/ModelDigest.h"
@@ -39,14 +40,14 @@ OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
     throw Failure(llvm::toString(std::move(error)));
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
   if (!buffer)
-    throw Failure("cannot read '" + path + "': " + buffer.getError().message());
+    throw Failure("cannot read " + base::inQuotes(path) + ": " + buffer.getError().message());
   // A diagnostic would show a line of it.
   if (!isText((*buffer)->getBuffer()) && !isBytecode((*buffer)->getMemBufferRef()))
-    throw Failure("'" + path + "' is not text, expected a model (.mlir)");
+    throw Failure(base::inQuotes(path) + " is not text, expected a model (.mlir)");
   context.sources().AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(context.sources(), &context.get());
   if (!module)
-    throw Failure("'" + path + "' is not a valid model");
+    throw Failure(base::inQuotes(path) + " is not a valid model");
   return module;
 }
 

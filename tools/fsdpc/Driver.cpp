@@ -3,11 +3,13 @@
 #include "tools/fsdpc/Driver.h"
 
 #include "base/Options.h"
+#include "base/PrintableText.h"
 #include "base/ShellWords.h"
 #include "dsl/LibrarySources.h"
 #include "dsl/Model.h"
 #include "dsl/ModelIR.h"
 #include "tools/fsdpc/Compile.h"
+#include "tools/fsdpc/NewToken.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
 #include "tools/fsdpc/PlanChoice.h"
@@ -25,9 +27,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -46,7 +46,8 @@ struct Driver::State {
   CLI::App app;
   CLI::App *model = nullptr; ///< the group of the model's own options, once it has one
   Options options;
-  std::string input;                                        ///< the file of a model, for runFile
+  std::string input; ///< the file of a model, for runFile
+  std::string asked; ///< the command of a search, as it was given
   std::optional<OutputFile> result, report, timeline, page; ///< but a folder
   std::string choice;                                       ///< what `auto` has chosen, and why
   CompiledPlan scheduled;                             ///< the plan of `choice`, if it was kept
@@ -78,7 +79,9 @@ struct Driver::State {
   std::vector<OwningOpRef<ModuleOp>> plan(Context &context, const Obtain &obtain);
   void search(Context &context, const Obtain &obtain);
   void write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans);
-  std::string command() const;
+  std::string commandWith(const std::string &given, const char *word = "") const;
+  /// The command that compiles the plan, quoted for a shell.
+  std::string command() const { return commandWith(options.given); }
   std::vector<std::string> omittedOptions() const;
   mlir::fsdp::StepSimulation simulate(ModuleOp module) const;
   void writePage(ModuleOp module, const mlir::fsdp::StepSimulation &simulation,
@@ -162,14 +165,6 @@ void Driver::from(const std::string &file, TakeConfig take) {
   };
 }
 
-/// 128 random bits as a word. Throws Failure where the system has none.
-static std::string newToken() {
-  unsigned char bits[16];
-  if (getentropy(bits, sizeof bits) != 0)
-    throw Failure(std::string("cannot read random bits: ") + std::strerror(errno));
-  return llvm::toHex(bits, /*LowerCase=*/true);
-}
-
 /// Before the work: refuses what could not be written, or would overwrite the model.
 void Driver::State::openOutputs() {
   std::vector<base::NamedFile> named;
@@ -180,8 +175,8 @@ void Driver::State::openOutputs() {
     named.push_back(
         {"-o", options.output, base::identityOf(options.output), base::NamedFile::Replaced});
     if (standsInFolder(input, options.output))
-      throw UsageError("model '" + input + "' is in the folder that -o replaces, '" +
-                       options.output + "'; choose another location");
+      throw UsageError("model " + base::inQuotes(input) + " is in the folder that -o replaces, " +
+                       base::inQuotes(options.output) + "; choose another location");
   } else if (!options.onlyReport()) {
     result = openOutput(options.output.empty() ? "-" : options.output);
     named.push_back(result->named("-o"));
@@ -195,7 +190,7 @@ void Driver::State::openOutputs() {
   open(report, "--report", options.report.size() > 1 ? options.report : "");
   open(timeline, "--timeline", options.timeline);
   open(page, "--explain", options.explain);
-  open(table, "--json", request ? request->json : "");
+  open(table, "--json", options.json);
   open(curves, "--svg", request ? request->svg : "");
   if (llvm::Error error = checkDistinctFiles(named))
     throw UsageError(llvm::toString(std::move(error)));
@@ -211,9 +206,9 @@ static void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<v
   try {
     action();
   } catch (const UsageError &error) {
-    throw UsageError("plan '" + name + "': " + error.what());
+    throw UsageError("plan " + base::inQuotes(name) + ": " + error.what());
   } catch (const Failure &error) {
-    throw Failure("plan '" + name + "': " + error.what());
+    throw Failure("plan " + base::inQuotes(name) + ": " + error.what());
   }
 }
 
@@ -275,7 +270,7 @@ void Driver::State::choose(PlanModel &model) {
 
 /// What commands that are printed do not take from the command line, but say themselves.
 std::vector<std::string> Driver::State::omittedOptions() const {
-  std::vector<std::string> names = {"--fit"};
+  std::vector<std::string> names = {"--fit", "--json"};
   if (request)
     llvm::append_range(names, PlanRequest::getChosenOptions());
   if (!options.fit.empty())
@@ -285,20 +280,22 @@ std::vector<std::string> Driver::State::omittedOptions() const {
   return names;
 }
 
-/// The command that compiles the plan, quoted for a shell.
-std::string Driver::State::command() const {
-  std::string words = name;
+/// The command of these options, quoted for a shell; `word` stands before them.
+std::string Driver::State::commandWith(const std::string &given, const char *word) const {
+  std::string words = name + word;
   if (!input.empty())
     base::addShellWord(words, input);
-  return words + (options.given.empty() ? "" : " ") + options.given;
+  return words + (given.empty() ? "" : " ") + given;
 }
 
-/// Prints the fastest plans of the model, or what else was asked about plans.
+/// Prints the fastest plans of the model, or what else was asked about plans, under the command
+/// and the version that find the same again.
 void Driver::State::search(Context &context, const Obtain &obtain) {
   const SizedModel model = sizedModel(context, obtain);
   const std::string words = command();
   std::string text;
   llvm::raw_string_ostream stream(text);
+  stream << asked << "  (fsdpc " << readVersion() << ")\n";
   llvm::json::Value data = nullptr;
   if (!options.fit.empty()) {
     const PlanFit fit = fitModel(model, request ? &*request : nullptr, options, words);
@@ -319,6 +316,8 @@ void Driver::State::search(Context &context, const Obtain &obtain) {
       data = toJSON(found, *request, words, options.machine);
     });
   }
+  (*data.getAsObject())["asked"] = asked;
+  (*data.getAsObject())["version"] = readVersion();
   if (table)
     writeOutput(*table, llvm::formatv("{0:2}\n", data).str());
   const base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
@@ -508,6 +507,10 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
   auto say = [&](const std::string &message) {
     std::cerr << printableMessage(name + ": error: " + message) << "\n";
   };
+  auto misused = [&](const std::string &why) {
+    say(base::printable(why) + "; see " + name + " --help");
+    return 2;
+  };
   // The word, not an option: it comes first.
   if (argc > 1 && llvm::StringRef(argv[1]) == "plan") {
     --argc;
@@ -536,9 +539,14 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
       request->apply(app, options);
     else if (!options.fit.empty())
       options.refuseOutputs(app, "--fit");
+    else if (!options.json.empty())
+      throw UsageError(
+          "--json writes what --fit or 'plan' finds, got neither; give one of them, or "
+          "--report=FILE.json for the plan of the options");
     if (!from.empty())
       takeConfig();
-    options.noteGiven(app, omittedOptions());
+    options.given = Options::listGiven(app, omittedOptions());
+    asked = commandWith(Options::listGiven(app, {"--json", "--svg"}), request ? " plan" : "");
     if (!options.fit.empty())
       options.report = "-"; // so that no path of a program is asked for
     options.check();
@@ -551,10 +559,12 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     write(plan(context, obtain));
     return 0;
   } catch (const UsageError &error) {
-    say(std::string(error.what()) + "; see " + name + " --help");
-    return 2;
+    return misused(error.what());
   } catch (const ::fsdp::dsl::ModelError &error) {
-    if (::fsdp::dsl::LibrarySources::contain(error.where.file))
+    const bool isOfLibrary = ::fsdp::dsl::LibrarySources::contain(error.where.file);
+    if (isOfLibrary && dynamic_cast<const ::fsdp::dsl::OptionError *>(&error))
+      return misused(error.message);
+    if (isOfLibrary)
       say(error.message);
     else
       std::cerr << printableMessage(error.what()) << "\n";
@@ -579,17 +589,7 @@ int Driver::run(int argc, char **argv, const Describe &describe, ::fsdp::dsl::Wh
 }
 
 int Driver::runFile(int argc, char **argv) {
-  state->app
-      .add_flag_callback(
-          "--new-token",
-          [] {
-            llvm::outs() << newToken() << "\n";
-            finishPrinting(llvm::outs());
-            throw CLI::Success();
-          },
-          "print a new token for jobs on several machines (FSDP_JOB_TOKEN), and exit")
-      ->disable_flag_override()
-      ->configurable(false);
+  declareNewToken(state->app);
   base::addText(state->app, "MODEL", "FILE", state->input, "global IR of a model (.mlir)")
       ->required();
   state->options.declare(state->app);

@@ -1,5 +1,6 @@
 //===- OptionChecks.cpp - options that do not fit together ----------------===//
 
+#include "base/PrintableText.h"
 #include "tools/fsdpc/Options.h"
 
 #include "dialect/fsdp/AxisRoles.h"
@@ -26,8 +27,9 @@ void Options::check() const {
     throw UsageError("--record applies to programs; got --emit=" + emit +
                      ", expected source or binary");
   if (getEmit() == Emit::Model && getMeshes().size() > 1)
-    throw UsageError("--emit=model writes one model, got the meshes --mesh='" + mesh +
-                     "'; give one, or leave --mesh out and give it when the model is compiled");
+    throw UsageError(
+        "--emit=model writes one model, got the meshes --mesh=" + base::inQuotes(mesh) +
+        "; give one, or leave --mesh out and give it when the model is compiled");
   // What is no part of a model would be lost without a word.
   if (getEmit() == Emit::Model && report.empty()) {
     std::string lost = distribution.substr(0, distribution.find('='));
@@ -68,11 +70,11 @@ void Options::check() const {
     throw UsageError(std::string(choosesPlan()          ? "'auto' chooses for"
                                  : !memoryLimit.empty() ? "--memory-limit is of"
                                                         : "--fit is of") +
-                     " one plan, got the meshes --mesh='" + mesh + "'; give one");
+                     " one plan, got the meshes --mesh=" + base::inQuotes(mesh) + "; give one");
   for (const auto &[option, file] : {std::pair("--timeline", &timeline), {"--explain", &explain}}) {
     if (!file->empty() && getMeshes().size() > 1)
-      throw UsageError(std::string(option) + " is of one plan, got the meshes --mesh='" + mesh +
-                       "'; give one");
+      throw UsageError(std::string(option) + " is of one plan, got the meshes --mesh=" +
+                       base::inQuotes(mesh) + "; give one");
     if (!file->empty() && getEmit() == Emit::Model)
       throw UsageError(std::string(option) + " is of a compiled model, got --emit=model; give it "
                                              "when the model is compiled");
@@ -100,11 +102,12 @@ void Options::checkMesh(mlir::ModuleOp module) const {
       throw UsageError("--strategy=" + pipeline.strategy + " " + mismatch);
   for (const std::string &name : pipeline.batchAxes)
     if (!has(name))
-      throw UsageError("--batch-axes names axis '" + name + "'" + got + "name one of its axes");
+      throw UsageError("--batch-axes names axis " + base::inQuotes(name) + got +
+                       "name one of its axes");
   for (const std::string &name : pipeline.batchAxes)
     if (const ir::AxisRole *role = ir::findAxisRole(name); role && role->splitsCompute)
-      throw UsageError("--batch-axes names axis '" + name +
-                       "', which is reserved; choose another name for the axis");
+      throw UsageError("--batch-axes names axis " + base::inQuotes(name) +
+                       ", which is reserved; choose another name for the axis");
   if (pipeline.reshard != "always" && pipeline.reshard != kAutomaticWord &&
       !gathersParameters(module, pipeline))
     throw UsageError(
@@ -117,7 +120,8 @@ void Options::checkMesh(mlir::ModuleOp module) const {
       stored.push_back(name);
   if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes, stored))
     throw UsageError(
-        "nothing uses axis '" + unused.str() + "' of the mesh: " + ir::listBatchAxes() +
+        "nothing uses axis " + base::inQuotes(unused.str()) +
+        " of the mesh: " + ir::listBatchAxes() +
         " split the "
         "batch, others if --batch-axes names them, and parameters and values are split as the "
         "model or --shard says; use it there, or leave it out");
@@ -141,16 +145,17 @@ Options Options::forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &mesh
   };
   auto requireKnown = [&](const std::string &what) {
     if (!unknown.empty())
-      throw UsageError(what + ", but no mesh has an axis '" + unknown + "'; name one of --mesh");
+      throw UsageError(what + ", but no mesh has an axis " + base::inQuotes(unknown) +
+                       "; name one of --mesh");
   };
   Options own = *this;
   for (std::string &shard : own.pipeline.shardPatterns) {
     std::string kept = mlir::fsdp::keepAxes(shard, keeps);
-    requireKnown("--shard splits by '" + shard + "'");
+    requireKnown("--shard splits by " + base::inQuotes(shard));
     shard = std::move(kept);
   }
   llvm::erase_if(own.pipeline.batchAxes, [&](const std::string &name) { return !keeps(name); });
-  requireKnown("--batch-axes names axis '" + unknown + "'");
+  requireKnown("--batch-axes names axis " + base::inQuotes(unknown));
   // What no axis of this mesh splits is not kept.
   if (auto choice = ir::parseReshard(own.pipeline.reshard);
       choice && choice->reshard == ir::Reshard::axes) {
@@ -158,7 +163,7 @@ Options Options::forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &mesh
       std::optional<ir::AxisPart> part = ir::parseAxisPart(name);
       return !keeps(part ? part->axis : name);
     });
-    requireKnown("--reshard-after-forward got '" + own.pipeline.reshard + "'");
+    requireKnown("--reshard-after-forward got " + base::inQuotes(own.pipeline.reshard));
     own.pipeline.reshard =
         choice->axes.empty() ? "always" : "axes:" + llvm::join(choice->axes, "+");
   }

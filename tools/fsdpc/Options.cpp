@@ -4,6 +4,7 @@
 
 #include "base/GroupOptions.h"
 #include "base/Options.h"
+#include "base/PrintableText.h"
 #include "base/ShellWords.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
@@ -95,7 +96,7 @@ static std::vector<std::string> parseAxes(const std::string &text, std::string &
     if (!ir::isAxisName(name))
       message = base::mismatch(text, "names of mesh axes, separated by commas");
     else if (std::find(names.begin(), names.end(), name) != names.end())
-      message = "axis '" + name + "' appears twice; name each once";
+      message = "axis " + base::inQuotes(name) + " appears twice; name each once";
     names.push_back(name);
     begin = end + 1;
   }
@@ -117,20 +118,22 @@ MeshAxes parseMesh(const std::string &text, std::string &message) {
     else if (std::string wrong = base::parseInteger(
                  axis.substr(equals + 1), base::IntegerRange<int64_t>{1, mostRanks}, size);
              !wrong.empty())
-      message = "size of axis '" + name + "': " + wrong;
+      message = "size of axis " + base::inQuotes(name) + ": " + wrong;
     else if (std::any_of(axes.begin(), axes.end(),
                          [&](auto &other) { return other.first == name; }))
-      message = "axis '" + name + "' appears twice; give each axis its own name";
+      message = "axis " + base::inQuotes(name) + " appears twice; give each axis its own name";
     else if ((ranks *= size) > mostRanks) // both are at most 2^20
-      message = "'" + text + "' has more ranks than the maximum of " + std::to_string(mostRanks);
+      message =
+          base::inQuotes(text) + " has more ranks than the maximum of " + std::to_string(mostRanks);
     if (!message.empty())
       return {};
     axes.emplace_back(name, size);
     begin = end + 1;
   }
   if (axes.size() > ir::kMaxMeshAxes) {
-    message = "'" + text + "' has " + std::to_string(axes.size()) + " axes, expected at most " +
-              std::to_string(ir::kMaxMeshAxes) + "; leave out those of size 1";
+    message = base::inQuotes(text) + " has " + std::to_string(axes.size()) +
+              " axes, expected at most " + std::to_string(ir::kMaxMeshAxes) +
+              "; leave out those of size 1";
     return {};
   }
   return axes;
@@ -143,7 +146,7 @@ std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message)
     const std::string one = text.substr(begin, end - begin);
     MeshAxes axes = parseMesh(one, message);
     if (message.empty() && std::find(meshes.begin(), meshes.end(), axes) != meshes.end())
-      message = "mesh '" + one + "' appears twice; give each plan a mesh of its own";
+      message = "mesh " + base::inQuotes(one) + " appears twice; give each plan a mesh of its own";
     meshes.push_back(std::move(axes));
     begin = end + 1;
   }
@@ -272,6 +275,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
                   "print the largest batch, context, layers or width (of multiples of STEP) whose "
                   "plan fits --memory-limit, or the machine's memory; writes no program",
                   [&o](const std::string &text) { return parseFit(text, o.fit, o.fitStep); });
+  base::addText(group, "--json", "FILE.json", o.json,
+                "write what --fit or 'plan' finds to this file as data");
   base::addChoice(
       group, "--communicator", o.communicator,
       "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
@@ -339,7 +344,7 @@ void Options::declare(CLI::App &app) {
       [this](const std::string &text) -> std::string {
         const std::size_t equals = text.find('=');
         if (text.empty() || equals == 0 || equals + 1 == text.size())
-          return "got '" + text + "', expected NAME or NAME=FILE.svg";
+          return "got " + base::inQuotes(text) + ", expected NAME or NAME=FILE.svg";
         pipeline.drawSharding = text;
         return "";
       });
@@ -370,7 +375,8 @@ void Options::refuseOutputs(const CLI::App &app, const std::string &what) {
                        "; leave it out, and give it with the command of a plan");
 }
 
-void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omitted) {
+std::string Options::listGiven(const CLI::App &app, const std::vector<std::string> &omitted) {
+  std::string given;
   // In the order of the help: the model's, and groups after what stands in none.
   for (const CLI::Option *option : app.get_options()) {
     const std::string name = option->get_name();
@@ -384,7 +390,9 @@ void Options::noteGiven(const CLI::App &app, const std::vector<std::string> &omi
         base::addShellWord(given, name + "=" + value);
   }
   for (const CLI::App *group : app.get_subcommands([](const CLI::App *) { return true; }))
-    noteGiven(*group, omitted);
+    if (const std::string words = listGiven(*group, omitted); !words.empty())
+      given += (given.empty() ? "" : " ") + words;
+  return given;
 }
 
 bool Options::predicts() const { return !(report.empty() && timeline.empty() && explain.empty()); }
@@ -490,8 +498,8 @@ std::string OptimizerOptions::remarkOnGroups(ir::StepOp step) const {
   checkGroups(step);
   const ir::OptimizerAttr optimizer = apply(*step.getOptimizer());
   if (optimizer.getConstant("weight_decay") == 0)
-    return "got --no-decay, but the update rule '" + optimizer.getRule().str() +
-           "' has no weight decay: leave it out, or give --weight-decay, here or to the program";
+    return "got --no-decay, but the update rule " + base::inQuotes(optimizer.getRule().str()) +
+           " has no weight decay: leave it out, or give --weight-decay, here or to the program";
   std::vector<std::string> decaying;
   for (ir::ParamOp param : step->getParentOfType<mlir::ModuleOp>().getOps<ir::ParamOp>())
     if (param.getFileRank() >= 2 && !param.getFrozen())

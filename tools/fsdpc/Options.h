@@ -79,6 +79,7 @@ struct Options {
   std::string memoryLimit;
   std::string fit;     ///< the option of the model that --fit varies; empty for none
   int64_t fitStep = 0; ///< its values are multiples; 0: what suits the model
+  std::string json;    ///< the destination of what --fit or `plan` finds as data; empty for none
   std::string communicator = "auto";
   /// The given options of distribution, except the mesh: "--strategy=hsdp --prefetch=2".
   std::string distribution;
@@ -100,8 +101,9 @@ struct Options {
   static void refuseOutputs(const CLI::App &app, const std::string &what);
   /// The options that say what is written where, and what is only shown.
   static const std::set<std::string> &getOutputOptions();
-  /// Sets `given`, once `app` has parsed the command line, without the options `omitted`.
-  void noteGiven(const CLI::App &app, const std::vector<std::string> &omitted = {});
+  /// The options that `app` was given, once it has parsed the command line, without those that
+  /// write a program or show a plan and without the options `omitted`, quoted for a shell.
+  static std::string listGiven(const CLI::App &app, const std::vector<std::string> &omitted = {});
   /// Throws UsageError where options exclude each other, Failure for features that this release
   /// lacks.
   void check() const;

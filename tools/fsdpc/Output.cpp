@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/Output.h"
 
+#include "base/PrintableText.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/output/TemporaryFolder.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -19,12 +20,12 @@ namespace fsdpc {
 
 const char *const markerName = ".written-by-fsdpc";
 
-static std::string quoted(const files::path &path) { return "'" + path.string() + "'"; }
+static std::string quoted(const files::path &path) { return base::inQuotes(path.string()); }
 
 std::string readFile(const std::string &path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
-    throw Failure("cannot read '" + path + "': " + buffer.getError().message());
+    throw Failure("cannot read " + base::inQuotes(path) + ": " + buffer.getError().message());
   return (*buffer)->getBuffer().str();
 }
 

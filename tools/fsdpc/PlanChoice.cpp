@@ -1,7 +1,6 @@
 //===- PlanChoice.cpp -----------------------------------------------------===//
 
 #include "tools/fsdpc/PlanChoice.h"
-#include "passes/SortStably.h"
 #include "passes/printing/MemoryReportText.h"
 #include "tools/fsdpc/Compile.h"
 
@@ -289,7 +288,7 @@ MemoryVerdict judgeMemory(PlanModel &model, const Options &options, int64_t aren
   for (PlanCandidate &candidate : compilePlans(model, options, {remat, accumulate}))
     if (candidate.arena <= verdict.limit)
       verdict.fitting.push_back(std::move(candidate));
-  ir::sortStably(verdict.fitting, [](const PlanCandidate &one, const PlanCandidate &other) {
+  llvm::stable_sort(verdict.fitting, [](const PlanCandidate &one, const PlanCandidate &other) {
     return one.step < other.step;
   });
   return verdict;

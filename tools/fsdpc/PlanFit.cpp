@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/PlanFit.h"
 #include "dsl/Model.h"
+#include "dsl/ModelConfig.h"
 #include "passes/printing/MemoryReportText.h"
 #include "tools/fsdpc/PlanChoice.h"
 #include "tools/fsdpc/PlanSearch.h"
@@ -9,6 +10,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -21,12 +23,73 @@ static constexpr int64_t kMaxValue = ::fsdp::dsl::kMaxSize;
 /// Of steps that the model accepts, multiples up to this one are tried.
 static constexpr int64_t kStepFactors = 64;
 
-int64_t findLargest(int64_t start, int64_t most, llvm::function_ref<bool(int64_t)> fits) {
+int64_t mostTried(llvm::StringRef option, int64_t given) {
+  constexpr int64_t kMaxLayers = 1024;
+  return option == "layers" ? std::max(kMaxLayers, given) : kMaxValue;
+}
+
+namespace {
+/// The line through the two known counts whose bytes are nearest to the limit.
+class MemoryLine {
+public:
+  explicit MemoryLine(int64_t limit) : limit(limit) {}
+
+  void add(int64_t count, int64_t bytes) {
+    known.push_back({count, bytes});
+    llvm::sort(known, [&](const auto &one, const auto &other) {
+      return std::pair(std::abs(one.second - limit), one.first) <
+             std::pair(std::abs(other.second - limit), other.first);
+    });
+    known.resize(std::min<size_t>(known.size(), 2));
+  }
+  /// The largest count, between these, that the line puts within the limit.
+  std::optional<int64_t> guess(int64_t least, int64_t most) const {
+    if (known.size() < 2)
+      return std::nullopt;
+    const double slope = static_cast<double>(known[1].second - known[0].second) /
+                         static_cast<double>(known[1].first - known[0].first);
+    if (!(slope > 0))
+      return std::nullopt;
+    const double count = static_cast<double>(known[0].first) +
+                         std::floor(static_cast<double>(limit - known[0].second) / slope);
+    if (count <= static_cast<double>(least))
+      return least;
+    return count >= static_cast<double>(most) ? most : static_cast<int64_t>(count);
+  }
+
+private:
+  int64_t limit;
+  std::vector<std::pair<int64_t, int64_t>> known; ///< count and bytes
+};
+} // namespace
+
+int64_t findLargest(int64_t start, int64_t most, int64_t limit,
+                    llvm::function_ref<FitAttempt(int64_t)> attempt) {
   int64_t least = 0, above = most + 1; // that fits, and that does not
   int64_t count = std::clamp<int64_t>(start, 1, most);
+  int64_t beyond = 1; // what follows the largest that fits, where the line promises no more
+  MemoryLine line(limit);
+  bool halves = false;
   while (least + 1 < above) {
-    (fits(count) ? least : above) = count;
-    count = above > most ? std::min(2 * count, most) : least + (above - least) / 2;
+    const int64_t width = above - least;
+    const FitAttempt tried = attempt(count);
+    (tried.fits ? least : above) = count;
+    if (tried.bytes)
+      line.add(count, *tried.bytes);
+    if (least + 1 >= above)
+      break;
+    const bool isOpen = above > most;
+    // A line that takes away less than half is not followed twice.
+    halves = !halves && !isOpen && 2 * (above - least) > width;
+    const std::optional<int64_t> guess = line.guess(least + 1, above - 1);
+    if (!guess || halves) {
+      count = isOpen ? std::min(2 * least, most) : least + (above - least) / 2;
+    } else if (isOpen && *guess <= least + beyond) {
+      count = std::min(least + beyond, most);
+      beyond *= 2;
+    } else {
+      count = *guess;
+    }
   }
   return least;
 }
@@ -36,6 +99,7 @@ namespace {
 struct Trial {
   std::optional<PlanCosts> costs;
   std::string command, excess;
+  std::optional<int64_t> arena; ///< of the plan of the options, whether it fits or not
 };
 
 class Fitter {
@@ -123,9 +187,9 @@ int64_t Fitter::findStep(int64_t initial) const {
 Trial Fitter::search(PlanModel &sized, const std::string &own) {
   const PlanSearchResult found = searchPlans(sized, *request, options);
   if (found.best.empty())
-    return {std::nullopt, "", found.explainNone(*request)};
+    return {std::nullopt, "", found.explainNone(*request), std::nullopt};
   const RankedPlan &best = found.best.front();
-  return {best, commandOf(best.spec, own, options.machine), ""};
+  return {best, commandOf(best.spec, own, options.machine), "", std::nullopt};
 }
 
 /// The plan of the options, or the best one of what is `auto`.
@@ -141,8 +205,10 @@ Trial Fitter::compile(PlanModel &sized, const std::string &own) {
   if (plan.arena > limit)
     return {std::nullopt, "",
             "the arena of " + ir::formatBytes(plan.arena) + " does not fit, " +
-                ir::formatBytes(plan.arena - limit) + " too much"};
-  return {plan, own + (plan.options.empty() ? "" : " ") + plan.options + " --report -o train", ""};
+                ir::formatBytes(plan.arena - limit) + " too much",
+            plan.arena};
+  return {plan, own + (plan.options.empty() ? "" : " ") + plan.options + " --report -o train", "",
+          plan.arena};
 }
 
 const Trial &Fitter::attempt(int64_t value) {
@@ -169,9 +235,12 @@ PlanFit Fitter::run() {
                      "the model's program");
   PlanFit fit{options.fit, 0, options.fitStep ? options.fitStep : findStep(*initial), limit, {},
               "",          ""};
-  const int64_t count =
-      findLargest(*initial / fit.step, std::max<int64_t>(kMaxValue / fit.step, 1),
-                  [&](int64_t tried) { return bool(attempt(tried * fit.step).costs); });
+  const int64_t most = mostTried(options.fit, *initial);
+  const int64_t count = findLargest(*initial / fit.step, std::max<int64_t>(most / fit.step, 1),
+                                    limit, [&](int64_t tried) -> FitAttempt {
+                                      const Trial &trial = attempt(tried * fit.step);
+                                      return {bool(trial.costs), trial.arena};
+                                    });
   fit.value = count * fit.step;
   if (count == 0)
     throw Failure("not even --" + fit.option + "=" + std::to_string(fit.step) +
@@ -181,6 +250,14 @@ PlanFit Fitter::run() {
   fit.command = largest.command;
   if (auto next = trials.find(fit.value + fit.step); next != trials.end())
     fit.excess = next->second.excess;
+  if (fit.excess.empty()) {
+    MemoryLine line(limit);
+    for (const auto &[value, trial] : trials)
+      if (trial.arena)
+        line.add(value, *trial.arena);
+    const int64_t promised = line.guess(fit.value, kMaxValue).value_or(0);
+    fit.promised = promised > fit.value ? promised : 0;
+  }
   return fit;
 }
 
@@ -197,7 +274,8 @@ void PlanFit::print(llvm::raw_ostream &os) const {
                       costs.itemsAreTokens ? "tokens" : "samples", costs.mfu * 100)
      << "  " << command << "\n";
   if (excess.empty())
-    os << "larger values were not tried\n";
+    os << "larger values were not tried"
+       << (promised ? "; as memory grows, " + std::to_string(promised) + " would fit" : "") << "\n";
   else
     os << "with --" << option << "=" << value + step << ": " << excess << "\n";
 }
@@ -214,7 +292,8 @@ llvm::json::Object PlanFit::toJSON() const {
        costs.itemsPerSecond},
       {"predicted_mfu", costs.mfu},
       {"command", command},
-      {"next", excess}};
+      {"next", excess},
+      {"promised", promised}};
 }
 
 } // namespace fsdpc

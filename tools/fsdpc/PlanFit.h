@@ -1,6 +1,7 @@
 //===- PlanFit.h - the largest model that fits ------------------*- C++ -*-===//
 // --fit=batch|context|layers|width: the largest value of an option of the model whose plan keeps to
-// the memory limit; each value that is tried is compiled.
+// the memory limit; each value that is tried is compiled, some four of them where memory grows
+// evenly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,9 +14,23 @@
 
 namespace fsdpc {
 
+/// The largest value of --`option` that is tried where the model has `given`: of layers, each of
+/// which takes some 10 ms to compile, 1024 or what is given, as an exact plan has to take seconds.
+int64_t mostTried(llvm::StringRef option, int64_t given);
+
+/// What is known of a count that was tried.
+struct FitAttempt {
+  bool fits = false;
+  std::optional<int64_t> bytes; ///< that a rank needs with it, where one plan alone is compiled
+};
+
 /// The largest count of at least 1 that fits, if all below it do; 0 if not even 1 fits, `most` if
-/// that fits. `start` is tried first.
-int64_t findLargest(int64_t start, int64_t most, llvm::function_ref<bool(int64_t)> fits);
+/// that fits. `start` is tried first, then what the line through two counts of known bytes promises
+/// for `limit`: memory is almost affine in layers, samples and positions. Where nothing is known,
+/// counts double, and are halved. The answer, and the next count where it is not `most`, were
+/// tried.
+int64_t findLargest(int64_t start, int64_t most, int64_t limit,
+                    llvm::function_ref<FitAttempt(int64_t)> attempt);
 
 /// The largest value of --`option` that fits.
 struct PlanFit {
@@ -25,6 +40,7 @@ struct PlanFit {
   PlanCosts costs;             ///< of the fastest plan that is searched
   std::string command;         ///< that compiles it
   std::string excess;          ///< why the next value does not fit
+  int64_t promised = 0;        ///< larger values that may fit; 0: unknown, or none
 
   void print(llvm::raw_ostream &os) const;
   llvm::json::Object toJSON() const;

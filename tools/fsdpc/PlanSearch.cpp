@@ -1,7 +1,6 @@
 //===- PlanSearch.cpp -----------------------------------------------------===//
 
 #include "tools/fsdpc/PlanSearch.h"
-#include "passes/SortStably.h"
 #include "passes/printing/MemoryReportText.h"
 #include "tools/fsdpc/Compile.h"
 
@@ -207,7 +206,7 @@ void PlanSearch::searchRanked() {
     if (plan && plan->arena > result.limit)
       tooLarge.push_back(*plan);
   }
-  ir::sortStably(tooLarge, isFaster);
+  llvm::stable_sort(tooLarge, isFaster);
   for (const RankedPlan &plan : tooLarge)
     searchFitting(plan);
 }
@@ -254,7 +253,7 @@ void PlanSearch::refineDepths() {
     return;
   RankedPlan &best = result.best.front();
   std::vector<RankedPlan> plans = evaluate(model, best.spec, depths, extrapolates);
-  ir::sortStably(plans, isFaster);
+  llvm::stable_sort(plans, isFaster);
   for (RankedPlan &plan : plans) {
     if (extrapolates && plan.spec.prefetch == best.spec.prefetch)
       return;
@@ -282,7 +281,7 @@ PlanSearchResult PlanSearch::run() {
   result.exhaustive = countPlans() * countOperations(model.module) <= kExhaustiveWork;
   extrapolates = !result.exhaustive && model.isEstimable();
   ranked = result.exhaustive || !llvm::is_contained(depths, 1) ? depths : std::vector<int64_t>{1};
-  ir::sortStably(layouts, [&](const PlanSpec &one, const PlanSpec &other) {
+  llvm::stable_sort(layouts, [&](const PlanSpec &one, const PlanSpec &other) {
     return boundTime(one) < boundTime(other);
   });
   for (PlanSpec &spec : layouts)
@@ -301,11 +300,11 @@ PlanSearchResult PlanSearch::run() {
     PlanEvaluator(model, first.mesh, first.apply(options), /*estimates=*/false)
         .compileOrThrow(first.apply(options).pipeline);
   }
-  ir::sortStably(fitting, isFaster);
+  llvm::stable_sort(fitting, isFaster);
   confirm();
-  ir::sortStably(result.best, isFaster);
+  llvm::stable_sort(result.best, isFaster);
   refineDepths();
-  ir::sortStably(result.tooLarge, [](const RankedPlan &one, const RankedPlan &other) {
+  llvm::stable_sort(result.tooLarge, [](const RankedPlan &one, const RankedPlan &other) {
     return one.arena < other.arena;
   });
   return std::move(result);

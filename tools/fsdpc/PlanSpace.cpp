@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/PlanSpace.h"
 #include "base/Options.h"
+#include "base/PrintableText.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/UpdateRule.h"
 #include "passes/cost/Collectives.h"
@@ -40,10 +41,8 @@ static std::string parseRising(const std::string &text, base::IntegerRange<int64
 
 const std::vector<std::string> &PlanRequest::getChosenOptions() {
   static const std::vector<std::string> names = {
-      "--mesh",       "--strategy",     "--tied-gradients", "--remat",
-      "--accumulate", "--prefetch",     "--devices",        "--json",
-      "--machine",    "--memory-limit", "--scaling",        "--batch-sweep",
-      "--svg"};
+      "--mesh",    "--strategy", "--tied-gradients", "--remat",   "--accumulate",  "--prefetch",
+      "--devices", "--machine",  "--memory-limit",   "--scaling", "--batch-sweep", "--svg"};
   return names;
 }
 
@@ -63,7 +62,6 @@ void PlanRequest::declare(CLI::App &app) {
                     return text == kAutomaticWord ? std::string()
                                                   : parseRising(text, kBatches, batches);
                   });
-  base::addText(group, "--json", "FILE.json", json, "write the table to this file as data");
   base::addText(group, "--svg", "FILE.svg", svg,
                 "draw the curves of --scaling or --batch-sweep to this file");
 }
@@ -79,8 +77,8 @@ void PlanRequest::apply(const CLI::App &app, Options &options) {
     throw UsageError("--svg draws curves, got neither --scaling nor --batch-sweep; give one, or "
                      "leave it out");
   if (isGiven("--mesh"))
-    throw UsageError("plan chooses the mesh, got --mesh='" + options.mesh +
-                     "'; give --devices alone, or leave 'plan' out");
+    throw UsageError("plan chooses the mesh, got --mesh=" + base::inQuotes(options.mesh) +
+                     "; give --devices alone, or leave 'plan' out");
   fixesStrategy = isGiven("--strategy");
   fixesTied = isGiven("--tied-gradients");
   auto isFixed = [&](const char *option) {

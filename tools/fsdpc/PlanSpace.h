@@ -19,8 +19,7 @@ struct PlanRequest {
   /// none, and for batches that double.
   std::vector<int64_t> scaling, batches;
   bool sweepsBatch = false;
-  std::string json; ///< the destination of the same as data; empty for none
-  std::string svg;  ///< that of curves
+  std::string svg; ///< the destination of curves; empty for none
   /// Whether the command line gives one value of the option; else it is chosen.
   bool fixesStrategy = false, fixesTied = false, fixesRemat = false, fixesAccumulate = false,
        fixesPrefetch = false;

@@ -2,6 +2,7 @@
 
 #include "tools/output/FileTool.h"
 
+#include "base/PrintableText.h"
 #include "tools/output/Messages.h"
 
 #include <csignal>
@@ -26,7 +27,7 @@ int runFileTool(llvm::StringRef tool, const std::string &input, const std::strin
       return fail(llvm::toString(std::move(error)), 2);
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
   if (!buffer)
-    return fail("cannot read '" + input + "': " + buffer.getError().message(), 1);
+    return fail("cannot read " + base::inQuotes(input) + ": " + buffer.getError().message(), 1);
   std::string content;
   llvm::raw_string_ostream stream(content);
   if (!work(std::move(*buffer), stream))

@@ -9,6 +9,7 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/local/partition/LocalValues.h"
+#include "passes/reshard/SubAxes.h"
 #include "passes/sharding/MeshAxes.h"
 #include "passes/sharding/StepShardings.h"
 
@@ -74,6 +75,9 @@ SmallVector<StringAttr> LocalValues::rankAxes() const {
 
 /// How a value of the type of `global` gets from `local` to the axes `wanted`; what is split over
 /// microbatches stays so.
+// Parts of axes are axes of the mesh here, so that each axis is one atom of the problem.
+static_assert(kMaxMeshAxes <= static_cast<size_t>(reshard::SubAxes::kMax));
+
 reshard::Problem LocalValues::problemOf(Value global, const LocalValue &local,
                                         const DimAxes &wanted) const {
   reshard::Problem problem;

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 
-text = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
+asked, text = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8").split("\n", 1)
 option, value, step = re.match(r"the largest --(\w+) that fits .* is (\d+), of multiples of (\d+):", text).groups()
 command = shlex.split(text.splitlines()[1])
 command = command[:command.index("--report")]

@@ -212,7 +212,7 @@ TEST_F(OptionsFileTest, WhatIsNotUtf8IsNotPrinted) {
     } catch (const OptionsFileError &error) {
       EXPECT_EQ(std::string(error.what()),
                 "--print-config: " + std::string(option).substr(0, 6) +
-                    ": got 'caf\xe9', which is not UTF-8, as TOML is: rename what it names");
+                    ": got 'caf\\xE9', which is not UTF-8, as TOML is: rename what it names");
     }
   }
 }

@@ -295,11 +295,6 @@ TEST(Reshard, RefusesWhatIsNoProblem) {
        "the shardings split an axis at positions that do not nest; use sizes that divide one "
        "another"},
       {[](Problem &p) {
-         p.mesh = std::vector<Axis>(13, {2});
-         p.from.dims[0] = {part(12, 1, 2)};
-       },
-       "the mesh has 13 independent parts of axes, expected 12 at most"},
-      {[](Problem &p) {
          p.mesh = std::vector<Axis>(9, {2});
          p.shape.assign(9, 2), p.from.dims.assign(9, {}), p.to.dims.assign(9, {});
          for (int axis = 0; axis < 9; ++axis)

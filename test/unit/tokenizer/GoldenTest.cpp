@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "base/Utf8.h"
 #include "tokenizer/Tokenizer.h"
-#include "tokenizer/Utf8.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -35,7 +35,7 @@ std::string inputOf(const Json &each) {
 
 /// A field of the golden; the text itself where it is left out.
 std::string textOf(const Json &golden, const char *field, const std::string &input) {
-  return golden.contains(field) ? golden[field].get<std::string>() : replaceInvalid(input);
+  return golden.contains(field) ? golden[field].get<std::string>() : base::replaceInvalid(input);
 }
 
 class GoldenTest : public testing::TestWithParam<const char *> {
@@ -67,8 +67,8 @@ TEST_P(GoldenTest, TextsAreTheSame) {
     const std::string input = inputOf(each);
     const Json &golden = each[GetParam()];
     const auto ids = golden["ids"].get<std::vector<TokenId>>();
-    EXPECT_EQ(replaceInvalid(tokenizer.decode(ids, false)), textOf(golden, "text", input));
-    EXPECT_EQ(replaceInvalid(tokenizer.decode(ids, true)), textOf(golden, "plain", input));
+    EXPECT_EQ(base::replaceInvalid(tokenizer.decode(ids, false)), textOf(golden, "text", input));
+    EXPECT_EQ(base::replaceInvalid(tokenizer.decode(ids, true)), textOf(golden, "plain", input));
   }
 }
 
@@ -79,11 +79,11 @@ TEST_P(GoldenTest, TextsAreTheSameTokenByToken) {
     std::string text;
     for (const TokenId id : ids) {
       const std::string next = decoder.add(id);
-      EXPECT_EQ(findInvalid(next), next.npos) << "not whole characters";
+      EXPECT_EQ(base::findInvalid(next), next.npos) << "not whole characters";
       text += next;
     }
     text += decoder.finish();
-    EXPECT_EQ(text, replaceInvalid(tokenizer.decode(ids, false)));
+    EXPECT_EQ(text, base::replaceInvalid(tokenizer.decode(ids, false)));
   }
 }
 

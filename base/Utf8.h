@@ -1,13 +1,13 @@
 //===- Utf8.h - characters of a text ----------------------------*- C++ -*-===//
 
-#ifndef TOKENIZER_UTF8_H
-#define TOKENIZER_UTF8_H
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
-namespace tokenizer {
+namespace base {
 
 /// U+FFFD, which stands for bytes that are no character.
 constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";
@@ -38,6 +38,6 @@ std::string replaceInvalid(std::string_view text);
 /// Unicode's property White_Space.
 bool isWhiteSpace(char32_t value);
 
-} // namespace tokenizer
+} // namespace base
 
-#endif // TOKENIZER_UTF8_H
+#endif // BASE_UTF8_H

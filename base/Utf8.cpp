@@ -1,11 +1,11 @@
 //===- Utf8.cpp -----------------------------------------------------------===//
 
-#include "tokenizer/Utf8.h"
+#include "base/Utf8.h"
 
 #include <cstdint>
 #include <cstring>
 
-namespace tokenizer {
+namespace base {
 
 namespace {
 
@@ -110,4 +110,4 @@ bool isWhiteSpace(char32_t value) {
          value == 0x2029 || value == 0x202f || value == 0x205f || value == 0x3000;
 }
 
-} // namespace tokenizer
+} // namespace base

@@ -1,10 +1,10 @@
 //===- Utf8Test.cpp - characters, and bytes that are none -----------------===//
 
-#include "tokenizer/Utf8.h"
+#include "base/Utf8.h"
 
 #include <gtest/gtest.h>
 
-using namespace tokenizer;
+using namespace base;
 
 namespace {
 
