@@ -10,7 +10,7 @@ using namespace mlir::fsdp;
 static constexpr AxisRole roles[] = {
     //          batch  storage compute
     {"data", true, false, false},     {"fsdp", true, true, false},
-    {"tensor", false, false, true},   {"context", false, false, true},
+    {"tensor", false, false, true},   {"context", false, true, true},
     {"pipeline", false, false, true}, {"expert", false, false, true},
 };
 

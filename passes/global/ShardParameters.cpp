@@ -110,15 +110,19 @@ FailureOr<PlacementAttr> ShardParameters::store(ParamOp param, MeshAttr mesh,
   // What the model itself says holds unless the user of the compiler says otherwise.
   if (param.getPlacement() && !(rule && rule->spec.storage))
     return param.getPlacementAttr();
-  bool isSharded = hasAxis(mesh, getStorageAxis());
+  const SmallVector<StringAttr> stored = getStorageAxes(mesh);
   bool small = type.getNumElements() < minShardSize.value;
   ShardSpec::Storage storage;
   if (rule && rule->spec.storage)
     storage = *rule->spec.storage;
-  else if (scheme->splits() && isSharded && !small)
+  else if (scheme->splits() && !stored.empty() && !small)
     storage.kind = StorageKind::flat;
-  if (storage.kind != StorageKind::replicated && storage.axes.empty())
-    storage.axes.push_back(getStorageAxis().str());
+  if (storage.kind != StorageKind::replicated && storage.axes.empty()) {
+    for (StringAttr axis : stored)
+      storage.axes.push_back(axis.str());
+    if (stored.empty()) // which is refused below
+      storage.axes.push_back(getStorageAxis().str());
+  }
   for (const std::string &axis : storage.axes)
     if (!hasAxis(mesh, axisOf(axis)))
       return param.emitOpError() << "is to be sharded by '" << rule->text

@@ -8,6 +8,7 @@
 
 #include "passes/global/ShardingProblem.h"
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "dialect/fsdp/Generation.h"
 #include "passes/propagation/Projection.h"
 #include "passes/sharding/MeshAxes.h"
@@ -90,7 +91,8 @@ propagation::Sharding ShardingProblem::shardingOf(ParamOp param) const {
   propagation::Sharding sharding;
   propagation::AxisList taken;
   for (auto [index, axis] : llvm::enumerate(mesh.getAxisNames()))
-    if (llvm::is_contained(batchAxes, axis) ||
+    if (const AxisRole *role = findAxisRole(axis);
+        (role && role->storesParameters) || llvm::is_contained(batchAxes, axis) ||
         (placement && llvm::is_contained(placement.getAxes(), axis)))
       taken.push_back(propagation::wholeAxis(problem.mesh, index));
   const bool open = placement && !compute && taken.size() < mesh.getAxisNames().size();

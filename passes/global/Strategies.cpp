@@ -46,7 +46,7 @@ std::string mlir::fsdp::listStrategies() {
 
 std::string mlir::fsdp::explainMismatch(const Strategy &strategy, MeshAttr mesh) {
   const std::string got = ", got mesh " + describeAxes(mesh) + "; ";
-  bool hasStorage = hasAxis(mesh, getStorageAxis());
+  bool hasStorage = !getStorageAxes(mesh).empty();
   bool hasOther = llvm::any_of(mesh.getAxisNames(), [](StringAttr axis) {
     const AxisRole *role = findAxisRole(axis);
     return !role || (!role->storesParameters && !role->splitsCompute);

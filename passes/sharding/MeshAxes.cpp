@@ -22,6 +22,24 @@ SmallVector<StringAttr> mlir::fsdp::getBatchAxes(MeshAttr mesh, ArrayRef<std::st
   return axes;
 }
 
+/// Whether strategies store parameters over `axis`.
+static bool storesParameters(StringRef axis) {
+  const AxisRole *role = findAxisRole(axis);
+  return role && role->storesParameters;
+}
+
+SmallVector<StringAttr> mlir::fsdp::getStorageAxes(MeshAttr mesh) {
+  SmallVector<StringAttr> axes;
+  for (StringAttr axis : mesh.getAxisNames())
+    if (storesParameters(axis))
+      axes.push_back(axis);
+  if (mesh.getSize(axes) > 1)
+    llvm::erase_if(axes, [&](StringAttr axis) { return mesh.getAxisSize(axis) == 1; });
+  else if (!axes.empty())
+    axes.resize(1);
+  return axes;
+}
+
 StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
                                       ArrayRef<std::string> stored) {
   auto meshes = module.getOps<MeshOp>();
@@ -49,7 +67,7 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
     }
   }
   for (StringAttr axis : (*meshes.begin()).getMesh().getAxisNames())
-    if (!used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes))
+    if (!used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes) && !storesParameters(axis))
       return axis;
   return StringAttr();
 }

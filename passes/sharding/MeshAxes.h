@@ -18,6 +18,10 @@ namespace mlir::fsdp {
 /// and those of `others`.
 SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others);
 
+/// The axes of `mesh` over which strategies store parameters, in its order; those of size 1 only
+/// where there is no other. None where it has none.
+SmallVector<StringAttr> getStorageAxes(MeshAttr mesh);
+
 /// An axis of the module's mesh that nothing uses; null where there is none. `stored`: axes that
 /// later placements will use.
 StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,

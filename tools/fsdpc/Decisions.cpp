@@ -5,6 +5,7 @@
 #include "dialect/fsdp/AxisRoles.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "passes/global/Strategies.h"
+#include "passes/sharding/MeshAxes.h"
 #include "passes/sharding/ShardSpec.h"
 #include "tools/fsdpc/PlanCosts.h"
 #include "llvm/ADT/StringExtras.h"
@@ -33,7 +34,11 @@ void Decision::set(Pipeline &pipeline, const std::string &value) const {
 /// "axes:A" for the leading axes A of each flat storage, and for parts of one that has one axis.
 static std::vector<std::string> findKeptAxes(ir::MeshAttr mesh,
                                              const ir::PipelineOptions &pipeline) {
-  std::vector<std::vector<std::string>> storages = {{ir::getStorageAxis().str()}};
+  std::vector<std::vector<std::string>> storages = {{}};
+  for (StringAttr axis : ir::getStorageAxes(mesh))
+    storages.front().push_back(axis.str());
+  if (storages.front().empty())
+    storages.clear();
   for (const std::string &pattern : pipeline.shardPatterns)
     if (auto storage = ir::parseShardSpec(ir::splitShardPattern(pattern).second)->storage;
         storage && storage->kind == ir::StorageKind::flat && !storage->axes.empty())
