@@ -37,6 +37,10 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   // From the evaluation as it is, in its types; before the parameters of each step get shardings.
   if (options.generate)
     manager.addPass(createDeriveGenerationPass());
+  // Before backward copies the constraints; then the axis tensor splits what it leaves.
+  ContextParallelPassOptions context;
+  context.attention = options.contextAttention;
+  manager.addPass(createContextParallelPass(context));
   // Before backward copies the marks; the steps of generation have few positions.
   SequenceParallelPassOptions sequence;
   sequence.mode = options.sequenceParallel;

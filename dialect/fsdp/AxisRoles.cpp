@@ -10,7 +10,7 @@ using namespace mlir::fsdp;
 static constexpr AxisRole roles[] = {
     //          batch  storage compute
     {"data", true, false, false},     {"fsdp", true, true, false},
-    {"tensor", false, false, true},   {"context", false, true, true},
+    {"tensor", false, false, true},   {"context", false, true, true, true},
     {"pipeline", false, false, true}, {"expert", false, false, true},
 };
 
@@ -18,6 +18,11 @@ const AxisRole *mlir::fsdp::findAxisRole(StringRef axis) {
   const auto *role =
       llvm::find_if(roles, [&](const AxisRole &role) { return role.name == axisOf(axis); });
   return role == std::end(roles) ? nullptr : role;
+}
+
+bool mlir::fsdp::splitsSequence(StringRef axis) {
+  const AxisRole *role = findAxisRole(axis);
+  return role && role->splitsSequence;
 }
 
 StringRef mlir::fsdp::getStorageAxis() {

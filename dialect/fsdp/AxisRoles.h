@@ -19,10 +19,14 @@ struct AxisRole {
   /// Ranks along it have different parts of the computation of the same samples (of its tensors,
   /// sequences, layers or experts): it is not for lists of batch axes.
   bool splitsCompute;
+  /// Of these: parts of the positions of a sequence.
+  bool splitsSequence = false;
 };
 
 /// The role of `axis`, the name of an axis or of a part of one; null for an axis without one.
 const AxisRole *findAxisRole(StringRef axis);
+/// True for `axis`, or a part of one, whose ranks have parts of sequences.
+bool splitsSequence(StringRef axis);
 /// The axis over which strategies store; a module without a mesh is for one rank of it.
 StringRef getStorageAxis();
 /// "'data' and 'fsdp'", the axes that split the batch by their names.

@@ -186,6 +186,8 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
         llvm::any_of(move->getUsers(), llvm::IsaPred<ConstraintOp>))
       continue;
     Value value = move.getInput();
+    if (value.getDefiningOp()->hasAttr(kTakenByHeadsAttrName))
+      continue;
     ShardingAttr from = shardings.lookup(value), to = move.getSharding();
     auto type = cast<RankedTensorType>(value.getType());
     MeshAttr mesh = getMesh(move);

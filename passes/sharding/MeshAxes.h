@@ -31,6 +31,10 @@ StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
 /// to `fsdp-partition`: no rank has a coordinate on it.
 constexpr llvm::StringLiteral kMicrobatchAxis = "microbatch";
 
+/// Marks a constraint that splits an operand of attention by positions, which attention takes by
+/// heads: the move between is expected.
+constexpr llvm::StringLiteral kTakenByHeadsAttrName = "fsdp.taken_by_heads";
+
 /// `mesh` with this axis, innermost; fails if it already has an axis of that name, or has too many
 /// parts.
 FailureOr<MeshAttr> withMicrobatches(MeshAttr mesh, int64_t microbatches);

@@ -37,6 +37,8 @@ ALLOWED = [
     (("passes/global/Differentiate.cpp",), {"nn::EinsumOp", "arith::TruncFOp"}, "a product is rounded to any type at once"),
     (("passes/global/DeriveGeneration.cpp",), {"nn::AttentionOp", "nn::RopeOp", "nn::PositionsSinceOp"},
      "how they act on one position of a text"),
+    (("passes/global/ContextParallel.cpp",), {"nn::AttentionOp", "nn::RopeOp", "nn::RepeatOp", "nn::SliceOp"},
+     "heads in the place of positions, and tables of positions that are added"),
     # Where values lie.
     (("passes/scheduled/SegmentPlan.cpp", "passes/local/JoinAllReduces.cpp"), {"nn::RearrangeOp", "nn::SliceOp", "nn::ConcatOp"}, "values that lie inside of others"),
     (("passes/scheduled/SegmentPlan.h",), {"nn::RearrangeOp"}, "the same"),

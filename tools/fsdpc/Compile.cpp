@@ -72,7 +72,10 @@ static void setMesh(ModuleOp module, const MeshAxes &axes) {
     sizes.push_back(size);
   }
   // Constraints of the model may name axes that this mesh lacks: of size 1, they split nothing. A
-  // mark of positions does not bring an axis along, whose name every report would have.
+  // mark of positions does not bring an axis along, whose name every report would have; on a mesh
+  // that splits sequences otherwise it says where they are.
+  SmallVector<StringAttr> sequence =
+      llvm::filter_to_vector(names, [](StringAttr name) { return ir::splitsSequence(name); });
   module.walk([&](ir::ConstraintOp constraint) {
     auto isMissing = [&](ArrayAttr dim) {
       return llvm::any_of(dim.getAsRange<StringAttr>(), [&](StringAttr axis) {
@@ -81,6 +84,15 @@ static void setMesh(ModuleOp module, const MeshAxes &axes) {
     };
     if (constraint.getSequenceParallel() &&
         llvm::any_of(constraint.getSharding().getDimAxes(), isMissing)) {
+      if (!sequence.empty()) {
+        ir::ShardingAttr mark = constraint.getSharding();
+        SmallVector<ArrayAttr> dims = llvm::map_to_vector(mark.getDimAxes(), [&](ArrayAttr dim) {
+          return isMissing(dim) ? ir::getAxisArray(builder.getContext(), sequence) : dim;
+        });
+        constraint.setShardingAttr(ir::ShardingAttr::get(builder.getContext(), mark.getMesh(), dims,
+                                                         mark.getDimOpen(), {}));
+        return;
+      }
       constraint.getResult().replaceAllUsesWith(constraint.getInput());
       constraint.erase();
       return;

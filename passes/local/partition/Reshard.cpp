@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/local/partition/LocalValues.h"
 #include "passes/reshard/SubAxes.h"
@@ -25,6 +26,11 @@ void LocalValues::remark(Operation *consumer, Value global, Operation *collectiv
   auto interface = cast<CollectiveOpInterface>(collective);
   // An inserted move stands for the op that needs it.
   if (auto move = dyn_cast<ReshardOp>(consumer); move && move.getLowerPriority())
+    return;
+  // Between positions and heads, and of inputs: said once, by who split sequences.
+  Operation *made = global.getDefiningOp();
+  if ((isa<AllToAllOp, AllSliceOp>(collective) || (made && made->hasAttr(kTakenByHeadsAttrName))) &&
+      llvm::all_of(interface.getAxes(), [](StringAttr axis) { return splitsSequence(axis); }))
     return;
   if (isa<ReshardOp>(consumer))
     for (Operation *user : consumer->getUsers()) // the first one comes last

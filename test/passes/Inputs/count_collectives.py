@@ -15,7 +15,7 @@ for line in open(sys.argv[1]):
         print(f"walk {walk[1]}: " + ", ".join(f"{name} x {times}" for name, times in runs))
     if begin := re.search(r"fsdp\.segment @(\S+) ", line):
         segment = counts.setdefault(begin[1], collections.Counter())
-    if call := re.search(r"fsdp\.(all_gather|reduce_scatter|all_reduce)\b.* over \[([^\]]*)\](.*)", line):
+    if call := re.search(r"fsdp\.(all_gather|reduce_scatter|all_reduce|all_to_all|collective_permute)\b.* over \[([^\]]*)\](.*)", line):
         text = f"{call[1]} {call[2].replace(chr(34), '').replace(', ', '+')}"
         if sizes:
             types = re.findall(r"tensor<((?:\d+x)*)(\w+)>", call[3])

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import weights  # noqa: E402
 
 PHASES = ("global", "local", "scheduled")
-INPUT = re.compile(r'fsdp\.input "(\w+)" sample_dim (\d+) : tensor<([0-9x]*)x(f32|i32)>')
+INPUT = re.compile(r'fsdp\.input "(\w+)" sample_dim (\d+)(?: \{[^}]*\})? : tensor<([0-9x]*)x(f32|i32)>')
 
 
 def draw_inputs(text, path):

@@ -1,0 +1,34 @@
+"""context_bytes.py REPORT LAYERS BATCH CONTEXT WIDTH: the bytes that docs/sharding.md derives for gpt2 over `fsdp`, `context` and `tensor` are those of REPORT.
+
+In f32; BATCH samples on each rank of `fsdp`. Exact but for the gathers and reductions of parameters, whose formula leaves out that norms, biases and positions are whole on
+each rank of `tensor`, and the padding of the vocabulary.
+"""
+
+import collections
+import json
+import sys
+
+report = json.load(open(sys.argv[1]))
+layers, batch, length, width = map(int, sys.argv[2:])
+mesh = dict(axis.split("=") for axis in report["mesh"].split(","))
+fsdp, context, tensor = (int(mesh.get(axis, 1)) for axis in ("fsdp", "context", "tensor"))
+stored = "+".join(axis for axis in ("fsdp", "context") if axis in mesh)
+got = collections.Counter()
+for call in report["collectives"]:
+    got[f"{call['kind']} {'+'.join(call['axes'])}"] += call["count"] * call["received"]
+stream, ranks = 4 * batch * length * width, fsdp * context
+parameters = report["replicated_parameters"] / tensor
+once = parameters * (ranks - 1) / ranks
+expected = {
+    "all_to_all context": (8 * layers * stream / (context * tensor) * (context - 1) / context, 0),
+    f"all_gather {stored}": (2 * once, 0.05),
+    f"reduce_scatter {stored}": (once, 0.35),
+    "all_gather tensor": ((4 * layers + 2) * stream / context * (tensor - 1) / tensor, 0),
+    "reduce_scatter tensor": ((4 * layers + 2) * stream / context * (tensor - 1) / tensor, 0),
+}
+for name, (value, tolerance) in expected.items():
+    if abs(got[name] - value) > tolerance * value:
+        sys.exit(f"{report['mesh']}: {name} receives {got[name]} bytes, expected {value}")
+if unknown := [name for name in got if name not in expected and not name.startswith("all_reduce")]:
+    sys.exit(f"{report['mesh']}: also {unknown}")
+print(f"{report['mesh']}: {sum(got.values())} bytes as derived")
