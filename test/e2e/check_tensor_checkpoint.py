@@ -2,7 +2,7 @@
 """check_tensor_checkpoint.py SCRATCH: weights and checkpoints of split parameters are those of whole ones.
 
 gpt2 and llama, with sizes that the axis divides and sizes that it does not. Checkpoints and exports of `fsdp=2,tensor=2` have the tensors, names and
-shapes of one rank's: before the first update the same bytes, after it the same numbers to rounding. Each mesh goes on from each other mesh's checkpoint, on its own bit for bit,
+shapes of one rank's: before the first update the same bytes, after it the same numbers to rounding. So have those of `context=2`. Each mesh goes on from each other mesh's checkpoint, on its own bit for bit,
 and from an exported file; a save while training goes on has the same bytes.
 """
 
@@ -20,7 +20,7 @@ SIZES = {
 }
 # Copies on every rank, shards, shards along a dimension, and masters in f32 of copies in bf16.
 MESHES = {
-    "one": ("fsdp=1", []), "tensor-2": ("fsdp=2,tensor=2", []), "tensor-4": ("tensor=4", []), "fsdp-3": ("fsdp=3", []),
+    "one": ("fsdp=1", []), "tensor-2": ("fsdp=2,tensor=2", []), "tensor-4": ("tensor=4", []), "context-2": ("context=2", []), "fsdp-3": ("fsdp=3", []),
     "data-2": ("data=2", ["--strategy=ddp"]), "zero2": ("fsdp=2,tensor=2", ["--strategy=zero2"]),
 }
 OF_GPT2 = {
@@ -77,7 +77,7 @@ def runs_go_on_bit_for_bit(runs, programs):
 def any_mesh_goes_on_from_any_other(runs, programs):
     for name in programs:
         for other, path in programs.items():
-            if name == other or "bf16" in (name, other) or "tensor" not in name + other:
+            if name == other or "bf16" in (name, other) or not ("tensor" in name + other or "context" in name + other):
                 continue
             log, out = runs.at(f"{name}-to-{other}.jsonl"), runs.at(f"{name}-to-{other}.safetensors")
             runs.run(path, "--resume", runs.at(name) / "step-00000003", "--log", log, "--export", out, steps=STEPS)
@@ -112,7 +112,7 @@ def a_save_behind_training_has_the_same_bytes(runs, programs):
 def main():
     folder = pathlib.Path(sys.argv[1])
     for model, meshes in training.chosen((("gpt2", {**MESHES, **OF_GPT2}), ("llama", MESHES)), 0):
-        programs = {name: program(folder / model / "programs" / name, model, *of) for name, of in training.chosen(meshes, "one", "tensor-2", "tensor-4", "zero2", "bf16").items()}
+        programs = {name: program(folder / model / "programs" / name, model, *of) for name, of in training.chosen(meshes, "one", "tensor-2", "tensor-4", "context-2", "zero2", "bf16").items()}
         run_cases((one_layout, exports_and_checkpoints, runs_go_on_bit_for_bit, any_mesh_goes_on_from_any_other,
                    files_begin_new_runs, a_save_behind_training_has_the_same_bytes),
                   Runs(folder / model / "runs", training.GOLDEN / model / "tokens.bin", "--seed=5"), programs)

@@ -63,9 +63,9 @@ public:
   /// Empty when all phases agree, else what went wrong.
   std::string check(Coverage &coverage, SplitCoverage &splitCoverage);
 
-  /// Cases in microbatches, those that are refused in microbatches, and those whose loss is
-  /// computed in chunks.
-  static inline int64_t accumulated = 0, refused = 0, chunked = 0;
+  /// Cases in microbatches, those that are refused in microbatches, those whose loss is computed in
+  /// chunks, and those whose sequences are split.
+  static inline int64_t accumulated = 0, refused = 0, chunked = 0, sequences = 0;
 
 private:
   using Stage = void (*)(OpPassManager &, const PipelineOptions &);
@@ -240,8 +240,9 @@ void Case::cover(Coverage &coverage) {
     }
   MeshAttr mesh = getMesh(*random.module);
   kinds[3] = random.unevenBatch;
-  kinds[4] = mesh.getAxisNames().size() == 2;
-  kinds[5] = mesh.getAxisNames().size() == 3;
+  const size_t axes = mesh.getAxisNames().size() - random.splitsSequence; // that one stands beside
+  kinds[4] = axes == 2;
+  kinds[5] = axes == 3;
   kinds[6] = !mesh.getDevices().empty();
   kinds[7] = random.options.precision == "bf16";
   kinds[8] = random.options.reducePrecision == "bf16";
@@ -295,6 +296,7 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
     return failure("the local stage fails");
   }
   accumulated += random.options.accumulate > 1;
+  sequences += random.splitsSequence;
   noteOps();
   Coverage covered;
   cover(covered);
@@ -391,11 +393,14 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   llvm::outs() << llvm::format(
-      "%lld cases in %.1f s, %lld in microbatches, %lld refused in microbatches, %lld in chunks\n",
+      "%lld cases in %.1f s, %lld in microbatches, %lld refused in microbatches, %lld in chunks, "
+      "%lld over context\n",
       static_cast<long long>(numCases), seconds, static_cast<long long>(Case::accumulated),
-      static_cast<long long>(Case::refused), static_cast<long long>(Case::chunked));
+      static_cast<long long>(Case::refused), static_cast<long long>(Case::chunked),
+      static_cast<long long>(Case::sequences));
   EXPECT_GE(4 * Case::accumulated, Case::refused)
       << "teach the generator models without batch statistics";
+  EXPECT_GE(10 * Case::sequences, numCases) << "teach the generator more sequences";
   if (numCases >= 1000 && !failures)
     checkCoverage(coverage);
   if (printCoverage)

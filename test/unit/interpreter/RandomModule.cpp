@@ -213,6 +213,53 @@ static void addGroups(ModuleOp module, StepOp step, Draw draw) {
       optimizer.getSchedule(), optimizer.getWarmup(), groups));
 }
 
+/// Splits positions over an axis `context` of its own, where a dimension of an input besides its
+/// samples divides. Draws from a copy of the engine: what a seed draws besides stays.
+static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int64_t mostRanks) {
+  Draw draw{random};
+  MeshOp mesh = getMeshOp(module);
+  MeshAttr before = mesh.getMesh();
+  const int64_t size = draw.chance(70) ? 2 : 3;
+  if (before.getNumRanks() * size > mostRanks || !before.getDevices().empty() || draw.chance(20))
+    return false;
+  SmallVector<std::pair<InputOp, int64_t>> places;
+  for (InputOp input : step.getBody().getOps<InputOp>())
+    for (auto [dim, count] : llvm::enumerate(cast<RankedTensorType>(input.getType()).getShape()))
+      if (dim != input.getSampleDim() && count % size == 0)
+        places.push_back({input, dim});
+  // Heads that ranks do not divide are refused.
+  int64_t heads = size;
+  for (auto [name, ranks] : llvm::zip_equal(before.getAxisNames(), before.getAxisSizes()))
+    heads *= name.getValue() == "tensor" ? ranks : 1;
+  bool isRefused = false;
+  module.walk([&](nn::AttentionOp attention) {
+    nn::AttentionLayout at = attention.getLayout();
+    isRefused |= at.groups == at.heads
+                     ? heads > at.heads
+                     : at.groups % heads != 0 && (heads % at.groups != 0 || at.heads % heads != 0);
+  });
+  if (places.empty() || isRefused)
+    return false;
+  auto [input, dim] = places[draw.random() % places.size()];
+  SmallVector<StringAttr> names(before.getAxisNames());
+  SmallVector<int64_t> sizes(before.getAxisSizes());
+  const int64_t place = draw.between(0, static_cast<int64_t>(names.size()));
+  auto context = StringAttr::get(module.getContext(), "context");
+  names.insert(names.begin() + place, context);
+  sizes.insert(sizes.begin() + place, size);
+  mesh.setMeshAttr(MeshAttr::get(module.getContext(), names, sizes, ArrayRef<int64_t>()));
+  SmallVector<SmallVector<StringAttr>> dims(cast<RankedTensorType>(input.getType()).getRank());
+  dims[dim].push_back(context);
+  OpBuilder builder(module.getContext());
+  builder.setInsertionPointAfter(input);
+  auto mark = ConstraintOp::create(
+      builder, input.getLoc(), input.getType(), input,
+      ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh.getSymNameAttr()), dims),
+      DenseI64ArrayAttr(), /*sequence_parallel=*/true);
+  input.getResult().replaceAllUsesExcept(mark, mark);
+  return true;
+}
+
 RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks) {
   std::mt19937_64 random(seed);
   Draw draw{random};
@@ -259,5 +306,6 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     addReports(step, draw);
   if (draw.chance(40))
     addGroups(*result.module, step, draw);
+  result.splitsSequence = addContext(*result.module, step, random, mostRanks);
   return result;
 }

@@ -18,6 +18,8 @@ struct RandomCase {
   interpreter::DataSet data;
   PipelineOptions options;
   bool unevenBatch = false;
+  /// Over an axis `context`.
+  bool splitsSequence = false;
 };
 
 RandomCase makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks = 16);
