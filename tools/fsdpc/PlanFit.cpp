@@ -1,6 +1,7 @@
 //===- PlanFit.cpp --------------------------------------------------------===//
 
 #include "tools/fsdpc/PlanFit.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "dsl/Model.h"
 #include "dsl/ModelConfig.h"
 #include "passes/printing/MemoryReportText.h"
@@ -162,11 +163,12 @@ bool Fitter::isAccepted(int64_t value) const {
 int64_t Fitter::countPositionShards() const {
   if (request || options.fit != "context")
     return 1;
+  int64_t shards = 1;
   const MeshAxes mesh = options.getMeshes().front();
   for (const auto &[axis, size] : mesh)
-    if (axis == "tensor")
-      return size;
-  return 1;
+    if (axis == "tensor" || ir::splitsSequence(axis))
+      shards *= size;
+  return shards;
 }
 
 /// The least one of which the model accepts two multiples, so that a width keeps to the number of
