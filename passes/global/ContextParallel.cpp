@@ -29,6 +29,9 @@ public:
 
   /// Whether the step has positions to split.
   bool hasPositions() const { return !positions.isEmpty(); }
+  bool hasAttention() {
+    return step.walk([](nn::AttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
   LogicalResult run();
 
 private:
@@ -274,6 +277,8 @@ void ContextParallel::runOnOperation() {
     hasPositions = true;
     if (failed(splitter.run()))
       return signalPassFailure();
+    if (splitter.hasAttention())
+      module->setAttr(kContextAttentionAttrName, StringAttr::get(&getContext(), "all-to-all"));
   }
   if (hasPositions || module.getOps<StepOp>().empty())
     return;

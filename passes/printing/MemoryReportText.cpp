@@ -90,6 +90,8 @@ llvm::json::Value mlir::fsdp::toJSON(const MemoryReport &report) {
   for (int kind = 0; kind < kBufferKinds; ++kind)
     object[("peak_" + stringifyBufferKind(static_cast<BufferKind>(kind))).str()] =
         report.peak.kinds[kind];
+  if (!report.contextAttention.empty())
+    object["context_attention"] = report.contextAttention;
   object["peak_alignment"] = report.peak.alignment;
   return object;
 }
@@ -276,7 +278,8 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
     os << "\n";
   };
   os << "memory of each of " << report.ranks << (report.ranks == 1 ? " rank" : " ranks") << " ("
-     << report.mesh << "), in bytes\n";
+     << report.mesh << (report.contextAttention.empty() ? "" : "; attention over context: ")
+     << report.contextAttention << "), in bytes\n";
   os << llvm::formatv("  {0,-14} {1,15} {2,15}\n", "", "replicated", "sharded");
   row("parameters", group(report.replicatedParameters), report.parameters);
   row("gradients", group(report.replicatedGradients), report.gradients);

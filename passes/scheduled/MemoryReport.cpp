@@ -274,6 +274,8 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProb
   MeshAttr mesh =
       getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());
   report.mesh = describeAxes(mesh);
+  if (auto attention = module->getAttrOfType<StringAttr>(kContextAttentionAttrName))
+    report.contextAttention = attention.str();
   report.ranks = mesh.getNumRanks();
   addReplicated(module, report);
   for (int index = 0, end = static_cast<int>(schedule.programs.size()); index < end; ++index) {

@@ -64,6 +64,8 @@ struct TiedGradient {
 /// Memory in bytes per rank, the maximum over roles, read off a scheduled module.
 struct MemoryReport {
   std::string mesh; ///< as in `fsdp=4`
+  /// How attention gets all positions of split sequences; "" where none are split.
+  std::string contextAttention;
   int64_t ranks = 1;
   int64_t parameters = 0;  ///< shards of parameters
   int64_t gradients = 0;   ///< shards of gradients, as the optimizer takes them

@@ -9,6 +9,8 @@ import json
 import sys
 
 report = json.load(open(sys.argv[1]))
+if report["context_attention"] != "all-to-all":
+    sys.exit(f"{report['mesh']}: got attention by {report['context_attention']}, expected all-to-all")
 layers, batch, length, width = map(int, sys.argv[2:])
 mesh = dict(axis.split("=") for axis in report["mesh"].split(","))
 fsdp, context, tensor = (int(mesh.get(axis, 1)) for axis in ("fsdp", "context", "tensor"))
