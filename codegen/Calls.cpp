@@ -233,7 +233,8 @@ LogicalResult CallFinder::fused(nn::FusedOp op) {
   if (failed(product))
     return success();
   begin("gemm", Call::epilogue);
-  pass(shapeOf(*product));
+  const std::string shape = shapeOf(*product);
+  pass(fused->addsUpRows ? "RowSums{" + shape + "}" : shape);
   call.reads = {fused->lhs, fused->rhs};
   llvm::append_range(call.reads, fused->ins);
   for (Value result : op->getResults())

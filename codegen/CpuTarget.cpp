@@ -55,6 +55,7 @@ void CpuTarget::head(const EmitOptions &options, StringRef file, ArrayRef<std::s
 }
 
 void CpuTarget::includesOfKernels(Writer &writer) const {
+  writer.line("#include \"runtime/device/Workers.h\"");
   writer.line("#include \"runtime/numerics/VectorMath.h\"");
   writer.line();
   writer.line("#include <algorithm>");
@@ -106,9 +107,10 @@ void CpuTarget::kernelFiles(const EmitOptions &options, const KernelTable &kerne
        {"//",
         "// One function per kernel; loops run in index order, so sums are always added in the "
         "same",
-        "// order. Compile with runtime/Numerics.cmake's flags.", "", "#include \"kernels.h\"", "",
-        "#include \"runtime/numerics/VectorMath.h\"", "", "#include <algorithm>",
-        "#include <cmath>", "", "using namespace fsdp::rt;", ""})
+        "// order, and threads take parts of a loop whose iterations have no result in common.",
+        "// Compile with runtime/Numerics.cmake's flags.", "", "#include \"kernels.h\"", "",
+        "#include \"runtime/device/Workers.h\"", "#include \"runtime/numerics/VectorMath.h\"", "",
+        "#include <algorithm>", "#include <cmath>", "", "using namespace fsdp::rt;", ""})
     source.line(line);
   define(kernels, source);
   out.files.push_back({"kernels.h", header.text()});

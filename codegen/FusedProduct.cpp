@@ -44,6 +44,8 @@ std::optional<FusedProduct> FusedProduct::of(LaunchOp launch) {
     return std::nullopt;
   FusedProduct found;
   found.product = products.front();
+  found.addsUpRows =
+      llvm::any_of(results, [](Value result) { return result.getDefiningOp<nn::ReduceOp>(); });
   std::optional<unsigned> rowDims = nn::getRowDims(found.product);
   if (!rowDims)
     return std::nullopt;

@@ -1,4 +1,4 @@
-//===- KernelPrinter.cpp - loops of one thread ----------------------------===//
+//===- KernelPrinter.cpp - loops of the CPU -------------------------------===//
 
 #include "codegen/KernelPrinter.h"
 
@@ -29,6 +29,13 @@ private:
 
   void openLoop(int loop, bool simd);
   void openRows();
+  int firstOfRegister() const;
+  bool sumsInResult() const;
+  bool owns(int loop) const;
+  int chooseCut() const;
+  void openParts();
+  void closeParts();
+  void printNest();
   int64_t rows() const;
   void closeLoops(int from, int to);
   void nodesAt(int depth);
@@ -37,6 +44,10 @@ private:
   int storeDepth(const KernelStore &store) const;
 
   std::string begin, end; ///< of the rows that a call is for, where there are such
+  /// The loop of which a thread performs the iterations from `first` up to `last` only; -1: none.
+  int cut = -1;
+  std::string first, last;
+  std::string columns; ///< the parameter that says which, where sums go on from call to call
   SmallVector<int> depths;
   int accumulateAt = -1; ///< depth of the register that the reduction's last loops add to
   std::string accumulator;
@@ -50,6 +61,104 @@ Printer::Printer(const Kernel &kernel, bool anonymous)
     begin = named("begin");
     end = named("end");
   }
+  if (kernel.rowLoops && kernel.reduction && !kernel.updates)
+    columns = named("columns");
+  cut = chooseCut();
+  if (cut >= 0) {
+    first = named("first");
+    last = named("last");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Parts for several threads
+//===----------------------------------------------------------------------===//
+
+/// Elements of a kernel whose parts repay threads; those of a part are in
+/// runtime/device/Workers.h.
+static constexpr int64_t kMinCutElements = 32768;
+
+/// The coefficient of a loop in an address.
+static int64_t strideOf(const Affine &at, int loop) {
+  return loop < static_cast<int>(at.size()) ? at[loop] : 0;
+}
+
+/// The last loops that all reduce: they add to a register.
+int Printer::firstOfRegister() const {
+  int first = kernel.loops.size();
+  while (first > 0 && kernel.loops[first - 1].reduction)
+    --first;
+  return first;
+}
+
+/// Whether sums live in the result while loops run: where an outer loop reduces as well, or only
+/// outer ones do. A sum over rows goes on from call to call.
+bool Printer::sumsInResult() const {
+  int first = firstOfRegister();
+  return first < static_cast<int>(kernel.rowLoops) ||
+         llvm::any_of(
+             ArrayRef(kernel.loops).take_front(first),
+             [](const LoopVar &loop) { return loop.reduction; });
+}
+
+/// Whether each result belongs to one iteration of `loop`, those of the reduction in the order of
+/// the iterations.
+bool Printer::owns(int loop) const {
+  if (!llvm::all_of(kernel.stores,
+                    [&](const KernelStore &store) { return strideOf(store.at, loop) != 0; }))
+    return false;
+  if (!kernel.reduction)
+    return true;
+  const KernelStore &sums = kernel.reduction->store;
+  return !kernel.loops[loop].reduction && strideOf(sums.at, loop) * kernel.loops[loop].size ==
+                                              kernel.outputs[sums.output].getNumElements();
+}
+
+/// The loop whose iterations different threads may perform: each result is computed by one of them,
+/// in the order of one thread.
+int Printer::chooseCut() const {
+  int64_t elements = 1;
+  for (const LoopVar &loop : kernel.loops)
+    elements *= loop.size;
+  if (kernel.updates || (kernel.rowLoops ? columns.empty() : elements < kMinCutElements))
+    return -1;
+  for (int loop = kernel.rowLoops, count = kernel.loops.size(); loop < count; ++loop)
+    if (owns(loop))
+      return loop;
+    else if (!kernel.loops[loop].reduction)
+      break; // inner loops would be short
+  return -1;
+}
+
+void Printer::openParts() {
+  if (cut < 0) {
+    if (!columns.empty()) {
+      writer.line("if (" + columns + ".index > 0)");
+      writer.line("  return; // the first part is for all columns");
+    }
+    return;
+  }
+  std::string size = std::to_string(kernel.loops[cut].size);
+  if (!columns.empty()) {
+    writer.line("const std::int64_t " + first + " = " + columns + ".begin(" + size + "), " + last +
+                " = " + columns + ".end(" + size + ");");
+    return;
+  }
+  int64_t others = 1;
+  for (auto [loop, var] : llvm::enumerate(kernel.loops))
+    others *= static_cast<int>(loop) == cut ? 1 : var.size;
+  // A part of rows that all threads read is not too short a piece of each.
+  bool contiguous = cut + 1 == static_cast<int>(kernel.loops.size());
+  writer.open("forEachPart(std::int64_t(" + size + "), " + std::to_string(others) + ", " +
+              (!contiguous ? ""
+               : cut == 0  ? "64, "
+                           : "128, ") +
+              "[&](std::int64_t " + first + ", std::int64_t " + last + ")");
+}
+
+void Printer::closeParts() {
+  if (cut >= 0 && columns.empty())
+    writer.close(");");
 }
 
 int Printer::depthOf(const Affine &at) const {
@@ -76,8 +185,10 @@ void Printer::openLoop(int loop, bool simd) {
   }
   if (simd)
     writer.line("#pragma omp simd");
-  writer.open("for (std::int64_t " + loops[loop] + " = 0; " + loops[loop] + " < " +
-              std::to_string(kernel.loops[loop].size) + "; ++" + loops[loop] + ")");
+  bool part = loop == cut;
+  writer.open("for (std::int64_t " + loops[loop] + " = " + (part ? first : "0") + "; " +
+              loops[loop] + " < " + (part ? last : std::to_string(kernel.loops[loop].size)) +
+              "; ++" + loops[loop] + ")");
 }
 
 int64_t Printer::rows() const {
@@ -143,11 +254,22 @@ KernelFunction Printer::print() {
     for (const std::string &parameter : {end, begin})
       function.parameters.insert(function.parameters.begin() + held.size(),
                                  "std::int64_t " + parameter);
+  if (!columns.empty())
+    function.parameters.insert(function.parameters.begin() + held.size() + 2,
+                               "fsdp::rt::ColumnPart " + columns);
   if (kernel.updates)
     function.parameters.insert(function.parameters.begin() + 2, "fsdp::rt::UpdateStep step");
-
-  int count = kernel.loops.size();
   tables("static constexpr", "", writer);
+  // Around all of it where results are filled or finished column by column.
+  openParts();
+  printNest();
+  closeParts();
+  function.body = writer.text();
+  return function;
+}
+
+void Printer::printNest() {
+  int count = kernel.loops.size();
   if (!kernel.reduction) {
     nodesAt(0);
     for (int depth = 0; depth < count; ++depth) {
@@ -155,31 +277,32 @@ KernelFunction Printer::print() {
       nodesAt(depth + 1);
     }
     closeLoops(0, count);
-    function.body = writer.text();
-    return function;
+    return;
   }
 
-  // The last loops, if they reduce, add to a register. Where an outer loop reduces as well, or
-  // only outer ones do, sums live in the result: they start at the identity and are loaded again.
+  // Sums that live in the result start at the identity and are loaded again.
   const KernelReduction &reduction = *kernel.reduction;
-  int first = count;
-  while (first > 0 && kernel.loops[first - 1].reduction)
-    --first;
-  bool outer = llvm::any_of(ArrayRef(kernel.loops).take_front(first),
-                            [](const LoopVar &loop) { return loop.reduction; });
+  int first = firstOfRegister();
+  const bool outer = sumsInResult();
   accumulateAt = first < count || !outer ? first : -1;
-  // A sum over rows goes on from call to call.
-  if (first < static_cast<int>(kernel.rowLoops)) {
-    outer = true;
+  if (first < static_cast<int>(kernel.rowLoops))
     accumulateAt = -1;
-  }
   std::string target = outputs[reduction.store.output] + "[" + address(reduction.store.at) + "]";
   std::string results = std::to_string(kernel.outputs[reduction.store.output].getNumElements());
+  // Where the results of this part begin and end.
+  const auto resultAt = [&](const std::string &iteration) {
+    int64_t stride = strideOf(reduction.store.at, cut);
+    return stride == 1 ? iteration : iteration + " * " + std::to_string(stride);
+  };
+  const std::string &sums = outputs[reduction.store.output];
   if (outer && kernel.rowLoops)
     writer.line("if (" + begin + " == 0)");
   if (outer)
-    writer.line(std::string(kernel.rowLoops ? "  " : "") + "std::fill_n(" +
-                outputs[reduction.store.output] + ", " + results + ", " + identity() + ");");
+    writer.line(std::string(kernel.rowLoops ? "  " : "") +
+                (cut >= 0 ? "std::fill(" + sums + " + " + resultAt(this->first) + ", " + sums +
+                                " + " + resultAt(last) + ", "
+                          : "std::fill_n(" + sums + ", " + results + ", ") +
+                identity() + ");");
   nodesAt(0);
   if (first == count && !outer) { // nothing to reduce over
     for (int depth = 0; depth < count; ++depth) {
@@ -188,8 +311,7 @@ KernelFunction Printer::print() {
     }
     writer.line(target + " = " + finished(operand(reduction.store.node)) + ";");
     closeLoops(0, count);
-    function.body = writer.text();
-    return function;
+    return;
   }
   reduceIn(0);
   if (accumulateAt >= 0) {
@@ -205,14 +327,13 @@ KernelFunction Printer::print() {
     if (kernel.rowLoops)
       writer.open("if (" + end + " == " + std::to_string(rows()) + ")");
     std::string i = named("i"), element = outputs[reduction.store.output] + "[" + i + "]";
-    writer.open("for (std::int64_t " + i + " = 0; " + i + " < " + results + "; ++" + i + ")");
+    writer.open("for (std::int64_t " + i + " = " + (cut >= 0 ? resultAt(this->first) : "0") + "; " +
+                i + " < " + (cut >= 0 ? resultAt(last) : results) + "; ++" + i + ")");
     writer.line(element + " = " + finished(element) + ";");
     writer.close();
     if (kernel.rowLoops)
       writer.close();
   }
-  function.body = writer.text();
-  return function;
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,7 @@
 #include "runtime/device/Stream.h"
 #include "base/Thread.h"
 #include "runtime/device/FlightTrack.h"
+#include "runtime/device/Workers.h"
 
 #include <cstring>
 
@@ -13,8 +14,8 @@ namespace {
 constexpr double kPollInterval = 0.05;
 } // namespace
 
-Stream::Stream(std::string name, int rank, Failure &failure, FlightTrack *track)
-    : name_(std::move(name)), rank_(rank), failure_(failure), track_(track),
+Stream::Stream(std::string name, int rank, Failure &failure, FlightTrack *track, Workers *workers)
+    : name_(std::move(name)), rank_(rank), failure_(failure), track_(track), workers_(workers),
       slots_(new Slot[kSlots]()) {
   if (track_)
     track_->label(name_.c_str());
@@ -78,6 +79,7 @@ void Stream::synchronize(std::uint64_t position) {
 }
 
 void Stream::run() {
+  Workers::setOfThread(workers_);
   for (std::uint64_t done = 0;; ++done) {
     while (!enqueued_.waitFor(done + 1, 1.0)) {
     }
@@ -93,7 +95,8 @@ void Stream::perform(Slot &slot) {
   if (failure_.raised())
     return;
   const double start = observer_.notify ? now() : 0;
-  const double ran = observer_.notify ? processorSeconds() : 0;
+  const auto worked = [] { return processorSeconds() + Workers::helpedSeconds(); };
+  const double ran = observer_.notify ? worked() : 0;
   try {
     const std::uint64_t kept =
         !track_        ? 0
@@ -117,7 +120,7 @@ void Stream::perform(Slot &slot) {
   }
   if (observer_.notify)
     observer_.notify(observer_.user,
-                     {slot.launch, slot.work, slot.bytes, start, now(), processorSeconds() - ran,
+                     {slot.launch, slot.work, slot.bytes, start, now(), worked() - ran,
                       slot.awaited ? slot.awaited->name_.c_str() : nullptr});
 }
 

@@ -35,6 +35,7 @@ struct StreamObserver {
 
 class FlightTrack;
 class Stream;
+class Workers;
 
 /// The latest position of a stream that was recorded (none yet: nothing to wait for). Used by the
 /// host thread only.
@@ -47,8 +48,9 @@ struct Event {
 class Stream {
 public:
   /// Starts the thread. `rank` is that of errors; the first error is stored in `failure`. Actions
-  /// are recorded in `track`, if it is not null.
-  Stream(std::string name, int rank, base::Failure &failure, FlightTrack *track = nullptr);
+  /// are recorded in `track`, if it is not null. `workers` help with them, if they are not null.
+  Stream(std::string name, int rank, base::Failure &failure, FlightTrack *track = nullptr,
+         Workers *workers = nullptr);
   /// Closes.
   ~Stream();
   Stream(const Stream &) = delete;
@@ -118,6 +120,7 @@ private:
   int rank_;
   base::Failure &failure_;
   FlightTrack *track_;
+  Workers *workers_;
   StreamObserver observer_;
   const char *latestLaunch_ = "start"; ///< the launch enqueued last
   std::unique_ptr<Slot[]> slots_;

@@ -37,7 +37,7 @@ struct StreamAction {
   Work work;
   std::size_t bytes;             ///< read and written
   double start, end;             ///< seconds of `now()`
-  double processor;              ///< processor seconds of the thread in between
+  double processor;              ///< processor seconds of the rank's threads for it
   const char *awaited = nullptr; ///< for a wait: the stream that it waits for
 };
 

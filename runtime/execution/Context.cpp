@@ -7,7 +7,8 @@ namespace fsdp::rt {
 using namespace base;
 
 Context::Context(Job &job, Table<const char *> streams, int events)
-    : job_(job), base_(job.arena()), events_(events), outputEvents_(streams.size()) {
+    : job_(job), base_(job.arena()), events_(events), outputEvents_(streams.size()),
+      workers_(job.threads(), job.hasCoreForEachThread()) {
   // Every rank creates the same communicators in the same order, as this may be a collective.
   if (streams.size() > kChannels)
     throw Error(
@@ -23,7 +24,8 @@ Context::Context(Job &job, Table<const char *> streams, int events)
   communicators_.back()->keepIn(job.hostFlight());
   for (std::size_t stream = 0; stream < streams.size(); ++stream)
     streams_.push_back(std::make_unique<Stream>(streams[stream], job.rank(), job.failure(),
-                                                job.streamFlight(static_cast<int>(stream))));
+                                                job.streamFlight(static_cast<int>(stream)),
+                                                &workers_));
 }
 
 Context::~Context() {

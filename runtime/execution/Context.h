@@ -13,6 +13,7 @@
 
 #include "runtime/device/InputSource.h"
 #include "runtime/device/Stream.h"
+#include "runtime/device/Workers.h"
 #include "runtime/job/Job.h"
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/StepState.h"
@@ -33,6 +34,8 @@ public:
 
   Job &job() const { return job_; }
   int rank() const { return job_.rank(); }
+  /// Threads that compute at one kernel, at most.
+  int threads() const { return static_cast<int>(workers_.threads()); }
   int worldSize() const { return job_.worldSize(); }
   const Mesh &mesh() const { return job_.mesh(); }
   /// This rank's coordinate on a mesh axis.
@@ -87,6 +90,7 @@ private:
   std::vector<Event> events_;
   std::vector<Event> outputEvents_; ///< by stream
   std::vector<std::unique_ptr<Communicator>> communicators_;
+  Workers workers_; ///< help the streams
   std::vector<std::unique_ptr<Stream>> streams_;
 };
 

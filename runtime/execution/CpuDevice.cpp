@@ -135,6 +135,7 @@ public:
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return rt::workspaceBytes(); }
+  int threads() const override { return c.threads(); }
 
 private:
   void traceSegment(const Segment &segment, Mark mark) {
@@ -162,6 +163,7 @@ private:
 namespace target {
 
 const char *const communicatorNames = "auto, shm, tcp or mpi";
+const bool computesOnThreads = true;
 
 JobOptions jobOptions(const Program &program, const std::string &communicator) {
   if (communicator == "nccl" || communicator == "loopback")

@@ -85,6 +85,8 @@ public:
   virtual std::size_t workspaceBytes() const = 0;
   /// Bytes of device memory that libraries use in addition, or nothing if not known.
   virtual std::optional<std::size_t> libraryBytes() const { return std::nullopt; }
+  /// Threads that compute in this rank; 0: it computes on a GPU.
+  virtual int threads() const { return 0; }
   /// Describes how collectives are performed: "all-gathers by copy engines". May be empty.
   virtual std::string collectives() const { return ""; }
 
@@ -103,6 +105,8 @@ namespace target {
 
 /// The names that `--communicator` takes: "auto, shm, tcp or mpi".
 extern const char *const communicatorNames;
+/// Whether ranks compute on threads, whose number `--threads` sets.
+extern const bool computesOnThreads;
 /// Options of a job with the transport `communicator`. Error (bad command line): a name that this
 /// target does not support.
 JobOptions jobOptions(const Program &program, const std::string &communicator);

@@ -141,9 +141,11 @@ private:
   int stopped_ = kExitDone; ///< the status of ranks that a signal has ended
 };
 
-JobOptions onThisMachine(const JobOptions &options, int localRank) {
+/// For one of `count` ranks of this machine.
+JobOptions onThisMachine(const JobOptions &options, int localRank, int count) {
   JobOptions own = options;
   own.localRank = localRank;
+  own.localRanks = count;
   return own;
 }
 
@@ -156,7 +158,7 @@ int runThreads(const Mesh &mesh, const JobOptions &options, const std::function<
   try {
     for (int rank = 0; rank < mesh.size(); ++rank)
       ranks.push_back(startThread(format("rank %d", rank), [&, rank] {
-        SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
+        SharedJob job(mesh, onThisMachine(options, rank, mesh.size()), rank, segment);
         const int own = runRank(job, segment, rank, {}, body);
         if (own != kExitDone)
           status = own;
@@ -175,12 +177,12 @@ int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<in
   const SharedSegment::Layout layout = layoutOf(mesh, options);
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   if (mesh.size() == 1 && !options.onFailure) {
-    SharedJob job(mesh, options, 0, segment);
+    SharedJob job(mesh, onThisMachine(options, 0, 1), 0, segment);
     return runRank(job, segment, 0, {}, body);
   }
   Parent parent(segment, options);
   parent.start([&](int rank) {
-    SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
+    SharedJob job(mesh, onThisMachine(options, rank, mesh.size()), rank, segment);
     return runRank(job, segment, rank, Supervision::byParent(), body);
   });
   return parent.wait();
@@ -243,7 +245,7 @@ Transport chooseTransport(const JobOptions &options, const LaunchEnvironment &la
 
 int runLaunched(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironment &launched,
                 const std::function<int(Job &)> &body) {
-  JobOptions options = onThisMachine(asked, std::max(launched.localRank, 0));
+  JobOptions options = onThisMachine(asked, std::max(launched.localRank, 0), launched.localSize);
   options.identity = identityOf(mesh, asked);
   if (launched.size != mesh.size()) {
     Error error(

@@ -1,6 +1,7 @@
 #include "runtime/job/Job.h"
 
 #include "base/Error.h"
+#include "runtime/job/MachineCores.h"
 
 namespace fsdp::rt {
 
@@ -24,6 +25,9 @@ Job::Job(const Mesh &mesh, const JobOptions &options, int rank) : mesh_(mesh), o
   peer_.rank = rank;
   peer_.arenaBytes = options.arenaBytes;
   peer_.timeoutSeconds = options.timeoutSeconds;
+  const int cores = options.localRanks ? MachineCores::read().perRank(options.localRanks) : 1;
+  threads_ = options.threads ? options.threads : cores;
+  hasCoreForEachThread_ = options.localRanks > 0 && threads_ <= cores;
 }
 
 static_assert(kFlightTracks == kChannels + 1);

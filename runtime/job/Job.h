@@ -47,6 +47,10 @@ struct JobOptions {
   bool trustNetwork = false;
   /// This rank's index among the ranks of its machine; set by runRanks.
   int localRank = 0;
+  /// Number of the ranks of its machine; set by runRanks. 0: not known.
+  int localRanks = 0;
+  /// Threads that compute in a rank: `--threads`. 0: the cores that the machine gives each rank.
+  int threads = 0;
   /// Longest wait in a collective, or for ranks to join, in seconds. A process without a heartbeat
   /// for that time, at most 30 s, has failed. 0: FSDP_TIMEOUT if set, else 300.
   double timeoutSeconds = 0;
@@ -69,6 +73,10 @@ public:
   const PeerContext &peer() const { return peer_; }
   /// Index among the ranks of this machine.
   int localRank() const { return options_.localRank; }
+  /// Threads that compute in this rank, and whether its machine has a core for each of those of all
+  /// its ranks.
+  int threads() const { return threads_; }
+  bool hasCoreForEachThread() const { return hasCoreForEachThread_; }
   const Mesh &mesh() const { return mesh_; }
   /// This rank's arena: `arenaBytes()` bytes, zero at start, 64-byte aligned.
   std::byte *arena() const { return peer_.arena; }
@@ -92,6 +100,8 @@ protected:
 
   Mesh mesh_;
   JobOptions options_;
+  int threads_;
+  bool hasCoreForEachThread_;
   /// Derived classes set the arena, the failure and the flight tracks.
   PeerContext peer_;
 };

@@ -35,14 +35,20 @@ std::string rankVariable(const LaunchEnvironment &launched) {
 
 } // namespace
 
-LauncherWatch::LauncherWatch() {
+int launcherProcess() {
   const std::optional<LaunchEnvironment> launched = detectLauncher();
   const std::string variable = launched ? rankVariable(*launched) : "";
   if (variable.empty())
+    return 0;
+  int pid = static_cast<int>(getppid());
+  while (pid > 0 && startedWith(pid, variable))
+    pid = parentOf(pid);
+  return pid;
+}
+
+LauncherWatch::LauncherWatch() : pid_(launcherProcess()) {
+  if (pid_ <= 0)
     return;
-  pid_ = static_cast<int>(getppid());
-  while (pid_ > 0 && startedWith(pid_, variable))
-    pid_ = parentOf(pid_);
   description_ =
       format("the launcher '%s' (process %d)", printable(commandOf(pid_), 32).c_str(), pid_);
   descriptor_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))); // closed on exec

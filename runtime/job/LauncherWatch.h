@@ -9,6 +9,10 @@
 
 namespace fsdp::rt {
 
+/// The launcher's process that started this rank; 0: there is none, or nobody knows it, as where
+/// the variables were set by hand. See LauncherWatch.
+int launcherProcess();
+
 /// The launcher's process that started this rank: mpirun, or the daemon of mpirun, torchrun or srun
 /// on this machine. Shells and scripts in between are skipped: they have the rank's variables in
 /// their environment, and the launcher does not. No process is watched if the variables were set by

@@ -1,5 +1,6 @@
 #include "runtime/job/MachineMemory.h"
 #include "base/Error.h"
+#include "runtime/job/ControlGroups.h"
 
 #include <algorithm>
 #include <fstream>
@@ -60,27 +61,12 @@ MachineMemory MachineMemory::read(const std::string &root) {
   const auto fromKib = [](std::uint64_t kib) { return kib == UINT64_MAX ? kib : kib * 1024; };
   memory.total = fromKib(numberAfter(root + "/proc/meminfo", "MemTotal:"));
   memory.available = fromKib(numberAfter(root + "/proc/meminfo", "MemAvailable:"));
-  // Lines "0::/path" (version 2) and "9:memory:/path" (version 1). The limits of parent groups
-  // apply too; in a container the path may begin at a root that is not mounted there.
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == line.npos)
-      continue;
-    const std::string kinds = "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool unified = kinds == ",,";
-    if (!unified && kinds.find(",memory,") == kinds.npos)
-      continue;
-    const std::string top = root + "/sys/fs/cgroup" + (unified ? "" : "/memory");
-    for (std::string path = line.substr(second + 1);; path.erase(path.rfind('/'))) {
-      if (unified)
-        limitBy(memory, top + path, "memory.max", "memory.current");
-      else
-        limitBy(memory, top + path, "memory.limit_in_bytes", "memory.usage_in_bytes");
-      if (path.find('/') == path.npos)
-        break;
-    }
-  }
+  forEachControlGroup(root, "memory", [&](const std::string &folder, bool unified) {
+    if (unified)
+      limitBy(memory, folder, "memory.max", "memory.current");
+    else
+      limitBy(memory, folder, "memory.limit_in_bytes", "memory.usage_in_bytes");
+  });
   return memory;
 }
 

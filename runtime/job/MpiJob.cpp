@@ -74,8 +74,9 @@ std::string faultOf(const JobOptions &options, const LaunchEnvironment &launched
 
 bool builtWithMpi() { return true; }
 
-int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
+int runMpiRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironment &launched,
                const std::function<int(Job &)> &body) {
+  JobOptions options = asked;
   // Every rank has stream threads beside the one that waits in MPI, and a wait without yielding
   // would occupy their core. (Open MPI turns this on by itself only for more ranks than cores.)
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);
@@ -84,6 +85,12 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironm
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (MPI_Comm machine;
+      options.localRanks == 0 && MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank,
+                                                     MPI_INFO_NULL, &machine) == MPI_SUCCESS) {
+    MPI_Comm_size(machine, &options.localRanks);
+    MPI_Comm_free(&machine);
+  }
   auto refuse = [rank](const std::string &message) {
     int status = reportByFirst(Error(message), rank);
     MPI_Finalize();

@@ -160,6 +160,8 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   const LocalRanks local(joined.peers, rank);
   JobOptions options = asked;
   options.localRank = launched.localRank >= 0 ? launched.localRank : local.index;
+  if (options.localRanks == 0)
+    options.localRanks = static_cast<int>(local.ranks.size());
   std::optional<SharedSegment> segment;
   try {
     segment.emplace(segmentOf(mesh, options, rank, local, joined.nonce));

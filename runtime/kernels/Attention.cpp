@@ -12,6 +12,7 @@
 
 #include "runtime/kernels/Kernels.h"
 
+#include "runtime/device/Workers.h"
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/AttentionBf16.h"
 #include "runtime/kernels/AttentionSoftmax.h"
@@ -97,11 +98,10 @@ void putBack(const float *from, std::size_t count, std::size_t width, T *place,
       convert(from + r * width, width, place + r * stride);
 }
 
-/// Scratch memory: floats, handed out one piece after the other.
+/// Scratch memory of a thread: floats, handed out one piece after the other.
 class Scratch {
 public:
-  explicit Scratch(std::size_t count)
-      : next(static_cast<float *>(Workspace::ofThread().reserve(count * sizeof(float)))) {}
+  explicit Scratch(float *from) : next(from) {}
   float *take(std::size_t count) { return std::exchange(next, next + count); }
 
 private:
@@ -247,6 +247,24 @@ void addBiasGradient(const AttentionShape &shape, const QueryBlock &block, std::
   });
 }
 
+/// The batch and the group of keys of a piece: no number of a result belongs to two.
+struct GroupPiece {
+  std::size_t batch, group;
+};
+
+/// Calls `body(piece, scratch)` for the groups of each batch, with scratch memory of `floats`.
+template <class Body>
+void forEachGroup(const AttentionShape &shape, std::size_t floats, const Body &body) {
+  const std::size_t pieces = std::size_t(shape.batch) * shape.groups;
+  floats = (floats + 15) / 16 * 16;
+  auto *workspace = static_cast<float *>(
+      Workspace::ofThread().reserve(slotsOfPieces(pieces) * floats * sizeof(float)));
+  forEachPiece(pieces, [&](std::size_t piece, std::size_t slot) {
+    body(GroupPiece{piece / shape.groups, piece % shape.groups},
+         Scratch(workspace + slot * floats));
+  });
+}
+
 /// Where a head's rows begin.
 std::size_t startOf(const HeadStrides &strides, std::size_t batch, std::size_t head) {
   return batch * strides.batch + head * strides.head;
@@ -271,27 +289,27 @@ void attend(const AttentionShape &shape, const T *q, const T *k, const T *v, con
       return;
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
-  Scratch scratch(2 * numbers + (2 * width + kKeys) * kQueries);
-  float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
-  float *packed = scratch.take(width * kQueries), *wide = scratch.take(width * kQueries);
-  float *scores = scratch.take(kKeys * kQueries);
-  for (std::size_t batch = 0; batch < shape.batch; ++batch)
-    for (std::size_t group = 0; group < shape.groups; ++group) {
-      const std::size_t at = startOf(shape.k, batch, group);
-      const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
-      const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
-      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
-        const T *headQ = q + startOf(shape.q, batch, head);
-        T *headOut = out + startOf(shape.out, batch, head);
-        float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
-        for (std::size_t first = 0; first < shape.queries; first += kQueries)
-          attendBlock(
-              shape,
-              QueryBlock(shape, first, biasOf(shape, bias, head), idsOf(shape, documents, batch)),
-              headQ + first * shape.q.row, keys, values, headOut + first * shape.out.row,
-              sums + first, packed, scores, wide);
-      }
+  const std::size_t floats = 2 * numbers + (2 * width + kKeys) * kQueries;
+  forEachGroup(shape, floats, [&](GroupPiece piece, Scratch scratch) {
+    const auto [batch, group] = piece;
+    float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
+    float *packed = scratch.take(width * kQueries), *wide = scratch.take(width * kQueries);
+    float *scores = scratch.take(kKeys * kQueries);
+    const std::size_t at = startOf(shape.k, batch, group);
+    const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
+    const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
+    for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+      const T *headQ = q + startOf(shape.q, batch, head);
+      T *headOut = out + startOf(shape.out, batch, head);
+      float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+      for (std::size_t first = 0; first < shape.queries; first += kQueries)
+        attendBlock(
+            shape,
+            QueryBlock(shape, first, biasOf(shape, bias, head), idsOf(shape, documents, batch)),
+            headQ + first * shape.q.row, keys, values, headOut + first * shape.out.row,
+            sums + first, packed, scores, wide);
     }
+  });
 }
 
 template <class T>
@@ -303,36 +321,36 @@ void attendGrad(const AttentionShape &shape, const T *q, const T *k, const T *v,
       return;
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
-  Scratch scratch(4 * numbers + GradientScratch::count(width));
-  float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
-  float *wideKeySums = scratch.take(numbers), *wideValueSums = scratch.take(numbers);
-  const GradientScratch blockScratch(scratch, width);
-  for (std::size_t batch = 0; batch < shape.batch; ++batch)
-    for (std::size_t group = 0; group < shape.groups; ++group) {
-      const std::size_t at = startOf(shape.k, batch, group);
-      const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
-      const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
-      float *keySums = denseResult(dK + at, shape.k.row, width, wideKeySums);
-      float *valueSums = denseResult(dV + at, shape.k.row, width, wideValueSums);
-      std::fill_n(keySums, shape.keys * width, 0.0f);
-      std::fill_n(valueSums, shape.keys * width, 0.0f);
-      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
-        const std::size_t atQ = startOf(shape.q, batch, head);
-        const std::size_t atOut = startOf(shape.out, batch, head);
-        const float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
-        for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-          const std::size_t rowQ = atQ + first * shape.q.row;
-          const std::size_t rowOut = atOut + first * shape.out.row;
-          attendBlockGrad<T>(
-              shape,
-              QueryBlock(shape, first, biasOf(shape, bias, head), idsOf(shape, documents, batch)),
-              {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, keys, values,
-              keySums, valueSums, blockScratch);
-        }
+  const std::size_t floats = 4 * numbers + GradientScratch::count(width);
+  forEachGroup(shape, floats, [&](GroupPiece piece, Scratch scratch) {
+    const auto [batch, group] = piece;
+    float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
+    float *wideKeySums = scratch.take(numbers), *wideValueSums = scratch.take(numbers);
+    const GradientScratch blockScratch(scratch, width);
+    const std::size_t at = startOf(shape.k, batch, group);
+    const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
+    const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
+    float *keySums = denseResult(dK + at, shape.k.row, width, wideKeySums);
+    float *valueSums = denseResult(dV + at, shape.k.row, width, wideValueSums);
+    std::fill_n(keySums, shape.keys * width, 0.0f);
+    std::fill_n(valueSums, shape.keys * width, 0.0f);
+    for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+      const std::size_t atQ = startOf(shape.q, batch, head);
+      const std::size_t atOut = startOf(shape.out, batch, head);
+      const float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+      for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+        const std::size_t rowQ = atQ + first * shape.q.row;
+        const std::size_t rowOut = atOut + first * shape.out.row;
+        attendBlockGrad<T>(
+            shape,
+            QueryBlock(shape, first, biasOf(shape, bias, head), idsOf(shape, documents, batch)),
+            {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, keys, values, keySums,
+            valueSums, blockScratch);
       }
-      putBack(keySums, shape.keys, width, dK + at, shape.k.row);
-      putBack(valueSums, shape.keys, width, dV + at, shape.k.row);
     }
+    putBack(keySums, shape.keys, width, dK + at, shape.k.row);
+    putBack(valueSums, shape.keys, width, dV + at, shape.k.row);
+  });
 }
 
 template <class T>
@@ -342,30 +360,38 @@ void attendBiasGrad(const AttentionShape &shape, const T *q, const T *k, const T
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
   const std::size_t ofHead = std::size_t(shape.queries) * shape.keys;
-  Scratch scratch(2 * numbers + GradientScratch::count(width));
-  float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
-  const GradientScratch blockScratch(scratch, width);
-  std::fill_n(dBias, shape.bias == 0 ? ofHead : shape.heads * ofHead, 0.0f);
-  for (std::size_t batch = 0; batch < shape.batch; ++batch)
-    for (std::size_t group = 0; group < shape.groups; ++group) {
-      const std::size_t at = startOf(shape.k, batch, group);
-      const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
-      const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
-      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
-        const std::size_t atQ = startOf(shape.q, batch, head);
-        const std::size_t atOut = startOf(shape.out, batch, head);
-        const float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
-        for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-          const std::size_t rowOut = atOut + first * shape.out.row;
-          addBiasGradient<T>(
-              shape,
-              QueryBlock(shape, first, biasOf(shape, bias, head), idsOf(shape, documents, batch)),
-              first,
-              {q + atQ + first * shape.q.row, out + rowOut, sums + first, dOut + rowOut, nullptr},
-              keys, values, dBias + head * shape.bias, blockScratch);
+  const std::size_t floats = (2 * numbers + GradientScratch::count(width) + 15) / 16 * 16;
+  // A bias of all heads is a sum over them.
+  const std::size_t pieces = shape.bias == 0 ? 1 : shape.groups, ofPiece = shape.groups / pieces;
+  auto *workspace = static_cast<float *>(
+      Workspace::ofThread().reserve(slotsOfPieces(pieces) * floats * sizeof(float)));
+  forEachPiece(pieces, [&](std::size_t piece, std::size_t slot) {
+    Scratch scratch(workspace + slot * floats);
+    float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
+    const GradientScratch blockScratch(scratch, width);
+    std::fill_n(dBias + piece * shared * shape.bias, shape.bias == 0 ? ofHead : shared * ofHead,
+                0.0f);
+    for (std::size_t batch = 0; batch < shape.batch; ++batch)
+      for (std::size_t group = piece * ofPiece; group < (piece + 1) * ofPiece; ++group) {
+        const std::size_t at = startOf(shape.k, batch, group);
+        const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
+        const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
+        for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+          const std::size_t atQ = startOf(shape.q, batch, head);
+          const std::size_t atOut = startOf(shape.out, batch, head);
+          const float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+          for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+            const std::size_t rowOut = atOut + first * shape.out.row;
+            addBiasGradient<T>(
+                shape,
+                QueryBlock(shape, first, biasOf(shape, bias, head), idsOf(shape, documents, batch)),
+                first,
+                {q + atQ + first * shape.q.row, out + rowOut, sums + first, dOut + rowOut, nullptr},
+                keys, values, dBias + head * shape.bias, blockScratch);
+          }
         }
       }
-    }
+  });
 }
 
 } // namespace

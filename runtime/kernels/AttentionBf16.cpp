@@ -10,6 +10,7 @@
 
 #ifdef __AVX512BF16__
 
+#include "runtime/device/Workers.h"
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/VnniPacking.h"
 #include "runtime/numerics/BFloat16.h"
@@ -32,13 +33,14 @@ struct Scratch {
   bf16 *queries;       ///< 32 rows of the width, where those of the operand cannot be read
   bf16 *keys, *values; ///< packed
 
-  explicit Scratch(std::size_t width) {
-    const std::size_t floats = kQueries * width + kVnniBlock * kKeys;
-    const std::size_t narrow = (kVnniBlock + 2 * kKeys) * width;
-    out = static_cast<float *>(
-        Workspace::ofThread().reserve(floats * sizeof(float) + narrow * sizeof(bf16)));
+  static std::size_t floats(std::size_t width) { return kQueries * width + kVnniBlock * kKeys; }
+  static std::size_t bytes(std::size_t width) {
+    return floats(width) * sizeof(float) + (kVnniBlock + 2 * kKeys) * width * sizeof(bf16);
+  }
+  Scratch(char *memory, std::size_t width) {
+    out = reinterpret_cast<float *>(memory);
     scores = out + kQueries * width;
-    queries = reinterpret_cast<bf16 *>(out + floats);
+    queries = reinterpret_cast<bf16 *>(out + floats(width));
     keys = queries + kVnniBlock * width;
     values = keys + kKeys * width;
   }
@@ -226,9 +228,10 @@ struct QueryBlock {
 
 /// Attention of one head.
 void attendHead(const AttentionShape &shape, const Visibility &sees, const PairMultiplier &multiply,
-                Rows q, Rows k, Rows v, const float *bias, ResultRows out, float *logSumExp) {
+                Rows q, Rows k, Rows v, const float *bias, ResultRows out, float *logSumExp,
+                char *memory) {
   const std::size_t width = roundUp(shape.width);
-  const Scratch scratch(width);
+  const Scratch scratch(memory, width);
   for (std::size_t first = 0; first < shape.queries; first += kQueries) {
     QueryBlock block(shape, sees, scratch, bias, first);
     const std::size_t seenByAny = block.seenBy(block.count - 1);
@@ -287,16 +290,19 @@ bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const 
                const float *bias, const std::int32_t *documents, bf16 *out, float *logSumExp) {
   if (pairInstructions() == PairInstructions::None)
     return false;
-  const PairMultiplier multiply;
   const std::size_t shared = shape.heads / shape.groups;
-  for (std::size_t batch = 0; batch < shape.batch; ++batch) {
+  const std::size_t pieces = std::size_t(shape.batch) * shape.heads;
+  const std::size_t bytes = Scratch::bytes(roundUp(shape.width));
+  auto *memory = static_cast<char *>(Workspace::ofThread().reserve(slotsOfPieces(pieces) * bytes));
+  forEachPiece(pieces, [&](std::size_t piece, std::size_t slot) {
+    const PairMultiplier multiply; // of this thread's matrix unit
+    const std::size_t batch = piece / shape.heads, head = piece % shape.heads;
     const Visibility sees(shape, documents, batch);
-    for (std::size_t head = 0; head < shape.heads; ++head)
-      attendHead(shape, sees, multiply, rowsOf(shape.q, q, batch, head),
-                 rowsOf(shape.k, k, batch, head / shared), rowsOf(shape.k, v, batch, head / shared),
-                 bias ? bias + head * shape.bias : nullptr, rowsOf(shape.out, out, batch, head),
-                 logSumExp + (batch * shape.heads + head) * shape.queries);
-  }
+    attendHead(shape, sees, multiply, rowsOf(shape.q, q, batch, head),
+               rowsOf(shape.k, k, batch, head / shared), rowsOf(shape.k, v, batch, head / shared),
+               bias ? bias + head * shape.bias : nullptr, rowsOf(shape.out, out, batch, head),
+               logSumExp + piece * shape.queries, memory + slot * bytes);
+  });
   return true;
 }
 

@@ -11,6 +11,7 @@
 
 #ifdef __AVX512BF16__
 
+#include "runtime/device/Workers.h"
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/AttentionSoftmax.h"
 #include "runtime/kernels/VnniPacking.h"
@@ -21,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <vector>
 
 namespace fsdp::rt::pairs {
 
@@ -156,7 +156,9 @@ struct GradientHead {
 /// keys.
 class GroupGradient {
 public:
-  GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply);
+  /// `memory`: scratch memory of `bytes(shape)`, aligned to 64.
+  GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply, char *memory);
+  static std::size_t bytes(const AttentionShape &shape);
 
   /// `sees` lives as long as heads are added.
   void begin(Rows k, Rows v, const Visibility &sees);
@@ -178,7 +180,7 @@ private:
   const Visibility *sees = nullptr; ///< of the batch
   const float *bias = nullptr;      ///< of the head, or null
   std::size_t width;                ///< filled up
-  std::vector<bool> begunKeys;      ///< strips whose sums hold something
+  bool *begunKeys;                  ///< strips whose sums hold something
   bool begunQueries[kQueries / kBlock];
   std::int32_t queryIds[kQueries]; ///< of the block of queries
   float biasShifts[kQueries];      ///< what is subtracted from the bias of each
@@ -196,16 +198,30 @@ struct GroupGradient::Strip {
   std::size_t firstQuery, endQuery;
 };
 
-GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply)
-    : shape(shape), multiply(multiply), width(roundUp(shape.width)),
-      begunKeys((shape.keys + kBlock - 1) / kBlock) {
-  const std::size_t blocks = (shape.keys + kKeys - 1) / kKeys;
-  const std::size_t sums = blocks * kKeys * width; // and rows and columns of keys
-  const std::size_t floats = 4 * kBlock * kBlock + kQueries * width + 2 * sums + 2 * kQueries;
-  const std::size_t narrow =
-      4 * kQueries * width + 3 * sums + 2 * kBlock * kQueries + kKeys * kQueries;
-  scores = static_cast<float *>(
-      Workspace::ofThread().reserve(floats * sizeof(float) + narrow * sizeof(bf16)));
+/// How many numbers a gradient keeps.
+struct GradientCounts {
+  std::size_t strips, sums, floats, narrow;
+
+  explicit GradientCounts(const AttentionShape &shape)
+      : strips((shape.keys + kBlock - 1) / kBlock) {
+    const std::size_t width = roundUp(shape.width), blocks = (shape.keys + kKeys - 1) / kKeys;
+    sums = blocks * kKeys * width; // and rows and columns of keys
+    floats = 4 * kBlock * kBlock + kQueries * width + 2 * sums + 2 * kQueries;
+    narrow = 4 * kQueries * width + 3 * sums + 2 * kBlock * kQueries + kKeys * kQueries;
+  }
+};
+
+std::size_t GroupGradient::bytes(const AttentionShape &shape) {
+  const GradientCounts counts(shape);
+  return (counts.floats * sizeof(float) + counts.narrow * sizeof(bf16) + counts.strips + 63) / 64 *
+         64;
+}
+
+GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply,
+                             char *memory)
+    : shape(shape), multiply(multiply), width(roundUp(shape.width)) {
+  const std::size_t sums = GradientCounts(shape).sums;
+  scores = reinterpret_cast<float *>(memory);
   dQ = scores + 4 * kBlock * kBlock;
   logSumExp = dQ + kQueries * width;
   along = logSumExp + kQueries;
@@ -221,11 +237,12 @@ GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &
   probabilities = keyColumns + sums;
   scoreGradients = probabilities + kBlock * kQueries;
   scoreGradientPairs = scoreGradients + kBlock * kQueries;
+  begunKeys = reinterpret_cast<bool *>(scoreGradientPairs + kKeys * kQueries);
 }
 
 void GroupGradient::begin(Rows k, Rows v, const Visibility &ofBatch) {
   sees = &ofBatch;
-  std::fill(begunKeys.begin(), begunKeys.end(), false);
+  std::fill_n(begunKeys, GradientCounts(shape).strips, false);
   for (std::size_t key = 0; key < shape.keys; key += kBlock) {
     const std::size_t rows = std::min<std::size_t>(kBlock, shape.keys - key);
     const Block keys{k.at(key), k.stride, rows, shape.width};
@@ -436,21 +453,23 @@ bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, co
                    const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK, bf16 *dV) {
   if (pairInstructions() == PairInstructions::None)
     return false;
-  const PairMultiplier multiply;
   const std::size_t shared = shape.heads / shape.groups;
-  GroupGradient gradient(shape, multiply);
-  for (std::size_t batch = 0; batch < shape.batch; ++batch) {
+  const std::size_t pieces = std::size_t(shape.batch) * shape.groups;
+  const std::size_t bytes = GroupGradient::bytes(shape);
+  auto *memory = static_cast<char *>(Workspace::ofThread().reserve(slotsOfPieces(pieces) * bytes));
+  forEachPiece(pieces, [&](std::size_t piece, std::size_t slot) {
+    const PairMultiplier multiply; // of this thread's matrix unit
+    GroupGradient gradient(shape, multiply, memory + slot * bytes);
+    const std::size_t batch = piece / shape.groups, group = piece % shape.groups;
     const Visibility sees(shape, documents, batch);
-    for (std::size_t group = 0; group < shape.groups; ++group) {
-      gradient.begin(rowsOf(shape.k, k, batch, group), rowsOf(shape.k, v, batch, group), sees);
-      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
-        gradient.add({rowsOf(shape.q, q, batch, head), rowsOf(shape.out, out, batch, head),
-                      rowsOf(shape.out, dOut, batch, head),
-                      logSumExp + (batch * shape.heads + head) * shape.queries,
-                      bias ? bias + head * shape.bias : nullptr, rowsOf(shape.q, dQ, batch, head)});
-      gradient.finish(rowsOf(shape.k, dK, batch, group), rowsOf(shape.k, dV, batch, group));
-    }
-  }
+    gradient.begin(rowsOf(shape.k, k, batch, group), rowsOf(shape.k, v, batch, group), sees);
+    for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
+      gradient.add({rowsOf(shape.q, q, batch, head), rowsOf(shape.out, out, batch, head),
+                    rowsOf(shape.out, dOut, batch, head),
+                    logSumExp + (batch * shape.heads + head) * shape.queries,
+                    bias ? bias + head * shape.bias : nullptr, rowsOf(shape.q, dQ, batch, head)});
+    gradient.finish(rowsOf(shape.k, dK, batch, group), rowsOf(shape.k, dV, batch, group));
+  });
   return true;
 }
 

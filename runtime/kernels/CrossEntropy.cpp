@@ -3,6 +3,7 @@
 #include "runtime/kernels/Kernels.h"
 
 #include "runtime/device/IndexRange.h"
+#include "runtime/device/Workers.h"
 #include "runtime/kernels/RowReduction.h"
 
 #include <algorithm>
@@ -50,15 +51,17 @@ void gradientOfRow(const T *row, std::size_t classes, std::size_t label, float b
 template <class T, typename Label>
 void crossEntropy(LogitRows shape, const T *logits, const Label *labels, float *losses,
                   float *logSumExp) {
-  for (std::size_t r = 0; r < shape.rows; ++r) {
-    const T *row = logits + r * shape.classes;
-    const std::size_t label = checked(labels[r], r, shape.classes);
-    const float top = largest(row, shape.classes);
-    const double value = std::log(sumOfExponentials(row, shape.classes, top)) + double(top);
-    if (logSumExp)
-      logSumExp[r] = static_cast<float>(value);
-    losses[r] = static_cast<float>(value - double(row[label]));
-  }
+  forEachPart(shape.rows, shape.classes, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      const T *row = logits + r * shape.classes;
+      const std::size_t label = checked(labels[r], r, shape.classes);
+      const float top = largest(row, shape.classes);
+      const double value = std::log(sumOfExponentials(row, shape.classes, top)) + double(top);
+      if (logSumExp)
+        logSumExp[r] = static_cast<float>(value);
+      losses[r] = static_cast<float>(value - double(row[label]));
+    }
+  });
 }
 
 template <class T, typename Label>
@@ -69,11 +72,13 @@ void crossEntropyLosses(LogitRows shape, const T *logits, const Label *labels, f
 template <class T, typename Label>
 void crossEntropyGrad(LogitRows shape, const T *logits, const Label *labels, const float *logSumExp,
                       const float *upstream, T *gradients) {
-  for (std::size_t r = 0; r < shape.rows; ++r) {
-    const std::size_t at = r * shape.classes;
-    gradientOfRow(logits + at, shape.classes, checked(labels[r], r, shape.classes), logSumExp[r],
-                  upstream[r], gradients + at);
-  }
+  forEachPart(shape.rows, shape.classes, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      const std::size_t at = r * shape.classes;
+      gradientOfRow(logits + at, shape.classes, checked(labels[r], r, shape.classes), logSumExp[r],
+                    upstream[r], gradients + at);
+    }
+  });
 }
 
 template <class T, typename Label>
@@ -81,15 +86,17 @@ void partialCrossEntropy(LogitRows shape, const T *logits, const Label *labels,
                          const std::int64_t *count, float *top, float *sums, float *picked) {
   const std::size_t classes = columns(shape, *count);
   constexpr float nothing = -std::numeric_limits<float>::infinity();
-  for (std::size_t r = 0; r < shape.rows; ++r) {
-    const T *row = logits + r * shape.classes;
-    const std::size_t label = checkedPart(labels[r], r, classes);
-    top[r] = classes ? largest(row, classes) : nothing;
-    // Nothing may be subtracted from -infinity: other ranks may have larger logits.
-    sums[r] =
-        static_cast<float>(sumOfExponentials(row, classes, top[r] == nothing ? 0.0f : top[r]));
-    picked[r] = label == kElsewhere ? 0.0f : float(row[label]);
-  }
+  forEachPart(shape.rows, shape.classes, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      const T *row = logits + r * shape.classes;
+      const std::size_t label = checkedPart(labels[r], r, classes);
+      top[r] = classes ? largest(row, classes) : nothing;
+      // Nothing may be subtracted from -infinity: other ranks may have larger logits.
+      sums[r] =
+          static_cast<float>(sumOfExponentials(row, classes, top[r] == nothing ? 0.0f : top[r]));
+      picked[r] = label == kElsewhere ? 0.0f : float(row[label]);
+    }
+  });
 }
 
 template <class T, typename Label>
@@ -97,12 +104,14 @@ void partialCrossEntropyGrad(LogitRows shape, const T *logits, const Label *labe
                              const float *logSumExp, const float *upstream,
                              const std::int64_t *count, T *gradients) {
   const std::size_t classes = columns(shape, *count);
-  for (std::size_t r = 0; r < shape.rows; ++r) {
-    const std::size_t at = r * shape.classes;
-    gradientOfRow(logits + at, classes, checkedPart(labels[r], r, classes), logSumExp[r],
-                  upstream[r], gradients + at);
-    std::fill(gradients + at + classes, gradients + at + shape.classes, T(0.0f));
-  }
+  forEachPart(shape.rows, shape.classes, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      const std::size_t at = r * shape.classes;
+      gradientOfRow(logits + at, classes, checkedPart(labels[r], r, classes), logSumExp[r],
+                    upstream[r], gradients + at);
+      std::fill(gradients + at + classes, gradients + at + shape.classes, T(0.0f));
+    }
+  });
 }
 
 #define INSTANTIATE(T, Label)                                                                      \

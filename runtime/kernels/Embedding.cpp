@@ -4,6 +4,7 @@
 
 #include "runtime/device/IndexRange.h"
 #include "runtime/device/StreamingStores.h"
+#include "runtime/device/Workers.h"
 #include "runtime/device/Workspace.h"
 
 #include <algorithm>
@@ -51,11 +52,14 @@ struct Places {
 
 template <class T, typename Id>
 void embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out) {
-  for (std::size_t i = 0; i < shape.ids; ++i)
-    if (isElsewhere(shape, ids[i]))
-      std::fill_n(out + i * shape.width, shape.width, T(0.0f));
-    else
-      std::copy_n(table + checked(shape, ids, i) * shape.width, shape.width, out + i * shape.width);
+  forEachPart(shape.ids, shape.width, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      if (isElsewhere(shape, ids[i]))
+        std::fill_n(out + i * shape.width, shape.width, T(0.0f));
+      else
+        std::copy_n(table + checked(shape, ids, i) * shape.width, shape.width,
+                    out + i * shape.width);
+  });
 }
 
 // Row by row of the table, so that each is written once and no zeros are written first.
@@ -64,34 +68,36 @@ void embeddingGrad(EmbeddingShape shape, const Id *ids, const T *dOut, Sum *dTab
   constexpr std::size_t block = 256; // columns whose sums stay in the first-level cache
   const Places places(shape, ids, Workspace::ofThread());
   const bool streams = shape.vocabulary * shape.width * sizeof(Sum) >= kStreamingBytes;
-  for (std::size_t v = 0; v < shape.vocabulary; ++v) {
-    const std::size_t begin = places.starts[v], end = places.starts[v + 1];
-    Sum *row = dTable + v * shape.width;
-    if (begin == end) {
-      std::size_t next = v + 1; // after the rows that nothing names
-      while (next < shape.vocabulary && places.starts[next + 1] == end)
-        ++next;
-      const std::size_t bytes = (next - v) * shape.width * sizeof(Sum);
-      if (streams)
-        streamZeros(row, bytes);
-      else
-        std::memset(static_cast<void *>(row), 0, bytes);
-      v = next - 1;
-      continue;
-    }
-    for (std::size_t first = 0; first < shape.width; first += block) {
-      const std::size_t size = std::min(block, shape.width - first);
-      float sums[block];
-      convert(dOut + places.order[begin] * shape.width + first, size, sums);
-      for (std::size_t k = begin + 1; k < end; ++k) {
-        const T *gradient = dOut + places.order[k] * shape.width + first;
-#pragma omp simd
-        for (std::size_t j = 0; j < size; ++j)
-          sums[j] += float(gradient[j]);
+  forEachPart(shape.vocabulary, shape.width, [&](std::size_t firstRow, std::size_t lastRow) {
+    for (std::size_t v = firstRow; v < lastRow; ++v) {
+      const std::size_t begin = places.starts[v], end = places.starts[v + 1];
+      Sum *row = dTable + v * shape.width;
+      if (begin == end) {
+        std::size_t next = v + 1; // after the rows that nothing names
+        while (next < lastRow && places.starts[next + 1] == end)
+          ++next;
+        const std::size_t bytes = (next - v) * shape.width * sizeof(Sum);
+        if (streams)
+          streamZeros(row, bytes);
+        else
+          std::memset(static_cast<void *>(row), 0, bytes);
+        v = next - 1;
+        continue;
       }
-      convert(sums, size, row + first);
+      for (std::size_t first = 0; first < shape.width; first += block) {
+        const std::size_t size = std::min(block, shape.width - first);
+        float sums[block];
+        convert(dOut + places.order[begin] * shape.width + first, size, sums);
+        for (std::size_t k = begin + 1; k < end; ++k) {
+          const T *gradient = dOut + places.order[k] * shape.width + first;
+#pragma omp simd
+          for (std::size_t j = 0; j < size; ++j)
+            sums[j] += float(gradient[j]);
+        }
+        convert(sums, size, row + first);
+      }
     }
-  }
+  });
 }
 
 #define INSTANTIATE(Id)                                                                            \

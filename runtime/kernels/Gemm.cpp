@@ -1,12 +1,14 @@
 //===- Gemm.cpp - matrix products -----------------------------------------===//
 //
-// Each stream thread keeps its own prepared products, so nothing is shared and nothing is locked.
+// Each stream thread keeps its own prepared products, and slots for the threads that help it, so
+// nothing is locked.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Gemm.h"
 
 #include "base/Error.h"
+#include "runtime/device/Workers.h"
 #include "runtime/kernels/GemmPlan.h"
 #include "runtime/kernels/UpcastGemm.h"
 #include "runtime/numerics/BFloat16.h"
@@ -23,13 +25,15 @@ using namespace base;
 namespace {
 
 /// Everything of a product but its addresses, as numbers to hash and compare.
-using Key = std::array<std::int64_t, 24>;
+using Key = std::array<std::int64_t, 25>;
 
-Key keyOf(const Gemm &g, DType in, DType out) {
-  Key key{g.m,        g.n,        g.k,        static_cast<std::int64_t>(in),
-          g.batch[0], g.batch[1], g.batch[2], static_cast<std::int64_t>(out),
-          g.beta != 0};
-  std::size_t next = 9;
+Key keyOf(const Gemm &g, DType in, DType out, std::size_t slots) {
+  Key key{g.m,         g.n,
+          g.k,         static_cast<std::int64_t>(in),
+          g.batch[0],  g.batch[1],
+          g.batch[2],  static_cast<std::int64_t>(out),
+          g.beta != 0, static_cast<std::int64_t>(slots)};
+  std::size_t next = 10;
   for (const GemmStrides *x : {&g.a, &g.b, &g.c})
     for (std::int64_t stride : {x->row, x->column, x->batch[0], x->batch[1], x->batch[2]})
       key[next++] = stride;
@@ -79,10 +83,12 @@ void multiply(const Gemm &gemm, const In *a, const In *b, Out *c, EpilogueCallba
       done.call(done.self, 0, gemm.m);
     return;
   }
-  thread_local GemmLibrary library;
+  const std::size_t slots = slotsOfPieces(~std::size_t(0));
+  thread_local std::unordered_map<std::size_t, GemmLibrary> libraries;
+  const GemmLibrary &library = libraries.try_emplace(slots, slots).first->second;
   thread_local std::unordered_map<Key, std::unique_ptr<GemmPlan>, KeyHash> plans;
   const DType in = dtypeOf<In>, out = dtypeOf<Out>;
-  const Key key = keyOf(gemm, in, out);
+  const Key key = keyOf(gemm, in, out, slots);
   try {
     auto found = plans.find(key);
     if (found == plans.end())

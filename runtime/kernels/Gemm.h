@@ -14,8 +14,8 @@
 namespace fsdp::rt {
 
 namespace kernels {
-/// Performs the product on this thread. The first product of a kind prepares it and may allocate.
-/// Sums are in float and rounded once, to the result's type.
+/// Performs the product on this thread and those that help it. The first product of a kind prepares
+/// it and may allocate. Sums are in float and rounded once, to the result's type.
 void gemm(const Gemm &gemm, const float *a, const float *b, float *c, EpilogueCallback done = {});
 void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, bf16 *c, EpilogueCallback done = {});
 void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c, EpilogueCallback done = {});

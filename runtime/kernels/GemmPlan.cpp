@@ -2,6 +2,7 @@
 
 #include "runtime/kernels/GemmPlan.h"
 
+#include "runtime/device/Workers.h"
 #include "runtime/device/Workspace.h"
 #include "runtime/numerics/BFloat16.h"
 
@@ -25,6 +26,8 @@ constexpr std::int64_t kLeastRows = 512, kLeastColumns = 256, kLeastTerms = 64;
 constexpr std::size_t kLargeBytes = std::size_t(8) << 20;
 /// Terms of a sum that is not cut, and of the parts of a longer one.
 constexpr std::int64_t kMaxTerms = 1536, kTerms = 768;
+/// Columns of a part in which sums over rows are formed, and parts of all columns.
+constexpr std::int64_t kLeastPart = 64, kMostParts = 32;
 /// Of a packed right side.
 constexpr std::size_t kPackedBytes = std::size_t(12) << 20;
 
@@ -58,11 +61,21 @@ bool isFast(const dnnl::matmul::primitive_desc &descriptor) {
 
 } // namespace
 
-GemmLibrary::GemmLibrary() {
-  // oneDNN parallelizes with OpenMP, whose thread count is a setting of the calling thread.
-  if (auto *setThreads =
-          reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads")))
-    setThreads(1);
+/// oneDNN parallelizes with OpenMP, whose thread count is a setting of the calling thread.
+static void computeOnThisThreadAlone() {
+  static thread_local const bool isSet = [] {
+    if (auto *setThreads =
+            reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads")))
+      setThreads(1);
+    return true;
+  }();
+  static_cast<void>(isSet);
+}
+
+GemmLibrary::GemmLibrary(std::size_t slots) {
+  computeOnThisThreadAlone(); // products are prepared for what the thread has then
+  for (std::size_t slot = 0; slot < slots; ++slot)
+    streams.emplace_back(engine);
 }
 
 //===----------------------------------------------------------------------===//
@@ -86,22 +99,27 @@ GemmCall::GemmCall(const memory::desc &from, const memory::desc &to, const GemmL
 void GemmCall::bind(const std::vector<memory::desc> &descriptors, const std::vector<int> &names,
                     const memory::desc &scratch, const GemmLibrary &library) {
   operands = static_cast<int>(names.size());
-  for (int i = 0; i < operands; ++i) {
-    memories[i] = memory(descriptors[i], library.engine, nullptr);
-    arguments[i] = {names[i], memories[i].get()};
+  bindings.resize(library.streams.size());
+  for (auto &[memories, arguments] : bindings) {
+    for (int i = 0; i < operands; ++i) {
+      memories[i] = memory(descriptors[i], library.engine, nullptr);
+      arguments[i] = {names[i], memories[i].get()};
+    }
+    memories[3] = memory(scratch, library.engine, nullptr);
+    arguments[operands] = {DNNL_ARG_SCRATCHPAD, memories[3].get()};
   }
-  memories[3] = memory(scratch, library.engine, nullptr);
-  arguments[operands] = {DNNL_ARG_SCRATCHPAD, memories[3].get()};
-  scratchBytes_ = scratch.get_size();
+  scratchBytes_ = aligned(scratch.get_size());
 }
 
-void GemmCall::run(const GemmLibrary &library, std::array<const void *, 3> pointers,
-                   void *scratch) {
+void GemmCall::run(const GemmLibrary &library, std::size_t slot,
+                   std::array<const void *, 3> pointers, void *scratch) {
+  computeOnThisThreadAlone();
+  auto &[memories, arguments] = bindings[slot];
   for (int i = 0; i < operands; ++i)
     memories[i].set_data_handle(const_cast<void *>(pointers[i]));
   memories[3].set_data_handle(scratch);
-  const dnnl_status_t status =
-      dnnl_primitive_execute(primitive.get(), library.stream.get(), operands + 1, arguments.data());
+  const dnnl_status_t status = dnnl_primitive_execute(primitive.get(), library.streams[slot].get(),
+                                                      operands + 1, arguments.data());
   if (status != dnnl_success)
     throw dnnl::error(status, "could not execute a primitive");
 }
@@ -159,16 +177,34 @@ void GemmPlan::run(const GemmLibrary &library, const void *left, const void *rig
   const auto *from = static_cast<const char *>(left), *by = static_cast<const char *>(right);
   auto *to = static_cast<char *>(result);
   const EpilogueCallback perBlock = swapped ? EpilogueCallback() : done;
-  const bool blocks = packedProduct || !panels.empty();
+  bool told = true;
   if (packedProduct)
-    packedProduct->run(reinterpret_cast<const bf16 *>(from), reinterpret_cast<const bf16 *>(by), to,
-                       Workspace::ofThread().reserve(packedProduct->workspaceBytes()), perBlock);
-  else if (blocks)
-    runPanels(library, from, by, to, perBlock);
-  else
+    told = packedProduct->run(
+        reinterpret_cast<const bf16 *>(from), reinterpret_cast<const bf16 *>(by), to,
+        Workspace::ofThread().reserve(packedProduct->workspaceBytes()), perBlock);
+  else if (!panels.empty())
+    told = runPanels(library, from, by, to, perBlock);
+  else {
     runWhole(library, from, by, to);
-  if (done.call && (swapped || !blocks))
-    done.call(done.self, 0, swapped ? c.columns : c.rows);
+    told = false;
+  }
+  if (done.call && (swapped || !told))
+    complete(done);
+}
+
+/// Tells of all rows of the caller's result.
+void GemmPlan::complete(EpilogueCallback done) const {
+  const std::int64_t rows = swapped ? c.columns : c.rows, columns = swapped ? c.rows : c.columns;
+  if (!done.callColumns)
+    return forEachPart(rows, std::size_t(columns), [&](std::int64_t begin, std::int64_t end) {
+      done.call(done.self, begin, end);
+    });
+  const auto parts = std::clamp<std::int64_t>(columns / kLeastPart, 1, kMostParts);
+  if (slotsOfPieces(std::size_t(parts)) == 1)
+    return done.call(done.self, 0, rows);
+  forEachPiece(std::size_t(parts), [&](std::size_t part, std::size_t) {
+    done.callColumns(done.self, rows, {static_cast<std::int64_t>(part), parts});
+  });
 }
 
 /// What the processor's own instructions for bf16 compute, if it has them and they repay packing.
@@ -214,19 +250,24 @@ void GemmPlan::prepareWhole(const GemmLibrary &library) {
 }
 
 void GemmPlan::runWhole(const GemmLibrary &library, const char *from, const char *by, char *to) {
-  void *scratch = Workspace::ofThread().reserve(whole.scratchBytes());
-  for (std::int64_t i = 0; i < loops[0].extent; ++i)
-    for (std::int64_t j = 0; j < loops[1].extent; ++j)
-      for (std::int64_t k = 0; k < loops[2].extent; ++k) {
-        const auto at = [&](std::int64_t Loop::*stride) {
-          return i * loops[0].*stride + j * loops[1].*stride + k * loops[2].*stride;
-        };
-        whole.run(library,
-                  {from + at(&Loop::a) * std::int64_t(a.bytes),
-                   by + at(&Loop::b) * std::int64_t(b.bytes),
-                   to + at(&Loop::c) * std::int64_t(c.bytes)},
-                  scratch);
-      }
+  const auto count = static_cast<std::size_t>(loops[0].extent * loops[1].extent * loops[2].extent);
+  auto *scratch = static_cast<char *>(
+      Workspace::ofThread().reserve(slotsOfPieces(count) * whole.scratchBytes()));
+  forEachPiece(count, [&](std::size_t piece, std::size_t slot) {
+    auto left = static_cast<std::int64_t>(piece);
+    std::int64_t index[3];
+    for (int d = 2; d >= 0; --d)
+      index[d] = left % loops[d].extent, left /= loops[d].extent;
+    const auto at = [&](std::int64_t Loop::*stride) {
+      return index[0] * loops[0].*stride + index[1] * loops[1].*stride +
+             index[2] * loops[2].*stride;
+    };
+    whole.run(library, slot,
+              {from + at(&Loop::a) * std::int64_t(a.bytes),
+               by + at(&Loop::b) * std::int64_t(b.bytes),
+               to + at(&Loop::c) * std::int64_t(c.bytes)},
+              scratch + slot * whole.scratchBytes());
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -293,31 +334,38 @@ void GemmPlan::preparePanels(const GemmLibrary &library) {
     }
 }
 
-void GemmPlan::runPanels(const GemmLibrary &library, const char *from, const char *by, char *to,
+bool GemmPlan::runPanels(const GemmLibrary &library, const char *from, const char *by, char *to,
                          EpilogueCallback done) {
-  char *packed = static_cast<char *>(
-      Workspace::ofThread().reserve(packedBytes + transposedBytes + scratchBytes));
-  char *transposed = packed + packedBytes, *scratch = transposed + transposedBytes;
+  const auto blocks = static_cast<std::size_t>((c.rows + kRows - 1) / kRows);
+  const std::size_t slots = slotsOfPieces(blocks), bytes = transposedBytes + scratchBytes;
+  auto *packed = static_cast<char *>(Workspace::ofThread().reserve(packedBytes + slots * bytes));
   const auto offset = [](const Operand &x, std::int64_t row, std::int64_t column) {
     return (row * x.strides.row + column * x.strides.column) * std::int64_t(x.bytes);
   };
+  // What adds up over rows is told of them in order.
+  const bool tells = done.call && (!done.callColumns || slots == 1);
   for (Panel &panel : panels) {
-    panel.pack.run(library, {by + offset(b, panel.term, panel.column), packed, nullptr}, scratch);
-    for (std::int64_t row = 0; row < c.rows; row += kRows) {
-      const std::int64_t end = std::min(row + kRows, c.rows);
+    panel.pack.run(library, 0, {by + offset(b, panel.term, panel.column), packed, nullptr},
+                   packed + packedBytes);
+    forEachPiece(blocks, [&](std::size_t block, std::size_t slot) {
+      char *transposed = packed + packedBytes + slot * bytes,
+           *scratch = transposed + transposedBytes;
+      const std::int64_t row = static_cast<std::int64_t>(block) * kRows,
+                         end = std::min(row + kRows, c.rows);
       const bool full = end - row == std::min(kRows, c.rows);
       const char *left = from + offset(a, row, panel.term);
       if (transposedBytes) {
         (full ? panel.transpose : panel.transposeRest)
-            .run(library, {left, transposed, nullptr}, scratch);
+            .run(library, slot, {left, transposed, nullptr}, scratch);
         left = transposed;
       }
       (full ? panel.product : panel.productRest)
-          .run(library, {left, packed, to + offset(c, row, panel.column)}, scratch);
-      if (done.call && &panel == &panels.back())
+          .run(library, slot, {left, packed, to + offset(c, row, panel.column)}, scratch);
+      if (tells && &panel == &panels.back())
         done.call(done.self, row, end);
-    }
+    });
   }
+  return tells || !done.call;
 }
 
 std::string GemmLibrary::describe() {

@@ -18,17 +18,18 @@
 
 namespace fsdp::rt {
 
-/// What a thread needs to call oneDNN, which then computes on that thread alone: ranks are the
-/// parallelism here.
+/// What threads need to call oneDNN, which then computes on the calling thread alone: pieces of a
+/// product are the parallelism here.
 struct GemmLibrary {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream{engine};
-  GemmLibrary();
+  std::vector<dnnl::stream> streams; ///< one for each slot of threads
+  explicit GemmLibrary(std::size_t slots);
   /// Its name and version: "oneDNN 2.6.3".
   static std::string describe();
 };
 
-/// One call of oneDNN, whose operands may lie elsewhere each time.
+/// One call of oneDNN, whose operands may lie elsewhere each time. Threads of different slots may
+/// run it at once.
 class GemmCall {
 public:
   GemmCall() = default;
@@ -40,15 +41,19 @@ public:
 
   std::size_t scratchBytes() const { return scratchBytes_; }
   /// `operands`: a, b, c of a product; from, to of a copy.
-  void run(const GemmLibrary &library, std::array<const void *, 3> operands, void *scratch);
+  void run(const GemmLibrary &library, std::size_t slot, std::array<const void *, 3> operands,
+           void *scratch);
 
 private:
+  struct Binding {
+    std::array<dnnl::memory, 4> memories; ///< the last one is scratch
+    std::array<dnnl_exec_arg_t, 4> arguments{};
+  };
   void bind(const std::vector<dnnl::memory::desc> &operands, const std::vector<int> &names,
             const dnnl::memory::desc &scratch, const GemmLibrary &library);
 
   dnnl::primitive primitive;
-  std::array<dnnl::memory, 4> memories; ///< the last one is scratch
-  std::array<dnnl_exec_arg_t, 4> arguments{};
+  std::vector<Binding> bindings; ///< of each slot
   int operands = 0;
   std::size_t scratchBytes_ = 0;
 };
@@ -65,7 +70,7 @@ class GemmPlan {
 public:
   GemmPlan(const Gemm &gemm, DType in, DType out, const GemmLibrary &library);
 
-  /// Calls `done` as rows of c become complete; all rows at once where the product is one call.
+  /// Calls `done` as rows of c become complete, or when all are.
   void run(const GemmLibrary &library, const void *a, const void *b, void *c,
            EpilogueCallback done);
 
@@ -93,7 +98,9 @@ private:
   bool wantsPanels() const;
   void preparePanels(const GemmLibrary &library);
   void runWhole(const GemmLibrary &library, const char *a, const char *b, char *c);
-  void runPanels(const GemmLibrary &library, const char *a, const char *b, char *c,
+  void complete(EpilogueCallback done) const;
+  /// Returns whether `done` was told of the rows.
+  bool runPanels(const GemmLibrary &library, const char *a, const char *b, char *c,
                  EpilogueCallback done);
 
   Operand a, b, c;

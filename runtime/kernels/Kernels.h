@@ -9,6 +9,7 @@
 #ifndef FSDP_RUNTIME_KERNELS_KERNELS_H
 #define FSDP_RUNTIME_KERNELS_KERNELS_H
 
+#include "runtime/device/Workers.h"
 #include "runtime/kernels/ElementTypes.h"
 
 #include <algorithm>
@@ -34,20 +35,27 @@ void dropout(const DropoutMask<N> &mask, const StepState *state, const T *x, T *
 // Kernels for elements of any type.
 
 template <class T> void slice(Part part, const T *whole, T *piece) {
-  for (std::size_t o = 0; o < part.outer; ++o)
-    std::copy_n(whole + o * part.whole + part.start, part.size, piece + o * part.size);
+  forEachPart(part.outer, part.size, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t o = begin; o < end; ++o)
+      std::copy_n(whole + o * part.whole + part.start, part.size, piece + o * part.size);
+  });
 }
 template <class T> void pad(Part part, const T *piece, T *whole) {
-  for (std::size_t o = 0; o < part.outer; ++o, whole += part.whole) {
-    std::fill_n(whole, part.start, T());
-    std::copy_n(piece + o * part.size, part.size, whole + part.start);
-    std::fill(whole + part.start + part.size, whole + part.whole, T());
-  }
+  forEachPart(part.outer, part.whole, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t o = begin; o < end; ++o) {
+      T *to = whole + o * part.whole;
+      std::fill_n(to, part.start, T());
+      std::copy_n(piece + o * part.size, part.size, to + part.start);
+      std::fill(to + part.start + part.size, to + part.whole, T());
+    }
+  });
 }
 /// Copies the piece into the whole and leaves all else as it is.
 template <class T> void insert(Part part, const T *piece, T *whole) {
-  for (std::size_t o = 0; o < part.outer; ++o)
-    std::copy_n(piece + o * part.size, part.size, whole + o * part.whole + part.start);
+  forEachPart(part.outer, part.size, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t o = begin; o < end; ++o)
+      std::copy_n(piece + o * part.size, part.size, whole + o * part.whole + part.start);
+  });
 }
 template <class T> void allSlice(RankPiece part, const T *whole, T *piece) {
   const ShardLayout tile = part.layout();

@@ -3,6 +3,8 @@
 #include "runtime/kernels/Optimizer.h"
 #include "runtime/kernels/Kernels.h"
 
+#include "runtime/device/Workers.h"
+#include "runtime/device/Workspace.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>
@@ -22,7 +24,8 @@ void noteBadGradient(ShardOf shard, const float *gradient, std::int32_t &firstBa
   }
 }
 
-void squareSum(std::size_t count, const float *values, double *out) {
+/// The same of one block of the numbers.
+static double squareSumOfBlock(std::size_t count, const float *values) {
   // Sixteen lanes, added at the end: the order depends on the index alone.
   constexpr std::size_t lanes = 16;
   double sums[lanes] = {};
@@ -36,6 +39,20 @@ void squareSum(std::size_t count, const float *values, double *out) {
   double total = 0;
   for (double sum : sums)
     total += sum;
+  return total;
+}
+
+void squareSum(std::size_t count, const float *values, double *out) {
+  constexpr std::size_t block = std::size_t(1) << 18;
+  const std::size_t blocks = (count + block - 1) / block;
+  auto *sums = static_cast<double *>(Workspace::ofThread().reserve(blocks * sizeof(double)));
+  forEachPiece(blocks, [&](std::size_t piece, std::size_t) {
+    const std::size_t begin = piece * block;
+    sums[piece] = squareSumOfBlock(std::min(block, count - begin), values + begin);
+  });
+  double total = 0;
+  for (std::size_t i = 0; i < blocks; ++i)
+    total += sums[i];
   *out = total;
 }
 

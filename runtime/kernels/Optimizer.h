@@ -10,6 +10,7 @@
 #ifndef FSDP_RUNTIME_KERNELS_OPTIMIZER_H
 #define FSDP_RUNTIME_KERNELS_OPTIMIZER_H
 
+#include "runtime/device/Workers.h"
 #include "runtime/program/KernelArguments.h"
 #include "runtime/program/Program.h"
 
@@ -77,8 +78,10 @@ private:
     forEachUpdatePart(shard, [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
       step.lr = rate * setting.rateScale;
       step.decays = setting.decays;
-      kernel(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end), step, target(0),
-             gradient, target(1 + I)..., target(0), target(1 + I)...);
+      forEachPart(end - begin, 1, 64, [&](std::size_t first, std::size_t last) {
+        kernel(static_cast<std::int64_t>(begin + first), static_cast<std::int64_t>(begin + last),
+               step, target(0), gradient, target(1 + I)..., target(0), target(1 + I)...);
+      });
     });
   }
 };

@@ -3,6 +3,7 @@
 #include "runtime/kernels/PackedBf16Gemm.h"
 
 #include "runtime/device/StreamingStores.h"
+#include "runtime/device/Workers.h"
 
 #include <algorithm>
 #ifdef __AVX512BF16__
@@ -68,9 +69,18 @@ PackedBf16Gemm::PackedBf16Gemm(const Shape &s, PairInstructions instructions)
   sumCount = parts ? blockRows * groupColumns : kBlock * panelColumns;
 }
 
+std::int64_t PackedBf16Gemm::groups() const { return cuts(shape.columns, groupColumns); }
+
+std::size_t PackedBf16Gemm::pieces() const {
+  return static_cast<std::size_t>(cuts(shape.rows, blockRows) * groups());
+}
+
 std::size_t PackedBf16Gemm::workspaceBytes() const {
-  return static_cast<std::size_t>((leftCount + rightCount) * kBytes) +
-         static_cast<std::size_t>(sumCount) * sizeof(float);
+  // A right side that is kept is shared.
+  const std::size_t slots = slotsOfPieces(pieces());
+  return static_cast<std::size_t>(leftCount * kBytes) * slots +
+         static_cast<std::size_t>(rightCount * kBytes) * (keepsRight ? 1 : slots) +
+         static_cast<std::size_t>(sumCount) * sizeof(float) * slots;
 }
 
 #ifdef __AVX512BF16__
@@ -213,10 +223,13 @@ void PackedBf16Gemm::multiply(const Block &x) const {
   }
 }
 
-void PackedBf16Gemm::run(const bf16 *a, const bf16 *b, void *c, void *workspace,
+bool PackedBf16Gemm::run(const bf16 *a, const bf16 *b, void *c, void *workspace,
                          EpilogueCallback done) const {
-  bf16 *const left = static_cast<bf16 *>(workspace), *const right = left + leftCount;
-  float *const sums = reinterpret_cast<float *>(right + rightCount);
+  const std::size_t slots = slotsOfPieces(pieces());
+  const std::size_t rights = keepsRight ? 1 : slots;
+  bf16 *const lefts = static_cast<bf16 *>(workspace), *const right =
+                                                          lefts + slots * count(leftCount);
+  float *const allSums = reinterpret_cast<float *>(right + rights * count(rightCount));
   const bool parts = blockTerms < shape.terms;
   const std::int64_t size = static_cast<std::int64_t>(sizeInBytes(shape.out));
   // Gradients of weights: nobody reads them soon, unless someone waits for rows.
@@ -224,38 +237,57 @@ void PackedBf16Gemm::run(const bf16 *a, const bf16 *b, void *c, void *workspace,
       shape.out == DType::F32 && !shape.add && !done.call &&
       count(shape.rows * shape.columns * size) >= kStreamingBytes &&
       (reinterpret_cast<std::uintptr_t>(c) | count(shape.stride * size)) % kLine == 0;
+  // Alone, a thread packs what it keeps when it comes to it, and multiplies by it from the cache.
+  const bool packsFirst = keepsRight && slots > 1;
+  const bool tells = done.call && (slots == 1 || (!done.callColumns && groups() == 1));
+  const auto packPanel = [&](std::int64_t column, std::int64_t columns, std::int64_t term,
+                             std::int64_t terms, bf16 *to) {
+    packRight(shape.right, columns, terms, b + column * shape.right.line + term * shape.right.term,
+              to);
+  };
+  if (packsFirst)
+    forEachPiece(count(cuts(shape.columns, panelColumns)), [&](std::size_t panel, std::size_t) {
+      const std::int64_t column = static_cast<std::int64_t>(panel) * panelColumns;
+      packPanel(column, std::min(panelColumns, shape.columns - column), 0, shape.terms,
+                right + column * blockTerms);
+    });
 
-  for (std::int64_t row = 0; row < shape.rows; row += blockRows) {
+  forEachPiece(pieces(), [&](std::size_t piece, std::size_t slot) {
+    bf16 *const left = lefts + slot * count(leftCount);
+    bf16 *const panels = right + (keepsRight ? 0 : slot * count(rightCount));
+    float *const sums = allSums + slot * count(sumCount);
+    const std::int64_t row = static_cast<std::int64_t>(piece) / groups() * blockRows;
+    const std::int64_t group = static_cast<std::int64_t>(piece) % groups() * groupColumns;
     const std::int64_t rows = std::min(blockRows, shape.rows - row);
-    for (std::int64_t group = 0; group < shape.columns; group += groupColumns) {
-      const std::int64_t groupEnd = std::min(group + groupColumns, shape.columns);
-      for (std::int64_t term = 0; term < shape.terms; term += blockTerms) {
-        const std::int64_t terms = std::min(blockTerms, shape.terms - term);
-        packLeft(shape.left, rows, terms, a + row * shape.left.line + term * shape.left.term, left);
-        for (std::int64_t column = group; column < groupEnd; column += panelColumns) {
-          const std::int64_t columns = std::min(panelColumns, groupEnd - column);
-          bf16 *panel = right + (keepsRight ? column * blockTerms : 0);
-          if (!keepsRight || row == 0)
-            packRight(shape.right, columns, terms,
-                      b + column * shape.right.line + term * shape.right.term, panel);
-          multiply({left, panel, sums + (parts ? column - group : 0),
-                    parts ? groupColumns : panelColumns, parts ? groupColumns : 0,
-                    static_cast<char *>(c) + (row * shape.stride + column) * size, rows, columns,
-                    terms, term == 0, term + terms == shape.terms, streams});
-        }
+    const std::int64_t groupEnd = std::min(group + groupColumns, shape.columns);
+    for (std::int64_t term = 0; term < shape.terms; term += blockTerms) {
+      const std::int64_t terms = std::min(blockTerms, shape.terms - term);
+      packLeft(shape.left, rows, terms, a + row * shape.left.line + term * shape.left.term, left);
+      for (std::int64_t column = group; column < groupEnd; column += panelColumns) {
+        const std::int64_t columns = std::min(panelColumns, groupEnd - column);
+        bf16 *panel = panels + (keepsRight ? column * blockTerms : 0);
+        if (!keepsRight || (row == 0 && !packsFirst))
+          packPanel(column, columns, term, terms, panel);
+        multiply({left, panel, sums + (parts ? column - group : 0),
+                  parts ? groupColumns : panelColumns, parts ? groupColumns : 0,
+                  static_cast<char *>(c) + (row * shape.stride + column) * size, rows, columns,
+                  terms, term == 0, term + terms == shape.terms, streams});
       }
     }
-    if (done.call)
+    if (streams)
+      _mm_sfence();
+    if (tells && groupEnd == shape.columns)
       done.call(done.self, row, row + rows);
-  }
-  if (streams)
-    _mm_sfence();
+  });
+  return tells || !done.call;
 }
 
 #else // never called: nothing repays
 
 void PackedBf16Gemm::multiply(const Block &) const {}
-void PackedBf16Gemm::run(const bf16 *, const bf16 *, void *, void *, EpilogueCallback) const {}
+bool PackedBf16Gemm::run(const bf16 *, const bf16 *, void *, void *, EpilogueCallback) const {
+  return true;
+}
 
 #endif
 

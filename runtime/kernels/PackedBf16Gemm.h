@@ -18,7 +18,8 @@ namespace fsdp::rt {
 /// Both sides are packed, whichever way they lie: rows of a, as many as the cache holds, and one
 /// panel of columns of b after the other, or all of b at once where several blocks of rows use it.
 /// A sum too long for that is taken in parts, which are added up in float. How a product is cut
-/// hangs on its shape alone, so that equal products are equal bit by bit.
+/// hangs on its shape alone, so that equal products are equal bit by bit. Blocks of rows, and
+/// groups of columns where sums are taken in parts, are pieces for several threads.
 class PackedBf16Gemm {
 public:
   /// One side, seen as lines: rows of a, columns of b. Strides are in elements; one of them is 1.
@@ -38,15 +39,18 @@ public:
 
   explicit PackedBf16Gemm(const Shape &shape, PairInstructions instructions = pairInstructions());
 
-  /// At most 17 MiB.
+  /// For the calling thread and those that help it: at most 12 MiB and 5 MiB for each.
   std::size_t workspaceBytes() const;
-  /// Calls `done` as blocks of rows become complete. `workspace` is aligned to 64 bytes; what it
-  /// held does not matter.
-  void run(const bf16 *a, const bf16 *b, void *c, void *workspace, EpilogueCallback done) const;
+  /// Tells `done` of blocks of rows as they become complete, and returns true; or, where it adds up
+  /// over rows and blocks are not completed in order, of none, and returns false. `workspace` is
+  /// aligned to 64 bytes; what it held does not matter.
+  bool run(const bf16 *a, const bf16 *b, void *c, void *workspace, EpilogueCallback done) const;
 
 private:
   struct Block;
   void multiply(const Block &block) const;
+  std::int64_t groups() const;
+  std::size_t pieces() const;
 
   Shape shape;
   PairInstructions instructions;

@@ -1,5 +1,6 @@
 //===- Rope.cpp - rotary position embedding -------------------------------===//
 
+#include "runtime/device/Workers.h"
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/Kernels.h"
 #include "runtime/numerics/BFloat16.h"
@@ -91,9 +92,12 @@ const float *rotationsOf(const RopeShape &shape) {
 template <class T> void rope(RopeShape shape, const T *x, T *y) {
   const float *table = rotationsOf(shape);
   const std::size_t step = shape.inner * shape.width;
-  for (std::size_t b = 0; b < shape.blocks; ++b)
-    for (std::size_t t = 0; t < shape.positions; ++t, x += step, y += step)
-      turn(shape, table + t * shape.width, table + t * shape.width + shape.width / 2, x, y);
+  forEachPart(shape.blocks * shape.positions, step, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const float *rotation = table + i % shape.positions * shape.width;
+      turn(shape, rotation, rotation + shape.width / 2, x + i * step, y + i * step);
+    }
+  });
 }
 
 /// Positions in documents are among those of a whole row, whose sines are kept. Other ones are few
@@ -105,13 +109,15 @@ template <class T> void ropeAt(RopeShape shape, const T *x, const std::int32_t *
         return position >= 0 && std::size_t(position) < shape.positions;
       })) {
     const float *table = rotationsOf(shape);
-    for (std::size_t block = 0; block < shape.blocks; ++block)
-      for (std::size_t t = 0; t < shape.positions; ++t, x += step, y += step) {
+    forEachPart(shape.blocks * shape.positions, step, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::size_t sample = i / shape.positions / shape.repeats;
         const float *rotation =
             table +
-            std::size_t(positions[block / shape.repeats * shape.positions + t]) * shape.width;
-        turn(shape, rotation, rotation + half, x, y);
+            std::size_t(positions[sample * shape.positions + i % shape.positions]) * shape.width;
+        turn(shape, rotation, rotation + half, x + i * step, y + i * step);
       }
+    });
     return;
   }
   auto *cosines = static_cast<float *>(

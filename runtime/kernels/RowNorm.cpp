@@ -2,6 +2,7 @@
 
 #include "runtime/kernels/Kernels.h"
 
+#include "runtime/device/Workers.h"
 #include "runtime/device/Workspace.h"
 
 #include <algorithm>
@@ -15,45 +16,93 @@ double inverseRoot(double sum, NormRows shape) {
   return 1 / std::sqrt(sum / static_cast<double>(shape.width) + shape.epsilon);
 }
 
-/// Sums over rows of `width` columns: of up to eight rows in float, then in double.
-class ColumnSums {
-public:
-  ColumnSums(double *totals, float *parts, std::size_t width)
-      : totals(totals), parts(parts), width(width) {
-    std::fill_n(totals, width, 0.0);
-    std::fill_n(parts, width, 0.0f);
-  }
+/// Rows whose terms are added in float before they go into a total.
+constexpr std::size_t kSumRows = 8;
+/// Of those blocks, how many several threads form before their sums are added: they take at most 4
+/// MiB for rows of 4,096.
+constexpr std::size_t kChunk = 128;
 
-  static std::size_t bytes(std::size_t width) { return width * (sizeof(double) + sizeof(float)); }
-
-  /// Where the terms of the next row are added.
-  float *row() { return parts; }
-  /// After each row.
-  void next() {
-    if (++count % 8 == 0)
-      flush();
-  }
-  void finish(float *to) {
-    flush();
-    for (std::size_t j = 0; j < width; ++j)
-      to[j] = static_cast<float>(totals[j]);
-  }
-
-private:
-  void flush() {
+/// totals[j] += blocks[0][j] + blocks[1][j] + ... of rows `stride` apart, one after the other.
+void addBlocks(const float *blocks, std::size_t count, std::size_t stride, std::size_t begin,
+               std::size_t end, double *totals) {
+  for (std::size_t block = 0; block < count; ++block) {
+    const float *__restrict part = blocks + block * stride;
     double *__restrict total = totals;
-    float *__restrict part = parts;
 #pragma omp simd
-    for (std::size_t j = 0; j < width; ++j) {
+    for (std::size_t j = begin; j < end; ++j)
       total[j] += double(part[j]);
-      part[j] = 0;
-    }
   }
+}
 
-  double *totals;
-  float *parts;
-  std::size_t width, count = 0;
-};
+/// `number` sums over rows for each of `width` columns, one after another in `results`: of up to
+/// eight rows in float, then in double. `row(r, sums)` adds the terms of row `r`, and is called by
+/// several threads for different rows, in no order.
+template <class Row>
+void sumOverRows(NormRows shape, std::size_t number, const Row &row, float *const *results) {
+  const std::size_t columns = number * shape.width;
+  const std::size_t blocks = (shape.rows + kSumRows - 1) / kSumRows;
+  const std::size_t kept = slotsOfPieces(blocks) == 1 ? 1 : std::min(blocks, kChunk);
+  auto *totals = static_cast<double *>(
+      Workspace::ofThread().reserve(columns * (sizeof(double) + kept * sizeof(float))));
+  auto *sums = reinterpret_cast<float *>(totals + columns);
+  std::fill_n(totals, columns, 0.0);
+  const auto formBlock = [&](std::size_t block, float *to) {
+    std::fill_n(to, columns, 0.0f);
+    const std::size_t end = std::min((block + 1) * kSumRows, shape.rows);
+    for (std::size_t r = block * kSumRows; r < end; ++r)
+      row(r, to);
+  };
+  for (std::size_t first = 0; first < blocks; first += kept) {
+    const std::size_t count = std::min(kept, blocks - first);
+    forEachPart(count, kSumRows * shape.width, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t block = begin; block < end; ++block)
+        formBlock(first + block, sums + block * columns);
+    });
+    forEachPart(columns, count, 64, [&](std::size_t begin, std::size_t end) {
+      addBlocks(sums, count, columns, begin, end, totals);
+    });
+  }
+  for (std::size_t i = 0; i < columns; ++i)
+    results[i / shape.width][i % shape.width] = static_cast<float>(totals[i]);
+}
+
+/// The gradient of one row, and what it adds to those of scale and bias. Not inlined: whoever calls
+/// it, the compiler has arranged its sums in the same way.
+template <class T>
+[[gnu::noinline]] void layerNormGradOfRow(std::size_t width, const T *x, const T *scale, float m,
+                                          float s, const T *dY, T *dX, float *__restrict scaleSum,
+                                          float *__restrict biasSum) {
+  double sum = 0, product = 0;
+#pragma omp simd reduction(+ : sum, product)
+  for (std::size_t j = 0; j < width; ++j) {
+    const float normalized = (float(x[j]) - m) * s, d = dY[j], gradient = d * float(scale[j]);
+    sum += double(gradient);
+    product += double(gradient) * double(normalized);
+    scaleSum[j] += d * normalized;
+    biasSum[j] += d;
+  }
+  const auto a = static_cast<float>(sum / static_cast<double>(width));
+  const auto b = static_cast<float>(product / static_cast<double>(width));
+#pragma omp simd
+  for (std::size_t j = 0; j < width; ++j)
+    dX[j] = s * (float(dY[j]) * float(scale[j]) - a - (float(x[j]) - m) * s * b);
+}
+
+template <class T>
+[[gnu::noinline]] void rmsNormGradOfRow(std::size_t width, const T *x, const T *scale, float s,
+                                        const T *dY, T *dX, float *__restrict scaleSum) {
+  double product = 0;
+#pragma omp simd reduction(+ : product)
+  for (std::size_t j = 0; j < width; ++j) {
+    const float normalized = float(x[j]) * s, d = dY[j];
+    product += double(d * float(scale[j])) * double(normalized);
+    scaleSum[j] += d * normalized;
+  }
+  const auto b = static_cast<float>(product / static_cast<double>(width));
+#pragma omp simd
+  for (std::size_t j = 0; j < width; ++j)
+    dX[j] = s * (float(dY[j]) * float(scale[j]) - float(x[j]) * s * b);
+}
 
 } // namespace
 
@@ -61,94 +110,75 @@ template <class T>
 void layerNorm(NormRows shape, const T *x, const T *scale, const T *bias, T *y, float *mean,
                float *rstd) {
   const std::size_t width = shape.width;
-  for (std::size_t r = 0; r < shape.rows; ++r, x += width, y += width) {
-    double sum = 0, squares = 0;
+  forEachPart(shape.rows, width, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      const T *from = x + r * width;
+      T *to = y + r * width;
+      double sum = 0, squares = 0;
 #pragma omp simd reduction(+ : sum)
-    for (std::size_t j = 0; j < width; ++j)
-      sum += double(float(x[j]));
-    const double center = sum / static_cast<double>(width);
+      for (std::size_t j = 0; j < width; ++j)
+        sum += double(float(from[j]));
+      const double center = sum / static_cast<double>(width);
 #pragma omp simd reduction(+ : squares)
-    for (std::size_t j = 0; j < width; ++j) {
-      const double difference = double(float(x[j])) - center;
-      squares += difference * difference;
-    }
-    const auto m = static_cast<float>(center);
-    const auto s = static_cast<float>(inverseRoot(squares, shape));
-    mean[r] = m;
-    rstd[r] = s;
+      for (std::size_t j = 0; j < width; ++j) {
+        const double difference = double(float(from[j])) - center;
+        squares += difference * difference;
+      }
+      const auto m = static_cast<float>(center);
+      const auto s = static_cast<float>(inverseRoot(squares, shape));
+      mean[r] = m;
+      rstd[r] = s;
 #pragma omp simd
-    for (std::size_t j = 0; j < width; ++j)
-      y[j] = (float(x[j]) - m) * s * float(scale[j]) + float(bias[j]);
-  }
+      for (std::size_t j = 0; j < width; ++j)
+        to[j] = (float(from[j]) - m) * s * float(scale[j]) + float(bias[j]);
+    }
+  });
 }
 
 template <class T>
 void layerNormGrad(NormRows shape, const T *x, const T *scale, const float *mean, const float *rstd,
                    const T *dY, T *dX, float *dScale, float *dBias) {
   const std::size_t width = shape.width;
-  auto *totals = static_cast<double *>(Workspace::ofThread().reserve(2 * ColumnSums::bytes(width)));
-  auto *parts = reinterpret_cast<float *>(totals + 2 * width);
-  ColumnSums scaleSums(totals, parts, width), biasSums(totals + width, parts + width, width);
-  for (std::size_t r = 0; r < shape.rows; ++r, x += width, dY += width, dX += width) {
-    const float m = mean[r], s = rstd[r];
-    float *__restrict scaleSum = scaleSums.row(), *__restrict biasSum = biasSums.row();
-    double sum = 0, product = 0;
-#pragma omp simd reduction(+ : sum, product)
-    for (std::size_t j = 0; j < width; ++j) {
-      const float normalized = (float(x[j]) - m) * s, d = dY[j], gradient = d * float(scale[j]);
-      sum += double(gradient);
-      product += double(gradient) * double(normalized);
-      scaleSum[j] += d * normalized;
-      biasSum[j] += d;
-    }
-    scaleSums.next(), biasSums.next();
-    const auto a = static_cast<float>(sum / static_cast<double>(width));
-    const auto b = static_cast<float>(product / static_cast<double>(width));
-#pragma omp simd
-    for (std::size_t j = 0; j < width; ++j)
-      dX[j] = s * (float(dY[j]) * float(scale[j]) - a - (float(x[j]) - m) * s * b);
-  }
-  scaleSums.finish(dScale), biasSums.finish(dBias);
+  float *const results[] = {dScale, dBias};
+  sumOverRows(
+      shape, 2,
+      [&](std::size_t r, float *sums) {
+        layerNormGradOfRow(width, x + r * width, scale, mean[r], rstd[r], dY + r * width,
+                           dX + r * width, sums, sums + width);
+      },
+      results);
 }
 
 template <class T> void rmsNorm(NormRows shape, const T *x, const T *scale, T *y, float *rstd) {
   const std::size_t width = shape.width;
-  for (std::size_t r = 0; r < shape.rows; ++r, x += width, y += width) {
-    double squares = 0;
+  forEachPart(shape.rows, width, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      const T *from = x + r * width;
+      T *to = y + r * width;
+      double squares = 0;
 #pragma omp simd reduction(+ : squares)
-    for (std::size_t j = 0; j < width; ++j)
-      squares += double(float(x[j])) * double(float(x[j]));
-    const auto s = static_cast<float>(inverseRoot(squares, shape));
-    rstd[r] = s;
+      for (std::size_t j = 0; j < width; ++j)
+        squares += double(float(from[j])) * double(float(from[j]));
+      const auto s = static_cast<float>(inverseRoot(squares, shape));
+      rstd[r] = s;
 #pragma omp simd
-    for (std::size_t j = 0; j < width; ++j)
-      y[j] = float(x[j]) * s * float(scale[j]);
-  }
+      for (std::size_t j = 0; j < width; ++j)
+        to[j] = float(from[j]) * s * float(scale[j]);
+    }
+  });
 }
 
 template <class T>
 void rmsNormGrad(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY, T *dX,
                  float *dScale) {
   const std::size_t width = shape.width;
-  auto *totals = static_cast<double *>(Workspace::ofThread().reserve(ColumnSums::bytes(width)));
-  ColumnSums scaleSums(totals, reinterpret_cast<float *>(totals + width), width);
-  for (std::size_t r = 0; r < shape.rows; ++r, x += width, dY += width, dX += width) {
-    const float s = rstd[r];
-    float *__restrict scaleSum = scaleSums.row();
-    double product = 0;
-#pragma omp simd reduction(+ : product)
-    for (std::size_t j = 0; j < width; ++j) {
-      const float normalized = float(x[j]) * s, d = dY[j];
-      product += double(d * float(scale[j])) * double(normalized);
-      scaleSum[j] += d * normalized;
-    }
-    scaleSums.next();
-    const auto b = static_cast<float>(product / static_cast<double>(width));
-#pragma omp simd
-    for (std::size_t j = 0; j < width; ++j)
-      dX[j] = s * (float(dY[j]) * float(scale[j]) - float(x[j]) * s * b);
-  }
-  scaleSums.finish(dScale);
+  sumOverRows(
+      shape, 1,
+      [&](std::size_t r, float *sums) {
+        rmsNormGradOfRow(width, x + r * width, scale, rstd[r], dY + r * width, dX + r * width,
+                         sums);
+      },
+      &dScale);
 }
 
 #define INSTANTIATE(T)                                                                             \

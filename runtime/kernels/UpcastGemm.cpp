@@ -2,6 +2,7 @@
 
 #include "runtime/kernels/UpcastGemm.h"
 
+#include "runtime/device/Workers.h"
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/F32MicroKernel.h"
 #include "runtime/numerics/BFloat16.h"
@@ -51,17 +52,22 @@ void multiplyRows(const Gemm &g, const bf16 *a, const bf16 *b, Out *c, std::int6
 template <class Out>
 void multiplyAll(const Gemm &g, const bf16 *a, const bf16 *b, Out *c, EpilogueCallback done) {
   constexpr std::size_t kFloats = kRows * kTerms + kTerms * kColumns + kRows * kColumns;
-  auto *workspace = static_cast<float *>(Workspace::ofThread().reserve(kFloats * sizeof(float)));
-  for (std::int64_t x = 0; x < g.batch[0]; ++x)
-    for (std::int64_t y = 0; y < g.batch[1]; ++y)
-      for (std::int64_t z = 0; z < g.batch[2]; ++z) {
-        const auto at = [&](const GemmStrides &s) {
-          return x * s.batch[0] + y * s.batch[1] + z * s.batch[2];
-        };
-        for (std::int64_t row = 0; row < g.m; row += kRows)
-          multiplyRows(g, a + at(g.a), b + at(g.b), c + at(g.c), row, std::min(row + kRows, g.m),
-                       workspace);
-      }
+  const std::int64_t blocks = (g.m + kRows - 1) / kRows;
+  const auto pieces = static_cast<std::size_t>(g.batch[0] * g.batch[1] * g.batch[2] * blocks);
+  auto *workspace = static_cast<float *>(
+      Workspace::ofThread().reserve(slotsOfPieces(pieces) * kFloats * sizeof(float)));
+  forEachPiece(pieces, [&](std::size_t piece, std::size_t slot) {
+    auto left = static_cast<std::int64_t>(piece);
+    const std::int64_t row = left % blocks * kRows;
+    left /= blocks;
+    const std::int64_t z = left % g.batch[2], y = left / g.batch[2] % g.batch[1],
+                       x = left / g.batch[2] / g.batch[1];
+    const auto at = [&](const GemmStrides &s) {
+      return x * s.batch[0] + y * s.batch[1] + z * s.batch[2];
+    };
+    multiplyRows(g, a + at(g.a), b + at(g.b), c + at(g.c), row, std::min(row + kRows, g.m),
+                 workspace + slot * kFloats);
+  });
   if (done.call)
     done.call(done.self, 0, g.m);
 }

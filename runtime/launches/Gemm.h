@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace fsdp::rt {
 
@@ -33,20 +34,33 @@ void gemm(Context &c, int stream, const char *name, const Gemm &product, ArenaSp
 /// Enqueues a product, the first two slices that are read by one another into the first that is
 /// written, and, while its rows are in the cache,
 /// `kernel(begin, end, const R *..., const Out *product, Out *, W *...)` for rows [begin, end): for
-/// each row once, the first ones first. The kernel may write over the product.
-template <class In, class... R, class Out, class... W, class Kernel>
-void gemm(Context &c, int stream, const char *name, const Gemm &product, Reads<In, In, R...> read,
-          Writes<Out, W...> written, Kernel kernel) {
+/// each row once, in any order and by several threads. Where the product is RowSums, it is
+/// `kernel(begin, end, ColumnPart, ...)`, called for each part of the columns with the first rows
+/// first. The kernel may write over the product.
+template <class Product, class In, class... R, class Out, class... W, class Kernel>
+void gemm(Context &c, int stream, const char *name, const Product &product,
+          Reads<In, In, R...> read, Writes<Out, W...> written, Kernel kernel) {
   launch(
       c, stream, name, read, written,
       [product, kernel](const In *a, const In *b, const R *...r, Out *out, W *...w) {
-        auto goOn = [&](std::int64_t begin, std::int64_t end) {
-          kernel(begin, end, r..., static_cast<const Out *>(out), out, w...);
+        constexpr bool addsUp = std::is_same_v<Product, RowSums>;
+        auto goOn = [&](std::int64_t begin, std::int64_t end, ColumnPart columns) {
+          if constexpr (addsUp)
+            kernel(begin, end, columns, r..., static_cast<const Out *>(out), out, w...);
+          else
+            kernel(begin, end, r..., static_cast<const Out *>(out), out, w...);
         };
-        const auto call = [](void *self, std::int64_t begin, std::int64_t end) {
-          (*static_cast<decltype(goOn) *>(self))(begin, end);
+        using GoOn = decltype(goOn);
+        EpilogueCallback done;
+        done.self = &goOn;
+        done.call = [](void *self, std::int64_t begin, std::int64_t end) {
+          (*static_cast<GoOn *>(self))(begin, end, {});
         };
-        kernels::gemm(product, a, b, out, {call, &goOn});
+        if constexpr (addsUp)
+          done.callColumns = [](void *self, std::int64_t rows, ColumnPart columns) {
+            (*static_cast<GoOn *>(self))(0, rows, columns);
+          };
+        kernels::gemm(product, a, b, out, done);
       },
       Work{"gemm", flopsOf(product)});
 }

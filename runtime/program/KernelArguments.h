@@ -33,6 +33,21 @@ struct Gemm {
   float beta = 0; ///< 0 or 1
 };
 
+/// A product whose rows a kernel goes on with that adds up over them.
+struct RowSums : Gemm {};
+
+/// One of `count` parts of the columns of a kernel that adds up over rows.
+struct ColumnPart {
+  std::int64_t index = 0, count = 1;
+
+  /// The first of the part's columns of `size`, and the one behind the last; parts begin at
+  /// multiples of 16.
+  constexpr std::int64_t begin(std::int64_t size) const { return size * index / count / 16 * 16; }
+  constexpr std::int64_t end(std::int64_t size) const {
+    return index + 1 == count ? size : ColumnPart{index + 1, count}.begin(size);
+  }
+};
+
 /// A matrix, row-major, each row of which is normalized.
 struct NormRows {
   std::size_t rows;

@@ -60,6 +60,11 @@ void declareJob(CLI::App &app, Plans plans, Options &options) {
                   std::string("transport between ranks: ") + target::communicatorNames,
                   {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
       ->type_name("NAME");
+  if (target::computesOnThreads)
+    base::addInteger(app, "--threads", "N", options.threads,
+                     "threads that compute in each rank, which does not change results (default: "
+                     "the cores that this machine gives the program, divided by its ranks here)",
+                     base::IntegerRange<std::int64_t>{1, 1024});
   base::addNumber(
       app, "--timeout", "SECONDS", options.timeout,
       "longest time that a rank waits for others to join or in a collective, and, up to "

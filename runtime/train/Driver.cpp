@@ -134,6 +134,7 @@ int runTraining(Plans plans, int argc, char **argv) {
                                   : findCheckpoints(plan, options);
       JobOptions job = target::jobOptions(plan, options.communicator);
       job.trustNetwork = options.trustNetwork;
+      job.threads = static_cast<int>(options.threads);
       if (isLaunched) // forked ranks have the same options
         job.identity = identityOfTraining(plan, options, steps, sources.files, sources.contents,
                                           describeResumed(sources.checkpoints));

@@ -51,6 +51,7 @@ struct Options {
   std::string arguments;         ///< the command line after it, as a shell reads it; of @FILE
                                  ///< the options
   std::string communicator = "auto";
+  std::int64_t threads = 0;      ///< that compute in a rank; 0: as many as it has cores
   std::optional<double> timeout; ///< seconds
   std::string flightRecord;      ///< "none": not written
   bool flightRecordIsGiven = false;

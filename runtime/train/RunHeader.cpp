@@ -144,6 +144,8 @@ std::string RunHeader::text() const {
   if (const std::string other = hyper.describeOther(program);
       !other.empty() && !options.onlyEvaluates())
     text += "  " + printableMessage(other);
+  if (threads)
+    text += format("  --threads=%d", threads);
   if (!libraries.empty())
     text += "  " + libraries;
   if (!collectives.empty())
@@ -222,6 +224,8 @@ std::string RunHeader::record() const {
                               {"files", data.training[i].files.size()},
                               {"samples", data.training[i].samples},
                               {"epochs", epochs[i]}});
+  if (threads)
+    run["threads"] = threads;
   run["libraries"] = libraries;
   if (!collectives.empty())
     run["collectives"] = collectives;

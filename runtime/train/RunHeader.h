@@ -22,6 +22,7 @@ struct RunHeader {
   std::int64_t steps;
   const Hyperparameters &hyper;
   std::string mesh;        ///< "fsdp=2"
+  int threads;             ///< that compute in a rank; 0 on a GPU
   std::string libraries;   ///< "oneDNN 2.6.3"
   std::string collectives; ///< how they are performed, or ""
   RunContents contents;    ///< of the files it reads; may be empty
@@ -47,8 +48,8 @@ struct RunHeader {
   void warn() const;
   /// A JSON object: `{"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ...,
   /// "steps": ..., "batch": ..., "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ...,
-  /// "data": ..., "libraries": ..., "collectives": ..., "digest": ..., …}`; docs/files.md has all
-  /// of its fields.
+  /// "data": ..., "threads": ..., "libraries": ..., "collectives": ..., "digest": ..., …}`;
+  /// docs/files.md has all of its fields.
   std::string record() const;
   /// A line of a log: `{"run": ...}` with the record.
   std::string line() const;

@@ -500,6 +500,7 @@ private:
             steps,
             hyper,
             job.mesh().describe(),
+            device->threads(),
             target::libraries(),
             device->collectives(),
             sources.contents,

@@ -296,6 +296,7 @@ private:
 namespace target {
 
 const char *const communicatorNames = "auto, nccl or loopback";
+const bool computesOnThreads = false;
 
 JobOptions jobOptions(const Program &program, const std::string &communicator) {
   JobOptions options;
