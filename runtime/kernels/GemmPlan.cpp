@@ -18,9 +18,15 @@ using dnnl::memory;
 
 namespace {
 
-/// Rows of a block: the block's result, of some megabytes, stays in the cache for what is
-/// done with it next.
-constexpr std::int64_t kRows = 256;
+/// Rows of a block, at most: the block's result, of some megabytes, stays in the cache for what is
+/// done with it next. Threads share a product of fewer rows too.
+constexpr std::int64_t kRows = 256, kFewRows = 1024;
+std::int64_t blockRowsOf(std::int64_t rows) {
+  const std::int64_t wanted = rows / (rows < kFewRows ? 4 : 8);
+  return std::clamp<std::int64_t>((wanted + 31) / 32 * 32, 32, kRows);
+}
+/// Columns that are packed by one call, and of a strip of a product that is not packed.
+constexpr std::int64_t kPackColumns = 256, kStripColumns = 512, kMostStrips = 64;
 /// A smaller product does not repay packing; half as many rows do where the right side is large.
 constexpr std::int64_t kLeastRows = 512, kLeastColumns = 256, kLeastTerms = 64;
 constexpr std::size_t kLargeBytes = std::size_t(8) << 20;
@@ -246,15 +252,36 @@ void GemmPlan::prepareWhole(const GemmLibrary &library) {
       return;
     }
   }
-  whole = GemmCall(prepare(1), library);
+  // Strips of a transposed right side: oneDNN packs each by itself.
+  const bool cuts = loops[0].extent * loops[1].extent * loops[2].extent == 1 &&
+                    b.strides.row == 1 && c.columns >= 2 * kStripColumns && c.rows >= kLeastTerms &&
+                    a.columns >= kLeastTerms;
+  if (!cuts) {
+    whole = GemmCall(prepare(1), library);
+    return;
+  }
+  stripColumns = std::max(kStripColumns, (c.columns / kMostStrips + 63) / 64 * 64);
+  const auto strip = [&](std::int64_t columns) {
+    Operand by = b, to = c;
+    by.columns = to.columns = columns;
+    return GemmCall(descriptor(describe(a), describe(by), describe(to), beta != 0, library),
+                    library);
+  };
+  whole = strip(stripColumns);
+  if (const std::int64_t rest = c.columns % stripColumns)
+    wholeRest = strip(rest);
 }
 
 void GemmPlan::runWhole(const GemmLibrary &library, const char *from, const char *by, char *to) {
-  const auto count = static_cast<std::size_t>(loops[0].extent * loops[1].extent * loops[2].extent);
-  auto *scratch = static_cast<char *>(
-      Workspace::ofThread().reserve(slotsOfPieces(count) * whole.scratchBytes()));
+  const std::int64_t strips = stripColumns ? (c.columns + stripColumns - 1) / stripColumns : 1;
+  const auto count =
+      static_cast<std::size_t>(strips * loops[0].extent * loops[1].extent * loops[2].extent);
+  const std::size_t bytes = std::max(whole.scratchBytes(), wholeRest.scratchBytes());
+  auto *scratch = static_cast<char *>(Workspace::ofThread().reserve(slotsOfPieces(count) * bytes));
   forEachPiece(count, [&](std::size_t piece, std::size_t slot) {
     auto left = static_cast<std::int64_t>(piece);
+    const std::int64_t column = left % strips * stripColumns;
+    left /= strips;
     std::int64_t index[3];
     for (int d = 2; d >= 0; --d)
       index[d] = left % loops[d].extent, left /= loops[d].extent;
@@ -262,11 +289,12 @@ void GemmPlan::runWhole(const GemmLibrary &library, const char *from, const char
       return index[0] * loops[0].*stride + index[1] * loops[1].*stride +
              index[2] * loops[2].*stride;
     };
-    whole.run(library, slot,
-              {from + at(&Loop::a) * std::int64_t(a.bytes),
-               by + at(&Loop::b) * std::int64_t(b.bytes),
-               to + at(&Loop::c) * std::int64_t(c.bytes)},
-              scratch + slot * whole.scratchBytes());
+    GemmCall &call = stripColumns && column + stripColumns > c.columns ? wholeRest : whole;
+    call.run(library, slot,
+             {from + at(&Loop::a) * std::int64_t(a.bytes),
+              by + (at(&Loop::b) + column * b.strides.column) * std::int64_t(b.bytes),
+              to + (at(&Loop::c) + column * c.strides.column) * std::int64_t(c.bytes)},
+             scratch + slot * bytes);
   });
 }
 
@@ -279,8 +307,10 @@ bool GemmPlan::wantsPanels() const {
   const bool large = loops[0].extent == 1 && loops[1].extent == 1 && loops[2].extent == 1 &&
                      c.rows >= (bytes >= kLargeBytes ? kLeastRows / 2 : kLeastRows) &&
                      c.columns >= kLeastColumns && a.columns >= kLeastTerms;
-  // A transposed right side of floats oneDNN packs by itself, a part at a time.
-  return large && (b.type == memory::data_type::bf16 || b.strides.column == 1);
+  // A transposed right side of floats oneDNN packs by itself, a part at a time: for many rows that
+  // is no faster.
+  return large && (b.type == memory::data_type::bf16 || b.strides.column == 1 ||
+                   (c.rows >= kFewRows && bytes <= kPackedBytes));
 }
 
 void GemmPlan::preparePanels(const GemmLibrary &library) {
@@ -296,7 +326,8 @@ void GemmPlan::preparePanels(const GemmLibrary &library) {
   // oneDNN is slower at reading a transposed left side than at copying it: by a sixth for floats,
   // twice as slow for bf16, which is read in pairs of terms.
   const bool transposes = a.strides.column != 1;
-  const std::int64_t rest = c.rows % kRows;
+  blockRows = blockRowsOf(c.rows);
+  const std::int64_t rest = c.rows % blockRows;
 
   for (std::int64_t column = 0; column < c.columns; column += columns)
     for (std::int64_t term = 0; term < a.columns; term += terms) {
@@ -324,20 +355,42 @@ void GemmPlan::preparePanels(const GemmLibrary &library) {
         scratchBytes = std::max(scratchBytes, call.scratchBytes());
         return call;
       };
-      panel.product = prepare(std::min(kRows, c.rows), free, panel.transpose);
-      panel.pack = GemmCall(describe(by), packed, library);
+      panel.product = prepare(std::min(blockRows, c.rows), free, panel.transpose);
+      packPanel(library, by, packed, panel);
       packedBytes = std::max(packedBytes, aligned(packed.get_size()));
-      scratchBytes = std::max(scratchBytes, panel.pack.scratchBytes());
-      if (rest != 0 && c.rows > kRows)
+      if (rest != 0 && c.rows > blockRows)
         panel.productRest = prepare(rest, memory::desc(packed), panel.transposeRest);
       panels.push_back(std::move(panel));
     }
 }
 
+/// Prepares what packs a panel: strips of columns, or, in a layout that has no such strips, all at
+/// once.
+void GemmPlan::packPanel(const GemmLibrary &library, const Operand &by, const memory::desc &packed,
+                         Panel &panel) {
+  try {
+    for (std::int64_t column = 0; column < by.columns; column += kPackColumns) {
+      Operand strip = by;
+      strip.columns = std::min(kPackColumns, by.columns - column);
+      panel.packs.emplace_back(
+          describe(strip), packed.submemory_desc({by.rows, strip.columns}, {0, column}), library);
+    }
+  } catch (const dnnl::error &) {
+    panel.packs.clear();
+    panel.packs.emplace_back(describe(by), packed, library);
+  }
+  for (const GemmCall &pack : panel.packs)
+    scratchBytes = std::max(scratchBytes, pack.scratchBytes());
+}
+
 bool GemmPlan::runPanels(const GemmLibrary &library, const char *from, const char *by, char *to,
                          EpilogueCallback done) {
-  const auto blocks = static_cast<std::size_t>((c.rows + kRows - 1) / kRows);
-  const std::size_t slots = slotsOfPieces(blocks), bytes = transposedBytes + scratchBytes;
+  const auto blocks = static_cast<std::size_t>((c.rows + blockRows - 1) / blockRows);
+  std::size_t strips = 1;
+  for (const Panel &panel : panels)
+    strips = std::max(strips, panel.packs.size());
+  const std::size_t slots = slotsOfPieces(std::max(blocks, strips));
+  const std::size_t bytes = transposedBytes + scratchBytes;
   auto *packed = static_cast<char *>(Workspace::ofThread().reserve(packedBytes + slots * bytes));
   const auto offset = [](const Operand &x, std::int64_t row, std::int64_t column) {
     return (row * x.strides.row + column * x.strides.column) * std::int64_t(x.bytes);
@@ -345,14 +398,17 @@ bool GemmPlan::runPanels(const GemmLibrary &library, const char *from, const cha
   // What adds up over rows is told of them in order.
   const bool tells = done.call && (!done.callColumns || slots == 1);
   for (Panel &panel : panels) {
-    panel.pack.run(library, 0, {by + offset(b, panel.term, panel.column), packed, nullptr},
-                   packed + packedBytes);
+    forEachPiece(panel.packs.size(), [&](std::size_t strip, std::size_t slot) {
+      const std::int64_t column = panel.column + static_cast<std::int64_t>(strip) * kPackColumns;
+      panel.packs[strip].run(library, slot, {by + offset(b, panel.term, column), packed, nullptr},
+                             packed + packedBytes + slot * bytes);
+    });
     forEachPiece(blocks, [&](std::size_t block, std::size_t slot) {
       char *transposed = packed + packedBytes + slot * bytes,
            *scratch = transposed + transposedBytes;
-      const std::int64_t row = static_cast<std::int64_t>(block) * kRows,
-                         end = std::min(row + kRows, c.rows);
-      const bool full = end - row == std::min(kRows, c.rows);
+      const std::int64_t row = static_cast<std::int64_t>(block) * blockRows,
+                         end = std::min(row + blockRows, c.rows);
+      const bool full = end - row == std::min(blockRows, c.rows);
       const char *left = from + offset(a, row, panel.term);
       if (transposedBytes) {
         (full ? panel.transpose : panel.transposeRest)

@@ -58,8 +58,9 @@ private:
   std::size_t scratchBytes_ = 0;
 };
 
-/// How a product is computed: by one call for each index of its batch dimensions, or, where it is
-/// large, by blocks of rows over a right side that is packed before. Large products of bf16 are our
+/// How a product is computed: by one call for each index of its batch dimensions, by one for each
+/// strip of columns, or, where it is large, by blocks of rows over a right side that is packed
+/// before. Each of these is a piece for a thread. Large products of bf16 are our
 /// own (PackedBf16Gemm) where the processor has instructions for them.
 ///
 /// oneDNN reads a right side of floats that stands row by row where it lies, and then waits for
@@ -87,7 +88,8 @@ private:
   /// Columns [first, first + count) of the sum over [firstTerm, ...): one packed right side.
   struct Panel {
     std::int64_t column, term;
-    GemmCall pack, transpose, transposeRest, product, productRest;
+    std::vector<GemmCall> packs; ///< of kPackColumns each
+    GemmCall transpose, transposeRest, product, productRest;
   };
 
   static Operand normalized(Operand x);
@@ -96,6 +98,8 @@ private:
   std::optional<PackedBf16Gemm::Shape> packedShape() const;
   void prepareWhole(const GemmLibrary &library);
   bool wantsPanels() const;
+  void packPanel(const GemmLibrary &library, const Operand &by, const dnnl::memory::desc &packed,
+                 Panel &panel);
   void preparePanels(const GemmLibrary &library);
   void runWhole(const GemmLibrary &library, const char *a, const char *b, char *c);
   void complete(EpilogueCallback done) const;
@@ -108,7 +112,9 @@ private:
   bool swapped = false; ///< computes c^T = b^T a^T, whose rows are contiguous
   Loop loops[3];
   std::optional<PackedBf16Gemm> packedProduct;
-  GemmCall whole;
+  GemmCall whole, wholeRest;     ///< of one index of the batch dimensions, or of a strip of columns
+  std::int64_t stripColumns = 0; ///< 0: of all columns
+  std::int64_t blockRows = 0;    ///< that are computed from a panel at once
   std::vector<Panel> panels;
   std::size_t packedBytes = 0, transposedBytes = 0, scratchBytes = 0;
 };

@@ -62,6 +62,9 @@ PackedBf16Gemm::PackedBf16Gemm(const Shape &s, PairInstructions instructions)
   blockRows = evenParts(s.rows, cached ? kFewRows : rows);
   groupColumns = parts ? evenParts(s.columns, kSumBytes / (blockRows * std::int64_t(sizeof(float))))
                        : roundUp(s.columns);
+  // For two threads, which would wait for one with a block more; each block packs the right side.
+  if (const std::int64_t blocks = cuts(s.rows, blockRows); parts && blocks * groups() % 2 == 1)
+    blockRows = evenParts(s.rows, (s.rows + blocks) / (blocks + 1));
   panelColumns = evenParts(std::min(groupColumns, s.columns),
                            std::clamp<std::int64_t>(kPanelBytes / (blockTerms * kBytes), 128, 512));
   leftCount = blockRows * blockTerms;

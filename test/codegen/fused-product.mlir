@@ -21,22 +21,27 @@
 // CHECK-NEXT:      const std::int64_t i = row / 8, j = row % 8;
 // CHECK:           = einsum[i * 32 + j * 4 + k] + p[j * 4 + k];
 
-// A sum over rows begins with the first of them and goes on from call to call.
-// CHECK-LABEL: void sums(std::int64_t begin, std::int64_t end,
+// A sum over rows begins with the first of them and goes on from call to call; threads take parts
+// of the columns.
+// CHECK-LABEL: void sums(std::int64_t begin, std::int64_t end, fsdp::rt::ColumnPart columns,
+// CHECK:         const std::int64_t first = columns.begin(4), last = columns.end(4);
 // CHECK-NEXT:    if (begin == 0)
-// CHECK-NEXT:      std::fill_n(sums_1, 4, 0.0f);
+// CHECK-NEXT:      std::fill(sums_1 + first, sums_1 + last, 0.0f);
 // CHECK-NEXT:    for (std::int64_t i = begin;
+// CHECK:           for (std::int64_t d = first; d < last; ++d) {
 // CHECK:           sums_1[d] = sums_1[d] + negf;
 
 // A mean is divided by their number after the last.
-// CHECK-LABEL: void means(std::int64_t begin, std::int64_t end,
+// CHECK-LABEL: void means(std::int64_t begin, std::int64_t end, fsdp::rt::ColumnPart columns,
 // CHECK:         if (end == 16) {
-// CHECK-NEXT:      for (std::int64_t [[I:[a-z0-9_]+]] = 0; [[I]] < 4; ++[[I]]) {
+// CHECK-NEXT:      for (std::int64_t [[I:[a-z0-9_]+]] = first; [[I]] < last; ++[[I]]) {
 // CHECK-NEXT:        means_1[[[I]]] = means_1[[[I]]] / 16.0f;
 
 // A product of one column: what is summed over rows is not what lanes of a vector may add up.
-// CHECK-LABEL: void column(std::int64_t begin, std::int64_t end,
-// CHECK:         if (begin == 0)
+// CHECK-LABEL: void column(std::int64_t begin, std::int64_t end, fsdp::rt::ColumnPart columns,
+// CHECK:         if (columns.index > 0)
+// CHECK-NEXT:      return;
+// CHECK-NEXT:    if (begin == 0)
 // CHECK-NEXT:      std::fill_n(column_1, 1, 0.0f);
 // CHECK-NEXT:    for (std::int64_t i = begin; i < end; ++i) {
 // CHECK-NEXT:      const float negf = -einsum[i];
@@ -47,6 +52,8 @@
 // CHECK-NEXT: Gemm{/*m=*/16, /*n=*/4, /*k=*/6,
 // CHECK-NEXT: reads(arena::input_g, arena::input_w, arena::input_h),
 // CHECK-NEXT: writes(arena::plain), fused::plain);
+// CHECK: gemm(c, kCompute, "sums",
+// CHECK-NEXT: RowSums{Gemm{/*m=*/16, /*n=*/4,
 // How many rows are real is a matter of the rank.
 // CHECK: gemm(c, kCompute, "masked",
 // CHECK: [held = ShardLayout{1, 2, 1,

@@ -192,7 +192,7 @@ TEST_F(InitialWeightsTest, AreRecorded) {
   weights.match(distill, true);
   const RunContents contents = RunContents::of({}, &weights);
   const Hyperparameters rate;
-  RunHeader header{distill, options, 3, rate, "fsdp=2", "", "", contents};
+  RunHeader header{distill, options, 3, rate, "fsdp=2", 2, "", "", contents};
   header.drawn = weights.drawn();
   contains(header.text(), "distill: 5 of 9 parameters trainable, 2 ranks");
   contains(header.text(),

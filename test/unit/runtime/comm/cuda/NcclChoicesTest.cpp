@@ -112,7 +112,7 @@ TEST(NcclChoices, StandInTheFirstLines) {
   const Options options;
   const Hyperparameters rate;
   RunHeader header{
-      program, options, 3, rate, "fsdp=8", "NCCL 2.28.9", "all-gathers by copy engines", {}};
+      program, options, 3, rate, "fsdp=8", 0, "NCCL 2.28.9", "all-gathers by copy engines", {}};
   EXPECT_NE(header.text().find("  NCCL 2.28.9\nall-gathers by copy engines\n"), std::string::npos)
       << header.text();
   EXPECT_NE(header.line().find("\"collectives\":\"all-gathers by copy engines\""),
