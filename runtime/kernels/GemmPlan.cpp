@@ -317,7 +317,8 @@ void GemmPlan::preparePanels(const GemmLibrary &library) {
   // A long sum is cut where its parts can be added up without rounding in between: what is read of
   // both sides then stays in the cache, and panels have columns enough.
   std::int64_t terms = a.columns;
-  if (terms > kMaxTerms && c.type == memory::data_type::f32) {
+  if (terms > kMaxTerms && c.type == memory::data_type::f32 &&
+      (b.type == memory::data_type::bf16 || b.strides.column == 1)) {
     const std::int64_t parts = (terms + kTerms - 1) / kTerms;
     terms = ((terms + parts - 1) / parts + 63) / 64 * 64;
   }

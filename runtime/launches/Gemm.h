@@ -62,7 +62,7 @@ void gemm(Context &c, int stream, const char *name, const Product &product,
           };
         kernels::gemm(product, a, b, out, done);
       },
-      Work{"gemm", flopsOf(product)});
+      gemmWork(product));
 }
 
 } // namespace fsdp::rt
