@@ -75,6 +75,7 @@ std::size_t slotsOfPieces(std::size_t count);
 /// Calls `body(piece, slot)` for each piece of [0, count): see Workers::perform. Pieces must not
 /// ask for pieces themselves.
 template <class Body> void forEachPiece(std::size_t count, const Body &body) {
+#ifndef FSDP_RECORD // a recorded program performs no kernel, and links no runtime
   if (slotsOfPieces(count) > 1)
     return Workers::ofThread()->perform(
         count,
@@ -82,6 +83,7 @@ template <class Body> void forEachPiece(std::size_t count, const Body &body) {
           (*static_cast<const Body *>(self))(piece, slot);
         },
         &body);
+#endif
   for (std::size_t piece = 0; piece < count; ++piece)
     body(piece, std::size_t(0));
 }
@@ -105,8 +107,10 @@ struct Parts {
 template <class Index, class Body>
 void forEachPart(Index count, std::size_t elements, std::size_t multiple, const Body &body) {
   const Parts parts(static_cast<std::size_t>(count), elements, multiple);
+#ifndef FSDP_RECORD
   if (slotsOfPieces(parts.number()) == 1)
     return body(Index(0), count);
+#endif
   forEachPiece(parts.number(), [&](std::size_t piece, std::size_t) {
     const std::size_t begin = piece * parts.extent;
     body(static_cast<Index>(begin),
