@@ -32,7 +32,7 @@ def corpus(place):
 def measure(program, data, steps, options):
     """Milliseconds of a step: by the clock, the median; and worked, as processor time, the mean of the ranks."""
     trace = data.with_name("trace.json")
-    subprocess.run([program, "--data", data, "--steps", str(steps + 2), "--trace", trace], check=True, capture_output=True,
+    subprocess.run([program, "--data", data, "--steps", str(steps + 2), "--trace", trace, "--threads", "1"], check=True, capture_output=True,
                    env=environment(options))
     events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
     marks = sorted((e for e in events if e.get("cat") == "step" and e["ph"] == "X" and e["pid"] == 0), key=lambda e: e["ts"])[2:]

@@ -139,14 +139,14 @@ def processor_time(pid):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def ours(form, job, program, folder):
-    """A run of a compiled program. Nothing is taken off its memory: it imports nothing."""
+def ours(form, job, program, folder, ranks):
+    """A run of a compiled program, one rank with as many threads as other forms have ranks. Nothing is taken off its memory: it imports nothing."""
     log = folder / "log.jsonl"
     log.unlink(missing_ok=True)
     begin = time.monotonic()
     process = subprocess.Popen(
         [program, "--data", job["data"], "--init", job["init"], "--steps", str(job["steps"]),
-         "--log", log], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+         "--log", log, *([f"--threads={ranks if form.how == 'one' else 1}"] if form.who != "before" else [])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first_step, memory, used = None, 0, []
     while process.poll() is None and len(used) < job["steps"]:
         time.sleep(0.005)

@@ -247,20 +247,33 @@ void addBiasGradient(const AttentionShape &shape, const QueryBlock &block, std::
   });
 }
 
-/// The batch and the group of keys of a piece: no number of a result belongs to two.
+/// The batch and the group of keys of a piece, and some of the queries of its heads: no number of a
+/// result belongs to two.
 struct GroupPiece {
-  std::size_t batch, group;
+  std::size_t batch, group, firstQuery, endQuery;
 };
 
 /// Calls `body(piece, scratch)` for the groups of each batch, with scratch memory of `floats`.
+/// `cutsQueries`: where those are few pieces, queries are shared as well.
 template <class Body>
-void forEachGroup(const AttentionShape &shape, std::size_t floats, const Body &body) {
-  const std::size_t pieces = std::size_t(shape.batch) * shape.groups;
+void forEachGroup(const AttentionShape &shape, std::size_t floats, bool cutsQueries,
+                  const Body &body) {
+  constexpr std::size_t few = 16, least = 4 * kQueries; // pieces, and queries of one
+  const std::size_t groups = std::size_t(shape.batch) * shape.groups;
+  const std::size_t wanted = groups == 0 ? 1 : std::max<std::size_t>(few / groups, 1);
+  const std::size_t parts =
+      cutsQueries ? std::clamp<std::size_t>(shape.queries / least, 1, wanted) : 1;
+  const std::size_t queries =
+      (shape.queries + parts * kQueries - 1) / (parts * kQueries) * kQueries;
+  const std::size_t pieces = groups * parts;
   floats = (floats + 15) / 16 * 16;
   auto *workspace = static_cast<float *>(
       Workspace::ofThread().reserve(slotsOfPieces(pieces) * floats * sizeof(float)));
   forEachPiece(pieces, [&](std::size_t piece, std::size_t slot) {
-    body(GroupPiece{piece / shape.groups, piece % shape.groups},
+    const std::size_t which = piece / parts, first = piece % parts * queries;
+    body(GroupPiece{which / shape.groups, which % shape.groups,
+                    std::min<std::size_t>(first, shape.queries),
+                    std::min<std::size_t>(first + queries, shape.queries)},
          Scratch(workspace + slot * floats));
   });
 }
@@ -290,8 +303,8 @@ void attend(const AttentionShape &shape, const T *q, const T *k, const T *v, con
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
   const std::size_t floats = 2 * numbers + (2 * width + kKeys) * kQueries;
-  forEachGroup(shape, floats, [&](GroupPiece piece, Scratch scratch) {
-    const auto [batch, group] = piece;
+  forEachGroup(shape, floats, true, [&](GroupPiece piece, Scratch scratch) {
+    const auto [batch, group, firstQuery, endQuery] = piece;
     float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
     float *packed = scratch.take(width * kQueries), *wide = scratch.take(width * kQueries);
     float *scores = scratch.take(kKeys * kQueries);
@@ -302,7 +315,7 @@ void attend(const AttentionShape &shape, const T *q, const T *k, const T *v, con
       const T *headQ = q + startOf(shape.q, batch, head);
       T *headOut = out + startOf(shape.out, batch, head);
       float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
-      for (std::size_t first = 0; first < shape.queries; first += kQueries)
+      for (std::size_t first = firstQuery; first < endQuery; first += kQueries)
         attendBlock(
             shape,
             QueryBlock(shape, first, biasOf(shape, bias, head), idsOf(shape, documents, batch)),
@@ -322,8 +335,8 @@ void attendGrad(const AttentionShape &shape, const T *q, const T *k, const T *v,
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
   const std::size_t floats = 4 * numbers + GradientScratch::count(width);
-  forEachGroup(shape, floats, [&](GroupPiece piece, Scratch scratch) {
-    const auto [batch, group] = piece;
+  forEachGroup(shape, floats, false, [&](GroupPiece piece, Scratch scratch) {
+    const auto [batch, group, firstQuery, endQuery] = piece;
     float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
     float *wideKeySums = scratch.take(numbers), *wideValueSums = scratch.take(numbers);
     const GradientScratch blockScratch(scratch, width);
@@ -338,7 +351,7 @@ void attendGrad(const AttentionShape &shape, const T *q, const T *k, const T *v,
       const std::size_t atQ = startOf(shape.q, batch, head);
       const std::size_t atOut = startOf(shape.out, batch, head);
       const float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
-      for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+      for (std::size_t first = firstQuery; first < endQuery; first += kQueries) {
         const std::size_t rowQ = atQ + first * shape.q.row;
         const std::size_t rowOut = atOut + first * shape.out.row;
         attendBlockGrad<T>(

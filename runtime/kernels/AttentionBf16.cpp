@@ -226,62 +226,60 @@ struct QueryBlock {
   }
 };
 
-/// Attention of one head.
-void attendHead(const AttentionShape &shape, const Visibility &sees, const PairMultiplier &multiply,
-                Rows q, Rows k, Rows v, const float *bias, ResultRows out, float *logSumExp,
-                char *memory) {
+/// Attention of the queries of one head from `first` on, up to kQueries of them.
+void attendBlock(const AttentionShape &shape, const Visibility &sees,
+                 const PairMultiplier &multiply, std::size_t first, Rows q, Rows k, Rows v,
+                 const float *bias, ResultRows out, float *logSumExp, char *memory) {
   const std::size_t width = roundUp(shape.width);
   const Scratch scratch(memory, width);
-  for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-    QueryBlock block(shape, sees, scratch, bias, first);
-    const std::size_t seenByAny = block.seenBy(block.count - 1);
-    bool begun[kQueries / kVnniBlock] = {};
-    for (std::size_t key = sees.firstSeen(first) / kVnniBlock * kVnniBlock; key < seenByAny;
-         key += kKeys) {
-      if (sees.ids && block.panelsOf(0, block.count, key).end == 0)
+  QueryBlock block(shape, sees, scratch, bias, first);
+  const std::size_t seenByAny = block.seenBy(block.count - 1);
+  bool begun[kQueries / kVnniBlock] = {};
+  for (std::size_t key = sees.firstSeen(first) / kVnniBlock * kVnniBlock; key < seenByAny;
+       key += kKeys) {
+    if (sees.ids && block.panelsOf(0, block.count, key).end == 0)
+      continue;
+    for (std::size_t i = key; i < std::min(key + kKeys, seenByAny); i += kVnniBlock) {
+      const std::size_t rows = std::min(kVnniBlock, shape.keys - i);
+      packTransposed({k.at(i), k.stride, rows, shape.width}, scratch.keys + (i - key) * width);
+      packPairs({v.at(i), v.stride, rows, shape.width}, scratch.values + (i - key) * 32,
+                kKeys * 32);
+    }
+    for (std::size_t query = 0; query < block.count; query += kVnniBlock) {
+      const std::size_t rows = std::min(kVnniBlock, block.count - query);
+      const auto [from, end] = block.panelsOf(query, rows, key);
+      if (end == 0)
         continue;
-      for (std::size_t i = key; i < std::min(key + kKeys, seenByAny); i += kVnniBlock) {
-        const std::size_t rows = std::min(kVnniBlock, shape.keys - i);
-        packTransposed({k.at(i), k.stride, rows, shape.width}, scratch.keys + (i - key) * width);
-        packPairs({v.at(i), v.stride, rows, shape.width}, scratch.values + (i - key) * 32,
-                  kKeys * 32);
+      const std::size_t filled = end - from;
+      float *const scores = scratch.scores + from;
+      bool &hasBegun = begun[query / kVnniBlock];
+      const bf16 *queries = q.at(first + query);
+      std::size_t stride = static_cast<std::size_t>(q.stride);
+      if (rows < kVnniBlock || width != shape.width || q.stride < 0) {
+        copyRows({queries, q.stride, rows, shape.width}, scratch.queries, width);
+        queries = scratch.queries;
+        stride = width;
       }
-      for (std::size_t query = 0; query < block.count; query += kVnniBlock) {
-        const std::size_t rows = std::min(kVnniBlock, block.count - query);
-        const auto [from, end] = block.panelsOf(query, rows, key);
-        if (end == 0)
-          continue;
-        const std::size_t filled = end - from;
-        float *const scores = scratch.scores + from;
-        bool &hasBegun = begun[query / kVnniBlock];
-        const bf16 *queries = q.at(first + query);
-        std::size_t stride = static_cast<std::size_t>(q.stride);
-        if (rows < kVnniBlock || width != shape.width || q.stride < 0) {
-          copyRows({queries, q.stride, rows, shape.width}, scratch.queries, width);
-          queries = scratch.queries;
-          stride = width;
-        }
-        multiply({kVnniBlock, filled, width, stride, 32 * width, kKeys}, queries,
-                 scratch.keys + from * width, scores, false);
-        for (std::size_t r = 0; r < rows; r += 16)
-          block.advance(query + r, scores + r * kKeys, key + from, filled, hasBegun);
-        multiply({kVnniBlock, width, filled, 2 * kKeys, 32 * kKeys, width},
-                 reinterpret_cast<const bf16 *>(scores), scratch.values + from * 32,
-                 scratch.out + query * width, hasBegun);
-        hasBegun = true;
-      }
+      multiply({kVnniBlock, filled, width, stride, 32 * width, kKeys}, queries,
+               scratch.keys + from * width, scores, false);
+      for (std::size_t r = 0; r < rows; r += 16)
+        block.advance(query + r, scores + r * kKeys, key + from, filled, hasBegun);
+      multiply({kVnniBlock, width, filled, 2 * kKeys, 32 * kKeys, width},
+               reinterpret_cast<const bf16 *>(scores), scratch.values + from * 32,
+               scratch.out + query * width, hasBegun);
+      hasBegun = true;
     }
-    for (std::size_t r = 0; r < block.count; ++r) {
-      const bool some = block.sum[r] != 0;
-      if (!some)
-        std::fill_n(scratch.out + r * width, width, 0.0f);
-      storeRow(scratch.out + r * width, shape.width, some ? 1 / block.sum[r] : 1.0f,
-               out.at(first + r));
-    }
-#pragma omp simd
-    for (std::size_t r = 0; r < block.count; ++r)
-      logSumExp[first + r] = vectorLog(block.sum[r]) + block.top[r] * block.scale;
   }
+  for (std::size_t r = 0; r < block.count; ++r) {
+    const bool some = block.sum[r] != 0;
+    if (!some)
+      std::fill_n(scratch.out + r * width, width, 0.0f);
+    storeRow(scratch.out + r * width, shape.width, some ? 1 / block.sum[r] : 1.0f,
+             out.at(first + r));
+  }
+#pragma omp simd
+  for (std::size_t r = 0; r < block.count; ++r)
+    logSumExp[first + r] = vectorLog(block.sum[r]) + block.top[r] * block.scale;
 }
 
 } // namespace
@@ -291,17 +289,19 @@ bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const 
   if (pairInstructions() == PairInstructions::None)
     return false;
   const std::size_t shared = shape.heads / shape.groups;
-  const std::size_t pieces = std::size_t(shape.batch) * shape.heads;
+  const std::size_t blocks = (shape.queries + kQueries - 1) / kQueries;
+  const std::size_t pieces = std::size_t(shape.batch) * shape.heads * blocks;
   const std::size_t bytes = Scratch::bytes(roundUp(shape.width));
   auto *memory = static_cast<char *>(Workspace::ofThread().reserve(slotsOfPieces(pieces) * bytes));
   forEachPiece(pieces, [&](std::size_t piece, std::size_t slot) {
     const PairMultiplier multiply; // of this thread's matrix unit
-    const std::size_t batch = piece / shape.heads, head = piece % shape.heads;
+    const std::size_t which = piece / blocks, first = piece % blocks * kQueries;
+    const std::size_t batch = which / shape.heads, head = which % shape.heads;
     const Visibility sees(shape, documents, batch);
-    attendHead(shape, sees, multiply, rowsOf(shape.q, q, batch, head),
-               rowsOf(shape.k, k, batch, head / shared), rowsOf(shape.k, v, batch, head / shared),
-               bias ? bias + head * shape.bias : nullptr, rowsOf(shape.out, out, batch, head),
-               logSumExp + piece * shape.queries, memory + slot * bytes);
+    attendBlock(shape, sees, multiply, first, rowsOf(shape.q, q, batch, head),
+                rowsOf(shape.k, k, batch, head / shared), rowsOf(shape.k, v, batch, head / shared),
+                bias ? bias + head * shape.bias : nullptr, rowsOf(shape.out, out, batch, head),
+                logSumExp + which * shape.queries, memory + slot * bytes);
   });
   return true;
 }

@@ -155,9 +155,8 @@ TEST(Threads, DoNotChangeProducts) {
 }
 
 template <class T> void expectSameAttention(const std::string &type) {
-  AttentionShape shape{2, 4, 2, 70, 70, 24, 0.2f, true};
   for (bool packed : {false, true}) {
-    shape = rowMajor(shape);
+    AttentionShape shape = rowMajor({2, 4, 2, 70, 70, 24, 0.2f, true});
     std::size_t stride = 24;
     if (packed) { // (batch, positions, heads and groups, width)
       shape.q = shape.out = {70 * 4 * 24, 24, 4 * 24};
@@ -187,7 +186,22 @@ template <class T> void expectSameAttention(const std::string &type) {
   }
 }
 
+/// Of few heads queries are shared, too.
+template <class T> void expectSameAttentionOfFewHeads(const std::string &type) {
+  const AttentionShape shape = rowMajor({1, 2, 1, 300, 300, 16, 0.25f, true});
+  const auto q = numbers<T>(2 * 300 * 16, 1), k = numbers<T>(300 * 16, 2),
+             v = numbers<T>(300 * 16, 3);
+  expectSameBits(type + " attention of few heads", [&] {
+    Result<T> out(2 * 300 * 16);
+    Result<float> sums(2 * 300);
+    kernels::attention<T>(shape, q.data(), k.data(), v.data(), out, sums);
+    return out.bytes() + sums.bytes();
+  });
+}
+
 TEST(Threads, DoNotChangeAttention) {
+  expectSameAttentionOfFewHeads<float>("f32");
+  expectSameAttentionOfFewHeads<bf16>("bf16");
   expectSameAttention<float>("f32");
   expectSameAttention<bf16>("bf16");
 }
