@@ -3,6 +3,7 @@
 #include "base/Error.h"
 #include "base/NamePattern.h"
 #include "base/PrintableText.h"
+#include "runtime/train/AdapterFiles.h"
 #include "runtime/train/ParameterNames.h"
 
 #include <algorithm>
@@ -88,6 +89,32 @@ void addUnused(NameList &unused, const WeightFiles &file, const Tensors &used) {
     if (std::find(used.begin(), used.end(), tensor) == used.end() && !isBuffer(tensor->name) &&
         !isCopy(*tensor, used))
       unused.add(tensor->name);
+}
+
+/// Error: the file has tensors of adapters which the program does not use, and which transformers
+/// adds to the model.
+void requireNoOtherAdapters(const Program &program, const InitialWeights::Source &source,
+                            const Tensors &used) {
+  NameList others;
+  for (const FileTensor *tensor : source.files.tensors())
+    if (std::find(used.begin(), used.end(), tensor) == used.end() && isNameOfAdapters(tensor->name))
+      others.add(tensor->name);
+  if (others.size() == 0)
+    return;
+  const std::vector<std::string> &files = source.files.files();
+  const bool hasBoth = files.size() > 1 && lastNameOf(files.back()) == kAdapterWeights;
+  const std::string pattern = "--init " + inQuotes("*=" + source.files.path());
+  throw Error("'" + (hasBoth ? files.back() : source.files.path()) + "' has " +
+              std::to_string(others.size()) +
+              " tensor(s) of adapters that the program does not use: " + others.list() +
+              "; expected " +
+              (adapterNames(program).empty()
+                   ? "a model alone, as this program has no adapters (--lora of its compiler): "
+                     "merge them first (--export-merged of a program that has them); the model "
+                     "without them is " +
+                         (hasBoth ? "--init " + inQuotes(files.front()) : pattern)
+                   : "adapters of this program's projections alone (--lora-on of its compiler); " +
+                         pattern + " leaves the others out"));
 }
 
 /// Whether the weight of the model's head is that of its embedding, by its config.json.
@@ -187,6 +214,8 @@ std::vector<std::string> InitialWeights::match(const Program &program, bool draw
                   "': 'lm_head.weight' is not the weight of the embedding, with which the head of "
                   "this model is tied; expected equal tensors, or a model with a head of its own "
                   "('tie_word_embeddings' false)");
+    if (!source.from.isMapped())
+      requireNoOtherAdapters(program, source, used[&source]);
     NameList unused;
     addUnused(unused, source.files, used[&source]);
     if (unused.size() > 0)

@@ -37,7 +37,8 @@ public:
   /// Finds the tensor of each parameter. Errors: a pattern matches no parameter; two files have a
   /// tensor for one parameter, or a file has none for any; a parameter is in no file, unless
   /// `drawsMissing`, or it is of the adapters and no file has any of these; a tensor has another
-  /// shape than its parameter, or values that are not finite floating-point numbers. Returns a
+  /// shape than its parameter, or values that are not finite floating-point numbers; a file without
+  /// a pattern has tensors of adapters that the program does not use. Returns a
   /// remark about each file that has tensors which the program does not use, besides copies of a
   /// parameter's tensor (tied weights) and buffers such as `attn.bias`.
   std::vector<std::string> match(const Program &program, bool drawsMissing = false);

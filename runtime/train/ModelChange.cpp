@@ -47,7 +47,9 @@ std::string adviceFor(const ConfigEntry &entry, const Json &got, const std::stri
   return "compile the model with " + option + "=" + shownEntry(got);
 }
 
-Json parseConfig(const std::string &path) {
+} // namespace
+
+nlohmann::json readConfig(const std::string &path) {
   const MappedFile bytes(path);
   Json config;
   if (const std::string fault = parseJsonObject({bytes.data(), bytes.size()}, config);
@@ -58,8 +60,6 @@ Json parseConfig(const std::string &path) {
                 "move the weights to a folder of their own");
   return config;
 }
-
-} // namespace
 
 ModelChange modelChange(const Program &program, const CheckpointManifest &manifest,
                         const std::string &folder) {
@@ -93,7 +93,7 @@ std::string configChange(const Program &program, const std::string &path) {
   struct stat status;
   if (stat(file.c_str(), &status) != 0 && errno == ENOENT)
     return "";
-  const Json config = parseConfig(file);
+  const Json config = readConfig(file);
   std::string differences;
   const auto differs = [&](const std::string &what) {
     differences += (differences.empty() ? "" : "; ") + what;
@@ -125,48 +125,6 @@ std::string configChange(const Program &program, const std::string &path) {
   return differences.empty()
              ? ""
              : "'" + file + "' is of another model than this program: " + differences;
-}
-
-std::string adapterChange(const Program &program, const std::string &path) {
-  constexpr const char *name = "adapter_config.json";
-  const std::string file = folderOf(path) + "/" + name;
-  struct stat status;
-  if (stat(file.c_str(), &status) != 0 && errno == ENOENT)
-    return "";
-  for (const ExtraFile &own : program.adapters.files) {
-    if (std::string_view(own.name) != name)
-      continue;
-    const Json got = parseConfig(file), expected = Json::parse(own.text);
-    const struct {
-      const char *entry, *option;
-      Json implied;
-    } entries[] = {{"r", "--lora", 8},
-                   {"lora_alpha", "--lora-alpha", 8},
-                   {"use_rslora", "", false},
-                   {"use_dora", "", false},
-                   {"rank_pattern", "", Json::object()},
-                   {"alpha_pattern", "", Json::object()}};
-    std::string differences;
-    for (const auto &[entry, option, implied] : entries) {
-      const auto valueIn = [&entry = entry, &implied = implied](const Json &config) {
-        const Json *found = findEntry(config, entry);
-        return found ? *found : implied;
-      };
-      const Json there = valueIn(got), here = valueIn(expected);
-      if (isSameEntry(there, here))
-        continue;
-      differences +=
-          (differences.empty() ? "'" : "; '") + std::string(entry) + "' is " + shownEntry(there) +
-          ", expected " + shownEntry(here) + " (" +
-          (*option ? std::string("compile the model with ") + option + "=" + shownEntry(there)
-                   : std::string("no option of the model changes it")) +
-          ")";
-    }
-    return differences.empty()
-               ? ""
-               : "'" + file + "' describes other adapters than this program has: " + differences;
-  }
-  return "";
 }
 
 } // namespace fsdp::rt

@@ -6,6 +6,8 @@
 #include "runtime/program/Program.h"
 #include "runtime/train/CheckpointManifest.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <string>
 
 namespace fsdp::rt {
@@ -27,9 +29,9 @@ ModelChange modelChange(const Program &program, const CheckpointManifest &manife
 /// Errors: the file cannot be read or is not JSON.
 std::string configChange(const Program &program, const std::string &path);
 
-/// The same of adapter_config.json, which describes adapters of the program: their ranks and
-/// scales.
-std::string adapterChange(const Program &program, const std::string &path);
+/// The JSON object in `path`, which describes the model of the weights beside it. Errors: it cannot
+/// be read or is none.
+nlohmann::json readConfig(const std::string &path);
 
 } // namespace fsdp::rt
 

@@ -5,6 +5,7 @@
 #include "base/Error.h"
 #include "base/PrintableText.h"
 #include "runtime/files/StandardStreams.h"
+#include "runtime/train/AdapterFiles.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/ModelChange.h"
 #include "runtime/train/ParameterNames.h"
@@ -51,12 +52,23 @@ void checkWholeBatches(const Program &program, const std::string &path, const Da
                        static_cast<long long>(batch), static_cast<long long>(rest)));
 }
 
+bool hasAdapters(const Program &program, const WeightFiles &files) {
+  const std::vector<std::string> own = adapterNames(program);
+  const std::vector<const FileTensor *> tensors = files.tensors();
+  return std::any_of(tensors.begin(), tensors.end(), [&](const FileTensor *tensor) {
+    return isNameOfAdapters(tensor->name) ||
+           std::find(own.begin(), own.end(), tensor->name) != own.end();
+  });
+}
+
 /// Compares what describes the model beside each file with the program. A file with a pattern is of
 /// another model as a rule, and is not compared.
 void checkConfigs(const Program &program, const Options &options, const InitialWeights &weights) {
   for (const InitialWeights::Source &source : weights.sources()) {
     const std::string &file = source.files.files().front();
-    std::string change = adapterChange(program, file);
+    std::string change;
+    if (hasAdapters(program, source.files))
+      change = adapterChange(program, file, /*part=*/source.from.isMapped());
     if (change.empty() && !source.from.isMapped())
       change = configChange(program, file);
     if (!change.empty() && !options.allowModelChange)
@@ -167,12 +179,14 @@ RunOutputs openOutputs(const Program &program, const Options &options, const Run
       path = exportFolder + "/" + name;
     }
     open(option, path, to);
+    requireOneKindOfWeights(option, path);
   };
   openExport("--export", options.exportTo,
-             outputs.exportsAdapters ? "adapter_model.safetensors" : "model.safetensors",
-             outputs.exported, outputs.exportFolder);
-  openExport("--export-merged", options.exportMerged, "model.safetensors", outputs.merged,
+             outputs.exportsAdapters ? kAdapterWeights : kModelWeights, outputs.exported,
+             outputs.exportFolder);
+  openExport("--export-merged", options.exportMerged, kModelWeights, outputs.merged,
              outputs.mergedFolder);
+  requireTwoFolders(outputs.exported.name(), outputs.merged.name());
   open("--log", options.log, outputs.log);
   open("--trace", options.trace, outputs.trace);
   if (options.generation)

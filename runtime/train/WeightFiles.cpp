@@ -3,6 +3,7 @@
 #include "base/Error.h"
 #include "base/JsonObject.h"
 #include "base/MappedFile.h"
+#include "runtime/train/AdapterFiles.h"
 #include "runtime/train/CheckpointFolder.h"
 
 #include <sys/stat.h>
@@ -48,15 +49,20 @@ void WeightFiles::openFolder(const std::string &path) {
   const std::vector<SavedStep> saved = CheckpointRoot(FileSystem::real(), path).saved();
   if (!saved.empty())
     return openCheckpoint(saved.front().folder);
-  const std::string whole = path + "/model.safetensors", index = whole + std::string(kIndexEnding),
-                    adapter = path + "/adapter_model.safetensors"; // of PEFT
+  const std::string whole = path + "/" + kModelWeights, index = whole + std::string(kIndexEnding),
+                    adapter = path + "/" + kAdapterWeights;
   if (exists(index))
     openIndex(index);
   else if (exists(whole))
     open(whole);
-  else if (exists(adapter))
+  if (exists(adapter)) // transformers adds them to the model beside them
     open(adapter);
-  else
+  else if (!paths.empty() && exists(path + "/" + kAdapterConfig))
+    throw Error("'" + path + "' has '" + kAdapterConfig + "' and no '" + kAdapterWeights +
+                "', expected the adapters beside the model, or neither; for the model alone name "
+                "its file, '" +
+                paths.front() + "'");
+  if (paths.empty())
     throw Error("'" + path + "' has no 'model.safetensors', no 'model.safetensors" +
                 std::string(kIndexEnding) +
                 "' and no 'adapter_model.safetensors'; name the file itself");
@@ -66,7 +72,9 @@ void WeightFiles::open(const std::string &file) {
   paths.push_back(file);
   opened.push_back(std::make_unique<SafetensorsFile>(file));
   for (const FileTensor &tensor : opened.back()->tensors())
-    byName.emplace(tensor.name, &tensor);
+    if (!byName.emplace(tensor.name, &tensor).second)
+      throw Error("'" + file + "': got the tensor '" + tensor.name + "', which is in '" +
+                  paths.front() + "' too, expected names of adapters; name one of the files");
 }
 
 void WeightFiles::openCheckpoint(const std::string &folder) {

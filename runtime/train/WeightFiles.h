@@ -18,8 +18,9 @@ namespace fsdp::rt {
 class WeightFiles {
 public:
   /// `path` is a safetensors file; an index, `….index.json`, whose "weight_map" maps each tensor to
-  /// a file beside it; or a folder with `model.safetensors.index.json` or `model.safetensors`; or a
-  /// checkpoint, whose data is checked, or a root of checkpoints, of which the latest is used.
+  /// a file beside it; or a folder with `model.safetensors.index.json` or `model.safetensors`, with
+  /// `adapter_model.safetensors`, or with both, the adapters of the model; or a checkpoint, whose
+  /// data is checked, or a root of checkpoints, of which the latest is used.
   /// Errors name the missing or malformed file.
   explicit WeightFiles(const std::string &path);
 

@@ -3,6 +3,7 @@
 
 The steps of test/golden/make_lora.py agree in loss, gradient norm and final weights; the exported folder has PEFT's names and its
 adapter_config.json; the merged one has the weights of merge_and_unload. Adapters begin as PEFT draws them, in a checkpoint too.
+Adapters and whole weights are written to folders of their own, and nothing of a file of adapters is left out in silence.
 """
 
 import json
@@ -10,10 +11,12 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import sys
 
 import training
 import weights as safetensors
+from check_refusals import write
 from checkpoints import Runs, expect, run_cases
 
 MESHES = {"gpt2": "fsdp=3", "llama": "fsdp=2,tensor=2"}
@@ -95,6 +98,49 @@ def refuses_other_scales(runs, programs):
     runs.run(program, "--lr=0", "--init", init, "--init", adapters, "--allow-model-change", steps=1, says="warning: '")
 
 
+def keep_to_their_folders(runs, programs):
+    """Adapters and whole weights are never exported to one folder; a model and its adapters in one are read as transformers reads them."""
+    program, goldens, adapters, merged = programs["llama"], training.GOLDEN / "llama", runs.at("llama-adapters"), runs.at("llama-merged")
+    runs.data = goldens / "tokens.bin"  # the folders are those of trains_as_peft
+    given = ("--init", goldens / "init.safetensors", "--init", adapters)
+    runs.run(program, *given, "--export", f"{runs.at('one')}/", "--export-merged", f"{runs.at('one')}/", steps=0, status=2,
+             says=f"got the folder '{runs.at('one')}' for --export and for --export-merged, expected two folders")
+    expect(not runs.at("one").exists(), "a folder is left")
+    for option, where in (("--export-merged", adapters), ("--export", merged)):
+        before = sorted((path.name, path.read_bytes()) for path in where.iterdir())
+        runs.run(program, *given, option, f"{where}/", steps=0, status=1, says=f"{option}: the folder '{where}' has '")
+        expect(before == sorted((path.name, path.read_bytes()) for path in where.iterdir()), f"{where} is not as it was")
+
+    def merge(*init):
+        runs.run(program, *init, "--export-merged", runs.at("again.safetensors"), steps=0)
+        return runs.at("again.safetensors").read_bytes()
+
+    both = runs.at("both")
+    shutil.copytree(adapters, both)
+    shutil.copy(goldens / "init.safetensors", both / "model.safetensors")
+    expect(merge("--init", both) == merge(*given) == (merged / "model.safetensors").read_bytes(), "other weights of the folder with both")
+    # What else a file of adapters has is named: by its tensor, and by the entry of its configuration.
+    more, extra = runs.at("more"), "base_model.model.lm_head.weight"
+    shutil.copytree(adapters, more)
+    write(more / "adapter_model.safetensors", {**safetensors.read(adapters / "adapter_model.safetensors"), extra: ("F32", (2,), (0, 0))})
+    config = more / "adapter_config.json"
+
+    def refused(says):
+        runs.run(program, *given[:2], "--init", more, "--export", runs.at("none"), steps=0, status=1, says=says)
+        expect(not runs.at("none").exists(), "weights were written")
+
+    refused(f"has 1 tensor(s) of adapters that the program does not use: '{extra}'")
+    config.write_text(json.dumps({**json.loads(config.read_text()), "modules_to_save": ["lm_head"]}))
+    refused("'modules_to_save' is [\"lm_head\"], expected null")
+    said = runs.run(program, *given[:2], "--init", f"*={more}", "--export", f"{runs.at('part')}/", steps=0,
+                    says=f"has 1 tensor(s) that the model does not use: '{extra}'")
+    expect("drawn" not in said, said)
+    expect(runs.at("part/adapter_model.safetensors").read_bytes() == (adapters / "adapter_model.safetensors").read_bytes(), "other adapters")
+    # Beside a model that is named itself, adapters are neither read nor compared.
+    (both / "adapter_config.json").write_text("{}")
+    runs.run(program, "--init", both / "model.safetensors", steps=1, says="values are drawn: 'base_model.")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +151,7 @@ def main():
         sizes = [f"--{key}={size}" for key, size in golden["sizes"].items()]
         programs[name] = training.compile_model(name, folder / name, *sizes, f"--batch={golden['batch']}", *golden["lora"], *golden["options"],
                                                 mesh=mesh)
-    run_cases((trains_as_peft, begin_as_drawn, refuses_other_scales), Runs(folder / "runs", None), programs)
+    run_cases((trains_as_peft, begin_as_drawn, refuses_other_scales, keep_to_their_folders), Runs(folder / "runs", None), programs)
 
 
 if __name__ == "__main__":

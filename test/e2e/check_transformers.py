@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import pathlib
+import shutil
 import sys
 
 import training
@@ -70,12 +71,13 @@ def from_pretrained_and_back(runs, programs):
 
 
 def adapters_load_in_peft(runs, folder):
-    """PeftModel.from_pretrained on what --export writes, and transformers on what --export-merged does, compute the program's loss."""
+    """PeftModel.from_pretrained on what --export writes, and transformers on what --export-merged does, compute the program's loss; so does
+    transformers on a folder with a model and adapters, which --init takes. The program takes what PEFT writes, and no adapters of other projections."""
     import torch
     from transformers import AutoModelForCausalLM
 
     try:
-        from peft import PeftModel
+        from peft import LoraConfig, PeftModel, get_peft_model
     except ImportError:
         print("adapters: peft is not installed")
         return
@@ -91,9 +93,24 @@ def adapters_load_in_peft(runs, folder):
         without = loss_of(base, data, 0)
         got = loss_of(PeftModel.from_pretrained(base, root), data, 0)
         merged = loss_of(AutoModelForCausalLM.from_pretrained(f"{root}-merged", dtype=torch.float32), data, 0)
+        both = runs.at(f"{name}-both")
+        shutil.copytree(root, both)
+        AutoModelForCausalLM.from_pretrained(whole, dtype=torch.float32).save_pretrained(both)
+        beside = loss_of(AutoModelForCausalLM.from_pretrained(both, dtype=torch.float32), data, 0)
+        runs.run(program, "--init", both, "--log", log, steps=1)
+        expect(logged(log)[0]["loss"] == expected, f"{name}: the program reads {both} otherwise than the two folders")
         expect(abs(without - expected) > 1e-3, f"{name}: the adapters change nothing: {without}, {expected}")
-        for what, loss in (("peft", got), ("merged", merged)):
+        for what, loss in (("peft", got), ("merged", merged), ("model and adapters of one folder", beside)):
             expect(abs(loss - expected) <= 2e-6 * expected, f"{name}: {what} computes the loss {loss}, the program {expected}")
+        for case, saves in (("own", {}), ("saved", {"modules_to_save": ["lm_head"]})):
+            tuned = get_peft_model(AutoModelForCausalLM.from_pretrained(whole, dtype=torch.float32),
+                                   LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", init_lora_weights=False, **saves))
+            tuned.save_pretrained(runs.at(f"{name}-peft-{case}"))
+            refused = {"status": 1, "says": "'modules_to_save' is [\"lm_head\"], expected null"} if saves else {}
+            runs.run(program, "--init", whole, "--init", runs.at(f"{name}-peft-{case}"), "--log", log, steps=1, **refused)
+            if not saves:
+                peft, computed = loss_of(tuned, data, 0), logged(log)[0]["loss"]
+                expect(abs(peft - computed) <= 2e-6 * peft, f"{name}: PEFT computes the loss {peft} with adapters of its own, the program {computed}")
         print(f"{name}: loss {without:.7f} without adapters, in PEFT {got:.7f}, merged {merged:.7f}, the program's {expected:.7f}")
 
 

@@ -183,6 +183,71 @@ TEST_F(InitialWeightsTest, RefusesWhatDoesNotFitTogether) {
            "'" + at("s") + "': parameter 'teacher.transformer.wte': got shape [2], expected [4]");
 }
 
+TEST_F(InitialWeightsTest, AllAdaptersOfAFileAreUsed) {
+  static constexpr Parameter members[] = {
+      {"w", nullptr, {2}, {2}, 0, Initializer::zeros(), false, 0},
+      {"base_model.model.w.lora_A.weight", nullptr, {2}, {2}, 2, Initializer::zeros(), false, 1},
+      {"base_model.model.w.lora_B.weight", nullptr, {2}, {2}, 4, Initializer::zeros(), false, 2}};
+  static constexpr Storage storages[] = {
+      {"unit", Layout::Flat, {0}, 0, 0, 6, 0, ArenaSpan<float>{0, 3}, {}, members}};
+  static constexpr Adapter products[] = {{"w", members[1].name, members[2].name}};
+  Program with = program(), without = program();
+  with.storages = storages;
+  with.adapters = {{}, products};
+  static constexpr Storage bare[] = {{"unit",
+                                      Layout::Flat,
+                                      {0},
+                                      0,
+                                      0,
+                                      2,
+                                      0,
+                                      ArenaSpan<float>{0, 1},
+                                      {},
+                                      Table<Parameter>(members, 1)}};
+  without.storages = bare;
+  const auto said = [](const Program &of, const std::vector<InitialFile> &files) {
+    std::string remarks;
+    const std::string message = messageOf([&] {
+      for (const std::string &remark : InitialWeights(files).match(of))
+        remarks += remark;
+    });
+    return message == "no error" ? remarks : message;
+  };
+  const Values two = {4, 5};
+  std::vector<std::pair<std::string, Values>> adapters = {{members[1].name, two},
+                                                          {members[2].name, two}};
+  const std::string base = write("model.safetensors", {{"w", {1, 2}}}),
+                    file = write("adapter_model.safetensors", adapters);
+  EXPECT_EQ(said(with, {{"", base}, {"", file}}), "");
+  EXPECT_EQ(said(with, {{"", folder}}), "") << "both";
+  contains(said(without, {{"", folder}}),
+           "'" + file + "' has 2 tensor(s) of adapters that the program does not use: ");
+  contains(said(without, {{"", folder}}),
+           "; expected a model alone, as this program has no adapters (--lora of its compiler): "
+           "merge them first (--export-merged of a program that has them); the model without them "
+           "is --init '" +
+               base + "'");
+  EXPECT_EQ(said(without, {{"", base}}), "");
+  // An equal tensor is no copy, and none is a buffer.
+  for (const char *other : {"base_model.model.lm_head.weight", "base_model.model.v.lora_A.weight",
+                            "w.lora_B.bias", "base_model.model.transformer.h.0.attn.bias"}) {
+    auto more = adapters;
+    more.push_back({other, two});
+    write("adapter_model.safetensors", more);
+    const std::string expected =
+        std::string("has 1 tensor(s) of adapters that the program does not use: '") + other +
+        "'; expected adapters of this program's projections alone (--lora-on of its compiler); "
+        "--init '*=";
+    contains(said(with, {{"", base}, {"", file}}), expected + file + "' leaves the others out");
+    contains(said(with, {{"", folder}}), expected + folder + "' leaves the others out");
+    EXPECT_EQ(said(with, {{"", base}, {"*", file}}).find("expected"), std::string::npos) << other;
+  }
+  adapters.push_back({"w", {1, 2}});
+  const std::string both = write("both", adapters);
+  contains(said(without, {{"", both}}), "the model without them is --init '*=" + both + "'");
+  contains(said(without, {{"*", both}}), "has 2 tensor(s) that the model does not use");
+}
+
 TEST_F(InitialWeightsTest, AreRecorded) {
   Options options;
   options.init = {{"", write("a", {{"student.in", {1, 2, 3}}})},

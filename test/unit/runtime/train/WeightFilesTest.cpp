@@ -161,10 +161,30 @@ TEST(WeightFilesTest, ReadsTheOneFileOfAFolder) {
                                   "'adapter_model.safetensors'; name the file itself");
   folder.write("adapter_model.safetensors", {kTable, kBias});
   EXPECT_EQ(remarkOn(folder.path), "");
-  folder.write("model.safetensors", {kBias}); // the adapters belong to it
-  EXPECT_NE(remarkOn(folder.path), "");
+  fs::remove(folder.path + "/adapter_model.safetensors");
   folder.write("model.safetensors", {kTable, kBias});
   EXPECT_EQ(remarkOn(folder.path), "");
+}
+
+TEST(WeightFilesTest, ReadsAModelAndItsAdaptersOfAFolder) {
+  const Folder folder;
+  const std::string model = folder.path + "/model.safetensors",
+                    adapters = folder.path + "/adapter_model.safetensors";
+  folder.write("model.safetensors", {kTable});
+  folder.write("adapter_model.safetensors", {kBias});
+  EXPECT_EQ(remarkOn(folder.path), "");
+  EXPECT_EQ(WeightFiles(folder.path).files(), (std::vector<std::string>{model, adapters}));
+  folder.write("adapter_model.safetensors", {kBias, kTable});
+  contains(remarkOn(folder.path), "'" + adapters +
+                                      "': got the tensor 'transformer.wte', which is in '" + model +
+                                      "' too, expected names of adapters; name one of the files");
+  fs::remove(adapters);
+  folder.writeText("adapter_config.json", "{}");
+  contains(remarkOn(folder.path),
+           "has 'adapter_config.json' and no 'adapter_model.safetensors', expected the adapters "
+           "beside the model, or neither; for the model alone name its file, '" +
+               model + "'");
+  contains(remarkOn(model), "got no tensor for 1 parameter(s): 'transformer.ln.bias'");
 }
 
 TEST(WeightFilesTest, RefusesWhatIsNoIndex) {
