@@ -521,7 +521,8 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     try {
       base::parseArguments<UsageError>(app, normalizeArguments(argc, argv));
     } catch (const CLI::Success &asked) { // help or version
-      return app.exit(asked);
+      base::printAsked(app, asked);
+      return 0;
     }
     if (printsConfig) {
       std::string before = name + (request ? " plan" : "");
