@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_FILES_STANDARDSTREAMS_H
 #define FSDP_RUNTIME_FILES_STANDARDSTREAMS_H
 
+#include "base/Error.h"
 #include "base/OutputPath.h"
 
 #include <vector>
@@ -22,7 +23,18 @@ void keepOutputOutOf(const std::vector<base::NamedFile> &files);
 /// the run continues.
 void showOutput();
 
-/// Flushes standard output that is a result. Error: it cannot be written.
+/// From now on standard output is a result: showOutput() says nothing, and finishOutput() reports
+/// what has failed since.
+void requireOutput();
+
+/// Nobody reads a result on standard output any more, as behind `| head -1`.
+class NoReader : public base::Error {
+public:
+  using Error::Error;
+};
+
+/// Flushes standard output that is a result. Error: it cannot be written; NoReader where that is
+/// why.
 void finishOutput();
 
 } // namespace fsdp::rt

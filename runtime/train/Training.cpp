@@ -61,15 +61,8 @@ public:
     checkpoints.claim();
     if (!checkpoints.resume())
       fillParameters();
-    if (options.generation) {
-      if (job.rank() == 0 && sources.weights)
-        std::fputs(describeDrawn(sources.weights->drawn()).c_str(), stderr);
-      device->world().barrier();
-      program.generation.generate(
-          {program, &*device, *options.generation, sources.carried, outputs.scores});
-      checkpoints.finish();
-      return kExitDone;
-    }
+    if (options.generation)
+      return generate();
     hyper = Hyperparameters::of(program, options, steps,
                                 checkpoints.folder().empty() ? nullptr : &checkpoints.start());
     startState();
@@ -78,6 +71,8 @@ public:
     if (!options.save.empty())
       checkpoints.describe(header().record(), hyper, history);
     checkpoints.open();
+    if (options.evaluates())
+      requireOutput();
     if (job.rank() == 0) {
       printHeader();
       progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples", !prints.empty());
@@ -101,7 +96,7 @@ public:
       if (signal)
         return stop(step, signal);
     }
-    if (options.onlyEvaluates() && sources.valData)
+    if (options.evaluates())
       evaluateOnly();
     settle();
     checkpoints.finish();
@@ -118,10 +113,27 @@ public:
     }
     writeExports(outputs, program, *device, sources.carried);
     finishLog();
-    return kExitDone;
+    return options.evaluates() && job.rank() == 0 ? finishResult() : int(kExitDone);
   }
 
 private:
+  /// Returns the status of the run: as of a program that SIGPIPE has ended where nobody reads the
+  /// text any more.
+  int generate() {
+    if (job.rank() == 0 && sources.weights)
+      std::fputs(describeDrawn(sources.weights->drawn()).c_str(), stderr);
+    device->world().barrier();
+    int status = kExitDone;
+    try {
+      program.generation.generate(
+          {program, &*device, *options.generation, sources.carried, outputs.scores});
+    } catch (const NoReader &) { // on all ranks
+      status = statusOfSignal(SIGPIPE);
+    }
+    checkpoints.finish();
+    return status;
+  }
+
   /// The output `name` of the latest step.
   float outputOf(std::string_view name) const {
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -210,6 +222,18 @@ private:
     }
   }
 
+  /// What an evaluation has printed is its result. An error is a refusal, as above.
+  int finishResult() {
+    try {
+      finishOutput();
+    } catch (const NoReader &) {
+      return statusOfSignal(SIGPIPE);
+    } catch (const Error &error) {
+      throw error.asRefusal();
+    }
+    return kExitDone;
+  }
+
   /// Ends the run after a signal; returns its status.
   int stop(std::int64_t step, int signal) {
     checkpoints.finish();
@@ -217,8 +241,7 @@ private:
     finishLog();
     if (job.rank() == 0) {
       std::printf("stopped by %s after step %lld of %lld; continue with --resume=latest\n",
-                  signal == SIGINT ? "SIGINT" : "SIGTERM", static_cast<long long>(step),
-                  static_cast<long long>(steps));
+                  nameOfStop(signal), static_cast<long long>(step), static_cast<long long>(steps));
       showOutput();
     }
     device->world().barrier();
@@ -360,10 +383,14 @@ private:
     if (std::exchange(wroteBadStep, true))
       return;
     const BadStep bad = badStep(step);
-    if (const std::string file = options.badStepFile(); job.rank() == 0 && !file.empty()) {
-      progress->end();
-      writeBadStep(file, bad.record(options.data));
-    }
+    const std::string file = options.badStepFile();
+    if (job.rank() != 0 || file.empty())
+      return;
+    progress->end();
+    std::string inputs = options.badInputsFile();
+    if (!sources.data || !writeBadInputs(inputs, program.inputs, *sources.data, bad.samples))
+      inputs.clear();
+    writeBadStep(file, bad.record(options.data, inputs));
   }
 
   /// Without what the ranks know together.
@@ -544,7 +571,7 @@ private:
           std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
       std::printf("\n");
     }
-    if (options.onlyEvaluates() && sources.valData)
+    if (options.evaluates())
       std::printf("evaluated %lld sample%s\n", static_cast<long long>(sources.valData->samples()),
                   sources.valData->samples() == 1 ? "" : "s");
     if (valBatches)
