@@ -185,11 +185,12 @@ std::vector<std::string> parseArguments(CLI::App &app, std::vector<std::string> 
 }
 
 /// Prints the help or the version that was asked for, of what parseArguments throws, as
-/// printResult.
-inline void printAsked(const CLI::App &app, const CLI::Success &asked) {
+/// printResult. Returns the exit status.
+inline int printAsked(const CLI::App &app, const CLI::Success &asked) {
   std::ostringstream text;
-  app.exit(asked, text, text);
+  const int status = app.exit(asked, text, text);
   printResult(text.str());
+  return status;
 }
 
 } // namespace base

@@ -45,10 +45,10 @@ void keepOutputOutOf(const std::vector<NamedFile> &files) {
 }
 
 /// Standard output is a result, of which a part was lost for this reason.
-static bool isResult = false;
+static bool outputIsResult = false;
 static int lossReason = 0;
 
-void requireOutput() { isResult = true; }
+void requireOutput(bool isResult) { outputIsResult = isResult; }
 
 void showOutput() {
   static bool told = false;
@@ -56,7 +56,7 @@ void showOutput() {
     return;
   const int reason = errno;
   std::clearerr(stdout);
-  if (isResult) {
+  if (outputIsResult) {
     lossReason = lossReason ? lossReason : reason;
     return;
   }
@@ -78,6 +78,17 @@ void finishOutput() {
     throw NoReader(message);
   if (reason)
     throw Error(message);
+}
+
+int finishResult() {
+  try {
+    finishOutput();
+  } catch (const NoReader &) {
+    return kExitNoReader;
+  } catch (const Error &error) {
+    throw error.asRefusal();
+  }
+  return kExitDone;
 }
 
 } // namespace fsdp::rt

@@ -23,9 +23,9 @@ void keepOutputOutOf(const std::vector<base::NamedFile> &files);
 /// the run continues.
 void showOutput();
 
-/// From now on standard output is a result: showOutput() says nothing, and finishOutput() reports
-/// what has failed since.
-void requireOutput();
+/// Whether standard output is a result from now on: then showOutput() says nothing, and
+/// finishOutput() reports what has failed since.
+void requireOutput(bool isResult);
 
 /// Nobody reads a result on standard output any more, as behind `| head -1`.
 class NoReader : public base::Error {
@@ -33,9 +33,14 @@ public:
   using Error::Error;
 };
 
+/// The exit status then, as of a program that SIGPIPE has ended.
+constexpr int kExitNoReader = 141;
+
 /// Flushes standard output that is a result. Error: it cannot be written; NoReader where that is
 /// why.
 void finishOutput();
+/// The same at the end of a run, whose exit status it returns. The Error is a refusal.
+int finishResult();
 
 } // namespace fsdp::rt
 

@@ -120,12 +120,12 @@ std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64
                 static_cast<long long>(target), static_cast<long long>(samples));
 }
 
-void warnOfLastStep(const char *program, const std::optional<FailedCheck> &failed, double loss,
-                    double gradNorm) {
+void warnOfLastStep(const char *program, const BadStep &bad) {
   std::fprintf(stderr,
                "%s: warning: %s in the last step, which are not finite: its update was skipped, "
                "and the weights are those before it%s\n",
-               program, printable(describeBad(failed, loss, gradNorm)).c_str(), kRemedy);
+               program, printable(describeBad(bad.failed, bad.loss, bad.gradNorm)).c_str(),
+               kRemedy);
 }
 
 bool writeBadInputs(const std::string &path, Table<Input> inputs, const Dataset &data,
@@ -173,6 +173,14 @@ void writeBadStep(const std::string &path, const std::string &record) {
     std::fprintf(stderr, "note: the bad step was not written: %s\n",
                  printableMessage(error.what()).c_str());
   }
+}
+
+void writeBadStep(const BadStep &bad, const Options &options, Table<Input> inputs,
+                  const Dataset *data) {
+  std::string file = options.badInputsFile();
+  if (!data || !writeBadInputs(file, inputs, *data, bad.samples))
+    file.clear();
+  writeBadStep(options.badStepFile(), bad.record(options.data, file));
 }
 
 std::string rollbackLine(std::int64_t number, const BadStep &bad, std::int64_t toStep,

@@ -5,6 +5,7 @@
 
 #include "base/Error.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/train/Options.h"
 #include "runtime/train/Prints.h"
 #include "runtime/train/Spikes.h"
 
@@ -68,8 +69,7 @@ std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64
                              std::int64_t samples);
 
 /// Warns on standard error of a last step whose update was skipped, but which did not end the run.
-void warnOfLastStep(const char *program, const std::optional<FailedCheck> &failed, double loss,
-                    double gradNorm);
+void warnOfLastStep(const char *program, const BadStep &bad);
 
 /// Writes the samples `samples` of `data`, the batch of a bad step, to the safetensors file `path`,
 /// atomically: a tensor for each of `inputs`, of its name and type, [samples, extents of one
@@ -80,6 +80,11 @@ bool writeBadInputs(const std::string &path, Table<Input> inputs, const Dataset 
 /// Replaces the file atomically. Prints where it is, or on failure a note why not, on standard
 /// error.
 void writeBadStep(const std::string &path, const std::string &record);
+
+/// Writes the file of the options with the record of `bad`, and the one beside it with its inputs,
+/// of `data` (null: the program has none).
+void writeBadStep(const BadStep &bad, const Options &options, Table<Input> inputs,
+                  const Dataset *data);
 
 /// The line of a log after the step to which the run has gone back: `{"rollback": {"number": 1,
 /// "from_step": 57, "to_step": 50, "skipped": [500, 570], "cause": "…"}}`. `skipped`: positions in

@@ -309,8 +309,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     if (!takeArguments(program, app, argc, argv, "", options))
       return int(kExitDone);
   } catch (const CLI::Success &asked) { // help or version
-    base::printAsked(app, asked);
-    return int(kExitDone);
+    return base::printAsked(app, asked);
   } catch (const Misuse &why) {
     for (const std::string word : {"eval", "generate"})
       if (why.what() == "unexpected argument '" + word + "'")

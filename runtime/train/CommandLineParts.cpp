@@ -159,8 +159,7 @@ std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int arg
       return int(kExitDone);
     require();
   } catch (const CLI::Success &asked) { // help or version
-    base::printAsked(app, asked);
-    return int(kExitDone);
+    return base::printAsked(app, asked);
   } catch (const Misuse &why) {
     return reportMisuse(program, options, word, why.what());
   }

@@ -24,7 +24,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -55,8 +54,7 @@ public:
   }
 
   int run() {
-    if (job.rank() ==
-        0) // first, as the flight record of another failure would replace that of the other run
+    if (job.rank() == 0) // first, as another failure's flight record would replace that run's
       requireNoLogOfARun(outputs.log);
     checkpoints.claim();
     if (!checkpoints.resume())
@@ -71,8 +69,7 @@ public:
     if (!options.save.empty())
       checkpoints.describe(header().record(), hyper, history);
     checkpoints.open();
-    if (options.evaluates())
-      requireOutput();
+    requireOutput(options.evaluates());
     if (job.rank() == 0) {
       printHeader();
       progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples", !prints.empty());
@@ -104,8 +101,7 @@ public:
     if (job.rank() == 0) {
       printSummary();
       if (device->state().badSteps && !options.onlyEvaluates())
-        warnOfLastStep(program.name, prints.findFailed(values), valueOf("loss"),
-                       valueOf("grad_norm"));
+        warnOfLastStep(program.name, latest(steps));
     }
     if (!outputs.trace.empty()) {
       device->writeTrace(outputs.trace);
@@ -117,8 +113,6 @@ public:
   }
 
 private:
-  /// Returns the status of the run: as of a program that SIGPIPE has ended where nobody reads the
-  /// text any more.
   int generate() {
     if (job.rank() == 0 && sources.weights)
       std::fputs(describeDrawn(sources.weights->drawn()).c_str(), stderr);
@@ -127,8 +121,8 @@ private:
     try {
       program.generation.generate(
           {program, &*device, *options.generation, sources.carried, outputs.scores});
-    } catch (const NoReader &) { // on all ranks
-      status = statusOfSignal(SIGPIPE);
+    } catch (const NoReader &) { // on all ranks, or behind the last token on rank 0
+      status = kExitNoReader;
     }
     checkpoints.finish();
     return status;
@@ -220,18 +214,6 @@ private:
     } catch (const Error &error) {
       throw error.asRefusal();
     }
-  }
-
-  /// What an evaluation has printed is its result. An error is a refusal, as above.
-  int finishResult() {
-    try {
-      finishOutput();
-    } catch (const NoReader &) {
-      return statusOfSignal(SIGPIPE);
-    } catch (const Error &error) {
-      throw error.asRefusal();
-    }
-    return kExitDone;
   }
 
   /// Ends the run after a signal; returns its status.
@@ -383,14 +365,10 @@ private:
     if (std::exchange(wroteBadStep, true))
       return;
     const BadStep bad = badStep(step);
-    const std::string file = options.badStepFile();
-    if (job.rank() != 0 || file.empty())
+    if (job.rank() != 0 || options.badStepFile().empty())
       return;
     progress->end();
-    std::string inputs = options.badInputsFile();
-    if (!sources.data || !writeBadInputs(inputs, program.inputs, *sources.data, bad.samples))
-      inputs.clear();
-    writeBadStep(file, bad.record(options.data, inputs));
+    writeBadStep(bad, options, program.inputs, sources.data.get());
   }
 
   /// Without what the ranks know together.

@@ -241,8 +241,7 @@ int main(int argc, char **argv) {
     try {
       base::parseArguments<Misuse>(app, std::vector<std::string>(argv + (argc > 0), argv + argc));
     } catch (const CLI::Success &asked) { // help or version
-      base::printAsked(app, asked);
-      return base::kExitDone;
+      return base::printAsked(app, asked);
     }
     check(app, options);
     run(options);

@@ -147,8 +147,7 @@ int run(int argc, char **argv) {
   try {
     base::parseArguments<Misuse>(app, std::vector<std::string>(argv + 1, argv + argc));
   } catch (const CLI::Success &asked) {
-    base::printAsked(app, asked);
-    return base::kExitDone;
+    return base::printAsked(app, asked);
   }
   check(app, arguments);
   const auto tokenizer = tokenizer::Tokenizer::load(arguments.tokenizer);

@@ -521,8 +521,7 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     try {
       base::parseArguments<UsageError>(app, normalizeArguments(argc, argv));
     } catch (const CLI::Success &asked) { // help or version
-      base::printAsked(app, asked);
-      return 0;
+      return base::printAsked(app, asked);
     }
     if (printsConfig) {
       std::string before = name + (request ? " plan" : "");
