@@ -210,13 +210,14 @@ void LogFile::flush() {
 
 void LogFile::finish() {
   if (!firstLostStep && regular && fsync(descriptor.get()) != 0)
-    throw Error("cannot write '" + path + "': " + std::strerror(errno));
+    throw Error("cannot write '" + path + "': " + std::strerror(errno)).asRefusal();
   if (firstLostStep)
     throw Error("cannot write '" + path + "': " + std::strerror(lossReason) +
                 (isResult ? ""
                           : "; training is done, but the log lacks the steps from " +
                                 std::to_string(*firstLostStep) + " on") +
-                "; free some space or choose another location");
+                "; free some space or choose another location")
+        .asRefusal();
 }
 
 } // namespace fsdp::rt

@@ -52,7 +52,7 @@ public:
 
   /// Flushes the file to the device; finish() reports a failure.
   void flush();
-  /// Flushes to the device. Error: the log is not complete.
+  /// Flushes to the device. Error, a refusal: the log is not complete.
   void finish();
 
 private:

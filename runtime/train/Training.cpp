@@ -208,12 +208,8 @@ private:
   /// An error is a refusal: a restart would have nothing to train, and would end as if the log were
   /// complete.
   void finishLog() {
-    try {
-      if (log)
-        log->finish();
-    } catch (const Error &error) {
-      throw error.asRefusal();
-    }
+    if (log)
+      log->finish();
   }
 
   /// Ends the run after a signal; returns its status.
