@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <optional>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -78,6 +79,12 @@ void removeTemporaryFiles() noexcept {
       unlink(slot.path);
 }
 
+void removeUnfinished(const std::string &temporary) {
+  const Descriptor file(open(temporary.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (file && flock(file.get(), LOCK_EX | LOCK_NB) == 0)
+    unlink(temporary.c_str());
+}
+
 AtomicFile::AtomicFile(const OutputPath &output, FileSystem &system, AtomicFileOptions options)
     : system(system), options(options), described(output.describe()), target(output.file()) {
   if (output.stream() < 0) {
@@ -100,8 +107,10 @@ void AtomicFile::createTemporary() {
                                        (attempt ? "." + std::to_string(attempt) : ""));
     remember(temporary); // before it exists, or a signal in between would leave it
     const int reason = system.open(temporary, FileSystem::Open::CreateNew, descriptor);
-    if (reason == 0)
+    if (reason == 0) {
+      flock(descriptor, LOCK_EX | LOCK_NB); // for removeUnfinished
       break;
+    }
     descriptor = -1;
     forget(temporary);
     if (reason != EEXIST || attempt == 1000)

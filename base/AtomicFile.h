@@ -59,6 +59,11 @@ private:
   int descriptor = -1;
 };
 
+/// Removes a temporary file that an AtomicFile of another process has left, which SIGKILL or a
+/// power failure has ended. Does nothing where that process still runs, on whatever machine, or
+/// where the file system has no locks.
+void removeUnfinished(const std::string &temporary);
+
 /// Removes the temporary files of this process when a signal ends it, instead of the handlers of
 /// AtomicFile. `added` is called before a file is created, `removed` when it is gone.
 struct TemporaryFileOwner {

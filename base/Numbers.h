@@ -1,8 +1,8 @@
 //===- Numbers.h - parsing of numbers in options ----------------*- C++ -*-===//
 //
 // The compiler and generated programs parse numbers with these functions, so that both accept the
-// same texts: decimal, without '+', blanks or leading zeros (C would read 010 as 8), in the range
-// of the option. Plain C++, as a generated program has a copy of this folder.
+// same texts: decimal, without blanks or leading zeros (C would read 010 as 8), in the range of the
+// option; integers without '+'. Plain C++, as a generated program has a copy of this folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,13 +65,15 @@ struct NumberRange {
 namespace detail {
 
 /// Whether `text` begins like a decimal number: with a digit, and with a zero only directly before
-/// the point or the end.
+/// the point or the end; or with a point before a digit, which no integer has.
 inline bool beginsAsDecimal(std::string_view text) {
   if (!text.empty() && text.front() == '-')
     text.remove_prefix(1);
   const auto isDigit = [&](std::size_t i) {
     return i < text.size() && text[i] >= '0' && text[i] <= '9';
   };
+  if (!text.empty() && text[0] == '.')
+    return isDigit(1);
   return isDigit(0) && !(text[0] == '0' && isDigit(1));
 }
 
@@ -95,10 +97,13 @@ std::string parseInteger(std::string_view text, IntegerRange<Int> range, Int &va
   return "";
 }
 
-/// Parses `text` into `value`. Returns an empty text, or the fault; then `value` does not change.
+/// Parses `text`, such as `1e-3`, `.001` or `+0.5`, into `value`. Returns an empty text, or the
+/// fault; then `value` does not change.
 inline std::string parseNumber(std::string_view text, NumberRange range, double &value) {
   double parsed = 0;
-  if (!detail::parseAll(text, parsed) || std::signbit(parsed) || !range.contains(parsed))
+  const bool hasPlus = !text.empty() && text.front() == '+';
+  if (!detail::parseAll(text.substr(hasPlus), parsed) || std::signbit(parsed) ||
+      !range.contains(parsed))
     return mismatch(text, range.describe());
   value = parsed;
   return "";

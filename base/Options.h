@@ -9,11 +9,13 @@
 
 #include "base/Numbers.h"
 #include "base/OptionsFile.h"
+#include "base/StandardOutput.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -180,6 +182,15 @@ std::vector<std::string> parseArguments(CLI::App &app, std::vector<std::string> 
   } catch (const CLI::ParseError &error) {
     throw Misuse(error.what());
   }
+}
+
+/// Prints the help or the version that was asked for, of what parseArguments throws, as
+/// printResult. Returns the exit status.
+inline int printAsked(const CLI::App &app, const CLI::Success &asked) {
+  std::ostringstream text;
+  const int status = app.exit(asked, text, text);
+  printResult(text.str());
+  return status;
 }
 
 } // namespace base

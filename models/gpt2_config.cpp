@@ -45,6 +45,8 @@ void GPT2Config::describe(ModelConfig &config, std::optional<int64_t> context) {
     config.take(ConfigEntry("n_inner").implied(nullptr), hidden).implied(4 * width);
   else
     config.require("n_inner", 4 * width);
+  if (reads && hidden == 0)
+    config.refuse("n_inner", "a whole number from 1 to " + std::to_string(kMaxSize) + ", or null");
   config.take(ConfigEntry("scale_attn_weights").implied(true), scalesByWidth)
       .unwritten(scalesByWidth);
   config.take(ConfigEntry("scale_attn_by_inverse_layer_idx").implied(false), scalesByLayer)

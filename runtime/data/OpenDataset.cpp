@@ -161,12 +161,28 @@ void allowOpenFiles(std::size_t count) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// Whether the file is safetensors with a tensor for each of `inputs`, as a bad step leaves it.
+bool hasSamples(const std::string &path, Table<Input> inputs) {
+  if (!looksLikeSafetensors(MappedFile(path)))
+    return false;
+  try {
+    const SafetensorsFile file(path);
+    return std::all_of(inputs.begin(), inputs.end(),
+                       [&](const Input &input) { return file.find(input.name); });
+  } catch (const Error &) { // whatever it is, it is no file of tokens
+    return false;
+  }
+}
+
 } // namespace
 
 std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs) {
-  for (const Input &input : inputs)
-    if (input.source != Source::Tensor)
-      return openTokens(path, inputs);
+  const auto isTokens = [](const Input &input) { return input.source != Source::Tensor; };
+  if (std::any_of(inputs.begin(), inputs.end(), isTokens)) {
+    if (hasSamples(path, inputs))
+      return std::make_unique<SafetensorsDataset>(path, inputs);
+    return openTokens(path, inputs);
+  }
   if (isTokenFile(path))
     throw Error("'" + path +
                 "': got a token file, expected a safetensors file with one tensor for "

@@ -13,6 +13,7 @@
 #ifndef FSDP_RUNTIME_DATA_OPENDATASET_H
 #define FSDP_RUNTIME_DATA_OPENDATASET_H
 
+#include "base/MappedFile.h"
 #include "runtime/data/Dataset.h"
 
 #include <cstdint>
@@ -23,8 +24,9 @@
 namespace fsdp::rt {
 
 /// Opens the data set at `path`: a safetensors file, or tokens (openTokens) if the inputs are
-/// tokens. Errors, with file, tensor, got and expected: a tensor of `inputs` is missing or does not
-/// fit; a value is NaN, infinite or outside of the limit of its input.
+/// tokens and the file is not safetensors with a tensor for each of them. Errors, with file,
+/// tensor, got and expected: a tensor of `inputs` is missing or does not fit; a value is NaN,
+/// infinite or outside of the limit of its input.
 std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs);
 
 /// Opens several files as one data set, their samples one after another. Adds the number of samples
@@ -37,6 +39,10 @@ std::unique_ptr<Dataset> openDataset(const std::vector<std::string> &paths, Tabl
 /// floor((tokens - 1) / T) samples. Errors, with file, got and expected: neither kind of file; an
 /// incomplete file; too short for one sample; a token outside of the vocabulary, with its position.
 std::unique_ptr<Dataset> openTokens(const std::string &path, Table<Input> inputs);
+
+/// Whether the file begins as safetensors do: how long the header is, then its brace. The first
+/// eight characters of a text are a far larger number.
+bool looksLikeSafetensors(const base::MappedFile &file);
 
 /// Whether the file at `path` has the header of a token file.
 bool isTokenFile(const std::string &path);

@@ -93,17 +93,8 @@ private:
     }
   }
 
-  /// Whether the file begins as safetensors do: how long the header is, then its brace. The first
-  /// eight characters of a text are a far larger number.
-  bool looksLikeSafetensors() const {
-    if (file.size() <= sizeof(std::uint64_t) || file.data()[sizeof(std::uint64_t)] != '{')
-      return false;
-    const auto header = load<std::uint64_t>(file.data(), 0);
-    return header >= 2 && header <= file.size() - sizeof(std::uint64_t);
-  }
-
   Form findForm() const {
-    if (looksLikeSafetensors())
+    if (looksLikeSafetensors(file))
       refuse("got a safetensors file, expected tokens, which input '" +
              std::string(inputs[0].name) + "' takes; give a token file" +
              (vocabulary == kBytesVocabulary ? " or a text" : ""));
@@ -188,6 +179,13 @@ private:
 };
 
 } // namespace
+
+bool looksLikeSafetensors(const MappedFile &file) {
+  if (file.size() <= sizeof(std::uint64_t) || file.data()[sizeof(std::uint64_t)] != '{')
+    return false;
+  const auto header = load<std::uint64_t>(file.data(), 0);
+  return header >= 2 && header <= file.size() - sizeof(std::uint64_t);
+}
 
 bool isTokenFile(const std::string &path) {
   const MappedFile file(path);

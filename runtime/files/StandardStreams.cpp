@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,12 +44,22 @@ void keepOutputOutOf(const std::vector<NamedFile> &files) {
   }
 }
 
+/// Standard output is a result, of which a part was lost for this reason.
+static bool outputIsResult = false;
+static int lossReason = 0;
+
+void requireOutput(bool isResult) { outputIsResult = isResult; }
+
 void showOutput() {
   static bool told = false;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout))
     return;
   const int reason = errno;
   std::clearerr(stdout);
+  if (outputIsResult) {
+    lossReason = lossReason ? lossReason : reason;
+    return;
+  }
   if (told)
     return;
   told = true;
@@ -59,8 +70,25 @@ void showOutput() {
 }
 
 void finishOutput() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
-    throw Error(std::string("cannot write to standard output: ") + std::strerror(errno));
+  const bool isWhole = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  const int reason = lossReason ? lossReason : isWhole ? 0 : errno;
+  const std::string message =
+      std::string("cannot write to standard output: ") + std::strerror(reason);
+  if (reason == EPIPE)
+    throw NoReader(message);
+  if (reason)
+    throw Error(message);
+}
+
+int finishResult() {
+  try {
+    finishOutput();
+  } catch (const NoReader &) {
+    return kExitNoReader;
+  } catch (const Error &error) {
+    throw error.asRefusal();
+  }
+  return kExitDone;
 }
 
 } // namespace fsdp::rt

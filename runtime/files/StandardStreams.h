@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_FILES_STANDARDSTREAMS_H
 #define FSDP_RUNTIME_FILES_STANDARDSTREAMS_H
 
+#include "base/Error.h"
 #include "base/OutputPath.h"
 
 #include <vector>
@@ -22,8 +23,24 @@ void keepOutputOutOf(const std::vector<base::NamedFile> &files);
 /// the run continues.
 void showOutput();
 
-/// Flushes standard output that is a result. Error: it cannot be written.
+/// Whether standard output is a result from now on: then showOutput() says nothing, and
+/// finishOutput() reports what has failed since.
+void requireOutput(bool isResult);
+
+/// Nobody reads a result on standard output any more, as behind `| head -1`.
+class NoReader : public base::Error {
+public:
+  using Error::Error;
+};
+
+/// The exit status then, as of a program that SIGPIPE has ended.
+constexpr int kExitNoReader = 141;
+
+/// Flushes standard output that is a result. Error: it cannot be written; NoReader where that is
+/// why.
 void finishOutput();
+/// The same at the end of a run, whose exit status it returns. The Error is a refusal.
+int finishResult();
 
 } // namespace fsdp::rt
 

@@ -41,7 +41,7 @@ ForkedRanks::ForkedRanks(int count, bool handlesStop)
   sigemptyset(&awaited_);
   sigaddset(&awaited_, SIGCHLD);
   for (int number : {SIGHUP, SIGINT, SIGTERM})
-    if (handlesStop_ && number != SIGHUP ? !isIgnored(number) : endsProcess(number))
+    if (handlesStop_ ? !isIgnored(number) : endsProcess(number))
       sigaddset(&awaited_, number);
   if (handlesStop_ && !isIgnored(SIGUSR1))
     sigaddset(&awaited_, SIGUSR1);
@@ -79,9 +79,10 @@ void ForkedRanks::await(double seconds) {
   const int number = sigtimedwait(&awaited_, nullptr, &pause);
   if (number <= 0 || number == SIGCHLD)
     return;
-  if (!handlesStop_ || number == SIGHUP)
+  if (!handlesStop_)
     endSignal_ = number;
-  else if (number != SIGUSR1 && stopSignal_ && now() - stopSignalTime_ > kSameSignalSeconds)
+  else if (number != SIGUSR1 && number != SIGHUP && stopSignal_ &&
+           now() - stopSignalTime_ > kSameSignalSeconds)
     endSignal_ = stopSignal_;
   else if (number != SIGUSR1 && stopSignal_)
     return; // the ranks have it

@@ -17,7 +17,7 @@ namespace fsdp::rt {
 /// them.
 class ForkedRanks {
 public:
-  /// `handlesStop`: the ranks handle SIGTERM, SIGINT and SIGUSR1 (StopSignals.h).
+  /// `handlesStop`: the ranks handle SIGTERM, SIGINT, SIGHUP and SIGUSR1 (StopSignals.h).
   ForkedRanks(int count, bool handlesStop);
   ~ForkedRanks();
   ForkedRanks(const ForkedRanks &) = delete;

@@ -38,8 +38,8 @@ struct JobOptions {
   /// Options and contents of files that must be the same on every rank. Compared when ranks of a
   /// launcher connect.
   RunIdentity identity;
-  /// The ranks handle SIGTERM, SIGINT and SIGUSR1 (StopSignals.h), and may take as long as they
-  /// need to end.
+  /// The ranks handle SIGTERM, SIGINT, SIGHUP and SIGUSR1 (StopSignals.h), and may take as long as
+  /// they need to end.
   bool handlesStop = false;
   /// Gets the job's failure, which is then not printed. Then a mesh of one rank is forked too.
   std::function<void(const base::Error &)> onFailure;

@@ -36,7 +36,7 @@ void askForEnd(int number, siginfo_t *info, void *) {
   double never = 0;
   if (endedAt[passedOn].compare_exchange_strong(never, now()))
     return;
-  if (!passedOn && now() - endedAt[passedOn] < kSameSignalSeconds)
+  if (number == SIGHUP || (!passedOn && now() - endedAt[passedOn] < kSameSignalSeconds))
     return;
   removeTemporaryFiles();
   _exit(statusOfSignal(ended));
@@ -56,7 +56,12 @@ void handle(int number, void (*handler)(int, siginfo_t *, void *)) {
 
 } // namespace
 
+const char *nameOfStop(int number) {
+  return number == SIGINT ? "SIGINT" : number == SIGHUP ? "SIGHUP" : "SIGTERM";
+}
+
 void handleStopSignals() {
+  handle(SIGHUP, askForEnd);
   handle(SIGTERM, askForEnd);
   handle(SIGINT, askForEnd);
   handle(SIGUSR1, askForSave);

@@ -9,14 +9,17 @@ namespace fsdp::rt {
 /// signal to a process and to its group, and a parent passes it on.
 constexpr double kSameSignalSeconds = 0.2;
 
-/// Exit status after a signal: 143 for SIGTERM, 130 for SIGINT.
+/// Exit status after a signal: 143 for SIGTERM, 130 for SIGINT, 129 for SIGHUP.
 constexpr int statusOfSignal(int number) { return 128 + number; }
 constexpr bool isStatusOfSignal(int status) { return status > 128; }
 
-/// Installs handlers: SIGTERM and SIGINT request the end of the run and SIGUSR1 a save, which the
-/// run checks between steps. A second SIGTERM or SIGINT ends the process at once, with the status
-/// of the first. Forked ranks inherit the handlers. A signal that the process ignores since its
-/// start stays ignored.
+/// The name of a signal that ends the run.
+const char *nameOfStop(int number);
+
+/// Installs handlers: SIGTERM, SIGINT and SIGHUP request the end of the run and SIGUSR1 a save,
+/// which the run checks between steps. A second SIGTERM or SIGINT ends the process at once, with
+/// the status of the first; a SIGHUP never does, as shell and terminal both send one. Forked ranks
+/// inherit the handlers. A signal that the process ignores since its start (nohup) stays ignored.
 void handleStopSignals();
 
 /// For a rank whose parent passes on its signals: a signal from the parent and one from another

@@ -2,10 +2,12 @@
 
 #include "base/AtomicFile.h"
 #include "base/PrintableText.h"
+#include "base/Safetensors.h"
 #include "runtime/train/Log.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -33,6 +35,19 @@ std::string dump(const Json &json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+const char *spelledInFiles(DType type) {
+  switch (type) {
+  case DType::I32:
+    return "I32";
+  case DType::I64:
+    return "I64";
+  case DType::BF16:
+    return "BF16";
+  default: // Dataset::read knows no other
+    return "F32";
+  }
+}
+
 } // namespace
 
 std::string describeBad(const std::optional<FailedCheck> &failed, double loss, double gradNorm) {
@@ -55,7 +70,7 @@ std::string BadStep::describe(const std::string &what) const {
               : "; the first gradient that is not finite is that of '" + parameter + "'");
 }
 
-std::string BadStep::record(const std::vector<std::string> &data) const {
+std::string BadStep::record(const std::vector<std::string> &data, const std::string &inputs) const {
   Json json;
   json["step"] = step;
   json["loss"] = numberOf(loss);
@@ -73,6 +88,7 @@ std::string BadStep::record(const std::vector<std::string> &data) const {
   json["data"] = data;
   json["position"] = position;
   json["samples"] = samples;
+  json["inputs"] = inputs.empty() ? Json() : Json(inputs);
   return dump(json);
 }
 
@@ -104,12 +120,47 @@ std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64
                 static_cast<long long>(target), static_cast<long long>(samples));
 }
 
-void warnOfLastStep(const char *program, const std::optional<FailedCheck> &failed, double loss,
-                    double gradNorm) {
+void warnOfLastStep(const char *program, const BadStep &bad) {
   std::fprintf(stderr,
                "%s: warning: %s in the last step, which are not finite: its update was skipped, "
                "and the weights are those before it%s\n",
-               program, printable(describeBad(failed, loss, gradNorm)).c_str(), kRemedy);
+               program, printable(describeBad(bad.failed, bad.loss, bad.gradNorm)).c_str(),
+               kRemedy);
+}
+
+bool writeBadInputs(const std::string &path, Table<Input> inputs, const Dataset &data,
+                    const std::vector<std::int64_t> &samples) {
+  const auto bytesOf = [](const Input &input) {
+    return static_cast<std::size_t>(elements(input.sample)) * sizeInBytes(input.slice.dtype);
+  };
+  std::vector<TensorDeclaration> tensors;
+  std::size_t widest = 0;
+  for (const Input &input : inputs) {
+    TensorDeclaration &tensor = tensors.emplace_back();
+    tensor.name = input.name;
+    tensor.shape = {static_cast<std::int64_t>(samples.size())};
+    tensor.shape.insert(tensor.shape.end(), input.sample.begin(), input.sample.end());
+    tensor.dtype = spelledInFiles(input.slice.dtype);
+    widest = std::max(widest, bytesOf(input));
+  }
+  try {
+    AtomicFile file{OutputPath(path)};
+    const std::string header = safetensorsHeader(tensors);
+    file.write(header.data(), header.size());
+    std::vector<char> row(widest);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      for (std::int64_t sample : samples) {
+        data.read(i, sample, row.data());
+        file.write(row.data(), bytesOf(inputs[i]));
+      }
+    data.requireWhole();
+    file.commit();
+    return true;
+  } catch (const Error &error) {
+    std::fprintf(stderr, "note: the inputs of the bad step were not written: %s\n",
+                 printableMessage(error.what()).c_str());
+    return false;
+  }
 }
 
 void writeBadStep(const std::string &path, const std::string &record) {
@@ -122,6 +173,14 @@ void writeBadStep(const std::string &path, const std::string &record) {
     std::fprintf(stderr, "note: the bad step was not written: %s\n",
                  printableMessage(error.what()).c_str());
   }
+}
+
+void writeBadStep(const BadStep &bad, const Options &options, Table<Input> inputs,
+                  const Dataset *data) {
+  std::string file = options.badInputsFile();
+  if (!data || !writeBadInputs(file, inputs, *data, bad.samples))
+    file.clear();
+  writeBadStep(options.badStepFile(), bad.record(options.data, file));
 }
 
 std::string rollbackLine(std::int64_t number, const BadStep &bad, std::int64_t toStep,

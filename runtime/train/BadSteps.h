@@ -4,6 +4,8 @@
 #define FSDP_RUNTIME_TRAIN_BADSTEPS_H
 
 #include "base/Error.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/train/Options.h"
 #include "runtime/train/Prints.h"
 #include "runtime/train/Spikes.h"
 
@@ -35,10 +37,11 @@ struct BadStep {
   /// "which are not finite", or Spike::kind.
   std::string kind() const { return spike ? spike->kind() : "which are not finite"; }
   /// A JSON object on one line: `{"step": 7, "loss": "inf", "grad_norm": "nan", "lr": 0.1,
-  /// "parameter": "kernel", "data": ["d.bin"], "position": 60, "samples": [60, …]}`; `parameter` is
-  /// null where every gradient is finite. Of a check with `"check": "scores", "values": 3`, of a
+  /// "parameter": "kernel", "data": ["d.bin"], "position": 60, "samples": [60, …], "inputs":
+  /// "b.safetensors"}`; `parameter` is null where every gradient is finite, `inputs`, the file of
+  /// writeBadInputs, where it is empty. Of a check with `"check": "scores", "values": 3`, of a
   /// spike with `"loss_limit": 4, "grad_norm_limit": 2`.
-  std::string record(const std::vector<std::string> &data) const;
+  std::string record(const std::vector<std::string> &data, const std::string &inputs) const;
 };
 
 /// "got loss inf and gradient norm nan", or of a check "got 3 values that are not finite in
@@ -66,12 +69,22 @@ std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64
                              std::int64_t samples);
 
 /// Warns on standard error of a last step whose update was skipped, but which did not end the run.
-void warnOfLastStep(const char *program, const std::optional<FailedCheck> &failed, double loss,
-                    double gradNorm);
+void warnOfLastStep(const char *program, const BadStep &bad);
+
+/// Writes the samples `samples` of `data`, the batch of a bad step, to the safetensors file `path`,
+/// atomically: a tensor for each of `inputs`, of its name and type, [samples, extents of one
+/// sample], as `--data` takes it. False on failure, with a note why on standard error.
+bool writeBadInputs(const std::string &path, Table<Input> inputs, const Dataset &data,
+                    const std::vector<std::int64_t> &samples);
 
 /// Replaces the file atomically. Prints where it is, or on failure a note why not, on standard
 /// error.
 void writeBadStep(const std::string &path, const std::string &record);
+
+/// Writes the file of the options with the record of `bad`, and the one beside it with its inputs,
+/// of `data` (null: the program has none).
+void writeBadStep(const BadStep &bad, const Options &options, Table<Input> inputs,
+                  const Dataset *data);
 
 /// The line of a log after the step to which the run has gone back: `{"rollback": {"number": 1,
 /// "from_step": 57, "to_step": 50, "skipped": [500, 570], "cause": "…"}}`. `skipped`: positions in

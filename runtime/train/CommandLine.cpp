@@ -258,7 +258,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   base::addText(
       app, "--save", "DIR", options.save,
       "write checkpoints into this folder: after the last step, every K steps with --save-every, "
-      "and on SIGTERM and SIGINT, which end the run, and SIGUSR1, which does not");
+      "and on SIGTERM, SIGINT and SIGHUP, which end the run, and SIGUSR1, which does not");
   base::addInteger(app, "--save-every", "K", options.saveEvery, "save after every K steps",
                    counted);
   base::addInteger(app, "--keep", "N", options.keep,
@@ -309,8 +309,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     if (!takeArguments(program, app, argc, argv, "", options))
       return int(kExitDone);
   } catch (const CLI::Success &asked) { // help or version
-    app.exit(asked);
-    return int(kExitDone);
+    return base::printAsked(app, asked);
   } catch (const Misuse &why) {
     for (const std::string word : {"eval", "generate"})
       if (why.what() == "unexpected argument '" + word + "'")

@@ -111,7 +111,7 @@ bool takeArguments(const Program &program, CLI::App &app, int argc, char **argv,
   options.flightRecordIsGiven = app.count("--flight-record") > 0;
   if (options.printsConfig) {
     try {
-      std::fputs(base::optionsFileText(app, commandBefore(options, word)).c_str(), stdout);
+      base::printResult(base::optionsFileText(app, commandBefore(options, word)));
     } catch (const base::OptionsFileError &error) {
       throw Misuse(error.what());
     }
@@ -159,8 +159,7 @@ std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int arg
       return int(kExitDone);
     require();
   } catch (const CLI::Success &asked) { // help or version
-    app.exit(asked);
-    return int(kExitDone);
+    return base::printAsked(app, asked);
   } catch (const Misuse &why) {
     return reportMisuse(program, options, word, why.what());
   }

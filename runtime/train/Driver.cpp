@@ -84,9 +84,9 @@ static void requireAdapters(const Program &program, const Options &options,
 int runTraining(Plans plans, int argc, char **argv) {
   prepareStandardStreams();
   Options options;
-  if (const std::optional<int> status = parseCommandLine(plans, argc, argv, options))
-    return *status;
   try {
+    if (const std::optional<int> status = parseCommandLine(plans, argc, argv, options))
+      return *status;
     if (options.report && options.data.empty() && !options.onlyEvaluates()) {
       for (const Program *plan : plans)
         if (!options.plan || options.plan == plan)

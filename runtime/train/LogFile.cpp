@@ -196,6 +196,8 @@ void LogFile::giveUp(std::int64_t step, int reason) {
   std::string half;
   if (regular && ftruncate(descriptor.get(), bytes) != 0)
     half = "; its last line may be cut off";
+  if (isResult)
+    return;
   std::fprintf(stderr,
                "note: cannot write '%s' in step %lld: %s%s; training continues without it\n",
                path.c_str(), static_cast<long long>(step), std::strerror(reason), half.c_str());
@@ -208,11 +210,14 @@ void LogFile::flush() {
 
 void LogFile::finish() {
   if (!firstLostStep && regular && fsync(descriptor.get()) != 0)
-    throw Error("cannot write '" + path + "': " + std::strerror(errno));
+    throw Error("cannot write '" + path + "': " + std::strerror(errno)).asRefusal();
   if (firstLostStep)
     throw Error("cannot write '" + path + "': " + std::strerror(lossReason) +
-                "; training is done, but the log lacks the steps from " +
-                std::to_string(firstLostStep) + " on; free some space or choose another location");
+                (isResult ? ""
+                          : "; training is done, but the log lacks the steps from " +
+                                std::to_string(*firstLostStep) + " on") +
+                "; free some space or choose another location")
+        .asRefusal();
 }
 
 } // namespace fsdp::rt

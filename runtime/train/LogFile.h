@@ -16,6 +16,7 @@ namespace fsdp::rt {
 
 /// One JSON object per line, written when its step is done. If a line cannot be written, the log
 /// ends with the last complete line and training continues; `finish` reports the error again.
+/// Without training the log is a result, of which `finish` alone reports the error.
 class LogFile {
 public:
   /// Begins a log. An existing file is renamed: `.1` is appended to its name, or the first number
@@ -43,12 +44,15 @@ public:
   /// later lines are not written, so that the log has no gap.
   void write(JsonLine &line, std::int64_t step);
 
+  /// The log is the result of an evaluation: no training goes on without it.
+  void holdsResult() { isResult = true; }
+
   /// Writes a line before that of the first step, in the same way.
   void writeHeader(const std::string &line);
 
   /// Flushes the file to the device; finish() reports a failure.
   void flush();
-  /// Flushes to the device. Error: the log is not complete.
+  /// Flushes to the device. Error, a refusal: the log is not complete.
   void finish();
 
 private:
@@ -63,11 +67,12 @@ private:
   std::string path, previousLog;
   std::optional<std::int64_t> last;
   base::Descriptor descriptor;
-  bool regular = false;
+  bool regular = false, isResult = false;
   double seconds = 0;
   std::int64_t droppedSteps = 0;
-  std::int64_t bytes = 0;         ///< of whole lines
-  std::int64_t firstLostStep = 0; ///< the first step that is missing; 0: none
+  std::int64_t bytes = 0; ///< of whole lines
+  /// The first step that is missing, which is 0 where weights without a step are evaluated.
+  std::optional<std::int64_t> firstLostStep;
   int lossReason = 0;
 };
 

@@ -15,10 +15,15 @@ std::string Options::flightRecordFile() const {
              : flightRecord;
 }
 
-std::string Options::badStepFile() const {
-  const bool isTemporary = !flightRecordIsGiven && save.empty() && log.empty();
-  const std::string record = isTemporary ? "" : flightRecordFile();
-  return record.empty() ? "" : withEnding(record, ".bad-step.json");
+/// A file of the first bad step, beside the flight record; empty: it is not written.
+static std::string besideRecord(const Options &options, const char *ending) {
+  const bool isTemporary =
+      !options.flightRecordIsGiven && options.save.empty() && options.log.empty();
+  const std::string record = isTemporary ? "" : options.flightRecordFile();
+  return record.empty() ? "" : withEnding(record, ending);
 }
+
+std::string Options::badStepFile() const { return besideRecord(*this, ".bad-step.json"); }
+std::string Options::badInputsFile() const { return besideRecord(*this, ".bad-step.safetensors"); }
 
 } // namespace fsdp::rt

@@ -77,11 +77,15 @@ struct Options {
 
   /// `eval` and `--steps=0`: the run evaluates, and trains nothing; `generate` too.
   bool onlyEvaluates() const { return steps && *steps == 0; }
+  /// What the run prints and logs is the result of an evaluation.
+  bool evaluates() const { return onlyEvaluates() && !valData.empty(); }
   /// The file for the latest actions after a failure; each restart has its own. Empty: none.
   std::string flightRecordFile() const;
   /// The file for BadStep::record, beside the flight record. Empty: none, as where the record is
   /// for the user's temporary folder.
   std::string badStepFile() const;
+  /// The safetensors file beside it, for the inputs of that step.
+  std::string badInputsFile() const;
 };
 
 } // namespace fsdp::rt

@@ -25,6 +25,8 @@ void openRunLog(std::optional<LogFile> &log, const RunHeader &header, const RunO
                                         outputs.trace.identity(), identityOf(options.flightRecord)},
               goesOn ? std::optional(first) : std::nullopt);
   runStart.noteOpened(log->identity());
+  if (options.evaluates())
+    log->holdsResult();
   if (!log->previous().empty())
     std::printf("kept the existing log as '%s'\n", printable(log->previous()).c_str());
   if (log->dropped())

@@ -140,10 +140,19 @@ Settings objectOf(const BesideFiles &files, const char *name) {
 std::vector<std::int32_t> endsOf(const tokenizer::Tokenizer &tokenizer, const BesideFiles &files) {
   std::vector<std::int32_t> ends;
   const Settings generation = objectOf(files, "generation_config.json");
-  if (const auto found = generation.find("eos_token_id"); found != generation.end())
-    for (const Settings &id : found->is_array() ? *found : Settings::array({*found}))
-      if (id.is_number_integer())
-        ends.push_back(id.get<std::int32_t>());
+  const Settings found = generation.value("eos_token_id", Settings());
+  for (const Settings &id : found.is_array()  ? found
+                            : found.is_null() ? Settings::array()
+                                              : Settings::array({found})) {
+    if (!id.is_number_integer() || id < 0 || id > INT32_MAX)
+      throw Error("'" + placeOf(*findFile(files, "generation_config.json")) +
+                  "', beside the weights: 'eos_token_id': " +
+                  mismatch(id.dump(-1, ' ', true, Settings::error_handler_t::replace),
+                           "the id of a token, or a list of them") +
+                  ": mend it, or remove it")
+          .byAll();
+    ends.push_back(id.get<std::int32_t>());
+  }
   if (!ends.empty())
     return ends;
   const Settings config = objectOf(files, "tokenizer_config.json");

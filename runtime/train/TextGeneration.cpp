@@ -42,6 +42,9 @@ private:
   std::vector<std::int32_t> tokens, positions;
 };
 
+/// What rank 0 sends in the place of a token where nobody reads the text any more.
+constexpr std::int32_t kNoReader = -1;
+
 /// Runs a plan to its end, as the tokens are read while it runs.
 void runWith(Device &device, const ExecutionPlan &plan, Positioned source) {
   device.run(plan, &source, /*prefetchNext=*/false);
@@ -139,6 +142,7 @@ void generateTokens(const TextRun &run, const std::vector<std::int32_t> &prompt,
   const Random draws(run.options.seed, hashName("generate"));
   std::int32_t token = prompt.back();
   const auto first = static_cast<std::int64_t>(prompt.size()) - 1;
+  bool isRead = true;
   for (std::int64_t i = 0; i < run.options.tokens; ++i) {
     device.mark({"decode", i + 1});
     runWith(device, plans.decode, {plans.decodeInput, {token}, first + i});
@@ -149,10 +153,20 @@ void generateTokens(const TextRun &run, const std::vector<std::int32_t> &prompt,
       token = static_cast<std::int32_t>(sampleToken(scores, plans.vocabulary, run.options,
                                                     draws.uniform(static_cast<std::uint64_t>(i))));
     }
+    if (!isRead) // the other ranks wait for a token
+      token = kNoReader;
     device.world().broadcast(&token, sizeof token, 0);
-    if (!take(token, scores))
-      return;
+    if (token == kNoReader)
+      throw NoReader("the text is no longer read");
+    try {
+      if (!take(token, scores))
+        return;
+    } catch (const NoReader &) {
+      isRead = false;
+    }
   }
+  if (!isRead)
+    throw NoReader("the text is no longer read");
 }
 
 void generateText(const TextRun &run) {

@@ -24,7 +24,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -55,21 +54,13 @@ public:
   }
 
   int run() {
-    if (job.rank() ==
-        0) // first, as the flight record of another failure would replace that of the other run
+    if (job.rank() == 0) // first, as another failure's flight record would replace that run's
       requireNoLogOfARun(outputs.log);
     checkpoints.claim();
     if (!checkpoints.resume())
       fillParameters();
-    if (options.generation) {
-      if (job.rank() == 0 && sources.weights)
-        std::fputs(describeDrawn(sources.weights->drawn()).c_str(), stderr);
-      device->world().barrier();
-      program.generation.generate(
-          {program, &*device, *options.generation, sources.carried, outputs.scores});
-      checkpoints.finish();
-      return kExitDone;
-    }
+    if (options.generation)
+      return generate();
     hyper = Hyperparameters::of(program, options, steps,
                                 checkpoints.folder().empty() ? nullptr : &checkpoints.start());
     startState();
@@ -78,6 +69,7 @@ public:
     if (!options.save.empty())
       checkpoints.describe(header().record(), hyper, history);
     checkpoints.open();
+    requireOutput(options.evaluates());
     if (job.rank() == 0) {
       printHeader();
       progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples", !prints.empty());
@@ -101,7 +93,7 @@ public:
       if (signal)
         return stop(step, signal);
     }
-    if (options.onlyEvaluates() && sources.valData)
+    if (options.evaluates())
       evaluateOnly();
     settle();
     checkpoints.finish();
@@ -109,8 +101,7 @@ public:
     if (job.rank() == 0) {
       printSummary();
       if (device->state().badSteps && !options.onlyEvaluates())
-        warnOfLastStep(program.name, prints.findFailed(values), valueOf("loss"),
-                       valueOf("grad_norm"));
+        warnOfLastStep(program.name, latest(steps));
     }
     if (!outputs.trace.empty()) {
       device->writeTrace(outputs.trace);
@@ -118,10 +109,25 @@ public:
     }
     writeExports(outputs, program, *device, sources.carried);
     finishLog();
-    return kExitDone;
+    return options.evaluates() && job.rank() == 0 ? finishResult() : int(kExitDone);
   }
 
 private:
+  int generate() {
+    if (job.rank() == 0 && sources.weights)
+      std::fputs(describeDrawn(sources.weights->drawn()).c_str(), stderr);
+    device->world().barrier();
+    int status = kExitDone;
+    try {
+      program.generation.generate(
+          {program, &*device, *options.generation, sources.carried, outputs.scores});
+    } catch (const NoReader &) { // on all ranks, or behind the last token on rank 0
+      status = kExitNoReader;
+    }
+    checkpoints.finish();
+    return status;
+  }
+
   /// The output `name` of the latest step.
   float outputOf(std::string_view name) const {
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -202,12 +208,8 @@ private:
   /// An error is a refusal: a restart would have nothing to train, and would end as if the log were
   /// complete.
   void finishLog() {
-    try {
-      if (log)
-        log->finish();
-    } catch (const Error &error) {
-      throw error.asRefusal();
-    }
+    if (log)
+      log->finish();
   }
 
   /// Ends the run after a signal; returns its status.
@@ -217,8 +219,7 @@ private:
     finishLog();
     if (job.rank() == 0) {
       std::printf("stopped by %s after step %lld of %lld; continue with --resume=latest\n",
-                  signal == SIGINT ? "SIGINT" : "SIGTERM", static_cast<long long>(step),
-                  static_cast<long long>(steps));
+                  nameOfStop(signal), static_cast<long long>(step), static_cast<long long>(steps));
       showOutput();
     }
     device->world().barrier();
@@ -360,10 +361,10 @@ private:
     if (std::exchange(wroteBadStep, true))
       return;
     const BadStep bad = badStep(step);
-    if (const std::string file = options.badStepFile(); job.rank() == 0 && !file.empty()) {
-      progress->end();
-      writeBadStep(file, bad.record(options.data));
-    }
+    if (job.rank() != 0 || options.badStepFile().empty())
+      return;
+    progress->end();
+    writeBadStep(bad, options, program.inputs, sources.data.get());
   }
 
   /// Without what the ranks know together.
@@ -544,7 +545,7 @@ private:
           std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
       std::printf("\n");
     }
-    if (options.onlyEvaluates() && sources.valData)
+    if (options.evaluates())
       std::printf("evaluated %lld sample%s\n", static_cast<long long>(sources.valData->samples()),
                   sources.valData->samples() == 1 ? "" : "s");
     if (valBatches)

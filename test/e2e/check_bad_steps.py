@@ -19,6 +19,7 @@ from check_refusals import write
 from checkpoints import LIMIT, Runs, expect, lines_of, logged, mlp, run_cases, same, twice, until_hit
 from ports import free_port
 from training import GOLDEN, compile_model
+from weights import read
 
 SAMPLES, BATCH, SAVES = 200, 10, 4
 BAD = 6  # the step whose samples hold a target that overflows the loss
@@ -61,6 +62,8 @@ def reference(runs, program, *words, steps=9, without=None):
 
 
 def goes_back_and_ends_as_without_the_samples(runs, program):
+    every = read(runs.data)
+    batch = {name: (dtype, (BATCH, *shape[1:]), values[50 * shape[1]:60 * shape[1]]) for name, (dtype, shape, values) in every.items()}
     for plan, *more in (("fsdp=1",), ("fsdp=2", "--save-async"), ("fsdp=4",)):
         log, out, root = (runs.at(f"{plan}.{name}") for name in ("jsonl", "safetensors", "root"))
         whole, weights = reference(runs, program, f"--plan={plan}")
@@ -77,6 +80,13 @@ def goes_back_and_ends_as_without_the_samples(runs, program):
         note = json.loads(pathlib.Path(f"{root}.flight-record.txt.bad-step.json").read_text())
         expect((note["step"], note["loss"], note["parameter"], note["position"], note["samples"]) ==
                (BAD, "inf", None, 50, list(range(50, 60))), f"{note}")
+        inputs = pathlib.Path(f"{root}.flight-record.txt.bad-step.safetensors")
+        expect(note["inputs"] == str(inputs), f"{note}")
+        expect(read(inputs) == batch, f"{plan}: another batch in {inputs}")
+        # It is a data set on which the step is bad again, without that of the run.
+        again = [str(program), f"--plan={plan}", "--data", inputs, "--init", root / "step-00000004", "--steps=1", "--on-nan=stop"]
+        done = subprocess.run([str(word) for word in again], capture_output=True, text=True)
+        expect(done.returncode == 1 and "got loss inf and gradient norm" in done.stderr and "in step 1," in done.stderr, done.stderr)
         manifest = json.loads((root / "step-00000009" / "manifest.json").read_text())
         expect(manifest["samples"] == 110, f"{manifest['samples']} samples")
 
@@ -145,9 +155,10 @@ def stops_skips_and_gives_up(runs, program):
         said = runs.run(program, *words, "--log", log, steps=9)
         expect(pathlib.Path(f"{log}.flight-record.txt.bad-step.json").exists() == written == ("wrote the bad step to '" in said), said)
         expect(steps_of(log)[BAD - 1]["loss"] is None, "the bad step has a loss")
-    folder = runs.at("taken.jsonl.flight-record.txt.bad-step.json")
-    folder.mkdir()
-    runs.run(program, "--on-nan=skip", "--log", runs.at("taken.jsonl"), steps=9, says="note: the bad step was not written: cannot write")
+    for ending in ("json", "safetensors"):
+        runs.at(f"taken.jsonl.flight-record.txt.bad-step.{ending}").mkdir()
+    runs.run(program, "--on-nan=skip", "--log", runs.at("taken.jsonl"), steps=9,
+             says=("note: the bad step was not written: cannot write", "note: the inputs of the bad step were not written: cannot write"))
 
 
 def killed_before_and_after_a_rollback(runs, program):

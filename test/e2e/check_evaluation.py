@@ -13,7 +13,9 @@ With --cuda the programs are CUDA's, emulated.
 
 import json
 import math
+import os
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -178,8 +180,29 @@ def without_training(folder, evaluator, batch, meshes, data, validation):
                            ((*given, "--init", weights, "again"), "unexpected argument 'again'")):
         if refusal not in (said := run(program, *words, status=2)):
             sys.exit(f"evaluation: {words}: got {said!r}, expected '{refusal}'")
+    results_are_not_lost(program, (*given, "--init", weights))
     if "--val-data FILE" not in (said := run(program, "eval", "--help")) or "--save" in said.replace("--save DIR,", ""):
         sys.exit(f"evaluation: eval --help: got {said}")
+
+
+def results_are_not_lost(program, evaluation):
+    """What cannot be written is an error: the log, what is printed, the help, a file of options. Where nobody reads it, nothing is said."""
+    full = "No space left on device"
+
+    def lost(words, output, status, says=None):
+        done = subprocess.run([str(word) for word in (program, *words)], stdout=output, stderr=subprocess.PIPE, text=True)
+        if done.returncode != status or done.stderr.count(full) != bool(says) or (done.stderr.strip() != says if says else done.stderr):
+            sys.exit(f"evaluation: {words}: got status {done.returncode} and {done.stderr!r}, expected {status} and {says!r}")
+
+    lost((*evaluation, "--log", "/dev/full"), subprocess.DEVNULL, 1,
+         f"error: cannot write '/dev/full': {full}; free some space or choose another location")
+    for words in (evaluation, ("--help",), ("eval", "--help"), ("--version",), ("--print-config",), (*evaluation, "--print-config")):
+        with open("/dev/full", "w") as output:
+            lost(words, output, 1, f"error: cannot write to standard output: {full}")
+        reader, writer = os.pipe()
+        os.close(reader)
+        lost(words, writer, 141 if words == evaluation else -signal.SIGPIPE)
+        os.close(writer)
 
 
 def tokens(path, values):

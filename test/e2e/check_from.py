@@ -223,6 +223,7 @@ REFUSED = [
     (GPT2, {"n_layer": 10001}, "got 'n_layer' 10001, expected a whole number from 1 to 10000"),
     (LLAMA, {"intermediate_size": 2**31}, "got 'intermediate_size' 2147483648, expected a whole number from 1 to 2147483647"),
     (LLAMA, {"max_position_embeddings": 2**64 - 1}, "got 'max_position_embeddings' 18446744073709551615, expected a whole number from 1 to"),
+    (GPT2, {"n_inner": 0}, "got 'n_inner' 0, expected a whole number from 1 to 2147483647, or null"),
     (GPT2, {"n_inner": 2**31}, "got 'n_inner' 2147483648, expected a whole number from 0 to 2147483647, or null"),
     (LLAMA, {"tie_word_embeddings": "yes"}, "got 'tie_word_embeddings' \"yes\", expected true or false"),
     (LLAMA, {"rms_norm_eps": 0}, "got 'rms_norm_eps' 0, expected a number above 0"),

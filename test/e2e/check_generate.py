@@ -150,6 +150,12 @@ def takes_bytes_and_text(folder):
     # Each token that may follow ends the text.
     (model / "generation_config.json").write_text(json.dumps({"eos_token_id": list(range(vocabulary))}))
     expect(generate(program, model, "Hello wörld", 20, "--seed=2") == b"\n", "continues behind the end")
+    for ends, got in (([511, 5, "x"], '"x"'), ("5", '"5"'), (True, "true"), (1.5, "1.5"), (-1, "-1"), ([2**31], "2147483648"), ([[1]], "[1]")):
+        (model / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
+        generate(program, model, "Hello", 2, status=1, says=f"'{model}/generation_config.json', beside the weights: 'eos_token_id': got '{got}', "
+                 "expected the id of a token, or a list of them: mend it, or remove it")
+    (model / "generation_config.json").write_text(json.dumps({"eos_token_id": None}))
+    expect(generate(program, model, "Hello wörld", 20, "--seed=2").decode() == shown, "null is no end")
     (model / "generation_config.json").write_text("{bad")
     generate(program, model, "Hello", 2, status=1, says=f"'{model}/generation_config.json', beside the weights, is not a JSON object (line 1, column ")
     (model / "tokenizer.json").write_text('{"model": {"type": "Unigram"}}')
@@ -182,6 +188,17 @@ def refuses(folder):
     with open("/dev/full", "w") as full:
         lost = subprocess.run([program, "generate", "--prompt=1", "--tokens=2", "--init", init], stdout=full, stderr=subprocess.PIPE, text=True)
     expect(lost.returncode == 1 and "cannot write to standard output" in lost.stderr, f"{lost.returncode}: {lost.stderr}")
+    # Of a reader that is gone nothing is said and nothing is recorded, on one rank and on several.
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    for mesh in ("fsdp=1", "fsdp=2"):
+        of_mesh = compile_model(folder, "gpt2", 16, mesh)
+        reader, writer = os.pipe()
+        os.close(reader)
+        gone = subprocess.run([of_mesh, "generate", "--prompt=1", "--tokens=8", "--init", init], stdout=writer, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "TMPDIR": str(temporary)})
+        os.close(writer)
+        expect(gone.returncode == 141 and gone.stderr == "" and not any(temporary.rglob("*")), f"{mesh}: {gone.returncode}: {gone.stderr}")
     said = subprocess.run([program, "generate", "--prompt=1", "--tokens=2"], capture_output=True, text=True)
     expect(said.returncode == 2 and "name the weights to generate with" in said.stderr, said.stderr)
     said = subprocess.run([program, "generate", "--tokens=1", "--init", init], capture_output=True, text=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_signals.py SCRATCH: SIGTERM and SIGINT save and end a run, twice they end it at once, SIGUSR1 saves and goes on.
+"""check_signals.py SCRATCH: SIGTERM, SIGINT and SIGHUP save and end a run, twice they end it at once, SIGUSR1 saves and goes on.
 
 However the ranks were started, they agree on the step; the run that goes on from there ends bit for bit as one in one piece.
 """
@@ -84,7 +84,7 @@ def in_one_piece(runs, programs):
 
 
 def a_signal_saves_and_ends(runs, programs):
-    for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+    for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
         for program in ("two", "one"):
             root = runs.at(f"root-{program}-{number}")
             run = Started(runs, programs[program], "--save", root)

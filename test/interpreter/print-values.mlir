@@ -24,7 +24,7 @@
 // ELSEWHERE: step 1 rows tensor<2xf32>
 
 // RUN: not fsdp-run %s --print=fc9 2>&1 | FileCheck %s --check-prefix=ABSENT
-// ABSENT: error: --print: got 'fc9', but no value of '{{.*}}' has such a name; write the text with --emit-locations, with which it has names
+// ABSENT: error: --print: got 'fc9', but no value of '{{.*}}' has such a name; it has 'rows', 'arith.constant', 'ratio', 'math.exp', 'twin', …{{$}}
 // RUN: not fsdp-run %s --print='[' 2>&1 | FileCheck %s --check-prefix=PATTERN
 // PATTERN: error: --print: got '[', expected names with '*', '?' and '[...]': invalid glob pattern
 fsdp.param @rows : tensor<2xf32> unit "u" init <constant, 2.0>

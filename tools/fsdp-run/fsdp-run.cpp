@@ -15,6 +15,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Format.h"
@@ -312,6 +313,34 @@ static llvm::DenseMap<Operation *, std::string> labelsOf(ModuleOp module,
   return labels;
 }
 
+/// Why no value of `module` matches `pattern`, and what to do.
+static std::string faultOfPattern(ModuleOp module, const llvm::GlobPattern &pattern) {
+  const Phase phase = getPhase(module);
+  if (phase == Phase::scheduled)
+    return "names are those of buffers";
+  bool hasNames = false;
+  base::NameList names;
+  llvm::StringSet<> listed;
+  std::string inside;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    hasNames |= bool(op->getLoc()->findInstanceOf<NameLoc>());
+    const std::string name = nameOf(op);
+    if (isObserved(op, phase)) {
+      if (listed.insert(name).second)
+        names.add(name);
+    } else if (auto fused = op->getParentOfType<nn::FusedOp>();
+               fused && inside.empty() && pattern.match(name)) {
+      inside = base::inQuotes(name) + " is computed inside of " + base::inQuotes(nameOf(fused)) +
+               ", whose values alone are shown: print that, or take the text of --emit=global, in "
+               "which nothing is fused";
+    }
+  });
+  if (!inside.empty())
+    return inside;
+  return hasNames ? "it has " + names.list()
+                  : "write the text with --emit-locations, with which it has names";
+}
+
 namespace {
 /// Prints the values that match --print.
 struct ValuePrinter {
@@ -350,10 +379,7 @@ static FailureOr<std::unique_ptr<ValuePrinter>> createPrinter(ModuleOp module,
   llvm::DenseMap<Operation *, std::string> labels = labelsOf(module, *pattern);
   if (labels.empty())
     return failure(fail("--print: got " + base::inQuotes(printPattern) + ", but no value of '" +
-                        inputFile + "' has such a name; " +
-                        (phase == Phase::scheduled
-                             ? "names are those of buffers"
-                             : "write the text with --emit-locations, with which it has names")));
+                        inputFile + "' has such a name; " + faultOfPattern(module, *pattern)));
   return std::make_unique<ValuePrinter>(
       ValuePrinter{std::move(labels), out, 0, phase != Phase::global});
 }

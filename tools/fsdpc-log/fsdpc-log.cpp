@@ -238,14 +238,16 @@ int main(int argc, char **argv) {
   declare(app, options);
   app.footer("Without --watch, --plot, --tensorboard and --command it prints a table of each log.");
   try {
-    base::parseArguments<Misuse>(app, std::vector<std::string>(argv + (argc > 0), argv + argc));
+    try {
+      base::parseArguments<Misuse>(app, std::vector<std::string>(argv + (argc > 0), argv + argc));
+    } catch (const CLI::Success &asked) { // help or version
+      return base::printAsked(app, asked);
+    }
     check(app, options);
     run(options);
     if (std::fflush(stdout) != 0)
       throw Error(std::string("cannot write to standard output: ") + std::strerror(errno));
     return base::kExitDone;
-  } catch (const CLI::Success &asked) { // help or version
-    return app.exit(asked);
   } catch (const Misuse &why) {
     return fail(std::string(why.what()) + "; see fsdpc-log --help", base::kExitBadCommandLine);
   } catch (const Error &error) {

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <glob.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 namespace fsdpc {
@@ -34,31 +37,49 @@ Header headerOf(bool isWide, std::int64_t tokens) {
   return header;
 }
 
-/// The first file that an earlier run has left; "" if there is none.
-std::string findEarlier(const std::string &stem) {
+/// The files of `stem`, a number and `ending`, which is a pattern; sorted.
+std::vector<std::string> findFiles(const std::string &stem, const std::string &ending) {
   std::string pattern;
   for (const char c : stem) {
     if (std::strchr("*?[]\\", c))
       pattern += '\\';
     pattern += c;
   }
-  pattern += "[0-9][0-9][0-9][0-9][0-9][0-9].bin";
+  pattern += "[0-9][0-9][0-9][0-9][0-9][0-9].bin" + ending;
   glob_t found{};
-  const bool any = glob(pattern.c_str(), 0, nullptr, &found) == 0 && found.gl_pathc > 0;
-  const std::string first = any ? found.gl_pathv[0] : "";
+  std::vector<std::string> files;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
-  return first;
+  return files;
 }
 
 } // namespace
 
+PrefixFolder::PrefixFolder(const std::string &prefix) : path(base::folderOf(prefix)) {
+  isCreated = mkdir(path.c_str(), 0777) == 0;
+  if (isCreated || errno == EEXIST) // a file there is reported with the name of the token file
+    return;
+  if (errno == ENOENT)
+    throw Error("--out: cannot create the folder '" + path + "': there is no folder '" +
+                base::folderOf(path) + "'; create it first");
+  throw Error("--out: cannot create the folder '" + path + "': " + std::strerror(errno));
+}
+
+PrefixFolder::~PrefixFolder() {
+  if (isCreated)
+    rmdir(path.c_str()); // which fails where files are in it
+}
+
 TokenFiles::TokenFiles(std::string prefix, const std::string &split, std::int64_t shardTokens,
                        bool isWide)
     : stem(std::move(prefix) + "_" + split + "_"), shardTokens(shardTokens), isWide(isWide) {
-  if (const std::string earlier = findEarlier(stem); !earlier.empty())
-    throw Error("'" + earlier +
+  if (const std::vector<std::string> earlier = findFiles(stem, ""); !earlier.empty())
+    throw Error("'" + earlier.front() +
                 "' exists, expected no files of an earlier run, which would be mixed with those of "
                 "this one; remove them or give another --out");
+  for (const std::string &unfinished : findFiles(stem, ".tmp.*"))
+    base::removeUnfinished(unfinished);
   open();
 }
 

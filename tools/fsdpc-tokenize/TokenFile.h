@@ -21,9 +21,24 @@ namespace fsdpc {
 /// The header counts tokens in 31 bits.
 constexpr std::int64_t kMaxShardTokens = INT32_MAX;
 
+/// The folder of the files of a prefix, created where it is missing, and then removed at the end
+/// unless files are in it. Error: it cannot be created, as where the folder around it is missing.
+class PrefixFolder {
+public:
+  explicit PrefixFolder(const std::string &prefix);
+  ~PrefixFolder();
+  PrefixFolder(const PrefixFolder &) = delete;
+  PrefixFolder &operator=(const PrefixFolder &) = delete;
+
+private:
+  const std::string path;
+  bool isCreated = false;
+};
+
 /// Writes tokens to files PREFIX_SPLIT_000000.bin and following, of `shardTokens` tokens each but
-/// the last. No file is there before commit; if that is not reached, none ever is. Every failure
-/// throws a base::Error that names the file.
+/// the last. No file is there before commit; if that is not reached, none ever is, and what a run
+/// that was killed has left is removed by the next one. Every failure throws a base::Error that
+/// names the file.
 class TokenFiles {
 public:
   /// `isWide`: tokens of 32 bits. Error: a file of that name exists, or could not be written.

@@ -105,6 +105,7 @@ TokenizeResult tokenizeFiles(const tokenizer::Tokenizer &tokenizer, const Tokeni
   const auto begin = std::chrono::steady_clock::now();
   DocumentSource source(options.inputs, options.documents.separator);
   const bool isWide = tokenizer.vocabularySize() > std::size_t(UINT16_MAX) + 1;
+  const PrefixFolder folder(options.out);
   TokenFiles training(options.out, "train", options.shardTokens, isWide);
   std::optional<TokenFiles> validation;
   if (options.validationShare > 0)

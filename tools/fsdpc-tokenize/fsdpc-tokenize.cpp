@@ -57,9 +57,10 @@ void declare(CLI::App &app, Arguments &arguments) {
       ->type_name("FILE");
   base::addText(app, "--tokenizer", "FILE|FOLDER", arguments.tokenizer,
                 "tokenizer.json, or the folder that has it");
-  base::addText(
-      app, "--out", "PREFIX", options.out,
-      "the tokens are written to PREFIX_train_000000.bin and following, in llm.c's format");
+  base::addText(app, "--out", "PREFIX", options.out,
+                "the tokens are written to PREFIX_train_000000.bin and following, in llm.c's "
+                "format; a folder "
+                "of that name is created");
   base::addText(app, "--field", "NAME", options.documents.field,
                 "the text of a line's JSON object (default: text)");
   base::addText(app, "--separator", "TEXT", options.documents.separator,
@@ -146,7 +147,7 @@ int run(int argc, char **argv) {
   try {
     base::parseArguments<Misuse>(app, std::vector<std::string>(argv + 1, argv + argc));
   } catch (const CLI::Success &asked) {
-    return app.exit(asked);
+    return base::printAsked(app, asked);
   }
   check(app, arguments);
   const auto tokenizer = tokenizer::Tokenizer::load(arguments.tokenizer);

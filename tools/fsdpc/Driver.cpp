@@ -521,7 +521,7 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     try {
       base::parseArguments<UsageError>(app, normalizeArguments(argc, argv));
     } catch (const CLI::Success &asked) { // help or version
-      return app.exit(asked);
+      return base::printAsked(app, asked);
     }
     if (printsConfig) {
       std::string before = name + (request ? " plan" : "");

@@ -44,6 +44,7 @@ TEST(NumbersTest, IntegersAreDecimal) {
                            "0x10",
                            "0b1",
                            "+1",
+                           ".5",
                            " 1",
                            "1 ",
                            "1\n",
@@ -80,11 +81,18 @@ TEST(NumbersTest, NumbersAreFiniteDecimalsOfTheirRange) {
   EXPECT_TRUE(takes("3e-4", amount, 3e-4));
   EXPECT_TRUE(takes("1.5", amount, 1.5));
   EXPECT_TRUE(takes("10", amount, 10));
+  EXPECT_TRUE(takes(".5", share, 0.5));
+  EXPECT_TRUE(takes(".001", amount, 0.001));
+  EXPECT_TRUE(takes("+1e-3", amount, 1e-3));
+  EXPECT_TRUE(takes("+.25", amount, 0.25));
+  EXPECT_TRUE(takes("5.", amount, 5));
   EXPECT_TRUE(takes("0.5", share, 0.5));
   EXPECT_TRUE(takes("1e300", positive, 1e300));
   for (const char *text :
-       {"",   "-",   "-0",  "-1",   "+1",  ".5",       " 1",    "1 ",     "01",   "00.5", "0x1p3",
-        "1e", "1,5", "nan", "-nan", "inf", "infinity", "1e400", "1e-400", "1e39", "1e-50"})
+       {"",     "-",        "-0",    "-1",     "+",    "++1",  "+-1",  "-+1",  "+-0",
+        ".",    "+.",       "..5",   ".e5",    "-.5",  " 1",   "1 ",   "01",   "+01",
+        "00.5", "0x1p3",    "+0x1",  "1e",     "1,5",  "nan",  "+nan", "-nan", "inf",
+        "+inf", "infinity", "1e400", "1e-400", "1e39", "1e-50"})
     EXPECT_EQ(number(text, amount),
               "got '" + std::string(text) + "', expected a finite f32 number >= 0");
   for (const char *text : {"1", "0.999999999999", "-0.1", "nan"})

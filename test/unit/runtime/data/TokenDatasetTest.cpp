@@ -1,3 +1,4 @@
+#include "base/Safetensors.h"
 #include "runtime/data/OpenDataset.h"
 #include "test/unit/base/TemporaryFile.h"
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 using namespace fsdp::rt;
+using base::safetensorsHeader;
 
 namespace {
 
@@ -135,6 +137,24 @@ TEST(TokenDatasetTest, RefusesFilesOfAnotherKind) {
           "got version 2 of magic number 20240520, expected 1");
   refused(tokenFile(20240801, 1, counting<std::uint32_t>(20)), 5000,
           "got version 1 of magic number 20240801, expected 7");
+}
+
+// What a bad step leaves: each tensor of a sample, as no token file can hold it.
+TEST(TokenDatasetTest, TakesTensorsOfItsInputs) {
+  const auto bytes = [](const std::string &second) {
+    std::string text = safetensorsHeader({{"tokens", {2, 5}, "I32"}, {second, {2, 5}, "I32"}});
+    for (std::int32_t i = 0; i < 20; ++i)
+      text.append(reinterpret_cast<const char *>(&i), sizeof i);
+    return text;
+  };
+  using Samples = std::vector<std::vector<std::int32_t>>;
+  for (std::int64_t vocabulary : {256, 5000})
+    EXPECT_EQ(
+        samplesOf(bytes("targets"), vocabulary),
+        (Samples{{0, 1, 2, 3, 4}, {10, 11, 12, 13, 14}, {5, 6, 7, 8, 9}, {15, 16, 17, 18, 19}}));
+  refused(bytes("targets"), 19,
+          "tensor 'targets': got 19 at sample 1, element 4, expected values from 0 to 18");
+  refused(bytes("labels"), 256, "got a safetensors file, expected tokens");
 }
 
 TEST(TokenDatasetTest, NamesATokenOutsideOfTheVocabulary) {

@@ -97,6 +97,20 @@ TEST_F(StopSignals, ASecondOneEndsTheRankAtOnce) {
   EXPECT_EQ(statusOfParent(), statusOfSignal(SIGTERM));
 }
 
+// Of a terminal that is closed: by the shell, and by the system when the shell ends.
+TEST_F(StopSignals, AHangUpNeverEndsARunAtOnce) {
+  kill(parent, SIGHUP);
+  EXPECT_EQ(passedOn.take<int>(), 1) << "the parent has ended the rank";
+  EXPECT_EQ(toTest.take<int>(), 1);
+  pauseLongerThanOneSignal();
+  kill(parent, SIGHUP);
+  kill(rank, SIGHUP);
+  pauseLongerThanOneSignal();
+  toRank.put(0);
+  EXPECT_EQ(statusOfParent(), 0) << "the rank was ended while it saved";
+  EXPECT_STREQ(nameOfStop(SIGHUP), "SIGHUP");
+}
+
 TEST_F(StopSignals, SoDoesOneThatTheParentPassesOnTwice) {
   kill(parent, SIGTERM);
   EXPECT_EQ(passedOn.take<int>(), 1);

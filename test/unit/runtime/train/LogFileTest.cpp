@@ -191,6 +191,23 @@ TEST_F(LogFileTest, AFullDiskEndsTheLogNotTheRun) {
             "lacks the steps from 7 on; free some space or choose another location");
 }
 
+TEST_F(LogFileTest, ALostResultIsAnErrorAndNoNote) {
+  for (const bool isResult : {false, true}) { // weights without a step are evaluated as step 0
+    testing::internal::CaptureStderr();
+    LogFile log("/dev/full");
+    if (isResult)
+      log.holdsResult();
+    writeStep(log, 0);
+    EXPECT_EQ(testing::internal::GetCapturedStderr().empty(), isResult);
+    EXPECT_EQ(messageOf([&] { log.finish(); }),
+              isResult ? "cannot write '/dev/full': No space left on device; free some space or "
+                         "choose another location"
+                       : "cannot write '/dev/full': No space left on device; training is done, but "
+                         "the log lacks the steps from 0 on; free some space or choose another "
+                         "location");
+  }
+}
+
 TEST_F(LogFileTest, ALogThatIsGivenUpEndsWithAWholeLine) {
   EXPECT_EXIT(
       {
