@@ -119,7 +119,7 @@ LogicalResult StepSplitter::splitAttention(nn::AttentionOp attention) {
   if (!divides(sizes, parts)) {
     std::string fitting;
     for (int64_t size = 2; size * parts / getParts() <= sizes.heads; ++size)
-      if (divides(sizes, size * parts / getParts()))
+      if (sizes.queries % size == 0 && divides(sizes, size * parts / getParts()))
         fitting += (fitting.empty() ? "" : ", ") + std::to_string(size);
     return attention.emitError() << "the mesh splits attention by heads over " << spell(heads)
                                  << "=" << parts << ", got " << sizes.heads << " heads in "

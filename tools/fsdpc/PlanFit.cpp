@@ -112,7 +112,8 @@ public:
 private:
   int64_t countBatchShards() const;
   /// Of more positions, those that divide by it need less memory: see --sequence-parallel.
-  int64_t countPositionShards() const;
+  /// Of the mesh, with those of `tensor`, which splits positions where it divides them, or without.
+  int64_t countPositionShards(bool withTensor) const;
   bool isAccepted(int64_t value) const;
   int64_t findStep(int64_t initial) const;
   Trial search(PlanModel &sized, const std::string &own);
@@ -160,13 +161,13 @@ bool Fitter::isAccepted(int64_t value) const {
   }
 }
 
-int64_t Fitter::countPositionShards() const {
+int64_t Fitter::countPositionShards(bool withTensor) const {
   if (request || options.fit != "context")
     return 1;
   int64_t shards = 1;
   const MeshAxes mesh = options.getMeshes().front();
   for (const auto &[axis, size] : mesh)
-    if (axis == "tensor" || ir::splitsSequence(axis))
+    if ((axis == "tensor" && withTensor) || ir::splitsSequence(axis))
       shards *= size;
   return shards;
 }
@@ -174,9 +175,10 @@ int64_t Fitter::countPositionShards() const {
 /// The least one of which the model accepts two multiples, so that a width keeps to the number of
 /// heads.
 int64_t Fitter::findStep(int64_t initial) const {
-  const int64_t least = options.fit == "batch"    ? countBatchShards()
-                        : options.fit == "layers" ? 1
-                                                  : std::lcm<int64_t>(64, countPositionShards());
+  const int64_t least = options.fit == "batch" ? countBatchShards()
+                        : options.fit == "layers"
+                            ? 1
+                            : std::lcm<int64_t>(64, countPositionShards(/*withTensor=*/true));
   for (int64_t factor = 1; factor <= kStepFactors; ++factor) {
     const int64_t step = least * factor, count = std::max<int64_t>(initial / step, 1);
     if (isAccepted(step * count) && isAccepted(step * (count + 1)))
@@ -235,6 +237,11 @@ PlanFit Fitter::run() {
     throw UsageError("--fit=" + options.fit + " varies --" + options.fit +
                      ", and the model has no such option; name one that it has, or declare it in "
                      "the model's program");
+  if (const int64_t parts = countPositionShards(/*withTensor=*/false);
+      options.fitStep && options.fitStep % parts != 0)
+    throw UsageError("--fit=context: got steps of " + std::to_string(options.fitStep) +
+                     ", expected a multiple of " + std::to_string(parts) +
+                     ", over which the mesh splits sequences");
   PlanFit fit{options.fit, 0, options.fitStep ? options.fitStep : findStep(*initial), limit, {},
               "",          ""};
   const int64_t most = mostTried(options.fit, *initial);

@@ -250,9 +250,10 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
   if (split && together) {
     sum = ReduceScatterOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
   } else if (split) {
-    user->emitRemark()
-        << "the gradients of unit '" << storage->unit
-        << "' are not all partial sums over its axes: each is reduced whole, then split";
+    if (ranks > 1)
+      user->emitRemark()
+          << "the gradients of unit '" << storage->unit
+          << "' are not all partial sums over its axes: each is reduced whole, then split";
     sum = AllSliceOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
   }
   // A shard is added up before it is reduced over the axes of its replicas, what is replicated
