@@ -243,8 +243,8 @@ TEST_F(Queue, NoDevices) {
         "devices=-1",   "compute=7",        "queues=0.5",      "window=fail:1junk",
         "window=1",     "products=none:1x", "products=none:0", "inline=1",
         "launches=",    "memory=nan",       "devices= 2",      "devices=2 ",
-        "devices=0x2",  "devices=+2",       "devices=02",      "memory=0x1p30",
-        "deadlock=inf", "deadlock=-0",      "window=fail: 1",  "products=none:+1",
+        "devices=0x2",  "devices=+-2",      "devices=02",      "memory=0x1p30",
+        "deadlock=inf", "deadlock=-0",      "window=fail: 1",  "products=none:+-1",
         "leaks=1"})
     EXPECT_THROW(emulator::configure(word), std::invalid_argument) << word;
 }
