@@ -224,7 +224,7 @@ LogicalResult CallFinder::einsum(nn::EinsumOp op) {
   return success();
 }
 
-/// A product and what goes on with its rows; everything else that is fused is a kernel alone.
+/// A product and the kernel that takes its rows; everything else that is fused is a kernel alone.
 LogicalResult CallFinder::fused(nn::FusedOp op) {
   std::optional<FusedProduct> fused = FusedProduct::of(launch);
   if (!fused || failed(needBuffers(op)))

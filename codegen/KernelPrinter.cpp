@@ -47,7 +47,7 @@ private:
   /// The loop of which a thread performs the iterations from `first` up to `last` only; -1: none.
   int cut = -1;
   std::string first, last;
-  std::string columns; ///< the parameter that says which, where sums go on from call to call
+  std::string columns; ///< the parameter that says which, where sums continue from call to call
   SmallVector<int> depths;
   int accumulateAt = -1; ///< depth of the register that the reduction's last loops add to
   std::string accumulator;
@@ -92,7 +92,7 @@ int Printer::firstOfRegister() const {
 }
 
 /// Whether sums live in the result while loops run: where an outer loop reduces as well, or only
-/// outer ones do. A sum over rows goes on from call to call.
+/// outer ones do. A sum over rows continues from call to call.
 bool Printer::sumsInResult() const {
   int first = firstOfRegister();
   return first < static_cast<int>(kernel.rowLoops) ||

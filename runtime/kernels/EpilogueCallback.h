@@ -9,9 +9,10 @@
 
 namespace fsdp::rt {
 
-/// Told as a product goes on: rows [begin, end) of c are complete, and most likely in the cache.
-/// Every row is told of once. `call` is called by several threads at once for different rows, in no
-/// order, or, where it adds up over the rows, by one after the other, the first ones first.
+/// Called as a product continues: rows [begin, end) of c are complete, and most likely in the
+/// cache. Every row is told of once. `call` is called by several threads at once for different
+/// rows, in no order, or, where it adds up over the rows, by one after the other, the first ones
+/// first.
 struct EpilogueCallback {
   void (*call)(void *self, std::int64_t begin, std::int64_t end) = nullptr;
   void *self = nullptr;

@@ -33,7 +33,7 @@ struct Gemm {
   float beta = 0; ///< 0 or 1
 };
 
-/// A product whose rows a kernel goes on with that adds up over them.
+/// A product whose rows a fused kernel adds up.
 struct RowSums : Gemm {};
 
 /// One of `count` parts of the columns of a kernel that adds up over rows.

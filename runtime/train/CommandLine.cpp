@@ -242,11 +242,12 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                   "its update, and end the run at the third in a row (the default); or go back to "
                   "the latest checkpoint of --save and continue with the samples after it",
                   {"stop", "skip", "rollback"});
-  base::addChoice(app, "--on-spike", options.onSpike,
-                  "what a step does whose loss or gradient norm is far above those of the steps "
-                  "before it: warn, and go on; or what --on-nan does, without an end of skipping "
-                  "(default: nothing)",
-                  {"warn", "stop", "skip", "rollback"});
+  base::addChoice(
+      app, "--on-spike", options.onSpike,
+      "what a step does whose loss or gradient norm is far above those of the steps "
+      "before it: warn, and continue; or what --on-nan does, without an end of skipping "
+      "(default: nothing)",
+      {"warn", "stop", "skip", "rollback"});
   base::addNumber(app, "--spike-deviations", "K", options.spikes.deviations,
                   "how far that is: more than K standard deviations above the mean",
                   {/*least=*/0, /*aboveLeast=*/true})

@@ -44,7 +44,7 @@ public:
   /// later lines are not written, so that the log has no gap.
   void write(JsonLine &line, std::int64_t step);
 
-  /// The log is the result of an evaluation: no training goes on without it.
+  /// The log is the result of an evaluation: a run that cannot write it has failed.
   void holdsResult() { isResult = true; }
 
   /// Writes a line before that of the first step, in the same way.

@@ -1,4 +1,4 @@
-// A kernel that goes on with the rows of a product: on the CPU a function of a range of rows, called
+// A kernel that takes the rows of a product: on the CPU a function of a range of rows, called
 // block by block by the product, on CUDA a kernel after it; in the record one launch.
 // Inputs stand for weights here, with batches of other sizes, which a verified schedule has not.
 // RUN: fsdp-opt %s --fsdp-fuse --fsdp-schedule --fsdp-plan-memory -o %t.mlir
@@ -21,7 +21,7 @@
 // CHECK-NEXT:      const std::int64_t i = row / 8, j = row % 8;
 // CHECK:           = einsum[i * 32 + j * 4 + k] + p[j * 4 + k];
 
-// A sum over rows begins with the first of them and goes on from call to call; threads take parts
+// A sum over rows begins with the first of them and continues from call to call; threads take parts
 // of the columns.
 // CHECK-LABEL: void sums(std::int64_t begin, std::int64_t end, fsdp::rt::ColumnPart columns,
 // CHECK:         const std::int64_t first = columns.begin(4), last = columns.end(4);

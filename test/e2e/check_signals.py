@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""check_signals.py SCRATCH: SIGTERM, SIGINT and SIGHUP save and end a run, twice they end it at once, SIGUSR1 saves and goes on.
+"""check_signals.py SCRATCH: SIGTERM, SIGINT and SIGHUP save and end a run, twice they end it at once, SIGUSR1 saves and the run continues.
 
-However the ranks were started, they agree on the step; the run that goes on from there ends bit for bit as one in one piece.
+However the ranks were started, they agree on the step; the run that continues from there ends bit for bit as one in one piece.
 """
 
 import os

@@ -2,8 +2,8 @@
 """check_tensor_checkpoint.py SCRATCH: weights and checkpoints of split parameters are those of whole ones.
 
 gpt2 and llama, with sizes that the axis divides and sizes that it does not. Checkpoints and exports of `fsdp=2,tensor=2` have the tensors, names and
-shapes of one rank's: before the first update the same bytes, after it the same numbers to rounding. So have those of `context=2`. Each mesh goes on from each other mesh's checkpoint, on its own bit for bit,
-and from an exported file; a save while training goes on has the same bytes.
+shapes of one rank's: before the first update the same bytes, after it the same numbers to rounding. So have those of `context=2`. Each mesh continues from each other mesh's checkpoint, on its own bit for bit,
+and from an exported file; a save while training continues has the same bytes.
 """
 
 import pathlib

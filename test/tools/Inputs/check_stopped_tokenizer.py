@@ -33,7 +33,7 @@ assert said == "fsdpc-tokenize: error: ended by a signal; nothing was written\n"
 assert not pathlib.Path("new").exists(), "a folder without files is left"
 stop(signal.SIGKILL)
 assert len(unfinished()) == 1, unfinished()
-with open("new/bad_train_000001.bin.tmp.1", "w") as other:  # of a run that goes on, here or on another machine
+with open("new/bad_train_000001.bin.tmp.1", "w") as other:  # of a run that continues, here or on another machine
     fcntl.flock(other, fcntl.LOCK_EX)
     subprocess.run([sys.argv[1], "--tokenizer", ".", "--out", "new/bad", "a.txt"], check=True, stdout=subprocess.DEVNULL)
     assert unfinished() == ["bad_train_000001.bin.tmp.1"], unfinished()
