@@ -100,11 +100,17 @@ std::string folderOf(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+std::string nameIn(const std::string &path) {
+  return path.substr(path.rfind('/') + 1); // npos + 1 is 0
+}
+
+bool fileExists(const std::string &path) { return access(path.c_str(), F_OK) == 0; }
+
 std::string withEnding(const std::string &path, const std::string &ending) {
   constexpr std::size_t kUsual = 255;
   const long most = pathconf(folderOf(path).c_str(), _PC_NAME_MAX);
   const std::size_t limit = most > 0 ? static_cast<std::size_t>(most) : kUsual;
-  const std::size_t name = path.rfind('/') + 1; // npos + 1 is 0
+  const std::size_t name = path.size() - nameIn(path).size();
   if (path.size() - name + ending.size() <= limit)
     return path + ending;
   std::size_t end = name + limit - std::min(limit, ending.size());

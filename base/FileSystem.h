@@ -61,6 +61,12 @@ public:
 /// The folder that holds `path`: "." where it has no slash.
 std::string folderOf(const std::string &path);
 
+/// The name of `path` in its folder.
+std::string nameIn(const std::string &path);
+
+/// Whether something has this path; symbolic links are followed.
+bool fileExists(const std::string &path);
+
 /// `path` with `ending` appended. The last name is cut at a character boundary where the result
 /// would exceed the limit of the folder for names.
 std::string withEnding(const std::string &path, const std::string &ending);

@@ -24,8 +24,6 @@ constexpr int kMaxLinks = 40; // as the system
   throw Error(std::string("cannot ") + doing + " '" + path + "': " + why);
 }
 
-std::string nameIn(const std::string &path) { return path.substr(path.rfind('/') + 1); }
-
 /// The number of the open descriptor that `path` names, as /dev/fd/3 does, or -1.
 int descriptorOf(const std::string &path) {
   char folder[PATH_MAX];

@@ -1,5 +1,7 @@
 #include "base/WaitCounter.h"
 
+#include "base/SpinPause.h"
+
 #include <climits>
 #include <ctime>
 #include <linux/futex.h>
@@ -24,14 +26,6 @@ double processorSeconds() { return secondsOf(CLOCK_THREAD_CPUTIME_ID); }
 namespace {
 
 constexpr int kSpins = 64; // about 2 microseconds: a hand-over between two running threads
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // Not the private kind: the word may lie in memory that processes share.
 void sleepOn(std::atomic<std::uint32_t> &word, std::uint32_t seen, double seconds) {
@@ -62,7 +56,7 @@ bool WaitCounter::waitFor(std::uint64_t target, double seconds) {
   for (int spin = 0; spin < kSpins; ++spin) {
     if (value() >= target)
       return true;
-    relax();
+    pauseInSpin();
   }
   double deadline = now() + seconds;
   for (;;) {

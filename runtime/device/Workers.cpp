@@ -1,5 +1,6 @@
 #include "runtime/device/Workers.h"
 
+#include "base/SpinPause.h"
 #include "base/Thread.h"
 #include "base/WaitCounter.h"
 
@@ -18,14 +19,6 @@ thread_local Workers *workersOfThread = nullptr;
 thread_local double helped = 0;
 /// Set while a thread performs a piece, which is not cut further.
 thread_local bool isAtPiece = false;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 } // namespace
 
@@ -84,7 +77,7 @@ bool Workers::spinUntil(const std::atomic<std::uint32_t> &word, std::uint32_t fr
     for (int i = 0; i < 16; ++i) {
       if (word.load(std::memory_order_acquire) != from)
         return true;
-      relax();
+      pauseInSpin();
     }
   return false;
 }

@@ -10,9 +10,7 @@
 #include <cctype>
 #include <cerrno>
 #include <iterator>
-#include <set>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace fsdp::rt {
 
@@ -199,11 +197,7 @@ private:
   std::string all;
 };
 
-bool liesAt(const std::string &path) { return access(path.c_str(), F_OK) == 0; }
-
 } // namespace
-
-std::string lastNameOf(const std::string &path) { return path.substr(path.rfind('/') + 1); }
 
 bool isNameOfAdapters(std::string_view tensor) {
   constexpr std::string_view wrapper = "base_model.model.";
@@ -226,7 +220,7 @@ std::string adapterChange(const Program &program, const std::string &path, bool 
 }
 
 void requireOneKindOfWeights(const char *option, const std::string &path) {
-  const std::string folder = folderOf(path), name = lastNameOf(path);
+  const std::string folder = folderOf(path), name = nameIn(path);
   const bool isModel = name == kModelWeights;
   if (!isModel && name != kAdapterWeights)
     return;
@@ -235,7 +229,7 @@ void requireOneKindOfWeights(const char *option, const std::string &path) {
               : std::vector<const char *>{kModelWeights, "model.safetensors.index.json",
                                           "pytorch_model.bin", "pytorch_model.bin.index.json"};
   for (const char *other : others)
-    if (liesAt(folder + "/" + other))
+    if (fileExists(folder + "/" + other))
       throw Error(std::string(option) + ": the folder " + inQuotes(folder) + " has '" + other +
                   "'" +
                   (isModel ? " of adapters, expected a folder without: what reads the folder would "
@@ -246,7 +240,7 @@ void requireOneKindOfWeights(const char *option, const std::string &path) {
 }
 
 void requireTwoFolders(const std::string &exported, const std::string &merged) {
-  if (lastNameOf(exported) != kAdapterWeights || lastNameOf(merged) != kModelWeights)
+  if (nameIn(exported) != kAdapterWeights || nameIn(merged) != kModelWeights)
     return;
   struct stat one, other;
   if (stat(folderOf(exported).c_str(), &one) == 0 && stat(folderOf(merged).c_str(), &other) == 0 &&

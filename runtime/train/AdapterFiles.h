@@ -20,9 +20,6 @@ constexpr const char *kAdapterWeights = "adapter_model.safetensors";
 constexpr const char *kAdapterConfig = "adapter_config.json";
 constexpr const char *kModelWeights = "model.safetensors";
 
-/// The name of a file in its folder.
-std::string lastNameOf(const std::string &path);
-
 /// Whether PEFT gives a tensor of an adapter file this name: it begins with "base_model.model.", or
 /// has a part "lora_…".
 bool isNameOfAdapters(std::string_view tensor);

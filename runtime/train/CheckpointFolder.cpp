@@ -1,6 +1,7 @@
 #include "runtime/train/CheckpointFolder.h"
 
 #include "base/Error.h"
+#include "base/FileSystem.h"
 #include "runtime/job/ChildProcess.h"
 
 #include <algorithm>
@@ -125,7 +126,7 @@ std::vector<std::string> CheckpointRoot::setAside(std::optional<std::int64_t> af
     if (after && other.step <= *after)
       continue;
     const std::vector<std::string> names = namesIn(path);
-    const std::string own = other.folder.substr(other.folder.rfind('/') + 1);
+    const std::string own = nameIn(other.folder);
     int number = 1;
     while (contains(names, own + "." + std::to_string(number)))
       ++number;

@@ -87,7 +87,7 @@ void checkFlightRecord(const Options &options, const std::vector<NamedFile> &fil
   std::vector<std::string> names;
   FileSystem::real().list(folderOf(record), names);
   for (const NamedFile &file : files)
-    names.push_back(file.path.substr(file.path.rfind('/') + 1));
+    names.push_back(nameIn(file.path));
   for (const std::string &name : names) {
     std::string rest = name, derived = record;
     const std::int64_t rank = takeNumber(rest, ".rank-"), restart = takeNumber(rest, ".restart-");
@@ -97,7 +97,7 @@ void checkFlightRecord(const Options &options, const std::vector<NamedFile> &fil
       derived = withEnding(derived, format(".restart-%lld", static_cast<long long>(restart)));
     if (rank >= 0)
       derived = withEnding(derived, format(".rank-%lld", static_cast<long long>(rank)));
-    if (derived.substr(derived.rfind('/') + 1) == name)
+    if (nameIn(derived) == name)
       check({"--flight-record", derived, identityOf(derived), NamedFile::Replaced});
   }
 }

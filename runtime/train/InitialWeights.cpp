@@ -1,6 +1,7 @@
 #include "runtime/train/InitialWeights.h"
 
 #include "base/Error.h"
+#include "base/FileSystem.h"
 #include "base/NamePattern.h"
 #include "base/PrintableText.h"
 #include "runtime/train/AdapterFiles.h"
@@ -102,7 +103,7 @@ void requireNoOtherAdapters(const Program &program, const InitialWeights::Source
   if (others.size() == 0)
     return;
   const std::vector<std::string> &files = source.files.files();
-  const bool hasBoth = files.size() > 1 && lastNameOf(files.back()) == kAdapterWeights;
+  const bool hasBoth = files.size() > 1 && nameIn(files.back()) == kAdapterWeights;
   const std::string pattern = "--init " + inQuotes("*=" + source.files.path());
   throw Error("'" + (hasBoth ? files.back() : source.files.path()) + "' has " +
               std::to_string(others.size()) +

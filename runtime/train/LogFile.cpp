@@ -29,7 +29,7 @@ int renameWithoutReplacing(const std::string &from, const std::string &to) {
   if (errno != EINVAL)
     return errno;
   // The file system does not support the flag.
-  if (access(to.c_str(), F_OK) == 0)
+  if (fileExists(to))
     return EEXIST;
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }

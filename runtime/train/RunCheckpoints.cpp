@@ -1,6 +1,7 @@
 #include "runtime/train/RunCheckpoints.h"
 
 #include "base/Error.h"
+#include "base/FileSystem.h"
 #include "base/MappedFile.h"
 #include "base/PrintableText.h"
 #include "base/WaitCounter.h"
@@ -115,7 +116,7 @@ void checkRoot(const std::string &root, const Program &program) {
   if (!exists && lstat(root.c_str(), &status) == 0)
     throw Error("cannot save to '" + root +
                 "': got a symbolic link that leads to nothing, expected a folder or nothing");
-  if (exists && access((root + "/" + CheckpointManifest::kName).c_str(), F_OK) == 0)
+  if (exists && fileExists(root + "/" + CheckpointManifest::kName))
     throw Error("cannot save to '" + root +
                 "': got a checkpoint, expected the folder around it, '" + folderOf(root) +
                 "', or another one");

@@ -3,6 +3,7 @@
 #include "runtime/data/OpenDataset.h"
 
 #include "base/Error.h"
+#include "base/FileSystem.h"
 #include "base/PrintableText.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/train/AdapterFiles.h"
@@ -99,7 +100,7 @@ std::string prepareExportFolder(const char *option, std::string path, RunOutputs
                     "the '/' out to replace the file, or name a folder",
                 kExitBadCommandLine);
   for (const char *other : {"model.safetensors.index.json", CheckpointManifest::kName})
-    if (access((path + "/" + other).c_str(), F_OK) == 0)
+    if (fileExists(path + "/" + other))
       throw Error("cannot export to the folder '" + path + "': it has '" + other +
                   "', which other weights belong to; choose another folder");
   return path;

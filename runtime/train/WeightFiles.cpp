@@ -1,6 +1,7 @@
 #include "runtime/train/WeightFiles.h"
 
 #include "base/Error.h"
+#include "base/FileSystem.h"
 #include "base/JsonObject.h"
 #include "base/MappedFile.h"
 #include "runtime/train/AdapterFiles.h"
@@ -15,11 +16,6 @@ using namespace base;
 namespace {
 
 constexpr std::string_view kIndexEnding = ".index.json";
-
-bool exists(const std::string &path) {
-  struct stat status;
-  return stat(path.c_str(), &status) == 0;
-}
 
 bool isFolder(const std::string &path) {
   struct stat status;
@@ -42,22 +38,22 @@ WeightFiles::WeightFiles(const std::string &path) : name(path) {
 }
 
 void WeightFiles::openFolder(const std::string &path) {
-  if (exists(path + "/" + CheckpointManifest::kName))
+  if (fileExists(path + "/" + CheckpointManifest::kName))
     return openCheckpoint(path);
-  if (exists(path + "/" + CheckpointManifest::kUnfinished))
+  if (fileExists(path + "/" + CheckpointManifest::kUnfinished))
     throw Error("'" + path + "' holds a checkpoint that was never finished; use an earlier one");
   const std::vector<SavedStep> saved = CheckpointRoot(FileSystem::real(), path).saved();
   if (!saved.empty())
     return openCheckpoint(saved.front().folder);
   const std::string whole = path + "/" + kModelWeights, index = whole + std::string(kIndexEnding),
                     adapter = path + "/" + kAdapterWeights;
-  if (exists(index))
+  if (fileExists(index))
     openIndex(index);
-  else if (exists(whole))
+  else if (fileExists(whole))
     open(whole);
-  if (exists(adapter)) // transformers adds them to the model beside them
+  if (fileExists(adapter)) // transformers adds them to the model beside them
     open(adapter);
-  else if (!paths.empty() && exists(path + "/" + kAdapterConfig))
+  else if (!paths.empty() && fileExists(path + "/" + kAdapterConfig))
     throw Error("'" + path + "' has '" + kAdapterConfig + "' and no '" + kAdapterWeights +
                 "', expected the adapters beside the model, or neither; for the model alone name "
                 "its file, '" +

@@ -1,6 +1,6 @@
-"""context_bytes.py REPORT LAYERS BATCH CONTEXT WIDTH: the bytes that docs/sharding.md derives for gpt2 over `fsdp`, `context` and `tensor` are those of REPORT.
+"""context_bytes.py REPORT BYTES LAYERS BATCH CONTEXT WIDTH VOCABULARY: the bytes that docs/sharding.md derives for gpt2 over `fsdp`, `context` and `tensor` are those of REPORT.
 
-In f32; BATCH samples on each rank of `fsdp`. Exact but for the gathers and reductions of parameters, whose formula leaves out that norms, biases and positions are whole on
+BYTES of an element of activations; gradients are reduced in f32. BATCH samples on each rank of `fsdp`. Exact but for the gathers and reductions of parameters, whose formula leaves out that norms, biases and positions are whole on
 each rank of `tensor`, and the padding of the vocabulary.
 """
 
@@ -11,20 +11,20 @@ import sys
 report = json.load(open(sys.argv[1]))
 if report["context_attention"] != "all-to-all":
     sys.exit(f"{report['mesh']}: got attention by {report['context_attention']}, expected all-to-all")
-layers, batch, length, width = map(int, sys.argv[2:])
+size, layers, batch, length, width, vocabulary = map(int, sys.argv[2:])
 mesh = dict(axis.split("=") for axis in report["mesh"].split(","))
 fsdp, context, tensor = (int(mesh.get(axis, 1)) for axis in ("fsdp", "context", "tensor"))
 stored = "+".join(axis for axis in ("fsdp", "context") if axis in mesh)
 got = collections.Counter()
 for call in report["collectives"]:
     got[f"{call['kind']} {'+'.join(call['axes'])}"] += call["count"] * call["received"]
-stream, ranks = 4 * batch * length * width, fsdp * context
-parameters = report["replicated_parameters"] / tensor
-once = parameters * (ranks - 1) / ranks
+stream, ranks = size * batch * length * width, fsdp * context
+once = report["replicated_parameters"] / tensor * (ranks - 1) / ranks  # in f32
+embedding = 4 * width * (vocabulary + length) / tensor * (ranks - 1) / ranks
 expected = {
     "all_to_all context": (8 * layers * stream / (context * tensor) * (context - 1) / context, 0),
-    f"all_gather {stored}": (2 * once, 0.05),
-    f"reduce_scatter {stored}": (once, 0.35),
+    f"all_gather {stored}": (2 * once * size / 4, 0.05),
+    f"reduce_scatter {stored}": (once + embedding, 0.05),
     "all_gather tensor": ((4 * layers + 2) * stream / context * (tensor - 1) / tensor, 0),
     "reduce_scatter tensor": ((4 * layers + 2) * stream / context * (tensor - 1) / tensor, 0),
 }

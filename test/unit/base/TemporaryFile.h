@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
-#include <unistd.h>
+#include <system_error>
 
 namespace fsdp::rt {
 
@@ -23,9 +24,11 @@ public:
     path = folder + "/" + name;
   }
   ~TemporaryFile() {
-    unlink(path.c_str());
-    rmdir(folder.c_str());
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
   }
+  TemporaryFile(const TemporaryFile &) = delete;
+  TemporaryFile &operator=(const TemporaryFile &) = delete;
 
   void write(const std::string &bytes) const {
     std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));

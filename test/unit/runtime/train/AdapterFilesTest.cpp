@@ -18,12 +18,6 @@ namespace {
 
 class AdapterFilesTest : public testing::Test {
 protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/fsdp-adapters-XXXXXX";
-    folder = mkdtemp(pattern);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   std::string write(const std::string &name, const std::string &text) const {
     std::ofstream(folder + "/" + name) << text;
     return folder + "/" + name;
@@ -45,7 +39,8 @@ protected:
     return adapterChange(program, folder + "/" + kAdapterWeights, part);
   }
 
-  std::string folder;
+  const TemporaryFile temporary;
+  const std::string folder = temporary.folder;
 };
 
 void contains(const std::string &text, const std::string &part) {

@@ -53,12 +53,6 @@ using Values = std::vector<float>;
 
 class InitialWeightsTest : public testing::Test {
 protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/fsdp-initial-XXXXXX";
-    folder = mkdtemp(pattern);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   std::string at(const std::string &name) const { return folder + "/" + name; }
   /// A file of vectors; returns its path.
   std::string write(const std::string &name,
@@ -89,7 +83,8 @@ protected:
     return messageOf([&] { InitialWeights(files).match(program(), draws); });
   }
 
-  std::string folder;
+  const TemporaryFile temporary;
+  const std::string folder = temporary.folder;
 };
 
 void contains(const std::string &text, const std::string &part) {
