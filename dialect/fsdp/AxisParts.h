@@ -46,15 +46,6 @@ inline bool hasAxis(MeshAttr mesh, StringRef axis) { return positionsOf(mesh, ax
 /// other parts.
 std::optional<SmallVector<StringAttr>> findAxes(MeshAttr mesh, StringRef name);
 
-/// True where a parameter of `size` along `dim` that is stored as in `placement` may be split into
-/// `parts` along `dim` in compute: the parts must divide, if it is also stored along that
-/// dimension.
-bool admitsParts(PlacementAttr placement, int64_t size, int64_t dim, int64_t parts, MeshAttr mesh);
-
-/// Fails where a parameter is stored along a dimension that it is split along in compute, and its
-/// size there, padding included, does not divide.
-LogicalResult verifyStoredParts(ParamOp param);
-
 namespace detail {
 /// Fails unless each of `axes`, which `op` names, is an axis of the mesh or a part of one that
 /// divides it, and none overlaps another; `verb` begins the message, as "names" does.

@@ -106,8 +106,8 @@ static LogicalResult verifyPart(Operation *op, Type wholeType, Type partType, in
   int64_t ranks = getMesh(op).getSize(getAxisNames(over));
   SmallVector<int64_t> shape(whole.getShape());
   shape[dim] = llvm::divideCeil(shape[dim], ranks);
-  if (whole.getRank() == 1 && part.getRank() == 1)
-    shape[0] = std::max(shape[0], part.getDimSize(0));
+  if (part.getRank() == whole.getRank())
+    shape[dim] = std::max(shape[dim], part.getDimSize(dim));
   RankedTensorType expected = RankedTensorType::get(shape, whole.getElementType());
   if (part != expected)
     return op->emitOpError() << "has " << part << " as the part of " << whole << " over " << ranks

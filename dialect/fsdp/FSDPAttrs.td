@@ -164,7 +164,7 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
     chosen by sharding propagation. Axes of layouts do not take part in propagation.
 
     Constraints: (C1) parameter and gradient are each replicated or stored as the state is; (C2) equal layouts are given once; (C3) types are
-    f32, f64, bf16 or f16; (C4) the axes of `reshard` are some, not all, of the first axes of a flat parameter; (C5) `compute` has no partial
+    f32, f64, bf16 or f16; (C4) the axes of `reshard` are some, not all, of the first axes of the parameter; (C5) `compute` has no partial
     sums and no axis of a layout.
 
     Example: `#fsdp.placement<flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>`,
@@ -200,10 +200,6 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
     PlacementAttr withPrecision(::mlir::Type gather, ::mlir::Type reduce) const;
     PlacementAttr withReshard(Reshard reshard, ::llvm::ArrayRef<::mlir::StringAttr> axes = {}) const;
     PlacementAttr withCompute(ShardingAttr compute) const;
-    /// True where a parameter of this shape may be split in compute over `axes` along `dim`: the parts must divide, where
-    /// it is stored along that dimension too.
-    bool admitsCompute(::llvm::ArrayRef<int64_t> shape, int64_t dim, ::llvm::ArrayRef<::mlir::StringAttr> axes,
-                       MeshAttr mesh) const;
   }];
 }
 

@@ -76,8 +76,8 @@ def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
 
     Constraints:
     - (C1) axes are distinct axes of the mesh, at least one.
-    - (C2) along `dim`, the operand has ceil(result size / n) or, for a flat unit's shard, at least that
-      many elements; other dimensions and the element types are equal.
+    - (C2) along `dim`, the operand has at least ceil(result size / n) elements; other dimensions and the
+      element types are equal.
 
     Example:
     ```mlir
@@ -107,8 +107,8 @@ def FSDP_ReduceScatterOp : FSDP_CollectiveOp<"reduce_scatter", [Pure]> {
 
     Constraints:
     - (C1) axes are distinct axes of the mesh, at least one.
-    - (C2) along `dim`, the result has ceil(operand size / n) or, for a flat unit's shard, at least that
-      many elements; other dimensions and the element types are equal.
+    - (C2) along `dim`, the result has at least ceil(operand size / n) elements; other dimensions and the
+      element types are equal.
 
     Example:
     ```mlir

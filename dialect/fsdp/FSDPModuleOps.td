@@ -43,10 +43,9 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
       and accumulate in one narrower than the element type and not narrower than `reduce`, or give none.
     - (C6) the name is not `__metadata__`.
     - (C7) `compute` is a sharding over the mesh of the module, of the rank of the type.
-    - (C9) a parameter that is split in compute along the dimension along which it is stored divides there.
     - (C8) `split` has an entry for each dimension, no axis twice, no parts of axes that overlap, and only parts that divide their
       axis if the mesh has it.
-    - (C10) `padded` is for a parameter with a placement, has a size for each dimension, none less than the type's and one more, and at
+    - (C9) `padded` is for a parameter with a placement, has a size for each dimension, none less than the type's and one more, and at
       most 2^48 bytes.
 
     Example:

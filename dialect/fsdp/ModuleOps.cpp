@@ -80,29 +80,7 @@ static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
   SmallVector<StringAttr> axes;
   for (int64_t dim = 0; dim < compute.getRank(); ++dim)
     llvm::append_range(axes, compute.getAxes(dim));
-  if (failed(verifyParts(param, axes, "placement computes over")))
-    return failure();
-  // In the global phase a size may still be padded, after which --fsdp-pad-vocabulary asks for
-  // this.
-  auto module = param->getParentOfType<ModuleOp>();
-  const bool mayGrow = !param.getPadded() && module && getPhase(module) == Phase::global;
-  return success(mayGrow || succeeded(verifyStoredParts(param)));
-}
-
-LogicalResult mlir::fsdp::verifyStoredParts(ParamOp param) {
-  PlacementAttr placement = param.getPlacementAttr();
-  ShardingAttr compute = placement ? placement.getCompute() : ShardingAttr();
-  const int64_t stored = placement ? placement.getDim() : -1;
-  if (!compute || stored < 0 ||
-      placement.admitsCompute(param.getSplitShape(), stored, compute.getAxes(stored),
-                              getMesh(param)))
-    return success();
-  return param.emitOpError() << "is stored and split in compute along dimension " << stored
-                             << " of size " << param.getSplitShape()[stored]
-                             << ", expected a multiple of "
-                             << getMesh(param).getSize(compute.getAxes(stored)) *
-                                    getMesh(param).getSize(placement.getAxes())
-                             << ", the parts; store it flat or along another dimension";
+  return verifyParts(param, axes, "placement computes over");
 }
 
 RankedTensorType ParamOp::getComputeType() {

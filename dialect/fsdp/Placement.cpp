@@ -141,17 +141,6 @@ PlacementAttr PlacementAttr::withReshard(Reshard reshard, ArrayRef<StringAttr> a
              getAccumulate(), reshard, axes, getCompute());
 }
 
-bool PlacementAttr::admitsCompute(ArrayRef<int64_t> shape, int64_t dim, ArrayRef<StringAttr> axes,
-                                  MeshAttr mesh) const {
-  return admitsParts(*this, shape[dim], dim, mesh.getSize(axes), mesh);
-}
-
-bool mlir::fsdp::admitsParts(PlacementAttr placement, int64_t size, int64_t dim, int64_t parts,
-                             MeshAttr mesh) {
-  return placement.getKind() != StorageKind::dimension || placement.getDim() != dim || parts == 1 ||
-         size % (parts * mesh.getSize(placement.getAxes())) == 0;
-}
-
 PlacementAttr PlacementAttr::withCompute(ShardingAttr compute) const {
   return get(getContext(), getParameter(), getGradient(), getState(), getGather(), getReduce(),
              getAccumulate(), getReshard(), getReshardAxes(), compute);
@@ -260,12 +249,12 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError
                                                : "none; use reshard = axes [...]");
   if (reshard == Reshard::axes) {
     ArrayRef<StringAttr> stored = parameter.getAxes();
-    if (parameter.getKind() != StorageKind::flat || reshardAxes.size() >= stored.size() ||
+    if (reshardAxes.size() >= stored.size() ||
         stored.take_front(reshardAxes.size()) != reshardAxes) {
       InFlightDiagnostic diag = emitError() << "reshard keeps the part over [";
       llvm::interleaveComma(reshardAxes, diag);
       return diag << "] of a parameter that is " << parameter
-                  << ", expected some but not all of the leading axes of a flat one";
+                  << ", expected some but not all of its leading axes";
     }
   }
   if (!compute)

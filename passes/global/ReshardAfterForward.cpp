@@ -24,7 +24,7 @@ private:
 } // namespace
 
 /// `placement`, of which what is stored in parts is so over `axes` first: a gather over the last
-/// axes leaves one piece of a flat vector.
+/// axes leaves one piece of what is split.
 static PlacementAttr withLeading(PlacementAttr placement, ArrayRef<StringAttr> axes) {
   auto reordered = [&](LayoutAttr layout) {
     if (layout.getKind() == StorageKind::replicated)
@@ -51,12 +51,11 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
     if (layout.getKind() == StorageKind::replicated)
       return success();
     ArrayRef<StringAttr> stored = layout.getAxes();
-    if (layout.getKind() != StorageKind::flat ||
-        !llvm::all_of(axes, [&](StringAttr axis) { return llvm::is_contained(stored, axis); }))
+    if (!llvm::all_of(axes, [&](StringAttr axis) { return llvm::is_contained(stored, axis); }))
       return param.emitOpError() << "'" << param.getSymName() << "' is stored as "
                                  << spellStorage(layout) << ", but --reshard-after-forward got '"
                                  << when
-                                 << "', expected axes of a flat storage, such as axes:fsdp of "
+                                 << "', expected axes of its storage, such as axes:fsdp of "
                                     "flat(node+fsdp)";
     // The part over all of them is what is stored.
     if (axes.size() == stored.size()) {

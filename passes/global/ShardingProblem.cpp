@@ -245,14 +245,8 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
   std::optional<OpSplit::DimSplit> split = toSplit(axes);
   if (!split)
     return false;
-  if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
-    auto param = symbols.lookup<ParamOp>(read.getParam());
-    // What is given holds, and may not divide before --fsdp-pad-vocabulary, which asks for it.
-    if (param.getPlacementAttr().getCompute())
-      return true;
-    return admitsParts(param.getPlacementAttr(), param.getSplitShape()[dim], dim,
-                       propagation::sizeOf(axes), mesh);
-  }
+  if (isa<ReadOp>(result.getOwner()))
+    return true;
   // What is kept has no padding.
   if (isa<CarryLoadOp>(result.getOwner()))
     return problem.values[value].sizes[dim] % propagation::sizeOf(axes) == 0;

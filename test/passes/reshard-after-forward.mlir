@@ -6,7 +6,7 @@
 // RUN: fsdp-opt %s --fsdp-shard-parameters="shard=*:flat(fsdp+node)" --fsdp-reshard-after-forward=when=axes:node | FileCheck %s --check-prefix=LAST
 // RUN: fsdp-opt %s --fsdp-shard-parameters="shard=*:flat(fsdp+node)" --fsdp-reshard-after-forward=when=axes:node+fsdp | FileCheck %s --check-prefix=BOTH
 // RUN: not fsdp-opt %s --fsdp-shard-parameters="shard=*:flat(fsdp)" --fsdp-reshard-after-forward=when=axes:node 2>&1 | FileCheck %s --check-prefix=OTHER
-// RUN: not fsdp-opt %s --fsdp-shard-parameters --fsdp-reshard-after-forward=when=axes:fsdp 2>&1 | FileCheck %s --check-prefix=DIMENSION
+// RUN: fsdp-opt %s --fsdp-shard-parameters="shard=*:0(fsdp+node)" --fsdp-reshard-after-forward=when=axes:node | FileCheck %s --check-prefix=DIMENSION
 // RUN: fsdp-opt %s --fsdp-shard-parameters="strategy=zero1 shard=*:flat" --fsdp-reshard-after-forward=when=axes:fsdp | FileCheck %s --check-prefix=ZERO
 // RUN: not fsdp-opt %s --fsdp-reshard-after-forward=when=sometimes 2>&1 | FileCheck %s --check-prefix=WORD
 
@@ -23,8 +23,8 @@
 // LAST: @free {{.*}}placement <flat over ["node", "fsdp"], {{.*}}reshard = axes ["node"]>
 // What is split over all of them is what is stored.
 // BOTH: @given {{.*}}placement <flat over ["fsdp", "node"], gather = f32, reduce = f32, reshard = always>
-// OTHER: error: 'fsdp.param' op 'given' is stored as flat(fsdp), but --reshard-after-forward got 'axes:node', expected axes of a flat storage, such as axes:fsdp of flat(node+fsdp)
-// DIMENSION: error: 'fsdp.param' op 'given' is stored as 0(fsdp), but --reshard-after-forward got 'axes:fsdp', expected axes of a flat storage
+// OTHER: error: 'fsdp.param' op 'given' is stored as flat(fsdp), but --reshard-after-forward got 'axes:node', expected axes of its storage, such as axes:fsdp of flat(node+fsdp)
+// DIMENSION: @given {{.*}}placement <dimension 0 over ["node", "fsdp"], gather = f32, reduce = f32, reshard = axes ["node"]>
 // ZERO: @free {{.*}}placement <parameter replicated, {{.*}}reshard = always>
 fsdp.mesh @mesh <["node"=2, "fsdp"=4]>
 fsdp.param @given : tensor<8xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>

@@ -29,9 +29,9 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   if (!kept && storage->getGatheredShard() != storage->shard)
     part = arith::TruncFOp::create(builder, nameLoc(storage, "cast", storage->op.getLoc()),
                                    storage->getGatheredShard(), part);
+  const int64_t dim = std::max<int64_t>(placement.getDim(), 0);
   auto gatherOver = [&](RankedTensorType type, Value from, ArrayRef<StringAttr> axes) -> Value {
-    return AllGatherOp::create(builder, loc, type, from, std::max<int64_t>(placement.getDim(), 0),
-                               values.axisArray(axes));
+    return AllGatherOp::create(builder, loc, type, from, dim, values.axisArray(axes));
   };
   ArrayRef<StringAttr> axes = placement.getAxes();
   if (placement.getReshard() == Reshard::axes) {
@@ -40,9 +40,10 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
     ArrayRef<StringAttr> over = axes.drop_front(placement.getReshardAxes().size());
     axes = placement.getReshardAxes();
     RankedTensorType type = storage->getGatheredShard();
-    type = type.clone({type.getNumElements() * mesh.getSize(over)});
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] *= mesh.getSize(over);
     if (!kept)
-      kept = part = gatherOver(type, part, over);
+      kept = part = gatherOver(type.clone(shape), part, over);
   }
   // A shard on one rank is whole: what reads it skips its padding.
   const bool isWhole = placement.getKind() == StorageKind::replicated || mesh.getSize(axes) == 1;

@@ -205,8 +205,9 @@ LocalValue StepPartitioner::withZeroPadding(Value gradient, LocalValue local) {
   return local;
 }
 
-/// The sum over all ranks of the joined gradients, of which a flat storage keeps a shard.
-Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradients,
+/// The sum over all ranks of the gradients as they are stored, of which a rank keeps a shard: those
+/// of a flat storage joined, or the one of a storage along a dimension.
+Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradients,
                                   Operation *user) {
   Storage *storage = reduction.storage;
   Value first = *llvm::find_if(gradients, [](Value gradient) { return bool(gradient); });
@@ -234,11 +235,18 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
 
   bool split = !axes.empty();
   int64_t ranks = mesh.getSize(axes);
-  RankedTensorType whole = storage->getReduced();
-  // What is whole already is padded to the size of all shards, so that it can be cut.
-  if (split && !together)
-    whole = whole.clone(storage->shard.getNumElements() * ranks);
-  Value sum = FlattenOp::create(builder, loc, whole, locals);
+  const bool along = storage->placement.getKind() == StorageKind::dimension;
+  const int64_t dim = along ? storage->placement.getDim() : 0;
+  Value sum;
+  if (along) {
+    sum = locals.front();
+  } else {
+    RankedTensorType whole = storage->getReduced();
+    // What is whole already is padded to the size of all shards, so that it can be cut.
+    if (split && !together)
+      whole = whole.clone(storage->shard.getNumElements() * ranks);
+    sum = FlattenOp::create(builder, loc, whole, locals);
+  }
   ArrayAttr over = values.axisArray(axes);
   SmallVector<StringAttr> rest;
   if (together)
@@ -248,13 +256,13 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
   if (!each)
     sum = accumulate(sum, rest, storage);
   if (split && together) {
-    sum = ReduceScatterOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
+    sum = ReduceScatterOp::create(builder, loc, storage->getReducedShard(), sum, dim, over);
   } else if (split) {
     if (ranks > 1)
       user->emitRemark()
           << "the gradients of unit '" << storage->unit
           << "' are not all partial sums over its axes: each is reduced whole, then split";
-    sum = AllSliceOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
+    sum = AllSliceOp::create(builder, loc, storage->getReducedShard(), sum, dim, over);
   }
   // A shard is added up before it is reduced over the axes of its replicas, what is replicated
   // after.
@@ -279,7 +287,13 @@ Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Operation *use
   ShardingAttr compute = computeSharding(storage->members.front());
   for (int64_t other = 0; other < compute.getRank(); ++other)
     axes.push_back(compute.getAxes(other));
+  const int64_t computed = mesh.getSize(axes[dim]);
   llvm::append_range(axes[dim], storage->getAxes());
+  // Parts of uneven parts are not those of one split: 6 elements over 2 x 2 ranks are stored as
+  // 2 + 1 and 2 + 1, and one split has 2 + 2 and 2 + 0.
+  ParamOp param = storage->members.front().param;
+  if (computed > 1 && param.getSplitShape()[dim] % mesh.getSize(axes[dim]) != 0)
+    return reduceStored(reduction, reduction.gradients, user);
   ShardingAttr stored = values.sharding(axes);
   values.scatterEach = reducesEach(storage);
   LocalValue local = values.as(gradient, stored, user);
@@ -295,7 +309,7 @@ void StepPartitioner::reduce(Reduction &reduction, unsigned part, Operation *las
             FlatSymbolRefAttr::get(reduction.storage->op.getSymNameAttr()));
   bool dimension = reduction.storage->placement.getKind() == StorageKind::dimension;
   Value shard = dimension ? reduceAlongDimension(reduction, user)
-                          : reduceFlat(reduction, reduction.parts[part], user);
+                          : reduceStored(reduction, reduction.parts[part], user);
   // Norm and update work in the type of what is stored; so do the terms of a tied weight add up.
   if (shard.getType() != reduction.storage->shard)
     shard = arith::ExtFOp::create(builder, nameLoc(reduction.storage, "widen", shard.getLoc()),

@@ -98,7 +98,7 @@ private:
   bool reducesEach(Storage *storage) const;
   LocalValue withZeroPadding(Value gradient, LocalValue local);
   Value reduceAlongDimension(Reduction &reduction, Operation *user);
-  Value reduceFlat(Reduction &reduction, ArrayRef<Value> gradients, Operation *user);
+  Value reduceStored(Reduction &reduction, ArrayRef<Value> gradients, Operation *user);
   Value accumulate(Value sum, SmallVectorImpl<StringAttr> &partial, Storage *storage);
   /// How `member` is split in compute.
   ShardingAttr computeSharding(const Storage::Member &member) const;

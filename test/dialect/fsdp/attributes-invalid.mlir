@@ -186,7 +186,7 @@ fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <parameter
 
 // Placement C4: some, not all, of the first axes.
 
-// expected-error @below {{reshard keeps the part over ["fsdp"] of a parameter that is #fsdp.layout<flat over ["node", "fsdp"]>, expected some but not all of the leading axes of a flat one}}
+// expected-error @below {{reshard keeps the part over ["fsdp"] of a parameter that is #fsdp.layout<flat over ["node", "fsdp"]>, expected some but not all of its leading axes}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["node", "fsdp"], gather = f32, reduce = f32, reshard = axes ["fsdp"]>
 
 // -----

@@ -175,7 +175,7 @@ fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [#fsdp.memb
 
 // -----
 
-// param C10: the padded shape is part of the placement, holds the type and more, and fits a tensor.
+// param C9: the padded shape is part of the placement, holds the type and more, and fits a tensor.
 
 fsdp.mesh @mesh <["fsdp"=2]>
 // expected-error @below {{has 'padded' but no placement; 'padded' requires one}}
@@ -327,13 +327,6 @@ fsdp.param @a : tensor<4x2xf32> unit "u" init <constant, 0.0> split ["tensor", [
 
 // expected-error @below {{'split' names axis "tensor" twice; an axis splits one dimension}}
 fsdp.param @a : tensor<4x2xf32> unit "u" init <constant, 0.0> split [["tensor"], ["data", "tensor"]]
-
-// -----
-
-// param C9: what is split and stored along one dimension divides there.
-fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
-// expected-error @below {{is stored and split in compute along dimension 0 of size 6, expected a multiple of 4, the parts; store it flat or along another dimension}}
-fsdp.param @a : tensor<5xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"tensor"}]>> padded [6]
 
 // -----
 

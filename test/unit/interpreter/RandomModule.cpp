@@ -110,19 +110,27 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
     std::string name = param.getSymName().str();
     if (draw.chance(15))
       options.shardPatterns.push_back(name + ":replicated");
-    else if (sharded && draw.chance(25) && rank > 0 && !param.getSplit())
+    else if (sharded && draw.chance(25) && rank > 0)
       options.shardPatterns.push_back(name + ":" + std::to_string(draw.between(0, rank - 1)));
     else if (sharded && draw.chance(10))
       options.shardPatterns.push_back(name + ":flat");
   }
-  // All parameters over all axes that split the batch, in any order; part of a unit is kept then.
+  // All parameters over all axes that split the batch, in any order; part of a storage is kept then.
   SmallVector<std::string> axes;
   for (StringAttr axis : mesh.getAxisNames())
     if (axis == "data" || axis == "fsdp" || llvm::is_contained(options.batchAxes, axis.getValue()))
       axes.push_back(axis.str());
   if (axes.size() > 1 && draw.chance(30)) {
     std::shuffle(axes.begin(), axes.end(), draw.random);
-    options.shardPatterns.assign({"*:flat(" + llvm::join(axes, "+") + ")"});
+    const std::string over = "(" + llvm::join(axes, "+") + ")";
+    options.shardPatterns.clear();
+    for (ParamOp param : module.getOps<ParamOp>()) {
+      const int64_t rank = param.getTensorType().getRank();
+      const std::string kind = rank > 0 && draw.chance(25)
+                                   ? std::to_string(draw.between(0, rank - 1))
+                                   : std::string("flat");
+      options.shardPatterns.push_back(param.getSymName().str() + ":" + kind + over);
+    }
     options.minShardSize = 0;
     if (draw.chance(75)) {
       axes.resize(draw.between(1, static_cast<int64_t>(axes.size()) - 1));
