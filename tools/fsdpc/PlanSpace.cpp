@@ -6,6 +6,7 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/UpdateRule.h"
 #include "passes/cost/Collectives.h"
+#include "passes/global/PositionClass.h"
 #include "passes/global/Strategies.h"
 #include "tools/fsdpc/Decisions.h"
 
@@ -17,7 +18,8 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-static constexpr const char *kData = "data", *kFsdp = "fsdp", *kTensor = "tensor";
+static constexpr const char *kData = "data", *kFsdp = "fsdp", *kContext = "context",
+                            *kTensor = "tensor";
 
 //===----------------------------------------------------------------------===//
 // The request
@@ -168,6 +170,7 @@ ModelTotals measureModel(ModuleOp model, const Options &options) {
   for (auto step : model.getOps<ir::StepOp>()) {
     if (step.getKind() != ir::StepKind::train)
       continue;
+    totals.hasPositions = !ir::PositionClass(step).isEmpty();
     options.optimizer.checkGroups(step);
     const ir::OptimizerAttr optimizer = options.optimizer.apply(*step.getOptimizer());
     // Those that exist for some constants only may be absent.
@@ -182,9 +185,10 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
   std::vector<PlanSpec> layouts;
   const int64_t inner = machine.links.empty() ? 0 : machine.links.front().ranks;
   const int64_t node = inner ? std::min(inner, request.devices) : request.devices;
-  auto add = [&](int64_t data, int64_t fsdp, int64_t tensor) {
+  auto add = [&](int64_t data, int64_t fsdp, int64_t context, int64_t tensor) {
     PlanSpec plan;
-    for (auto [name, size] : {std::pair(kData, data), {kFsdp, fsdp}, {kTensor, tensor}})
+    for (auto [name, size] :
+         {std::pair(kData, data), {kFsdp, fsdp}, {kContext, context}, {kTensor, tensor}})
       if (size > 1)
         plan.mesh.emplace_back(name, size);
     if (plan.mesh.empty())
@@ -195,21 +199,35 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
     std::vector<std::string> strategies = {"zero1", "zero2", data > 1 ? "hsdp" : "fsdp"};
     if (request.devices == 1)
       strategies = {given.empty() ? "fsdp" : given};
-    else if (fsdp == 1)
+    else if (fsdp == 1 && (context == 1 || given == "ddp"))
       strategies = {"ddp"};
     else if (data > 1 && given == "fsdp") // replicates shards too
       strategies = {given};
+    else if (context > 1 && given.empty()) // sequences are split where memory is short
+      strategies = {data > 1 && fsdp > 1 ? "hsdp" : "fsdp"};
     for (const std::string &strategy : strategies) {
       plan.strategy = strategy;
       if (given.empty() || given == strategy)
         layouts.push_back(plan);
     }
   };
-  for (int64_t tensor = 1; tensor <= (model.usesTensor ? node : 1); ++tensor)
-    if (request.devices % tensor == 0 && node % tensor == 0)
-      for (int64_t rest = request.devices / tensor, fsdp = rest; fsdp >= 1; --fsdp)
-        if (rest % fsdp == 0)
-          add(rest / fsdp, fsdp, tensor);
+  auto addStored = [&](int64_t context, int64_t tensor) {
+    const int64_t rest = request.devices / context / tensor;
+    for (int64_t fsdp = rest; fsdp >= 1; --fsdp)
+      if (rest % fsdp == 0)
+        add(rest / fsdp, fsdp, context, tensor);
+  };
+  for (int64_t tensor = 1; tensor <= (model.usesTensor ? node : 1); ++tensor) {
+    if (request.devices % tensor != 0 || node % tensor != 0)
+      continue;
+    addStored(1, tensor);
+    const int64_t rest = request.devices / tensor;
+    // Beyond a node only where there are fewer samples than devices.
+    const bool isShort = model.samples && model.samples < rest;
+    for (int64_t context = 2; model.hasPositions && context <= rest; ++context)
+      if (rest % context == 0 && (isShort || node % (context * tensor) == 0))
+        addStored(context, tensor);
+  }
   return layouts;
 }
 
@@ -245,8 +263,8 @@ int64_t boundMemory(const PlanSpec &plan, const Options &options, const ModelTot
   const auto tensor = static_cast<double>(plan.sizeOf(kTensor));
   auto shards = [&](bool split) {
     if (model.isPlaced)
-      return tensor * static_cast<double>(plan.batchShards());
-    return split ? tensor * static_cast<double>(plan.sizeOf(kFsdp)) : tensor;
+      return tensor * static_cast<double>(plan.batchShards() * plan.sizeOf(kContext));
+    return split ? tensor * static_cast<double>(plan.storageShards()) : tensor;
   };
   const double parameters = (model.trainable + model.frozen) / shards(strategy.splitsParameter);
   const double states =
@@ -274,12 +292,14 @@ double boundCommunication(const PlanSpec &plan, const Options &options, const Mo
   };
   const double gradients = bytes(model.trainable, options.pipeline.reducePrecision);
   if (!strategy.splits())
-    return ir::cost::timeOf("all_reduce", gradients,
-                            ir::cost::shapeOf(strided(plan.sizeOf(kData), tensor), machine),
-                            machine)
+    return ir::cost::timeOf(
+               "all_reduce", gradients,
+               ir::cost::shapeOf(strided(plan.sizeOf(kData) * plan.sizeOf(kContext), tensor),
+                                 machine),
+               machine)
         .seconds;
   const ir::cost::GroupShape shape =
-      ir::cost::shapeOf(strided(plan.sizeOf(kFsdp), tensor), machine);
+      ir::cost::shapeOf(strided(plan.storageShards(), tensor), machine);
   // Each microbatch gathers what the one before has released, and reduces its gradients into
   // shards.
   const auto microbatches =

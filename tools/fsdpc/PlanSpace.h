@@ -44,6 +44,8 @@ struct PlanSpec {
 
   int64_t sizeOf(llvm::StringRef axis) const;
   int64_t batchShards() const { return sizeOf("data") * sizeOf("fsdp"); }
+  /// Of what the strategy splits.
+  int64_t storageShards() const { return sizeOf("fsdp") * sizeOf("context"); }
   std::string describeMesh() const; ///< "data=2,fsdp=4"
   /// The options, each with its value: "--mesh=fsdp=8 --strategy=fsdp ...".
   std::string describe() const;
@@ -58,12 +60,15 @@ struct ModelTotals {
   int64_t samples = 0;              ///< of a step, on all ranks together; 0: unknown
   bool usesTensor = false;          ///< some parameter or value is split over axis `tensor`
   bool isPlaced = false;            ///< the model places parameters itself
+  bool hasPositions = false;        ///< it has sequences that axis `context` can split
 };
 ModelTotals measureModel(mlir::ModuleOp model, const Options &options);
 
 /// Every mesh with the strategies that make sense on it: `ddp` where nothing stores shards,
 /// `zero1`, `zero2` and `fsdp`, which is `hsdp` where another axis replicates the shards. Axis
-/// `tensor` stays in a node. Meshes with more batch shards than samples are left out.
+/// `tensor` stays in a node, and so does `context` unless samples are fewer than devices; with
+/// `context`, parameters are split unless the request gives another strategy. Meshes with more
+/// batch shards than samples are left out.
 std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &options,
                                   const ModelTotals &model,
                                   const mlir::fsdp::cost::Machine &machine);

@@ -208,7 +208,7 @@ LocalValue StepPartitioner::withZeroPadding(Value gradient, LocalValue local) {
 /// The sum over all ranks of the gradients as they are stored, of which a rank keeps a shard: those
 /// of a flat storage joined, or the one of a storage along a dimension.
 Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradients,
-                                  Operation *user) {
+                                    Operation *user) {
   Storage *storage = reduction.storage;
   Value first = *llvm::find_if(gradients, [](Value gradient) { return bool(gradient); });
   Location loc = nameLoc(storage, "reduce", first.getLoc());

@@ -115,7 +115,8 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
     else if (sharded && draw.chance(10))
       options.shardPatterns.push_back(name + ":flat");
   }
-  // All parameters over all axes that split the batch, in any order; part of a storage is kept then.
+  // All parameters over all axes that split the batch, in any order; part of a storage is kept
+  // then.
   SmallVector<std::string> axes;
   for (StringAttr axis : mesh.getAxisNames())
     if (axis == "data" || axis == "fsdp" || llvm::is_contained(options.batchAxes, axis.getValue()))
