@@ -202,10 +202,12 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
     if (!kept.empty() && (!llvm::all_of(kept, splitsBatch) || llvm::any_of(gathered, splitsBatch)))
       continue;
     int64_t bytes = type.getElementTypeBitWidth() / 8, part = bytes;
-    for (int64_t size : to.getLocalShape(type.getShape(), mesh))
-      bytes *= size;
-    for (int64_t size : from.getLocalShape(type.getShape(), mesh))
-      part *= size;
+    // Of what a rank has, some may move to others.
+    for (auto [had, gets] : llvm::zip_equal(from.getLocalShape(type.getShape(), mesh),
+                                            to.getLocalShape(type.getShape(), mesh))) {
+      bytes *= gets;
+      part *= std::min(had, gets);
+    }
     if (bytes == part) // a dimension of one element, that one rank has and others would pad
       continue;
     std::string spec;

@@ -131,20 +131,11 @@ private:
       return {};
     auto stored = symbols.lookup<StorageOp>(storage);
     bool whole = stored.getKind() == StorageKind::replicated;
-    if (auto gather = dyn_cast<AllGatherOp>(op))
-      whole = stored.getKind() == StorageKind::dimension ||
-              countMembers(stored) == cast<RankedTensorType>(gather.getType()).getNumElements();
+    auto gather = dyn_cast<AllGatherOp>(op);
+    if (gather && !stored.getAxes().empty()) // gathered last over the first axis
+      whole = llvm::is_contained(gather.getOver(), stored.getAxes()[0]);
     return whole ? std::pair<StringRef, StringRef>(storage, BufferOp::gathered)
                  : std::pair<StringRef, StringRef>();
-  }
-
-  /// The elements of all members of `storage`.
-  int64_t countMembers(StorageOp storage) const {
-    if (storage.getMembers().empty())
-      return 0;
-    auto last = cast<MemberAttr>(storage.getMembers().getValue().back());
-    auto param = symbols.lookup<ParamOp>(last.getParam().getAttr());
-    return last.getOffset() + param.getComputeType().getNumElements();
   }
 
   int findPersistent(StringRef storage, StringRef what) const {

@@ -26,7 +26,7 @@ BOTH = {
     "ddp": ("data=2,context=2", ["--strategy=ddp", "--accumulate=2"]),
     "hsdp": ("data=2,context=2", ["--strategy=hsdp", "--remat=selective"]),
     "all": ("fsdp=2,context=2", ["--accumulate=2", "--remat=full", "--defer-updates=on", "--loss-chunks=3", "--prefetch=2"]),
-    "kept": ("fsdp=2,context=2", ["--reshard-after-forward=axes:context"]),
+    "kept": ("fsdp=2,context=2", ["--reshard-after-forward=axes:context", "--shard=*.weight:0"]),
 }
 # Documents packed into rows: their ids and positions are counted over the whole sequence.
 PACKED = ["--document-end=3"]

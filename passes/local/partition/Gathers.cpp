@@ -34,7 +34,11 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
     return AllGatherOp::create(builder, loc, type, from, dim, values.axisArray(axes));
   };
   ArrayRef<StringAttr> axes = placement.getAxes();
-  if (placement.getReshard() == Reshard::axes) {
+  const bool keeps = placement.getReshard() == Reshard::axes;
+  const bool keepsWhole = keeps && mesh.getSize(placement.getReshardAxes()) == 1;
+  if (keepsWhole && kept)
+    return whole = kept;
+  if (keeps && !keepsWhole) {
     // First over the axes that nothing stays split over, then over those that the part is kept
     // split over.
     ArrayRef<StringAttr> over = axes.drop_front(placement.getReshardAxes().size());
@@ -48,6 +52,8 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   // A shard on one rank is whole: what reads it skips its padding.
   const bool isWhole = placement.getKind() == StorageKind::replicated || mesh.getSize(axes) == 1;
   whole = isWhole ? part : gatherOver(storage->getGathered(), part, axes);
+  if (keepsWhole)
+    kept = whole;
   return whole;
 }
 

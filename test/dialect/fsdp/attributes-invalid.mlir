@@ -196,8 +196,8 @@ fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over
 
 // -----
 
-// expected-error @below {{reshard keeps the part over ["a"] of a parameter that is #fsdp.layout<dimension 0 over ["a", "b"]>}}
-fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["a", "b"], gather = f32, reduce = f32, reshard = axes ["a"]>
+// expected-error @below {{reshard keeps the part over ["b"] of a parameter that is #fsdp.layout<dimension 0 over ["a", "b"]>}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["a", "b"], gather = f32, reduce = f32, reshard = axes ["b"]>
 
 // -----
 
