@@ -232,7 +232,6 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
                                         "-B",
                                         build,
                                         "-DCMAKE_BUILD_TYPE=Release",
-                                        "-DCMAKE_UNITY_BUILD=ON", // in half the time
                                         "-DCMAKE_CXX_COMPILER=" + compiler,
                                         std::string("-DFSDP_TARGETS=") + (cuda ? "cuda" : "cpu")};
   if (ninja)

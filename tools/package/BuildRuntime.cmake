@@ -6,7 +6,7 @@ function(require_success status)
   endif()
 endfunction()
 # Lists in quotes stay one word.
-execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCES} -B ${BUILD} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DFSDP_TARGETS=cpu
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCES} -B ${BUILD} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release -DFSDP_TARGETS=cpu
                         -DCMAKE_CXX_COMPILER=${COMPILER} "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}" "-DFSDP_ARCH_FLAGS=${SWITCHES}"
                         "-DFSDP_VERSION=${VERSION}" OUTPUT_QUIET RESULT_VARIABLE status)
 require_success(${status})
