@@ -2,6 +2,7 @@
 
 #include "RandomModule.h"
 #include "dialect/fsdp/UpdateRule.h"
+#include "passes/global/PositionClass.h"
 #include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -213,9 +214,44 @@ static void addGroups(ModuleOp module, StepOp step, Draw draw) {
       optimizer.getSchedule(), optimizer.getWarmup(), groups));
 }
 
+/// Which kinds of attention `step` may have whose sequences are split over `size` ranks, as
+/// --context-attention has them. `heads`: over how many ranks heads are then split.
+static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads) {
+  PositionClass positions(step);
+  bool byHeads = true, byPositions = true, inRing = true, anyFits = true;
+  step.walk([&](nn::AttentionOp attention) {
+    nn::AttentionLayout at = attention.getLayout();
+    // Heads that ranks do not divide are refused.
+    const bool divides = at.groups == at.heads
+                             ? heads <= at.heads
+                             : at.groups % heads == 0 ||
+                                   (heads % at.groups == 0 && at.heads % heads == 0);
+    const int64_t dim = nn::attentionDim(attention.getOrder(), 't');
+    const bool isWithin =
+        at.queries == at.keys && llvm::all_of(attention.getTensors(), [&](Value input) {
+          return positions.contains(input, dim);
+        });
+    byHeads &= divides;
+    byPositions &= isWithin;
+    inRing &= isWithin && !attention.getBias() && !attention.getDocuments();
+    anyFits &= divides || isWithin;
+  });
+  SmallVector<StringRef> kinds;
+  if (anyFits)
+    kinds.push_back("auto");
+  if (byHeads)
+    kinds.push_back("all-to-all");
+  if (byPositions)
+    kinds.push_back("gather");
+  if (inRing)
+    kinds.push_back("ring");
+  return kinds;
+}
+
 /// Splits positions over an axis `context` of its own, where a dimension of an input besides its
 /// samples divides. Draws from a copy of the engine: what a seed draws besides stays.
-static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int64_t mostRanks) {
+static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int64_t mostRanks,
+                       std::string &attention) {
   Draw draw{random};
   MeshOp mesh = getMeshOp(module);
   MeshAttr before = mesh.getMesh();
@@ -227,18 +263,10 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
     for (auto [dim, count] : llvm::enumerate(cast<RankedTensorType>(input.getType()).getShape()))
       if (dim != input.getSampleDim() && count % size == 0)
         places.push_back({input, dim});
-  // Heads that ranks do not divide are refused.
   int64_t heads = size;
   for (auto [name, ranks] : llvm::zip_equal(before.getAxisNames(), before.getAxisSizes()))
     heads *= name.getValue() == "tensor" ? ranks : 1;
-  bool isRefused = false;
-  module.walk([&](nn::AttentionOp attention) {
-    nn::AttentionLayout at = attention.getLayout();
-    isRefused |= at.groups == at.heads
-                     ? heads > at.heads
-                     : at.groups % heads != 0 && (heads % at.groups != 0 || at.heads % heads != 0);
-  });
-  if (places.empty() || isRefused)
+  if (places.empty())
     return false;
   auto [input, dim] = places[draw.random() % places.size()];
   SmallVector<StringAttr> names(before.getAxisNames());
@@ -257,6 +285,14 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
       ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh.getSymNameAttr()), dims),
       DenseI64ArrayAttr(), /*sequence_parallel=*/true);
   input.getResult().replaceAllUsesExcept(mark, mark);
+  const SmallVector<StringRef> kinds = attentionKinds(step, heads);
+  if (kinds.empty()) {
+    mark.getResult().replaceAllUsesWith(input.getResult());
+    mark.erase();
+    mesh.setMeshAttr(before);
+    return false;
+  }
+  attention = kinds[draw.random() % kinds.size()].str();
   return true;
 }
 
@@ -306,6 +342,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     addReports(step, draw);
   if (draw.chance(40))
     addGroups(*result.module, step, draw);
-  result.splitsSequence = addContext(*result.module, step, random, mostRanks);
+  result.splitsSequence = addContext(*result.module, step, random, mostRanks,
+                                     result.options.contextAttention);
   return result;
 }
