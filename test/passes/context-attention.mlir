@@ -22,7 +22,7 @@
 // RUN: not fsdp-opt %t.bias.mlir --fsdp-context-parallel=attention=ring 2>&1 | FileCheck %s --check-prefix=BIAS
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.bias.mlir %t.bias
 // Keys of other positions than the queries'.
-// RUN: sed 's/"bhtk" %%x, %%w[kv]/"bhtk" %%some_x, %%wk/; s/8x1x6x2xf32/8x1x5x2xf32/g; s/(tensor<8x6x8xf32>, tensor<8x1x2xf32>)/(tensor<8x5x8xf32>, tensor<8x1x2xf32>)/; s/^  %%wq = /  %%some_x = nn.slice %%x dim 1 start 1 : tensor<8x6x8xf32> -> tensor<8x5x8xf32>\n&/; s/ causal//' %s > %t.other.mlir
+// RUN: sed 's/bhtk" %%x, %%w\([kv]\)/bhtk" %%some_x, %%w\1/; s/8x1x6x2xf32/8x1x5x2xf32/g; s/(tensor<8x6x8xf32>, tensor<8x1x2xf32>)/(tensor<8x5x8xf32>, tensor<8x1x2xf32>)/; s/^  %%wq = /  %%some_x = nn.slice %%x dim 1 start 1 : tensor<8x6x8xf32> -> tensor<8x5x8xf32>\n&/; s/ causal//' %s > %t.other.mlir
 // RUN: not fsdp-opt %t.other.mlir --fsdp-context-parallel=attention=gather 2>&1 | FileCheck %s --check-prefix=OTHER
 // Where a constraint of one's own does not divide the positions.
 // RUN: fsdp-opt %s --fsdp-context-parallel | sed 's/"fsdp"=2, "context"=2/"fsdp"=2, "context"=4/' | not fsdp-opt --pass-pipeline='builtin.module(fsdp-shard-parameters,fsdp-differentiate,fsdp-apply-optimizer,fsdp-propagate,fsdp-partition)' 2>&1 | FileCheck %s --check-prefix=UNEVEN
@@ -36,24 +36,24 @@
 
 // Keys and values are sent on before a rank attends to its own. Backward sends them again, and with them sums of gradients.
 // RING-LABEL: fsdp.segment @train train
-// RING: %[[K:.*]] = fsdp.collective_permute %{{.*}} from [1, 0] over ["context"] : tensor<4x1x3x2xf32>
-// RING: %[[V:.*]] = fsdp.collective_permute %{{.*}} from [1, 0] over ["context"] : tensor<4x1x3x2xf32>
+// RING: %[[K:.*]] = fsdp.collective_permute %{{.*}} from [1, 0] over ["context"]{{.*}} : tensor<4x1x3x2xf32>
+// RING: %[[V:.*]] = fsdp.collective_permute %{{.*}} from [1, 0] over ["context"]{{.*}} : tensor<4x1x3x2xf32>
 // RING: %{{.*}}, %[[OWN:.*]] = nn.attention {{.*}} scale 5.000000e-01 causal :
-// RING: %{{.*}}, %[[OTHER:.*]] = nn.attention %{{.*}}, %[[K]], %[[V]] scale 5.000000e-01 causal at [-3, 3] over ["context"] :
-// RING: nn.fused {{.*}}%[[OWN]], %[[OTHER]]
+// RING: %{{.*}}, %[[NEXT:.*]] = nn.attention %{{.*}}, %[[K]], %[[V]] scale 5.000000e-01 causal at [-3, 3] over ["context"]{{.*}} :
+// RING: nn.fused {{.*}}%[[OWN]], %[[NEXT]]
 // RING: arith.maximumf
-// RING-COUNT-2: fsdp.collective_permute {{.*}} from [1, 0] over ["context"] : tensor<4x1x3x2xf32>
-// RING: nn.attention_grad {{.*}} causal :
-// RING: nn.attention_grad {{.*}} causal at [-3, 3] over ["context"] :
-// RING-COUNT-2: fsdp.collective_permute {{.*}} from [1, 0] over ["context"] : tensor<4x1x3x2xf32>
+// RING-COUNT-2: fsdp.collective_permute {{.*}} from [1, 0] over ["context"]{{.*}} : tensor<4x1x3x2xf32>
+// RING: nn.attention_grad {{.*}} causal {fsdp
+// RING: nn.attention_grad {{.*}} causal at [-3, 3] over ["context"]{{.*}} :
+// RING-COUNT-2: fsdp.collective_permute {{.*}} from [1, 0] over ["context"]{{.*}} : tensor<4x1x3x2xf32>
 // RING-LABEL: fsdp.segment @evaluate
 
 // GATHER-LABEL: fsdp.segment @train train
-// GATHER-COUNT-2: fsdp.all_gather {{.*}} dim 2 over ["context"] : tensor<4x1x3x2xf32> -> tensor<4x1x6x2xf32>
-// GATHER: nn.attention {{.*}} causal at [0, 3] over ["context"] : (tensor<4x3x3x2xf32>, tensor<4x1x6x2xf32>, tensor<4x1x6x2xf32>)
-// GATHER-COUNT-2: fsdp.all_gather {{.*}} dim 2 over ["context"] : tensor<4x1x3x2xf32> -> tensor<4x1x6x2xf32>
+// GATHER-COUNT-2: fsdp.all_gather {{.*}} dim 2 over ["context"]{{.*}} : tensor<4x1x3x2xf32> -> tensor<4x1x6x2xf32>
+// GATHER: nn.attention {{.*}} causal at [0, 3] over ["context"]{{.*}} : (tensor<4x3x3x2xf32>, tensor<4x1x6x2xf32>, tensor<4x1x6x2xf32>)
+// GATHER-COUNT-2: fsdp.all_gather {{.*}} dim 2 over ["context"]{{.*}} : tensor<4x1x3x2xf32> -> tensor<4x1x6x2xf32>
 // GATHER: nn.attention_grad {{.*}} causal at [0, 3] over ["context"]
-// GATHER-COUNT-2: fsdp.reduce_scatter {{.*}} dim 2 over ["context"] : tensor<4x1x6x2xf32> -> tensor<4x1x3x2xf32>
+// GATHER-COUNT-2: fsdp.reduce_scatter {{.*}} dim 2 over ["context"]{{.*}} : tensor<4x1x6x2xf32> -> tensor<4x1x3x2xf32>
 // GATHER-LABEL: fsdp.segment @evaluate
 
 // WINDOW-LABEL: fsdp.segment @train train
