@@ -13,6 +13,8 @@
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.cap.mlir %t.cap context-attention=gather
 // A window of 3 keys reaches one block of 2 positions back: of three blocks one is sent, and the sums of its gradients go straight to its owner.
 // RUN: fsdp-opt %t.window.mlir --fsdp-to-local | FileCheck %s --check-prefix=WINDOW --implicit-check-not=collective_permute
+// Of three ranks each sends the next block while it attends to the one before, and waits for what it attends to alone.
+// RUN: sed 's/"context"=2/"context"=3/' %s | fsdp-opt --fsdp-to-scheduled 2> /dev/null | FileCheck %s --check-prefix=OVERLAP
 // Documents and a bias, whose rows are split as the queries are.
 // RUN: sed 's/%%kr, %%v scale 0.5 causal/%%kr, %%v, %%to scale 0.5 causal documents/; s/: (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>)/: (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x6xi32>)/' %s > %t.ids.mlir
 // RUN: fsdp-opt %t.ids.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=IDS
@@ -63,6 +65,14 @@
 // WINDOW-COUNT-2: fsdp.collective_permute {{.*}} from [1, 2, 0] over ["context"]
 // WINDOW-LABEL: fsdp.segment @evaluate
 // WINDOW-COUNT-2: fsdp.collective_permute {{.*}} from [2, 0, 1] over ["context"]
+
+// OVERLAP: fsdp.launch "collective_permute" on "activation" wait(
+// OVERLAP: %[[FIRST:.*]] = fsdp.launch "collective_permute 2" on "activation" ins(
+// OVERLAP: fsdp.launch "attention" on "compute" ins(
+// OVERLAP: fsdp.launch "collective_permute 3" on "activation" ins(
+// OVERLAP: %[[SECOND:.*]] = fsdp.launch "collective_permute 4" on "activation" ins(
+// OVERLAP: fsdp.launch "attention 2" on "compute" wait(%[[FIRST]]) ins(
+// OVERLAP: fsdp.launch "attention 3" on "compute" wait(%[[SECOND]]) ins(
 
 // IDS: remark: attention over context=2: gather, keys and values of all ranks on each (3 of 6 queries on each rank)
 // REFUSED: error: --context-attention=ring: attention has the ids of documents, for which a rank needs all keys, expected causal masks, windows and caps alone; use gather or all-to-all
