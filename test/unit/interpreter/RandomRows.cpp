@@ -233,7 +233,8 @@ void RandomStep::attend() {
       builder, location(), TypeRange{typeOf(outDims), typeOf(rows)}, builder.getStringAttr(order),
       inputs, builder.getF64FloatAttr(0.5), flag(causal),
       causal && chance(40) ? builder.getI64IntegerAttr(between(1, sizes[kDims[2]])) : IntegerAttr(),
-      chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(bias), flag(documents));
+      chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(bias), flag(documents),
+      nn::KeyExchangeAttr(), DenseI64ArrayAttr(), ArrayAttr());
   add(attention.getOut(), outDims);
 }
 
