@@ -214,11 +214,13 @@ static void addGroups(ModuleOp module, StepOp step, Draw draw) {
       optimizer.getSchedule(), optimizer.getWarmup(), groups));
 }
 
-/// Which kinds of attention `step` may have whose sequences are split over `size` ranks, as
-/// --context-attention has them. `heads`: over how many ranks heads are then split.
-static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads) {
+/// Which kinds of attention `step` may have, as --context-attention has them. `heads`: over how
+/// many ranks heads are then split. `isWhole`: some attention is to its own positions, those that
+/// are split.
+static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &isWhole) {
   PositionClass positions(step);
   bool byHeads = true, byPositions = true, inRing = true, anyFits = true;
+  isWhole = false;
   step.walk([&](nn::AttentionOp attention) {
     nn::AttentionLayout at = attention.getLayout();
     // Heads that ranks do not divide are refused.
@@ -231,12 +233,17 @@ static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads) {
         at.queries == at.keys && llvm::all_of(attention.getTensors(), [&](Value input) {
           return positions.contains(input, dim);
         });
+    isWhole |= isWithin;
     byHeads &= divides;
     byPositions &= isWithin;
     inRing &= isWithin && !attention.getBias() && !attention.getDocuments();
     anyFits &= divides || isWithin;
   });
   SmallVector<StringRef> kinds;
+  // Positions of a batch are samples.
+  for (InputOp input : step.getBody().getOps<InputOp>())
+    if (positions.contains(input, input.getSampleDim()))
+      return kinds;
   if (anyFits)
     kinds.push_back("auto");
   if (byHeads)
@@ -249,7 +256,7 @@ static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads) {
 }
 
 /// Splits positions over an axis `context` of its own, where a dimension of an input besides its
-/// samples divides. Draws from a copy of the engine: what a seed draws besides stays.
+/// samples divides, or the positions of an attention. Draws from a copy of the engine: what a seed draws besides stays.
 static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int64_t mostRanks,
                        std::string &attention) {
   Draw draw{random};
@@ -258,17 +265,25 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
   const int64_t size = draw.chance(70) ? 2 : 3;
   if (before.getNumRanks() * size > mostRanks || !before.getDevices().empty() || draw.chance(20))
     return false;
-  SmallVector<std::pair<InputOp, int64_t>> places;
+  using Place = SmallVector<std::pair<Value, int64_t>, 3>; // that have the same positions
+  SmallVector<Place> places;
   for (InputOp input : step.getBody().getOps<InputOp>())
     for (auto [dim, count] : llvm::enumerate(cast<RankedTensorType>(input.getType()).getShape()))
       if (dim != input.getSampleDim() && count % size == 0)
-        places.push_back({input, dim});
+        places.push_back({{input, static_cast<int64_t>(dim)}});
+  step.walk([&](nn::AttentionOp attention) {
+    const nn::AttentionLayout at = attention.getLayout();
+    Place place;
+    for (Value input : attention.getTensors())
+      place.push_back({input, nn::attentionDim(attention.getOrder(), 't')});
+    if (at.queries % size == 0 && at.queries == at.keys)
+      places.push_back(place);
+  });
   int64_t heads = size;
   for (auto [name, ranks] : llvm::zip_equal(before.getAxisNames(), before.getAxisSizes()))
     heads *= name.getValue() == "tensor" ? ranks : 1;
   if (places.empty())
     return false;
-  auto [input, dim] = places[draw.random() % places.size()];
   SmallVector<StringAttr> names(before.getAxisNames());
   SmallVector<int64_t> sizes(before.getAxisSizes());
   const int64_t place = draw.between(0, static_cast<int64_t>(names.size()));
@@ -276,24 +291,38 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
   names.insert(names.begin() + place, context);
   sizes.insert(sizes.begin() + place, size);
   mesh.setMeshAttr(MeshAttr::get(module.getContext(), names, sizes, ArrayRef<int64_t>()));
-  SmallVector<SmallVector<StringAttr>> dims(cast<RankedTensorType>(input.getType()).getRank());
-  dims[dim].push_back(context);
-  OpBuilder builder(module.getContext());
-  builder.setInsertionPointAfter(input);
-  auto mark = ConstraintOp::create(
-      builder, input.getLoc(), input.getType(), input,
-      ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh.getSymNameAttr()), dims),
-      DenseI64ArrayAttr(), /*sequence_parallel=*/true);
-  input.getResult().replaceAllUsesExcept(mark, mark);
-  const SmallVector<StringRef> kinds = attentionKinds(step, heads);
-  if (kinds.empty()) {
-    mark.getResult().replaceAllUsesWith(input.getResult());
-    mark.erase();
-    mesh.setMeshAttr(before);
-    return false;
-  }
-  attention = kinds[draw.random() % kinds.size()].str();
-  return true;
+  // Mostly where attention is, if there is any.
+  const bool wantsAttention = draw.chance(80);
+  std::shuffle(places.begin(), places.end(), draw.random);
+  SmallVector<StringRef> kinds;
+  for (bool any : {false, true})
+    for (const Place &place : places) {
+      SmallVector<ConstraintOp> marks;
+      for (auto [value, dim] : place) {
+        SmallVector<SmallVector<StringAttr>> dims(
+            cast<RankedTensorType>(value.getType()).getRank());
+        dims[dim].push_back(context);
+        OpBuilder builder(module.getContext());
+        builder.setInsertionPointAfterValue(value);
+        marks.push_back(ConstraintOp::create(
+            builder, value.getLoc(), value.getType(), value,
+            ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh.getSymNameAttr()), dims),
+            DenseI64ArrayAttr(), /*sequence_parallel=*/true));
+        value.replaceAllUsesExcept(marks.back(), marks.back());
+      }
+      bool isWhole = false;
+      kinds = attentionKinds(step, heads, isWhole);
+      if (!kinds.empty() && (any || (isWhole && wantsAttention))) {
+        attention = kinds[draw.random() % kinds.size()].str();
+        return true;
+      }
+      for (ConstraintOp mark : llvm::reverse(marks)) {
+        mark.getResult().replaceAllUsesWith(mark.getInput());
+        mark.erase();
+      }
+    }
+  mesh.setMeshAttr(before);
+  return false;
 }
 
 RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks) {
