@@ -339,6 +339,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   auto step = StepOp::create(builder, loc, "train", StepKind::train, makeOptimizer(context, draw));
   builder.setInsertionPointToStart(&step.getBody().emplaceBlock());
   RandomStep body(builder, *result.module, step, random, result.data);
+  body.attends = std::mt19937_64(~seed)() % 100 < 25;
   isShort ? body.buildShort() : body.build();
   // An evaluation of its own in place of the derived one: other ops, metrics and batch.
   if (draw.chance(20)) {
