@@ -409,8 +409,11 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
   EXPECT_GE(4 * Case::accumulated, Case::refused)
       << "teach the generator models without batch statistics";
   EXPECT_GE(10 * Case::sequences, numCases) << "teach the generator more sequences";
-  if (numCases >= 1000 && !failures)
+  if (numCases >= 1000 && !failures) {
+    EXPECT_GE(200 * Case::gathers, numCases) << "teach the generator more gathered keys";
+    EXPECT_GE(200 * Case::rings, numCases) << "teach the generator more rings of keys";
     checkCoverage(coverage);
+  }
   if (printCoverage)
     splits.print(llvm::outs());
   llvm::outs().flush();

@@ -99,7 +99,7 @@ private:
   void contractRows();
   Value splitRow(Value value, StringRef dims, char dim);
   void normalizeRows();
-  void attend();
+  void attend(bool toItself = false);
   void attendBesides();
   Value splitHeads(Value queries);
   bool addBias(SmallVectorImpl<Value> &inputs, std::string dims);

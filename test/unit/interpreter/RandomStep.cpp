@@ -556,6 +556,6 @@ void RandomStep::attendBesides() {
     return;
   std::mt19937_64 others = random;
   random.seed(others());
-  attend();
+  attend(/*toItself=*/true);
   random = others;
 }
