@@ -41,7 +41,8 @@ struct AttentionShape : AttentionLayout {
   AttentionShape(Op op, int64_t rank)
       : AttentionLayout(op.getLayout()), scale(op.getScale().convertToDouble()),
         softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0), causal(op.getCausal()),
-        packed(op.getTensors().size() == 1), window(op.getWindow().value_or(std::numeric_limits<int32_t>::max())),
+        packed(op.getTensors().size() == 1),
+        window(op.getWindow().value_or(std::numeric_limits<int32_t>::max())),
         first(op.getAt() ? (*op.getAt())[rank] : keys - queries),
         bias(op.getBias() ? static_cast<int64_t>(op.getTensors().size()) : -1),
         shared(bias >= 0 &&
@@ -314,7 +315,7 @@ static Kernel compileWriteRows(WriteRowsOp op) {
 }
 
 Kernel mlir::fsdp::interpreter::detail::compileAttention(Operation *op, Numerics numerics,
-                                                           int64_t rank) {
+                                                         int64_t rank) {
   return llvm::TypeSwitch<Operation *, Kernel>(op)
       .Case([&](AttentionOp op) { return compileForward(op, numerics, rank); })
       .Case([&](AttentionGradOp op) { return compileBackward(op, numerics, rank); })

@@ -97,11 +97,10 @@ LogicalResult mlir::fsdp::verifyPhase(ModuleOp module, Phase phase) {
                         << " phase, but the module is in the " << stringifyPhase(phase) << " phase";
       return WalkResult::interrupt();
     }
-    LogicalResult places =
-        llvm::TypeSwitch<Operation *, LogicalResult>(op)
-            .Case<nn::AttentionOp, nn::AttentionGradOp, nn::AttentionBiasGradOp>(
-                [](auto attention) { return verifyPlaces(attention); })
-            .Default([](Operation *) { return success(); });
+    LogicalResult places = llvm::TypeSwitch<Operation *, LogicalResult>(op)
+                               .Case<nn::AttentionOp, nn::AttentionGradOp, nn::AttentionBiasGradOp>(
+                                   [](auto attention) { return verifyPlaces(attention); })
+                               .Default([](Operation *) { return success(); });
     if (failed(places))
       return WalkResult::interrupt();
     // Ops that have no phase compute; in the scheduled phase they stand in launches.

@@ -109,19 +109,22 @@ static LogicalResult verifyBias(Operation *op, const AttentionLayout &sizes, Typ
 }
 
 /// (C11), (C12).
-template <typename Op> static LogicalResult verifySharedPositions(Op op, const AttentionLayout &sizes) {
+template <typename Op>
+static LogicalResult verifySharedPositions(Op op, const AttentionLayout &sizes) {
   if (std::optional<KeyExchange> exchange = op.getExchange()) {
     if (sizes.keys != sizes.queries)
-      return op.emitOpError("has ") << sizes.keys << " keys for " << sizes.queries
-                                    << " queries, expected as many with 'exchange', whose ranks have "
-                                       "those of the same positions";
+      return op.emitOpError("has ")
+             << sizes.keys << " keys for " << sizes.queries
+             << " queries, expected as many with 'exchange', whose ranks have "
+                "those of the same positions";
     if (op.getAt() || op.getOver())
       return op.emitOpError("has 'at' and 'exchange', expected one of them: partitioning replaces "
                             "'exchange' by 'at'");
     if (*exchange == KeyExchange::ring && (op.getBias() || op.getDocuments()))
-      return op.emitOpError("has ") << (op.getBias() ? "a bias" : "the ids of documents")
-                                    << " with 'exchange ring', expected 'exchange gather', where each "
-                                       "rank has all keys";
+      return op.emitOpError("has ")
+             << (op.getBias() ? "a bias" : "the ids of documents")
+             << " with 'exchange ring', expected 'exchange gather', where each "
+                "rank has all keys";
   }
   if (op.getAt().has_value() != op.getOver().has_value() || (op.getAt() && op.getAt()->empty()))
     return op.emitOpError("expected 'at' and 'over' together, with one number for each rank");
@@ -282,13 +285,13 @@ template <typename Op> static ShardingRule attentionRule(Op op, FactorKind heads
   const StringRef order = op.getOrder();
   const AttentionLayout sizes = op.getLayout();
   ShardingRule rule;
-  rule.factors = {{"batch", sizes.batch, FactorKind::parallel},
-                  {"group", sizes.groups, FactorKind::parallel},
-                  {"head", sizes.groups ? sizes.heads / sizes.groups : 1, heads},
-                  {"query", sizes.queries,
-                   op.getExchange() ? FactorKind::combined : FactorKind::whole},
-                  {"key", sizes.keys, FactorKind::whole},
-                  {"width", sizes.width, FactorKind::whole}};
+  rule.factors = {
+      {"batch", sizes.batch, FactorKind::parallel},
+      {"group", sizes.groups, FactorKind::parallel},
+      {"head", sizes.groups ? sizes.heads / sizes.groups : 1, heads},
+      {"query", sizes.queries, op.getExchange() ? FactorKind::combined : FactorKind::whole},
+      {"key", sizes.keys, FactorKind::whole},
+      {"width", sizes.width, FactorKind::whole}};
   if (attentionDim(order, 'n') >= 0)
     rule.factors.push_back({"part", 3, FactorKind::whole});
   return rule;
@@ -433,12 +436,11 @@ template <typename Op> static KernelCall attentionCall(Op op, StringRef callee) 
   if (bias || op.getAt())
     shape.field("bias", bias);
   if (op.getAt())
-    shape.numberOfRank("offset",
-                       llvm::map_to_vector<4>(*op.getAt(),
-                                              [&](int64_t first) {
-                                                return first - (at.keys - at.queries);
-                                              }),
-                       *op.getOver());
+    shape.numberOfRank(
+        "offset",
+        llvm::map_to_vector<4>(*op.getAt(),
+                               [&](int64_t first) { return first - (at.keys - at.queries); }),
+        *op.getOver());
   KernelCall call(op, std::move(shape));
   if (op.getBias())
     call.callee = callee;

@@ -38,7 +38,8 @@ public:
   virtual Value gather(Value part, int64_t dim) = 0;
   /// This rank's part, along `dim`, of the elementwise sum of `value` over the ranks.
   virtual Value scatterSum(Value value, int64_t dim) = 0;
-  /// The `value` of the rank that is `distance` before this one; of the last ranks before the first.
+  /// The `value` of the rank that is `distance` before this one; of the last ranks before the
+  /// first.
   virtual Value ofRankBefore(Value value, int64_t distance) = 0;
   /// The elementwise sum or maximum of `value` over the ranks.
   virtual Value allReduce(Value value, Reduction kind) = 0;

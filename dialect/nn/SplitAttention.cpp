@@ -277,8 +277,7 @@ SmallVector<Value> AttentionOp::buildSplit(OpBuilder &builder, ValueRange operan
     AttentionTensors next;
     if (distance < last)
       next = rank.ofRankBefore(block, 1);
-    AttentionState seen =
-        rank.stateOf(rank.attend(blockTypes, block, rank.placesBehind(distance)));
+    AttentionState seen = rank.stateOf(rank.attend(blockTypes, block, rank.placesBehind(distance)));
     state = distance == 0 ? seen : rank.merge(state, seen);
     block = next;
   }

@@ -1,8 +1,8 @@
 //===- ContextParallel.cpp - sequences split over the axis context --------===//
 //
 // Only constraints: propagation splits what follows from them, and what an op takes otherwise is
-// resharded, by all-to-alls where positions are to be whole and heads split. Attention that is to be
-// split by positions is told so, and partitioning builds what its ranks do together.
+// resharded, by all-to-alls where positions are to be whole and heads split. Attention that is to
+// be split by positions is told so, and partitioning builds what its ranks do together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -188,7 +188,7 @@ void StepSplitter::say(nn::AttentionOp attention, AttentionKind kind) {
     return;
   }
   diag << (kind == AttentionKind::ring ? ", keys and values from rank to rank ("
-                              : ", keys and values of all ranks on each (")
+                                       : ", keys and values of all ranks on each (")
        << sizes.queries / getParts() << " of " << sizes.queries << " queries on each rank)";
 }
 
@@ -205,14 +205,17 @@ LogicalResult StepSplitter::splitByHeads(nn::AttentionOp attention) {
     for (int64_t size = 2; size * parts / getParts() <= sizes.heads; ++size)
       if (sizes.queries % size == 0 && divides(sizes, size * parts / getParts()))
         fitting += (fitting.empty() ? "" : ", ") + std::to_string(size);
-    return attention.emitError()
-           << "the mesh splits attention by heads over " << spell(heads) << "=" << parts << ", got "
-           << sizes.heads << " heads in " << sizes.groups << " groups of keys and values; "
-           << (fitting.empty() ? std::string("split the batch over these ranks instead")
-                               : "give the axis 'context' a size of " + fitting)
-           << (findFault(attention, AttentionKind::ring).empty()     ? ", or use --context-attention=ring"
-               : findFault(attention, AttentionKind::gather).empty() ? ", or use --context-attention=gather"
-                                                            : "");
+    return attention.emitError() << "the mesh splits attention by heads over " << spell(heads)
+                                 << "=" << parts << ", got " << sizes.heads << " heads in "
+                                 << sizes.groups << " groups of keys and values; "
+                                 << (fitting.empty()
+                                         ? std::string("split the batch over these ranks instead")
+                                         : "give the axis 'context' a size of " + fitting)
+                                 << (findFault(attention, AttentionKind::ring).empty()
+                                         ? ", or use --context-attention=ring"
+                                     : findFault(attention, AttentionKind::gather).empty()
+                                         ? ", or use --context-attention=gather"
+                                         : "");
   }
   // Rotations need positions as attention does: they follow it.
   for (Value input : attention.getTensors()) {
@@ -301,8 +304,7 @@ void StepSplitter::lookUpPositions(nn::RepeatOp repeat) {
     return;
   builder.setInsertionPoint(repeat);
   StructureScope scope(builder, getStructure(repeat));
-  Value ids =
-      getPositions(result.getDimSize(0), result.getDimSize(1), start, repeat.getLoc());
+  Value ids = getPositions(result.getDimSize(0), result.getDimSize(1), start, repeat.getLoc());
   builder.setInsertionPoint(repeat);
   Value each = nn::EmbeddingOp::create(builder, repeat.getLoc(), result, table, ids);
   repeat.replaceAllUsesWith(each);
@@ -362,7 +364,7 @@ LogicalResult StepSplitter::run() {
       return failure();
     if (kind != AttentionKind::allToAll)
       splitByPositions(attention, kind == AttentionKind::gather ? nn::KeyExchange::gather
-                                                       : nn::KeyExchange::ring);
+                                                                : nn::KeyExchange::ring);
     say(attention, kind);
   }
   return success();
@@ -402,7 +404,8 @@ void ContextParallel::runOnOperation() {
     kinds.insert(splitter.getKinds().begin(), splitter.getKinds().end());
   }
   if (!kinds.empty()) {
-    auto names = llvm::map_range(kinds, [](AttentionKind kind) { return attentionKindNames[int(kind)]; });
+    auto names =
+        llvm::map_range(kinds, [](AttentionKind kind) { return attentionKindNames[int(kind)]; });
     module->setAttr(kContextAttentionAttrName,
                     StringAttr::get(&getContext(), llvm::join(names, "+")));
   }

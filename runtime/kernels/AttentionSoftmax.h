@@ -25,9 +25,9 @@ constexpr float kInfinity = __builtin_inff(), kLog2e = 1.44269504f;
 
 /// Consecutive queries of one head.
 struct QueryBlock {
-  std::size_t count;         ///< of queries
-  std::size_t lanes;         ///< count, rounded up to whole vectors
-  std::ptrdiff_t all;        ///< keys
+  std::size_t count;  ///< of queries
+  std::size_t lanes;  ///< count, rounded up to whole vectors
+  std::ptrdiff_t all; ///< keys
   /// How many keys the last query sees, or has before its end, if there were more of them.
   std::ptrdiff_t seenOfLast;
   bool causal;

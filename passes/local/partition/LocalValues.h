@@ -87,8 +87,8 @@ public:
   bool scatterEach = false;
   /// Rejects `global`, which would have to move between microbatches.
   void refuseMicrobatches(Value global, Operation *consumer);
-  /// Rejects `op`, which takes `size` instances of a factor in as many parts over `axes`, all of one
-  /// size.
+  /// Rejects `op`, which takes `size` instances of a factor in as many parts over `axes`, all of
+  /// one size.
   void refuseUneven(Operation *op, int64_t size, ArrayRef<StringAttr> axes);
   /// False after a diagnostic: an op needs a value of several microbatches at once, or even parts.
   bool succeeded() const { return !failed; }

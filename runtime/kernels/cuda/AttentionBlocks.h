@@ -105,8 +105,7 @@ struct Documents {
 
   /// `number`: of the head, among batch * heads.
   __device__ Documents(const AttentionShape &s, const std::int32_t *documents, std::size_t number)
-      : ids(documents ? documents + number / s.heads * s.keys : nullptr),
-        offset(positionOf(s, 0)),
+      : ids(documents ? documents + number / s.heads * s.keys : nullptr), offset(positionOf(s, 0)),
         keys(static_cast<int>(s.keys)) {}
   __device__ explicit operator bool() const { return ids != nullptr; }
   /// The id of a key; of no key, that of one.

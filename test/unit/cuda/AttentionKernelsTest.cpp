@@ -208,7 +208,8 @@ TYPED_TEST(AttentionKernels, OffsetsAreTheCpus) {
       if (choose(sizes, offset) && !seeksRaces())
         this->compare(sizes, 0);
   if (!seeksRaces() && choose({}, 90))
-    this->compare(at(-60, 0, {2, 2, 1, 30, 90, 32, 0.2f, true}), 0, Documents::InRow, Bias::OfHeads);
+    this->compare(at(-60, 0, {2, 2, 1, 30, 90, 32, 0.2f, true}), 0, Documents::InRow,
+                  Bias::OfHeads);
 }
 
 // What is no number in blocks of keys that are left out would show, times 0.

@@ -224,15 +224,14 @@ static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &i
   step.walk([&](nn::AttentionOp attention) {
     nn::AttentionLayout at = attention.getLayout();
     // Heads that ranks do not divide are refused.
-    const bool divides = at.groups == at.heads
-                             ? heads <= at.heads
-                             : at.groups % heads == 0 ||
-                                   (heads % at.groups == 0 && at.heads % heads == 0);
+    const bool divides =
+        at.groups == at.heads
+            ? heads <= at.heads
+            : at.groups % heads == 0 || (heads % at.groups == 0 && at.heads % heads == 0);
     const int64_t dim = nn::attentionDim(attention.getOrder(), 't');
-    const bool isWithin =
-        at.queries == at.keys && llvm::all_of(attention.getTensors(), [&](Value input) {
-          return positions.contains(input, dim);
-        });
+    const bool isWithin = at.queries == at.keys &&
+                          llvm::all_of(attention.getTensors(),
+                                       [&](Value input) { return positions.contains(input, dim); });
     isWhole |= isWithin;
     byHeads &= divides;
     byPositions &= isWithin;
@@ -256,7 +255,8 @@ static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &i
 }
 
 /// Splits positions over an axis `context` of its own, where a dimension of an input besides its
-/// samples divides, or the positions of an attention. Draws from a copy of the engine: what a seed draws besides stays.
+/// samples divides, or the positions of an attention. Draws from a copy of the engine: what a seed
+/// draws besides stays.
 static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int64_t mostRanks,
                        std::string &attention) {
   Draw draw{random};
@@ -372,7 +372,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     addReports(step, draw);
   if (draw.chance(40))
     addGroups(*result.module, step, draw);
-  result.splitsSequence = addContext(*result.module, step, random, mostRanks,
-                                     result.options.contextAttention);
+  result.splitsSequence =
+      addContext(*result.module, step, random, mostRanks, result.options.contextAttention);
   return result;
 }

@@ -63,7 +63,8 @@ TEST(AttentionTest, FlopsAreThoseOfThePairsThatAreSeen) {
     }
 }
 
-// Queries before their keys, among them and behind them, as those of ranks with parts of a sequence.
+// Queries before their keys, among them and behind them, as those of ranks with parts of a
+// sequence.
 TEST(AttentionTest, QueriesAreWhereTheirOffsetSays) {
   for (const std::int32_t offset : {-200, -70, -5, 3, 64, 140, 400})
     for (const std::uint32_t window : {0, 1, 90}) {
@@ -72,7 +73,8 @@ TEST(AttentionTest, QueriesAreWhereTheirOffsetSays) {
       compareNarrow(moved(optional({1, 2, 1, 300, 290, 32, 0.15f, true}, window), offset), seed);
     }
   for (const std::int32_t offset : {-230, -100, 0}) {
-    compare(moved({2, 2, 1, 70, 300, 16, 0.25f, true}, offset), 61, Documents::InRow, Bias::OfHeads);
+    compare(moved({2, 2, 1, 70, 300, 16, 0.25f, true}, offset), 61, Documents::InRow,
+            Bias::OfHeads);
     compareNarrow(moved(optional({2, 2, 1, 70, 300, 32, 0.15f, true}, 50, 2), offset), 62,
                   Documents::Mixed, Bias::Shared);
   }
