@@ -76,9 +76,11 @@ __host__ __device__ inline int endOfWindow(const AttentionShape &s, int key) {
   const int end = key + static_cast<int>(s.window) - positionOf(s, 0);
   return end < 0 ? 0 : end < queries ? end : queries;
 }
-/// The first block of `size` queries with one that sees any of the keys [first, ...).
+/// The first block of `size` queries with one that sees any of the keys [first, ...); behind all
+/// where none does.
 __host__ __device__ inline int firstQueryBlock(const AttentionShape &s, int first, int size) {
-  return firstToSee(s, first) / size;
+  const int query = firstToSee(s, first), queries = static_cast<int>(s.queries);
+  return query < queries ? query / size : (queries + size - 1) / size;
 }
 
 /// Keys, or queries.
