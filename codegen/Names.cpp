@@ -105,6 +105,7 @@ static constexpr llvm::StringLiteral used[] = {
     "maximum",
     "minimum",
     "no_decay",
+    "ofRank",
     "outputs",
     "persistent",
     "plans",

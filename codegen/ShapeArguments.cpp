@@ -53,6 +53,9 @@ struct ValueText {
     }
     return sum.empty() ? "0" : sum;
   }
+  std::string operator()(const nn::ShapeArgument::NumberOfRank &list) const {
+    return "ofRank(" + (*this)(list.numbers) + ", " + rankIndex(program, list.over) + ")";
+  }
   std::string operator()(const nn::ShapeArgument::Expression &expression) const {
     return expression.text;
   }

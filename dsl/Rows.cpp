@@ -244,7 +244,8 @@ static Tensor attend(const std::string &order, std::vector<frontend::ModelValue>
                    values, builder.getF64FloatAttr(scale), flag(options.causal),
                    options.window ? builder.getI64IntegerAttr(*options.window) : IntegerAttr(),
                    options.softcap ? builder.getF64FloatAttr(*options.softcap) : FloatAttr(),
-                   flag(options.bias.operand.has_value()), flag(options.documents.has_value()))
+                   flag(options.bias.operand.has_value()), flag(options.documents.has_value()),
+                   nn::KeyExchangeAttr(), DenseI64ArrayAttr(), ArrayAttr())
             .getOut();
       });
 }

@@ -29,17 +29,21 @@ struct AttentionShape : AttentionLayout {
   double scale, softcap; ///< softcap: 0 without
   bool causal;
   bool packed;    ///< one tensor holds queries, keys and values
-  int64_t window; ///< at least all keys without
+  int64_t window; ///< larger than any distance without
+  int64_t first;  ///< the key at the position of the first query
   int64_t bias;   ///< the operand that holds it, or -1
   bool shared;    ///< all heads have one bias
   int64_t ids;    ///< the operand that holds them, or -1
   int64_t inputs; ///< all of them
 
+  /// `rank`: among those over `over`.
   template <typename Op>
-  explicit AttentionShape(Op op)
+  AttentionShape(Op op, int64_t rank)
       : AttentionLayout(op.getLayout()), scale(op.getScale().convertToDouble()),
         softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0), causal(op.getCausal()),
-        packed(op.getTensors().size() == 1), window(op.getWindow().value_or(keys)),
+        packed(op.getTensors().size() == 1),
+        window(op.getWindow().value_or(std::numeric_limits<int32_t>::max())),
+        first(op.getAt() ? (*op.getAt())[rank] : keys - queries),
         bias(op.getBias() ? static_cast<int64_t>(op.getTensors().size()) : -1),
         shared(bias >= 0 &&
                cast<RankedTensorType>(op.getInputs()[bias].getType()).getDimSize(0) == 1),
@@ -49,7 +53,7 @@ struct AttentionShape : AttentionLayout {
   /// The keys that query `t` of batch `b` sees.
   std::vector<int64_t> visible(ArrayRef<Tensor> in, int64_t b, int64_t t) const {
     std::vector<int64_t> seen;
-    const int64_t position = t + keys - queries;
+    const int64_t position = first + t;
     auto id = [&](int64_t key) { return ids < 0 ? 0 : in[ids].getInt(b * keys + key); };
     for (int64_t s = 0; s < keys; ++s)
       if ((!causal || (s <= position && s > position - window)) && id(s) == id(position))
@@ -128,9 +132,9 @@ struct AttentionShape : AttentionLayout {
 
 } // namespace
 
-static Kernel compileForward(AttentionOp op, Numerics numerics) {
+static Kernel compileForward(AttentionOp op, Numerics numerics, int64_t rank) {
   RankedTensorType outType = op.getOut().getType(), rowType = op.getLogSumExp().getType();
-  AttentionShape shape(op);
+  AttentionShape shape(op, rank);
   Rounding round(outType.getElementType(), numerics), roundSum(rowType.getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     const Tensor &q = in[0], &k = in[shape.packed ? 0 : 1], &v = in[shape.packed ? 0 : 2];
@@ -165,11 +169,11 @@ static Kernel compileForward(AttentionOp op, Numerics numerics) {
   };
 }
 
-static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
+static Kernel compileBackward(AttentionGradOp op, Numerics numerics, int64_t rank) {
   SmallVector<RankedTensorType> types;
   for (Type type : op.getResultTypes())
     types.push_back(cast<RankedTensorType>(type));
-  AttentionShape shape(op);
+  AttentionShape shape(op, rank);
   Rounding round(types[0].getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     const size_t kAt = shape.packed ? 0 : 1, vAt = shape.packed ? 0 : 2;
@@ -191,9 +195,9 @@ static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
   };
 }
 
-static Kernel compileBiasBackward(AttentionBiasGradOp op, Numerics numerics) {
+static Kernel compileBiasBackward(AttentionBiasGradOp op, Numerics numerics, int64_t rank) {
   auto type = cast<RankedTensorType>(op.getGradient().getType());
-  AttentionShape shape(op);
+  AttentionShape shape(op, rank);
   Rounding round(type.getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     out[0] = Tensor(type);
@@ -310,11 +314,12 @@ static Kernel compileWriteRows(WriteRowsOp op) {
   };
 }
 
-Kernel mlir::fsdp::interpreter::detail::compileAttention(Operation *op, Numerics numerics) {
+Kernel mlir::fsdp::interpreter::detail::compileAttention(Operation *op, Numerics numerics,
+                                                         int64_t rank) {
   return llvm::TypeSwitch<Operation *, Kernel>(op)
-      .Case([&](AttentionOp op) { return compileForward(op, numerics); })
-      .Case([&](AttentionGradOp op) { return compileBackward(op, numerics); })
-      .Case([&](AttentionBiasGradOp op) { return compileBiasBackward(op, numerics); })
+      .Case([&](AttentionOp op) { return compileForward(op, numerics, rank); })
+      .Case([&](AttentionGradOp op) { return compileBackward(op, numerics, rank); })
+      .Case([&](AttentionBiasGradOp op) { return compileBiasBackward(op, numerics, rank); })
       .Case([&](RopeOp op) { return compileRope(op, numerics); })
       .Case([&](CachedAttentionOp op) { return compileCachedAttention(op, numerics); })
       .Case([](WriteRowsOp op) { return compileWriteRows(op); })

@@ -322,9 +322,9 @@ Kernel mlir::fsdp::interpreter::detail::compileCompute(Operation *op, Numerics n
       .Case([](ArgmaxOp op) { return compileArgmax(op); })
       .Case([](PositionsSinceOp op) { return compilePositionsSince(op); })
       .Default([&](Operation *op) {
-        for (auto part : {compileNorm, compileAttention, compileMove})
+        for (auto part : {compileNorm, compileMove})
           if (Kernel kernel = part(op, numerics))
             return kernel;
-        return Kernel();
+        return compileAttention(op, numerics);
       });
 }

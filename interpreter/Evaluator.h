@@ -44,7 +44,8 @@ Kernel compileElementwise(Operation *op, Numerics numerics);
 Kernel compileCompute(Operation *op, Numerics numerics);
 /// Parts of it: softmax and norms; attention and rotary positions; lookups, slices and joins.
 Kernel compileNorm(Operation *op, Numerics numerics);
-Kernel compileAttention(Operation *op, Numerics numerics);
+/// `rank`: among those that share the sequence of an attention.
+Kernel compileAttention(Operation *op, Numerics numerics, int64_t rank = 0);
 Kernel compileMove(Operation *op, Numerics numerics);
 } // namespace detail
 

@@ -194,6 +194,19 @@ static bool countsSamples(Operation *op) {
   return whole && whole->walk(counts).wasInterrupted();
 }
 
+/// An attention whose queries have places of their own on each rank; null for others.
+template <typename Op> static RankKernel compileSharedAttention(Op op, Numerics numerics) {
+  if (!op.getAt())
+    return RankKernel();
+  std::vector<Kernel> ofRanks;
+  for (size_t rank = 0; rank < op.getAt()->size(); ++rank)
+    ofRanks.push_back(interpreter::detail::compileAttention(op, numerics, rank));
+  return [ofRanks, axes = getAxisNames(*op.getOver())](RankContext &context, In in, Out out) {
+    ofRanks[context.mesh.getIndexIn(context.rank, axes)](in, out);
+    return success();
+  };
+}
+
 RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) {
   return llvm::TypeSwitch<Operation *, RankKernel>(op)
       .Case([](InputOp input) -> RankKernel {
@@ -311,6 +324,8 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
       .Case([](ShardIndicesOp indices) { return compileShardIndices(indices); })
       .Case([](ShardSizeOp size) { return compileShardSize(size); })
       .Case([](ShardOffsetOp offset) { return compileShardOffset(offset); })
+      .Case<nn::AttentionOp, nn::AttentionGradOp, nn::AttentionBiasGradOp>(
+          [=](auto attention) { return compileSharedAttention(attention, numerics); })
       .Case([=](DropoutOp dropout) { return compileDropout(dropout, numerics); })
       .Case([](AllSliceOp slice) { return compileAllSlice(slice); })
       .Case([=](OptimizerStepOp step) { return compileOptimizerStep(step, numerics); })

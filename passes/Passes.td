@@ -103,7 +103,9 @@ def ContextParallelPass : Pass<"fsdp-context-parallel", "::mlir::ModuleOp"> {
     Where the mesh has an axis `context` of more than one position, constraints split the positions of training and
     evaluation over it: of inputs, of the residual stream that `sequence_parallel` marks (before the axes of the mark), of what makes
     the operands of attention and of what uses its result. Attention itself is split by heads, with all positions on each rank, so that
-    partitioning moves its operands and its result by all-to-alls. A table of positions that is added to each sample becomes a lookup
+    partitioning moves its operands and its result by all-to-alls, or, with `gather` and `ring`, by positions, as its attribute `exchange`
+    then says; rotations of its operands take the numbers of positions. `auto` takes heads where the ranks divide them and their groups,
+    else `ring`, or `gather` where there are documents or a bias. A table of positions that is added to each sample becomes a lookup
     of rows. Positions are dimension 1 of tokens, the marked dimension, and all dimensions that ops run over together with these. Refuses
     a model without positions, positions that the axis does not divide, and grouped heads that the ranks do not divide.
     Runs before differentiation, which copies constraints to cotangents.
@@ -111,7 +113,7 @@ def ContextParallelPass : Pass<"fsdp-context-parallel", "::mlir::ModuleOp"> {
     Example: `fsdp-opt --fsdp-context-parallel=attention=all-to-all model.mlir`
   }];
   let options = [
-    Option<"attention", "attention", "std::string", "\"auto\"", "auto or all-to-all">,
+    Option<"attention", "attention", "std::string", "\"auto\"", "auto, all-to-all, gather or ring">,
   ];
   let dependentDialects = ["::mlir::nn::NNDialect"];
 }

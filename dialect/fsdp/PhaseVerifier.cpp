@@ -3,6 +3,7 @@
 #include "dialect/fsdp/FSDPDialect.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -69,6 +70,24 @@ LogicalResult mlir::fsdp::detail::verifyContainer(Operation *op) {
                            << describeContainers(op);
 }
 
+/// An attention has a place for each rank of the axes that share its sequence.
+template <typename Op> static LogicalResult verifyPlaces(Op op) {
+  if (!op.getAt())
+    return success();
+  MeshOp mesh = getMeshOp(op);
+  int64_t ranks = 1;
+  for (StringAttr axis : getAxisNames(*op.getOver())) {
+    if (!mesh || mesh.getMesh().getAxisIndex(axis) < 0)
+      return op.emitOpError() << "has queries over '" << axis.getValue()
+                              << "', expected an axis of the module's mesh";
+    ranks *= mesh.getMesh().getAxisSize(axis);
+  }
+  if (static_cast<int64_t>(op.getAt()->size()) != ranks)
+    return op.emitOpError() << "has " << op.getAt()->size() << " places, expected one for each of "
+                            << ranks << " ranks";
+  return success();
+}
+
 LogicalResult mlir::fsdp::verifyPhase(ModuleOp module, Phase phase) {
   WalkResult result = module.walk([&](Operation *op) {
     if (!mayStandIn(op, phase)) {
@@ -78,6 +97,12 @@ LogicalResult mlir::fsdp::verifyPhase(ModuleOp module, Phase phase) {
                         << " phase, but the module is in the " << stringifyPhase(phase) << " phase";
       return WalkResult::interrupt();
     }
+    LogicalResult places = llvm::TypeSwitch<Operation *, LogicalResult>(op)
+                               .Case<nn::AttentionOp, nn::AttentionGradOp, nn::AttentionBiasGradOp>(
+                                   [](auto attention) { return verifyPlaces(attention); })
+                               .Default([](Operation *) { return success(); });
+    if (failed(places))
+      return WalkResult::interrupt();
     // Ops that have no phase compute; in the scheduled phase they stand in launches.
     bool computes =
         !isa<BufferOp, SubviewOp, LaunchOp>(op) && isa_and_nonnull<SegmentOp>(op->getParentOp());

@@ -108,6 +108,35 @@ static LogicalResult verifyBias(Operation *op, const AttentionLayout &sizes, Typ
   return error << expected(1) << ", one for all heads";
 }
 
+/// (C11), (C12).
+template <typename Op>
+static LogicalResult verifySharedPositions(Op op, const AttentionLayout &sizes) {
+  if (std::optional<KeyExchange> exchange = op.getExchange()) {
+    if (sizes.keys != sizes.queries)
+      return op.emitOpError("has ")
+             << sizes.keys << " keys for " << sizes.queries
+             << " queries, expected as many with 'exchange', whose ranks have "
+                "those of the same positions";
+    if (op.getAt() || op.getOver())
+      return op.emitOpError("has 'at' and 'exchange', expected one of them: partitioning replaces "
+                            "'exchange' by 'at'");
+    if (*exchange == KeyExchange::ring && (op.getBias() || op.getDocuments()))
+      return op.emitOpError("has ")
+             << (op.getBias() ? "a bias" : "the ids of documents")
+             << " with 'exchange ring', expected 'exchange gather', where each "
+                "rank has all keys";
+  }
+  if (op.getAt().has_value() != op.getOver().has_value() || (op.getAt() && op.getAt()->empty()))
+    return op.emitOpError("expected 'at' and 'over' together, with one number for each rank");
+  if (op.getAt() && op.getDocuments())
+    for (int64_t first : *op.getAt())
+      if (first < 0 || first + sizes.queries > sizes.keys)
+        return op.emitOpError("has queries at ")
+               << first << " to " << first + sizes.queries - 1 << ", expected keys from 0 to "
+               << sizes.keys - 1 << " with documents, so that every query is at a key";
+  return success();
+}
+
 template <typename Op> static LogicalResult verifyAttention(Op op) {
   const StringRef order = op.getOrder();
   const bool causal = op.getCausal();
@@ -164,6 +193,8 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
     return failure();
   if (op.getDocuments() && failed(verifyDocuments(op, sizes, op.getInputs().back().getType())))
     return failure();
+  if (failed(verifySharedPositions(op, sizes)))
+    return failure();
   return op.getBias() ? verifyBias(op, sizes, getBiasOf(op).getType(), logSumExp.getElementType())
                       : success();
 }
@@ -173,7 +204,7 @@ LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
 LogicalResult AttentionGradOp::verify() {
   if (failed(verifyAttention(*this)))
     return failure();
-  // (C11)
+  // (C13)
   if (getGradients().size() != getTensors().size())
     return emitOpError("has ") << getGradients().size() << " results, expected "
                                << getTensors().size() << ": one for each input"
@@ -190,7 +221,7 @@ LogicalResult AttentionGradOp::verify() {
 LogicalResult AttentionBiasGradOp::verify() {
   if (failed(verifyAttention(*this)))
     return failure();
-  // (C11)
+  // (C13)
   if (Type bias = getBiasOf(*this).getType(); getGradient().getType() != bias)
     return emitOpError("has a gradient of type ")
            << getGradient().getType() << ", expected that of the bias, " << bias;
@@ -248,17 +279,19 @@ LogicalResult RopeOp::verify() {
 //===----------------------------------------------------------------------===//
 
 /// Batch, groups and the heads of a group may be split, these where each rank has (heads of) one
-/// group; positions, width and parts stay whole. `heads`: keys and values, which all heads of a
-/// group read, have no such factor.
-static ShardingRule attentionRule(StringRef order, TypeRange inputs, FactorKind heads) {
-  const AttentionLayout sizes(order, inputs);
+/// group; width and parts stay whole, and positions without `exchange`. `heads`: keys and values,
+/// which all heads of a group read, have no such factor.
+template <typename Op> static ShardingRule attentionRule(Op op, FactorKind heads) {
+  const StringRef order = op.getOrder();
+  const AttentionLayout sizes = op.getLayout();
   ShardingRule rule;
-  rule.factors = {{"batch", sizes.batch, FactorKind::parallel},
-                  {"group", sizes.groups, FactorKind::parallel},
-                  {"head", sizes.groups ? sizes.heads / sizes.groups : 1, heads},
-                  {"query", sizes.queries, FactorKind::whole},
-                  {"key", sizes.keys, FactorKind::whole},
-                  {"width", sizes.width, FactorKind::whole}};
+  rule.factors = {
+      {"batch", sizes.batch, FactorKind::parallel},
+      {"group", sizes.groups, FactorKind::parallel},
+      {"head", sizes.groups ? sizes.heads / sizes.groups : 1, heads},
+      {"query", sizes.queries, op.getExchange() ? FactorKind::combined : FactorKind::whole},
+      {"key", sizes.keys, FactorKind::whole},
+      {"width", sizes.width, FactorKind::whole}};
   if (attentionDim(order, 'n') >= 0)
     rule.factors.push_back({"part", 3, FactorKind::whole});
   return rule;
@@ -269,8 +302,9 @@ static TensorFactors factorsIn(StringRef order, DimFactors heads, int64_t positi
   return inOrder<DimFactors>(order, {0}, heads, {positions}, {5}, {6});
 }
 
-/// The factors of the ids of documents.
-static const TensorFactors idFactors = {{0}, {4}};
+/// The factor of the positions of keys and values: with `exchange` that of queries, whose positions
+/// they share.
+template <typename Op> static int64_t keyFactor(Op op) { return op.getExchange() ? 3 : 4; }
 
 /// Whether the bias of an attention is one for all heads.
 template <typename Op> static bool sharesBias(Op op) {
@@ -283,8 +317,9 @@ static TensorFactors biasFactors(bool shared) {
 }
 
 /// The factors of queries, keys and values, and of their gradients.
-static SmallVector<TensorFactors, 3> inputFactors(StringRef order) {
-  TensorFactors q = factorsIn(order, {1, 2}, 3), k = factorsIn(order, {1}, 4);
+template <typename Op> static SmallVector<TensorFactors, 3> inputFactors(Op op) {
+  const StringRef order = op.getOrder();
+  TensorFactors q = factorsIn(order, {1, 2}, 3), k = factorsIn(order, {1}, keyFactor(op));
   if (attentionDim(order, 'n') >= 0)
     return {q};
   return {q, k, k};
@@ -294,24 +329,24 @@ static const TensorFactors rowFactors = {{0}, {1, 2}, {3}};
 
 /// The factors of all inputs.
 template <typename Op> static SmallVector<TensorFactors, 3> allInputFactors(Op op) {
-  SmallVector<TensorFactors, 3> factors = inputFactors(op.getOrder());
+  SmallVector<TensorFactors, 3> factors = inputFactors(op);
   if (op.getBias())
     factors.push_back(biasFactors(sharesBias(op)));
   if (op.getDocuments())
-    factors.push_back(idFactors);
+    factors.push_back({{0}, {keyFactor(op)}});
   return factors;
 }
 
 ShardingRule AttentionOp::getShardingRule() {
-  ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes(), FactorKind::parallel);
+  ShardingRule rule = attentionRule(*this, FactorKind::parallel);
   rule.operands = allInputFactors(*this);
   rule.results = {factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3), rowFactors};
   return rule;
 }
 
 ShardingRule AttentionGradOp::getShardingRule() {
-  ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes(), FactorKind::sumReduction);
-  SmallVector<TensorFactors, 3> gradients = inputFactors(getOrder());
+  ShardingRule rule = attentionRule(*this, FactorKind::sumReduction);
+  SmallVector<TensorFactors, 3> gradients = inputFactors(*this);
   TensorFactors out = factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3);
   rule.operands = allInputFactors(*this);
   llvm::append_range(rule.operands, ArrayRef<TensorFactors>({out, rowFactors, out}));
@@ -324,8 +359,8 @@ ShardingRule AttentionGradOp::getShardingRule() {
 // Summed over the batch, and a bias for all heads over these.
 ShardingRule AttentionBiasGradOp::getShardingRule() {
   const bool shared = sharesBias(*this);
-  ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes(),
-                                    shared ? FactorKind::sumReduction : FactorKind::parallel);
+  ShardingRule rule =
+      attentionRule(*this, shared ? FactorKind::sumReduction : FactorKind::parallel);
   rule.factors[0].kind = FactorKind::sumReduction;
   rule.factors[1].kind = rule.factors[2].kind;
   TensorFactors out = factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3);
@@ -337,7 +372,7 @@ ShardingRule AttentionBiasGradOp::getShardingRule() {
   return rule;
 }
 
-// A position turns by its index, so positions stay whole, as does the width that pairs are made of.
+// The width that pairs are made of stays whole, as do positions that turn by their index.
 ShardingRule RopeOp::getShardingRule() {
   ShardingRule rule;
   TensorFactors row;
@@ -345,7 +380,9 @@ ShardingRule RopeOp::getShardingRule() {
     rule.factors.push_back({("d" + Twine(dim)).str(), size});
     row.push_back({static_cast<int64_t>(dim)});
   }
-  rule.factors[getDim()].kind = rule.factors.back().kind = FactorKind::whole;
+  rule.factors.back().kind = FactorKind::whole;
+  if (!getPositions())
+    rule.factors[getDim()].kind = FactorKind::whole;
   rule.operands = {row};
   if (getPositions())
     rule.operands.push_back({{0}, {static_cast<int64_t>(getDim())}});
@@ -386,15 +423,24 @@ template <typename Op> static KernelCall attentionCall(Op op, StringRef callee) 
       .field("out", strides(at.out));
   // From one head's bias to the next's.
   const int64_t bias = op.getBias() && !sharesBias(op) ? at.queries * at.keys : 0;
-  const bool options = op.getWindow() || op.getSoftcap() || bias;
+  const bool options = op.getWindow() || op.getSoftcap() || bias || op.getAt();
   if (op.getTensors().size() == 1 || options)
     shape.field("part", at.part);
+  // The largest distance of a query from a key that it is behind of.
+  const int64_t reach =
+      op.getAt() ? std::max<int64_t>(*llvm::max_element(*op.getAt()) + at.queries, 1) : at.keys;
   if (options)
-    shape.field("window", std::min<int64_t>(op.getWindow().value_or(0), at.keys));
-  if (op.getSoftcap() || bias)
+    shape.field("window", std::min<int64_t>(op.getWindow().value_or(0), reach));
+  if (op.getSoftcap() || bias || op.getAt())
     shape.single("softcap", op.getSoftcap().value_or(APFloat(0.0)));
-  if (bias)
+  if (bias || op.getAt())
     shape.field("bias", bias);
+  if (op.getAt())
+    shape.numberOfRank(
+        "offset",
+        llvm::map_to_vector<4>(*op.getAt(),
+                               [&](int64_t first) { return first - (at.keys - at.queries); }),
+        *op.getOver());
   KernelCall call(op, std::move(shape));
   if (op.getBias())
     call.callee = callee;
@@ -454,17 +500,29 @@ LogicalResult AttentionBiasGradOp::verifyCuda() {
 // Costs
 //===----------------------------------------------------------------------===//
 
-/// Pairs of a query and a key it sees, over all batches and heads; documents are not known.
+/// Pairs of a query and a key it sees, over all batches and heads, of the rank that has most of
+/// them; documents are not known.
 template <typename Op> static int64_t countPairs(Op op) {
-  AttentionLayout sizes = op.getLayout();
-  auto upTo = [](int64_t n) { return n * (n + 1) / 2; };
-  int64_t hidden = op.getCausal() ? upTo(sizes.queries - 1) : 0;
-  if (op.getWindow()) {
-    // The last query has this many before its window, each query before it one less.
-    const int64_t before = std::max<int64_t>(sizes.keys - static_cast<int64_t>(*op.getWindow()), 0);
-    hidden += upTo(before) - upTo(std::max<int64_t>(before - sizes.queries, 0));
-  }
-  return sizes.batch * sizes.heads * (sizes.queries * sizes.keys - hidden);
+  const AttentionLayout sizes = op.getLayout();
+  // How many keys the queries at positions below `end` see together, without a window.
+  auto seenBelow = [&](int64_t end) {
+    const int64_t inside = std::clamp<int64_t>(end, 0, sizes.keys);
+    return inside * (inside + 1) / 2 + (std::max(end, inside) - inside) * sizes.keys;
+  };
+  auto seenFrom = [&](int64_t first) {
+    return seenBelow(first + sizes.queries) - seenBelow(first);
+  };
+  SmallVector<int64_t> places = {sizes.keys - sizes.queries};
+  if (op.getAt())
+    places.assign(op.getAt()->begin(), op.getAt()->end());
+  int64_t pairs = 0;
+  for (int64_t first : places)
+    pairs = std::max(pairs, !op.getCausal() ? sizes.queries * sizes.keys
+                            : !op.getWindow()
+                                ? seenFrom(first)
+                                : seenFrom(first) -
+                                      seenFrom(first - static_cast<int64_t>(*op.getWindow())));
+  return sizes.batch * sizes.heads * pairs;
 }
 
 // Two products over the width, as runtime/device/Work.h counts them for traces: the softmax is not
@@ -502,7 +560,8 @@ LogicalResult AttentionOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
     auto grad = AttentionGradOp::create(builder, getLoc(), getTensors().getTypes(), getOrderAttr(),
                                         getInputs(), getOut(), getLogSumExp(), resultCotangents[0],
                                         getScaleAttr(), getCausalAttr(), getWindowAttr(),
-                                        getSoftcapAttr(), getBiasAttr(), getDocumentsAttr());
+                                        getSoftcapAttr(), getBiasAttr(), getDocumentsAttr(),
+                                        getExchangeAttr(), getAtAttr(), getOverAttr());
     for (OpResult cotangent : grad->getResults())
       if (needed[cotangent.getResultNumber()])
         operandCotangents[cotangent.getResultNumber()] = cotangent;
@@ -511,7 +570,7 @@ LogicalResult AttentionOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
     operandCotangents[tensors] = AttentionBiasGradOp::create(
         builder, getLoc(), getBiasOf(*this).getType(), getOrderAttr(), getInputs(), getOut(),
         getLogSumExp(), resultCotangents[0], getScaleAttr(), getCausalAttr(), getWindowAttr(),
-        getSoftcapAttr(), getDocumentsAttr());
+        getSoftcapAttr(), getDocumentsAttr(), getExchangeAttr(), getAtAttr(), getOverAttr());
   return success();
 }
 

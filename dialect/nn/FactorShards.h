@@ -3,6 +3,7 @@
 #ifndef DIALECT_NN_FACTORSHARDS_H
 #define DIALECT_NN_FACTORSHARDS_H
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Value.h"
 
 namespace mlir::nn {
@@ -30,6 +31,16 @@ public:
   virtual Value masked(Value value, int64_t dim, double fill) = 0;
   /// False if one rank has all instances, followed by padding.
   virtual bool isShared() const = 0;
+  /// How many ranks share the factor, and the names of what they are numbered by.
+  virtual int64_t getRanks() const = 0;
+  virtual ArrayAttr getAxes() const = 0;
+  /// The parts of all ranks, of which dimension `dim` is the factor, one behind the other.
+  virtual Value gather(Value part, int64_t dim) = 0;
+  /// This rank's part, along `dim`, of the elementwise sum of `value` over the ranks.
+  virtual Value scatterSum(Value value, int64_t dim) = 0;
+  /// The `value` of the rank that is `distance` before this one; of the last ranks before the
+  /// first.
+  virtual Value ofRankBefore(Value value, int64_t distance) = 0;
   /// The elementwise sum or maximum of `value` over the ranks.
   virtual Value allReduce(Value value, Reduction kind) = 0;
   /// The elementwise sum of `value` over the ranks that have instances before those of this one, or

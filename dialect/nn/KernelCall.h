@@ -44,6 +44,11 @@ public:
     ArrayAttr over;
   };
   using RankSum = SmallVector<RankTerm, 2>;
+  /// The number of this rank in a list of one for each of those over some axes.
+  struct NumberOfRank {
+    SmallVector<int64_t, 4> numbers;
+    ArrayAttr over;
+  };
   /// A C++ expression of names of the runtime.
   struct Expression {
     std::string text;
@@ -54,7 +59,7 @@ public:
   };
   using Pairs = SmallVector<std::pair<int64_t, int64_t>, 4>;
   using Value = std::variant<int64_t, bool, Number, SmallVector<int64_t, 4>, Pairs, RankSum,
-                             Expression, HashedName>;
+                             NumberOfRank, Expression, HashedName>;
   struct Field {
     StringRef name; ///< a literal
     Value value;
@@ -71,6 +76,9 @@ public:
   ShapeArgument &pairs(StringRef name, Pairs values) { return add(name, std::move(values)); }
   ShapeArgument &rankIndex(StringRef name, ArrayAttr over) { return add(name, RankSum{{1, over}}); }
   ShapeArgument &rankSum(StringRef name, RankSum terms) { return add(name, std::move(terms)); }
+  ShapeArgument &numberOfRank(StringRef name, SmallVector<int64_t, 4> numbers, ArrayAttr over) {
+    return add(name, NumberOfRank{std::move(numbers), over});
+  }
   ShapeArgument &expression(StringRef name, std::string text) {
     return add(name, Expression{std::move(text)});
   }

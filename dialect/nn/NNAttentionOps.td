@@ -8,8 +8,14 @@ include "dialect/nn/NNBase.td"
 // Queries, keys and values, and the ids of documents.
 def NN_AttentionInput : NN_SizedTensorOf<[F32, F64, BF16, F16, I32]>;
 
+def NN_KeyExchange : I32EnumAttr<"KeyExchange", "how ranks with parts of the positions attend to the keys of others", [
+    I32EnumAttrCase<"gather", 0>, I32EnumAttrCase<"ring", 1>]> {
+  let cppNamespace = "::mlir::nn";
+}
+
 def NN_AttentionOp : NN_ComputeOp<"attention",
-    [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+     DeclareOpInterfaceMethods<SplitOpInterface, ["needsEvenParts"]>],
     ["getKernelCall", "getPrecisionClass", "keepsSumType", "isContraction", "verifyCuda"]> {
   let summary = "Softmax attention, causal or not, with grouped heads";
   let description = [{
@@ -21,8 +27,9 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
     the scaled products. It is computed in blocks: the matrix of queries by keys is never materialized.
     `log_sum_exp` is used in backward; it has no derivative.
 
-    Query t is at the position `p = t + keys - queries`, so that the last query is at the last key. What it attends
-    to, and how:
+    Query t is at the position `p = t + keys - queries`, so that the last query is at the last key, or with `at` and
+    `over` at `p = t + at[r]`, where r is the index of this rank among those that share the axes `over`: its queries are
+    a part of a sequence, and its keys a part that begins at 0, before or behind them, or all. What it attends to, and how:
     - `causal`: the keys `s <= p`.
     - `window` W: of these the last W, `p - W < s`. Blocks of keys outside the window are not computed.
     - `documents`: the last input contains an id for each batch and key. A query attends to the keys with the id at its
@@ -40,6 +47,16 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
     The order avoids transpositions in memory: the result of a projection is "b t h d", or
     "b t n h d" if it computes queries, keys and values together.
 
+    With `exchange` the positions of queries, keys, values and result may be split over ranks, evenly, and partitioning builds
+    what ranks do together:
+    - `gather`: each gathers the keys and values of all, and attends to them with its own queries, which are `at` their
+      places. Backward gathers them again, and the gradients of keys and values are summed in `log_sum_exp`'s type and scattered.
+    - `ring`: keys and values go from each rank to the next, and what a query has of one block of them, `out` and
+      `log_sum_exp`, is merged with what it has of those before: `m = max(l, l')`, `a = exp(l - m)`, `a' = exp(l' - m)`,
+      `out = (a out + a' out') / (a + a')`, `l = m + log(a + a')`. Backward sends them round again, and with them the sums
+      of their gradients so far, in `log_sum_exp`'s type. Blocks that no query of a rank sees are not computed there, and those that no
+      rank sees are not sent.
+
     Constraints:
     - (C1) `order` has `b`, `h` and `t` once each, may have `n`, and ends with `d`.
     - (C2) there are three inputs, or with `n` in the order one, whose dimension `n` has size 3; with `bias` one more,
@@ -54,6 +71,8 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
     - (C8) `window` is positive and with `causal` only; `softcap` is positive.
     - (C9) the ids of documents are i32, of shape (batch, keys), and there are at least as many keys as queries.
     - (C10) the bias is (1, queries, keys) or (heads, queries, keys), of the element type of `log_sum_exp`.
+    - (C11) with `exchange` there are as many keys as queries, and neither `at` nor `over`; `ring` has no bias and no documents.
+    - (C12) `at` and `over` stand together, with one number for each rank, at least one; with documents each query is at a key.
 
     Example:
     ```mlir
@@ -67,16 +86,26 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
     %near, %lnear = nn.attention %q, %k, %v, %bias scale 0.125 causal bias
         : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>, tensor<12x16x16xf32>)
           -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
+    %long, %llong = nn.attention %q, %k, %v scale 0.125 causal exchange ring
+        : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>)
+          -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
+    // The second of two blocks of a ring of 2: the first rank's queries come before its keys, the other's behind them.
+    %block, %lblock = nn.attention %q, %k, %v scale 0.125 causal at [-16, 16] over ["context"]
+        : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>)
+          -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
     ```
   }];
   let arguments = (ins DefaultValuedStrAttr<StrAttr, "b h t d">:$order,
                        Variadic<NN_AttentionInput>:$inputs, F64Attr:$scale, UnitAttr:$causal,
                        OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
-                       UnitAttr:$bias, UnitAttr:$documents);
+                       UnitAttr:$bias, UnitAttr:$documents,
+                       OptionalAttr<NN_KeyExchange>:$exchange,
+                       OptionalAttr<DenseI64ArrayAttr>:$at, OptionalAttr<StrArrayAttr>:$over);
   let results = (outs NN_FloatTensor:$out, NN_FloatTensor:$log_sum_exp);
   let assemblyFormat = [{
     ($order^)? $inputs `scale` $scale (`causal` $causal^)? (`window` $window^)?
-    (`softcap` $softcap^)? (`bias` $bias^)? (`documents` $documents^)? attr-dict `:`
+    (`softcap` $softcap^)? (`bias` $bias^)? (`documents` $documents^)?
+    (`exchange` $exchange^)? (`at` $at^ `over` $over)? attr-dict `:`
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
@@ -89,7 +118,7 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
 }
 
 def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
-    [AllTypesMatch<["out", "d_out"]>],
+    [AllTypesMatch<["out", "d_out"]>, DeclareOpInterfaceMethods<SplitOpInterface, ["needsEvenParts"]>],
     ["getKernelCall", "verifyCuda"]> {
   let summary = "Cotangents of the operands of an attention";
   let description = [{
@@ -101,8 +130,8 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
     `nn.attention` subtracts from it, and its own gradient is that of `nn.attention_bias_grad`.
 
     Constraints:
-    - (C1) to (C10) of `nn.attention`.
-    - (C11) there is a gradient of each input but the bias and the ids, of its type.
+    - (C1) to (C12) of `nn.attention`.
+    - (C13) there is a gradient of each input but the bias and the ids, of its type.
 
     Example:
     ```mlir
@@ -116,11 +145,14 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
                        Variadic<NN_AttentionInput>:$inputs, NN_FloatTensor:$out,
                        NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_out, F64Attr:$scale,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$bias, UnitAttr:$documents);
+                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$bias, UnitAttr:$documents,
+                       OptionalAttr<NN_KeyExchange>:$exchange,
+                       OptionalAttr<DenseI64ArrayAttr>:$at, OptionalAttr<StrArrayAttr>:$over);
   let results = (outs Variadic<NN_FloatTensor>:$gradients);
   let assemblyFormat = [{
     ($order^)? operands `scale` $scale (`causal` $causal^)? (`window` $window^)?
-    (`softcap` $softcap^)? (`bias` $bias^)? (`documents` $documents^)? attr-dict `:`
+    (`softcap` $softcap^)? (`bias` $bias^)? (`documents` $documents^)?
+    (`exchange` $exchange^)? (`at` $at^ `over` $over)? attr-dict `:`
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
@@ -132,7 +164,8 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
   let hasVerifier = 1;
 }
 
-def NN_AttentionBiasGradOp : NN_ComputeOp<"attention_bias_grad", [], ["getKernelCall", "verifyCuda"]> {
+def NN_AttentionBiasGradOp : NN_ComputeOp<"attention_bias_grad",
+    [DeclareOpInterfaceMethods<SplitOpInterface, ["needsEvenParts"]>], ["getKernelCall", "verifyCuda"]> {
   let summary = "Cotangent of the bias of an attention";
   let description = [{
     The sum over the batch, and over the heads where the bias is one for all, of `d_s = p * (d_p - sum(d_out * out))`, as
@@ -141,8 +174,8 @@ def NN_AttentionBiasGradOp : NN_ComputeOp<"attention_bias_grad", [], ["getKernel
     has none of this.
 
     Constraints:
-    - (C1) to (C10) of `nn.attention` with `bias`.
-    - (C11) the gradient has the type of the bias.
+    - (C1) to (C12) of `nn.attention` with `bias`.
+    - (C13) the gradient has the type of the bias.
 
     Example:
     ```mlir
@@ -155,11 +188,14 @@ def NN_AttentionBiasGradOp : NN_ComputeOp<"attention_bias_grad", [], ["getKernel
                        Variadic<NN_AttentionInput>:$inputs, NN_FloatTensor:$out,
                        NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_out, F64Attr:$scale,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$documents);
+                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$documents,
+                       OptionalAttr<NN_KeyExchange>:$exchange,
+                       OptionalAttr<DenseI64ArrayAttr>:$at, OptionalAttr<StrArrayAttr>:$over);
   let results = (outs NN_FloatTensor:$gradient);
   let assemblyFormat = [{
     ($order^)? operands `scale` $scale (`causal` $causal^)? (`window` $window^)?
-    (`softcap` $softcap^)? (`documents` $documents^)? attr-dict `:`
+    (`softcap` $softcap^)? (`documents` $documents^)?
+    (`exchange` $exchange^)? (`at` $at^ `over` $over)? attr-dict `:`
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{

@@ -47,6 +47,8 @@ def SplitOpInterface : OpInterface<"SplitOpInterface"> {
                     "::llvm::SmallVector<::mlir::Value>", "buildSplit",
                     (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands,
                          "::mlir::TypeRange":$types, "::mlir::nn::FactorShards &":$shards)>,
+    InterfaceMethod<"True if every rank must have as many instances of the factor, without padding.",
+                    "bool", "needsEvenParts", (ins), "", "return false;">,
   ];
 }
 

@@ -1,7 +1,8 @@
 //===- ContextParallel.cpp - sequences split over the axis context --------===//
 //
 // Only constraints: propagation splits what follows from them, and what an op takes otherwise is
-// resharded, by all-to-alls where positions are to be whole and heads split.
+// resharded, by all-to-alls where positions are to be whole and heads split. Attention that is to
+// be split by positions is told so, and partitioning builds what its ranks do together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +11,10 @@
 #include "passes/Passes.h"
 #include "passes/global/PositionClass.h"
 #include "passes/sharding/MeshAxes.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include <optional>
+#include <set>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_CONTEXTPARALLELPASS
@@ -21,18 +25,23 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
+/// How the ranks of a sequence attend.
+enum class AttentionKind { allToAll, gather, ring };
+constexpr llvm::StringLiteral attentionKindNames[] = {"all-to-all", "gather", "ring"};
+
 /// The constraints of one step.
 class StepSplitter {
 public:
-  StepSplitter(StepOp step, ArrayRef<StringAttr> axes)
-      : step(step), mesh(getMesh(step)), axes(axes), positions(step), builder(step.getContext()) {}
+  /// `wanted`: of all attention; none where each has the kind that fits it.
+  StepSplitter(StepOp step, ArrayRef<StringAttr> axes, std::optional<AttentionKind> wanted)
+      : step(step), mesh(getMesh(step)), axes(axes), wanted(wanted), positions(step),
+        builder(step.getContext()) {}
 
   /// Whether the step has positions to split.
   bool hasPositions() const { return !positions.isEmpty(); }
-  bool hasAttention() {
-    return step.walk([](nn::AttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  }
   LogicalResult run();
+  /// What attention there was.
+  const std::set<AttentionKind> &getKinds() const { return kinds; }
 
 private:
   int64_t getParts() const { return mesh.getSize(axes); }
@@ -42,16 +51,25 @@ private:
   Value constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<StringAttr>>> dims,
                   bool maySplitFurther = false);
   LogicalResult split(Value value, int64_t dim, bool maySplitFurther = false);
-  LogicalResult splitAttention(nn::AttentionOp attention);
+  SmallVector<StringAttr> getHeadAxes() const;
+  bool isOverPositions(nn::AttentionOp attention);
+  std::string findFault(nn::AttentionOp attention, AttentionKind kind);
+  FailureOr<AttentionKind> choose(nn::AttentionOp attention);
+  void say(nn::AttentionOp attention, AttentionKind kind);
+  LogicalResult splitByHeads(nn::AttentionOp attention);
+  void splitByPositions(nn::AttentionOp attention, nn::KeyExchange exchange);
   void lookUpPositions(nn::RepeatOp repeat);
-  Value getPositions(RankedTensorType type, int64_t start, Location loc);
+  Value getPositions(int64_t samples, int64_t count, int64_t start, Location loc);
 
   StepOp step;
   MeshAttr mesh;
   ArrayRef<StringAttr> axes; ///< `context`, or its parts
+  std::optional<AttentionKind> wanted;
   PositionClass positions;
   OpBuilder builder;
-  bool hasSaid = false;
+  std::set<AttentionKind> kinds;
+  /// Numbers of positions, by block, samples and positions.
+  DenseMap<std::pair<Block *, std::pair<int64_t, int64_t>>, Value> numbersOf;
 };
 
 struct ContextParallel : fsdp::impl::ContextParallelPassBase<ContextParallel> {
@@ -103,18 +121,84 @@ static bool divides(const nn::AttentionLayout &sizes, int64_t ranks) {
   return sizes.groups % ranks == 0 || (ranks % sizes.groups == 0 && sizes.heads % ranks == 0);
 }
 
-/// By heads, each rank those of all positions; what makes its operands and uses its result, by
-/// positions.
-LogicalResult StepSplitter::splitAttention(nn::AttentionOp attention) {
-  const nn::AttentionLayout sizes = attention.getLayout();
-  StringRef order = attention.getOrder();
-  const int64_t positionDim = nn::attentionDim(order, 't');
+/// The axes that split heads where attention has all positions: weights split heads first.
+SmallVector<StringAttr> StepSplitter::getHeadAxes() const {
   SmallVector<StringAttr> heads;
-  // Weights split heads first.
   for (StringAttr axis : mesh.getAxisNames())
     if (axisOf(axis) == "tensor" && mesh.getAxisSize(axis) > 1)
       heads.push_back(axis);
   llvm::append_range(heads, axes);
+  return heads;
+}
+
+/// Whether queries and keys have the positions of the step's sequences.
+bool StepSplitter::isOverPositions(nn::AttentionOp attention) {
+  const int64_t dim = nn::attentionDim(attention.getOrder(), 't');
+  return llvm::all_of(attention.getTensors(),
+                      [&](Value input) { return positions.contains(input, dim); });
+}
+
+/// Why attention cannot be of `kind`, which splits positions; empty where it can.
+std::string StepSplitter::findFault(nn::AttentionOp attention, AttentionKind kind) {
+  const nn::AttentionLayout sizes = attention.getLayout();
+  if (!isOverPositions(attention) || sizes.queries != sizes.keys)
+    return "takes keys and values of other positions than its queries, got " +
+           std::to_string(sizes.queries) + " queries and " + std::to_string(sizes.keys) +
+           " keys, expected those of one sequence; use all-to-all";
+  if (kind == AttentionKind::ring && (attention.getBias() || attention.getDocuments()))
+    return std::string("has ") + (attention.getBias() ? "a bias" : "the ids of documents") +
+           ", for which a rank needs all keys, expected causal masks, windows and caps alone; use "
+           "gather or all-to-all";
+  return "";
+}
+
+/// By heads where these divide, else in a ring, which keeps least of other ranks, or what is left.
+FailureOr<AttentionKind> StepSplitter::choose(nn::AttentionOp attention) {
+  if (wanted && *wanted != AttentionKind::allToAll)
+    if (std::string fault = findFault(attention, *wanted); !fault.empty())
+      return attention.emitError() << "--context-attention=" << attentionKindNames[int(*wanted)]
+                                   << ": attention " << fault;
+  if (wanted)
+    return *wanted;
+  const nn::AttentionLayout sizes = attention.getLayout();
+  const int64_t parts = mesh.getSize(getHeadAxes());
+  if (sizes.heads % parts == 0 && sizes.groups % parts == 0)
+    return AttentionKind::allToAll;
+  for (AttentionKind kind : {AttentionKind::ring, AttentionKind::gather})
+    if (findFault(attention, kind).empty())
+      return kind;
+  return AttentionKind::allToAll;
+}
+
+/// Once for each kind of attention in training.
+void StepSplitter::say(nn::AttentionOp attention, AttentionKind kind) {
+  if (!kinds.insert(kind).second || step.getKind() != StepKind::train)
+    return;
+  const nn::AttentionLayout sizes = attention.getLayout();
+  InFlightDiagnostic diag = attention.emitRemark()
+                            << "attention over " << spell(axes) << "=" << getParts() << ": "
+                            << attentionKindNames[int(kind)];
+  if (kind == AttentionKind::allToAll) {
+    const int64_t parts = mesh.getSize(getHeadAxes());
+    diag << ", from positions to heads and back (" << llvm::divideCeil(sizes.heads, parts) << " of "
+         << sizes.heads << " heads on each rank";
+    if (parts > sizes.groups)
+      diag << ", the keys and values of a group on " << parts / sizes.groups;
+    diag << ")";
+    return;
+  }
+  diag << (kind == AttentionKind::ring ? ", keys and values from rank to rank ("
+                                       : ", keys and values of all ranks on each (")
+       << sizes.queries / getParts() << " of " << sizes.queries << " queries on each rank)";
+}
+
+/// By heads, each rank those of all positions; what makes its operands and uses its result, by
+/// positions.
+LogicalResult StepSplitter::splitByHeads(nn::AttentionOp attention) {
+  const nn::AttentionLayout sizes = attention.getLayout();
+  StringRef order = attention.getOrder();
+  const int64_t positionDim = nn::attentionDim(order, 't');
+  const SmallVector<StringAttr> heads = getHeadAxes();
   const int64_t parts = mesh.getSize(heads);
   if (!divides(sizes, parts)) {
     std::string fitting;
@@ -126,18 +210,12 @@ LogicalResult StepSplitter::splitAttention(nn::AttentionOp attention) {
                                  << sizes.groups << " groups of keys and values; "
                                  << (fitting.empty()
                                          ? std::string("split the batch over these ranks instead")
-                                         : "give the axis 'context' a size of " + fitting);
-  }
-  if (!hasSaid && step.getKind() == StepKind::train) {
-    hasSaid = true;
-    InFlightDiagnostic diag = attention.emitRemark()
-                              << "attention over " << spell(axes) << "=" << getParts()
-                              << ": all-to-all, from positions to heads and back ("
-                              << llvm::divideCeil(sizes.heads, parts) << " of " << sizes.heads
-                              << " heads on each rank";
-    if (parts > sizes.groups)
-      diag << ", the keys and values of a group on " << parts / sizes.groups;
-    diag << ")";
+                                         : "give the axis 'context' a size of " + fitting)
+                                 << (findFault(attention, AttentionKind::ring).empty()
+                                         ? ", or use --context-attention=ring"
+                                     : findFault(attention, AttentionKind::gather).empty()
+                                         ? ", or use --context-attention=gather"
+                                         : "");
   }
   // Rotations need positions as attention does: they follow it.
   for (Value input : attention.getTensors()) {
@@ -156,10 +234,37 @@ LogicalResult StepSplitter::splitAttention(nn::AttentionOp attention) {
   return success();
 }
 
-/// The numbers of positions from `start` on, as many as dimension 1 of `type` has, for each of its
-/// samples.
-Value StepSplitter::getPositions(RankedTensorType type, int64_t start, Location loc) {
-  const int64_t count = type.getDimSize(1);
+/// By positions, its operands and its result: rotations turn by the numbers of positions then, not
+/// by their index on a rank.
+void StepSplitter::splitByPositions(nn::AttentionOp attention, nn::KeyExchange exchange) {
+  const int64_t dim = nn::attentionDim(attention.getOrder(), 't');
+  attention.setExchange(exchange);
+  llvm::SmallSetVector<Value, 3> inputs;
+  inputs.insert_range(attention.getTensors());
+  for (Value input : inputs) {
+    for (auto rope = input.getDefiningOp<nn::RopeOp>(); rope;
+         rope = rope.getX().getDefiningOp<nn::RopeOp>()) {
+      const RankedTensorType type = rope.getX().getType();
+      const int64_t along = rope.getDim(), count = type.getDimSize(along);
+      if (rope.getPositions() || along == 0 || !positions.contains(rope, along) ||
+          count >= int64_t(1) << 24)
+        continue;
+      // Once for all rotations of a block, before them.
+      Value &numbers = numbersOf[{rope->getBlock(), {type.getDimSize(0), count}}];
+      if (!numbers) {
+        builder.setInsertionPointToStart(rope->getBlock());
+        numbers = getPositions(type.getDimSize(0), count, 0, rope.getLoc());
+      }
+      rope.getPositionsMutable().assign(numbers);
+    }
+    constrain(input, {{dim, axes}});
+  }
+  constrain(attention.getOut(),
+            {{nn::attentionDim(nn::attentionOutOrder(attention.getOrder()), 't'), axes}});
+}
+
+/// The numbers of `count` positions from `start` on, for each sample.
+Value StepSplitter::getPositions(int64_t samples, int64_t count, int64_t start, Location loc) {
   auto counts = RankedTensorType::get({count}, builder.getF32Type());
   Value ones = arith::ConstantOp::create(
       builder, loc, DenseElementsAttr::get(counts, builder.getF32FloatAttr(1).getValue()));
@@ -174,9 +279,9 @@ Value StepSplitter::getPositions(RankedTensorType type, int64_t start, Location 
   }
   // Each rank counts all and takes its own.
   numbers = constrain(numbers, {{0, {}}});
-  return nn::RepeatOp::create(
-      builder, loc, RankedTensorType::get({type.getDimSize(0), count}, builder.getI32Type()),
-      "t -> b t", numbers);
+  return nn::RepeatOp::create(builder, loc,
+                              RankedTensorType::get({samples, count}, builder.getI32Type()),
+                              "t -> b t", numbers);
 }
 
 /// A table of positions that is added to each sample becomes a lookup of each position's row: a
@@ -199,7 +304,7 @@ void StepSplitter::lookUpPositions(nn::RepeatOp repeat) {
     return;
   builder.setInsertionPoint(repeat);
   StructureScope scope(builder, getStructure(repeat));
-  Value ids = getPositions(result, start, repeat.getLoc());
+  Value ids = getPositions(result.getDimSize(0), result.getDimSize(1), start, repeat.getLoc());
   builder.setInsertionPoint(repeat);
   Value each = nn::EmbeddingOp::create(builder, repeat.getLoc(), result, table, ids);
   repeat.replaceAllUsesWith(each);
@@ -210,6 +315,17 @@ void StepSplitter::lookUpPositions(nn::RepeatOp repeat) {
 }
 
 LogicalResult StepSplitter::run() {
+  // Chosen before there are constraints, whose results are of no class.
+  SmallVector<std::pair<nn::AttentionOp, AttentionKind>> attentions;
+  WalkResult chosen = step.walk([&](nn::AttentionOp attention) {
+    FailureOr<AttentionKind> kind = choose(attention);
+    if (failed(kind))
+      return WalkResult::interrupt();
+    attentions.push_back({attention, *kind});
+    return WalkResult::advance();
+  });
+  if (chosen.wasInterrupted())
+    return failure();
   SmallVector<nn::RepeatOp> repeats;
   step.walk([&](nn::RepeatOp repeat) { repeats.push_back(repeat); });
   for (nn::RepeatOp repeat : repeats)
@@ -243,21 +359,28 @@ LogicalResult StepSplitter::run() {
     if (int64_t dim = positions.find(input);
         dim >= 0 && dim != static_cast<int64_t>(input.getSampleDim()) && failed(split(input, dim)))
       return failure();
-  SmallVector<nn::AttentionOp> attentions;
-  step.walk([&](nn::AttentionOp attention) { attentions.push_back(attention); });
-  for (nn::AttentionOp attention : attentions)
-    if (failed(splitAttention(attention)))
+  for (auto [attention, kind] : attentions) {
+    if (kind == AttentionKind::allToAll && failed(splitByHeads(attention)))
       return failure();
+    if (kind != AttentionKind::allToAll)
+      splitByPositions(attention, kind == AttentionKind::gather ? nn::KeyExchange::gather
+                                                                : nn::KeyExchange::ring);
+    say(attention, kind);
+  }
   return success();
 }
 
 void ContextParallel::runOnOperation() {
   ModuleOp module = getOperation();
-  if (attention != "auto" && attention != "all-to-all") {
+  const auto *known = llvm::find(attentionKindNames, attention);
+  if (attention != "auto" && known == std::end(attentionKindNames)) {
     module.emitError() << "--context-attention got '" << attention
-                       << "', expected auto or all-to-all";
+                       << "', expected auto, all-to-all, gather or ring";
     return signalPassFailure();
   }
+  std::optional<AttentionKind> wanted;
+  if (attention != "auto")
+    wanted = AttentionKind(known - std::begin(attentionKindNames));
   MeshOp mesh = getMeshOp(module);
   if (!mesh)
     return;
@@ -268,17 +391,23 @@ void ContextParallel::runOnOperation() {
   if (axes.empty())
     return;
   bool hasPositions = false;
+  std::set<AttentionKind> kinds;
   for (StepOp step : module.getOps<StepOp>()) {
     if (step.getKind() != StepKind::train && step.getKind() != StepKind::evaluate)
       continue;
-    StepSplitter splitter(step, axes);
+    StepSplitter splitter(step, axes, wanted);
     if (!splitter.hasPositions())
       continue; // whose ranks along the axis compute the same
     hasPositions = true;
     if (failed(splitter.run()))
       return signalPassFailure();
-    if (splitter.hasAttention())
-      module->setAttr(kContextAttentionAttrName, StringAttr::get(&getContext(), "all-to-all"));
+    kinds.insert(splitter.getKinds().begin(), splitter.getKinds().end());
+  }
+  if (!kinds.empty()) {
+    auto names =
+        llvm::map_range(kinds, [](AttentionKind kind) { return attentionKindNames[int(kind)]; });
+    module->setAttr(kContextAttentionAttrName,
+                    StringAttr::get(&getContext(), llvm::join(names, "+")));
   }
   if (hasPositions || module.getOps<StepOp>().empty())
     return;

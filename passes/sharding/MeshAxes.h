@@ -35,7 +35,8 @@ constexpr llvm::StringLiteral kMicrobatchAxis = "microbatch";
 /// heads: the move between is expected.
 constexpr llvm::StringLiteral kTakenByHeadsAttrName = "fsdp.taken_by_heads";
 
-/// On a module whose sequences are split: how attention gets all positions ("all-to-all").
+/// On a module whose sequences are split: how attention gets all positions ("all-to-all", "gather",
+/// "ring"; where attentions differ, several with "+" between them).
 constexpr llvm::StringLiteral kContextAttentionAttrName = "fsdp.context_attention";
 
 /// `mesh` with this axis, innermost; fails if it already has an axis of that name, or has too many

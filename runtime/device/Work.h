@@ -55,15 +55,17 @@ constexpr Work gemmWork(const Gemm &product) { return {"gemm", flopsOf(product)}
 /// masked by position are not counted.
 constexpr double flopsOf(const AttentionShape &shape) {
   const double queries = shape.queries, keys = shape.keys;
-  double pairs = queries * keys;
-  if (shape.causal && keys >= queries) {
-    pairs -= queries * (queries - 1) / 2;
-    if (shape.window > 0 && shape.window < shape.keys) {
-      // The last query has this many keys before its window, each query before it one less.
-      const double before = keys - shape.window, none = before > queries ? before - queries : 0;
-      pairs -= before * (before + 1) / 2 - none * (none + 1) / 2;
-    }
-  }
+  // How many keys the queries at positions below `end` see together, without a window.
+  const auto seenBelow = [&](double end) {
+    return end <= 0      ? 0
+           : end <= keys ? end * (end + 1) / 2
+                         : keys * (keys + 1) / 2 + (end - keys) * keys;
+  };
+  const auto seenFrom = [&](double first) { return seenBelow(first + queries) - seenBelow(first); };
+  const auto first = static_cast<double>(shape.positionOf(0));
+  double pairs = shape.causal ? seenFrom(first) : queries * keys;
+  if (shape.causal && shape.window > 0)
+    pairs -= seenFrom(first - shape.window); // those before the windows
   return 4 * pairs * shape.width * shape.batch * shape.heads;
 }
 /// Of other shapes nobody counts them.

@@ -302,16 +302,15 @@ void GroupGradient::addStrip(std::size_t firstQuery, std::size_t count, const St
     const float factor = shape.scale * kLog2e;
     std::ptrdiff_t firstThatSees = -std::ptrdiff_t(kBlock);
     if (shape.causal)
-      firstThatSees = static_cast<std::ptrdiff_t>(strip.key) - std::ptrdiff_t(shape.keys) +
-                      std::ptrdiff_t(shape.queries) -
-                      static_cast<std::ptrdiff_t>(firstQuery + query);
+      firstThatSees =
+          static_cast<std::ptrdiff_t>(strip.key) -
+          static_cast<std::ptrdiff_t>(shape.positionOf(std::int64_t(firstQuery + query)));
     if (hasOptions) {
       SquareOptions options;
       if (shape.window != 0)
-        options.endOfWindow = static_cast<std::ptrdiff_t>(strip.key) +
-                              std::ptrdiff_t(shape.window) - std::ptrdiff_t(shape.keys) +
-                              std::ptrdiff_t(shape.queries) -
-                              static_cast<std::ptrdiff_t>(firstQuery + query);
+        options.endOfWindow =
+            static_cast<std::ptrdiff_t>(strip.key) + std::ptrdiff_t(shape.window) -
+            static_cast<std::ptrdiff_t>(shape.positionOf(std::int64_t(firstQuery + query)));
       if (sees->ids)
         options.keyIds = keyIds, options.queryIds = queryIds + query;
       if (shape.softcap != 0) {
@@ -342,8 +341,7 @@ void GroupGradient::addStrip(std::size_t firstQuery, std::size_t count, const St
 GroupGradient::Strip GroupGradient::stripOf(std::size_t firstQuery, std::size_t filled,
                                             std::size_t blockKey, std::size_t key) const {
   Strip strip{blockKey, key, std::min<std::size_t>(kBlock, shape.keys - key), 0, filled};
-  const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(firstQuery) +
-                                std::ptrdiff_t(shape.keys) - std::ptrdiff_t(shape.queries);
+  const auto offset = static_cast<std::ptrdiff_t>(shape.positionOf(std::int64_t(firstQuery)));
   if (shape.causal)
     strip.firstQuery = static_cast<std::size_t>(
         std::max<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(key) - offset, 0));

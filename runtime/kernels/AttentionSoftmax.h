@@ -25,9 +25,11 @@ constexpr float kInfinity = __builtin_inff(), kLog2e = 1.44269504f;
 
 /// Consecutive queries of one head.
 struct QueryBlock {
-  std::size_t count;         ///< of queries
-  std::size_t lanes;         ///< count, rounded up to whole vectors
-  std::ptrdiff_t seenOfLast; ///< how many keys the last query sees, or has before its end
+  std::size_t count;  ///< of queries
+  std::size_t lanes;  ///< count, rounded up to whole vectors
+  std::ptrdiff_t all; ///< keys
+  /// How many keys the last query sees, or has before its end, if there were more of them.
+  std::ptrdiff_t seenOfLast;
   bool causal;
   std::ptrdiff_t window;   ///< 0 without
   std::ptrdiff_t position; ///< of the first query: the key that it is at
@@ -46,12 +48,11 @@ struct QueryBlock {
   QueryBlock(const AttentionShape &shape, std::size_t first, const float *headBias,
              const std::int32_t *documents)
       : count(std::min<std::size_t>(kQueries, shape.queries - first)),
-        lanes((count + 15) / 16 * 16), causal(shape.causal), window(shape.window),
+        lanes((count + 15) / 16 * 16), all(shape.keys), causal(shape.causal), window(shape.window),
         position(shape.positionOf(static_cast<std::int64_t>(first))), softcap(shape.softcap),
         bias(headBias ? headBias + first * shape.keys : nullptr), biasStride(shape.keys),
         documents(documents) {
-    const std::ptrdiff_t all = shape.keys;
-    seenOfLast = causal ? static_cast<std::ptrdiff_t>(first + count) + all - shape.queries : all;
+    seenOfLast = causal ? position + static_cast<std::ptrdiff_t>(count) : all;
     if (bias) {
       const Visibility sees(shape, documents, 0);
       for (std::size_t r = 0; r < count; ++r)
@@ -68,7 +69,7 @@ struct QueryBlock {
 
   /// How many keys any of the queries sees, or has before it in the window of another.
   std::size_t keys() const {
-    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(seenOfLast, 0));
+    return static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(seenOfLast, 0, all));
   }
 
   /// The first key that any of the queries sees.

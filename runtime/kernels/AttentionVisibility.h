@@ -26,7 +26,8 @@ struct Visibility {
     return shape.window ? keyAt(positionOf(query) + 1 - std::ptrdiff_t(shape.window)) : 0;
   }
   std::size_t endOfSeen(std::size_t query) const {
-    return shape.causal ? keyAt(positionOf(query) + 1) : shape.keys;
+    return shape.causal ? std::min<std::size_t>(keyAt(positionOf(query) + 1), shape.keys)
+                        : shape.keys;
   }
   /// The id of a query's document.
   std::int32_t idOf(std::size_t query) const {

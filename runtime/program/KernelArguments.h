@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 namespace fsdp::rt {
 
@@ -77,7 +78,7 @@ struct AttentionShape {
   std::uint32_t keys;
   std::uint32_t width;
   float scale; ///< of the scores
-  bool causal; ///< query t sees keys 0 to t + keys - queries
+  bool causal; ///< query t sees keys 0 to positionOf(t)
   HeadStrides q = {};
   HeadStrides k = {}; ///< and v
   HeadStrides out = {};
@@ -85,12 +86,18 @@ struct AttentionShape {
   std::uint32_t window = 0; ///< of the keys that a causal query sees, only the last ones; 0: all
   float softcap = 0;        ///< scores x become softcap * tanh(x / softcap); 0: they stay
   std::size_t bias = 0;     ///< from the bias of one head to that of the next; 0: one for all
+  std::int32_t offset = 0;  ///< of the queries' positions; 0: the last query is at the last key
 
-  /// The key at the position of query t.
+  /// The key at the position of query t, or the place of one before or behind all keys.
   constexpr std::int64_t positionOf(std::int64_t t) const {
-    return t + static_cast<std::int64_t>(keys) - static_cast<std::int64_t>(queries);
+    return t + static_cast<std::int64_t>(keys) - static_cast<std::int64_t>(queries) + offset;
   }
 };
+
+/// The number of rank `index` in a list of one for each.
+constexpr std::int32_t ofRank(std::initializer_list<std::int32_t> numbers, int index) {
+  return numbers.begin()[index];
+}
 
 /// The shape with the strides of row-major operands, the width inside of positions, those of heads.
 constexpr AttentionShape rowMajor(AttentionShape s) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_context.py SCRATCH gpt2|llama: sequences split over `context` compute what one rank computes.
 
-In processes of their own, on meshes with the axis, under every strategy and with what else changes a schedule: 20 steps of AdamW with clipping and validation
+In processes of their own, on meshes with the axis, under every strategy, with every kind of attention and with what else changes a schedule: 20 steps of AdamW with clipping and validation
 have the losses of one rank to 2e-5 (f32; bf16: to 2e-3, against one rank in bf16). With SGD first gradients are one rank's to 1e-5 of the largest, and weights after
 20 steps to 1e-5. Losses and norms are those of PyTorch to 2e-6 and 2e-5. The measured peak is the report's arena, parameters are stored
 over `fsdp` and `context` together, text is generated as on one rank, and the emulated CUDA program agrees as well.
@@ -27,10 +27,26 @@ BOTH = {
     "hsdp": ("data=2,context=2", ["--strategy=hsdp", "--remat=selective"]),
     "all": ("fsdp=2,context=2", ["--accumulate=2", "--remat=full", "--defer-updates=on", "--loss-chunks=3", "--prefetch=2"]),
     "kept": ("fsdp=2,context=2", ["--reshard-after-forward=axes:context", "--shard=*.weight:0"]),
+    "ring": ("context=2", ["--context-attention=ring"]),
+    "ring-4": ("context=4", ["--context-attention=ring", "--accumulate=2", "--remat=full"]),
+    "ring-three-axes": ("fsdp=2,context=2,tensor=2", ["--context-attention=ring", "--remat=selective"]),
+    "gather": ("fsdp=2,context=2", ["--context-attention=gather", "--strategy=zero2", "--accumulate=2"]),
+    "gather-4": ("context=4", ["--context-attention=gather", "--remat=every:2"]),
+}
+KIND = {"gpt2": "ring-4", "llama": "gather"}  # of attention by positions, of each check
+# Heads that two ranks do not divide: attention is split by positions, in a ring.
+ODD = {
+    "gpt2": ["--layers=2", "--width=24", "--heads=3", "--context=12", "--vocab=61", "--batch=8"],
+    "llama": ["--layers=2", "--width=24", "--heads=6", "--kv-heads=3", "--ffn=40", "--context=12", "--vocab=61", "--batch=8"],
 }
 # Documents packed into rows: their ids and positions are counted over the whole sequence.
 PACKED = ["--document-end=3"]
-BF16 = {"bf16-zero2": ("fsdp=2,context=2", ["--strategy=zero2"]), "bf16-context-4": ("context=4", ["--accumulate=2"])}
+BF16 = {
+    "bf16-zero2": ("fsdp=2,context=2", ["--strategy=zero2"]),
+    "bf16-context-4": ("context=4", ["--accumulate=2"]),
+    "bf16-ring": ("context=4", ["--context-attention=ring"]),
+    "bf16-gather": ("fsdp=2,context=2", ["--context-attention=gather"]),
+}
 
 
 def check_pytorch(runs):
@@ -67,26 +83,35 @@ def main(scratch, model):
     check_pytorch(runs)
     sizes = SIZES[model]
     alone, whole = runs.run("alone", sizes, "fsdp=1")
-    for name, (mesh, options) in training.chosen(BOTH, "all", "three-axes").items():
+    for name, (mesh, options) in training.chosen(BOTH, "all", "three-axes", KIND[model]).items():
         got, report = runs.run(name, sizes, mesh, *options)
         compare(name, got[0], alone[0], 2e-5)
+        expected = name.split("-")[0] if name.startswith(("ring", "gather")) else "all-to-all"
+        if report["context_attention"] != expected:
+            sys.exit(f"{name}: got attention by {report['context_attention']}, expected {expected}")
         if name == "all" and model == "gpt2":
             check_generation(runs, got[1])
         if name == "all":
             check_storage(name, report, whole, 4)
     packed, _ = runs.run("alone-packed", sizes, "fsdp=1", *PACKED)
-    got, _ = runs.run("packed", sizes, "context=2", *PACKED)
-    compare("packed", got[0], packed[0], 2e-5)
+    for kind in training.chosen(("all-to-all", "gather"), 0):
+        got, _ = runs.run(f"packed-{kind}", sizes, "context=2", f"--context-attention={kind}", *PACKED)
+        compare(f"packed-{kind}", got[0], packed[0], 2e-5)
     # With a rate at which what bf16 rounds does not grow from step to step.
     narrow, _ = runs.run("alone-bf16", sizes, "fsdp=1", "--precision=bf16", rate=0.001)
     for name, (mesh, options) in training.chosen(BF16, "bf16-context-4").items():
         got, _ = runs.run(name, sizes, mesh, "--precision=bf16", *options, rate=0.001)
         compare(name, got[0], narrow[0], 2e-3)
-    check_sgd(runs, {name: (sizes, *BOTH[name]) for name in training.chosen(dict.fromkeys(("fsdp", "context-4", "zero2")), "zero2")})
+    sgd = {name: (sizes, *BOTH[name]) for name in ("fsdp", "context-4", "zero2", "ring-4", "gather")}
+    sgd["odd"] = (ODD[model], "context=2", [])
+    check_sgd(runs, training.chosen(sgd, "zero2", *(("odd",) if model == "gpt2" else ())))
     # In an order of its own of all that the streams and threads leave open.
     os.environ["FSDP_EMULATOR"] = "deferred,shuffle,seed=4"
     got, _ = runs.run("cuda", sizes, "fsdp=2,context=2", cuda=True)
     compare("cuda", got[0], alone[0], 2e-5, EMULATED_STEPS)
+    for name in training.chosen(("ring", "gather")):
+        got, _ = runs.run(f"cuda-{name}", sizes, *BOTH[name][:1], *BOTH[name][1], cuda=True)
+        compare(f"cuda-{name}", got[0], alone[0], 2e-5, EMULATED_STEPS)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 // RUN: not fsdp-opt %t/load.mlir --fsdp-verify-phase 2>&1 | FileCheck %s --check-prefix=LOAD
 // RUN: not fsdp-opt %t/step.mlir --fsdp-verify-phase 2>&1 | FileCheck %s --check-prefix=STEP
 // RUN: not fsdp-opt %t/loose.mlir --fsdp-verify-phase 2>&1 | FileCheck %s --check-prefix=LOOSE
+// RUN: not fsdp-opt %t/places.mlir --fsdp-verify-phase 2>&1 | FileCheck %s --check-prefix=PLACES
+// RUN: sed 's/over \["fsdp"\]/over ["context"]/' %t/places.mlir | not fsdp-opt --fsdp-verify-phase 2>&1 | FileCheck %s --check-prefix=AXIS
 
 //--- load.mlir
 // LOAD: error: 'fsdp.load' op belongs to the local phase, but the module is in the scheduled phase
@@ -28,6 +30,19 @@ module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} {
     fsdp.segment @train train next [@train] {
       %x = arith.constant dense<1.0> : tensor<4xf32>
+    }
+  }
+}
+
+//--- places.mlir
+// PLACES: error: 'nn.attention' op has 3 places, expected one for each of 2 ranks
+// AXIS: error: 'nn.attention' op has queries over 'context', expected an axis of the module's mesh
+module attributes {fsdp.phase = "local"} {
+  fsdp.mesh @mesh <["fsdp"=2]>
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %x = arith.constant dense<1.0> : tensor<1x1x4x2xf32>
+      %y:2 = nn.attention %x, %x, %x scale 1.0 causal at [0, 4, 8] over ["fsdp"] : (tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>) -> (tensor<1x1x4x2xf32>, tensor<1x1x4xf32>)
     }
   }
 }

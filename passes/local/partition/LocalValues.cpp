@@ -1,7 +1,9 @@
 //===- LocalValues.cpp - what one rank holds, and its padding -------------===//
 
 #include "passes/local/partition/LocalValues.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "passes/sharding/MeshAxes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -99,6 +101,15 @@ Value LocalValues::shardIndices(Value indices, int64_t size, int64_t padded,
                                  builder.getI64IntegerAttr(size), axisArray(axes),
                                  partAttr(size, padded, axes));
   return own;
+}
+
+void LocalValues::refuseUneven(Operation *op, int64_t size, ArrayRef<StringAttr> axes) {
+  if (!failed)
+    op->emitError() << "'" << op->getName() << "' is split over "
+                    << llvm::join(spellAxes(mesh, axes), "+") << "=" << mesh.getSize(axes)
+                    << ", got " << size << " positions, expected a multiple of "
+                    << mesh.getSize(axes) << "; use another length, or another mesh";
+  failed = true;
 }
 
 Value LocalValues::shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes,

@@ -87,7 +87,10 @@ public:
   bool scatterEach = false;
   /// Rejects `global`, which would have to move between microbatches.
   void refuseMicrobatches(Value global, Operation *consumer);
-  /// False after a diagnostic: an op needs a value of several microbatches at once.
+  /// Rejects `op`, which takes `size` instances of a factor in as many parts over `axes`, all of
+  /// one size.
+  void refuseUneven(Operation *op, int64_t size, ArrayRef<StringAttr> axes);
+  /// False after a diagnostic: an op needs a value of several microbatches at once, or even parts.
   bool succeeded() const { return !failed; }
 
   /// `axes` in the order of the mesh.

@@ -24,6 +24,11 @@ public:
   int64_t getSize() const override { return size; }
   bool isShared() const override { return !axes.empty(); }
   Value masked(Value value, int64_t dim, double fill) override;
+  int64_t getRanks() const override { return getMesh(op).getSize(axes); }
+  ArrayAttr getAxes() const override { return values.axisArray(axes); }
+  Value gather(Value part, int64_t dim) override;
+  Value scatterSum(Value value, int64_t dim) override;
+  Value ofRankBefore(Value value, int64_t distance) override;
   Value allReduce(Value value, nn::Reduction kind) override;
   Value sumOfOthers(Value value, bool behind) override;
 
@@ -59,6 +64,28 @@ Value RankShards::masked(Value value, int64_t dim, double fill) {
                                APFloat(fill));
 }
 
+Value RankShards::gather(Value part, int64_t dim) {
+  auto type = cast<RankedTensorType>(part.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] *= getRanks();
+  return AllGatherOp::create(builder, loc, type.clone(shape), part, dim, getAxes());
+}
+
+Value RankShards::scatterSum(Value value, int64_t dim) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] /= getRanks();
+  return ReduceScatterOp::create(builder, loc, type.clone(shape), value, dim, getAxes());
+}
+
+Value RankShards::ofRankBefore(Value value, int64_t distance) {
+  const int64_t ranks = getRanks();
+  SmallVector<int64_t> from;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    from.push_back((rank + ranks - distance) % ranks);
+  return CollectivePermuteOp::create(builder, loc, value.getType(), value, from, getAxes());
+}
+
 Value RankShards::allReduce(Value value, nn::Reduction kind) {
   assert(kind != nn::Reduction::mean && "ranks may have different numbers of instances");
   if (!isShared())
@@ -76,7 +103,7 @@ Value RankShards::sumOfOthers(Value value, bool behind) {
     return splat(type, 0);
   SmallVector<int64_t> rowShape{1};
   llvm::append_range(rowShape, type.getShape());
-  const int64_t ranks = getMesh(op).getSize(axes);
+  const int64_t ranks = getRanks();
   RankedTensorType row = type.clone(rowShape);
   rowShape.front() = ranks;
   RankedTensorType all = type.clone(rowShape);
@@ -109,6 +136,8 @@ Value RankShards::sumOfOthers(Value value, bool behind) {
 
 void StepPartitioner::convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor,
                                    const OpSplit &split, ArrayRef<LocalValue> operands) {
+  if (cast<nn::SplitOpInterface>(op).needsEvenParts() && isUneven(op, rule, split, factor))
+    values.refuseUneven(op, rule.factors[factor].size, split.getAxes(factor));
   RankShards shards(builder, values, op, operands, rule.factors[factor].size,
                     padded.lookup(op, rule, factor), split.getAxes(factor),
                     isUneven(op, rule, split, factor));

@@ -38,18 +38,23 @@ inline bool hasOptions(const AttentionShape &s, const std::int32_t *documents) {
   return s.window > 0 || s.softcap != 0 || documents;
 }
 
-/// How many keys query t sees.
+/// The key at the position of query t, or the place of one before or behind all keys.
+__host__ __device__ inline int positionOf(const AttentionShape &s, int t) {
+  return t + static_cast<int>(s.keys) - static_cast<int>(s.queries) + s.offset;
+}
+/// How many keys query t sees, if there were more of them.
 __host__ __device__ inline int keysSeen(const AttentionShape &s, int t) {
   if (!s.causal)
     return static_cast<int>(s.keys);
-  const int seen = t + 1 + static_cast<int>(s.keys) - static_cast<int>(s.queries);
+  const int seen = positionOf(s, t) + 1;
   return seen < 0 ? 0 : seen;
 }
 /// How many blocks of `size` keys any of the queries [first, first + count) sees.
 __host__ __device__ inline int keyBlocks(const AttentionShape &s, int first, int count, int size) {
   const int last =
       first + count < static_cast<int>(s.queries) ? first + count : static_cast<int>(s.queries);
-  return (keysSeen(s, last - 1) + size - 1) / size;
+  const int seen = keysSeen(s, last - 1), keys = static_cast<int>(s.keys);
+  return ((seen < keys ? seen : keys) + size - 1) / size;
 }
 /// The first key that query t sees, of those that are in its window.
 __host__ __device__ inline int firstSeen(const AttentionShape &s, int t) {
@@ -60,7 +65,7 @@ __host__ __device__ inline int firstSeen(const AttentionShape &s, int t) {
 }
 /// The first query that sees `key`: all behind it do, too, up to the end of the window.
 __host__ __device__ inline int firstToSee(const AttentionShape &s, int key) {
-  const int query = s.causal ? key + static_cast<int>(s.queries) - static_cast<int>(s.keys) : 0;
+  const int query = s.causal ? key - positionOf(s, 0) : 0;
   return query < 0 ? 0 : query;
 }
 /// The first query whose window has passed `key`, as those of all behind it have.
@@ -68,12 +73,14 @@ __host__ __device__ inline int endOfWindow(const AttentionShape &s, int key) {
   const int queries = static_cast<int>(s.queries);
   if (s.window == 0)
     return queries;
-  const int end = key + static_cast<int>(s.window) + queries - static_cast<int>(s.keys);
+  const int end = key + static_cast<int>(s.window) - positionOf(s, 0);
   return end < 0 ? 0 : end < queries ? end : queries;
 }
-/// The first block of `size` queries with one that sees any of the keys [first, ...).
+/// The first block of `size` queries with one that sees any of the keys [first, ...); behind all
+/// where none does.
 __host__ __device__ inline int firstQueryBlock(const AttentionShape &s, int first, int size) {
-  return firstToSee(s, first) / size;
+  const int query = firstToSee(s, first), queries = static_cast<int>(s.queries);
+  return query < queries ? query / size : (queries + size - 1) / size;
 }
 
 /// Keys, or queries.
@@ -100,8 +107,7 @@ struct Documents {
 
   /// `number`: of the head, among batch * heads.
   __device__ Documents(const AttentionShape &s, const std::int32_t *documents, std::size_t number)
-      : ids(documents ? documents + number / s.heads * s.keys : nullptr),
-        offset(static_cast<int>(s.keys) - static_cast<int>(s.queries)),
+      : ids(documents ? documents + number / s.heads * s.keys : nullptr), offset(positionOf(s, 0)),
         keys(static_cast<int>(s.keys)) {}
   __device__ explicit operator bool() const { return ids != nullptr; }
   /// The id of a key; of no key, that of one.

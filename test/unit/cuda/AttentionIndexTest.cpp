@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <climits>
 #include <set>
+#include <utility>
+#include <vector>
 
 using namespace fsdp::rt;
 
@@ -39,11 +42,11 @@ TEST(AttentionIndex, SharedTilesHaveNoBankConflicts) {
 TEST(AttentionIndex, BlocksHoldAllThatIsSeen) {
   for (unsigned queries : {1, 5, 64, 100})
     for (unsigned keys : {1, 7, 64, 130})
-      for (bool causal : {false, true}) {
-        const AttentionShape s{1, 1, 1, queries, keys, 8, 1, causal};
-        const auto sees = [&](int t, int key) {
-          return !causal || key <= t + int(keys) - int(queries);
-        };
+      for (int offset : {INT_MAX, 0, 3, -70, 200, -200}) {
+        const bool causal = offset != INT_MAX;
+        AttentionShape s{1, 1, 1, queries, keys, 8, 1, causal};
+        s.offset = causal ? offset : 0;
+        const auto sees = [&](int t, int key) { return !causal || key <= s.positionOf(t); };
         for (int first = 0; first < int(queries); first += 16) {
           // The last block has a key that is seen, and those after it have none.
           const int blocks = device::keyBlocks(s, first, 16, 8);
@@ -67,11 +70,12 @@ TEST(AttentionIndex, BlocksHoldAllThatIsSeen) {
 TEST(AttentionIndex, RangesHoldAllThatIsSeenInAWindow) {
   for (unsigned queries : {1, 5, 64, 100})
     for (unsigned keys : {1, 7, 64, 130})
-      for (unsigned window : {0, 1, 9, 64, 200}) {
+      for (const auto &[window, offset] : std::vector<std::pair<unsigned, int>>{
+               {0, 0}, {1, 0}, {9, 0}, {64, 0}, {200, 0}, {0, 90}, {9, 40}, {150, 64}, {9, -50}}) {
         AttentionShape s{1, 1, 1, queries, keys, 8, 1, true};
-        s.window = window;
+        s.window = window, s.offset = offset;
         const auto sees = [&](int t, int key) {
-          const int position = t + int(keys) - int(queries);
+          const int position = static_cast<int>(s.positionOf(t));
           return key <= position && (window == 0 || key > position - int(window));
         };
         // Nothing outside of a range is seen, and of one that holds something its ends are.

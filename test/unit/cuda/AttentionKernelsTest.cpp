@@ -194,6 +194,24 @@ TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
         this->compare(sizes, offset > 1 ? 0 : offset, documents, bias);
 }
 
+// Queries before their keys, among them and behind them.
+TYPED_TEST(AttentionKernels, OffsetsAreTheCpus) {
+  const auto at = [](std::int32_t offset, std::uint32_t window, AttentionShape s) {
+    s.offset = offset, s.window = window;
+    return s;
+  };
+  for (const AttentionShape &sizes : {at(70, 0, {1, 2, 1, 70, 70, 64, 0.125f, true}),
+                                      at(-70, 0, {1, 2, 1, 70, 70, 64, 0.125f, true}),
+                                      at(-40, 0, {1, 2, 1, 70, 140, 32, 0.2f, true}),
+                                      at(30, 20, {1, 1, 1, 70, 70, 32, 0.2f, true})})
+    for (std::size_t offset : {0, 80})
+      if (choose(sizes, offset) && !seeksRaces())
+        this->compare(sizes, 0);
+  if (!seeksRaces() && choose({}, 90))
+    this->compare(at(-60, 0, {2, 2, 1, 30, 90, 32, 0.2f, true}), 0, Documents::InRow,
+                  Bias::OfHeads);
+}
+
 // What is no number in blocks of keys that are left out would show, times 0.
 TYPED_TEST(AttentionKernels, LeavesOutBlocksOfKeys) {
   using T = TypeParam;

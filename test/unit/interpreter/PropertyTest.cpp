@@ -20,6 +20,7 @@
 #include "mlir/IR/Verifier.h"
 #include "passes/Pipelines.h"
 #include "passes/global/CheckpointRegions.h"
+#include "passes/sharding/MeshAxes.h"
 #include "test/Extent.h"
 #include "llvm/Support/Format.h"
 #include <chrono>
@@ -64,8 +65,10 @@ public:
   std::string check(Coverage &coverage, SplitCoverage &splitCoverage);
 
   /// Cases in microbatches, those that are refused in microbatches, those whose loss is computed in
-  /// chunks, and those whose sequences are split.
-  static inline int64_t accumulated = 0, refused = 0, chunked = 0, sequences = 0;
+  /// chunks, and those whose sequences are split, among them with attention by gathered keys and by
+  /// a ring of them.
+  static inline int64_t accumulated = 0, refused = 0, chunked = 0, sequences = 0, gathers = 0,
+                        rings = 0;
 
 private:
   using Stage = void (*)(OpPassManager &, const PipelineOptions &);
@@ -297,6 +300,10 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   }
   accumulated += random.options.accumulate > 1;
   sequences += random.splitsSequence;
+  if (auto kinds = (*random.module)->getAttrOfType<StringAttr>(kContextAttentionAttrName)) {
+    gathers += kinds.getValue().contains("gather");
+    rings += kinds.getValue().contains("ring");
+  }
   noteOps();
   Coverage covered;
   cover(covered);
@@ -394,15 +401,19 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   llvm::outs() << llvm::format(
       "%lld cases in %.1f s, %lld in microbatches, %lld refused in microbatches, %lld in chunks, "
-      "%lld over context\n",
+      "%lld over context (%lld gather, %lld ring)\n",
       static_cast<long long>(numCases), seconds, static_cast<long long>(Case::accumulated),
       static_cast<long long>(Case::refused), static_cast<long long>(Case::chunked),
-      static_cast<long long>(Case::sequences));
+      static_cast<long long>(Case::sequences), static_cast<long long>(Case::gathers),
+      static_cast<long long>(Case::rings));
   EXPECT_GE(4 * Case::accumulated, Case::refused)
       << "teach the generator models without batch statistics";
   EXPECT_GE(10 * Case::sequences, numCases) << "teach the generator more sequences";
-  if (numCases >= 1000 && !failures)
+  if (numCases >= 1000 && !failures) {
+    EXPECT_GE(200 * Case::gathers, numCases) << "teach the generator more gathered keys";
+    EXPECT_GE(200 * Case::rings, numCases) << "teach the generator more rings of keys";
     checkCoverage(coverage);
+  }
   if (printCoverage)
     splits.print(llvm::outs());
   llvm::outs().flush();

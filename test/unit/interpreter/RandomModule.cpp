@@ -2,6 +2,7 @@
 
 #include "RandomModule.h"
 #include "dialect/fsdp/UpdateRule.h"
+#include "passes/global/PositionClass.h"
 #include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -222,34 +223,76 @@ static void addGroups(ModuleOp module, StepOp step, Draw draw) {
       optimizer.getSchedule(), optimizer.getWarmup(), groups));
 }
 
+/// Which kinds of attention `step` may have, as --context-attention has them. `heads`: over how
+/// many ranks heads are then split. `isWhole`: some attention is to its own positions, those that
+/// are split.
+static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &isWhole) {
+  PositionClass positions(step);
+  bool byHeads = true, byPositions = true, inRing = true, anyFits = true;
+  isWhole = false;
+  step.walk([&](nn::AttentionOp attention) {
+    nn::AttentionLayout at = attention.getLayout();
+    // Heads that ranks do not divide are refused.
+    const bool divides =
+        at.groups == at.heads
+            ? heads <= at.heads
+            : at.groups % heads == 0 || (heads % at.groups == 0 && at.heads % heads == 0);
+    const int64_t dim = nn::attentionDim(attention.getOrder(), 't');
+    const bool isWithin = at.queries == at.keys &&
+                          llvm::all_of(attention.getTensors(),
+                                       [&](Value input) { return positions.contains(input, dim); });
+    isWhole |= isWithin;
+    byHeads &= divides;
+    byPositions &= isWithin;
+    inRing &= isWithin && !attention.getBias() && !attention.getDocuments();
+    anyFits &= divides || isWithin;
+  });
+  SmallVector<StringRef> kinds;
+  // Positions of a batch are samples.
+  for (InputOp input : step.getBody().getOps<InputOp>())
+    if (positions.contains(input, input.getSampleDim()))
+      return kinds;
+  if (anyFits)
+    kinds.push_back("auto");
+  if (byHeads)
+    kinds.push_back("all-to-all");
+  if (byPositions)
+    kinds.push_back("gather");
+  if (inRing)
+    kinds.push_back("ring");
+  return kinds;
+}
+
 /// Splits positions over an axis `context` of its own, where a dimension of an input besides its
-/// samples divides. Draws from a copy of the engine: what a seed draws besides stays.
-static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int64_t mostRanks) {
+/// samples divides, or the positions of an attention. Draws from a copy of the engine: what a seed
+/// draws besides stays.
+static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int64_t mostRanks,
+                       std::string &attention) {
   Draw draw{random};
   MeshOp mesh = getMeshOp(module);
   MeshAttr before = mesh.getMesh();
   const int64_t size = draw.chance(70) ? 2 : 3;
   if (before.getNumRanks() * size > mostRanks || !before.getDevices().empty() || draw.chance(20))
     return false;
-  SmallVector<std::pair<InputOp, int64_t>> places;
+  using Place = SmallVector<std::pair<Value, int64_t>, 3>; // that have the same positions
+  SmallVector<Place> places;
   for (InputOp input : step.getBody().getOps<InputOp>())
     for (auto [dim, count] : llvm::enumerate(cast<RankedTensorType>(input.getType()).getShape()))
       if (dim != input.getSampleDim() && count % size == 0)
-        places.push_back({input, dim});
-  // Heads that ranks do not divide are refused.
+        places.push_back({{input, static_cast<int64_t>(dim)}});
+  step.walk([&](nn::AttentionOp attention) {
+    const nn::AttentionLayout at = attention.getLayout();
+    Place place;
+    for (Value input : attention.getTensors())
+      place.push_back({input, nn::attentionDim(attention.getOrder(), 't')});
+    if (at.queries % size == 0 && at.queries == at.keys)
+      places.push_back(place);
+  });
   int64_t heads = size;
   for (auto [name, ranks] : llvm::zip_equal(before.getAxisNames(), before.getAxisSizes()))
     heads *= name.getValue() == "tensor" ? ranks : 1;
-  bool isRefused = false;
-  module.walk([&](nn::AttentionOp attention) {
-    nn::AttentionLayout at = attention.getLayout();
-    isRefused |= at.groups == at.heads
-                     ? heads > at.heads
-                     : at.groups % heads != 0 && (heads % at.groups != 0 || at.heads % heads != 0);
-  });
-  if (places.empty() || isRefused)
+  if (places.empty())
     return false;
-  auto [input, dim] = places[draw.random() % places.size()];
   SmallVector<StringAttr> names(before.getAxisNames());
   SmallVector<int64_t> sizes(before.getAxisSizes());
   const int64_t place = draw.between(0, static_cast<int64_t>(names.size()));
@@ -257,16 +300,38 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
   names.insert(names.begin() + place, context);
   sizes.insert(sizes.begin() + place, size);
   mesh.setMeshAttr(MeshAttr::get(module.getContext(), names, sizes, ArrayRef<int64_t>()));
-  SmallVector<SmallVector<StringAttr>> dims(cast<RankedTensorType>(input.getType()).getRank());
-  dims[dim].push_back(context);
-  OpBuilder builder(module.getContext());
-  builder.setInsertionPointAfter(input);
-  auto mark = ConstraintOp::create(
-      builder, input.getLoc(), input.getType(), input,
-      ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh.getSymNameAttr()), dims),
-      DenseI64ArrayAttr(), /*sequence_parallel=*/true);
-  input.getResult().replaceAllUsesExcept(mark, mark);
-  return true;
+  // Mostly where attention is, if there is any.
+  const bool wantsAttention = draw.chance(80);
+  std::shuffle(places.begin(), places.end(), draw.random);
+  SmallVector<StringRef> kinds;
+  for (bool any : {false, true})
+    for (const Place &place : places) {
+      SmallVector<ConstraintOp> marks;
+      for (auto [value, dim] : place) {
+        SmallVector<SmallVector<StringAttr>> dims(
+            cast<RankedTensorType>(value.getType()).getRank());
+        dims[dim].push_back(context);
+        OpBuilder builder(module.getContext());
+        builder.setInsertionPointAfterValue(value);
+        marks.push_back(ConstraintOp::create(
+            builder, value.getLoc(), value.getType(), value,
+            ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh.getSymNameAttr()), dims),
+            DenseI64ArrayAttr(), /*sequence_parallel=*/true));
+        value.replaceAllUsesExcept(marks.back(), marks.back());
+      }
+      bool isWhole = false;
+      kinds = attentionKinds(step, heads, isWhole);
+      if (!kinds.empty() && (any || (isWhole && wantsAttention))) {
+        attention = kinds[draw.random() % kinds.size()].str();
+        return true;
+      }
+      for (ConstraintOp mark : llvm::reverse(marks)) {
+        mark.getResult().replaceAllUsesWith(mark.getInput());
+        mark.erase();
+      }
+    }
+  mesh.setMeshAttr(before);
+  return false;
 }
 
 RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks) {
@@ -283,6 +348,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   auto step = StepOp::create(builder, loc, "train", StepKind::train, makeOptimizer(context, draw));
   builder.setInsertionPointToStart(&step.getBody().emplaceBlock());
   RandomStep body(builder, *result.module, step, random, result.data);
+  body.attends = std::mt19937_64(~seed)() % 100 < 25;
   isShort ? body.buildShort() : body.build();
   // An evaluation of its own in place of the derived one: other ops, metrics and batch.
   if (draw.chance(20)) {
@@ -315,6 +381,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     addReports(step, draw);
   if (draw.chance(40))
     addGroups(*result.module, step, draw);
-  result.splitsSequence = addContext(*result.module, step, random, mostRanks);
+  result.splitsSequence =
+      addContext(*result.module, step, random, mostRanks, result.options.contextAttention);
   return result;
 }

@@ -34,6 +34,8 @@ public:
   /// A short program, in which many values are constrained or partial sums.
   void buildShort();
   int64_t getBatch() const { return sizes.at('b'); }
+  /// Attention is among the ops, whatever is drawn.
+  bool attends = false;
 
 private:
   struct Var {
@@ -97,7 +99,8 @@ private:
   void contractRows();
   Value splitRow(Value value, StringRef dims, char dim);
   void normalizeRows();
-  void attend();
+  void attend(bool toItself = false);
+  void attendBesides();
   Value splitHeads(Value queries);
   bool addBias(SmallVectorImpl<Value> &inputs, std::string dims);
   void turn();

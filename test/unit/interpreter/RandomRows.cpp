@@ -149,13 +149,20 @@ bool RandomStep::addBias(SmallVectorImpl<Value> &inputs, std::string dims) {
   return has;
 }
 
-/// Queries and keys are made of one value; any of its dimensions may be the batch.
-void RandomStep::attend() {
+/// Queries and keys are made of one value; any of its dimensions may be the batch. `toItself`: a
+/// sequence of its own, if the value leaves room for it, attends to itself.
+void RandomStep::attend(bool toItself) {
   Var x = use();
   std::string dims = x.dims;
+  toItself &= dims.size() < 4;
+  const char sequence = toItself ? newDim(2 * between(1, 3)) : '\0';
+  if (toItself)
+    dims += sequence;
   while (dims.size() < 4)
     dims += newDim(between(1, 3));
   dims = shuffled(dims);
+  if (toItself)
+    std::swap(dims[2], dims[dims.find(sequence)]);
   char heads = dims[1];
   std::string scaled;
   for (char dim : dims)
@@ -185,7 +192,7 @@ void RandomStep::attend() {
       kDims = dims;
     }
   }
-  if (chance(30)) {
+  if (!toItself && chance(30)) {
     // More keys than queries.
     kDims[2] = resize(kDims[2], 2 * sizes[kDims[2]]);
     auto doubled = [&](Value value) {
@@ -233,7 +240,8 @@ void RandomStep::attend() {
       builder, location(), TypeRange{typeOf(outDims), typeOf(rows)}, builder.getStringAttr(order),
       inputs, builder.getF64FloatAttr(0.5), flag(causal),
       causal && chance(40) ? builder.getI64IntegerAttr(between(1, sizes[kDims[2]])) : IntegerAttr(),
-      chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(bias), flag(documents));
+      chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(bias), flag(documents),
+      nn::KeyExchangeAttr(), DenseI64ArrayAttr(), ArrayAttr());
   add(attention.getOut(), outDims);
 }
 

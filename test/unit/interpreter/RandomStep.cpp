@@ -524,6 +524,7 @@ void RandomStep::build() {
     contract();
   for (int64_t i = between(2, 7); i > 0; --i)
     addLayer();
+  attendBesides();
   measure();
 }
 
@@ -545,5 +546,16 @@ void RandomStep::buildShort() {
   }
   if (chance(50))
     constrain();
+  attendBesides();
   measure();
+}
+
+/// With draws of its own, so that those of a seed with a draw for it are all that change.
+void RandomStep::attendBesides() {
+  if (!attends)
+    return;
+  std::mt19937_64 others = random;
+  random.seed(others());
+  attend(/*toItself=*/true);
+  random = others;
 }

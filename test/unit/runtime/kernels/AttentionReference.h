@@ -175,7 +175,7 @@ inline testing::Message describe(const AttentionShape &s, Documents documents) {
   return testing::Message() << "batch " << s.batch << " heads " << s.heads << " groups " << s.groups
                             << " queries " << s.queries << " keys " << s.keys << " width "
                             << s.width << " causal " << s.causal << " window " << s.window
-                            << " softcap " << s.softcap << " documents "
+                            << " softcap " << s.softcap << " offset " << s.offset << " documents "
                             << static_cast<int>(documents);
 }
 
@@ -207,6 +207,12 @@ inline void compare(AttentionShape s, unsigned seed, Documents documents = Docum
 /// The shape with a window and a cap of scores.
 inline AttentionShape optional(AttentionShape s, std::uint32_t window, float softcap = 0) {
   s.window = window, s.softcap = softcap;
+  return s;
+}
+
+/// The shape with its queries `offset` keys further on.
+inline AttentionShape moved(AttentionShape s, std::int32_t offset) {
+  s.offset = offset;
   return s;
 }
 

@@ -53,7 +53,80 @@ TEST(AttentionTest, FlopsAreThoseOfThePairsThatAreSeen) {
       for (std::size_t query = 0; query < queries; ++query)
         pairs += seenBy(s, {}, 0, query).size();
       EXPECT_EQ(flopsOf(s), 4.0 * 16 * 2 * 3 * double(pairs)) << window << " of " << keys;
+      for (const std::int32_t offset : {-100, -40, -3, 20, 100}) {
+        const AttentionShape other = moved(s, offset);
+        pairs = 0;
+        for (std::size_t query = 0; query < queries; ++query)
+          pairs += seenBy(other, {}, 0, query).size();
+        EXPECT_EQ(flopsOf(other), 4.0 * 16 * 2 * 3 * double(pairs)) << window << " at " << offset;
+      }
     }
+}
+
+// Queries before their keys, among them and behind them, as those of ranks with parts of a
+// sequence.
+TEST(AttentionTest, QueriesAreWhereTheirOffsetSays) {
+  for (const std::int32_t offset : {-200, -70, -5, 3, 64, 140, 400})
+    for (const std::uint32_t window : {0, 1, 90}) {
+      const unsigned seed = window + unsigned(offset);
+      compare(moved(optional({1, 2, 1, 70, 140, 16, 0.25f, true}, window), offset), seed);
+      compareNarrow(moved(optional({1, 2, 1, 300, 290, 32, 0.15f, true}, window), offset), seed);
+    }
+  for (const std::int32_t offset : {-230, -100, 0}) {
+    compare(moved({2, 2, 1, 70, 300, 16, 0.25f, true}, offset), 61, Documents::InRow,
+            Bias::OfHeads);
+    compareNarrow(moved(optional({2, 2, 1, 70, 300, 32, 0.15f, true}, 50, 2), offset), 62,
+                  Documents::Mixed, Bias::Shared);
+  }
+}
+
+// A sequence on two ranks: of the second's queries the blocks of keys, merged by their sums, are
+// attention to all keys, and with the whole sums gradients add up to the whole ones. Of a block
+// that no query sees nothing is read.
+TEST(AttentionTest, BlocksOfKeysAddUp) {
+  const std::uint32_t length = 75, width = 16;
+  const AttentionShape whole{1, 1, 1, length, 2 * length, width, 0.25f, true},
+      block{1, 1, 1, length, length, width, 0.25f, true};
+  std::mt19937 random(63);
+  Tensors all = randomTensors(whole, random);
+  perform(whole, all);
+  const std::size_t half = length * width;
+  Tensors blocks[] = {all, all};
+  for (std::size_t i = 0; i < 2; ++i) {
+    blocks[i].k.assign(all.k.begin() + i * half, all.k.begin() + (i + 1) * half);
+    blocks[i].v.assign(all.v.begin() + i * half, all.v.begin() + (i + 1) * half);
+    blocks[i].dK.resize(half), blocks[i].dV.resize(half);
+    perform(moved(block, i == 0 ? std::int32_t(length) : 0), blocks[i]);
+  }
+  for (std::size_t row = 0; row < length; ++row) {
+    double weights[2], sum = 0;
+    for (std::size_t i = 0; i < 2; ++i)
+      sum += weights[i] = std::exp(double(blocks[i].logSumExp[row] - all.logSumExp[row]));
+    EXPECT_NEAR(sum, 1, 1e-5);
+    for (std::size_t d = row * width; d < (row + 1) * width; ++d)
+      EXPECT_NEAR(blocks[0].out[d] * weights[0] + blocks[1].out[d] * weights[1], all.out[d], 1e-5);
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    Tensors &t = blocks[i];
+    kernels::attentionGrad(rowMajor(moved(block, i == 0 ? std::int32_t(length) : 0)), t.q.data(),
+                           t.k.data(), t.v.data(), all.out.data(), all.logSumExp.data(),
+                           t.dOut.data(), t.dQ.data(), t.dK.data(), t.dV.data());
+    for (std::size_t d = 0; d < half; ++d) {
+      EXPECT_NEAR(t.dK[d], all.dK[i * half + d], 1e-4);
+      EXPECT_NEAR(t.dV[d], all.dV[i * half + d], 1e-4);
+    }
+  }
+  for (std::size_t d = 0; d < half; ++d)
+    EXPECT_NEAR(blocks[0].dQ[d] + blocks[1].dQ[d], all.dQ[d], 1e-4);
+  Tensors unseen = blocks[0];
+  std::fill(unseen.k.begin(), unseen.k.end(), NAN);
+  std::fill(unseen.v.begin(), unseen.v.end(), NAN);
+  perform(moved(block, -std::int32_t(length)), unseen);
+  for (const Floats &zeros : {unseen.out, unseen.dQ, unseen.dK, unseen.dV})
+    for (const float value : zeros)
+      ASSERT_EQ(value, 0);
+  for (const float sum : unseen.logSumExp)
+    ASSERT_EQ(sum, -INFINITY);
 }
 
 TEST(AttentionTest, AWindowOfOneKeyIsItsValue) {

@@ -1,0 +1,117 @@
+// Attention split by positions, where 2 ranks do not divide 3 heads that share one group of keys and values: `auto` takes the ring, for documents `gather`.
+// Rotations take the numbers of positions, so that they turn a rank's part. The numbers are those of one device.
+// RUN: fsdp-opt %s --fsdp-context-parallel 2>&1 | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-to-local 2>&1 | FileCheck %s --check-prefix=RING --implicit-check-not=warning --implicit-check-not=all_to_all
+// RUN: fsdp-opt %s --fsdp-to-local="context-attention=gather" 2>&1 | FileCheck %s --check-prefix=GATHER --implicit-check-not=warning --implicit-check-not=all_to_all --implicit-check-not=collective_permute
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t context-attention=gather accumulate=2 remat=full
+// RUN: sed 's/"context"=2/"context"=3/; s/causal/causal window 3/' %s > %t.window.mlir
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.window.mlir %t.window accumulate=2 remat=full
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.window.mlir %t.window context-attention=gather
+// RUN: sed 's/"context"=2/"context"=3/; s/causal/softcap 0.75/; s/"tensor"=1/"tensor"=2/' %s > %t.cap.mlir
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.cap.mlir %t.cap
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.cap.mlir %t.cap context-attention=gather
+// A window of 3 keys reaches one block of 2 positions back: of three blocks one is sent, and the sums of its gradients go straight to its owner.
+// RUN: fsdp-opt %t.window.mlir --fsdp-to-local | FileCheck %s --check-prefix=WINDOW --implicit-check-not=collective_permute
+// Of three ranks each sends the next block while it attends to the one before, and waits for what it attends to alone.
+// RUN: sed 's/"context"=2/"context"=3/' %s | fsdp-opt --fsdp-to-scheduled 2> /dev/null | FileCheck %s --check-prefix=OVERLAP
+// Documents and a bias, whose rows are split as the queries are.
+// RUN: sed 's/%%kr, %%v scale 0.5 causal/%%kr, %%v, %%to scale 0.5 causal documents/; s/: (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>)/: (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x6xi32>)/' %s > %t.ids.mlir
+// RUN: fsdp-opt %t.ids.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=IDS
+// RUN: not fsdp-opt %t.ids.mlir --fsdp-context-parallel=attention=ring 2>&1 | FileCheck %s --check-prefix=REFUSED
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.ids.mlir %t.ids
+// RUN: sed 's/%%kr, %%v scale 0.5 causal/%%kr, %%v, %%bias scale 0.5 causal bias/; s/: (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>)/: (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>, tensor<3x6x6xf32>)/; s/^fsdp.step/fsdp.param @bias : tensor<3x6x6xf32> unit "b" init <normal, 0.5>\nfsdp.step/; s/^  %%ids = /  %%bias = fsdp.read @bias : tensor<3x6x6xf32>\n&/' %s > %t.bias.mlir
+// RUN: not fsdp-opt %t.bias.mlir --fsdp-context-parallel=attention=ring 2>&1 | FileCheck %s --check-prefix=BIAS
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.bias.mlir %t.bias
+// Keys of other positions than the queries'.
+// RUN: sed 's/bhtk" %%x, %%w\([kv]\)/bhtk" %%some_x, %%w\1/; s/8x1x6x2xf32/8x1x5x2xf32/g; s/(tensor<8x6x8xf32>, tensor<8x1x2xf32>)/(tensor<8x5x8xf32>, tensor<8x1x2xf32>)/; s/^  %%wq = /  %%some_x = nn.slice %%x dim 1 start 1 : tensor<8x6x8xf32> -> tensor<8x5x8xf32>\n&/; s/ causal//' %s > %t.other.mlir
+// RUN: not fsdp-opt %t.other.mlir --fsdp-context-parallel=attention=gather 2>&1 | FileCheck %s --check-prefix=OTHER
+// Where a constraint of one's own does not divide the positions.
+// RUN: fsdp-opt %s --fsdp-context-parallel | sed 's/"fsdp"=2, "context"=2/"fsdp"=2, "context"=4/' | not fsdp-opt --pass-pipeline='builtin.module(fsdp-shard-parameters,fsdp-differentiate,fsdp-apply-optimizer,fsdp-propagate,fsdp-partition)' 2>&1 | FileCheck %s --check-prefix=UNEVEN
+
+// CHECK: remark: attention over context=2: ring, keys and values from rank to rank (3 of 6 queries on each rank)
+// CHECK: fsdp.context_attention = "ring"
+// CHECK: %[[Q:.*]] = nn.rope %{{.*}} at %{{.*}} : tensor<8x6xi32> dim 2 theta
+// CHECK: fsdp.constraint %[[Q]] <@mesh, [{?}, {?}, {"context"}, {?}]> : tensor<8x3x6x2xf32>
+// CHECK: nn.attention {{.*}} causal exchange ring :
+// CHECK: fsdp.constraint {{.*}} <@mesh, [{?}, {?}, {"context"}, {?}]> : tensor<8x3x6x2xf32>
+
+// Keys and values are sent on before a rank attends to its own. Backward sends them again, and with them sums of gradients.
+// RING-LABEL: fsdp.segment @train train
+// RING: %[[K:.*]] = fsdp.collective_permute %{{.*}} from [1, 0] over ["context"]{{.*}} : tensor<4x1x3x2xf32>
+// RING: %[[V:.*]] = fsdp.collective_permute %{{.*}} from [1, 0] over ["context"]{{.*}} : tensor<4x1x3x2xf32>
+// RING: %{{.*}}, %[[OWN:.*]] = nn.attention {{.*}} scale 5.000000e-01 causal :
+// RING: %{{.*}}, %[[NEXT:.*]] = nn.attention %{{.*}}, %[[K]], %[[V]] scale 5.000000e-01 causal at [-3, 3] over ["context"]{{.*}} :
+// RING: nn.fused {{.*}}%[[OWN]], %[[NEXT]]
+// RING: arith.maximumf
+// RING-COUNT-2: fsdp.collective_permute {{.*}} from [1, 0] over ["context"]{{.*}} : tensor<4x1x3x2xf32>
+// RING: nn.attention_grad {{.*}} causal {fsdp
+// RING: nn.attention_grad {{.*}} causal at [-3, 3] over ["context"]{{.*}} :
+// RING-COUNT-2: fsdp.collective_permute {{.*}} from [1, 0] over ["context"]{{.*}} : tensor<4x1x3x2xf32>
+// RING-LABEL: fsdp.segment @evaluate
+
+// GATHER-LABEL: fsdp.segment @train train
+// GATHER-COUNT-2: fsdp.all_gather {{.*}} dim 2 over ["context"]{{.*}} : tensor<4x1x3x2xf32> -> tensor<4x1x6x2xf32>
+// GATHER: nn.attention {{.*}} causal at [0, 3] over ["context"]{{.*}} : (tensor<4x3x3x2xf32>, tensor<4x1x6x2xf32>, tensor<4x1x6x2xf32>)
+// GATHER-COUNT-2: fsdp.all_gather {{.*}} dim 2 over ["context"]{{.*}} : tensor<4x1x3x2xf32> -> tensor<4x1x6x2xf32>
+// GATHER: nn.attention_grad {{.*}} causal at [0, 3] over ["context"]
+// GATHER-COUNT-2: fsdp.reduce_scatter {{.*}} dim 2 over ["context"]{{.*}} : tensor<4x1x6x2xf32> -> tensor<4x1x3x2xf32>
+// GATHER-LABEL: fsdp.segment @evaluate
+
+// WINDOW-LABEL: fsdp.segment @train train
+// WINDOW-COUNT-2: fsdp.collective_permute {{.*}} from [2, 0, 1] over ["context"]
+// WINDOW: nn.attention {{.*}} window 3 at [-4, 2, 2] over ["context"]
+// WINDOW-COUNT-2: fsdp.collective_permute {{.*}} from [2, 0, 1] over ["context"]
+// WINDOW-COUNT-2: fsdp.collective_permute {{.*}} from [1, 2, 0] over ["context"]
+// WINDOW-LABEL: fsdp.segment @evaluate
+// WINDOW-COUNT-2: fsdp.collective_permute {{.*}} from [2, 0, 1] over ["context"]
+
+// OVERLAP: fsdp.launch "collective_permute" on "activation" wait(
+// OVERLAP: %[[FIRST:.*]] = fsdp.launch "collective_permute 2" on "activation" ins(
+// OVERLAP: fsdp.launch "attention" on "compute" ins(
+// OVERLAP: fsdp.launch "collective_permute 3" on "activation" ins(
+// OVERLAP: %[[SECOND:.*]] = fsdp.launch "collective_permute 4" on "activation" ins(
+// OVERLAP: fsdp.launch "attention 2" on "compute" wait(%[[FIRST]]) ins(
+// OVERLAP: fsdp.launch "attention 3" on "compute" wait(%[[SECOND]]) ins(
+
+// IDS: remark: attention over context=2: gather, keys and values of all ranks on each (3 of 6 queries on each rank)
+// REFUSED: error: --context-attention=ring: attention has the ids of documents, for which a rank needs all keys, expected causal masks, windows and caps alone; use gather or all-to-all
+// BIAS: error: --context-attention=ring: attention has a bias, for which a rank needs all keys, expected causal masks, windows and caps alone; use gather or all-to-all
+// OTHER: error: --context-attention=gather: attention takes keys and values of other positions than its queries, got 6 queries and 5 keys, expected those of one sequence; use all-to-all
+// UNEVEN: error: 'nn.attention' is split over context=4, got 6 positions, expected a multiple of 4; use another length, or another mesh
+fsdp.mesh @mesh <["fsdp"=2, "context"=2, "tensor"=1]>
+fsdp.param @table : tensor<11x8xf32> unit "u" init <normal, 0.5>
+fsdp.param @places : tensor<7x8xf32> unit "u" init <normal, 0.5>
+fsdp.param @wq : tensor<8x3x2xf32> unit "u" init <normal, 0.5>
+fsdp.param @wk : tensor<8x1x2xf32> unit "u" init <normal, 0.5>
+fsdp.param @wv : tensor<8x1x2xf32> unit "u" init <normal, 0.5>
+fsdp.param @wo : tensor<3x2x8xf32> unit "u" init <normal, 0.5> split [[], [], ["tensor"]]
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  %ids = fsdp.input "tokens" sample_dim 0 {fsdp.tokens = 11 : i64} : tensor<8x6xi32>
+  %to = fsdp.input "targets" sample_dim 0 {fsdp.targets = 11 : i64} : tensor<8x6xi32>
+  %table = fsdp.read @table : tensor<11x8xf32>
+  %rows = nn.embedding %table, %ids : tensor<11x8xf32>, tensor<8x6xi32> -> tensor<8x6x8xf32>
+  %all = fsdp.read @places : tensor<7x8xf32>
+  %some = nn.slice %all dim 0 start 1 : tensor<7x8xf32> -> tensor<6x8xf32>
+  %places = nn.repeat "t d -> b t d" %some : tensor<6x8xf32> -> tensor<8x6x8xf32>
+  %sum = arith.addf %rows, %places : tensor<8x6x8xf32>
+  %x = fsdp.constraint %sum <@mesh, [{?}, {"tensor"}, {}]> priorities [0, 1, 0] {sequence_parallel} : tensor<8x6x8xf32>
+  %wq = fsdp.read @wq : tensor<8x3x2xf32>
+  %wk = fsdp.read @wk : tensor<8x1x2xf32>
+  %wv = fsdp.read @wv : tensor<8x1x2xf32>
+  %q = nn.einsum "btd,dhk->bhtk" %x, %wq : (tensor<8x6x8xf32>, tensor<8x3x2xf32>) -> tensor<8x3x6x2xf32>
+  %k = nn.einsum "btd,dhk->bhtk" %x, %wk : (tensor<8x6x8xf32>, tensor<8x1x2xf32>) -> tensor<8x1x6x2xf32>
+  %v = nn.einsum "btd,dhk->bhtk" %x, %wv : (tensor<8x6x8xf32>, tensor<8x1x2xf32>) -> tensor<8x1x6x2xf32>
+  %qr = nn.rope %q dim 2 theta 1.0e+04 : tensor<8x3x6x2xf32>
+  %kr = nn.rope %k dim 2 theta 1.0e+04 : tensor<8x1x6x2xf32>
+  %a, %l = nn.attention %qr, %kr, %v scale 0.5 causal : (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>) -> (tensor<8x3x6x2xf32>, tensor<8x3x6xf32>)
+  %wo = fsdp.read @wo : tensor<3x2x8xf32>
+  %o = nn.einsum "bhtk,hkd->btd" %a, %wo : (tensor<8x3x6x2xf32>, tensor<3x2x8xf32>) -> tensor<8x6x8xf32>
+  %y = arith.addf %x, %o : tensor<8x6x8xf32>
+  %again = fsdp.read @table : tensor<11x8xf32>
+  %logits = nn.einsum "btd,vd->btv" %y, %again : (tensor<8x6x8xf32>, tensor<11x8xf32>) -> tensor<8x6x11xf32>
+  %losses, %lse = nn.cross_entropy %logits, %to : tensor<8x6x11xf32>, tensor<8x6xi32> -> tensor<8x6xf32>, tensor<8x6xf32>
+  %total = nn.reduce sum "b t ->" %losses : tensor<8x6xf32> -> tensor<f64>
+  %weight = arith.constant dense<48.0> : tensor<f64>
+  fsdp.loss %total over %weight
+}
