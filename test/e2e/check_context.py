@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_context.py SCRATCH gpt2|llama: sequences split over `context` compute what one rank computes.
 
-In processes of their own, on meshes with the axis, under every strategy and with what else changes a schedule: 20 steps of AdamW with clipping and validation
+In processes of their own, on meshes with the axis, under every strategy and with what else changes a schedule: 8 steps (--all: 20) of AdamW with clipping and validation
 have the losses of one rank to 2e-5 (f32; bf16: to 2e-3, against one rank in bf16). With SGD first gradients are one rank's to 1e-5 of the largest, and weights after
-20 steps to 1e-5. Losses and norms are those of PyTorch to 2e-6 and 2e-5. The measured peak is the report's arena, parameters are stored
+the last step to 1e-5. Losses and norms are those of PyTorch to 2e-6 and 2e-5. The measured peak is the report's arena, parameters are stored
 over `fsdp` and `context` together, text is generated as on one rank, and the emulated CUDA program agrees as well.
 """
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_tensor.py SCRATCH gpt2|llama: blocks split over `tensor` compute what one rank computes.
 
-The model's own annotations, on meshes with an axis `tensor`, under every strategy and with what else changes a schedule: 20 steps of
+The model's own annotations, on meshes with an axis `tensor`, under every strategy and with what else changes a schedule: 8 steps (--all: 20) of
 AdamW with clipping and validation have the losses of one rank to 2e-5 (f32; bf16: to 2e-3, against one rank in bf16). With SGD
-first gradients are one rank's to 1e-5 of the largest, and weights after 20 steps to 1e-5. Sizes that the axis does not
+first gradients are one rank's to 1e-5 of the largest, and weights after the last step to 1e-5. Sizes that the axis does not
 divide too, positions among them. Positions are split where the axis divides them, where that is asked for, and not where it is turned off. Losses and norms are those of PyTorch's DTensors to 2e-6 and 2e-5. The measured peak is the report's arena, parameters take the bytes that the split leaves, and the emulated CUDA program
 agrees as well. Programs are compiled without optimization: it is the runtime that computes.
 """
@@ -18,8 +18,8 @@ import training
 import weights as safetensors
 from check_dropout import numbers
 
-STEPS, EVERY, F32 = 20, 5, 4  # EVERY: from one evaluation to the next
-EMULATED_STEPS = 5  # each takes as long as all of a program's for CPUs
+STEPS, EVERY, F32 = 20 if training.WHOLE else 8, 4, 4  # EVERY: from one evaluation to the next
+EMULATED_STEPS = EVERY  # each takes as long as all of a program's for CPUs
 SIZES = {
     "gpt2": ["--layers=2", "--width=32", "--heads=4", "--context=12", "--vocab=61", "--batch=8"],
     "llama": ["--layers=2", "--width=32", "--heads=4", "--kv-heads=4", "--ffn=40", "--context=12", "--vocab=61", "--batch=8"],
