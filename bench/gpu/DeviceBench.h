@@ -32,7 +32,8 @@ template <class T> constexpr const char *typeName = sizeof(T) == 2 ? "bf16" : "f
 
 class DeviceBench {
 public:
-  /// Lists what it would measure where `list`, and measures nothing. `milliseconds`: of a round of launches.
+  /// Lists what it would measure where `list`, and measures nothing. `milliseconds`: of a round of
+  /// launches.
   DeviceBench(bool list, double milliseconds) : list(list), milliseconds(milliseconds) {
     if (list)
       return;
