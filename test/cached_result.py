@@ -2,12 +2,7 @@
 """cached_result.py --store FOLDER --name NAME --noted FILE [--reads PATH]... --writes FILE... -- PROGRAM ARGUMENT...
 
 Runs a test program; or, where it has passed before on the same inputs, restores the files that it wrote then and adds the line NAME to
-the file --noted. docs/design/tests.md, "Cached results", says what that means.
-
-The key is a digest of all that the program can read: itself and the libraries that it loads, its arguments, its environment, the files and
-folders --reads, and the processor. Landlock enforces that there is nothing else: the program may open only these, /proc, /sys, devices and a
-new folder for temporary files, and start no other program. Where the kernel has no Landlock nothing is kept. FSDP_TEST_FRESH and FSDP_TEST_ALL
-run the program whatever is kept. Only results of programs that pass are kept.
+the file --noted. docs/design/tests.md, "Cached results", says what the key has and how Landlock enforces that nothing else is read.
 """
 
 import argparse
@@ -93,11 +88,11 @@ def copy(pairs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for option in ("--store", "--noted"):
-        parser.add_argument(option, type=pathlib.Path, required=True)
-    for option in ("--reads", "--writes"):
-        parser.add_argument(option, type=pathlib.Path, action="append", default=[])
     parser.add_argument("--name", required=True)
+    parser.add_argument("--store", type=pathlib.Path, required=True)
+    parser.add_argument("--noted", type=pathlib.Path, required=True)
+    parser.add_argument("--reads", type=pathlib.Path, action="append", default=[])
+    parser.add_argument("--writes", type=pathlib.Path, action="append", default=[])
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     options.command = options.command[1:]
