@@ -32,8 +32,9 @@ template <class T> constexpr const char *typeName = sizeof(T) == 2 ? "bf16" : "f
 
 class DeviceBench {
 public:
-  /// Lists what it would measure where `list`, and measures nothing.
-  explicit DeviceBench(bool list) : list(list) {
+  /// Lists what it would measure where `list`, and measures nothing. `milliseconds`: of a round of
+  /// launches.
+  DeviceBench(bool list, double milliseconds) : list(list), milliseconds(milliseconds) {
     if (list)
       return;
     note(cudaStreamCreateWithFlags(&stream_.handle, cudaStreamNonBlocking));
@@ -141,7 +142,7 @@ private:
   template <class Call> double timeOf(Call call) {
     round(1, call);
     const double once = std::max(round(1, call), 1e-3);
-    const int count = static_cast<int>(std::min(std::max(20 / once, 1.0), 200.0));
+    const int count = static_cast<int>(std::min(std::max(milliseconds / once, 1.0), 200.0));
     double best = 1e30;
     for (int i = 0; i < 3 && error.empty(); ++i)
       best = std::min(best, round(count, call) / count);
@@ -149,6 +150,7 @@ private:
   }
 
   bool list, anyFailed = false;
+  double milliseconds;
   std::string model, group, error;
   std::vector<void *> taken;
   StreamWorkspace workspace;

@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
     if (argc >= 3 && model.model == argv[2]) {
       tiny.model = model.model;
       tiny.groups = model.groups < model.heads ? 2 : 4;
-      DeviceBench bench(list);
+      DeviceBench bench(list, small ? 0 : 20);
       if (std::strcmp(argv[1], "kernels") == 0)
         benchKernels(bench, small ? tiny : model);
       else if (std::strcmp(argv[1], "products") == 0)

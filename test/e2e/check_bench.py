@@ -15,13 +15,16 @@ import training
 ROOT = training.HERE.parent.parent
 
 
-def check_programs(build):
+def check_programs(scratch, build):
     tools = json.loads((build / "share/fsdpc/toolchain.json").read_text(encoding="utf-8"))
     checked = 0
     for source in sorted((ROOT / "bench").glob("*.cpp")):
         if "gloo/" in source.read_text(encoding="utf-8") and not pathlib.Path("/usr/include/gloo").exists():
             continue
-        training.run([tools["compiler"], "-std=c++20", f"-I{ROOT}", *tools["flags"], "-fsyntax-only", source])
+        # An object, which ccache keeps.
+        launcher = ["env", f"CCACHE_BASEDIR={ROOT}", "CCACHE_NOHASHDIR=1", tools["launcher"]] if tools.get("launcher") else []
+        training.run([*launcher, tools["compiler"], "-std=c++20", f"-I{ROOT}", *tools["flags"], "-O0", "-c", source,
+                      "-o", scratch / f"{source.stem}.o"])
         checked += 1
     if checked < 5:
         sys.exit(f"got {checked} programs in bench/, expected at least 5")
@@ -61,7 +64,7 @@ def check_calibration(scratch, build):
 
 
 def main(scratch, build):
-    check_programs(pathlib.Path(build))
+    check_programs(pathlib.Path(scratch), pathlib.Path(build))
     check_rounds()
     check_plans(pathlib.Path(scratch), pathlib.Path(build))
     if training.WHOLE:

@@ -34,7 +34,7 @@ CASES = {
     "single": ("9001x3", "sum", "s r c -> c", "3"),
     "nested": ("15x12x100x20", "sum", "s a h r c -> h c", "12x20"),
 }
-GPT2 = ["--layers=1", "--width=16", "--heads=2", "--context=70", "--vocab=77", "--batch=60", "--clip=1", "--eps=1e-4"]
+GPT2 = ["--layers=1", "--width=16", "--heads=2", "--context=70", "--vocab=77", "--batch=20", "--clip=1", "--eps=1e-4"]
 
 
 def sizes(shape):
@@ -85,7 +85,7 @@ def same(folder, data, init):
 
 def close(folder):
     """The gradients of biases, with what is computed and stored on the way."""
-    data = tokens(folder / "tokens.bin", 60 * 70)
+    data = tokens(folder / "tokens.bin", 20 * 70)
     for precision, (to_cpu, weights_to_cpu, _) in TOLERANCES.items():
         place, options = folder / precision, [*GPT2, f"--precision={precision}"]
         cpu, init = training.compile_model("gpt2", place, *options), folder / f"{precision}.safetensors"
@@ -105,14 +105,14 @@ def close(folder):
 def main(scratch):
     folder, draw = pathlib.Path(scratch), random.Random(7)
     folder.mkdir(parents=True, exist_ok=True)
-    inputs, weights = {}, {}
+    inputs, weights, values = {}, {}, [float(value) for value in range(-9, 10)]
     for name, (shape, _, _, result) in CASES.items():
         whole, count, size = (2, *sizes(shape)), 2, 1
         for extent in sizes(shape):
             count *= extent
         for extent in sizes(result):
             size *= extent
-        inputs[name] = ("F32", whole, [float(draw.randrange(-9, 10)) for _ in range(count)])
+        inputs[name] = ("F32", whole, draw.choices(values, k=count))
         weights[name] = ("F32", sizes(result), [1.0] * size)
     same(folder, write(folder / "data.safetensors", inputs), write(folder / "init.safetensors", weights))
     close(folder)
