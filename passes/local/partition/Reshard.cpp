@@ -24,21 +24,35 @@ static bool isSplat(Value value) {
 
 void LocalValues::remark(Operation *consumer, Value global, Operation *collective) const {
   auto interface = cast<CollectiveOpInterface>(collective);
+  if (interface.getBytes() == 0) // a slice, which moves nothing between ranks
+    return;
+  // A remark about training also applies to the evaluation.
+  auto step = consumer->getParentOfType<StepOp>();
+  if (step && step.getKind() == StepKind::evaluate &&
+      llvm::any_of(step->getParentOfType<ModuleOp>().getOps<StepOp>(),
+                   [](StepOp other) { return other.getKind() == StepKind::train; }))
+    return;
   // An inserted move stands for the op that needs it.
   if (auto move = dyn_cast<ReshardOp>(consumer); move && move.getLowerPriority())
     return;
   // Between positions and heads, and of inputs: said once, by who split sequences.
   Operation *made = global.getDefiningOp();
-  if ((isa<AllToAllOp, AllSliceOp>(collective) || (made && made->hasAttr(kTakenByHeadsAttrName))) &&
+  if ((isa<AllToAllOp>(collective) || (made && made->hasAttr(kTakenByHeadsAttrName))) &&
       llvm::all_of(interface.getAxes(), [](StringAttr axis) { return splitsSequence(axis); }))
     return;
   if (isa<ReshardOp>(consumer))
     for (Operation *user : consumer->getUsers()) // the first one comes last
       consumer = user;
-  InFlightDiagnostic diag = consumer->emitRemark()
-                            << "'" << consumer->getName() << "' takes '" << nameOf(global)
-                            << "' in another sharding: " << collective->getName().stripDialect()
-                            << " over [";
+  const std::string name = nameOf(global);
+  // A constraint, and the ops of one operation of a model, have the name of the value.
+  const bool isNamedApart =
+      consumer->getNumResults() == 0 || nameOf(consumer->getResult(0)) != name;
+  InFlightDiagnostic diag = consumer->emitRemark();
+  if (isNamedApart)
+    diag << "'" << consumer->getName() << "' takes '" << name << "' in another sharding: ";
+  else
+    diag << "'" << name << "' changes its sharding: ";
+  diag << collective->getName().stripDialect() << " over [";
   llvm::interleaveComma(spellAxes(mesh, interface.getAxes()), diag,
                         [&](const std::string &axis) { diag << '"' << axis << '"'; });
   diag << "] of " << interface.getBytes() << " bytes";
