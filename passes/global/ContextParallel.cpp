@@ -3,6 +3,10 @@
 // Only constraints: propagation splits what follows from them, and what an op takes otherwise is
 // resharded, by all-to-alls where positions are to be whole and heads split.
 //
+// Ranks load inputs with all positions, so the split of an input is a slice. Operands that are
+// computed from inputs alone and whose positions an op needs whole (the document ids of attention,
+// the tokens of nn.positions_since) are computed from the whole inputs, without communication.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/AxisParts.h"
@@ -41,7 +45,10 @@ private:
   }
   Value constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<StringAttr>>> dims,
                   bool maySplitFurther = false);
-  LogicalResult split(Value value, int64_t dim, bool maySplitFurther = false);
+  FailureOr<Value> split(Value value, int64_t dim, bool maySplitFurther = false);
+  bool collectOps(Value value, Operation *user, DenseSet<Operation *> &ops,
+                  DenseSet<Operation *> &users) const;
+  DenseSet<Operation *> findUsersOfWhole();
   LogicalResult splitAttention(nn::AttentionOp attention);
   void lookUpPositions(nn::RepeatOp repeat);
   Value getPositions(RankedTensorType type, int64_t start, Location loc);
@@ -83,16 +90,15 @@ Value StepSplitter::constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<
   return constraint;
 }
 
-/// Splits `value` along `dim`, its positions.
-LogicalResult StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
+/// Splits `value` along `dim`, its positions; returns the split value, which all ops now use.
+FailureOr<Value> StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
   const int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
   if (size % getParts() != 0)
     return value.getDefiningOp()->emitError()
            << "the mesh splits sequences over " << spell(axes) << "=" << getParts() << ", got "
            << size << " positions, expected a multiple of " << getParts()
            << "; use another length, or a mesh whose axis 'context' divides it";
-  constrain(value, {{dim, axes}}, maySplitFurther);
-  return success();
+  return constrain(value, {{dim, axes}}, maySplitFurther);
 }
 
 /// Whether `ranks` can share the heads of an attention: each has whole groups, or heads of one; as
@@ -209,6 +215,49 @@ void StepSplitter::lookUpPositions(nn::RepeatOp repeat) {
     slice->erase();
 }
 
+/// Adds `user` to `users`, and to `ops` and `users` the ops that compute its operand `value`. False
+/// if `value` depends on anything but inputs and constants.
+bool StepSplitter::collectOps(Value value, Operation *user, DenseSet<Operation *> &ops,
+                              DenseSet<Operation *> &users) const {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<InputOp>(op)) {
+    users.insert(user);
+    return true;
+  }
+  if (!op || !isa<nn::ShardingRuleOpInterface>(op) || op->getNumOperands() == 0)
+    return op && op->hasTrait<OpTrait::ConstantLike>();
+  ops.insert(op);
+  return llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return collectOps(operand, op, ops, users); });
+}
+
+/// The ops that use inputs to compute operands whose positions an op needs whole. The ops on the
+/// way get constants of their own, through which no split reaches them.
+DenseSet<Operation *> StepSplitter::findUsersOfWhole() {
+  DenseSet<Operation *> all, users;
+  step->walk([&](nn::ShardingRuleOpInterface op) {
+    const nn::ShardingRule rule = op.getShardingRule();
+    auto isWhole = [&](int64_t factor) {
+      return rule.factors[factor].kind == nn::FactorKind::whole && rule.factors[factor].size > 1;
+    };
+    for (auto [operand, factors] : llvm::zip_equal(op->getOperands(), rule.operands))
+      for (auto [dim, own] : llvm::enumerate(factors))
+        if (llvm::any_of(own, isWhole) && positions.contains(operand, dim))
+          if (DenseSet<Operation *> ops, found; collectOps(operand, op, ops, found)) {
+            all.insert_range(ops);
+            users.insert_range(found);
+          }
+  });
+  for (Operation *op : all)
+    for (OpOperand &operand : op->getOpOperands())
+      if (Operation *constant = operand.get().getDefiningOp();
+          constant->hasTrait<OpTrait::ConstantLike>() && !constant->hasOneUse()) {
+        builder.setInsertionPoint(op);
+        operand.set(builder.clone(*constant)->getResult(0));
+      }
+  return users;
+}
+
 LogicalResult StepSplitter::run() {
   SmallVector<nn::RepeatOp> repeats;
   step.walk([&](nn::RepeatOp repeat) { repeats.push_back(repeat); });
@@ -238,11 +287,18 @@ LogicalResult StepSplitter::run() {
     mark.setShardingAttr(
         ShardingAttr::get(builder.getContext(), before.getMesh(), dims, before.getDimOpen(), {}));
   }
+  const DenseSet<Operation *> usersOfWhole = findUsersOfWhole();
   SmallVector<InputOp> inputs(step.getBody().getOps<InputOp>());
-  for (InputOp input : inputs)
-    if (int64_t dim = positions.find(input);
-        dim >= 0 && dim != static_cast<int64_t>(input.getSampleDim()) && failed(split(input, dim)))
+  for (InputOp input : inputs) {
+    const int64_t dim = positions.find(input);
+    if (dim < 0 || dim == static_cast<int64_t>(input.getSampleDim()))
+      continue;
+    FailureOr<Value> part = split(input, dim);
+    if (failed(part))
       return failure();
+    part->replaceUsesWithIf(input.getResult(),
+                            [&](OpOperand &use) { return usersOfWhole.contains(use.getOwner()); });
+  }
   SmallVector<nn::AttentionOp> attentions;
   step.walk([&](nn::AttentionOp attention) { attentions.push_back(attention); });
   for (nn::AttentionOp attention : attentions)

@@ -7,7 +7,7 @@
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.1.mlir %t.one
 
 // CHECK: remark: 'nn.slice' takes '{{.*}}' in another sharding: all_gather over ["fsdp"] of 120 bytes
-// CHECK: remark: 'fsdp.constraint' takes '{{.*}}' in another sharding: all_gather over ["fsdp"] of 120 bytes
+// CHECK: remark: 'fsdp.constraint' changes its sharding: all_gather over ["fsdp"] of 120 bytes
 // A slice moves nothing between ranks.
 // CHECK-NOT: remark
 // CHECK-LABEL: fsdp.segment @train
