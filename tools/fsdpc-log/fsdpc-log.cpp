@@ -120,7 +120,7 @@ void check(const CLI::App &app, const Options &options) {
     throw Misuse("--plot: " + base::mismatch(options.plot, "a name that ends in .svg or .html"));
 }
 
-/// Whether a file has `text` in it. One that can be read once only counts as without.
+/// Whether a file contains `text`. False for a file that can be read only once.
 bool hasText(const std::string &file, const std::string &text) {
   struct stat status;
   if (stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
