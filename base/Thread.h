@@ -11,15 +11,18 @@
 
 namespace base {
 
+/// The limit that most likely refused to start a thread just now, and the remedy: that of address
+/// space if a stack does not fit, else those of processes.
+std::string explainThreadLimit();
+
 /// Starts a thread that runs `body`. `owner` names it in the error if the system cannot start one:
 /// "stream 'compute'".
 template <class Body> std::thread startThread(const std::string &owner, Body body) {
   try {
     return std::thread(std::move(body));
   } catch (const std::system_error &error) {
-    throw Error("cannot start the thread of " + owner + ": " + error.code().message() +
-                ": the user's limit of processes, 'ulimit -u', or pids.max of its cgroup, must "
-                "leave room for more threads");
+    throw Error("cannot start the thread of " + owner + ": " + error.code().message() + ": " +
+                explainThreadLimit());
   }
 }
 

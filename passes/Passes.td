@@ -106,7 +106,8 @@ def ContextParallelPass : Pass<"fsdp-context-parallel", "::mlir::ModuleOp"> {
     partitioning moves its operands and its result by all-to-alls, or, with `gather` and `ring`, by positions, as its attribute `exchange`
     then says; rotations of its operands take the numbers of positions. `auto` takes heads where the ranks divide them and their groups,
     else `ring`, or `gather` where there are documents or a bias. A table of positions that is added to each sample becomes a lookup
-    of rows. Positions are dimension 1 of tokens, the marked dimension, and all dimensions that ops run over together with these. Refuses
+    of rows. Operands that are computed from inputs alone and whose positions an op needs whole, such as the ids of documents, are
+    computed from whole inputs, which each rank has. Positions are dimension 1 of tokens, the marked dimension, and all dimensions that ops run over together with these. Refuses
     a model without positions, positions that the axis does not divide, and grouped heads that the ranks do not divide.
     Runs before differentiation, which copies constraints to cotangents.
 
@@ -337,7 +338,8 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
     steps are segments of one program, every value has the shape of one rank, and every
     collective is explicit. A unit is gathered at its first use in each run of uses, its gradients are concatenated
     and reduced directly after the last one is complete, and padding is masked before reductions over it. Any other change
-    of the sharding of a value is reported as a remark, with the collective and its bytes.
+    of the sharding of a value that moves data between ranks is reported as a remark, with the collective and its bytes (of an
+    evaluation step only if no step trains).
 
     A parameter that is replicated while its optimizer state is split is read from a copy; its gradients are reduce-scattered, and after
     the update the new shards are gathered into the copy. With `buckets=parameter` each parameter is a separate storage, gathered and

@@ -4,6 +4,10 @@
 // resharded, by all-to-alls where positions are to be whole and heads split. Attention that is to
 // be split by positions is told so, and partitioning builds what its ranks do together.
 //
+// Ranks load inputs with all positions, so the split of an input is a slice. Operands that are
+// computed from inputs alone and whose positions an op needs whole (the document ids of attention,
+// the tokens of nn.positions_since) are computed from the whole inputs, without communication.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/AxisParts.h"
@@ -50,7 +54,10 @@ private:
   }
   Value constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<StringAttr>>> dims,
                   bool maySplitFurther = false);
-  LogicalResult split(Value value, int64_t dim, bool maySplitFurther = false);
+  FailureOr<Value> split(Value value, int64_t dim, bool maySplitFurther = false);
+  bool collectOps(Value value, Operation *user, DenseSet<Operation *> &ops,
+                  DenseSet<Operation *> &users) const;
+  DenseSet<Operation *> findUsersOfWhole();
   SmallVector<StringAttr> getHeadAxes() const;
   bool isOverPositions(nn::AttentionOp attention);
   std::string findFault(nn::AttentionOp attention, AttentionKind kind);
@@ -101,16 +108,15 @@ Value StepSplitter::constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<
   return constraint;
 }
 
-/// Splits `value` along `dim`, its positions.
-LogicalResult StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
+/// Splits `value` along `dim`, its positions; returns the split value, which all ops now use.
+FailureOr<Value> StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
   const int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
   if (size % getParts() != 0)
     return value.getDefiningOp()->emitError()
            << "the mesh splits sequences over " << spell(axes) << "=" << getParts() << ", got "
            << size << " positions, expected a multiple of " << getParts()
            << "; use another length, or a mesh whose axis 'context' divides it";
-  constrain(value, {{dim, axes}}, maySplitFurther);
-  return success();
+  return constrain(value, {{dim, axes}}, maySplitFurther);
 }
 
 /// Whether `ranks` can share the heads of an attention: each has whole groups, or heads of one; as
@@ -314,6 +320,49 @@ void StepSplitter::lookUpPositions(nn::RepeatOp repeat) {
     slice->erase();
 }
 
+/// Adds `user` to `users`, and to `ops` and `users` the ops that compute its operand `value`. False
+/// if `value` depends on anything but inputs and constants.
+bool StepSplitter::collectOps(Value value, Operation *user, DenseSet<Operation *> &ops,
+                              DenseSet<Operation *> &users) const {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<InputOp>(op)) {
+    users.insert(user);
+    return true;
+  }
+  if (!op || !isa<nn::ShardingRuleOpInterface>(op) || op->getNumOperands() == 0)
+    return op && op->hasTrait<OpTrait::ConstantLike>();
+  ops.insert(op);
+  return llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return collectOps(operand, op, ops, users); });
+}
+
+/// The ops that use inputs to compute operands whose positions an op needs whole. The ops on the
+/// way get constants of their own, through which no split reaches them.
+DenseSet<Operation *> StepSplitter::findUsersOfWhole() {
+  DenseSet<Operation *> all, users;
+  step->walk([&](nn::ShardingRuleOpInterface op) {
+    const nn::ShardingRule rule = op.getShardingRule();
+    auto isWhole = [&](int64_t factor) {
+      return rule.factors[factor].kind == nn::FactorKind::whole && rule.factors[factor].size > 1;
+    };
+    for (auto [operand, factors] : llvm::zip_equal(op->getOperands(), rule.operands))
+      for (auto [dim, own] : llvm::enumerate(factors))
+        if (llvm::any_of(own, isWhole) && positions.contains(operand, dim))
+          if (DenseSet<Operation *> ops, found; collectOps(operand, op, ops, found)) {
+            all.insert_range(ops);
+            users.insert_range(found);
+          }
+  });
+  for (Operation *op : all)
+    for (OpOperand &operand : op->getOpOperands())
+      if (Operation *constant = operand.get().getDefiningOp();
+          constant->hasTrait<OpTrait::ConstantLike>() && !constant->hasOneUse()) {
+        builder.setInsertionPoint(op);
+        operand.set(builder.clone(*constant)->getResult(0));
+      }
+  return users;
+}
+
 LogicalResult StepSplitter::run() {
   // Chosen before there are constraints, whose results are of no class.
   SmallVector<std::pair<nn::AttentionOp, AttentionKind>> attentions;
@@ -354,11 +403,18 @@ LogicalResult StepSplitter::run() {
     mark.setShardingAttr(
         ShardingAttr::get(builder.getContext(), before.getMesh(), dims, before.getDimOpen(), {}));
   }
+  const DenseSet<Operation *> usersOfWhole = findUsersOfWhole();
   SmallVector<InputOp> inputs(step.getBody().getOps<InputOp>());
-  for (InputOp input : inputs)
-    if (int64_t dim = positions.find(input);
-        dim >= 0 && dim != static_cast<int64_t>(input.getSampleDim()) && failed(split(input, dim)))
+  for (InputOp input : inputs) {
+    const int64_t dim = positions.find(input);
+    if (dim < 0 || dim == static_cast<int64_t>(input.getSampleDim()))
+      continue;
+    FailureOr<Value> part = split(input, dim);
+    if (failed(part))
       return failure();
+    part->replaceUsesWithIf(input.getResult(),
+                            [&](OpOperand &use) { return usersOfWhole.contains(use.getOwner()); });
+  }
   for (auto [attention, kind] : attentions) {
     if (kind == AttentionKind::allToAll && failed(splitByHeads(attention)))
       return failure();

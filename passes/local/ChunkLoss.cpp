@@ -352,6 +352,36 @@ Value findLogits(Block &block, const DenseSet<Operation *> &done) {
   return Value();
 }
 
+/// The sizes of the rows of `logits` in the whole batch, from the input that the labels come from;
+/// nothing if they come from none.
+std::optional<SmallVector<int64_t>> findGlobalRows(Value logits) {
+  for (OpOperand &use : logits.getUses()) {
+    auto kernel = dyn_cast<nn::KernelOpInterface>(use.getOwner());
+    if (!kernel || !kernel.readsLogits(use.getOperandNumber()))
+      continue;
+    for (Value label : use.getOwner()->getOperands()) {
+      Operation *op = label == logits ? nullptr : label.getDefiningOp();
+      while (op && !isa<InputOp>(op))
+        op = op->getNumOperands() == 0 ? nullptr : op->getOperand(0).getDefiningOp();
+      auto input = dyn_cast_or_null<InputOp>(op);
+      if (!input || input.getType().getRank() != typeOf(logits).getRank() - 1)
+        continue;
+      SmallVector<int64_t> rows(input.getType().getShape());
+      int64_t &samples = rows[input.getSampleDim()];
+      samples = input.getGlobalBatch().value_or(samples);
+      return rows;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string spellRows(ArrayRef<int64_t> rows) {
+  std::string text;
+  for (int64_t size : rows)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
+}
+
 struct ChunkLossPass : fsdp::impl::ChunkLossPassBase<ChunkLossPass> {
   using ChunkLossPassBase::ChunkLossPassBase;
 
@@ -373,11 +403,16 @@ struct ChunkLossPass : fsdp::impl::ChunkLossPassBase<ChunkLossPass> {
         }
         reasons += "; dimension " + std::to_string(rows) + ": " + reason;
       }
-    return emitError(logits.getLoc())
-           << "the loss of logits of type " << type << " cannot be computed in " << chunks.value
-           << " chunks, expected a "
-           << "dimension before the last one of at least that size whose rows are independent"
-           << reasons << "; leave out --loss-chunks or give a smaller number";
+    ArrayRef<int64_t> local = type.getShape().drop_back();
+    const auto global = findGlobalRows(logits);
+    InFlightDiagnostic diag = emitError(logits.getLoc())
+                              << "the loss of " << spellRows(global ? ArrayRef(*global) : local)
+                              << " rows of logits cannot be computed in " << chunks.value
+                              << " chunks";
+    if (global && ArrayRef(*global) != local)
+      diag << ": a rank has " << spellRows(local) << " of them at once";
+    return diag << ", expected a dimension of at least that size whose rows are independent"
+                << reasons << "; leave out --loss-chunks or give a smaller number";
   }
 
   void runOnOperation() override {

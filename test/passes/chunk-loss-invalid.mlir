@@ -23,10 +23,26 @@ fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
     %x = fsdp.input "x" sample_dim 0 : tensor<1x3xf32>
     %label = fsdp.input "label" sample_dim 0 : tensor<1xi32>
-    // expected-error @below {{the loss of logits of type 'tensor<1x3xf32>' cannot be computed in 2 chunks, expected a dimension before the last one of at least that size whose rows are independent; leave out --loss-chunks or give a smaller number}}
+    // expected-error @below {{the loss of 1 rows of logits cannot be computed in 2 chunks, expected a dimension of at least that size whose rows are independent; leave out --loss-chunks or give a smaller number}}
     %logits = arith.negf %x : tensor<1x3xf32>
     %loss, %lse = nn.cross_entropy %logits, %label : tensor<1x3xf32>, tensor<1xi32> -> tensor<1xf32>, tensor<1xf32>
     %sum = nn.reduce sum "b ->" %loss : tensor<1xf32> -> tensor<f32>
+    fsdp.output "loss" %sum
+  }
+}
+
+// -----
+
+// The sizes are those of the whole batch, of which a rank has one sample.
+fsdp.mesh @mesh <["fsdp"=16]>
+fsdp.program @all role {} {
+  fsdp.segment @train train next [@train] {
+    %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] : tensor<1x1x3xf32>
+    %label = fsdp.input "label" sample_dim 0 shard_of 10 over ["fsdp"] : tensor<1x1xi32>
+    // expected-error @below {{the loss of 10x1 rows of logits cannot be computed in 2 chunks: a rank has 1x1 of them at once, expected a dimension of at least that size whose rows are independent; leave out --loss-chunks or give a smaller number}}
+    %logits = arith.negf %x : tensor<1x1x3xf32>
+    %loss, %lse = nn.cross_entropy %logits, %label : tensor<1x1x3xf32>, tensor<1x1xi32> -> tensor<1x1xf32>, tensor<1x1xf32>
+    %sum = nn.reduce sum "b t ->" %loss : tensor<1x1xf32> -> tensor<f32>
     fsdp.output "loss" %sum
   }
 }

@@ -5,8 +5,8 @@
 // RUN: sed 's/\["a"=2, "b"=2, "fsdp"=2\]/["a"=3, "b"=2, "fsdp"=1]/' %s > %t.uneven.mlir
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.uneven.mlir %t.uneven
 
-// CHECK: remark: 'fsdp.constraint' takes 'fsdp.constraint' in another sharding: all_to_all over ["a"] of 384 bytes
-// CHECK: remark: 'fsdp.constraint' takes 'fsdp.constraint' in another sharding: collective_permute over ["a", "b"] of 192 bytes
+// CHECK: remark: 'fsdp.constraint' changes its sharding: all_to_all over ["a"] of 384 bytes
+// CHECK: remark: 'fsdp.constraint' changes its sharding: collective_permute over ["a", "b"] of 192 bytes
 // CHECK-LABEL: fsdp.segment @train
 // From one dimension to another; ranks that have more than they are to have cut it.
 // CHECK: %[[X:.*]] = fsdp.all_slice %{{.*}} dim 1 over ["a"] : tensor<2x8x12xf32> -> tensor<2x4x12xf32>

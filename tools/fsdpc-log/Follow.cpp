@@ -3,6 +3,7 @@
 #include "base/Error.h"
 #include "base/OutputPath.h"
 #include "base/PrintableText.h"
+#include "base/StandardOutput.h"
 #include "tools/fsdpc-log/LogTable.h"
 
 #include <cerrno>
@@ -144,9 +145,7 @@ void watchLog(const std::string &path, const std::vector<std::string> &fields, s
     follower.poll();
     if (isFirst && text.empty())
       note("waiting for lines in '" + path + "'");
-    if (!text.empty() &&
-        (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout)))
-      throw Error(std::string("cannot write to standard output: ") + std::strerror(errno));
+    base::printResult(text);
     text.clear();
     std::this_thread::sleep_for(kPollInterval);
   }

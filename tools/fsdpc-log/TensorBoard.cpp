@@ -3,6 +3,7 @@
 #include "base/AtomicFile.h"
 #include "base/Error.h"
 #include "base/PrintableText.h"
+#include "base/StandardOutput.h"
 #include "tools/fsdpc-log/FieldNames.h"
 #include "tools/fsdpc-log/LogReader.h"
 
@@ -162,6 +163,7 @@ void writeTensorBoard(const std::vector<std::string> &files, const std::string &
     return field != "step" &&
            (fields.empty() || std::find(fields.begin(), fields.end(), field) != fields.end());
   };
+  std::string written;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const std::filesystem::path folder = std::filesystem::path(root) / names[i];
     createFolder(folder);
@@ -183,9 +185,10 @@ void writeTensorBoard(const std::vector<std::string> &files, const std::string &
     readBytes(files[i], [&](std::string_view bytes) { stream.add(bytes); });
     stream.end();
     file.commit();
-    std::printf("wrote '%s': %lld steps\n", base::printable((folder / kFile).string()).c_str(),
-                static_cast<long long>(steps));
+    written += "wrote '" + base::printable((folder / kFile).string()) +
+               "': " + std::to_string(steps) + " steps\n";
   }
+  base::printResult(written);
 }
 
 } // namespace fsdpc_log

@@ -4,6 +4,7 @@
 #include "base/Error.h"
 #include "base/Options.h"
 #include "base/PrintableText.h"
+#include "base/StandardOutput.h"
 #include "tools/fsdpc-log/Chart.h"
 #include "tools/fsdpc-log/ChartPage.h"
 #include "tools/fsdpc-log/Curves.h"
@@ -15,12 +16,11 @@
 #include "tools/fsdpc-log/TensorBoard.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
 #include <string_view>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace fsdpc_log;
 using base::Error;
@@ -120,12 +120,7 @@ void check(const CLI::App &app, const Options &options) {
     throw Misuse("--plot: " + base::mismatch(options.plot, "a name that ends in .svg or .html"));
 }
 
-void print(const std::string &text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
-    throw Error(std::string("cannot write to standard output: ") + std::strerror(errno));
-}
-
-/// Whether a file has `text` in it. One that can be read once only counts as without.
+/// Whether a file contains `text`. False for a file that can be read only once.
 bool hasText(const std::string &file, const std::string &text) {
   struct stat status;
   if (stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
@@ -154,12 +149,13 @@ void printTables(const Options &options) {
   const std::vector<std::string> late = LogTable::lateColumns();
   FieldNames names;
   bool keeps = !options.fields.empty() && areRegular(options.files);
+  const std::size_t atOnce = isatty(STDOUT_FILENO) ? 1 : std::size_t(1) << 16; // bytes
   std::string kept;
   const auto put = [&](const std::string &text) {
     kept += text;
-    if (keeps)
+    if (keeps || kept.size() < atOnce)
       return;
-    print(kept);
+    base::printResult(kept);
     kept.clear();
   };
   std::vector<std::string> notes;
@@ -184,9 +180,9 @@ void printTables(const Options &options) {
   }
   if (keeps)
     names.require(options.fields, "--fields", options.files, late);
-  print(kept);
   for (const std::string &text : notes)
     note(text);
+  base::printResult(kept);
 }
 
 void plot(const Options &options) {
@@ -220,12 +216,11 @@ void run(const Options &options) {
     return printTables(options);
   const std::string source = recordSource(options.files.front());
   const std::vector<nlohmann::json> records = readRecords(source);
-  print(runCommand(records, options.run ? static_cast<std::size_t>(options.run) : records.size(),
-                   source));
+  base::printResult(runCommand(
+      records, options.run ? static_cast<std::size_t>(options.run) : records.size(), source));
 }
 
 int fail(const std::string &message, int status) {
-  std::fflush(stdout);
   std::fprintf(stderr, "fsdpc-log: error: %s\n", base::printableMessage(message).c_str());
   return status;
 }
@@ -245,8 +240,6 @@ int main(int argc, char **argv) {
     }
     check(app, options);
     run(options);
-    if (std::fflush(stdout) != 0)
-      throw Error(std::string("cannot write to standard output: ") + std::strerror(errno));
     return base::kExitDone;
   } catch (const Misuse &why) {
     return fail(std::string(why.what()) + "; see fsdpc-log --help", base::kExitBadCommandLine);

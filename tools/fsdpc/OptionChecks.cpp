@@ -14,6 +14,12 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
+static constexpr const char *kContext = "context"; ///< the mesh axis of --context-attention
+
+static bool namesAxis(const MeshAxes &mesh, llvm::StringRef name) {
+  return llvm::any_of(mesh, [&](const auto &axis) { return axis.first == name; });
+}
+
 void Options::check() const {
   bool writesProgram = getEmit() >= Emit::Source && !onlyReport();
   if (writesProgram && output.empty())
@@ -30,7 +36,7 @@ void Options::check() const {
     throw UsageError(
         "--emit=model writes one model, got the meshes --mesh=" + base::inQuotes(mesh) +
         "; give one, or leave --mesh out and give it when the model is compiled");
-  // What is no part of a model would be lost without a word.
+  // Options that the written model does not contain would be ignored silently.
   if (getEmit() == Emit::Model && report.empty()) {
     std::string lost = distribution.substr(0, distribution.find('='));
     if (pipeline.printShardings)
@@ -83,7 +89,7 @@ void Options::check() const {
 }
 
 void Options::checkMesh(mlir::ModuleOp module) const {
-  // Without a mesh it is that of one rank, which compiling gives the module.
+  // Without a mesh, compilation gives the module the mesh of one rank.
   mlir::Builder builder(module.getContext());
   ir::MeshOp mesh = ir::getMeshOp(module);
   ir::MeshAttr axes =
@@ -108,6 +114,15 @@ void Options::checkMesh(mlir::ModuleOp module) const {
     if (const ir::AxisRole *role = ir::findAxisRole(name); role && role->splitsCompute)
       throw UsageError("--batch-axes names axis " + base::inQuotes(name) +
                        ", which is reserved; choose another name for the axis");
+  // An axis that only the model names has size 1 here.
+  const bool hasContext =
+      this->mesh.empty() ? has(kContext) : llvm::any_of(getMeshes(), [](const MeshAxes &given) {
+        return namesAxis(given, kContext);
+      });
+  if (pipeline.contextAttention != "auto" && !hasContext)
+    throw UsageError("--context-attention=" + pipeline.contextAttention +
+                     " applies to sequences that the mesh axis 'context' splits" + got +
+                     "give it that axis, or leave the option out");
   if (pipeline.reshard != "always" && pipeline.reshard != kAutomaticWord &&
       !gathersParameters(module, pipeline))
     throw UsageError(
@@ -134,14 +149,11 @@ Emit Options::getEmit() const {
 }
 
 Options Options::forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &meshes) const {
-  auto has = [](const MeshAxes &axes, llvm::StringRef name) {
-    return llvm::any_of(axes, [&](const auto &axis) { return axis.first == name; });
-  };
   std::string unknown;
   auto keeps = [&](llvm::StringRef name) {
-    if (llvm::none_of(meshes, [&](const MeshAxes &other) { return has(other, name); }))
+    if (llvm::none_of(meshes, [&](const MeshAxes &other) { return namesAxis(other, name); }))
       unknown = name.str();
-    return has(mesh, name);
+    return namesAxis(mesh, name);
   };
   auto requireKnown = [&](const std::string &what) {
     if (!unknown.empty())
@@ -156,7 +168,10 @@ Options Options::forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &mesh
   }
   llvm::erase_if(own.pipeline.batchAxes, [&](const std::string &name) { return !keeps(name); });
   requireKnown("--batch-axes names axis " + base::inQuotes(unknown));
-  // What no axis of this mesh splits is not kept.
+  if (own.pipeline.contextAttention != "auto" && !keeps(kContext))
+    own.pipeline.contextAttention = "auto";
+  requireKnown("--context-attention got " + base::inQuotes(pipeline.contextAttention));
+  // Parts over axes that this mesh lacks are not kept.
   if (auto choice = ir::parseReshard(own.pipeline.reshard);
       choice && choice->reshard == ir::Reshard::axes) {
     llvm::erase_if(choice->axes, [&](const std::string &name) {
