@@ -1,8 +1,9 @@
 //===- UpdateRule.h - the table of update rules -----------------*- C++ -*-===//
 //
 // An elementwise update rule computes, for each element of a parameter, its next value and the next
-// values of its states from those and the gradient. A row of the table in UpdateRule.cpp is all
-// that the compiler, the command line, the C++ DSL and the interpreter know of a rule.
+// values of its states from those and the gradient. A row of the table in UpdateRule.cpp is the
+// only definition of a rule: the compiler, the command line, the C++ DSL and the interpreter read
+// it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,7 @@ struct UpdateReference;
 struct UpdateRule {
   struct Constant {
     StringRef name;
-    double value;  ///< where `#fsdp.optimizer` does not give it
+    double value;  ///< used if `#fsdp.optimizer` has no value for it
     bool fraction; ///< in [0, 1); others are at least 0
     StringRef description;
   };
@@ -47,7 +48,7 @@ struct UpdateRule {
   /// "sgd, adam or adamw": the rules that `accepts` accepts, joined by `conjunction`.
   static std::string list(StringRef conjunction,
                           function_ref<bool(const UpdateRule &)> accepts = nullptr);
-  /// The rules that read constant `name`, as "adam and adamw"; empty where none does.
+  /// The rules that read constant `name`, as "adam and adamw"; empty if no rule reads it.
   static std::string readersOf(StringRef name);
   bool reads(StringRef constant) const;
 };
@@ -58,7 +59,7 @@ struct Number {
   OpBuilder *builder = nullptr;
   Value value;
 
-  /// The same with a name, which generated source has.
+  /// The same with a name, which appears in generated source.
   Number named(StringRef name) const;
 };
 Number operator+(Number a, Number b);
@@ -114,7 +115,7 @@ private:
   OpBuilder builder;
 };
 
-/// One element's update in double. `round` rounds what is stored as the program stores it.
+/// One element's update in double. `round` rounds stored values as the program does.
 struct UpdateReference {
   double parameter, gradient; ///< the gradient is scaled
   double lr;

@@ -247,8 +247,8 @@ LogicalResult RopeOp::verify() {
 // Sharding rules
 //===----------------------------------------------------------------------===//
 
-/// Batch, groups and the heads of a group may be split, these where each rank has (heads of) one
-/// group; positions, width and parts stay whole. `heads`: keys and values, which all heads of a
+/// Batch, groups and the heads of a group may be split, the heads only if each rank has (heads of)
+/// one group; positions, width and parts stay whole. `heads`: keys and values, which all heads of a
 /// group read, have no such factor.
 static ShardingRule attentionRule(StringRef order, TypeRange inputs, FactorKind heads) {
   const AttentionLayout sizes(order, inputs);
