@@ -23,7 +23,7 @@
 // A ring passes the border of a block once for each of the block's ranks that the group has (NCCL
 // builds as many rings as there are network cards, one for each GPU), so that it has the bandwidth
 // of all of them: B = min over levels i of g(i-1) * B(i). Pairs exchange parts in an all-to-all:
-// over level i go (g(i) - g(i-1))/P * S of a rank's bytes.
+// level i carries (g(i) - g(i-1))/P * S of a rank's bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,8 +18,8 @@ double secondsOf(const schedule::LaunchCost &cost, const Machine &machine,
 /// The launches of a problem on a machine: [role][segment][launch].
 struct LaunchTimes {
   std::vector<std::vector<std::vector<double>>> seconds;
-  /// Of the collectives; others have no algorithm. One among a single rank is a copy, which has
-  /// none either, and takes no time where the result is in the place of the operand.
+  /// For collectives only; other launches have no algorithm. A collective of a single rank is a
+  /// copy: it has no algorithm either, and takes no time if the result overwrites the operand.
   std::vector<std::vector<std::vector<CollectiveTime>>> collectives;
 };
 

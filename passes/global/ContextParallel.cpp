@@ -1,7 +1,7 @@
 //===- ContextParallel.cpp - sequences split over the axis context --------===//
 //
-// Only constraints: propagation splits what follows from them, and what an op takes otherwise is
-// resharded, by all-to-alls where positions are to be whole and heads split.
+// Adds constraints only: propagation splits the other values accordingly, and operands that an op
+// needs in another sharding are resharded, by all-to-alls from split positions to split heads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -103,8 +103,8 @@ static bool divides(const nn::AttentionLayout &sizes, int64_t ranks) {
   return sizes.groups % ranks == 0 || (ranks % sizes.groups == 0 && sizes.heads % ranks == 0);
 }
 
-/// By heads, each rank those of all positions; what makes its operands and uses its result, by
-/// positions.
+/// Splits attention by heads, with all positions on each rank, and the producers of its operands
+/// and the users of its result by positions.
 LogicalResult StepSplitter::splitAttention(nn::AttentionOp attention) {
   const nn::AttentionLayout sizes = attention.getLayout();
   StringRef order = attention.getOrder();
@@ -143,7 +143,7 @@ LogicalResult StepSplitter::splitAttention(nn::AttentionOp attention) {
   for (Value input : attention.getTensors()) {
     while (auto rope = input.getDefiningOp<nn::RopeOp>())
       input = rope.getX();
-    if (positions.contains(input, positionDim)) // what has been constrained is not among them
+    if (positions.contains(input, positionDim)) // constrained values are not among them
       constrain(input, {{positionDim, axes}})
           .getDefiningOp()
           ->setAttr(kTakenByHeadsAttrName, builder.getUnitAttr());
@@ -172,7 +172,7 @@ Value StepSplitter::getPositions(RankedTensorType type, int64_t start, Location 
         builder, loc, DenseElementsAttr::get(number, builder.getI32IntegerAttr(start).getValue()));
     numbers = arith::AddIOp::create(builder, loc, numbers, first);
   }
-  // Each rank counts all and takes its own.
+  // Each rank counts all positions and selects its part.
   numbers = constrain(numbers, {{0, {}}});
   return nn::RepeatOp::create(
       builder, loc, RankedTensorType::get({type.getDimSize(0), count}, builder.getI32Type()),
@@ -180,7 +180,7 @@ Value StepSplitter::getPositions(RankedTensorType type, int64_t start, Location 
 }
 
 /// A table of positions that is added to each sample becomes a lookup of each position's row: a
-/// rank's gradient is then a term of the sum over ranks, as those of other parameters are.
+/// rank's gradient is then a term of the sum over ranks, as for other parameters.
 void StepSplitter::lookUpPositions(nn::RepeatOp repeat) {
   Value rows = repeat.getInput(), table = rows;
   int64_t start = 0;
@@ -225,7 +225,7 @@ LogicalResult StepSplitter::run() {
     if (failed(split(mark.getInput(), dim, /*maySplitFurther=*/true)))
       return failure();
     llvm::erase_if(own, [](StringAttr axis) { return splitsSequence(axis); });
-    if (mesh.getSize(own) == 1) { // then the constraint before says all
+    if (mesh.getSize(own) == 1) { // then the preceding constraint suffices
       mark.getResult().replaceAllUsesWith(mark.getInput());
       mark.erase();
       continue;

@@ -14,10 +14,9 @@ namespace mlir::fsdp {
 /// on the same samples. It covers exactly what the loss depends on: ops with their
 /// attributes, constants, the shapes of parameters and the kinds of inputs. It does not cover
 ///   - names and locations. Parameters and inputs are distinguished by the rank of their names,
-///   since checkpoints and data files
-///     go by names: exchanging two of one shape gives another model.
-///   - how many samples a batch has and how long sequences are (ModelSizes.h), and constants that
-///   are made of these: a weight of
+///   since checkpoints and data files use names: exchanging two of one shape gives another model.
+///   - how many samples a batch has and how long sequences are (ModelSizes.h), and constants
+///   computed from these: a weight of
 ///     the loss, or a factor of a sum over such sizes, that is the product of some of them or its
 ///     inverse. Offsets of slices and pads along such a dimension count from the nearer end.
 /// - dropout, element types of floats, `fsdp.constraint` and `fsdp.checkpoint`: choices of training

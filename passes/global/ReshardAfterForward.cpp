@@ -23,8 +23,8 @@ private:
 };
 } // namespace
 
-/// `placement`, of which what is stored in parts is so over `axes` first: a gather over the last
-/// axes leaves one piece of a flat vector.
+/// `placement` with its split layouts over `axes` first: a gather over the last axes then yields
+/// one contiguous piece of a flat vector.
 static PlacementAttr withLeading(PlacementAttr placement, ArrayRef<StringAttr> axes) {
   auto reordered = [&](LayoutAttr layout) {
     if (layout.getKind() == StorageKind::replicated)
@@ -47,7 +47,7 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
                                << "' has no placement yet; run --fsdp-shard-parameters first";
   LayoutAttr layout = placement.getParameter();
   if (reshard == Reshard::axes) {
-    // Nothing is gathered of what every rank has.
+    // Replicated parameters are not gathered.
     if (layout.getKind() == StorageKind::replicated)
       return success();
     ArrayRef<StringAttr> stored = layout.getAxes();
@@ -58,7 +58,7 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
                                  << when
                                  << "', expected axes of a flat storage, such as axes:fsdp of "
                                     "flat(node+fsdp)";
-    // The part over all of them is what is stored.
+    // The part over all axes is the stored shard.
     if (axes.size() == stored.size()) {
       param.setPlacementAttr(placement.withReshard(Reshard::always));
       return success();

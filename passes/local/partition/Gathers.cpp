@@ -5,9 +5,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What compute sees of a storage. What is stored for compute to read is loaded; else there is one
-/// gather (a cast, where one rank stores all of it in another type) for a group of reads, at
-/// `read`, the first of them.
+/// The contents of a storage for compute. A tensor that compute reads as stored is loaded;
+/// otherwise there is one gather (a cast, if one rank stores all of it in another type) for a group
+/// of reads, at `read`, the first of them.
 Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   Value &whole = gathers[{storage, plan.getGroup(read)}];
   if (whole)
@@ -35,8 +35,7 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   };
   ArrayRef<StringAttr> axes = placement.getAxes();
   if (placement.getReshard() == Reshard::axes) {
-    // First over the axes that nothing stays split over, then over those that the part is kept
-    // split over.
+    // First over the axes over which no part is kept, then over those over which the part is kept.
     ArrayRef<StringAttr> over = axes.drop_front(placement.getReshardAxes().size());
     axes = placement.getReshardAxes();
     RankedTensorType type = storage->getGatheredShard();
@@ -44,7 +43,7 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
     if (!kept)
       kept = part = gatherOver(type, part, over);
   }
-  // A shard on one rank is whole: what reads it skips its padding.
+  // A shard on one rank is whole: its readers skip the padding.
   const bool isWhole = placement.getKind() == StorageKind::replicated || mesh.getSize(axes) == 1;
   whole = isWhole ? part : gatherOver(storage->getGathered(), part, axes);
   return whole;
