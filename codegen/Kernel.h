@@ -101,7 +101,7 @@ struct Kernel {
   /// The number of outer loops over the rows of a call, at least one; 0: over everything. The last
   /// of `inputs` is then the product, which may share the buffer of the first output.
   size_t rowLoops = 0;
-  bool updates = false; ///< an update rule: has an UpdateStep as argument (codegen/UpdateKernel.h)
+  bool updates = false; ///< an update rule, with an UpdateStep as argument (UpdateKernel.h)
   std::vector<KernelNode> nodes; ///< operands before users
   SmallVector<KernelMask> masks;
   SmallVector<KernelStore> stores;

@@ -111,8 +111,7 @@ static std::string emitSplits(const ScheduledProgram &program, ParamOp param,
   RankedTensorType part = param.getComputeType();
   std::vector<Fields> rows;
   for (int64_t dim = 0; dim < part.getRank(); ++dim) {
-    SmallVector<int64_t>
-        axes; // by number: plans that share the table number their axes in the same way
+    SmallVector<int64_t> axes; // by number, equal in all plans that share the table
     if (compute)
       for (StringAttr axis : compute.getAxes(dim))
         axes.push_back(program.mesh.getAxisIndex(axis));
