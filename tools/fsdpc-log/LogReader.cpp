@@ -201,7 +201,7 @@ void EntryStream::line(std::string_view text) {
 }
 
 void EntryStream::end() {
-  // An editor may have left out the end of the last line; a part of an object is none.
+  // An editor may have left out the end of the last line; a part of an object is not an object.
   if (!isLong && parseEntry(rest, entry).empty())
     line(rest);
   else if (!rest.empty() || isLong)

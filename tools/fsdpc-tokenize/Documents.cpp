@@ -38,7 +38,8 @@ int escapeAt(std::string_view text, std::size_t at) {
   return value;
 }
 
-/// Replaces escapes of half a surrogate pair, which are no character; the first one, or "".
+/// Replaces escapes of half a surrogate pair, which are not characters; returns the first one, or
+/// "".
 std::string replaceLoneSurrogates(std::string &json) {
   std::string first;
   for (std::size_t at = json.find('\\'); at != json.npos; at = json.find('\\', at)) {

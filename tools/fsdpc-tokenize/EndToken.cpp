@@ -16,10 +16,10 @@ using base::Error;
 
 namespace {
 
-/// What base models end documents with.
+/// The tokens with which base models end documents.
 constexpr const char *kKnown[] = {"<|endoftext|>", "<|end_of_text|>", "</s>"};
 
-/// The text of `eos_token` in the configuration beside the tokenizer; "" if there is none.
+/// The text of `eos_token` in the configuration next to the tokenizer; "" if there is none.
 std::string configuredToken(const std::string &path, std::string &config) {
   struct stat found;
   const bool isFolder = stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);

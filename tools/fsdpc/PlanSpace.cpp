@@ -170,7 +170,7 @@ ModelTotals measureModel(ModuleOp model, const Options &options) {
       continue;
     options.optimizer.checkGroups(step);
     const ir::OptimizerAttr optimizer = options.optimizer.apply(*step.getOptimizer());
-    // Those that exist for some constants only may be absent.
+    // Options that exist for some constants only may be absent.
     totals.states = llvm::count_if(optimizer.getUpdateRule().states,
                                    [](const auto &state) { return state.with.empty(); });
   }
@@ -218,7 +218,7 @@ std::vector<std::string> findRemats(const PlanRequest &request, const Options &o
                             : getDecision("remat").values;
 }
 
-/// The values of a decision that counts.
+/// The values of a decision that is a number.
 static std::vector<int64_t> countsOf(const char *option) {
   std::vector<int64_t> counts;
   for (const std::string &value : getDecision(option).values)
@@ -280,8 +280,8 @@ double boundCommunication(const PlanSpec &plan, const Options &options, const Mo
         .seconds;
   const ir::cost::GroupShape shape =
       ir::cost::shapeOf(strided(plan.sizeOf(kFsdp), tensor), machine);
-  // Each microbatch gathers what the one before has released, and reduces its gradients into
-  // shards.
+  // Each microbatch gathers the units that the previous one has released, and reduces its gradients
+  // into shards.
   const auto microbatches =
       static_cast<double>(strategy.splitsParameter ? plan.accumulate : int64_t(1));
   const double gathers = options.pipeline.reshard == "always" ? microbatches : 1;

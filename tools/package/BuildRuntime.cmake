@@ -1,11 +1,12 @@
-# Builds the runtime in SOURCES for SWITCHES of the processor in the folder BUILD, and leaves in the folder TO what programs link, and
-# a toolchain.json in whose paths "@" stands for TO. usage: Runtimes.cmake
+# Builds the runtime in SOURCES for SWITCHES of the processor in the folder BUILD, and writes to the
+# folder TO the files that programs link, and a toolchain.json with paths in which "@" denotes TO.
+# usage: Runtimes.cmake
 function(require_success status)
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "the runtime library for ${SWITCHES} was not built")
   endif()
 endfunction()
-# Lists in quotes stay one word.
+# A quoted list stays one argument.
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCES} -B ${BUILD} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DFSDP_TARGETS=cpu
                         -DCMAKE_CXX_COMPILER=${COMPILER} "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}" "-DFSDP_ARCH_FLAGS=${SWITCHES}"
                         "-DFSDP_VERSION=${VERSION}" OUTPUT_QUIET RESULT_VARIABLE status)
