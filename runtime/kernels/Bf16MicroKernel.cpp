@@ -112,7 +112,7 @@ FSDP_MATRIX_UNIT void leaveMatrixUnit() { _tile_release(); }
 
 PairInstructions pairInstructions() {
   static const PairInstructions best = [] {
-    // The library asks the processor, and the system for the matrix unit's registers.
+    // The library queries the processor, and requests the matrix unit's registers from the system.
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     const auto has = [&](dnnl::cpu_isa wanted) {
       return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);

@@ -18,8 +18,8 @@ double inverseRoot(double sum, NormRows shape) {
 
 /// Rows whose terms are added in float before they go into a total.
 constexpr std::size_t kSumRows = 8;
-/// Of those blocks, how many several threads form before their sums are added: they take at most 4
-/// MiB for rows of 4,096.
+/// The number of those blocks that several threads compute before their sums are added: they take
+/// at most 4 MiB for rows of 4,096.
 constexpr std::size_t kChunk = 128;
 
 /// totals[j] += blocks[0][j] + blocks[1][j] + ... of rows `stride` apart, one after the other.

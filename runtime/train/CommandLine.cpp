@@ -123,7 +123,7 @@ constexpr const char *kOfTraining[] = {
     "--lr-scale",  "--no-decay", "--on-nan", "--on-spike", "--shuffle",      "--log-data",
     "--eval-every"};
 
-/// What follows describeData.
+/// The text after describeData.
 constexpr const char *kSeveralFiles =
     "; several files, or patterns such as 'web/*.bin', are taken one after another";
 
@@ -157,7 +157,7 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
   });
 }
 
-/// What the help says of a word that stands before all options.
+/// The help about a word before all options.
 static std::string describeWord(const Options &options, const std::string &word,
                                 const std::string &use) {
   return " The word '" + word + "' before all options " + use + ", and trains nothing: see " +

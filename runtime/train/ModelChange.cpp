@@ -32,7 +32,7 @@ std::vector<std::string> split(const std::string &text, char mark) {
   return parts;
 }
 
-/// The option that takes what has no option of its own from a file such as the one in `folder`.
+/// The option that reads entries without an option from a file such as the one in `folder`.
 constexpr std::string_view kFromFolder = "--from";
 
 /// "compile the model with --rope-theta=500000.0"

@@ -183,7 +183,7 @@ bool RunCheckpoints::resume() {
   const bool isLatest = options.resume == "latest" || runStart.hasOpened();
   // Only checkpoints of an older run are skipped: a restart would lose those of this run.
   const bool startsOver = options.startOver && !runStart.hasOpened();
-  // After a restart a disk may answer again; in the first attempt the user decides.
+  // After a restart a disk may be accessible again; in the first attempt the user decides.
   const auto unreadable = [&](const std::string &why) {
     return options.restarts ? Error(why) : Error(why).asRefusal();
   };

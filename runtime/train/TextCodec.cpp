@@ -125,7 +125,7 @@ private:
 
 using Settings = nlohmann::json;
 
-/// The object of a file; empty where there is none. Error: it is no JSON object.
+/// The object of a file; empty if there is no file. Throws an error if it is not a JSON object.
 Settings objectOf(const BesideFiles &files, const char *name) {
   Settings object = Settings::object();
   if (const BesideFile *file = findFile(files, name))

@@ -246,8 +246,8 @@ void NcclCollectives::connect() {
     // It overrides the configuration of communicators, also from NCCL's configuration files, which
     // set only what is not set.
     setenv("NCCL_COMM_BLOCKING", "1", /*overwrite=*/1);
-    // No communicator gathers by copy engines that has not asked for them. NCCL takes an empty
-    // variable for one that is not set.
+    // Only communicators that request copy engines gather by them. NCCL treats an empty variable as
+    // unset.
     const char *threshold = std::getenv("NCCL_SYM_CE_THRESHOLD");
     setenv("NCCL_SYM_CE_THRESHOLD", kNoSymmetricThreshold, /*overwrite=*/!threshold || !*threshold);
   });
