@@ -45,9 +45,9 @@ public:
 
   using Piece = void (*)(const void *body, std::size_t piece, std::size_t slot);
   /// Performs the pieces [0, count), on the calling thread and on helpers; returns when all are
-  /// complete. Threads that are at it at the same time have different slots below
-  /// slotsOfPieces(count). What a piece throws is thrown here, of several the first piece's; later
-  /// pieces may then be left out.
+  /// complete. Concurrent threads have different slots below slotsOfPieces(count). What a
+  /// piece throws is thrown here, of several the first piece's; later pieces may then be left
+  /// out.
   void perform(std::size_t count, Piece piece, const void *body);
 
 private:

@@ -1,7 +1,7 @@
 //===- AttentionSoftmax.h - scores of a block of queries --------*- C++ -*-===//
 //
-// What attention on floats does with a block of scores, scores[key][query]: maxima and sums over
-// keys run over whole vectors of queries.
+// Operations of attention on a block of float scores, scores[key][query]: maxima and sums over keys
+// run over whole vectors of queries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ constexpr float kInfinity = __builtin_inff(), kLog2e = 1.44269504f;
 struct QueryBlock {
   std::size_t count;         ///< of queries
   std::size_t lanes;         ///< count, rounded up to whole vectors
-  std::ptrdiff_t seenOfLast; ///< how many keys the last query sees, or has before its end
+  std::ptrdiff_t seenOfLast; ///< keys up to the last one that the last query attends to
   bool causal;
   std::ptrdiff_t window;   ///< 0 without
   std::ptrdiff_t position; ///< of the first query: the key that it is at
@@ -36,7 +36,7 @@ struct QueryBlock {
   /// or null.
   const float *bias;
   std::size_t biasStride;     ///< from one query to the next
-  float biasShifts[kQueries]; ///< what is subtracted from each query's bias first
+  float biasShifts[kQueries]; ///< subtracted from each query's bias first
   /// Of the batch's keys; null where all are of one document.
   const std::int32_t *documents;
   std::int32_t ids[kQueries];   ///< of the queries' documents
@@ -71,13 +71,13 @@ struct QueryBlock {
     return static_cast<std::size_t>(std::max<std::ptrdiff_t>(seenOfLast, 0));
   }
 
-  /// The first key that any of the queries sees.
+  /// The first key that any of the queries attends to.
   std::size_t firstKey() const {
     return window ? static_cast<std::size_t>(std::max<std::ptrdiff_t>(position - window + 1, 0))
                   : 0;
   }
 
-  /// The first of the queries that sees key `key`, which is one of `keys()`.
+  /// The first query that attends to key `key`, which is one of `keys()`.
   std::size_t firstThatSees(std::size_t key) const {
     if (!causal)
       return 0;
@@ -230,7 +230,7 @@ private:
     const Vector last = load(top + query);
     const Vector now = larger(larger(tops[0], tops[1]), larger(tops[2], tops[3]));
     store(top + query, now);
-    // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
+    // A query without keys so far keeps -infinity, from which nothing may be subtracted.
     const Vector log2e = broadcast(kLog2e);
     const Vector base = now == broadcast(-kInfinity) ? Vector{} : now, shift = base * -log2e;
     const auto step = [&](std::size_t key, Vector &sum) {

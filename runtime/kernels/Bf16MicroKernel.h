@@ -1,9 +1,9 @@
 //===- Bf16MicroKernel.h - small products of bf16 within a kernel ---*- C++ -*-===//
 //
-// What F32MicroKernel.h is for floats, by the processor's instructions for bf16: they multiply
-// pairs of numbers and add both products to a float. There are two kinds: on vectors (AVX512_BF16)
-// and on a matrix unit (AMX). Which is there is seen at run time, and oneDNN's limit on
-// instructions (ONEDNN_MAX_CPU_ISA) holds here too.
+// The counterpart of F32MicroKernel.h by the processor's instructions for bf16: they multiply pairs
+// of numbers and add both products to a float. There are two kinds: on vectors (AVX512_BF16) and on
+// a matrix unit (AMX). Which is there is seen at run time, and oneDNN's limit on instructions
+// (ONEDNN_MAX_CPU_ISA) holds here too.
 //
 //===----------------------------------------------------------------------===//
 

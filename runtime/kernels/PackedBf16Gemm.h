@@ -17,8 +17,8 @@ namespace fsdp::rt {
 ///
 /// Both sides are packed, whichever way they lie: rows of a, as many as the cache holds, and one
 /// panel of columns of b after the other, or all of b at once where several blocks of rows use it.
-/// A sum too long for that is taken in parts, which are added up in float. How a product is cut
-/// hangs on its shape alone, so that equal products are equal bit by bit. Blocks of rows, and
+/// A sum too long for that is taken in parts, which are added up in float. How a product is split
+/// depends on its shape only, so that equal products are equal bit by bit. Blocks of rows, and
 /// groups of columns where sums are taken in parts, are pieces for several threads.
 class PackedBf16Gemm {
 public:

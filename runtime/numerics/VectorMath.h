@@ -84,7 +84,7 @@ inline float vectorLog(float x) {
 /// log(1 + x) to within 3 units in the last place.
 inline float vectorLog1p(float x) {
   const float u = 1.0f + x;
-  // What rounding took from u, put back to first order.
+  // Restores the rounding error of u to first order.
   const float value = vectorLog(u) + (x - (u - 1.0f)) / u;
   return u == 1.0f ? x : (x > -1.0f && x < __builtin_inff() ? value : vectorLog(u));
 }

@@ -31,7 +31,7 @@ struct AxisList {
   constexpr const int *end() const { return axis + count; }
 };
 
-/// Where a rank stands on a mesh.
+/// The position of a rank on a mesh.
 struct RankPosition {
   Table<MeshAxis> axes;
   std::vector<int> coordinates; ///< one for each axis

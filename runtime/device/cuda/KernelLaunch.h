@@ -24,7 +24,7 @@
 
 namespace fsdp::rt::device {
 
-/// More shared memory of a block, static and dynamic together, must be asked for.
+/// More shared memory of a block, static and dynamic together, must be requested.
 constexpr std::size_t kSharedWithoutLeave = 48 * 1024;
 
 template <class T> __host__ __device__ constexpr T ceilDiv(T a, T b) { return (a + b - 1) / b; }

@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
   [[maybe_unused]] const HeadBias added(s, bias, shifts, documents, blockIdx.x / queryBlocks);
   const Range blocks = keyBlocksOf<R, kOptions>(s, docs, first);
   for (int block = blocks.begin; block < blocks.end; ++block) {
-    __syncthreads(); // nobody reads the last block any more
+    __syncthreads(); // the last block is no longer read
     fill<D, R>(kTileAt, k + head.k, s.k.row, block * R, keys, width);
     fill<D, R>(vTile, v + head.k, s.k.row, block * R, keys, width);
     __syncthreads();

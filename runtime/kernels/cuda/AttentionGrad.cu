@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           scores[0][n][i] = powerOfTwo(fmaf(scores[0][n][i], s.scale * kLog2E, shiftOf(n, i)));
-    // Few blocks have keys that some of the queries do not see.
+    // Few blocks have keys to which some of the queries do not attend.
     if (from + kKeys > keys || from + kKeys > seenByFirst)
 #pragma unroll
       for (int n = 0; n < N; ++n)

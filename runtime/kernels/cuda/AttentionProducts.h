@@ -53,7 +53,7 @@ inline cudaError_t hasWarpgroups(bool &has) {
   return cudaSuccess;
 }
 
-/// Ends a kernel that was launched on a device for which it has no code.
+/// Traps in a kernel that was launched on a device for which it has no code.
 __device__ inline void trap() {
 #if defined(__CUDA_ARCH__)
   asm volatile("trap;");

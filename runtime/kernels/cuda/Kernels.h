@@ -114,7 +114,7 @@ cudaError_t all_slice(RankPiece part, const T *whole, T *piece, cudaStream_t str
 /// reduce-scatter takes.
 cudaError_t pack_pieces(ShardLayout tile, std::size_t ranks, std::size_t elementBytes,
                         const void *whole, void *pieces, cudaStream_t stream);
-/// The opposite, for what a plain all-gather gave; padding is left out.
+/// The opposite, for the result of a plain all-gather; padding is left out.
 cudaError_t unpack_pieces(ShardLayout tile, std::size_t ranks, std::size_t elementBytes,
                           const void *pieces, void *whole, cudaStream_t stream);
 

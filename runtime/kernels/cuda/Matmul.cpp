@@ -1,8 +1,8 @@
 //===- Matmul.cpp - matrix products through cuBLASLt -----------------------===//
 //
-// cuBLASLt speaks of matrices in column order. A row-major c is, read so, c^T = b^T a^T: the
-// operands trade places and nothing is copied. Of the batch dimensions cuBLASLt has one; dimensions
-// that lie evenly behind one another become one, the largest goes into the call, the others are
+// cuBLASLt uses matrices in column order. A row-major c is, read so, c^T = b^T a^T: the operands
+// trade places and nothing is copied. Of the batch dimensions cuBLASLt has one; dimensions that
+// lie evenly behind one another become one, the largest goes into the call, the others are
 // loops.
 //
 //===----------------------------------------------------------------------===//
@@ -114,7 +114,7 @@ std::uint32_t alignmentOf(const void *data, std::size_t elementBytes, std::int64
 
 std::size_t bytesOf(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
 
-/// What cuBLASLt has prepared for a product.
+/// The data that cuBLASLt has prepared for a product.
 struct Plan {
   Arrangement shape;
   cublasLtMatmulDesc_t desc = nullptr;

@@ -23,7 +23,7 @@
 
 namespace fsdp::rt::device {
 
-/// What all updates read and write besides parameter and states.
+/// Operands of all updates besides parameter and states.
 struct UpdateOperands {
   const float *gradient, *lr, *scale; ///< scale null: 1
   const bool *ok;
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kUpdateThreads)
       }
     return;
   }
-  // What depends on the step alone is computed once a block.
+  // Values that depend on the step alone are computed once per block.
   __shared__ Rule prepared;
   if (threadIdx.x == 0) {
     Rule rule;
