@@ -22,7 +22,8 @@ MESHES = {
     "fsdp": ("fsdp=2", []), "hsdp": ("data=2,fsdp=2", ["--strategy=hsdp"]), "ddp": ("data=3", ["--strategy=ddp"]),
     "one": ("fsdp=1", []), "bf16": ("fsdp=2", ["--precision=bf16"]),
     "parts": ("fsdp=3", ["--shard=*.weight:1", "--accumulate=5"]),
-    # Parameters as copies on every rank: in f32 there is no shard beside the copy, in bf16 the f32 shard is what is saved.
+    # Parameters as copies on every rank: in f32 there is no shard besides the copy, in bf16 the f32
+    # shard is saved.
     "zero1": ("fsdp=2", ["--strategy=zero1"]), "zero2": ("fsdp=2", ["--strategy=zero2", "--precision=bf16"]),
     # Drained before a checkpoint.
     "defer": ("fsdp=2", ["--defer-updates=on"]),
@@ -97,7 +98,7 @@ def the_latest_are_kept(runs, programs):
     root = runs.at("kept")
     runs.run(programs["fsdp"], "--save", root, "--save-every", 1, "--keep", 2)
     expect(folders(root) == ["step-00000007", "step-00000008"], folders(root))
-    # An earlier step begins another course: what came after it is no longer the run's.
+    # An earlier step starts another course: later checkpoints no longer belong to the run.
     said = runs.run(programs["fsdp"], "--save", root, "--resume", root / "step-00000007", says="nothing to train", steps=7)
     expect("kept the checkpoint of a later step as" in said, said)
     expect(folders(root) == ["step-00000007", "step-00000008.1"], folders(root))

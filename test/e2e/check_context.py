@@ -83,7 +83,7 @@ def main(scratch, model):
         got, _ = runs.run(name, sizes, mesh, "--precision=bf16", *options, rate=0.001)
         compare(name, got[0], narrow[0], 2e-3)
     check_sgd(runs, {name: (sizes, *BOTH[name]) for name in training.chosen(dict.fromkeys(("fsdp", "context-4", "zero2")), "zero2")})
-    # In an order of its own of all that the streams and threads leave open.
+    # In another order of the operations that streams and threads leave unordered.
     os.environ["FSDP_EMULATOR"] = "deferred,shuffle,seed=4"
     got, _ = runs.run("cuda", sizes, "fsdp=2,context=2", cuda=True)
     compare("cuda", got[0], alone[0], 2e-5, EMULATED_STEPS)

@@ -29,8 +29,8 @@ UNEVEN = {
     "gpt2": ["--layers=2", "--width=18", "--heads=3", "--context=7", "--vocab=61", "--batch=5"],
     "llama": ["--layers=2", "--width=32", "--heads=4", "--kv-heads=2", "--ffn=37", "--context=7", "--vocab=61", "--batch=5"],
 }
-# What the axis `tensor` splits: names of parameters have one of these in them, and a vocabulary of rows that need not divide.
-# Positions are split too, and their table with them.
+# Parameters that the axis `tensor` splits: their names contain one of these, and their vocabulary
+# need not divide. Positions are split too, and their table with them.
 SPLIT = {"gpt2": ("wpe.", "c_attn.", "attn.c_proj.weight", "c_fc.", "mlp.c_proj.weight"), "llama": ("_proj.",)}
 VOCABULARY = ("wte.", "embed_tokens.", "lm_head.")
 BOTH = {
@@ -188,7 +188,7 @@ def main(scratch, model):
     check_sgd(runs, training.chosen({**{name: (sizes, *ADAMW[model][name]) for name in SGD},
                                      **{f"uneven-{mesh}": (uneven, mesh, []) for mesh in ("tensor=2", "fsdp=2,tensor=2")}},
                                     "zero2", "uneven-fsdp=2,tensor=2"))
-    # In an order of its own of all that the streams and threads leave open.
+    # In another order of the operations that streams and threads leave unordered.
     os.environ["FSDP_EMULATOR"] = "deferred,shuffle,seed=4"
     got, _ = runs.run("cuda", uneven, "fsdp=2,tensor=2", "--sequence-parallel=on", cuda=True)
     compare("cuda", got[0], alone_uneven[0], 2e-5, EMULATED_STEPS)

@@ -3,7 +3,7 @@
 // Right schedules, random ones and those written by hand, of straight segments and of cycles, are
 // changed in one or two places. Where the changed one, run in many orders, reads a wrong value,
 // races, hangs or updates twice (ScheduleExecution.h), the checker must refuse it, naming both
-// ends. Where it does not, the change may be harmless, and the checker may say what it likes.
+// ends. Otherwise the change may be harmless, and the checker may accept or refuse it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +81,7 @@ void removeLaunch(Segment &segment, int at) {
   }
 }
 
-/// Lets `a` and `a` + 1 change places; waits go on to mean the same launches.
+/// Swaps `a` and `a` + 1; waits still refer to the same launches.
 void swapLaunches(Segment &segment, int a) {
   std::swap(segment.launches[a], segment.launches[a + 1]);
   for (Launch &launch : segment.launches)
@@ -290,7 +290,7 @@ TEST(ScheduleMutationTest, TheCheckerRefusesWhatGoesWrong) {
     std::printf("  %-32s %7lld, %7lld go wrong\n", what.c_str(),
                 static_cast<long long>(count.first), static_cast<long long>(count.second));
   EXPECT_GT(harmful, mutants / 8);
-  // Each of these has done harm, so that the checker was asked about it.
+  // Each of these has caused a fault, so the checker was run on it.
   if (mutants >= 6000)
     for (const char *what :
          {"a wait dropped", "an await dropped", "a record dropped", "a record moved",
