@@ -66,7 +66,7 @@ TEST_F(AtomicFileTest, AppearsWholeOrNotAtAll) {
   EXPECT_EQ(names(), 1u);
 }
 
-// A file system in memory that says of its calls what it was asked for.
+// A file system in memory that records its calls.
 TEST_F(AtomicFileTest, TakesTheRoomBeforeItWrites) {
   PowerLossFileSystem disk(file.folder);
   const std::string text(5000, 'x');

@@ -24,7 +24,7 @@ protected:
   TemporaryFile file{"data"};
 };
 
-/// As the system says that it cannot read a page.
+/// As the system reports that it cannot read a page.
 void losePage(const char *address) {
   siginfo_t info{};
   info.si_signo = SIGBUS;

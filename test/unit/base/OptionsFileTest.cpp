@@ -51,7 +51,7 @@ protected:
     file.write(content);
     return "@" + file.path;
   }
-  /// What parsing `words` says, with the path of the file as F.
+  /// The message of parsing `words`, with the path of the file as F.
   std::string faultOf(std::vector<std::string> words) {
     Program program;
     try {
@@ -151,7 +151,7 @@ TEST_F(OptionsFileTest, WhatIsPrintedReadsAsTheSameOptions) {
       std::string value;
       for (int left = 1 + random() % 6; left; --left)
         value += pieces[random() % pieces.size()];
-      // CLI11 splits what looks like a list.
+      // CLI11 splits values that look like lists.
       if (value.front() != '[' || value.back() != ']')
         words.push_back(option + value);
     }
@@ -181,7 +181,7 @@ TEST_F(OptionsFileTest, NumbersAreThoseOfToml) {
     program.parse({of});
     EXPECT_EQ(program.data, (Words{"\u00e9", read, "7"}));
   }
-  Program program; // what is text is printed as text, though it is a number in TOML
+  Program program; // text is printed as text, although it is a number in TOML
   program.parse({"--text=0x1F", "--data=+3", "--steps=5"});
   const std::string printed = optionsFileText(program.app, "program");
   EXPECT_NE(printed.find("data = \"+3\"\ntext = \"0x1F\"\nsteps = 5\n"), std::string::npos)

@@ -18,7 +18,7 @@ const std::string kGood = R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0
                           R"("__metadata__":{"format":"pt"}})";
 const std::string kData = bytesOf({1.0f, -2.5f, 3.0f, 4.0f}) + bytesOf({std::int64_t(7)});
 
-/// What a reader says about a file with these bytes.
+/// A reader's message about a file with these bytes.
 std::string complaint(const std::string &bytes) {
   TemporaryFile file;
   file.write(bytes);

@@ -194,7 +194,7 @@ TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
         this->compare(sizes, offset > 1 ? 0 : offset, documents, bias);
 }
 
-// What is no number in blocks of keys that are left out would show, times 0.
+// NaNs in blocks of keys that are left out would appear, even times 0.
 TYPED_TEST(AttentionKernels, LeavesOutBlocksOfKeys) {
   using T = TypeParam;
   if (seeksRaces())

@@ -156,7 +156,7 @@ TEST_F(ModelTest, ACheckpointIsARegionWithItsResults) {
   EXPECT_EQ(count(ir, "fsdp.checkpoint selective : tensor<6x4xf32> {"), 1) << ir;
   EXPECT_EQ(count(ir, "fsdp.checkpoint full : tensor<6x4xf32>, tensor<6x4xf32> {"), 1) << ir;
   EXPECT_LT(ir.find("fsdp.checkpoint"), ir.find("fsdp.read @block.in")) << ir;
-  // Draws are told apart inside of regions too.
+  // Draws are distinguished inside regions too.
   EXPECT_EQ(count(ir, "name \"block.dropout\""), 1) << ir;
   EXPECT_EQ(count(ir, "name \"block.dropout.1\""), 1) << ir;
 }

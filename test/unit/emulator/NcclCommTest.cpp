@@ -119,7 +119,7 @@ TEST_F(NcclCommunicator, ABlockingWindowIsThereWhenTheCallReturns) {
     EXPECT_EQ(ncclCommWindowRegister(comm, other.data, 16, &none, NCCL_WIN_COLL_SYMMETRIC),
               ncclUnhandledCudaError);
     EXPECT_THAT(ncclGetLastError(comm), HasSubstr("memory that ncclMemAlloc did not give"));
-    // Another thread may ask for the state.
+    // Another thread may query the state.
     std::thread([=] {
       ncclResult_t state = ncclInProgress;
       EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);

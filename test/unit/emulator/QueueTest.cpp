@@ -17,7 +17,7 @@ class Queue : public Emulation {};
 __global__ void set(int *out, int value) { *out = value; }
 __global__ void add(const int *in, int *out) { *out = *in + 1; }
 
-/// What a chain over two streams computes; with the wait left out it depends on the order.
+/// The result of a chain over two streams; without the wait it depends on the order.
 int chain(bool wait) {
   Buffer<int> x(1), y(1);
   cudaStream_t first, second;
@@ -73,7 +73,7 @@ TEST_F(Queue, StreamsShareHardwareQueues) {
   }
 }
 
-/// What a stream finds of a number that was copied out of pageable memory.
+/// The value in a stream of a number that was copied out of pageable memory.
 int found(bool synchronize) {
   Buffer<int> x(1), y(1);
   cudaStream_t stream;
@@ -116,7 +116,7 @@ TEST_F(Queue, DeferredWorkRunsLateAndInOrder) {
   EXPECT_EQ(*pinned, 0);
   OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(*pinned, 7);
-  // A copy out of pinned memory reads what stands there when it runs, from pageable memory at once.
+  // A copy out of pinned memory reads its contents when it runs, from pageable memory immediately.
   int pageable = 1;
   *pinned = 1;
   Buffer<int> y(2);

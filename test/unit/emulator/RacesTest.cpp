@@ -1,7 +1,7 @@
 //===- RacesTest.cpp - accesses that nothing orders --------------------------------===//
 //
 // For each kind of order a kernel with it, and the same kernel without, which must fail with both
-// places. The whole program tells its accesses.
+// places. The whole program reports its accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ protected:
   Races() { emulator::configure("races"); }
 };
 
-/// What the launch fails with, or "". The same in order and for two random orders.
+/// The error of the launch, or "". The same in order and for two random orders.
 template <class... P, class... A>
 std::string failureOf(void (*kernel)(P...), unsigned blocks, unsigned threads, A... arguments) {
   std::string first;
@@ -195,7 +195,8 @@ TEST_F(Races, OnlySyncwarpOrdersTheMemoryOfItsLanes) {
                 HasSubstr("no barrier between them"));
 }
 
-/// Lane 0 tells lane 1, which tells lane 2: only what lane 1 knew when it met lane 2.
+/// Lane 0 synchronizes with lane 1, and lane 1 with lane 2, which gets only the accesses that lane
+/// 1 had observed by then.
 __global__ void relay(int *out, bool inOrder) {
   __shared__ int value;
   const unsigned t = threadIdx.x;

@@ -139,7 +139,7 @@ TEST_F(ModelDigestTest, TheTextOfAModelHasItsDigest) {
   EXPECT_EQ(mlir::fsdp::computeModelDigest(*parsed), mlir::fsdp::computeModelDigest(*module));
 }
 
-/// What computes a loss from rows (batch, length, 4) and a weight (4, 3).
+/// The ops that compute a loss from rows (batch, length, 4) and a weight (4, 3).
 using Rows = std::function<Average(Tensor x, Tensor projected, double samples, double length)>;
 
 struct DataSizesTest : ModelDigestTest {

@@ -163,7 +163,7 @@ TEST(Reshard, OrdersOfDevices) {
     const Plan plan = solve(problem);
     execute(problem, plan);
     ASSERT_FALSE(HasFailure());
-    // At most what it costs without, and once what a rank holds on the way.
+    // At most the cost without it, plus the bytes that a rank holds on the path.
     Problem same = problem;
     same.fromOrder = same.toOrder;
     int64_t held = 8 * 4 * 4;

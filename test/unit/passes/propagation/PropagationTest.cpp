@@ -55,7 +55,7 @@ TEST_F(Product, ExtendsAnOpenDimensionAndNoClosedOne) {
 }
 
 TEST_F(Product, TheLargerTensorWinsAConflictBetweenFactors) {
-  // Rows of the left and columns of the right want one axis in the result.
+  // Rows of the left and columns of the right conflict over one axis in the result.
   problem.values[0].sharding = sharding({{{a}}, {}});
   problem.values[1].sharding = sharding({{}, {{a}}});
   EXPECT_EQ(solve(2, {Strategy::basic}), "[?, ?]");
@@ -148,7 +148,7 @@ TEST(Projection, AxesOfADimensionWithoutFactorsAreTaken) {
   Solution solution = propagate(problem);
   EXPECT_EQ(check(problem, &solution), "");
   EXPECT_EQ(print(problem.mesh, solution.shardings[0]), "[?, a]");
-  // What is free may come.
+  // Free axes may be added.
   problem.values[1].sharding.dims[0].axes = b;
   EXPECT_EQ(print(problem.mesh, propagate(problem).shardings[0]), "[b+?, a]");
 }

@@ -1,4 +1,4 @@
-// The memory of an arena is there before the first step, or its lack is said.
+// The memory of an arena is available before the first step, or an error reports that it is not.
 #include "runtime/comm/SharedSegment.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A job of one rank runs in the process itself: launches, inputs, peak, and what is refused.
+// A job of one rank runs in the process itself: launches, inputs, peak, and errors.
 #include "runtime/comm/SharedSegment.h"
 #include "runtime/execution/Launch.h"
 #include "runtime/job/Bootstrap.h"

@@ -1,5 +1,5 @@
-// Walks on a device of the CPU: how often segments run, which of them are joined, and for what the
-// host waits.
+// Walks on a device of the CPU: how often segments run, which of them are joined, and the waits of
+// the host.
 #include "runtime/execution/Device.h"
 #include "runtime/execution/Launch.h"
 #include "runtime/job/Bootstrap.h"

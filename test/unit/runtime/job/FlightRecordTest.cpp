@@ -1,4 +1,4 @@
-// What each rank did last: the rings that keep it, and the file that says it.
+// The latest actions of each rank: the rings that record them, and the file.
 #include "runtime/job/FlightRecord.h"
 #include "runtime/comm/RankActions.h"
 #include "runtime/device/FlightTrack.h"
@@ -85,7 +85,7 @@ TEST(FlightTrack, CutsLongNames) {
                                                "'");
 }
 
-// Whoever reads while the thread goes on gets whole actions only.
+// A reader that runs concurrently with the thread gets whole actions only.
 TEST(FlightTrack, IsReadWhileItIsWritten) {
   const auto kept = track();
   std::atomic<bool> stop{false};
@@ -183,7 +183,7 @@ TEST(FlightRecord, IsNotWrittenOfARunThatWasRefusedForAnother) {
   EXPECT_EQ(file.read(), "of the other run");
 }
 
-// No byte of it is written where not all have room; what was there stays.
+// No byte of it is written unless all have room; the previous contents stay.
 TEST(FlightRecord, IsWholeOrNotThere) {
   const SharedSegment segment = segmentOf(1);
   const TemporaryFile file;

@@ -1,5 +1,5 @@
-// What ranks compare when they connect, the socket on which the ranks of a machine get their
-// memory, the token, and how much memory there is.
+// The identity that ranks compare when they connect, the socket on which the ranks of a machine get
+// their memory, the token, and how much memory there is.
 #include "runtime/job/JobToken.h"
 #include "runtime/job/MachineMemory.h"
 #include "runtime/job/NodeLocalGroup.h"

@@ -361,7 +361,7 @@ TEST(Nccl, UsesNoCopyEnginesUnasked) {
             "set: NCCL_SYM_CE_THRESHOLD=1000\n");
 }
 
-// What the environment of one rank turns off is off on all.
+// A feature that the environment of one rank disables is disabled on all.
 TEST(Nccl, RanksAgreeOnTheirSettings) {
   for (const char *one : {"RANK1_FSDP_NCCL_WINDOW=0 ", "RANK1_FSDP_NCCL_COPY_ENGINES=0 ",
                           "RANK1_FSDP_NCCL_COPY_ENGINES=1 "}) {
