@@ -174,7 +174,7 @@ static const CLI::Option &optionOf(const CLI::App &app, const FileOption &given)
                                         ? ": " + inQuotes(name) + " is for the command line alone"
                                         : ", expected " + inQuotes(whole.front())));
     }
-  throw OptionsFileError(got + ", which is no option of " + inQuotes(app.get_name()) +
+  throw OptionsFileError(got + ", which is not an option of " + inQuotes(app.get_name()) +
                          "; keys are the names of options, without their '--'");
 }
 

@@ -153,7 +153,7 @@ LogicalResult mlir::fsdp::emitPlans(ArrayRef<PlanSource> sources, const EmitOpti
     own.peakSeconds = sources.front().peakSeconds;
     return emitProgram(sources.front().module, own, out);
   }
-  assert(!options.singleFile && "plans are files of their own");
+  assert(!options.singleFile && "plans are separate files");
   Names names;
   KernelTable kernels;
   std::vector<Plan> plans;

@@ -231,7 +231,7 @@ static LogicalResult numberOutputs(ScheduledProgram &program, ProgramWalk &added
       return timeline.segment.emitOpError()
              << "'" << timeline.segment.getSymName()
              << "' writes outputs in several walks, whose other segments write different ones; "
-                "give each walk its own segment";
+                "give each walk a separate segment";
     timeline.slots = slots;
     added.countsSamples |= timeline.countsSamples;
     checks.insert(timeline.checks.begin(), timeline.checks.end());

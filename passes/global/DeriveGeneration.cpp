@@ -247,7 +247,7 @@ Value PartOfStep::partOf(Value value, const TensorParts &parts, Operation *user)
                        type.getRank() >= 2 && isa<FloatType>(type.getElementType());
   if (!hasRows) {
     (void)refuse(user, "takes a value that differs from sample to sample or from position to "
-                       "position and is no table of positions");
+                       "position and is not a table of positions");
     return Value();
   }
   Value table = whole(value);

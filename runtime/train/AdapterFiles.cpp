@@ -189,7 +189,7 @@ private:
           !isOneOf(name, kSwitches) && !isOneOf(name, kMoreTensors) && !isOneOf(name, kOthers) &&
           !(expected.contains(name) && isSameEntry(value, expected[name])))
         differs(printable(name).c_str(), value,
-                "no such entry (this version does not know what it changes)");
+                "no such entry (its effect is unknown to this version)");
   }
 
   const nlohmann::json &got, &expected;

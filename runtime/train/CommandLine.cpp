@@ -298,8 +298,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   declareJob(app, plans, options);
   app.footer(
       "Of an option that is given several times the last value counts; --data, --val-data, "
-      "--init, --export-only, --lr-scale and --no-decay add up. @FILE.toml stands for the "
-      "options of a file." +
+      "--init, --export-only, --lr-scale and --no-decay add up. @FILE.toml is replaced by "
+      "the options of a file." +
       (program.evaluate.runs.empty() ? "" : describeWord(options, "eval", "evaluates")) +
       (program.generation.generate ? describeWord(options, "generate", "generates text") : ""));
 

@@ -56,8 +56,8 @@ nlohmann::json readConfig(const std::string &path) {
       !fault.empty())
     throw Error("'" + path + "' " + fault +
                 ", expected a JSON object that describes the model of the weights "
-                "beside it: mend it, or "
-                "move the weights to a folder of their own");
+                "beside it: fix it, or move the "
+                "weights to a separate folder");
   return config;
 }
 

@@ -244,7 +244,7 @@ void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
   if (!change.difference.empty() && device.rank() == 0)
     std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change.difference).c_str());
   if (from.step > steps && !options.onlyEvaluates())
-    throw Error(format("got --steps %lld, but %s is of step %lld: ask for more steps, or resume "
+    throw Error(format("got --steps %lld, but %s is of step %lld: request more steps, or resume "
                        "from an earlier checkpoint",
                        static_cast<long long>(steps), name.c_str(),
                        static_cast<long long>(from.step)))

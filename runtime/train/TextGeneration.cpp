@@ -180,7 +180,7 @@ void generateText(const TextRun &run) {
   const std::int64_t most = plans.context - static_cast<std::int64_t>(prompt.size());
   if (run.options.tokens > most)
     throw Error(format("--prompt got %zu tokens and --tokens %lld, expected at most %lld tokens "
-                       "together: the context that the program was compiled for; ask for less, or "
+                       "together: the context that the program was compiled for; request less, or "
                        "compile with a larger --context",
                        prompt.size(), static_cast<long long>(run.options.tokens),
                        static_cast<long long>(plans.context)),

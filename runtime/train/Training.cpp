@@ -326,7 +326,7 @@ private:
     if (options.onNan == "stop")
       endRun(badStep(step), "which are not finite (--on-nan=stop)");
     if (options.onNan.empty() && prints.findFailed(values))
-      endRun(badStep(step), "whose update was skipped (--on-nan says what else may be done)");
+      endRun(badStep(step), "whose update was skipped (--on-nan selects other actions)");
     if (options.onNan == "rollback")
       return goBack(badStep(step)), false;
     if (device->state().badSteps >= kBadStepsInARow)

@@ -194,7 +194,7 @@ def options_that_do_not_go_with_a_checkpoint_are_refused(runs, programs):
     ):
         runs.run(programs["fsdp"], *words, status=1, says=says)
     runs.run(programs["fsdp"], "--resume", saved, "--shuffle", status=1, steps=4, says=("got --steps 4, but ",
-             "is of step 8: ask for more steps, or resume from an earlier checkpoint"))
+             "is of step 8: request more steps, or resume from an earlier checkpoint"))
     for words, says in ((("--keep", 2), "got --keep without --save"), (("--resume=latest",), "got --resume=latest without --save"),
                         (("--save-every", 2), "got --save-every without --save"),
                         (("--save-async",), "got --save-async without --save"),
@@ -202,7 +202,7 @@ def options_that_do_not_go_with_a_checkpoint_are_refused(runs, programs):
                         (("--resume", saved, "--init", saved), "got both --resume and --init")):
         runs.run(programs["fsdp"], *words, status=2, says=says)
     # No rank is at fault, nothing would change with the next attempt, and a failure's flight record stays.
-    for words, steps, says in ((("--seed", 4), 12, "as order and dropout continue from there"), ((), 4, "ask for more steps")):
+    for words, steps, says in ((("--seed", 4), 12, "as order and dropout continue from there"), ((), 4, "request more steps")):
         copied = runs.at(f"refused-{steps}")
         shutil.copytree(runs.at("fsdp"), copied)
         said = runs.run(programs["fsdp"], "--save", copied, "--resume=latest", "--shuffle", "--max-restarts", 2, *words, status=1, steps=steps, says=says)

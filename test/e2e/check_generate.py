@@ -155,7 +155,7 @@ def takes_bytes_and_text(folder):
     for ends, got in (([511, 5, "x"], '"x"'), ("5", '"5"'), (True, "true"), (1.5, "1.5"), (-1, "-1"), ([2**31], "2147483648"), ([[1]], "[1]")):
         (model / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
         generate(program, model, "Hello", 2, status=1, says=f"'{model}/generation_config.json', beside the weights: 'eos_token_id': got '{got}', "
-                 "expected the id of a token, or a list of them: mend it, or remove it")
+                 "expected the id of a token, or a list of them: fix it, or remove it")
     (model / "generation_config.json").write_text(json.dumps({"eos_token_id": None}))
     expect(generate(program, model, "Hello wörld", 20, "--seed=2").decode() == shown, "null is no end")
     (model / "generation_config.json").write_text("{bad")

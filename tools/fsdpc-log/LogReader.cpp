@@ -133,7 +133,7 @@ std::string parseEntry(std::string_view text, LogEntry &entry) {
     if (!isJson && !again)
       continue;
     if (!isJson || !reader.isObject)
-      return "is no JSON object";
+      return "is not a JSON object";
     if (!reader.other.empty()) {
       entry.kind = reader.other == "run"       ? LogEntry::Run
                    : reader.other == "restart" ? LogEntry::Restart
@@ -143,7 +143,7 @@ std::string parseEntry(std::string_view text, LogEntry &entry) {
     }
     return reader.hasStep ? "" : "has no whole number 'step'";
   }
-  return "is no JSON object";
+  return "is not a JSON object";
 }
 
 void SkippedLines::add(const std::string &fault, std::int64_t line) {

@@ -36,7 +36,7 @@ struct LogEntry {
 };
 
 /// Parses a line without its end into `entry`, except for the number of the line. Returns nothing,
-/// or the fault, as text that follows "a line that": "is no JSON object".
+/// or the fault, as text that follows "a line that": "is not a JSON object".
 std::string parseEntry(std::string_view text, LogEntry &entry);
 
 /// Skipped lines, by fault.
@@ -44,7 +44,8 @@ class SkippedLines {
 public:
   void add(const std::string &fault, std::int64_t line);
   bool empty() const { return byFault.empty(); }
-  /// "'a.jsonl': skipped 12 lines, each of which is no JSON object: 4, 9, 17, 18, 20, … and 7 more"
+  /// "'a.jsonl': skipped 12 lines, each of which is not a JSON object: 4, 9, 17, 18, 20, … and 7
+  /// more"
   std::vector<std::string> describe(const std::string &file) const;
 
 private:

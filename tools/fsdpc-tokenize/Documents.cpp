@@ -155,7 +155,7 @@ std::string_view Document::read(const DocumentOptions &options, std::string &sto
   FieldReader reader(options.field, storage);
   nlohmann::json::sax_parse(valid.begin(), valid.end(), &reader);
   if (!reader.fault.empty() || !reader.isObject)
-    refuse((reader.fault.empty() ? "got a value that is no JSON object" : reader.fault) +
+    refuse((reader.fault.empty() ? "got a value that is not a JSON object" : reader.fault) +
            ", expected an object with a text '" + options.field + "'; --field names another one");
   if (!reader.found)
     refuse("has no field '" + options.field + "' but " +

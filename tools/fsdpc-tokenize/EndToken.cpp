@@ -51,7 +51,7 @@ std::optional<EndToken> chooseEndToken(const tokenizer::Tokenizer &tokenizer,
     if (const auto id = tokenizer.findToken(wanted))
       return EndToken{*id, wanted};
     throw Error((asked.empty() ? "'" + config + "': 'eos_token'" : "--append-end") + ": got '" +
-                wanted + "', which is no token of '" + path +
+                wanted + "', which is not a token of '" + path +
                 "', expected one, or none; --append-end names it");
   }
   for (const char *name : kKnown)

@@ -146,7 +146,7 @@ std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message)
     const std::string one = text.substr(begin, end - begin);
     MeshAxes axes = parseMesh(one, message);
     if (message.empty() && std::find(meshes.begin(), meshes.end(), axes) != meshes.end())
-      message = "mesh " + base::inQuotes(one) + " appears twice; give each plan a mesh of its own";
+      message = "mesh " + base::inQuotes(one) + " appears twice; give each plan a different mesh";
     meshes.push_back(std::move(axes));
     begin = end + 1;
   }
@@ -354,8 +354,8 @@ void Options::declare(CLI::App &app) {
   declareOptimizer(app, optimizer);
   app.footer(
       std::string("Of an option that is given several times the last value counts; those of "
-                  "--shard, --lr-scale and --no-decay add up. @FILE.toml stands for the options of "
-                  "a file.\n") +
+                  "--shard, --lr-scale and --no-decay add up. @FILE.toml is replaced by "
+                  "the options of a file.\n") +
       "The word 'plan' before all options searches for the fastest plans: " + app.get_name() +
       " plan --devices=N; its own options are in " + app.get_name() + " plan --help.");
 }

@@ -101,9 +101,10 @@ TEST_F(OptionsFileTest, ValuesOfOptionsAreNoFiles) {
 
 TEST_F(OptionsFileTest, ErrorsNameFileLineAndKey) {
   const auto fault = [&](const std::string &content) { return faultOf({at(content)}); };
-  EXPECT_EQ(fault("steps = 3\n\nstep = 4\n"),
-            "'F', line 3: got the key 'step', which is no option of 'program'; keys are the names "
-            "of options, without their '--'");
+  EXPECT_EQ(
+      fault("steps = 3\n\nstep = 4\n"),
+      "'F', line 3: got the key 'step', which is not an option of 'program'; keys are the names "
+      "of options, without their '--'");
   EXPECT_EQ(fault("print_config = true\n"),
             "'F', line 1: got the key 'print_config': '--print-config' is for the command line "
             "alone");

@@ -62,9 +62,9 @@ TEST(LogReaderTest, TellsRecordsFromSteps) {
 }
 
 TEST(LogReaderTest, NamesWhatIsNoLine) {
-  EXPECT_EQ(faultOf("{\"step\": 1"), "is no JSON object");
-  EXPECT_EQ(faultOf("[1]"), "is no JSON object");
-  EXPECT_EQ(faultOf("hello NaN"), "is no JSON object");
+  EXPECT_EQ(faultOf("{\"step\": 1"), "is not a JSON object");
+  EXPECT_EQ(faultOf("[1]"), "is not a JSON object");
+  EXPECT_EQ(faultOf("hello NaN"), "is not a JSON object");
   EXPECT_EQ(faultOf("{\"loss\": 1}"), "has no whole number 'step'");
   EXPECT_EQ(faultOf("{\"step\": 1.5}"), "has no whole number 'step'");
   EXPECT_EQ(faultOf("{\"step\": 1, \"a\": " + std::string(40, '[') + std::string(40, ']') + "}"),
@@ -82,7 +82,7 @@ TEST(LogReaderTest, LinesMayComeInPartsOfAnySize) {
     EXPECT_EQ(got, (std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {4, 2}})) << size;
     EXPECT_EQ(stream.skipped.describe("f"),
               (std::vector<std::string>{
-                  "'f': skipped line 3, which is no JSON object",
+                  "'f': skipped line 3, which is not a JSON object",
                   "'f': skipped line 5, which is not complete (a run may be writing it)"}));
   }
 }
@@ -122,10 +122,11 @@ TEST(LogReaderTest, AFileOfOtherLinesIsNoLog) {
     readLog(file.path, [](const LogEntry &) {});
     FAIL();
   } catch (const base::Error &error) {
-    EXPECT_EQ(std::string(error.what()),
-              "'" + file.path +
-                  "' is no log: skipped 2 lines, each of which is no JSON object: 1, 2; expected "
-                  "lines as a program writes them with --log");
+    EXPECT_EQ(
+        std::string(error.what()),
+        "'" + file.path +
+            "' is no log: skipped 2 lines, each of which is not a JSON object: 1, 2; expected "
+            "lines as a program writes them with --log");
   }
   file.write("\n\n");
   EXPECT_THROW(readLog(file.path, [](const LogEntry &) {}), base::Error);

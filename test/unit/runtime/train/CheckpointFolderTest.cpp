@@ -320,10 +320,10 @@ TEST_F(CheckpointFolderTest, ACheckpointThatHoldsAFolderStaysWhole) {
   for (int step : {1, 2, 3})
     saveStep(root, layout, step, 0);
   ASSERT_EQ(system.makeFolder("/saves/step-00000002/notes"), 0);
-  EXPECT_EQ(messageOf([&] { root.prune(3, 1); }),
-            "cannot remove '/saves/step-00000002': it holds the folder 'notes', which is not part "
-            "of a checkpoint; it is as it "
-            "was: move what it holds elsewhere");
+  EXPECT_EQ(
+      messageOf([&] { root.prune(3, 1); }),
+      "cannot remove '/saves/step-00000002': it holds the folder 'notes', which is not part of a "
+      "checkpoint; it was not changed: move its contents elsewhere");
   std::vector<std::string> steps;
   for (const SavedStep &saved : root.saved())
     steps.push_back(saved.folder);
@@ -546,7 +546,7 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
   EXPECT_EQ(after([](Json &json) { json["schedule"] = 1; }),
             start + "got 'schedule' that is not an object");
   EXPECT_EQ(after([](Json &json) { json["schedule"]["kind"] = "stairs"; }),
-            start + "got the schedule 'stairs', which this version does not know");
+            start + "got the schedule 'stairs', which this version does not support");
   EXPECT_EQ(after([](Json &json) { json["schedule"]["min_lr"] = -1; }),
             start + "got 'min_lr' -1, expected at least 0");
   EXPECT_EQ(after([](Json &json) { json["schedule"]["decay_share"] = 1; }),
