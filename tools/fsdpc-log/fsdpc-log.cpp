@@ -125,7 +125,7 @@ void print(const std::string &text) {
     throw Error(std::string("cannot write to standard output: ") + std::strerror(errno));
 }
 
-/// Whether a file contains `text`. False for a file that can be read only once.
+/// Whether a file has `text` in it. One that can be read once only counts as without.
 bool hasText(const std::string &file, const std::string &text) {
   struct stat status;
   if (stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode))

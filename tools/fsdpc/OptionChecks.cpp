@@ -30,7 +30,7 @@ void Options::check() const {
     throw UsageError(
         "--emit=model writes one model, got the meshes --mesh=" + base::inQuotes(mesh) +
         "; give one, or leave --mesh out and give it when the model is compiled");
-  // Options that the written model does not contain would be ignored silently.
+  // What is no part of a model would be lost without a word.
   if (getEmit() == Emit::Model && report.empty()) {
     std::string lost = distribution.substr(0, distribution.find('='));
     if (pipeline.printShardings)
@@ -83,7 +83,7 @@ void Options::check() const {
 }
 
 void Options::checkMesh(mlir::ModuleOp module) const {
-  // Without a mesh, compilation gives the module the mesh of one rank.
+  // Without a mesh it is that of one rank, which compiling gives the module.
   mlir::Builder builder(module.getContext());
   ir::MeshOp mesh = ir::getMeshOp(module);
   ir::MeshAttr axes =
@@ -156,7 +156,7 @@ Options Options::forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &mesh
   }
   llvm::erase_if(own.pipeline.batchAxes, [&](const std::string &name) { return !keeps(name); });
   requireKnown("--batch-axes names axis " + base::inQuotes(unknown));
-  // Parts over axes that this mesh lacks are not kept.
+  // What no axis of this mesh splits is not kept.
   if (auto choice = ir::parseReshard(own.pipeline.reshard);
       choice && choice->reshard == ir::Reshard::axes) {
     llvm::erase_if(choice->axes, [&](const std::string &name) {

@@ -1,8 +1,8 @@
 //===- Reshard.cpp - from one sharding to another -------------------------===//
 //
-// Sums that only need to be completed or scattered take one collective of each kind. The solver in
-// passes/reshard/ handles all other changes, from the existing sharding of the value that needs the
-// fewest bytes.
+// Sums that are complete, or scattered, where they are wanted take one collective of each kind.
+// Everything else is left to the solver in passes/reshard/: of the shardings that a value has at
+// this point, the one from which the fewest bytes lead to the wanted one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +24,10 @@ static bool isSplat(Value value) {
 
 void LocalValues::remark(Operation *consumer, Value global, Operation *collective) const {
   auto interface = cast<CollectiveOpInterface>(collective);
-  // An inserted move is reported as the op that needs it.
+  // An inserted move stands for the op that needs it.
   if (auto move = dyn_cast<ReshardOp>(consumer); move && move.getLowerPriority())
     return;
-  // Moves between positions and heads, and of inputs: the pass that split sequences has reported
-  // them.
+  // Between positions and heads, and of inputs: said once, by who split sequences.
   Operation *made = global.getDefiningOp();
   if ((isa<AllToAllOp, AllSliceOp>(collective) || (made && made->hasAttr(kTakenByHeadsAttrName))) &&
       llvm::all_of(interface.getAxes(), [](StringAttr axis) { return splitsSequence(axis); }))
@@ -80,8 +79,8 @@ SmallVector<StringAttr> LocalValues::rankAxes() const {
                                 [](StringAttr axis) { return axis != kMicrobatchAxis; });
 }
 
-/// The moves of a value of the type of `global` from `local` to the axes `wanted`; splits over
-/// microbatches are kept.
+/// How a value of the type of `global` gets from `local` to the axes `wanted`; what is split over
+/// microbatches stays so.
 // Parts of axes are axes of the mesh here, so that each axis is one atom of the problem.
 static_assert(kMaxMeshAxes <= static_cast<size_t>(reshard::SubAxes::kMax));
 
@@ -190,9 +189,9 @@ static ArrayRef<StringAttr> uptoMicrobatches(ArrayRef<StringAttr> axes) {
   return axes.take_front(llvm::find(axes, kMicrobatchAxis) - axes.begin() + 1);
 }
 
-/// True if the path from `from` to `wanted` moves elements of several microbatches: other
-/// dimensions are split over them, or ranks that exchange samples have parts of samples, or
-/// padding, in one microbatch.
+/// True where the way from `from` to `wanted` takes elements of several microbatches: other
+/// dimensions are split over them; or ranks that exchange samples have parts of samples, or
+/// padding, among those of one microbatch.
 bool LocalValues::movesMicrobatches(Value global, ShardingAttr from, const DimAxes &wanted) const {
   for (auto [dim, to] : llvm::enumerate(wanted)) {
     SmallVector<StringAttr> has = from.getAxes(dim);
@@ -209,8 +208,8 @@ bool LocalValues::movesMicrobatches(Value global, ShardingAttr from, const DimAx
   return false;
 }
 
-/// Completes partial sums if no other change is needed: scatters them into dimensions that are not
-/// split yet, and all-reduces the rest. Fails for any other change of the sharding.
+/// Completes partial sums where nothing else is to be done: scatters them into dimensions that are
+/// not split yet, and adds up the rest everywhere. Fails for any other change of the sharding.
 FailureOr<LocalValue> LocalValues::reduced(Value global, LocalValue local, const DimAxes &wanted) {
   DimAxes axes = axesOf(local.sharding);
   SmallVector<StringAttr> partial(local.sharding.getUnreduced());
@@ -258,7 +257,7 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
   DimAxes axes;
   for (int64_t dim = 0; dim < wanted.getRank(); ++dim)
     axes.push_back(wanted.getAxes(dim));
-  // The step is rejected; later ops get a value of the right type.
+  // The step is refused; what follows has a value of the right type.
   auto refused = [&] {
     RankedTensorType type = localType(global, wanted);
     return remember(global,
@@ -285,7 +284,8 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
     LocalValue moved{value, wanted};
     for (int64_t dim = 0; dim < wanted.getRank(); ++dim) {
       Padding padding = from.getPadding(dim);
-      // Collectives write zeros after the last element; existing padding may move like elements.
+      // Collectives leave zeros behind the last element; what was padding already may move like
+      // elements.
       if (from.sharding.getAxes(dim) != wanted.getAxes(dim))
         padding = !isUneven(global, wanted, dim) ? Padding::repeats
                   : !isUneven(global, from.sharding, dim) || padding == Padding::zeros
@@ -301,7 +301,8 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
   if (!scatterEach)
     local.value = overMicrobatches(local.value, ReduceKind::sum, partial);
 
-  // The sharding with the shortest path: that of the defining op, unless another is nearer.
+  // The sharding from which the way is shortest: that of the op that made it, unless another is
+  // nearer.
   reshard::Problem problem = problemOf(global, local, axes);
   if (std::string fault = reshard::validate(problem); !fault.empty()) {
     refuseReshard(global, fault, consumer);
