@@ -258,7 +258,7 @@ std::string mutate(Problem &problem, std::mt19937 &random) {
   }
 }
 
-TEST(ScheduleMutationTest, TheCheckerRefusesWhatGoesWrong) {
+TEST(ScheduleMutationTest, TheCheckerRefusesFaultySchedules) {
   int64_t mutants = getNumMutants(10000), harmful = 0, refused = 0;
   std::map<std::string, std::pair<int64_t, int64_t>> kinds; // all, harmful
   for (int64_t number = 0; number < mutants; ++number) {

@@ -502,8 +502,7 @@ void Driver::State::printTable(const std::string &table, bool isTaken) {
 int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
   // A standard descriptor that is closed would become that of the next file opened.
   llvm::sys::Process::FixupStandardFileDescriptors();
-  // A closed reader becomes an error of the write; the signal would leave the temporary folder
-  // behind.
+  // A closed reader becomes an error of the write; the signal would leave the temporary folder.
   std::signal(SIGPIPE, SIG_IGN);
   auto say = [&](const std::string &message) {
     std::cerr << printableMessage(name + ": error: " + message) << "\n";

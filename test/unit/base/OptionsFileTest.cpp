@@ -68,7 +68,7 @@ protected:
 
 using Words = std::vector<std::string>;
 
-TEST_F(OptionsFileTest, OptionsOfAFileStandInItsPlace) {
+TEST_F(OptionsFileTest, OptionsOfAFileReplaceIt) {
   const std::string of = at("# a comment\nsteps = 1_0 # another\n\"data\" = [\"a#b\", 'c,d']\n"
                             "text = \"=\\\"\\u00e9\"\nshuffle = true\n");
   Program program;
@@ -141,7 +141,7 @@ TEST_F(OptionsFileTest, ErrorsNameFileLineAndKey) {
             "--steps: got '0', expected an integer from 1 to 100");
 }
 
-TEST_F(OptionsFileTest, WhatIsPrintedReadsAsTheSameOptions) {
+TEST_F(OptionsFileTest, PrintedOptionsReadBack) {
   const std::vector<std::string> pieces = {"a",  "1", "-",      "e",  ".",  "0",   "_",
                                            "\"", "'", "\\",     " ",  "#",  "[",   "]",
                                            ",",  "=", "\u00e9", "\n", "\t", "true"};
@@ -203,7 +203,7 @@ TEST_F(OptionsFileTest, ManyNumbersAreReadInOnePass) {
   }
 }
 
-TEST_F(OptionsFileTest, WhatIsNotUtf8IsNotPrinted) {
+TEST_F(OptionsFileTest, InvalidUtf8IsNotPrinted) {
   for (const char *option : {"--text=", "--data="}) {
     Program program;
     program.parse({std::string(option) + "caf\xe9"});

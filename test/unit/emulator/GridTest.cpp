@@ -333,7 +333,7 @@ TEST_F(Grid, DivergentMeetingsAreNamed) {
 __global__ void nothing(int) {}
 
 // The kernels of this program do not report their accesses.
-TEST_F(Grid, RacesNeedKernelsThatTellTheirAccesses) {
+TEST_F(Grid, RacesNeedInstrumentedKernels) {
   emulator::configure("races");
   EXPECT_EQ(launch(nothing, dim3(1), dim3(1), 0, nullptr, 0), cudaErrorLaunchFailure);
   EXPECT_THAT(emulator::failure(), HasSubstr("FSDP_EMULATOR has `races`, but the kernels of this "
@@ -430,7 +430,7 @@ TEST_F(Grid, LimitsOfSharedMemory) {
 __global__ void dynamicShared(float *out) { *out = 1; }
 
 // The runtime requests a kernel's attributes when a launch needs more than the previous ones.
-TEST_F(Grid, AttributesOfAKernelAreAskedForOnce) {
+TEST_F(Grid, AttributesOfAKernelAreRequestedOnce) {
   Buffer<float> out(1);
   const auto asked = [&](std::size_t shared) {
     const std::uint64_t before = emulator::statistics().attributes;

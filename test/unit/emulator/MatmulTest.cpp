@@ -226,7 +226,7 @@ TEST_F(Matmul, AlgorithmsUseTheStreamsScratchMemory) {
   }
 }
 
-TEST_F(Matmul, RefusesWhatIsNoMatrix) {
+TEST_F(Matmul, RefusesInvalidMatrices) {
   Blas blas;
   StreamWorkspace scratch;
   Gemm g;
@@ -287,7 +287,7 @@ TEST_F(Matmul, PartsOfSumsAreNotRoundedToTheTypeOfTheResult) {
     check<bf16, bf16>(blas, g, 4 * seed, 4e-3); // 2^-8 is half of the last place
 }
 
-TEST_F(Matmul, SaysWhereThereIsNoAlgorithm) {
+TEST_F(Matmul, ReportsMissingAlgorithms) {
   Blas blas;
   StreamWorkspace scratch;
   Gemm g;

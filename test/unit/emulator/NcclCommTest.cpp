@@ -165,7 +165,7 @@ TEST_F(NcclCommunicator, ASecondThreadMustNotEndTheCallOfTheFirst) {
               HasSubstr("ncclCommGetAsyncError ends and frees the call that another thread"));
 }
 
-TEST_F(NcclCommunicator, AbortFreesWhatAnotherThreadIsInsideOf) {
+TEST_F(NcclCommunicator, AbortFreesACommunicatorInUseByAnotherThread) {
   emulator::configure("devices=2,deadlock=100");
   onRanks(2, /*blocking=*/true, [](int r, ncclComm_t comm) {
     if (r)
@@ -184,7 +184,7 @@ TEST_F(NcclCommunicator, AbortFreesWhatAnotherThreadIsInsideOf) {
       HasSubstr("ncclCommAbort frees a communicator while another thread is in ncclAllReduce"));
 }
 
-TEST_F(NcclCommunicator, WhatWasFreedIsNotUsed) {
+TEST_F(NcclCommunicator, FreedCommunicatorsAreRefused) {
   emulator::configure("devices=1");
   onRanks(1, /*blocking=*/true, [](int, ncclComm_t comm) {
     EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);

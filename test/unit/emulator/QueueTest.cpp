@@ -129,7 +129,7 @@ TEST_F(Queue, DeferredWorkRunsLateAndInOrder) {
   OK(cudaStreamDestroy(stream));
 }
 
-TEST_F(Queue, EventsStandForTheirLatestRecord) {
+TEST_F(Queue, EventsDenoteTheirLatestRecord) {
   emulator::configure("deferred");
   cudaStream_t stream;
   cudaEvent_t event;
@@ -261,7 +261,7 @@ TEST_F(Queue, SettingsOfTheEnvironmentAreNotOfATest) {
       "got 'launches=/nonexistent/file', expected a file that can be written: No such file");
 }
 
-TEST_F(Queue, WhatIsNotFreedIsAFailureAtTheEnd) {
+TEST_F(Queue, LeaksAreFailuresAtTheEnd) {
   // Tests of failures have left some.
   const std::string streams = std::to_string(emulator::streamsHeld() + 1),
                     events = std::to_string(emulator::eventsHeld + 1);

@@ -442,7 +442,7 @@ TEST_F(EvaluatorTest, FusedRunsItsBody) {
             (List{70}));
 }
 
-TEST_F(EvaluatorTest, FusedGoesOnWithARoundedProduct) {
+TEST_F(EvaluatorTest, FusedContinuesWithARoundedProduct) {
   // 1 + 2^-9 has no place in bf16, neither in a result nor before the 1 is taken off again.
   const char *text = R"(
     %x = arith.constant dense<[[1.0, 0.001953125]]> : tensor<1x2xbf16>

@@ -28,7 +28,7 @@ TEST(CheckerFuzzTest, AcceptsRightCycles) {
 }
 
 // The linked schedule is right, and most awaits are needed (others are implied over segments).
-TEST(CheckerFuzzTest, NeedsWhatLinksSegments) {
+TEST(CheckerFuzzTest, NeedsTheLinksOfSegments) {
   std::mt19937 random(13);
   int dropped = 0, refused = 0;
   for (int i = 0; i < 300; ++i) {
@@ -55,7 +55,7 @@ TEST(CheckerFuzzTest, NeedsWhatLinksSegments) {
 
 // The segments of a path, one behind the other as one line, in which awaits are waits: what the
 // planner's clocks say of it is what the checker knows, segment by segment.
-TEST(CheckerFuzzTest, KnowsTheSameOrderAsThePlanner) {
+TEST(CheckerFuzzTest, HasTheSameOrderAsThePlanner) {
   std::mt19937 random(12);
   auto draw = [&](size_t below) { return static_cast<int>(random() % below); };
   int64_t pairs = 0, ordered = 0;

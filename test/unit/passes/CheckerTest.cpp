@@ -86,7 +86,7 @@ TEST(CheckerTest, RefusesToWriteTwice) {
   expectFinding(problem, Fault::race, "'use' writes bytes [0, 64) of 'gradient' twice");
 }
 
-TEST(CheckerTest, RefusesReadsOfWhatNothingWrote) {
+TEST(CheckerTest, RefusesReadsOfUnwrittenBuffers) {
   Problem problem = makeRight();
   launches(problem)[1].writes[0].end = 100;
   expectFinding(problem, Fault::unwritten,
@@ -104,7 +104,7 @@ TEST(CheckerTest, RefusesWaitsInACircle) {
                 "which waits for 'gather': none of them ever starts");
 }
 
-TEST(CheckerTest, RefusesWaitsForWhatIsIssuedLater) {
+TEST(CheckerTest, RefusesWaitsForLaterLaunches) {
   Problem problem = makeRight();
   Launch last{"last", kReduce, {}, {}, {}, {}, {}};
   launches(problem).push_back(last);
@@ -145,7 +145,7 @@ TEST(CheckerTest, RefusesToWriteWhereAnotherBufferIsInUse) {
       "may write 'b'; let the second wait for the first, or move one buffer");
 }
 
-TEST(CheckerTest, RefusesToReadWhatAnotherBufferHasTakenThePlaceOf) {
+TEST(CheckerTest, RefusesReadsOfOverwrittenBuffers) {
   Problem problem = makeTwoResults(/*ordered=*/true);
   EXPECT_EQ(checkSchedule(problem).size(), 0u);
   problem.roles[0].buffers[1].offset = 0;

@@ -179,7 +179,7 @@ Problem makeChain(bool inPlace) {
   return {{}, {role}};
 }
 
-TEST(MemoryPlannerTest, ReusesWhatIsDoneWith) {
+TEST(MemoryPlannerTest, ReusesDeadBuffers) {
   MemoryPlan plan = planMemory(makeChain(false).roles[0]);
   EXPECT_EQ(plan.arena, 512);
   EXPECT_EQ(plan.lowerBound, 512);
@@ -191,7 +191,7 @@ TEST(MemoryPlannerTest, WorksInPlace) {
   EXPECT_EQ(plan.offsets, std::vector<int64_t>({0, 0, 0, 0}));
 }
 
-TEST(MemoryPlannerTest, DoesNotWriteOverWhatIsReadLater) {
+TEST(MemoryPlannerTest, DoesNotOverwriteBuffersThatAreReadLater) {
   Problem problem = makeChain(true);
   problem.roles[0].segments[0].launches[3].reads.push_back({1, 0, 256}); // b1 lives on
   MemoryPlan plan = planMemory(problem.roles[0]);
@@ -235,7 +235,7 @@ TEST(MemoryPlannerTest, SegmentsShareAndPersistentBuffersDoNot) {
   EXPECT_EQ(describe(checkSchedule(problem)), "");
 }
 
-TEST(PeakTest, NamesWhatIsAliveAndSince) {
+TEST(PeakTest, NamesLiveBuffersAndTheirStart) {
   // b0 -> b1 -> b2 on one stream; b0 is needed again at the end: all three are alive from launch 2
   // on.
   Role role{"all", {"s"}, {{"p", 100, -1, -1}}, {}, -1};

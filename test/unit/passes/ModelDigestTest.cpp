@@ -109,7 +109,7 @@ TEST_F(ModelDigestTest, AnotherFunctionOfTheParametersHasAnother) {
   EXPECT_TRUE(isNew(with([](Knobs &k) { k.vocab = 13; })));
 }
 
-TEST_F(ModelDigestTest, WhatTrainingAndPlacementChangeDoesNotCount) {
+TEST_F(ModelDigestTest, ChoicesOfTrainingAndPlacementAreExcluded) {
   const std::string digest = digestOf(Knobs());
   for (int64_t batch : {1, 2, 6, 8, 11})
     for (int64_t length : {1, 2, 4, 8, 11, 16}) {
@@ -306,7 +306,7 @@ TEST_F(DataSizesTest, ALossOfSeveralTermsIsAveragedOverThem) {
   EXPECT_NE(digestFor(terms(0.3), 6, 10), digestFor(terms(0.7), 6, 10));
 }
 
-TEST_F(DataSizesTest, MergedDimensionsKeepWhatIsTheModels) {
+TEST_F(DataSizesTest, MergedDimensionsKeepSizesOfTheModel) {
   EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double) {
     return mean(square(rearrange("b s o -> (b s) o", y)));
   }));

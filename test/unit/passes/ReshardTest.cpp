@@ -108,7 +108,7 @@ TEST(Reshard, SumsAreScatteredWhereTheyAreSplit) {
             Texts{"all-reduce over axis 0:(1)4: 8 -> 8, 48 bytes"});
 }
 
-TEST(Reshard, PartsThatDoNotDivideMoveWhatLiesElsewhere) {
+TEST(Reshard, PartsThatDoNotDivideMoveOnlyForeignElements) {
   // 10 by a=2 is 5 and 5, by a=2, b=2 it is 3, 3, 3, 1.
   EXPECT_EQ(
       stepsOf(
@@ -264,7 +264,7 @@ TEST(Reshard, PlansAreRemembered) {
   EXPECT_EQ(solver.solve(other).bytes * 2, plan.bytes);
 }
 
-TEST(Reshard, RefusesWhatIsNoProblem) {
+TEST(Reshard, RefusesInvalidProblems) {
   const Problem right{{{4}, {2}}, {8}, 4, {{{part(0, 1, 4)}}, {}}, {{{}}, {}}};
   const struct {
     void (*change)(Problem &);

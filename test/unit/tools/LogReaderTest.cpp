@@ -34,7 +34,7 @@ TEST(LogReaderTest, TakesTheNumbersOfAStep) {
   EXPECT_EQ(entry.find("loss"), nullptr);
 }
 
-TEST(LogReaderTest, WhatIsNotFiniteIsNan) {
+TEST(LogReaderTest, NonFiniteValuesAreNan) {
   LogEntry entry;
   ASSERT_EQ(
       parseEntry(R"({"step": 1, "a": null, "b": NaN, "c": -Infinity, "say \"NaN": 2})", entry), "");
@@ -43,7 +43,7 @@ TEST(LogReaderTest, WhatIsNotFiniteIsNan) {
   EXPECT_EQ(*entry.find("say \"NaN"), 2) << "a text is as it was";
 }
 
-TEST(LogReaderTest, TellsRecordsFromSteps) {
+TEST(LogReaderTest, DistinguishesRecordsFromSteps) {
   LogEntry entry;
   ASSERT_EQ(
       parseEntry(R"({"restart":{"number":1,"after_step":20,"mesh":"fsdp=2","cause":"c"}})", entry),
@@ -61,7 +61,7 @@ TEST(LogReaderTest, TellsRecordsFromSteps) {
             "run: m, mesh fsdp=2, 5 steps of 10 samples, fsdpc v, resumed from step 3");
 }
 
-TEST(LogReaderTest, NamesWhatIsNoLine) {
+TEST(LogReaderTest, NamesInvalidLines) {
   EXPECT_EQ(faultOf("{\"step\": 1"), "is not a JSON object");
   EXPECT_EQ(faultOf("[1]"), "is not a JSON object");
   EXPECT_EQ(faultOf("hello NaN"), "is not a JSON object");

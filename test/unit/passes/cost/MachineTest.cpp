@@ -142,7 +142,7 @@ TEST(KernelRates, FaultsNameTheField) {
             0u);
 }
 
-TEST(LaunchTime, SeparateEpiloguesAreALaunchOfTheirOwn) {
+TEST(LaunchTime, SeparateEpiloguesAreSeparateLaunches) {
   std::string error;
   Machine machine = *parseMachine(valid, error);
   schedule::LaunchCost cost = {800'000'000 + 1'000'000, 10, 10, "matrix", "f32", 800'000'000, 128};

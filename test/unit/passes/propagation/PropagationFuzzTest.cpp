@@ -174,7 +174,7 @@ Problem withValuesReversed(Problem problem) {
   return problem;
 }
 
-TEST(PropagationFuzz, ValidFixedPointWhateverTheNames) {
+TEST(PropagationFuzz, ValidFixedPointForAnyNames) {
   int64_t axes = 0, parts = 0, aggressive = 0;
   for (uint32_t seed = 0; seed < 10000; ++seed) {
     Generator generator(seed);

@@ -40,7 +40,7 @@ TEST_F(Product, CarriesRowsAndColumns) {
   EXPECT_EQ(solve(2), "[a+?, b+?]");
 }
 
-TEST_F(Product, CarriesBetweenOperandsAlongWhatIsSummed) {
+TEST_F(Product, CarriesBetweenOperandsAlongSummedDimensions) {
   problem.values[0].sharding = sharding({{}, {{c}}});
   EXPECT_EQ(solve(1), "[c+?, ?]");
   EXPECT_EQ(solve(2), "[?, ?]");
@@ -81,7 +81,7 @@ TEST_F(Product, PrioritiesComeOneAfterTheOther) {
   EXPECT_EQ(solve(2), "[a+?, ?]");
 }
 
-TEST_F(Product, WhatIsRefusedIsCut) {
+TEST_F(Product, RefusedAxesAreTruncated) {
   problem.values[0].sharding = sharding({{{a, b}}, {}});
   problem.admits = [](int value, int, const AxisList &axes, const Sharding &) {
     return value != 2 || axes.size() < 2;

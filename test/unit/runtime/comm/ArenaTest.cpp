@@ -31,7 +31,7 @@ TEST(Arena, PopulatedPagesAreResidentAndKeepTheirContents) {
   EXPECT_EQ(resident(), 9);
 }
 
-TEST(Arena, SaysThatMemoryIsNotThere) {
+TEST(Arena, ReportsMissingMemory) {
   Mapping mapping = Mapping::anonymous(2 * kPage);
   ASSERT_EQ(munmap(mapping.data() + kPage, kPage), 0);
   try {

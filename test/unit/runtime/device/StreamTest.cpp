@@ -195,7 +195,7 @@ TEST_F(Streams, AnObserverSeesEachAction) {
   EXPECT_LT(seen.processor, 0.02) << "a thread that sleeps does not run";
 }
 
-TEST_F(Streams, AnObserverSeesWhatAWaitIsFor) {
+TEST_F(Streams, AnObserverGetsTheAwaitedLaunch) {
   struct Seen {
     std::vector<std::string> names, kinds, awaited;
   } seen;

@@ -106,7 +106,7 @@ TEST(Device, WaitsForOutputsAndLeavesTheRestRunning) {
             0);
 }
 
-TEST(Device, WhatFailsBehindTheOutputsEndsTheJob) {
+TEST(Device, AFailureAfterTheOutputsEndsTheJob) {
   testing::internal::CaptureStderr();
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(run([](Device &device, const Program &program) {

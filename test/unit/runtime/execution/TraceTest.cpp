@@ -176,7 +176,7 @@ TEST_F(TraceTest, ASegmentWithoutTablesHasItsActionsOnly) {
   EXPECT_TRUE(select(found, "C", phase).empty());
 }
 
-TEST_F(TraceTest, ForgetsWholeRunsAndGoesOn) {
+TEST_F(TraceTest, DropsWholeRunsAndContinues) {
   constexpr int kRuns = 10000; // five actions each of compute, of which 32768 are kept
   const auto found = events([&](Trace &trace) {
     for (int run = 0; run < kRuns; ++run) {

@@ -150,7 +150,7 @@ TEST(Bootstrap, RefusesAnotherWorldThanMpis) {
       << job.output;
 }
 
-TEST(Bootstrap, SaysThatMpiIsMissing) {
+TEST(Bootstrap, ReportsMissingMpi) {
   Finished job =
       runCommand("env RANK=0 WORLD_SIZE=2 " RANKS_PROGRAM "-without-mpi fsdp=2 steps mpi");
   EXPECT_EQ(job.status, 1);
@@ -209,7 +209,7 @@ TEST(Bootstrap, RefusesASenselessTimeout) {
       << job.output;
 }
 
-TEST(Bootstrap, SaysWhichRanksDidNotComeToTheSegment) {
+TEST(Bootstrap, NamesRanksThatDidNotMapTheSegment) {
   Finished job =
       runRanksProgram("fsdp=2", "steps", "RANK=0 WORLD_SIZE=2 MASTER_PORT=1 FSDP_TIMEOUT=0.5 ");
   EXPECT_EQ(job.status, 1);

@@ -104,7 +104,7 @@ TEST(FlightTrack, IsReadWhileItIsWritten) {
   writer.join();
 }
 
-TEST(FlightRecord, IsInItsFolderWhateverTheProgramIsCalled) {
+TEST(FlightRecord, IsInItsFolderForAnyProgramName) {
   const std::filesystem::path plain = temporaryFlightRecord("mlp");
   EXPECT_EQ(plain.filename(), "mlp.flight-record.txt");
   const std::filesystem::path path = temporaryFlightRecord("../../up/mlp");
@@ -115,7 +115,7 @@ TEST(FlightRecord, IsInItsFolderWhateverTheProgramIsCalled) {
   EXPECT_LE(longName.filename().string().size(), 255u);
 }
 
-TEST(FlightRecord, SaysWhoWaitsForARankThatHangs) {
+TEST(FlightRecord, NamesRanksThatWaitForAHangingRank) {
   const SharedSegment segment = segmentOf(3);
   EXPECT_EQ(describeHang(segment, 1), "");
   const CollectiveRequest request = barrier();
@@ -208,7 +208,7 @@ TEST(FlightRecord, IsWholeOrNotThere) {
   EXPECT_EQ(names, 1) << "a half-written file is left";
 }
 
-TEST(FlightRecord, SaysWhereItCannotBeWritten) {
+TEST(FlightRecord, ReportsAPathThatCannotBeWritten) {
   const SharedSegment segment = segmentOf(1);
   segment.failure().raise(Error("the fault"));
   testing::internal::CaptureStderr();

@@ -62,7 +62,7 @@ constexpr const char *kUsual = R"(
   "trainable_token_indices": null, "use_bdlora": null, "use_dora": false, "use_qalora": false,
   "use_rslora": false, "velora_config": null)";
 
-TEST_F(AdapterFilesTest, TakesWhatComputesTheSame) {
+TEST_F(AdapterFilesTest, AcceptsEquivalentConfigurations) {
   for (const char *entries :
        {"", kUsual, R"("lora_dropout": 0.1, "task_type": "SEQ_CLS")", R"("inference_mode": false)",
         R"("init_lora_weights": false)", R"("init_lora_weights": "gaussian")",
@@ -75,7 +75,7 @@ TEST_F(AdapterFilesTest, TakesWhatComputesTheSame) {
     EXPECT_EQ(change(entries), "") << entries;
 }
 
-TEST_F(AdapterFilesTest, RefusesWhatComputesSomethingElse) {
+TEST_F(AdapterFilesTest, RefusesOtherConfigurations) {
   const struct {
     const char *entry, *expected;
   } cases[] = {

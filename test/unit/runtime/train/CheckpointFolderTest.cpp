@@ -292,7 +292,7 @@ TEST_F(CheckpointFolderTest, UnfinishedSavesDoNotPileUp) {
   EXPECT_EQ(names, std::vector<std::string>{"step-00000003"});
 }
 
-TEST_F(CheckpointFolderTest, WhatARemovalThatWasCutOffLeavesIsRemovedByTheNextSave) {
+TEST_F(CheckpointFolderTest, TheNextSaveCompletesAnInterruptedRemoval) {
   for (int failing = 0;; ++failing) {
     PowerLossFileSystem system("/");
     CheckpointRoot root(system, "/saves", {}, kSizes);
@@ -439,7 +439,7 @@ TEST_F(CheckpointFolderTest, FilesThatTheModelPutsThereAreChecked) {
   EXPECT_NE(alteredExtras(folder, manifest)[0].find("config.json"), std::string::npos);
 }
 
-TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
+TEST_F(CheckpointFolderTest, ContradictoryManifestsAreRefused) {
   using Json = nlohmann::ordered_json;
   CheckpointManifest manifest;
   manifest.files = CheckpointManifest::filesOf(layout);
