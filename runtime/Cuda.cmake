@@ -98,9 +98,9 @@ set(FSDP_CUDA_CODE ${FSDP_CUDA_CODE} CACHE INTERNAL "nvcc's options for them")
 
 set(FSDP_COMPILE_KERNELS ${CMAKE_CURRENT_SOURCE_DIR}/CompileKernels.cmake CACHE INTERNAL "")
 
-# fsdp_add_kernels(TARGET FILE.cu ...): compiles kernels into the target. As on the CPU, products and
-# sums are rounded apart unless a kernel says fmaf. The resources that each kernel uses are written
-# next to its object, in FILE.cu.o.resources (test/e2e/kernel-resources.test).
+# fsdp_add_kernels(TARGET FILE.cu ...): compiles kernels into the target. As on the CPU, products
+# and sums are rounded separately unless a kernel calls fmaf. The resources that each kernel uses
+# are written next to its object, in FILE.cu.o.resources (test/e2e/kernel-resources.test).
 function(fsdp_add_kernels target)
   foreach(file IN LISTS ARGN)
     get_filename_component(path ${file} ABSOLUTE)

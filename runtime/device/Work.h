@@ -66,7 +66,7 @@ constexpr double flopsOf(const AttentionShape &shape) {
   }
   return 4 * pairs * shape.width * shape.batch * shape.heads;
 }
-/// Of other shapes nobody counts them.
+/// They are not counted for other shapes.
 template <class Shape> constexpr double flopsOf(const Shape &) { return 0; }
 
 } // namespace fsdp::rt

@@ -1,7 +1,7 @@
 //===- Record.h - the same program, written down instead of performed ------===//
 //
 // Compiled with -DFSDP_RECORD, a generated program prints one line for each action instead of
-// performing it; that log must equal what the compiler scheduled. Header only, nothing to link.
+// performing it; that log must equal the compiler's schedule. Header only, nothing to link.
 //
 //   record STREAM EVENT
 //   wait STREAM EVENT

@@ -43,16 +43,16 @@ float dot(const bf16 *a, const bf16 *b, std::size_t width) {
   return _mm512_reduce_add_ps(sum);
 }
 
-/// 32 keys by 32 queries: scores and the gradients of probabilities, and where what comes of them
-/// goes: rows of kQueries, and pairs of rows.
+/// 32 keys by 32 queries: scores and the gradients of probabilities, and their destinations: rows
+/// of kQueries, and pairs of rows.
 struct Square {
   const float *scores, *gradients;
   const float *logSumExp, *along; ///< of the queries, the former in powers of 2
   bf16 *probabilities, *scoreGradients, *pairs;
 };
 
-/// What a square's keys and queries are hidden from one another by besides causality, and the
-/// derivatives of a cap of scores; null where there are none.
+/// The masks between a square's keys and queries besides causality, and the derivatives of a cap of
+/// scores; null if there are none.
 struct SquareOptions {
   std::ptrdiff_t endOfWindow = kBlock; ///< no query from endOfWindow + i on attends to key i
   const std::int32_t *keyIds = nullptr, *queryIds = nullptr;
@@ -95,9 +95,8 @@ inline void addBias(float factor, const float *bias, const float *shifts, std::s
 }
 
 /// probability := 2^(factor * score - logSumExp), score gradient := probability * (gradient -
-/// along), both 0 where the key is not seen: key i is seen by the queries from firstThatSees + i
-/// on, and keys from `keys` on by none. The queries of the pairs stand in the order of
-/// `queryOfPair`.
+/// along), both 0 where the key is masked: the queries from firstThatSees + i on attend to key i,
+/// and no query to keys from `keys` on. The queries of the pairs are in the order of `queryOfPair`.
 template <bool Masked, bool Options = false>
 void computeScoreGradients(const Square &at, float factor, std::ptrdiff_t firstThatSees,
                            std::size_t keys, const SquareOptions &options = {}) {

@@ -32,8 +32,8 @@ struct QueryBlock {
   std::ptrdiff_t window;   ///< 0 without
   std::ptrdiff_t position; ///< of the first query: the key that it is at
   float softcap;           ///< 0 without
-  /// What is added to the scores of the first query, one number a key, and of the others behind it;
-  /// or null.
+  /// The bias of the scores of the first query, one number a key, and of the others after it; or
+  /// null.
   const float *bias;
   std::size_t biasStride;     ///< from one query to the next
   float biasShifts[kQueries]; ///< subtracted from each query's bias first

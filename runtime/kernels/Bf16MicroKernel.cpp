@@ -59,7 +59,7 @@ FSDP_MATRIX_UNIT void multiplyMatrices(const Bf16MicroKernel &p, const bf16 *a, 
                                        float *c, bool add) {
   const std::size_t aBytes = p.aRow * sizeof(bf16), cBytes = p.cRow * sizeof(float);
   constexpr std::size_t kRowBytes = 64 * sizeof(bf16);
-  // gcc 12 does not know that these instructions read and write memory.
+  // gcc 12 does not model that these instructions read and write memory.
   __asm__ volatile("" ::: "memory");
   for (std::size_t j = 0; j < p.n; j += 32, b += p.bPanel)
     for (std::size_t i = 0; i < p.m; i += 32) {

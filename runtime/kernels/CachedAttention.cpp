@@ -62,7 +62,7 @@ template <class T>
 void cachedAttention(CachedAttentionShape shape, const T *q, const T *k, const T *v,
                      const std::int32_t *positions, T *out) {
   if (shape.queries == 0)
-    return; // there are no positions to read
+    return; // without positions to read
   const std::size_t ofGroup = std::size_t(shape.keys) * shape.width;
   for (std::size_t b = 0; b < shape.batch; ++b) {
     const std::size_t at = b * shape.q.batch;

@@ -307,8 +307,8 @@ bool GemmPlan::wantsPanels() const {
   const bool large = loops[0].extent == 1 && loops[1].extent == 1 && loops[2].extent == 1 &&
                      c.rows >= (bytes >= kLargeBytes ? kLeastRows / 2 : kLeastRows) &&
                      c.columns >= kLeastColumns && a.columns >= kLeastTerms;
-  // A transposed right side of floats oneDNN packs by itself, a part at a time: for many rows that
-  // is no faster.
+  // oneDNN packs a transposed right side of floats itself, a part at a time: for many rows our
+  // packing is no faster.
   return large && (b.type == memory::data_type::bf16 || b.strides.column == 1 ||
                    (c.rows >= kFewRows && bytes <= kPackedBytes));
 }

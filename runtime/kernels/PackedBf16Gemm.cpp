@@ -132,7 +132,7 @@ void packRight(PackedBf16Gemm::Side x, std::int64_t columns, std::int64_t terms,
           to + term * kBlock, count(panel));
 }
 
-/// Rows of sums past the caches; whole lines of c, but for what is left of 32 columns.
+/// Rows of sums, bypassing the caches; whole lines of c, except for the remainder of 32 columns.
 void stream(const float *sums, std::int64_t sumStride, std::int64_t rows, std::int64_t columns,
             float *c, std::int64_t stride) {
   for (std::int64_t row = 0; row < rows; ++row, sums += sumStride, c += stride) {

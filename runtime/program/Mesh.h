@@ -53,10 +53,10 @@ struct CommunicatorSpec {
 };
 
 /// An n-dimensional grid of ranks. Positions are row-major over the axes; `order[position]` is the
-/// rank that stands there (the identity unless the program says otherwise).
+/// rank there (the identity unless the program sets another order).
 class Mesh {
 public:
-  /// Errors: an axis without ranks, an order that is no permutation of the ranks.
+  /// Errors: an axis without ranks, an order that is not a permutation of the ranks.
   explicit Mesh(Table<MeshAxis> axes, Table<int> order = {});
 
   int size() const { return static_cast<int>(order_.size()); }

@@ -48,7 +48,7 @@ enum class Source {
 struct Input {
   const char *name;       ///< the tensor's name in a data file
   Shape sample;           ///< extents of one sample, without the sample dimension
-  int sampleDim = 0;      ///< where the sample dimension stands among the slice's dimensions
+  int sampleDim = 0;      ///< the index of the sample dimension among the slice's dimensions
   Buffer slice;           ///< this rank's samples
   std::int64_t batch;     ///< global batch, in samples
   std::int64_t rows;      ///< samples of one load: ceil(ceil(batch / ranks over the axes) / parts)
@@ -122,7 +122,7 @@ struct Adapter {
   bool transposed = false; ///< the weight is (in, out)
 };
 
-/// The adapters of a program, and what describes them beside their weights.
+/// The adapters of a program, and the files that describe them next to their weights.
 struct Adapters {
   Table<ExtraFile> files = {};
   Table<Adapter> products = {};
@@ -214,7 +214,7 @@ struct Program {
   /// Of a training step on one rank: the products of forward, times three, without recomputation.
   /// 0: not known.
   double modelFlops = 0;
-  /// Seconds for them at the peak of the machine that the compiler was told; 0: not known.
+  /// Seconds for them at the peak of the compiler's machine; 0 if unknown.
   double peakSeconds = 0;
   Adapters adapters = {};
   Generation generation = {};

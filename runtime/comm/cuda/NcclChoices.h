@@ -43,8 +43,8 @@ struct NcclChoices {
 ///   the last synchronization uses the flags of the first one, and may end early (ncclMemOpSync).
 ///   From 2.29.2 on batches are not synchronized if NCCL was built for CUDA 12.8 or later; that
 ///   version cannot be queried, so the answer is no there too, at the cost of speed.
-/// - Several nodes, from 2.30.7: the CPU forwards what goes between nodes, except where NVLink
-///   joins them (ncclHierCeAvailable), which is not known here.
+/// - Several nodes, from 2.30.7: the CPU forwards data between nodes, except where NVLink joins
+///   them (ncclHierCeAvailable), which is unknown here.
 const char *whyNoCopyEngines(int version, int ranks, int nodes);
 
 /// Throws (no device) if NCCL cannot start the kernels of several communicators of a device in the

@@ -244,7 +244,7 @@ void NcclCollectives::connect() {
     // Kernels of several communicators run in the order of their launches, the same on every rank.
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/1);
     // It overrides the configuration of communicators, also from NCCL's configuration files, which
-    // set only what is not set.
+    // set only unset values.
     setenv("NCCL_COMM_BLOCKING", "1", /*overwrite=*/1);
     // Only communicators that request copy engines gather by them. NCCL treats an empty variable as
     // unset.

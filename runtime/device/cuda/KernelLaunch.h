@@ -51,7 +51,7 @@ inline cudaError_t allowShared(const void *kernel, std::size_t sharedBytes) {
   return cudaSuccess;
 }
 
-/// Enqueues `kernel(args...)` on `stream`. A grid without blocks is no launch. `sharedBytes` is
+/// Enqueues `kernel(args...)` on `stream`. A grid without blocks is not launched. `sharedBytes` is
 /// dynamic shared memory.
 template <class... Parameters, class... Args>
 cudaError_t launchKernel(void (*kernel)(Parameters...), dim3 grid, unsigned threads,

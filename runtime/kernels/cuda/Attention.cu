@@ -44,7 +44,7 @@ __device__ inline float rowSum(float x) {
 }
 
 /// What scores are multiplied with so that powers of two are taken of them instead of e: positive,
-/// so that the largest score has the largest power, and never 0, as a key that is not seen scores
+/// so that the largest score has the largest power, and never 0, as a masked key has the score
 /// -infinity.
 __device__ inline float scaleOfPowers(float scale) {
   const float magnitude = fabsf(scale * kLog2E);

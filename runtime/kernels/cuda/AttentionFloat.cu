@@ -35,7 +35,7 @@ constexpr float kInfinity = __builtin_huge_valf();
 template <int D> constexpr int kColumns = D < 64 ? 1 : D / 64;
 template <int D, int R> using Result = float[R / 16][kColumns<D>][4];
 
-/// acc += weights * rows, where weight (r, s) stands at weights[r * rowStride + s * columnStride].
+/// acc += weights * rows, where weight (r, s) is at weights[r * rowStride + s * columnStride].
 template <int D, int R>
 __device__ void timesRows(Place at, const float *weights, int rowStride, int columnStride,
                           const float *rows, Result<D, R> &acc) {

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kUpdateThreads)
     for (std::size_t i = first + threadIdx.x; i < last; i += kUpdateThreads)
       if (!isfinite(u.gradient[i])) {
         part = parts.partOf(i, part);
-        // -1, which stands for none, is the largest unsigned number.
+        // -1, for none, is the largest unsigned number.
         atomicMin(reinterpret_cast<unsigned *>(u.firstBad),
                   static_cast<unsigned>(parts.firstParameter + part));
       }
