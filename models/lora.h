@@ -8,7 +8,7 @@
 //   lora.finish();
 // A projection y = W x becomes y = W x + alpha / rank * B A x, of which only A and B are trained
 // (Hu et al., LoRA, 2021). Names, shapes and first values in files are those of PEFT, whose
-// `PeftModel.from_pretrained` loads what a program exports.
+// `PeftModel.from_pretrained` loads the exports of a program.
 //
 //===----------------------------------------------------------------------===//
 

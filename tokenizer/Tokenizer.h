@@ -80,10 +80,10 @@ private:
 };
 
 /// Decodes ids as they come, for a text that is shown while it is generated. Only whole characters
-/// are returned; bytes that are no character become U+FFFD. Together they are the text of all ids.
-/// A decoder may treat the first token of a text in its own way (llama-2 drops its blank): for ids
-/// that continue a prompt, add those of the prompt first and drop what they return. The tokenizer
-/// must live as long.
+/// are returned; invalid bytes become U+FFFD. Together they are the text of all ids. A decoder may
+/// treat the first token of a text in its own way (llama-2 drops its blank): for ids that continue
+/// a prompt, add those of the prompt first and drop what they return. The tokenizer must live as
+/// long.
 class StreamDecoder {
 public:
   StreamDecoder(const Tokenizer &tokenizer, bool skipSpecial);
@@ -91,7 +91,7 @@ public:
 
   /// The characters that `id` completes, possibly none.
   std::string add(TokenId id);
-  /// What is left of a character that was not completed. Then another text begins.
+  /// The rest of a character that was not completed. Then another text begins.
   std::string finish();
 
 private:

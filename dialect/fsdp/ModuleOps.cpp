@@ -82,8 +82,7 @@ static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
     llvm::append_range(axes, compute.getAxes(dim));
   if (failed(verifyParts(param, axes, "placement computes over")))
     return failure();
-  // In the global phase a size may still be padded, after which --fsdp-pad-vocabulary asks for
-  // this.
+  // In the global phase a size may still be padded: --fsdp-pad-vocabulary calls this afterwards.
   auto module = param->getParentOfType<ModuleOp>();
   const bool mayGrow = !param.getPadded() && module && getPhase(module) == Phase::global;
   return success(mayGrow || succeeded(verifyStoredParts(param)));

@@ -80,7 +80,7 @@ Number sign(Number x);
 
 /// The expression of a rule: a block whose arguments and results are tensors of
 /// rank 0. Parameter, gradient, states and constants are of `element`, in which the update is
-/// computed; what depends on the step alone can be computed in f64.
+/// computed; values that depend on the step alone can be computed in f64.
 class UpdateBody {
 public:
   /// Arguments of `block`, in this order; then the states, then the constants of the rule's row.
@@ -101,7 +101,7 @@ public:
   Number toElement(Number x);
   /// The factor of the parameter under decoupled weight decay: 1 - lr * weight_decay, or 1.
   Number shrink();
-  /// What the update writes.
+  /// The results of the update.
   Number newParameter;
   SmallVector<Number, 2> newStates;
 

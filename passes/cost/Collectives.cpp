@@ -17,7 +17,7 @@
 //                 of whose g ranks has a part of the value, (n-1)/n * (S/g)/B + (n-1) * alpha;
 //                 a reduce-scatter in reverse; an all-reduce is both
 //                 (Thakur, Rabenseifner, Gropp; Karonis et al.: MPICH-G2, JPDC 2003)
-//   direct        every rank reads what the others have in shared memory: (P-1)/P * S/B + alpha;
+//   direct every rank reads the others' data in shared memory: (P-1)/P * S/B + alpha;
 //                 all-reduce as a reduce-scatter and an all-gather
 //
 // A ring passes the border of a block once for each of the block's ranks that the group has (NCCL

@@ -10,8 +10,8 @@ namespace mlir::fsdp::cost {
 
 /// Seconds of a kernel with this work: the longer of its flops and its bytes (the roofline model:
 /// Williams, Waterman, Patterson, CACM 2009), besides the time that each launch takes.
-/// Where the machine's kernels have no epilogues, loops behind a product are a launch of their own.
-/// `kind`: the mnemonic of the op.
+/// If the machine's kernels have no epilogues, loops after a product are a separate launch. `kind`:
+/// the mnemonic of the op.
 double secondsOf(const schedule::LaunchCost &cost, const Machine &machine,
                  const std::string &kind = "");
 

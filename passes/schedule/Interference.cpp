@@ -135,7 +135,7 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
         if (a < 0 || b < 0 || a == b || !isWhole(role, read) || !isWhole(role, write) ||
             role.buffers[read.buffer].size != role.buffers[write.buffer].size)
           continue;
-        // Each buffer hands over once: A must be the last of its block, B the first of its own.
+        // Each buffer is joined once: A must be the last of its block, B the first of its block.
         if (blocks[a].buffers.back() != read.buffer || blocks[b].buffers.front() != write.buffer)
           continue;
         auto onlyOnce = [&](const std::vector<Access> &accesses, int buffer) {
