@@ -113,7 +113,7 @@ TEST_F(AdapterFilesTest, RefusesOtherConfigurations) {
        "'layers_to_transform' is [0,1], expected the block of 'model.layers.11.self_attn.q_proj'"},
       {R"("layers_to_transform": 11)", "expected the block of 'model.layers.0.self_attn.q_proj'"},
       {R"("use_what_comes": true)",
-       "'use_what_comes' is true, expected no such entry (this version does not know what it"},
+       "'use_what_comes' is true, expected no such entry (its effect is unknown to this version)"},
       {R"("what_config": {"x": 1})", R"('what_config' is {"x":1}, expected no such entry)"},
   };
   for (const auto &[entry, expected] : cases)
