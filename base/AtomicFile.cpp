@@ -59,7 +59,7 @@ void endBy(int number) {
   std::raise(number);
 }
 
-/// Does not replace a handler, nor a signal that the process ignores since its start (nohup).
+/// Keeps existing handlers, and signals that the process has ignored since its start (nohup).
 void handleEndingSignals() {
   for (int number : {SIGHUP, SIGINT, SIGTERM}) {
     struct sigaction before;
@@ -105,7 +105,7 @@ void AtomicFile::createTemporary() {
   for (int attempt = 0; descriptor < 0; ++attempt) {
     temporary = withEnding(target, ".tmp." + std::to_string(getpid()) +
                                        (attempt ? "." + std::to_string(attempt) : ""));
-    remember(temporary); // before it exists, or a signal in between would leave it
+    remember(temporary); // before the file exists: a signal in between would leave it behind
     const int reason = system.open(temporary, FileSystem::Open::CreateNew, descriptor);
     if (reason == 0) {
       flock(descriptor, LOCK_EX | LOCK_NB); // for removeUnfinished
@@ -124,8 +124,8 @@ void AtomicFile::takeAttributes() {
   const bool replaces = stat(target.c_str(), &old) == 0;
   if (!replaces && (!options.executable || fstat(descriptor, &old) != 0))
     return;
-  // Only root gives files away; another user keeps what the group may do if the group can be kept.
-  // The mode comes last, as a change of owner clears bits of it.
+  // Only root can change the owner. For other users the group's permissions are kept if the group
+  // can be kept. The mode is set last, as a change of owner clears bits of it.
   if (replaces && fchown(descriptor, old.st_uid, old.st_gid) != 0 &&
       fchown(descriptor, static_cast<uid_t>(-1), old.st_gid) != 0)
     old.st_mode &= ~static_cast<mode_t>(S_ISUID | S_ISGID);

@@ -59,9 +59,9 @@ private:
   int descriptor = -1;
 };
 
-/// Removes a temporary file that an AtomicFile of another process has left, which SIGKILL or a
-/// power failure has ended. Does nothing where that process still runs, on whatever machine, or
-/// where the file system has no locks.
+/// Removes a temporary file left by an AtomicFile of another process that was ended by SIGKILL or a
+/// power failure. Does nothing while that process still runs, on any machine, or if the file system
+/// has no locks.
 void removeUnfinished(const std::string &temporary);
 
 /// Removes the temporary files of this process when a signal ends it, instead of the handlers of

@@ -61,7 +61,7 @@ template <typename Id> struct AxisPart {
       return std::nullopt;
     return AxisPart{axis, before, other.before / before};
   }
-  /// ":(2)4", what follows the name of the axis.
+  /// ":(2)4", the suffix of the axis name.
   std::string range() const { return ":(" + std::to_string(before) + ")" + std::to_string(size); }
 
 private:

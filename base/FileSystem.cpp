@@ -114,7 +114,7 @@ std::string withEnding(const std::string &path, const std::string &ending) {
   if (path.size() - name + ending.size() <= limit)
     return path + ending;
   std::size_t end = name + limit - std::min(limit, ending.size());
-  while (end > name && (path[end] & 0xc0) == 0x80) // inside of a character of UTF-8
+  while (end > name && (path[end] & 0xc0) == 0x80) // inside a UTF-8 character
     --end;
   return path.substr(0, end) + ending;
 }

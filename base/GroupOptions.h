@@ -8,8 +8,8 @@
 
 namespace base {
 
-/// Adds the options, whose values `options` takes; `otherwise` ends their descriptions: "instead of
-/// the model's own".
+/// Adds the options, which store their values in `options`; `otherwise` ends their descriptions:
+/// "instead of the model's own".
 inline void addGroupOptions(CLI::App &app, GroupOptions &options, const std::string &otherwise) {
   addRepeated(app, "--lr-scale", "PATTERN=X",
               "factor of the learning rate of the parameters whose names match PATTERN, in which "

@@ -10,7 +10,7 @@
 
 namespace base {
 
-/// The value at `path`, "rope_parameters.rope_theta"; null if there is none, or null.
+/// The value at `path`, such as "rope_parameters.rope_theta"; null if it is missing or null.
 inline const nlohmann::json *findEntry(const nlohmann::json &object, const std::string &path) {
   const nlohmann::json *at = &object;
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -24,7 +24,7 @@ inline const nlohmann::json *findEntry(const nlohmann::json &object, const std::
   return at->is_null() ? nullptr : at;
 }
 
-/// Whether `path` is there with the value null.
+/// Whether `path` exists with the value null.
 inline bool isNullEntry(const nlohmann::json &object, const std::string &path) {
   const std::size_t dot = path.rfind('.');
   const nlohmann::json *parent =

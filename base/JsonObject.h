@@ -18,10 +18,10 @@ namespace base {
 constexpr std::size_t kMaxJsonBytes = 100'000'000;
 constexpr int kMaxJsonDepth = 8;
 
-/// Reads a text up to its fault, and keeps nothing but where that is.
+/// Parses a text up to its first error and records only the position of that error.
 class JsonFaultFinder final : public nlohmann::json_sax<nlohmann::json> {
 public:
-  /// The bytes in front of what is wrong: a character, or a number that is too large.
+  /// Bytes before the error: an invalid character, or a number that is too large.
   static std::size_t find(std::string_view text) {
     JsonFaultFinder finder;
     nlohmann::json::sax_parse(text.begin(), text.end(), &finder);
@@ -51,7 +51,7 @@ private:
   std::size_t before = 0;
 };
 
-/// Where and why `text` is no JSON: "line 3, column 7: unexpected end of input; expected '}'".
+/// Where and why `text` is not JSON: "line 3, column 7: unexpected end of input; expected '}'".
 /// Lines and columns, in bytes, begin with 1.
 inline std::string describeParseError(const nlohmann::json::exception &error,
                                       std::string_view text) {

@@ -36,7 +36,7 @@ public:
   /// Releases the memory of the pages read so far. data() stays valid; later accesses read the file
   /// again.
   void releasePages() const;
-  /// `count` bytes of the mapping from `from` on are read soon: the system reads them meanwhile.
+  /// Announces reads of `count` bytes from `from` on, so that the system can read ahead.
   void readAhead(const char *from, std::size_t count) const;
   /// Error: the file has been truncated. data() reads as zero between the new end and the end of
   /// its page.
@@ -53,8 +53,8 @@ private:
 
 /// While this object exists, `handle` is called when a page of a mapped file cannot be read, before
 /// the process ends with the error's status. Without a handler the error is printed; of several
-/// handlers the latest is called. `handle` runs in a signal handler, on the thread that reads: it
-/// was executing code of its own, so it holds no lock of the C library.
+/// handlers the latest is called. `handle` runs in a signal handler, on the thread that read the
+/// page, which was executing code of the program and so holds no lock of the C library.
 class LostPageHandler {
 public:
   explicit LostPageHandler(std::function<void(const Error &)> handle);

@@ -3,7 +3,7 @@
 namespace base {
 
 bool matchesPattern(std::string_view pattern, std::string_view name) {
-  // The latest `*`, and how much of `name` it stands for so far: earlier ones need not be tried
+  // The latest `*`, and the part of `name` that it matches so far: earlier ones need not be tried
   // again.
   std::size_t at = 0, star = pattern.npos, taken = 0;
   for (std::size_t i = 0; i < name.size();) {

@@ -8,11 +8,11 @@
 
 namespace base {
 
-/// Whether `name` is as `pattern` says, in which `*` stands for any characters, or none.
+/// Whether `name` matches `pattern`, in which `*` matches any characters, or none.
 bool matchesPattern(std::string_view pattern, std::string_view name);
 
-/// What the one `*` of `pattern` stands for in `name`; `name` itself where the pattern has none.
-/// Nothing if the name is not as the pattern says.
+/// The part of `name` that the only `*` of `pattern` matches; `name` itself if the pattern has
+/// none. Nothing if the name does not match.
 std::optional<std::string_view> partOfPattern(std::string_view pattern, std::string_view name);
 
 } // namespace base

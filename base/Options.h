@@ -48,7 +48,7 @@ inline CLI::Option *addOption(CLI::App &app, const std::string &name, const std:
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-/// The same, but an option that adds up: all values count.
+/// The same for a repeatable option: all values are kept.
 inline CLI::Option *addRepeated(CLI::App &app, const std::string &name, const std::string &type,
                                 const std::string &description, Take take) {
   return addOption(app, name, type, description, std::move(take))
@@ -66,8 +66,7 @@ CLI::Option *addText(CLI::App &app, const std::string &name, const std::string &
   });
 }
 
-/// An option that adds up: it takes all values up to the next option, and those of each time that
-/// it is given.
+/// A repeatable option: it takes all values up to the next option, each time that it is given.
 inline CLI::Option *addList(CLI::App &app, const std::string &name, const std::string &type,
                             std::vector<std::string> &values, const std::string &description) {
   return app.add_option(name, values, description)
@@ -129,7 +128,7 @@ inline CLI::Option *addFlag(CLI::App &app, const std::string &name, bool &value,
   return app.add_flag(name, value, description)->disable_flag_override();
 }
 
-/// Adds --print-config, and with it @FILE to what parseArguments takes.
+/// Adds --print-config, and makes parseArguments accept @FILE.
 inline CLI::Option *addOptionsFiles(CLI::App &app, bool &printsConfig) {
   return addFlag(app, "--print-config", printsConfig,
                  "print the options given, those of @FILE.toml included, as TOML that @FILE.toml "
@@ -137,8 +136,8 @@ inline CLI::Option *addOptionsFiles(CLI::App &app, bool &printsConfig) {
       ->configurable(false);
 }
 
-/// Parses `arguments`, without the program's name. Returns them with the options of files in the
-/// places of @FILE, which `app` has with addOptionsFiles. Throws CLI::CallForHelp or
+/// Parses `arguments`, without the program's name. Returns them with each @FILE replaced by the
+/// options of that file (`app` accepts @FILE after addOptionsFiles). Throws CLI::CallForHelp or
 /// CLI::CallForVersion if one of these is requested, and `Misuse`, an exception constructed from a
 /// message, for every error.
 template <typename Misuse>
@@ -184,8 +183,8 @@ std::vector<std::string> parseArguments(CLI::App &app, std::vector<std::string> 
   }
 }
 
-/// Prints the help or the version that was asked for, of what parseArguments throws, as
-/// printResult. Returns the exit status.
+/// Prints the help or the version for the exception that parseArguments throws, as printResult
+/// does. Returns the exit status.
 inline int printAsked(const CLI::App &app, const CLI::Success &asked) {
   std::ostringstream text;
   const int status = app.exit(asked, text, text);

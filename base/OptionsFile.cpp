@@ -23,8 +23,8 @@ std::string placeIn(const std::string &path, toml::source_position at) {
   return inQuotes(path) + ", line " + std::to_string(at.line);
 }
 
-/// Finds what stands at positions, each with a line and a column in characters. Positions in the
-/// order of the text are found in one pass over each line.
+/// Finds the text at positions, each a line and a column in characters. Positions in the order of
+/// the text are found in one pass over each line.
 class Places {
 public:
   explicit Places(std::string_view text) : text(text), lines{0} {
@@ -55,8 +55,8 @@ private:
   std::size_t at = 0; ///< of these
 };
 
-/// A number as an option takes it: an integer in decimal digits, else what the file has without '_'
-/// and a leading '+'.
+/// A number in the form that options accept: an integer in decimal digits, any other number as in
+/// the file, without '_' and a leading '+'.
 std::string numberOf(const toml::node &node, Places &places) {
   if (const auto *integer = node.as_integer())
     return std::to_string(integer->get());
@@ -84,7 +84,8 @@ const char *nameOf(const toml::node &node) {
   }
 }
 
-/// A text or a number. OptionsFileError for all else, after `before`.
+/// A text or a number. Throws OptionsFileError, a message that begins with `before`, for other
+/// types.
 std::string valueOf(const toml::node &node, Places &places, const std::string &before) {
   if (const auto *value = node.as_string()) {
     if (value->get().find('\0') != std::string::npos)
@@ -152,7 +153,7 @@ std::string ExpandedArguments::placeOf(const std::string &option, const std::str
 static bool isFlag(const CLI::Option &option) { return option.get_expected_min() == 0; }
 static bool addsUp(const CLI::Option &option) { return option.get_expected_max() > 1; }
 
-/// The option that `key` names. OptionsFileError: there is none that a file may have.
+/// The option that `key` names. Throws OptionsFileError if no such option is allowed in a file.
 static const CLI::Option &optionOf(const CLI::App &app, const FileOption &given) {
   const auto find = [&](const std::string &key) {
     const CLI::Option *option = key.empty() ? nullptr : app.get_option_no_throw("--" + key);
@@ -173,7 +174,7 @@ static const CLI::Option &optionOf(const CLI::App &app, const FileOption &given)
                                         ? ": " + inQuotes(name) + " is for the command line alone"
                                         : ", expected " + inQuotes(whole.front())));
     }
-  throw OptionsFileError(got + ", which is no option of " + inQuotes(app.get_name()) +
+  throw OptionsFileError(got + ", which is not an option of " + inQuotes(app.get_name()) +
                          "; keys are the names of options, without their '--'");
 }
 
@@ -234,8 +235,8 @@ ExpandedArguments expandArguments(const CLI::App &app, const std::vector<std::st
 // --print-config
 //===----------------------------------------------------------------------===//
 
-/// A number where that has the same text when it is read, else a text in quotes. OptionsFileError,
-/// after `before`: it is not UTF-8.
+/// A number if it reads back as the same text, otherwise a string in quotes. Throws
+/// OptionsFileError, a message that begins with `before`, if it is not UTF-8.
 static std::string tomlOf(const std::string &value, const std::string &before) {
   const std::string line = "x = " + value;
   Places places(line);

@@ -1,7 +1,7 @@
 //===- OptionsFile.h - options from TOML files ------------------*- C++ -*-===//
 //
-// The argument @FILE stands for the options of a TOML file: a key is the name of an option without
-// its '--', a flag is true or false, an option that adds up may be a list.
+// The argument @FILE is replaced by the options of a TOML file: a key is the name of an option
+// without its '--', a flag is true or false, a repeatable option may be a list.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,26 +19,26 @@ class App;
 
 namespace base {
 
-/// A file of options that is wrong; the message names the file, the line and the key.
+/// An invalid options file; the message names the file, the line and the key.
 struct OptionsFileError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A key of a file of options. An integer has decimal digits, another number the text that the file
-/// has, without '_' and a leading '+'.
+/// A key of an options file. An integer is in decimal digits, another number as in the file,
+/// without '_' and a leading '+'.
 struct FileOption {
   enum Kind { Text, True, False, List };
   std::string key;
   Kind kind = Text;
-  std::vector<std::string> values; ///< of a list as many as it has, of a text one
+  std::vector<std::string> values; ///< all elements of a list; one for a text
   std::string where;               ///< "'run.toml', line 3"
 };
 
-/// The keys of the TOML `text` in their order; messages call it `path`. OptionsFileError: it is not
-/// TOML, or has tables, dates, or lists within lists.
+/// The keys of the TOML `text` in their order; messages call it `path`. Throws OptionsFileError if
+/// it is not TOML, or has tables, dates, or lists within lists.
 std::vector<FileOption> readOptionsFile(std::string_view text, const std::string &path);
 
-/// A command line in which the options of files stand in the place of @FILE.
+/// A command line in which each @FILE is replaced by the options of that file.
 struct ExpandedArguments {
   struct Value {
     std::string option, text, where;
@@ -51,14 +51,14 @@ struct ExpandedArguments {
 };
 
 /// Replaces each @FILE among `arguments`, except one that is the value of an option (`--prompt
-/// @FILE`). A flag that is false in a file removes the same flag before it. OptionsFileError: as
-/// above; a file cannot be read; a key is no option of `app` that files may have, or its value is
-/// of another type.
+/// @FILE`). A flag that is false in a file removes the same flag before it. Throws OptionsFileError
+/// as above, and if a file cannot be read, a key is not an option of `app` that files may set, or
+/// its value has the wrong type.
 ExpandedArguments expandArguments(const CLI::App &app, const std::vector<std::string> &arguments);
 
-/// The options that were given to `app`, as TOML from which @FILE gives the same; the defaults of
-/// others are comments. `command` is what stands before @FILE: "gpt2 plan". OptionsFileError: a
-/// value is not UTF-8.
+/// The options that were given to `app`, as TOML that @FILE reads back; the defaults of others are
+/// comments. `command` is the command before @FILE: "gpt2 plan". Throws OptionsFileError if a value
+/// is not UTF-8.
 std::string optionsFileText(const CLI::App &app, const std::string &command);
 
 } // namespace base

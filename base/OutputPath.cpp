@@ -37,7 +37,7 @@ int descriptorOf(const std::string &path) {
 }
 
 /// `path` with the links at its last name followed, except links of /proc to pipes and the like,
-/// which name no path. Nothing if links form a cycle.
+/// which do not lead to a path. Nothing if links form a cycle.
 std::optional<std::string> followLinks(std::string path) {
   for (int links = 0; links < kMaxLinks; ++links) {
     struct stat status, behind;

@@ -85,7 +85,7 @@ struct NamedFile {
 };
 
 /// Error if an input exists and is a folder, a device, a socket, or a FIFO, which would block until
-/// it has a writer. What `/dev/stdin` or `/dev/fd/N` name is open already, and may be a pipe.
+/// it has a writer. The file behind `/dev/stdin` or `/dev/fd/N` is open already and may be a pipe.
 void requireReadable(const std::string &path);
 
 /// Error (bad command line) if an output is the file of another option.

@@ -42,7 +42,7 @@ bool ParameterGroups::exempts(std::string_view name) const {
                      [&](const std::string &pattern) { return matchesPattern(pattern, name); });
 }
 
-/// Why `pattern` is of no parameter that is trained; empty where it is of one.
+/// Why `pattern` matches no trained parameter; empty if it matches one.
 static std::string faultOfPattern(const std::string &pattern,
                                   const std::vector<GroupedName> &names) {
   NameList all, trained;

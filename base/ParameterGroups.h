@@ -1,6 +1,6 @@
 //===- ParameterGroups.h - rates and decay by patterns of names -*- C++ -*-===//
 //
-// The compiler, its IR, generated programs and checkpoints all have these texts.
+// The compiler, its IR, generated programs and checkpoints all use these texts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ struct RateScale {
   static std::string parse(std::string_view text, RateScale &scale);
 };
 
-/// A parameter as patterns see it.
+/// The properties of a parameter that patterns depend on.
 struct GroupedName {
   std::string name;
   bool isTrained;
@@ -48,15 +48,16 @@ struct ParameterGroups {
   bool exempts(std::string_view name) const;
   /// The first pattern that matches none of `names` that is trained.
   std::optional<GroupFault> findFault(const std::vector<GroupedName> &names) const;
-  /// That patterns of `noDecay` match none of `decaying`, the names of the trained parameters that
-  /// decay without them: "--no-decay 'x' changes nothing: …". Empty: each matches one.
+  /// A message about patterns of `noDecay` that match none of `decaying`, the names of the trained
+  /// parameters that decay without them: "--no-decay 'x' changes nothing: …". Empty if each matches
+  /// one.
   std::string remarkOnNoDecay(const std::vector<std::string> &decaying) const;
-  /// Why an update with the learning rate `rate` cannot have these factors: a product overflows in
-  /// f32, or is 0 though neither is. Empty: it can.
+  /// Why an update with the learning rate `rate` cannot use these factors: a product overflows in
+  /// f32, or is 0 although neither factor is. Empty if it can.
   std::string faultOfRate(float rate) const;
   /// RateScale::text() of each.
   std::vector<std::string> rateScaleTexts() const;
-  /// The texts must be such. Of equal patterns only one is kept, as in GroupOptions::over().
+  /// The texts must have that form. Of equal patterns only one is kept, as in GroupOptions::over().
   static ParameterGroups of(const std::vector<std::string> &rateScales,
                             std::vector<std::string> noDecay);
 };
@@ -66,12 +67,12 @@ struct GroupOptions {
   std::optional<std::vector<RateScale>> rateScales; ///< nothing: not given
   std::optional<std::vector<std::string>> noDecay;  ///< likewise
 
-  /// These where they are given, those of `groups` elsewhere. Each pattern is there once: of rates
-  /// the last, which is the one that counts.
+  /// These patterns where given, otherwise those of `groups`. Each pattern occurs once: of equal
+  /// patterns of rates the last, which takes effect.
   ParameterGroups over(ParameterGroups groups) const;
 };
 
-/// The word of options for no patterns: what stands before it does not count.
+/// The value of an option for no patterns: it discards the values before it.
 constexpr const char *kNoGroups = "none";
 
 } // namespace base

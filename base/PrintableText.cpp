@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxOfHost = 63;
 
-/// `text` with `show(bytes)` in the places of control characters and of bytes that are not UTF-8.
+/// `text` with control characters and bytes that are not UTF-8 replaced by `show(bytes)`.
 template <typename Show> std::string replaceControls(std::string_view text, Show show) {
   std::string result;
   while (!text.empty()) {
@@ -46,8 +46,7 @@ std::string printable(std::string_view text) {
 
 namespace {
 
-/// `text` as `show` has its parts: all of it, or `kept` bytes of each end where it has more than
-/// `most`.
+/// `text` converted by `show`: all of it, or `kept` bytes of each end if it has more than `most`.
 template <typename Show>
 std::string shortened(std::string_view text, std::size_t most, std::size_t kept, Show show) {
   if (text.size() <= most)

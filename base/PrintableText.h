@@ -13,7 +13,7 @@ namespace base {
 std::string printable(std::string_view text, std::size_t most);
 
 /// The whole of `text`, control characters and bytes that are not UTF-8 as escapes, "\\n" and
-/// "\\x1B". What is printable already does not change.
+/// "\\x1B". Characters that are printable already do not change.
 std::string printable(std::string_view text);
 
 /// Text of a user in a message: printable and in quotes. The middle of a text of more than 200

@@ -23,7 +23,7 @@ namespace base {
 /// One tensor of a file, mapped; `data` need not be aligned.
 struct FileTensor {
   std::string name;
-  std::string dtype; ///< as the file spells it: "F32", "I64", …
+  std::string dtype; ///< as in the file: "F32", "I64", …
   std::vector<std::int64_t> shape;
   const char *data;
   std::size_t bytes;
@@ -54,7 +54,7 @@ struct SafetensorsContent {
 /// it is truncated, has overlaps, holes or trailing bytes, or is not such a file at all.
 SafetensorsContent parseSafetensors(const std::string &path, std::string_view bytes);
 
-/// A safetensors file, mapped and checked. Throws what MappedFile and parseSafetensors throw.
+/// A safetensors file, mapped and checked. Throws the errors of MappedFile and parseSafetensors.
 class SafetensorsFile {
 public:
   explicit SafetensorsFile(std::string path);

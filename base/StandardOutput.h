@@ -7,9 +7,9 @@
 
 namespace base {
 
-/// Prints `text`, all that a command was asked for (help, a file of options), to standard output.
-/// Throws an Error if it cannot be written, as on a full disk. Where nobody reads it any more, as
-/// behind `| head -1`, ends the process without a message by SIGPIPE, as other programs do.
+/// Prints `text`, the whole result of a command (help, an options file), to standard output. Throws
+/// an Error if it cannot be written, as on a full disk. If the reader has closed the pipe, as in `|
+/// head -1`, ends the process by SIGPIPE without a message, as other programs do.
 void printResult(const std::string &text);
 
 } // namespace base

@@ -9,16 +9,16 @@
 
 namespace base {
 
-/// U+FFFD, which stands for bytes that are no character.
+/// U+FFFD, the replacement for bytes that are not a character.
 constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";
 
-/// What begins at one byte of a text.
+/// The character, or the invalid bytes, at one position of a text.
 struct Character {
   char32_t value = 0;
-  /// Bytes of the character; of what is none, the bytes that one U+FFFD stands for (at least one).
+  /// Bytes of the character; if invalid, the bytes that one U+FFFD replaces (at least one).
   std::size_t bytes = 0;
   bool valid = false;
-  /// The text ends inside of what may become a character with more bytes.
+  /// The text ends inside a sequence that further bytes may complete.
   bool truncated = false;
 };
 
@@ -29,10 +29,10 @@ Character characterAt(std::string_view text, std::size_t at);
 
 void appendCharacter(std::string &text, char32_t value);
 
-/// The position of the first byte that is no part of a character; npos in valid UTF-8.
+/// The position of the first byte that is not part of a character; npos in valid UTF-8.
 std::size_t findInvalid(std::string_view text);
 
-/// `text` with U+FFFD in the place of what is no character.
+/// `text` with invalid bytes replaced by U+FFFD.
 std::string replaceInvalid(std::string_view text);
 
 /// Unicode's property White_Space.

@@ -1,10 +1,10 @@
 //===- calibrate.cpp - the rates of this machine, for the cost model ------===//
 //
-// Prints a machine file (docs/cost-model.md). RANKS processes of one thread each do the same at the
-// same time, as the ranks of a program do. Kernels and collectives are those of the runtime.
-// Computation is timed in the processor's time, which other programs change little, collectives by
-// the clock; the best of some calls counts. bench/calibrate builds and runs this.
-// usage: calibrate RANKS
+// Prints a machine file (docs/cost-model.md). RANKS processes of one thread each run the same work
+// at the same time, as the ranks of a program do. Kernels and collectives are those of the runtime.
+// Computation is measured in processor time, which other programs change little, collectives in
+// wall time; the best of several calls is used. bench/calibrate builds and runs this. usage:
+// calibrate RANKS
 //
 //===----------------------------------------------------------------------===//
 
@@ -225,7 +225,7 @@ int runRank(int index, int ranks, SharedSegment &segment) {
   // Of values of 4 MiB all over the arenas, so that no cache holds them, and short enough to be
   // interrupted by nothing at their best; latency from one of 4 KiB.
   std::string link = "\"bandwidth\": 1e10, \"latency\": 1e-5";
-  double share = 1; // of a core that a gather takes, by the processor's time
+  double share = 1; // of a core that a gather takes, in processor time
   if (ranks > 1) {
     constexpr std::size_t large = std::size_t(4) << 20;
     const double part = double(ranks - 1) / ranks * double(large);

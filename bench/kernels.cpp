@@ -1,7 +1,7 @@
 //===- kernels.cpp - how fast the CPU's kernels are -----------------------===//
 //
-// Each kernel on the shapes that a GPT-2 gives it, on one thread, in the processor's time: the best
-// of a few calls, after one that warms up. GB/s count what a kernel must read and write once.
+// Each kernel on its shapes in a GPT-2, on one thread, in processor time: the best of a few calls,
+// after a warm-up call. GB/s include only the bytes that a kernel must read and write once.
 //
 //===----------------------------------------------------------------------===//
 

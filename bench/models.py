@@ -10,7 +10,7 @@ WORK = ROOT / "build" / "bench"
 MODELS = {
     "10m": {"model": {"layers": 6, "width": 384, "heads": 6, "context": 256, "vocab": 256},
             "batch": 16, "data": "bible/train.txt"},
-    # Measured only when asked for: to try the script out.
+    # Measured only on request, to try the script.
     "tiny": {"model": {"layers": 2, "width": 64, "heads": 2, "context": 64, "vocab": 256},
              "batch": 4, "data": "bible/train.txt"},
     "124m": {"model": {"layers": 12, "width": 768, "heads": 12, "context": 512, "vocab": 50257},

@@ -1,5 +1,5 @@
-// Prints what this machine can do at most, as JSON: matrix products by oneDNN, one thread in each
-// of RANKS processes at once, and memory traffic. usage: peak RANKS [f32|bf16 M N K]...
+// Prints the peak rates of this machine as JSON: matrix products by oneDNN, one thread in each of
+// RANKS processes at once, and memory traffic. usage: peak RANKS [f32|bf16 M N K]...
 //
 // {"gemm": [{"type": "f32", "m": 1024, "n": 1024, "k": 1024, "gflops": 180.2}, ...],
 //  "copy": GB/s read and written by a copy larger than the caches, "update": the same where three

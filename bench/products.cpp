@@ -1,9 +1,8 @@
 //===- products.cpp - how fast the products of a step are -----------------===//
 //
 // Every matrix product of a training step of the two models of bench/compare, on one rank of two,
-// as the step meets them: in shared memory of 4 KiB pages and out of the caches. One thread, in the
-// processor's time, the best of some calls after one that warms up.
-// usage: products [10m|124m] [f32|bf16]
+// as in the step: in shared memory of 4 KiB pages and not in the caches. One thread, in processor
+// time, the best of several calls after a warm-up call. usage: products [10m|124m] [f32|bf16]
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +21,7 @@ using namespace fsdp::rt;
 
 namespace {
 
-/// Where operands lie: the next piece each time, so that none is in a cache.
+/// The addresses of operands: the next piece for each call, so that no operand is in a cache.
 class Memory {
 public:
   Memory() {

@@ -10,13 +10,13 @@
 
 namespace mlir::fsdp {
 
-/// Names every buffer that launches use and declares it as a constant: those that persist in
-/// namespace `persistent`, those of a segment in its namespace `arena`, beside the first function
+/// Names every buffer that launches use and declares it as a constant: persistent buffers in
+/// namespace `persistent`, those of a segment in its namespace `arena`, before the first function
 /// that uses them.
 class Arena {
 public:
   explicit Arena(const ScheduledProgram &program) : program(program) {}
-  /// Fails with a diagnostic where an element type has no counterpart in the runtime.
+  /// Fails with a diagnostic if an element type has no counterpart in the runtime.
   LogicalResult create();
 
   /// The expression of the slice in emitted code: "arena::fc1_z".
@@ -29,7 +29,7 @@ public:
   /// The type of the slice: "ArenaSpan<float>".
   const std::string &typeOf(Value buffer) const { return slices[find(buffer)].type; }
   void declarePersistent(Writer &writer) const;
-  /// Declares those of the buffers that `actions` of a segment use which are not in `declared`.
+  /// Declares the buffers that `actions` of a segment use and that are not in `declared`.
   void declare(ArrayRef<Action> actions, llvm::DenseSet<Value> &declared, Writer &writer) const;
 
 private:

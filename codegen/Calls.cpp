@@ -23,7 +23,7 @@ public:
   LogicalResult find(Operation *op);
 
 private:
-  // Where an operand comes from and where a result goes; null for constants and unused results.
+  // The buffers of operands and results; null for constants and unused results.
   Value source(Value operand);
   Value target(Value result);
 
@@ -42,11 +42,11 @@ private:
   /// Reads or writes `buffer` and passes it on.
   void read(Value buffer);
   void write(Value buffer);
-  /// Reads what `op` reads, and writes what it writes, in the order of its operands and results;
-  /// the step state and what updates note come after them.
+  /// Adds the reads and writes of `op` in the order of its operands and results; the step state and
+  /// the notes of updates come after them.
   void readOperands(Operation *op);
   void writeResults(Operation *op);
-  /// Passes on the place behind the step state that the runtime's function `place` gives.
+  /// Passes the address after the step state that the runtime's function `place` returns.
   void note(std::string place) {
     call.arguments.push_back({launch.getStepState(), std::move(place)});
   }
@@ -57,7 +57,7 @@ private:
   }
 
   bool allFromBuffers(Operation *op);
-  /// Of the last results `optional` may have no buffer.
+  /// The last `optional` results may have no buffer.
   LogicalResult needBuffers(Operation *op, unsigned optional = 0);
   LogicalResult needElements(Operation *op, nn::KernelElements elements) const;
 
@@ -134,8 +134,8 @@ LogicalResult CallFinder::needBuffers(Operation *op, unsigned optional) {
   return success();
 }
 
-/// The first float type of an operand or a result of `op` that its runtime function does not take;
-/// null if there is none. bf16 is computed with as f32.
+/// The first float type of an operand or a result of `op` that its runtime function does not
+/// accept; null if there is none. Computation on bf16 is in f32.
 static Type findOtherFloat(Operation *op, nn::KernelElements elements) {
   if (elements == nn::KernelElements::any)
     return nullptr;
@@ -181,7 +181,7 @@ LogicalResult CallFinder::output(Operation *op, StringAttr name) {
   return success();
 }
 
-/// Every collective in which ranks meet: its axes, its request, what it sends and receives.
+/// Every collective that involves peers: its axes, its request, its operand and its result.
 LogicalResult CallFinder::collective(CollectiveOpInterface op) {
   begin(op->getName().stripDialect());
   if (failed(needBuffers(op)))
@@ -212,7 +212,7 @@ static std::string shapeOf(const MatrixProduct &p) {
          strides(p.a) + ", /*b=*/" + strides(p.b) + ", /*c=*/" + strides(p.c) + "}";
 }
 
-/// A matrix product where it is one; otherwise the loops of a kernel, which are correct but slow.
+/// A matrix product if the op is one; otherwise the loops of a kernel, which are correct but slow.
 LogicalResult CallFinder::einsum(nn::EinsumOp op) {
   FailureOr<MatrixProduct> product = MatrixProduct::of(op);
   if (failed(product) || !allFromBuffers(op))
@@ -224,7 +224,7 @@ LogicalResult CallFinder::einsum(nn::EinsumOp op) {
   return success();
 }
 
-/// A product and the kernel that takes its rows; everything else that is fused is a kernel alone.
+/// A product and the epilogue kernel on its rows; all other fused ops are a single kernel.
 LogicalResult CallFinder::fused(nn::FusedOp op) {
   std::optional<FusedProduct> fused = FusedProduct::of(launch);
   if (!fused || failed(needBuffers(op)))
@@ -242,7 +242,7 @@ LogicalResult CallFinder::fused(nn::FusedOp op) {
   return success();
 }
 
-/// What the op says of the runtime's function for it; loops of a kernel where it has none.
+/// The op's call of a runtime function; the loops of a kernel if it has none.
 LogicalResult CallFinder::runtimeCall(nn::KernelOpInterface op) {
   nn::KernelCall kernel = op.getKernelCall();
   if (kernel.callee.empty() ||

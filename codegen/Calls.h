@@ -20,23 +20,23 @@ struct CallArgument {
 };
 
 struct Call {
-  /// How a generated kernel takes part.
+  /// How a call uses a generated kernel.
   enum Kernel {
     none,
-    alone,    ///< it is what is launched: there is no function
+    alone,    ///< the kernel itself is launched, without a runtime function
     epilogue, ///< of a product: its operands are the first of `reads`, its result is the first of
               ///< `writes`, and the rest belongs to the kernel
-    argument, ///< the function takes it before its first buffer: an update and its rule
+    argument, ///< the function has it as argument before its first buffer: an update and its rule
   };
 
   StringRef function;
   Kernel kernel = alone;
   /// The axes of a collective; null for other calls.
   ArrayAttr over;
-  /// In order: constants, then what is read, then what is written. Empty after the constants where
-  /// a kernel is launched, alone or as an epilogue.
+  /// In order: constants, then operands, then results. Only constants if a kernel is launched,
+  /// alone or as an epilogue.
   std::vector<CallArgument> arguments;
-  /// Buffers in the order in which the runtime's function takes them.
+  /// Buffers in the order of the runtime function's parameters.
   SmallVector<Value> reads, writes;
 
   bool hasKernel() const { return kernel != none; }

@@ -11,13 +11,14 @@
 using namespace mlir::fsdp;
 using llvm::StringRef;
 
-/// What nvcc of CUDA 13 compiles for (--list-gpu-code), from the first with matrix instructions on
-/// bf16 and copies past the registers on, which the attention kernels are made of.
+/// The architectures that nvcc of CUDA 13 supports (--list-gpu-code), from the first with matrix
+/// instructions on bf16 and asynchronous copies to shared memory on, which the attention kernels
+/// use.
 static constexpr int kArchitectures[] = {80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
 /// The first with instructions of one architecture alone (90a), and of a family (100f).
 static constexpr int kFirstAlone = 90, kFirstFamily = 100;
 
-/// 90 of "90a"; 0 of what nvcc does not compile for.
+/// 90 for "90a"; 0 for architectures that nvcc does not support.
 static int numberOf(StringRef architecture) {
   const StringRef digits = architecture.take_while(llvm::isDigit);
   const StringRef suffix = architecture.drop_front(digits.size());

@@ -13,16 +13,16 @@ namespace mlir::fsdp {
 /// Compute capabilities in nvcc's form after "sm_": "80", "90a", "100f".
 using CudaArchitectures = std::vector<std::string>;
 
-/// The default compute capabilities: those of runtime/program/CudaArchitectures.def, as in builds
-/// of the runtime.
+/// The default compute capabilities, from runtime/program/CudaArchitectures.def, as in builds of
+/// the runtime.
 CudaArchitectures defaultCudaArchitectures();
 
-/// Parses `80,90a,100`; on an error sets `message`, which lists what is accepted, and returns
+/// Parses `80,90a,100`; on an error sets `message`, which lists the accepted values, and returns
 /// nothing.
 CudaArchitectures parseCudaArchitectures(llvm::StringRef text, std::string &message);
 
-/// nvcc's options: machine code for each, and PTX for the newest, from which a driver compiles for
-/// devices that are newer still. Equal to those of runtime/Cuda.cmake.
+/// nvcc's options: machine code for each, and PTX for the newest, which a driver compiles for newer
+/// devices. Equal to those of runtime/Cuda.cmake.
 std::vector<std::string> codeOptions(llvm::ArrayRef<std::string> architectures);
 
 } // namespace mlir::fsdp

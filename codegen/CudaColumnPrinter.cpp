@@ -1,11 +1,11 @@
 //===- CudaColumnPrinter.cpp - reductions whose results are neighbours ----===//
 //
-// The sum over the rows of a matrix, a bias's gradient, is bound by memory: what counts is how many
-// bytes are being loaded at any time. An H200 needs about 3 MB for its 4.8 TB/s, 24 KB a
-// multiprocessor. So a thread loads 16 bytes at once (neighbouring results) of several rows before
-// it computes with the first, and there are threads for all multiprocessors even if there are few
-// columns: lanes in a block, and several blocks, share the rows of a column. Blocks leave what they
-// have in the workspace, and a second kernel combines it.
+// The sum over the rows of a matrix, a bias's gradient, is bound by memory: its speed depends on
+// the bytes in flight. An H200 needs about 3 MB for its 4.8 TB/s, 24 KB a multiprocessor. So a
+// thread loads 16 bytes at once (neighbouring results) of several rows before it computes with the
+// first, and there are threads for all multiprocessors even if there are few columns: lanes in a
+// block, and several blocks, share the rows of a column. Blocks store partial results in the
+// workspace, and a second kernel combines them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,15 +16,16 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Threads that a multiprocessor has at least; each then has up to 64 registers. Half of them where
-/// a batch and the totals are more than this many bytes.
+/// The minimum number of threads of a multiprocessor; each then has up to 64 registers. Half of
+/// them if a batch and the totals exceed `bytesHeld`.
 static constexpr int64_t threadsOfProcessor = 1024, bytesHeld = 128;
-/// Bytes that a thread loads before it computes: 64 KiB a multiprocessor, as some threads compute.
+/// Bytes that a thread loads before it computes: 64 KiB per multiprocessor, as some threads
+/// compute.
 static constexpr int64_t bytesInFlight = 64;
 /// Threads that keep a large device busy: those of 128 multiprocessors.
 static constexpr int64_t manyThreads = 128 * threadsOfProcessor;
-/// One kernel is enough for so many batches of a thread. Above, blocks share the terms: threads
-/// have `longBatches`, or fewer where there would not be `manyBlocks`.
+/// One kernel is enough for so many batches of a thread. Above that, blocks share the terms:
+/// threads have `longBatches`, or fewer if that would leave fewer than `manyBlocks` blocks.
 static constexpr int64_t fewBatches = 4, longBatches = 8;
 /// No more blocks than these share terms.
 static constexpr int64_t mostBlocks = 4 * manyBlocks;
@@ -43,7 +44,7 @@ ColumnPlan ColumnPlan::of(int64_t results, int64_t terms, int64_t width, int64_t
     while (lanes < threadsOfBlock / 32 && groups * lanes < manyThreads)
       lanes *= 2;
     plan.columns = threadsOfBlock / lanes;
-    // A row's part of 128 bytes, where more would leave over an eighth of the threads idle.
+    // Halved down to 128 bytes of a row while more would leave over an eighth of the threads idle.
     while (plan.columns > 8 &&
            static_cast<int64_t>(llvm::alignTo(groups, plan.columns)) * 8 > groups * 9)
       plan.columns /= 2;
@@ -68,7 +69,7 @@ ColumnPlan ColumnPlan::of(int64_t results, int64_t terms, int64_t width, int64_t
   return plan;
 }
 
-/// What a thread loads of each term, in bytes.
+/// Bytes that a thread loads of each term.
 int64_t CudaKernelWriter::bytesOfTerm(int64_t width) const {
   int64_t bytes = 0;
   for (int number = 0, end = kernel.nodes.size(); number < end; ++number)
@@ -78,9 +79,8 @@ int64_t CudaKernelWriter::bytesOfTerm(int64_t width) const {
   return bytes;
 }
 
-/// The loads of a term, before anything of its batch is stored: a result may take the place of an
-/// operand, so the compiler moves no load over a store. `item` is the term's number in the batch,
-/// or "".
+/// The loads of a term, before the first store of its batch: a result may overwrite an operand, so
+/// the compiler does not move loads across stores. `item` is the term's number in the batch, or "".
 void CudaKernelWriter::loadTerm(const ColumnPlan &plan, StringRef item) {
   for (int number = 0, end = kernel.nodes.size(); number < end; ++number) {
     const KernelNode &node = kernel.nodes[number];
@@ -98,7 +98,7 @@ void CudaKernelWriter::loadTerm(const ColumnPlan &plan, StringRef item) {
   }
 }
 
-/// Variables for what `loadTerm` loads for a batch.
+/// Variables for the values that `loadTerm` loads for a batch.
 void CudaKernelWriter::declareBatch(const ColumnPlan &plan, StringRef item) {
   for (int number = 0, end = kernel.nodes.size(); number < end; ++number) {
     const KernelNode &node = kernel.nodes[number];
@@ -113,7 +113,7 @@ void CudaKernelWriter::declareBatch(const ColumnPlan &plan, StringRef item) {
   }
 }
 
-/// What a thread does with a term whose elements it has.
+/// A thread's computation with a term whose elements are loaded.
 void CudaKernelWriter::addTerm(const ColumnPlan &plan, const std::string &total) {
   SmallVector<int> once, each;
   for (int number = 0, end = kernel.nodes.size(); number < end; ++number)
@@ -242,7 +242,7 @@ void CudaKernelWriter::finishColumns(const ColumnPlan &plan, const std::string &
     writer.close();
 }
 
-/// A kernel that combines what `plan.splits` blocks have of each result.
+/// A kernel that combines the partial results of `plan.splits` blocks.
 void CudaKernelWriter::combineSplits(const ColumnPlan &plan, const std::string &total,
                                      const std::string &flat) {
   const KernelReduction &reduction = *kernel.reduction;

@@ -24,8 +24,8 @@ bool CudaKernelWriter::contiguous(const Affine &at, int64_t alignment, Type type
                       [&](int64_t coefficient) { return coefficient % width == 0; });
 }
 
-/// Elements a thread works on: those of 16 bytes of the smallest type that is walked in a row. A
-/// reduction walks over many rows, so all that it reads of them must come in vectors.
+/// Elements per thread: 16 bytes of the smallest type that is accessed contiguously. A reduction
+/// iterates over many rows, so all its loads from them must be vectors.
 int64_t CudaKernelWriter::vectorWidth() const {
   if (kernel.loops.empty())
     return 1;
@@ -220,7 +220,7 @@ KernelFunction CudaKernelWriter::print() {
     reduceRows();
   function.parameters.push_back(parts.empty() ? "cudaStream_t stream"
                                               : "fsdp::rt::WorkStream stream");
-  if (!parts.empty()) { // the result is that of the second kernel
+  if (!parts.empty()) { // the second kernel computes the result
     deviceParameters.erase(deviceParameters.begin() + resultArgument());
     deviceParameters.push_back(typeName(kernel.reduction->type) + " *" + parts);
   }
@@ -239,7 +239,7 @@ KernelFunction CudaKernelWriter::print() {
 }
 
 //===----------------------------------------------------------------------===//
-// Kernels that are no nest of loops over elements
+// Kernels that are not a loop nest over elements
 //===----------------------------------------------------------------------===//
 
 static KernelFunction printArgmax(nn::ArgmaxOp op) {

@@ -39,7 +39,7 @@ CudaKernelWriter::CudaKernelWriter(const Kernel &kernel, ArrayRef<int64_t> align
     most = std::max(most, type.getNumElements());
   for (RankedTensorType type : kernel.outputs)
     most = std::max(most, type.getNumElements());
-  // Threads past the end of the grid count as well.
+  // Threads past the end of the grid are included.
   if (most >= (int64_t(1) << 31) - 4096)
     index = "std::int64_t";
 }
@@ -64,12 +64,12 @@ std::string CudaKernelWriter::element(int number) const {
 // Statements
 //===----------------------------------------------------------------------===//
 
-/// The name of the group's one index: that of its loop, if it has but one.
+/// The name of the group's flat index: that of its loop, if it has only one.
 std::string CudaKernelWriter::flatName(const LoopGroup &group, StringRef wanted) {
   return group.loops.size() == 1 ? loops[group.loops.front()] : named(wanted);
 }
 
-/// The loops' own indices out of the flat one.
+/// The indices of the loops, computed from the flat one.
 void CudaKernelWriter::declareIndices(const LoopGroup &group, const std::string &flat) {
   if (group.loops.size() <= 1)
     return;
@@ -81,7 +81,7 @@ void CudaKernelWriter::defineAll(ArrayRef<int> chosen) {
     define(number);
 }
 
-/// Memory may be narrower than what is computed with.
+/// The type in memory may be narrower than the compute type.
 std::string CudaKernelWriter::inMemory(int output, Type type, const std::string &value) const {
   Type memory = kernel.outputs[output].getElementType();
   return memory == type ? value : "fromFloat<" + typeName(memory) + ">(" + value + ")";

@@ -38,7 +38,7 @@ struct ColumnPlan {
 };
 
 /// Writes one kernel (see CudaKernelPrinter.h). `alignments` are in bytes, of inputs, then outputs.
-/// The level of a node is that of the loop of a thread that it stands in: 0 for none, else 1 for
+/// The level of a node is that of the innermost loop of a thread around it: 0 for none, else 1 for
 /// the terms, and the last for a vector's elements.
 class CudaKernelWriter : KernelExpressions {
 public:
@@ -116,7 +116,7 @@ private:
   ArrayRef<int64_t> alignments; ///< in bytes: of inputs, then outputs
   Writer head, host, second;    ///< `second` is a kernel that runs after the first
   std::string bounds;           ///< of the first kernel's launch, and a blank, or ""
-  std::string parts;            ///< the parameter for what several blocks have of a result, or ""
+  std::string parts;            ///< the parameter for partial results of several blocks, or ""
   std::vector<std::string> vectors, outputVectors;
   std::vector<llvm::BitVector> variesWith;
   LoopGroup kept, reduced;

@@ -99,7 +99,7 @@ void CudaTarget::record(const KernelTable &kernels, Writer &writer) const {
   writer.line("} // namespace fused");
 }
 
-/// The lines of `text` with the kernel's name in the place of `@`, wrapped where they are too long.
+/// The lines of `text` with `@` replaced by the kernel's name, wrapped if they are too long.
 static void namedLines(StringRef text, StringRef name, Writer &writer) {
   while (!text.empty()) {
     auto [line, rest] = text.split('\n');
@@ -145,7 +145,7 @@ void CudaTarget::kernelsInside(const KernelTable &kernels, Writer &writer) const
   writer.line("#else");
   writer.line("using namespace fsdp::rt::device;");
   writer.line();
-  // The host's functions of these names are in sight too.
+  // The host's functions of these names are visible too.
   writer.line("namespace fused {");
   writer.line("using fsdp::rt::device::maximum;");
   writer.line("using fsdp::rt::device::minimum;");

@@ -7,8 +7,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// A type that computes once a block what depends on the step alone, and applies the rule to the
-/// elements of a thread; the runtime has the loop.
+/// A type that computes the values that depend on the step alone once per block, and applies the
+/// rule to the elements of a thread; the runtime has the loop.
 KernelFunction CudaKernelWriter::printUpdate() {
   vectorized = true; // `i` is an element of a thread
   SmallVector<int> outside, inside;

@@ -105,7 +105,7 @@ std::string mlir::fsdp::elementwiseExpression(Operation *op) {
 }
 
 std::string mlir::fsdp::hostFunction(StringRef name, Type type) {
-  // These vectorize; where they take f64 they are the library's.
+  // These vectorize; for f64 they are the library's.
   static constexpr std::pair<StringLiteral, StringLiteral> vectorized[] = {{"exp", "vectorExp"},
                                                                            {"log", "vectorLog"},
                                                                            {"log1p", "vectorLog1p"},

@@ -20,7 +20,7 @@ Type computeType(Type type);
 /// `#sqrt`, ... for functions that targets name differently, or "" for an op without one.
 std::string elementwiseExpression(Operation *op);
 
-/// What a target calls `#name` of operands of `type`. On the CPU f32 functions are those of
+/// A target's function for `#name` on operands of `type`. On the CPU f32 functions are those of
 /// runtime/numerics/VectorMath.h, which vectorize.
 using FunctionName = std::string (*)(llvm::StringRef name, Type type);
 std::string hostFunction(llvm::StringRef name, Type type);

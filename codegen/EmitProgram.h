@@ -11,8 +11,8 @@ namespace mlir::fsdp {
 
 /// Writes the program of a scheduled module with offsets: it needs the runtime's headers to compile
 /// and its library to link (codegen/Project.h). The same module gives the same text. Fails with a
-/// diagnostic where the module is in another phase, lacks offsets, or contains an op that the
-/// target does not support.
+/// diagnostic if the module is in another phase, lacks offsets, or contains an op that the target
+/// does not support.
 LogicalResult emitProgram(ModuleOp module, const EmitOptions &options, EmittedProgram &out);
 
 /// One of several programs that a binary holds: the same model for another mesh.
@@ -24,8 +24,8 @@ struct PlanSource {
 
 /// Writes one program with several plans, the first of which it uses when started alone: train.cpp,
 /// a host file for each plan, plans.h with the parts that do not differ between them, and the
-/// kernels of all, each once. Of one plan it is the program of emitProgram. `options.report` is not
-/// read. Not in a single file.
+/// kernels of all, each once. For one plan the result is that of emitProgram. Ignores
+/// `options.report`. Not for single-file programs.
 LogicalResult emitPlans(ArrayRef<PlanSource> plans, const EmitOptions &options,
                         EmittedProgram &out);
 

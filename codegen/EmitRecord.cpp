@@ -35,8 +35,8 @@ static SmallVector<RecordedRange> rangesOf(const ScheduledProgram &program, Valu
   return ranges;
 }
 
-/// Puts those of `ranges` that `called` has first, in its order and as often (the sides of a
-/// product may be one operand), and the rest behind them.
+/// Puts the ranges that `called` has first, in its order and multiplicity (the sides of a product
+/// may be one operand), and the others after them.
 static SmallVector<RecordedRange> inOrderOf(ArrayRef<RecordedRange> ranges,
                                             ArrayRef<RecordedRange> called) {
   SmallVector<RecordedRange> ordered, rest(ranges);
@@ -62,7 +62,7 @@ void mlir::fsdp::printLaunch(const ScheduledProgram &program, LaunchOp launch, c
                              llvm::raw_ostream &out) {
   const StepStateAccess access = getStepStateAccess(launch);
   const Value state = launch.getStepState();
-  // In a call the state's buffer is the state; what updates note behind it comes last.
+  // In a call the state's buffer is the state alone; the notes of updates after it come last.
   auto called = [&](ArrayRef<Value> buffers) {
     SmallVector<RecordedRange> ranges = rangesOf(program, ValueRange(buffers), {}, {});
     for (auto [range, buffer] : llvm::zip_equal(ranges, buffers))

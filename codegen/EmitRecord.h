@@ -18,8 +18,8 @@ struct ScheduledProgram;
 LogicalResult emitRecord(ModuleOp module, llvm::raw_ostream &out);
 
 /// Prints the line of `launch`. Its reads and writes are its operands and the accesses of its body
-/// to the step state; `call` gives only the order in which the runtime's function takes them. So
-/// the line of a program whose call lacks an operand, or has one too many, differs.
+/// to the step state; `call` determines only the order of the runtime function's parameters. So the
+/// line of a program whose call lacks an operand, or has one too many, differs.
 void printLaunch(const ScheduledProgram &program, LaunchOp launch, const Call &call,
                  llvm::raw_ostream &out);
 

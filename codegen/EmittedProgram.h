@@ -24,11 +24,11 @@ struct EmitOptions {
   /// The default communicator of its ranks: auto, shm, tcp or mpi on
   /// CPUs; auto, nccl or loopback with CUDA.
   std::string communicator = "auto";
-  /// Options of the compiler, for the program to show: "--precision=bf16 --prefetch=2".
+  /// Options of the compiler, which the program prints: "--precision=bf16 --prefetch=2".
   std::string options;
   /// The compiler and flags of the program, for the records of its runs: a JSON object, or nothing.
   std::string compilation;
-  /// Of a training step, Program::modelFlops and Program::peakSeconds; 0: not known.
+  /// Program::modelFlops and Program::peakSeconds of a training step; 0 if unknown.
   double modelFlops = 0, peakSeconds = 0;
   /// One file, with the kernels in it; otherwise they are in separate files.
   bool singleFile = false;

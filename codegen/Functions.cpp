@@ -25,9 +25,8 @@ struct Communication {
 };
 } // namespace
 
-/// The function of `launch`, without its actions; one without a part where the launch goes along
-/// with its neighbours: communication and the casts beside it, input and output, arithmetic of no
-/// unit.
+/// The function of `launch`, without its actions; one without a part if the launch is grouped with
+/// its neighbours: communication with adjacent casts, input and output, arithmetic outside units.
 static FunctionRange functionOf(LaunchOp launch, const Communication &communication) {
   Operation *op = onlyOp(launch);
   if (isa_and_nonnull<CollectiveOpInterface, InputOp, OutputOp, OutputSumOp>(op) ||
@@ -46,7 +45,7 @@ std::vector<FunctionRange> mlir::fsdp::cutIntoFunctions(const ScheduledProgram &
   std::vector<FunctionRange> ranges;
   const Communication communication(timeline);
   size_t count = timeline.actions.size();
-  // Loads and gathers belong to what follows them, everything else to what comes before.
+  // Loads and gathers are grouped with the following launches, all others with the preceding ones.
   size_t cut = 0; ///< where the next function would begin
   for (size_t i = 0; i < count; ++i) {
     LaunchOp launch = timeline.actions[i].launch;

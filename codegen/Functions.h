@@ -9,8 +9,8 @@ namespace mlir::fsdp {
 
 /// The actions [begin, end) of a timeline, to be one function.
 struct FunctionRange {
-  StringAttr unit;  ///< null: of none
-  std::string part; ///< "forward"; empty until a launch says
+  StringAttr unit;  ///< null if of no unit
+  std::string part; ///< "forward"; empty until a launch determines it
   size_t begin = 0, end = 0;
 
   /// "fc1.forward"

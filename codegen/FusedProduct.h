@@ -14,7 +14,7 @@ struct FusedProduct {
   unsigned rowDims;        ///< outer dimensions of the product that are its rows
   Value lhs, rhs;          ///< buffers of the launch
   bool addsUpRows = false; ///< a result is a sum, mean or maximum that all rows go into
-  SmallVector<Value> ins;  ///< buffers that the kernel reads beside the product, in their order
+  SmallVector<Value> ins;  ///< buffers that the kernel reads besides the product, in their order
 
   /// None if the launch contains anything else, does not yield all results in their order, or the
   /// kernel does not iterate over rows.

@@ -28,7 +28,8 @@ public:
   /// Adds the kernels of the program to `kernels`. Fails with a diagnostic for an op that the
   /// target does not support.
   LogicalResult prepare(KernelTable &kernels);
-  /// After prepare: the tables of the model. A table in another file gets its namespace.
+  /// After prepare: the tables of the model. References to tables in other files use the namespace
+  /// of the file.
   ModelTables &getModelTables() { return modelTables; }
   const Target &getTarget() const { return *target; }
   /// The C++ name of the program: `program`, in an anonymous namespace, which ends here. The names

@@ -27,7 +27,7 @@ struct LoopVar {
   std::string name;
   int64_t size = 1;
   bool reduction = false; ///< summed or maximized away
-  bool counted = false;   ///< its value is used other than in addresses: never merged
+  bool counted = false;   ///< its value is used outside addresses: never merged
 };
 
 /// An address or position: the sum of coefficient times variable, one coefficient per loop.
@@ -60,9 +60,8 @@ struct KernelNode {
 };
 
 /// An argument of the kernel that the host computes from the rank's coordinate on a split
-/// dimension: how many of its first elements are real on this rank (`held`), or where it begins in
-/// the whole dimension
-/// (`first`), for masks whose end is known at run time only.
+/// dimension: how many of its first elements are not padding on this rank (`held`), or where it
+/// begins in the whole dimension (`first`), for masks whose end is known only at run time.
 struct KernelMask {
   ArrayAttr over;
   int64_t size;  ///< of the whole dimension
@@ -102,15 +101,15 @@ struct Kernel {
   /// The number of outer loops over the rows of a call, at least one; 0: over everything. The last
   /// of `inputs` is then the product, which may share the buffer of the first output.
   size_t rowLoops = 0;
-  bool updates = false;          ///< an update rule: told an UpdateStep (codegen/UpdateKernel.h)
+  bool updates = false; ///< an update rule, with an UpdateStep as argument (UpdateKernel.h)
   std::vector<KernelNode> nodes; ///< operands before users
   SmallVector<KernelMask> masks;
   SmallVector<KernelStore> stores;
   std::optional<KernelReduction> reduction;
 
-  /// The kernel of the body of `launch`, without a product that it begins with. Fails with a
-  /// diagnostic that names the op that has no form in C++ or does not fit one nest of loops. Where
-  /// it is `anonymous`, buffers have no names.
+  /// The kernel of the body of `launch`, without a leading product. Fails with a diagnostic that
+  /// names the op that has no form in C++ or does not fit one loop nest. Buffers of `anonymous`
+  /// kernels have no names.
   static FailureOr<Kernel> create(LaunchOp launch, Traversal traversal, bool anonymous = false);
 
   /// Drops loops of one iteration and joins adjacent loops that all addresses treat as one, rows
@@ -120,8 +119,8 @@ struct Kernel {
   /// For each node the number of loops around it: up to the innermost that it varies with.
   SmallVector<int> depths() const;
 
-  /// For each node how many nodes take it as operand, and how many results it goes into, the
-  /// reduction's included.
+  /// For each node, the number of its uses as operand of other nodes and as result, the reduction's
+  /// included.
   SmallVector<int> uses() const;
   SmallVector<int> stored() const;
 };

@@ -1,7 +1,7 @@
 //===- KernelBuilder.cpp - from the ops of a launch to one nest of loops --===//
 //
-// Works backwards from what the launch yields: a value at given indices is asked for, and asks for
-// its operands at the indices that the op's notation says.
+// Works backwards from the yielded values: the request for a value at given indices requests its
+// operands at the indices that follow from the op's notation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// The loops that run over one dimension of a tensor, major to minor. None for a size of one.
+/// The loops over one dimension of a tensor, major to minor. None for a size of one.
 using Index = SmallVector<int, 2>;
 using Indices = SmallVector<Index, 4>;
 
@@ -66,10 +66,10 @@ private:
   Traversal traversal;
   bool anonymous;
   Kernel kernel;
-  std::optional<FusedProduct> begin; ///< what is complete, in memory, before the kernel starts
+  std::optional<FusedProduct> begin; ///< the product that is complete in memory before the kernel
   SmallVector<Value> sources;        ///< buffers of the inputs, without the product's
   Operation *owner = nullptr;        ///< the reduction, or the op whose factors are the loops
-  nn::ShardingRule ownerRule;        ///< factor i of it is loop loopOf[i]
+  nn::ShardingRule ownerRule;        ///< its factor i is the loop loopOf[i]
   SmallVector<Index> ownerFactors;   ///< the loop of each factor
   SmallVector<int64_t> fullShape;
   Indices fullIndices; ///< of tensors of the whole iteration space
@@ -233,7 +233,7 @@ FailureOr<Kernel> KernelBuilder::build() {
     return failure();
   for (auto [output, value] : llvm::enumerate(yield->getOperands())) {
     if (output == 0 && isProduct(resolveFused(value)))
-      continue; // stands there already
+      continue; // is already there
     if (failed(store(value, output)))
       return failure();
   }
@@ -380,7 +380,7 @@ FailureOr<int> KernelBuilder::buildElementwise(Operation *op, const Indices &ind
       return failure();
     operands.push_back(*node);
   }
-  // What is computed in one type needs no cast from one to the other.
+  // Values in one compute type need no cast between each other.
   Type result = computeType(typeOf(op->getResult(0)).getElementType());
   if (isa<CastOpInterface>(op) && kernel.nodes[operands.front()].type == result)
     return operands.front();
@@ -457,7 +457,7 @@ FailureOr<int> KernelBuilder::buildMask(MaskSamplesOp op, const Indices &indices
   return maskNode(op, op.getFill(), mask, {*input, *count}, indices[op.getDim()], op.getRows());
 }
 
-/// The node that is `operands[0]` in what counts and `fill` elsewhere.
+/// The node that is `operands[0]` in valid elements and `fill` elsewhere.
 int KernelBuilder::maskNode(Operation *op, const APFloat &fill, std::optional<KernelMask> mask,
                             ArrayRef<int> operands, const Index &index, int64_t rows) {
   Type element = typeOf(op->getResult(0)).getElementType();

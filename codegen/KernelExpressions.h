@@ -1,8 +1,8 @@
 //===- KernelExpressions.h - names and expressions of a kernel --*- C++ -*-===//
 //
-// What the kernels of all targets have in common: the names in a kernel, its addresses and the
-// expressions of its nodes. How its loops run is the matter of a target: loops of one thread
-// (KernelPrinter.cpp), or threads (CudaKernelWriter.h).
+// The parts that kernels of all targets share: the names in a kernel, its addresses and the
+// expressions of its nodes. Each target maps the loops: to loops of one thread (KernelPrinter.cpp),
+// or to threads (CudaKernelWriter.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ protected:
                     ArrayRef<StringRef> taken);
   virtual ~KernelExpressions() = default;
 
-  // What the mapping of the loops says.
+  // Determined by the mapping of the loops.
   /// Where a node is computed: nodes of one level are computed in the same iterations.
   virtual int levelOf(int node) const = 0;
   /// The level of the stores.
@@ -35,7 +35,7 @@ protected:
   virtual std::string loopIndex(int loop) const { return loops[loop]; }
   /// The element that a node loads, in the type in memory.
   virtual std::string element(int load) const;
-  /// `element` in the type that is computed with, which is wider.
+  /// `element` converted to the compute type, which is wider.
   virtual std::string widened(Type type, const std::string &element) const = 0;
 
   // Expressions.
@@ -46,11 +46,10 @@ protected:
   /// The node where it is stored.
   std::string result(int node) const { return inlined(node) ? value(node) : nodes[node]; }
   std::string value(int node) const;
-  /// Literals and positions stand where they are used; so do, where that is one place of the same
-  /// level, loads, and what is stored. As a result may take the place of an operand
-  /// (passes/scheduled/InPlace.h; a product stands in the place of the first), an element is
-  /// loaded once, and nothing is loaded where something has been stored: with several results,
-  /// what they store has names.
+  /// Literals and positions are inlined at their uses; loads and stored values only if they have
+  /// one use, at the same level. As a result may overwrite an operand (passes/scheduled/InPlace.h;
+  /// a product is in the buffer of the first), an element is loaded once, and never after a store
+  /// to it: with several results, the stored values have names.
   virtual bool inlined(int node) const;
   Type memoryType(const KernelNode &load) const {
     return kernel.inputs[load.input].getElementType();
@@ -64,9 +63,9 @@ protected:
   std::string finished(const std::string &total) const;
 
   // Statements.
-  /// Gives a node its name, unless it stands where it is used.
+  /// Names a node, unless it is inlined at its use.
   void define(int node);
-  /// Constants that are no splats, as arrays of `qualifiers` whose names begin with `prefix`.
+  /// Constants other than splats, as arrays of `qualifiers` whose names begin with `prefix`.
   void tables(StringRef qualifiers, StringRef prefix, Writer &writer);
   /// The indices of `loops` out of their flat number: "i = flat / 12, j = flat % 12".
   std::vector<std::string> splitIndex(ArrayRef<int> loops, const std::string &flat) const;
@@ -83,8 +82,8 @@ protected:
 /// A piece of a flat tensor: an operand of the launch, or a value that fills it.
 struct FlatPiece {
   int64_t offset, count; ///< elements
-  int argument;          ///< of the launch; -1: none
-  std::string value;     ///< of each element, where there is no argument
+  int argument;          ///< of the launch; -1 if none
+  std::string value;     ///< of each element, if there is no argument
 };
 
 /// The pieces of `op` that are not empty, padding included.

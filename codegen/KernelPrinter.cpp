@@ -43,11 +43,12 @@ private:
   int depthOf(const Affine &at) const;
   int storeDepth(const KernelStore &store) const;
 
-  std::string begin, end; ///< of the rows that a call is for, where there are such
-  /// The loop of which a thread performs the iterations from `first` up to `last` only; -1: none.
+  std::string begin, end; ///< of the rows of a call, if the kernel has rows
+  /// The loop of which a thread performs only the iterations from `first` to before `last`; -1 if
+  /// none.
   int cut = -1;
   std::string first, last;
-  std::string columns; ///< the parameter that says which, where sums continue from call to call
+  std::string columns; ///< the parameter for the current range, if sums continue from call to call
   SmallVector<int> depths;
   int accumulateAt = -1; ///< depth of the register that the reduction's last loops add to
   std::string accumulator;
@@ -74,8 +75,8 @@ Printer::Printer(const Kernel &kernel, bool anonymous)
 // Parts for several threads
 //===----------------------------------------------------------------------===//
 
-/// Elements of a kernel whose parts repay threads; those of a part are in
-/// runtime/device/Workers.h.
+/// Elements of a kernel that is worth dividing among threads; runtime/device/Workers.h has the size
+/// of a part.
 static constexpr int64_t kMinCutElements = 32768;
 
 /// The coefficient of a loop in an address.
@@ -91,8 +92,8 @@ int Printer::firstOfRegister() const {
   return first;
 }
 
-/// Whether sums live in the result while loops run: where an outer loop reduces as well, or only
-/// outer ones do. A sum over rows continues from call to call.
+/// Whether sums are accumulated in the result buffer: if an outer loop reduces as well, or only
+/// outer loops do. A sum over rows continues from call to call.
 bool Printer::sumsInResult() const {
   int first = firstOfRegister();
   return first < static_cast<int>(kernel.rowLoops) ||
@@ -260,7 +261,7 @@ KernelFunction Printer::print() {
   if (kernel.updates)
     function.parameters.insert(function.parameters.begin() + 2, "fsdp::rt::UpdateStep step");
   tables("static constexpr", "", writer);
-  // Around all of it where results are filled or finished column by column.
+  // Around all loops if results are initialized or finished column by column.
   openParts();
   printNest();
   closeParts();
@@ -280,7 +281,7 @@ void Printer::printNest() {
     return;
   }
 
-  // Sums that live in the result start at the identity and are loaded again.
+  // Sums in the result buffer start at the identity and are reloaded.
   const KernelReduction &reduction = *kernel.reduction;
   int first = firstOfRegister();
   const bool outer = sumsInResult();
@@ -337,7 +338,7 @@ void Printer::printNest() {
 }
 
 //===----------------------------------------------------------------------===//
-// Kernels that are no nest of loops over elements
+// Kernels that are not a loop nest over elements
 //===----------------------------------------------------------------------===//
 
 static KernelFunction printArgmax(nn::ArgmaxOp op) {

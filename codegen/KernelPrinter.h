@@ -9,7 +9,7 @@ namespace mlir::fsdp {
 
 /// The function of the body of `launch` for the CPU target: loops in the order of the indices.
 /// With `anonymous`, its variables have no names of the model, so that equal kernels have equal
-/// text. Fails with a diagnostic where the body has no form in C++.
+/// text. Fails with a diagnostic if the body has no form in C++.
 FailureOr<KernelFunction> printKernel(LaunchOp launch, bool anonymous);
 
 } // namespace mlir::fsdp

@@ -87,7 +87,7 @@ LogicalResult KernelTable::insert(const ScheduledProgram &program, LaunchOp laun
   return success();
 }
 
-/// What stands behind the function's name in the names of what only it uses: "_kernel".
+/// The suffix of the function's name in names that only it uses: "_kernel".
 static std::vector<std::string> endingsIn(StringRef device) {
   std::vector<std::string> endings;
   for (size_t at = device.find('@'); at != StringRef::npos; at = device.find('@', at + 1)) {

@@ -11,8 +11,8 @@
 namespace mlir::fsdp {
 
 /// A function `NAME(parameters) { body }` of the emitted program: first one `std::int64_t` for each
-/// mask (how many elements of the split dimension are real), then a pointer for each input and each
-/// output. On the CPU an epilogue of a product takes the range of rows before the pointers.
+/// mask (how many elements of the split dimension are valid), then a pointer for each input and
+/// each output. On the CPU an epilogue of a product takes the range of rows before the pointers.
 struct KernelFunction {
   std::vector<std::string> parameters;
   std::string device; ///< lines before the function that only it uses; `@` denotes its name
@@ -29,8 +29,8 @@ struct KernelFunction {
 /// the model, so that equal kernels have equal text.
 using KernelWriter = std::function<FailureOr<KernelFunction>(LaunchOp launch, bool anonymous)>;
 
-/// All that an anonymous kernel is printed from. Equal sources have equal kernels, which are not
-/// always found equal so: attributes that no kernel has may differ.
+/// The input of an anonymous kernel's text. Equal sources have equal kernels. Equal kernels may
+/// have different sources: attributes that do not affect the kernel may differ.
 class KernelSource {
 public:
   KernelSource(const ScheduledProgram &program, LaunchOp launch);
@@ -49,7 +49,7 @@ private:
     }
   };
 
-  LaunchOp launch; ///< whose body counts, but for locations
+  LaunchOp launch; ///< whose body is compared, except for locations
   SmallVector<Buffer, 6> buffers;
 };
 
@@ -69,10 +69,10 @@ public:
   };
   bool contains(LaunchOp launch) const { return entryOf.count(launch); }
   const Entry &operator[](LaunchOp launch) const { return entries[entryOf.lookup(launch)]; }
-  /// The masks of this launch, whose kernel may be that of another with others.
+  /// The masks of this launch, whose kernel may be that of another launch with other masks.
   ArrayRef<KernelMask> masksOf(LaunchOp launch) const { return masks.find(launch)->second; }
   const std::vector<Entry> &all() const { return entries; }
-  /// True where a kernel takes bf16, a type that the runtime declares.
+  /// True if a kernel uses bf16, a type that the runtime declares.
   bool nameBf16() const;
 
 private:
@@ -87,7 +87,7 @@ private:
                                   const KernelWriter &write);
 
   std::vector<Entry> entries;
-  llvm::StringMap<size_t> byText; ///< anonymous: no word of it comes from the model
+  llvm::StringMap<size_t> byText; ///< anonymous: it contains no names of the model
   std::unordered_map<size_t, std::vector<Printed>> bySource; ///< by their hashes
   llvm::DenseMap<Operation *, size_t> entryOf;
   llvm::DenseMap<Operation *, SmallVector<KernelMask>> masks;

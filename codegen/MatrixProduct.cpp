@@ -17,7 +17,7 @@ enum Tensor { lhs, rhs, result };
 
 } // namespace
 
-/// Names joined where, in every tensor, one lies right inside the one before.
+/// Names merged if each directly follows the previous one in every tensor.
 static SmallVector<Axis> joined(ArrayRef<Axis> axes) {
   SmallVector<Axis> groups;
   for (const Axis &axis : axes) {
@@ -92,7 +92,7 @@ FailureOr<MatrixProduct> MatrixProduct::of(nn::EinsumOp op) {
 
   SmallVector<Axis> m = joined(rows), n = joined(columns), k = joined(contracted),
                     batch = joined(batches);
-  // Rows or columns that lie apart may be walked over as batches.
+  // Rows or columns that are not contiguous may be iterated over as batches.
   for (SmallVector<Axis> *side : {&m, &n})
     while (side->size() > 1) {
       batch.push_back(side->front());
@@ -105,7 +105,7 @@ FailureOr<MatrixProduct> MatrixProduct::of(nn::EinsumOp op) {
   Axis one, row = m.empty() ? one : m.front(), column = n.empty() ? one : n.front(),
             inner = k.empty() ? one : k.front();
   product.m = row.size, product.n = column.size, product.k = inner.size;
-  // A stride over an extent of one is never used; it says what a dense matrix has there.
+  // A stride over an extent of one is never used; it is set to that of a dense matrix.
   auto orDense = [](int64_t size, int64_t stride, int64_t dense) {
     return size == 1 ? dense : stride;
   };

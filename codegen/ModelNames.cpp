@@ -42,7 +42,7 @@ std::string mlir::fsdp::bufferName(Value buffer, const SymbolTable *symbols) {
 
 std::string ModelName::whole() const { return unit ? unit.str() + "." + name : name; }
 
-/// `text` behind `unit`, where it begins with it or has it in the middle; none elsewhere.
+/// The text after `unit` if `text` contains it as a component; otherwise nothing.
 static std::optional<StringRef> behindUnit(StringRef text, StringRef unit) {
   auto isSeparator = [](char c) { return c == '.' || c == ' '; };
   for (size_t at = text.find(unit); at != StringRef::npos; at = text.find(unit, at + 1)) {
@@ -79,7 +79,7 @@ namespace {
 struct NameParts {
   SmallVector<StringRef> components; ///< ln_2, layerNorm, grad
   SmallVector<StringRef> kind;       ///< layer_norm_grad, 1
-  size_t operation = 0;              ///< among the components; 0: no place stands in front of it
+  size_t operation = 0;              ///< among the components; 0 if no place precedes it
 
   explicit NameParts(StringRef name) {
     auto [before, behind] = name.split(' ');
@@ -93,7 +93,7 @@ struct NameParts {
     operation -= operation > 0;
   }
   std::string place() const { return llvm::join(ArrayRef(components).take_front(operation), "."); }
-  /// Whether `word` of the kind says again what a component says.
+  /// Whether `word` of the kind repeats a component.
   bool repeats(StringRef word) const {
     return llvm::any_of(components, [&](StringRef component) {
       std::string said = withoutCase(component), kind = withoutCase(word);
@@ -112,7 +112,7 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
       unitOfParam[param.getSymName()] = unit;
     }
   llvm::DenseMap<Value, StringAttr> units;
-  llvm::StringMap<StringRef> launches; // by their names as those of buffers have them
+  llvm::StringMap<StringRef> launches; // by their names as in the names of buffers
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     if (buffer.getStorageAttr())
       if (auto storage = symbols.lookup<StorageOp>(buffer.getStorageAttr().getValue());
@@ -146,7 +146,7 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
     StringRef param = text;
     param.consume_back(".grad");
     StringAttr unit = unitOfParam.lookup(param);
-    // The results of a launch are called after it, and numbered where there are several.
+    // Results are named after their launch, and numbered if there are several.
     auto [name, number] = StringRef(text).rsplit('.');
     if (auto launch = launches.find(dotted(text)); launch != launches.end())
       text = launch->second.str();

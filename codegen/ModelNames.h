@@ -1,10 +1,10 @@
 //===- ModelNames.h - names of values and launches by unit ------*- C++ -*-===//
 //
-// The IR calls a launch after its place in the model, its operation and its kind:
+// The IR names a launch by its place in the model, its operation and its kind:
 // "h.0.ln_2.layerNorm.grad layer_norm_grad", and the buffers of its results after the launch:
-// "….0", "….1". Emitted code says each of these once: `h_0_ln_2_grad`, `h_0_ln_2_grad_1`. The unit
-// that a name belongs to comes from the structure of launches and from parameters, never from the
-// text of the name.
+// "….0", "….1". Emitted code has each part once: `h_0_ln_2_grad`, `h_0_ln_2_grad_1`. The unit that
+// a name belongs to comes from the structure of launches and from parameters, never from the text
+// of the name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace mlir::fsdp {
 
 /// A name within its unit: "ln_2.grad" of "h.0".
 struct ModelName {
-  StringAttr unit; ///< null: of none
+  StringAttr unit; ///< null if of no unit
   std::string name;
 
   /// "h.0.ln_2.grad"
@@ -34,12 +34,12 @@ public:
   ModelName of(LaunchOp launch) const;
   /// Of a buffer, or of a part of one, that launches use.
   const ModelName &of(Value buffer) const { return buffers.find(buffer)->second; }
-  /// Of an event of the program, which is called after the launch that records it.
+  /// The name of an event of the program, which is named after the launch that records it.
   ModelName of(EventOp event) const;
 
   /// The name as seen from `unit`: "ln_2.grad" in its own unit, "next.ln_2.grad" in the unit before
-  /// its own, "next.2.ln_2.grad" in the one before that, "previous.ln_2.grad" in the unit behind
-  /// it; the whole name where one of them has no unit.
+  /// its own, "next.2.ln_2.grad" in the one before that, "previous.ln_2.grad" in the unit after it;
+  /// the whole name if one of them has no unit.
   std::string seenFrom(StringAttr unit, const ModelName &name) const;
 
 private:
@@ -48,7 +48,7 @@ private:
   llvm::DenseMap<StringAttr, int> positions; ///< of units, in the order of the parameters
   llvm::DenseMap<Value, ModelName> buffers;
   llvm::StringMap<StringAttr> unitOfLaunch; ///< by name
-  /// The operations of a place, "h.0.ln_2": one that is alone there needs no mention.
+  /// The operations of a place, "h.0.ln_2": a single operation is omitted from names.
   llvm::StringMap<llvm::StringMap<char>> operations;
 };
 

@@ -27,7 +27,7 @@ static constexpr llvm::StringLiteral keywords[] = {
     "volatile",      "wchar_t",     "while",     "xor",      "xor_eq",    "assert",
     "errno",         "linux",       "stderr",    "stdin",    "stdout",    "unix"};
 
-// What slices of the arena are declared with.
+// Names used to declare slices of the arena.
 static constexpr llvm::StringLiteral declaring[] = {"ArenaSpan", "StepState", "bf16", "std"};
 
 // The functions of the runtime that programs call by their bare names.
@@ -59,8 +59,7 @@ static llvm::StringRef firstType(llvm::StringRef code) {
   return code.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
-// What else programs use by its bare name: what their tables are made of, and what these are
-// called.
+// Other names that programs use unqualified: types in their tables, and names of the tables.
 static constexpr llvm::StringLiteral used[] = {
     "CommunicatorSpec",
     "Context",
@@ -184,7 +183,7 @@ void Names::reserveWordsOf(StringRef code) {
   char before = 0;
   while (!code.empty()) {
     StringRef word = code.take_while(isWord);
-    // A member, or what stands behind `::`, is found where it belongs.
+    // Members, and names after `::`, are looked up in their scope.
     if (!word.empty() && before != '.' && before != ':' && !llvm::isDigit(word.front()))
       taken.insert(word);
     code = code.drop_front(word.size());
@@ -235,7 +234,7 @@ StringRef mlir::fsdp::nameOf(Location loc) {
 
 StringRef mlir::fsdp::actionOf(StringRef name) {
   StringRef base = name;
-  // The number of a result, and what backward adds, say nothing alone.
+  // The number of a result and the suffixes of backward have no meaning alone.
   auto isNumber = [](StringRef text) {
     return !text.empty() && llvm::all_of(text, [](char c) { return llvm::isDigit(c); });
   };

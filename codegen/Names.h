@@ -36,9 +36,9 @@ public:
   /// Keywords, macros and the words of declarations are reserved; so are the names of the runtime
   /// that emitted code uses, unless all names of this scope are always qualified by `::`.
   explicit Names(bool qualified = false);
-  /// An identifier for `text` that no earlier request got: the second `relu` is `relu_2`. One
-  /// without a small letter ends in `_`, as it might be a macro of some header. With `endings`, the
-  /// identifier followed by one of them is also reserved.
+  /// An identifier for `text` that no earlier request has received: the second `relu` is `relu_2`.
+  /// An identifier without a lower-case letter ends in `_`, as it might be a macro of a header.
+  /// With `endings`, the identifier followed by one of them is also reserved.
   std::string unique(llvm::StringRef text, llvm::ArrayRef<std::string> endings = {});
   /// Reserves the unqualified names in the C++ `code`.
   void reserveWordsOf(llvm::StringRef code);

@@ -12,7 +12,7 @@ using namespace mlir::fsdp;
 static constexpr llvm::StringLiteral constantTable = "update_constants",
                                      rateScaleTable = "rate_scales", noDecayTable = "no_decay";
 
-/// `constexpr const char *NAME[] =`; nothing where there are none.
+/// `constexpr const char *NAME[] =`; nothing if there are none.
 static void emitTexts(StringRef name, ArrayAttr texts, Writer &writer) {
   std::vector<std::string> literals;
   for (StringRef text : texts.getAsValueRange<StringAttr>())

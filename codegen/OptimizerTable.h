@@ -11,10 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// What the table of a program says of its optimizer: the defaults of the options of its run.
+/// The optimizer's part of a program's table: the defaults of the options of its run.
 class OptimizerTable {
 public:
-  /// The optimizer whose rate `program` computes; nothing is emitted where it computes none.
+  /// The optimizer whose rate `program` computes; nothing is emitted if it computes none.
   explicit OptimizerTable(const ScheduledProgram &program);
 
   /// The constants of the rule, in the order of its row.

@@ -29,9 +29,9 @@ public:
   const std::string &storage(StringAttr symbol) const { return get(storages, symbol); }
   /// An event of the program, by its number.
   const std::string &event(int number) const { return events[number]; }
-  /// The number of the first event of a segment's own; empty where the program has no events.
+  /// The number of a segment's first event; empty if the program has no events.
   const std::string &getFirstOwnEvent() const { return firstOwnEvent; }
-  /// In the namespace of its segment: its own events, which follow those of the program.
+  /// In the namespace of a segment: its events, which follow those of the program.
   const std::vector<std::string> &getOwnEvents(SegmentOp segment) const {
     return get(ownEvents, segment);
   }

@@ -11,7 +11,7 @@
 using namespace mlir::fsdp;
 using llvm::StringRef;
 
-/// The files of `program` whose name ends so, each behind a blank.
+/// The files of `program` with this ending, each after a blank.
 static std::string filesEnding(const EmittedProgram &program, StringRef extension) {
   std::string list;
   for (const auto &[name, text] : program.files)
@@ -86,7 +86,7 @@ endforeach()
 )";
 }
 
-/// Compiles one file to `object`; empty for what is no source.
+/// Compiles one file to `object`; empty for files that are not sources.
 static BuildCommand compileCommand(StringRef file, const std::string &object,
                                    const BuildPlaces &places) {
   bool cuda = places.target == TargetKind::Cuda, kernels = file.ends_with(".cu");
@@ -131,13 +131,13 @@ std::vector<BuildCommand> mlir::fsdp::buildCommands(const EmittedProgram &progra
     link.push_back(object);
     commands.push_back(std::move(compile));
   }
-  // What these define is not taken from the library.
+  // Their definitions replace those of the library.
   for (const std::string &file : places.runtimeKernels) {
     link.push_back(places.sources + "/runtime." + llvm::sys::path::filename(file).str() + ".o");
     commands.push_back(compileCommand(file, link.back(), places));
   }
   link.insert(link.end(), {"-o", places.output});
-  // Only what the program uses is named in it as needed.
+  // The program depends only on the libraries that it uses.
   link.push_back("-Wl,--as-needed");
   if (!places.record)
     llvm::append_range(link, places.toolchain.libraries);

@@ -128,15 +128,15 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
   return success();
 }
 
-/// The buffer of which `part` is.
+/// The buffer that contains `part`.
 static Value baseOf(Value part) {
   while (auto subview = part.getDefiningOp<SubviewOp>())
     part = subview.getBuffer();
   return part;
 }
 
-/// The number of things that the integers in `buffer`, or in a copy of it, number; 0 where nothing
-/// says.
+/// The number of rows or classes that the integers in `buffer`, or in a copy of it, index; 0 if
+/// unknown.
 static int64_t indexLimit(Value buffer) {
   for (Operation *user : buffer.getUsers()) {
     auto launch = dyn_cast<LaunchOp>(user);
@@ -214,7 +214,8 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
   return success();
 }
 
-/// Numbers the outputs of the walk `added`, those of one name once, whichever segments write them.
+/// Numbers the outputs of the walk `added`; outputs of one name have one number, even if several
+/// segments write them.
 static LogicalResult numberOutputs(ScheduledProgram &program, ProgramWalk &added) {
   std::map<int64_t, StringAttr> checks;
   for (auto [index, times] : added.runs) {
@@ -230,7 +231,7 @@ static LogicalResult numberOutputs(ScheduledProgram &program, ProgramWalk &added
       return timeline.segment.emitOpError()
              << "'" << timeline.segment.getSymName()
              << "' writes outputs in several walks, whose other segments write different ones; "
-                "give each walk its own segment";
+                "give each walk a separate segment";
     timeline.slots = slots;
     added.countsSamples |= timeline.countsSamples;
     checks.insert(timeline.checks.begin(), timeline.checks.end());
@@ -276,7 +277,7 @@ static LogicalResult readWalks(ScheduledProgram &program) {
                << program.walks[j].name.getValue() << "', which both "
                << stringifyStepKind(program.walks[i].kind)
                << ", expected one; a step of the driver has one walk, remove the other";
-  for (Timeline &timeline : program.timelines) // what no walk runs is written down all the same
+  for (Timeline &timeline : program.timelines) // segments that no walk runs are emitted too
     for (size_t slot = timeline.slots.size(); slot < timeline.outputs.size(); ++slot)
       timeline.slots.push_back(static_cast<int>(slot));
   return success();
@@ -360,7 +361,8 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
 }
 
 void ProgramNames::create(const ScheduledProgram &program) {
-  // One scope for all of it: an input "a b" and a stream "input a b" are `kInputAB` and another.
+  // One scope for all kinds of names: an input "a b" and a stream "input a b" would both be
+  // `kInputAB`.
   Names names;
   auto enumerator = [&](StringRef kind, StringRef text) {
     return names.unique(enumeratorFor((kind + " " + text).str()));
@@ -394,7 +396,7 @@ void ProgramNames::create(const ScheduledProgram &program) {
     stateTables[storage.getSymNameAttr()] = names.unique(name + "_states");
   }
   for (const Timeline &timeline : program.timelines) {
-    Names inside = names; // what a segment declares hides no name that it uses
+    Names inside = names; // declarations of a segment hide no name that it uses
     for (StringAttr output : timeline.outputs)
       outputs[{timeline.segment, output}] =
           inside.unique(enumeratorFor("output " + output.getValue().str()));

@@ -30,8 +30,8 @@ struct Timeline {
   SmallVector<StringAttr> outputs; ///< their names, in issue order
   SmallVector<int> slots;          ///< of the outputs, in the walks that the segment belongs to
   int events = 0;                  ///< one past the last that it uses
-  SmallVector<LaunchOp> recorders; ///< of the segment's own events, in order
-  bool countsSamples = false;      ///< takes batches of which only some samples count
+  SmallVector<LaunchOp> recorders; ///< of the segment's events, in order
+  bool countsSamples = false;      ///< accepts batches with invalid samples
   /// The outputs that are checks, by their places in the model.
   std::map<int64_t, StringAttr> checks;
 };
@@ -56,7 +56,7 @@ struct ArenaSpan {
 /// An input of the data set: the same tensor of samples for all segments that load it.
 struct InputEntry {
   mutable InputOp op; ///< the first that names it
-  int64_t limit = 0;  ///< labels lie in [0, limit); 0: any value
+  int64_t limit = 0;  ///< labels are in [0, limit); 0: any value
 };
 
 struct ScheduledProgram {
@@ -89,9 +89,9 @@ struct ScheduledProgram {
   int events() const;
   /// The address of `value` (a buffer or a subview of one).
   ArenaSpan spanOf(Value value) const;
-  /// Bytes, up to 256, of which that address is a multiple: the arena begins at one of 256.
+  /// The alignment of that address in bytes, up to 256: the arena is aligned to 256.
   int64_t alignmentOf(Value value) const;
-  /// The persistent buffer that holds `what` of `storage`.
+  /// The persistent buffer that holds the tensor `what` of `storage`.
   BufferOp shardOf(StorageOp storage, StringRef what) const {
     return shards.lookup({storage.getSymNameAttr(), what});
   }
@@ -101,7 +101,8 @@ struct ScheduledProgram {
   int communicatorOver(ArrayAttr axes) const;
 
 private:
-  /// The persistent buffers of storages, by the name of the storage and what they hold of it.
+  /// The persistent buffers of storages, by the names of the storage and of the tensor that they
+  /// hold.
   llvm::DenseMap<std::pair<StringAttr, StringRef>, BufferOp> shards;
 };
 

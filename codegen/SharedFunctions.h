@@ -1,6 +1,6 @@
 //===- SharedFunctions.h - one function for equal layers --------*- C++ -*-===//
-// Equal layers share one function, called once for each with a row of what differs: places in the
-// arena, names of launches, events.
+// Equal layers share one function, called once for each layer with a row of its differences:
+// addresses in the arena, names of launches, events.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,7 @@ public:
     return NameTable(true, std::move(names));
   }
 
-  /// The expression of `value`, of `type`. `setNames` sets the names of its field, where it gets
-  /// one.
+  /// The expression of `value`, of `type`. `setNames` sets the names of its field, if it has one.
   std::string spell(llvm::StringRef type, llvm::StringRef value,
                     llvm::function_ref<void(Field &)> setNames);
   llvm::ArrayRef<Field> getFields() const { return fields; }
@@ -51,8 +50,8 @@ private:
   llvm::StringMap<size_t> indices; ///< by type and value
 };
 
-/// The names of the fields of `rows`, which have the same types: of each field the name in the
-/// program if that is one, else the name that most functions see.
+/// The names of the fields of `rows`, which have the same types: the name of each field is that in
+/// the program if all rows have one name, else the name that most functions use.
 std::vector<std::string> chooseFieldNames(llvm::ArrayRef<const NameTable *> rows);
 
 /// Writes the struct `name` of `fields`, which are called `names`.
@@ -63,7 +62,7 @@ void declareRow(Writer &writer, llvm::StringRef name, llvm::ArrayRef<NameTable::
 void writeRow(Writer &writer, llvm::ArrayRef<NameTable::Field> fields,
               llvm::ArrayRef<std::string> names);
 
-/// What `units` have in common: "h" of "h.0" and "h.1"; "layer" where it is nothing.
+/// The common part of `units`: "h" for "h.0" and "h.1"; "layer" if there is none.
 std::string commonUnit(llvm::ArrayRef<llvm::StringRef> units);
 
 } // namespace mlir::fsdp

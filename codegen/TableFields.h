@@ -37,7 +37,7 @@ private:
   std::vector<std::string> items;
 };
 
-/// `constexpr TYPE NAME[] =` with a row for each of `rows`; nothing where there are none.
+/// `constexpr TYPE NAME[] =` with a row for each of `rows`; nothing if there are none.
 inline void emitRows(StringRef type, StringRef name, ArrayRef<Fields> rows, Writer &writer) {
   if (rows.empty())
     return;

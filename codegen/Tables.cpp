@@ -26,7 +26,7 @@ static std::string braced(ArrayRef<int64_t> values) {
   return text + "}";
 }
 
-/// `constexpr TYPE NAME[] = {...};` of values that need no names; nothing where there are none.
+/// `constexpr TYPE NAME[] = {...};` of values that need no names; nothing if there are none.
 static void emitValues(StringRef type, StringRef name, ArrayRef<std::string> values,
                        Writer &writer) {
   if (!values.empty())
@@ -111,7 +111,7 @@ static std::string emitSplits(const ScheduledProgram &program, ParamOp param,
   RankedTensorType part = param.getComputeType();
   std::vector<Fields> rows;
   for (int64_t dim = 0; dim < part.getRank(); ++dim) {
-    SmallVector<int64_t> axes; // by number: plans that share the table number their axes alike
+    SmallVector<int64_t> axes; // by number, equal in all plans that share the table
     if (compute)
       for (StringAttr axis : compute.getAxes(dim))
         axes.push_back(program.mesh.getAxisIndex(axis));
@@ -164,8 +164,8 @@ static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp stor
   return success();
 }
 
-/// Writes `table`, files that stand beside weights. Each line of a text is a literal
-/// of its own.
+/// Writes `table`, files that are stored next to weights. Each line of a text is a separate
+/// literal.
 static void emitExtraFiles(StringRef table, DictionaryAttr files, Writer &writer) {
   writer.open("constexpr ExtraFile " + table + "[] =");
   for (NamedAttribute file : files) {
@@ -182,7 +182,7 @@ static void emitExtraFiles(StringRef table, DictionaryAttr files, Writer &writer
   writer.close(";");
 }
 
-/// Writes what weights are compared with.
+/// Writes the entries with which weights are compared.
 static void emitConfigEntries(ArrayAttr entries, Writer &writer) {
   std::vector<Fields> rows;
   for (auto entry : entries.getAsRange<DictionaryAttr>()) {
@@ -332,7 +332,7 @@ static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writ
   emitRows("Input", "inputs", inputs, writer);
 }
 
-/// The number of inputs that are data; those that the program makes come after them.
+/// The number of inputs that are data; inputs that the program generates follow them.
 static int64_t countData(const ScheduledProgram &program) {
   return llvm::count_if(program.inputs, [](const auto &input) {
     InputOp op = input.second.op;
@@ -440,8 +440,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   emitValues("const char *", "streams", streams, writer);
   emitRows("CommunicatorSpec", "communicators", communicators, writer);
   emitInputs(program, arena, writer);
-  // The name of a table of the model, written here unless it stands elsewhere; empty where the
-  // model has none.
+  // The name of a table of the model, written here unless another file has it; empty if the model
+  // has none.
   auto modelTable = [&](llvm::StringLiteral name) -> std::string {
     auto found = tables.find(name.str());
     if (found == tables.end())

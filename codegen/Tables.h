@@ -9,7 +9,7 @@
 
 namespace mlir::fsdp {
 
-/// An `enum` of `names` below the comment `what`; nothing where there are none.
+/// An `enum` of `names` below the comment `what`; nothing if there are none.
 void emitEnum(ArrayRef<std::string> names, StringRef what, Writer &writer);
 /// `enum`s of streams, communicators, axes and storages.
 void emitEnumerators(const ScheduledProgram &program, Writer &writer);

@@ -13,8 +13,8 @@ void Target::record(const PrintedLaunch &launch, const std::string &event, Write
   writer.line("record(c, " + launch.stream + ", " + event + ");");
 }
 
-/// The generated kernel of `launch` as an argument. Which part of a split dimension a rank has, and
-/// how much of that is real, is a matter of the rank: the kernel takes it first.
+/// The generated kernel of `launch` as an argument. A rank's part of a split dimension, and its
+/// number of valid elements, depend on the rank: they are the first arguments of the kernel.
 std::string Target::spellKernel(const PrintedLaunch &launch, const KernelTable &kernels) const {
   const std::string name = "fused::" + kernels[launch.op].name;
   ArrayRef<KernelMask> masks = kernels.masksOf(launch.op);

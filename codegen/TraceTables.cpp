@@ -25,8 +25,8 @@ static BufferOp bufferOf(Value buffer) {
   return buffer.getDefiningOp<BufferOp>();
 }
 
-/// The lives of the buffers of a segment, in the order in which they begin. Those that take each
-/// other's place in a launch that works in place are one.
+/// The lifetimes of the buffers of a segment, in the order of their starts. Buffers that replace
+/// each other in an in-place launch are one.
 static std::vector<Life> livesOf(const ScheduledProgram &program, const Timeline &timeline) {
   llvm::MapVector<Operation *, Life> touched;
   for (auto [number, action] : llvm::enumerate(timeline.actions))
@@ -57,7 +57,7 @@ static std::vector<Life> livesOf(const ScheduledProgram &program, const Timeline
   return lives;
 }
 
-/// Each launch that gathers, and the first on another stream that reads what it leaves.
+/// Each launch that gathers, and the first launch on another stream that reads its result.
 static std::vector<std::pair<int, int>> gatherUses(const Timeline &timeline) {
   struct Gather {
     int number;

@@ -12,7 +12,7 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// Takes over what the results of a rule's expression need, operands first.
+/// Copies the ops that the results of a rule's expression need, operands first.
 class NodeBuilder {
 public:
   NodeBuilder(Kernel &kernel, ArrayRef<UpdateRule::Constant> constants, StringRef decays,

@@ -8,8 +8,8 @@
 namespace mlir::fsdp {
 
 /// One loop over elements of a shard, which reads parameter, gradient and states, and writes the
-/// new parameter and states. Beside them it is told `step`, an UpdateStep of the runtime. `decays`
-/// is the C++ expression of whether weight decay applies; it may depend on the element where
+/// new parameter and states. Its other argument is `step`, an UpdateStep of the runtime. `decays`
+/// is the C++ expression of whether weight decay applies; it may depend on the element if
 /// `decaysVary`.
 Kernel createUpdateKernel(OptimizerStepOp op, StringRef decays, bool decaysVary);
 

@@ -27,7 +27,7 @@ struct Part {
 using Parts = llvm::SmallVector<Part, 32>;
 } // namespace
 
-/// `item` after each of its commas that stand in no more than `depth` brackets.
+/// Splits `item` after each comma inside at most `depth` brackets.
 static llvm::SmallVector<llvm::StringRef> split(llvm::StringRef item, int depth) {
   llvm::SmallVector<llvm::StringRef> pieces;
   size_t begin = 0;
@@ -74,9 +74,9 @@ void Writer::list(llvm::StringRef head, llvm::ArrayRef<std::string> items, llvm:
   for (const std::string &item : items)
     cut(item, columns - indent - 4, parts);
   buffer.append(indent, ' ');
-  size_t begin = buffer.size(); // of the current line, behind its indentation
+  size_t begin = buffer.size(); // of the current line, after its indentation
   buffer += head;
-  bool first = true; // nothing of the list stands on the current line
+  bool first = true; // the current line has no item of the list
   for (size_t i = 0; i < parts.size(); ++i) {
     llvm::StringRef behind = i + 1 == parts.size() ? tail : ",";
     size_t width =

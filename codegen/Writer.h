@@ -17,7 +17,7 @@ public:
   /// `head` item, item, ... `tail`, broken after commas (also those inside an item that is too
   /// long) where a line would be too long; continuation lines are indented by four.
   void list(llvm::StringRef head, llvm::ArrayRef<std::string> items, llvm::StringRef tail);
-  /// A line that ends with an open brace, and what follows one level deeper.
+  /// A line that ends with an open brace; the following lines are one level deeper.
   void open(const llvm::Twine &text);
   /// The brace that ends it, and the text after it.
   void close(const llvm::Twine &tail = "");

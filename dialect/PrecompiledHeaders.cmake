@@ -1,10 +1,12 @@
 # Headers that are precompiled: those of MLIR and of the dialects for all libraries of the compiler; those of GoogleTest,
-# with MLIR's and without, for unit tests; and the runtime's for the programs that fsdpc and tests compile. CMake's own way to do so
-# gives the compiler absolute paths, by which its cache could not be shared between clones; the cache knows the result by a
-# sum of what was precompiled and how (CCACHE_PCH_EXTSUM), as the file itself differs from clone to clone.
+# with MLIR's and without, for unit tests; and the runtime's for the programs that fsdpc and tests
+# compile. CMake's support for precompiled headers passes absolute paths to the compiler, which
+# would prevent clones from sharing ccache. ccache identifies the result by a checksum of the header
+# and the flags (CCACHE_PCH_EXTSUM), as the file itself differs from clone to clone.
 #
-# A target that sets the property FSDP_PRECOMPILED to one of the names takes those, or none if the property is empty. Of the
-# others, those that link MLIR, itself or through a library of the compiler, take `Precompiled`.
+# A target whose property FSDP_PRECOMPILED is one of the names uses that header, or none if the
+# property is empty. Other targets that link MLIR, directly or through a library of the compiler,
+# use `Precompiled`.
 if(NOT FSDP_PRECOMPILES)
   return()
 endif()
@@ -56,8 +58,9 @@ endforeach()
 fsdp_precompile(Precompiled dialect/PrecompiledHeaders.h INSTANTIATE ${flags})
 fsdp_precompile(PrecompiledTest test/unit/PrecompiledHeaders.h INSTANTIATE ${flags} ${FSDP_TEST_FLAGS})
 fsdp_precompile(PrecompiledMlirTest test/unit/PrecompiledMlirHeaders.h INSTANTIATE ${flags} ${FSDP_TEST_FLAGS})
-# As fsdpc compiles programs (runtime/CMakeLists.txt, `toolchain.json`). It finds the file beside the runtime's sources. An
-# installed compiler has none: what was precompiled becomes invalid with an update of the system's headers.
+# With the flags with which fsdpc compiles programs (runtime/CMakeLists.txt, `toolchain.json`).
+# fsdpc finds the file next to the runtime's sources. An installed compiler has no precompiled
+# header: an update of the system's headers would invalidate it.
 include(runtime/Numerics.cmake)
 fsdp_precompile(Runtime runtime/Runtime.h INSTANTIATE ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS} ${FSDP_SANITIZER_FLAGS}
                 ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS} -std=c++20)
@@ -65,8 +68,9 @@ foreach(file Runtime.pch Runtime.pch.sum)
   file(CREATE_LINK ${CMAKE_BINARY_DIR}/${file} ${CMAKE_BINARY_DIR}/share/fsdpc/${file} SYMBOLIC)
 endforeach()
 add_dependencies(fsdpc_driver Runtime_headers)
-# As tests compile programs: those of CPUs that need not be fast (test/unoptimized.in), whose switches of the processor fsdpc leaves
-# out for a compiler that is not the build's, and those of GPUs for the emulator (test/emulator).
+# With the flags with which tests compile programs: CPU programs that need not be fast
+# (test/unoptimized.in), for which fsdpc omits the processor flags because the compiler is not the
+# build's, and GPU programs for the emulator (test/emulator).
 set(flags ${FSDP_NUMERICS_FLAGS} ${FSDP_SANITIZER_FLAGS} ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS} -std=c++20 -march=native)
 list(FILTER flags EXCLUDE REGEX "^-m[^a]")
 fsdp_precompile(Unoptimized runtime/Runtime.h INSTANTIATE ${flags} -O0 -U_FORTIFY_SOURCE)

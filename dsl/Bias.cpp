@@ -47,7 +47,7 @@ Tensor alibi(Model &model, int64_t heads, int64_t queries, int64_t keys, Where w
   return -bias;
 }
 
-/// The bucket of a key at `distance` behind its query, negative before it, as T5 counts them: in
+/// The bucket of a key at `distance` after its query (negative before it), as in T5: computed in
 /// f32, as transformers does.
 static int64_t bucketOf(int64_t distance, int64_t buckets, const RelativeBiasOptions &options) {
   int64_t first = 0;
@@ -95,8 +95,8 @@ Tensor relativeBias(Located table, int64_t queries, int64_t keys,
     runs.emplace_back(repeat("h -> n h", Located(row, where), {{"n", end - distance}}), where);
   }
   Tensor rows = rearrange("n h -> h n", Located(concat(runs, 0, where), where));
-  // Each query has these rows, one further on than the query before: as one line, of which a query
-  // takes one number less than it has.
+  // Each query has these rows, shifted by one from the previous query: as one flat vector, of which
+  // each query uses one number less than a row has.
   const int64_t distances = queries + keys - 1;
   Tensor line = rearrange(
       "h t n -> h (t n)",

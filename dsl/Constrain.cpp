@@ -13,15 +13,14 @@ namespace ir = mlir::fsdp;
 namespace fsdp::dsl {
 
 namespace {
-/// What one entry of a specification asks for.
+/// The request of one entry of a specification.
 struct Entry {
   SmallVector<StringAttr> axes;
   bool open = false;
 };
 } // namespace
 
-/// The mesh of `module`, in which each of `axes` has a place: of size 1, until the compiler is told
-/// another.
+/// The mesh of `module`, with each of `axes` added with size 1 until the compiler gets a mesh.
 static ir::MeshOp meshWith(ModelBuilder &model, ArrayRef<StringAttr> axes) {
   ModuleOp module = *model.module;
   ir::MeshOp mesh = ir::getMeshOp(module);
@@ -48,8 +47,8 @@ static ir::MeshOp meshWith(ModelBuilder &model, ArrayRef<StringAttr> axes) {
   return mesh;
 }
 
-/// The entries of `sharding` for a value of this rank; calls `fail`, which throws, with what is
-/// wrong.
+/// The entries of `sharding` for a value of this rank; calls `fail`, which throws, with a
+/// description of the error.
 static SmallVector<Entry> parseEntries(Builder &builder, const std::string &sharding, int64_t rank,
                                        llvm::function_ref<void(const std::string &)> fail) {
   SmallVector<StringRef> parts;
@@ -145,7 +144,7 @@ Tensor sequenceParallel(Located input, int64_t dim) {
   SmallVector<bool> open(rank, false);
   for (int64_t other = 0; other < dim; ++other)
     open[other] = true;
-  // After the weights have had their say.
+  // After the shardings of weights, which have priority 0.
   SmallVector<int64_t> priorities(rank, 0);
   priorities[dim] = 1;
   return model.create("sequenceParallel", {input.tensor}, input.where,

@@ -8,8 +8,8 @@
 
 namespace fsdp::dsl {
 
-/// Declares the sources in the folder of `where` as those of a library, in a static object of it.
-/// What is wrong there is wrong with the sizes that the program was given: messages name the
+/// Declares the sources in the folder of `where` as those of a library, in a static object of the
+/// library. Errors there are caused by the sizes that the program received: messages name the
 /// program, not the line of the library.
 class LibrarySources {
 public:

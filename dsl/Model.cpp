@@ -226,7 +226,7 @@ void Model::config(const ModelConfig &config, Where where) {
       "the file '" + config.file + "'", where);
 }
 
-/// What `fsdp.adapters` of the module is with `fields` set.
+/// The module's attribute `fsdp.adapters` with `fields` set.
 static void setAdapters(ModelBuilder &builder, ArrayRef<NamedAttribute> fields) {
   ModuleOp module = *builder.module;
   NamedAttrList all(module->getAttrOfType<DictionaryAttr>(ir::adaptersAttrName));

@@ -57,7 +57,7 @@ struct Optimizer {
   double minLr = 0;        ///< where the schedule ends
   double decayShare = 0.1; ///< of the steps, in which the rate of Wsd falls
   /// Factors of the rate of the parameters whose names match a pattern, such as {"*.wte.*", 0.1},
-  /// in which '*' is any part of a name; of several that match the last counts.
+  /// in which '*' matches any part of a name; of several that match, the last applies.
   std::vector<std::pair<std::string, double>> lrScales;
   std::vector<std::string> noDecay; ///< patterns of parameters without weight decay
 };
@@ -108,7 +108,7 @@ public:
   explicit Model(mlir::MLIRContext &context, Where where = Where::here());
   ~Model();
 
-  /// A batch: dimension `sampleDim` counts samples.
+  /// A batch: dimension `sampleDim` is the sample dimension.
   Tensor input(const std::string &name, const Shape &shape,
                ElementType elementType = ElementType::f32, int64_t sampleDim = 0,
                Where where = Where::here());
@@ -120,7 +120,7 @@ public:
   Tensor targets(const std::string &name, const Shape &shape, int64_t vocab,
                  Where where = Where::here());
 
-  /// The unit called `name`, which is also the prefix of its parameters' names.
+  /// The unit `name`, which is also the prefix of its parameters' names.
   Scope unit(const std::string &name) { return unit(name, name); }
   /// The unit called `name`, its parameters' names beginning with `prefix`, or without a prefix if
   /// that is empty. Operations on them are named after the unit.
@@ -149,12 +149,12 @@ public:
   /// whose file differs from the model are refused. Once per model.
   void config(const ModelConfig &config, Where where = Where::here());
 
-  /// Parameters that are trained beside `weight`: the model computes with weight + scale * up *
-  /// down, in the shapes of files: down (rank, in), up (out, rank), weight (out, in), or (in, out)
-  /// where it `isTransposed`. Programs export adapters apart, and weights with them merged.
+  /// Parameters of an adapter of `weight`: the model computes with weight + scale * up * down, in
+  /// the shapes of files: down (rank, in), up (out, rank), weight (out, in), or (in, out) where it
+  /// `isTransposed`. Programs export adapters apart, and weights with them merged.
   void adapter(const Parameter &weight, const Parameter &down, const Parameter &up, double scale,
                bool isTransposed = false);
-  /// The file that describes the adapters, beside their weights. Once per model with adapters.
+  /// The file that describes the adapters, next to their weights. Once per model with adapters.
   void adapterFile(const std::string &name, const std::string &text, Where where = Where::here());
 
   /// A constant of rank 0.

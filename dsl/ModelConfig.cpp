@@ -141,7 +141,7 @@ void ModelConfig::remark(const std::string &name, const std::string &text) {
                               base::inQuotes(source->path) + " " + text);
 }
 
-/// `convert(json)` is the value as an optional T, empty where `json` is no such value.
+/// `convert(json)` is the value as an optional T, empty if `json` has another type.
 template <class T, class Convert>
 ConfigEntry &ModelConfig::takeAs(const ConfigEntry &entry, T &value, const std::string &expected,
                                  Convert convert) {
@@ -162,7 +162,7 @@ ConfigEntry &ModelConfig::takeAs(const ConfigEntry &entry, T &value, const std::
         if (!found)
           found = here, name = place;
       }
-    // null is a value of its own for what may be none.
+    // null is a distinct value for optional entries.
     const Json null;
     const bool isNull =
         !found && source->json.contains(name) && std::is_constructible_v<T, std::nullopt_t>;
@@ -221,7 +221,7 @@ ConfigEntry &ModelConfig::take(const ConfigEntry &entry, std::optional<int64_t> 
                                   return number;
                                 return std::nullopt;
                               });
-  // Programs that read weights do not tell null from a missing entry.
+  // Programs that read weights do not distinguish null from a missing entry.
   added.otherwise = added.value;
   return added;
 }

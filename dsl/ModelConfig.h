@@ -6,8 +6,8 @@
 //   config.note("torch_dtype", "float32");
 //   model.config(config);
 // One description has two uses: checkpoints contain a file of its entries, and a program refuses
-// weights whose file of this name differs. With values that are taken it has a third: a model gets
-// its sizes and constants from a file,
+// weights whose file of this name differs. With `take` it has a third: a model reads its sizes and
+// constants from a file,
 //   config.read(folder, isGiven);
 //   config.take(ConfigEntry("rope_theta").option("--rope-theta").implied(10000.0), theta);
 //   config.finish();
@@ -31,13 +31,13 @@ namespace fsdp::dsl {
 
 /// The largest size that options of models and their files have: the product of two is an int64_t.
 constexpr int64_t kMaxSize = INT32_MAX;
-/// The largest number of equal blocks. Each is compiled by itself, in some milliseconds.
+/// The largest number of equal blocks. Each is compiled separately, in some milliseconds.
 constexpr int64_t kMaxBlocks = 10000;
 /// Whether a model may have a tensor of these sizes in f32 (nn::kMaxTensorBytes).
 bool isTensorSize(const std::vector<int64_t> &sizes);
 
-/// The options of a model's program cannot be meant: "--lora-on: got 'a', expected ...". Where the
-/// model is one of the library, the program shows it as an error of its command line.
+/// Invalid options of a model's program: "--lora-on: got 'a', expected ...". For a model of the
+/// library, the program reports it as an error of its command line.
 class OptionError : public frontend::ModelError {
 public:
   using frontend::ModelError::ModelError;
@@ -136,19 +136,19 @@ public:
 
   /// Begins to read the file in `folder`: `take` takes values from it. `isGiven` says whether an
   /// option was given on the command line, which must then have the value of the file. Throws
-  /// std::exception where the file cannot be read or is not a JSON object.
+  /// std::exception if the file cannot be read or is not a JSON object.
   void read(const std::string &folder, std::function<bool(const std::string &)> isGiven);
   bool isReading() const { return source != nullptr; }
 
-  /// Adds an entry with the value of the model. While reading, `value` is set to that of the file
-  /// first: that of the first of its names, or what a file without them, or with null, means (of
-  /// booleans null is false in transformers, so that it is refused where that differs). A value
-  /// that is missing, has another type or is not from `least` to `most`, or differs from one name
-  /// to another, is refused by `finish`. What has no option of its own is set by --from
-  /// (Driver::from), as messages say.
+  /// Adds an entry with the value of the model. While reading, `value` is first set to that of the
+  /// file: the value under the first of its names, or the implied value if the file has none of
+  /// them, or null (for booleans, transformers reads null as false, so null is refused if the
+  /// implied value differs). A value that is missing, has another type or is not from `least` to
+  /// `most`, or differs from one name to another, is refused by `finish`. Messages about an entry
+  /// without an option refer to --from (Driver::from), which sets it.
   ConfigEntry &take(const ConfigEntry &entry, int64_t &value, int64_t least = 1,
                     int64_t most = kMaxSize);
-  /// From 0 to kMaxSize, or null for none. A file without the entry means what the entry implies.
+  /// From 0 to kMaxSize, or null for none. A file without the entry has the implied value.
   ConfigEntry &take(const ConfigEntry &entry, std::optional<int64_t> &value);
   /// A positive number.
   ConfigEntry &take(const ConfigEntry &entry, double &value);
@@ -160,9 +160,9 @@ public:
   /// A list of them, or null for none.
   ConfigEntry &take(const ConfigEntry &entry, std::vector<std::string> &value,
                     const std::vector<std::string> &choices);
-  /// Any value, which is written and not compared: `otherwise` where a file that is read has none.
+  /// Any value, which is written and not compared: `otherwise` if a file that is read has none.
   void carry(const std::string &name, std::optional<ConfigValue> &value, ConfigValue otherwise);
-  /// An entry of the file that concerns training alone and is not taken: a remark of `finish` where
+  /// An entry of the file that affects training only and is ignored: `finish` returns a remark if
   /// it is neither 0 nor null.
   void leaveToTraining(const std::string &name);
   /// A remark of `finish` about the value of the file at `name`: "'name' VALUE of 'FILE' TEXT".
@@ -170,9 +170,9 @@ public:
   /// An entry that the file must not have, or must have with a value that means the same: refused
   /// by `finish`, and as `require` by programs that read weights.
   ConfigEntry &demand(const ConfigEntry &entry);
-  /// Refuses the value of the file at `name` for what follows "expected".
+  /// Refuses the value of the file at `name`; `expected` completes the message.
   void refuse(const std::string &name, const std::string &expected);
-  /// The value of the file at `name`, "rope_scaling.factor", as JSON; empty where it has none, or
+  /// The value of the file at `name`, "rope_scaling.factor", as JSON; empty if it is missing or
   /// null.
   std::string valueAt(const std::string &name) const;
   /// Whether the file has null at `name`.
@@ -181,9 +181,9 @@ public:
   /// Whether an entry so far is set by this option of the program.
   bool sets(const std::string &option) const;
 
-  /// Ends reading. Throws std::exception where the file has what the model cannot compute, or an
-  /// option contradicts it: names every such entry, what it got, and what is supported. Returns
-  /// remarks for the user.
+  /// Ends reading. Throws std::exception if the file has a value that the model cannot compute
+  /// with, or an option contradicts it: the message names every such entry, the value found, and
+  /// the supported values. Returns remarks for the user.
   std::vector<std::string> finish();
 
   /// The text of the file.

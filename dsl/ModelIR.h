@@ -1,6 +1,6 @@
 //===- ModelIR.h - the IR behind the types of models ------------*- C++ -*-===//
 //
-// For what includes MLIR: the sources of the DSL and the compiler's driver.
+// For sources that include MLIR: those of the DSL and the compiler's driver.
 //
 //===----------------------------------------------------------------------===//
 

@@ -155,7 +155,7 @@ Tensor relu(Located input) {
 
 namespace {
 
-/// Elementwise arithmetic on one value, all of it part of one operation.
+/// Elementwise arithmetic on one value, as parts of one operation.
 struct Arithmetic {
   OpBuilder &builder;
   Location loc;

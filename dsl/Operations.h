@@ -108,11 +108,10 @@ Tensor embedding(Located table, Located ids);
 
 // Regularization.
 
-/// In training, `rate` of the elements become 0, drawn anew in each step, and the others grow by
-/// 1 / (1 - rate); in evaluation, and where `rate` is 0, the input itself. Draws are a function of
-/// `name`, which must be unique among the dropouts of the model; by default it is that of the
-/// operation,
-/// `fc1.dropout`.
+/// In training, a random fraction `rate` of the elements, drawn anew in each step, becomes 0, and
+/// the others are multiplied by 1 / (1 - rate); in evaluation, and where `rate` is 0, the input
+/// itself. Draws are a function of `name`, which must be unique among the dropouts of the model; by
+/// default it is that of the operation, `fc1.dropout`.
 Tensor dropout(Located input, double rate, const std::string &name = "");
 
 // Attention.
@@ -129,17 +128,17 @@ struct OptionalOperand {
 };
 
 struct AttentionOptions {
-  /// A query sees no key after its own position. The last query is at the last key: with fewer
-  /// queries than keys, query t sees the keys 0 to t + keys - queries.
+  /// A query attends to no key after its position. The last query is at the last key: with fewer
+  /// queries than keys, query t attends to the keys 0 to t + keys - queries.
   bool causal = true;
   /// Of the products of queries and keys; 1 / sqrt(width) by default.
   std::optional<double> scale = std::nullopt;
-  /// Ids, i32 (batch, keys), of the documents that a row of tokens consists of: a query sees the
-  /// keys with the id at its own position only. Any ids that are equal within a document and
-  /// differ between neighbours; they have no gradient.
+  /// Ids, i32 (batch, keys), of the documents that a row of tokens consists of: a query attends
+  /// only to keys with the id at its position. Any ids that are equal within a document and differ
+  /// between neighbours; they have no gradient.
   std::optional<Tensor> documents = std::nullopt;
-  /// Of a causal query, how many keys it sees at most, its own position among them: the key j
-  /// where i - window < j <= i, as the `sliding_window` of transformers. Time and flops grow with
+  /// The maximum number of keys that a causal query attends to, its own position included: the keys
+  /// j with i - window < j <= i, as the `sliding_window` of transformers. Time and flops grow with
   /// it instead of with the number of keys.
   std::optional<int64_t> window = std::nullopt;
   /// The scaled products x become softcap * tanh(x / softcap), before bias and mask.
@@ -163,25 +162,26 @@ Tensor attention(const std::string &order, Located qkv, const AttentionOptions &
 // Biases of attention. The last query is at the last key, as `attention` has it.
 
 /// ALiBi (Press et al., 2022; BLOOM, MPT): (heads, queries, keys), minus a slope of the head times
-/// the distance between query and key. Slopes are 2^(-8 i / n) for i of 1 to n, where n, the number
-/// of heads, is a power of 2; else those of the largest one below, then every second one of twice
-/// as many. Nothing is learned.
+/// the distance between query and key. Slopes are 2^(-8 i / n) for i of 1 to n if n, the number of
+/// heads, is a power of 2; otherwise those of the largest power of 2 below n, followed by every
+/// second slope of twice that number. There are no parameters.
 Tensor alibi(Model &model, int64_t heads, int64_t queries, int64_t keys,
              Where where = Where::here());
 
 struct RelativeBiasOptions {
-  bool causal = true;        ///< no buckets for keys behind the query, as in T5's decoder
+  bool causal = true;        ///< no buckets for keys after the query, as in T5's decoder
   int64_t maxDistance = 128; ///< from here on all are in the last bucket
 };
 /// T5's relative positions (Raffel et al., 2020): (heads, queries, keys) of the rows of `table`
 /// (buckets, heads): a key has the row of its distance's bucket. Half of the buckets have one
-/// distance each, the others growing ranges of them; not causal, one half of all is for keys behind
-/// the query.
+/// distance each, the others growing ranges of distances. Without `causal`, half of all buckets are
+/// for keys after the query.
 Tensor relativeBias(Located table, int64_t queries, int64_t keys,
                     const RelativeBiasOptions &options = {});
 
 // Documents that are packed into rows of tokens. `tokens` are integers (batch, positions), which
-// are split with the batch; nothing here has a derivative. A document ends with the token `end`.
+// are split with the batch; these functions have no derivatives. A document ends with the token
+// `end`.
 
 /// The ids of documents: how many have ended before a position, i32.
 Tensor documentIds(Located tokens, int64_t end);
@@ -191,8 +191,8 @@ Tensor documentPositions(Located tokens, int64_t end);
 /// `end`, f32: for weightedMean.
 Tensor documentMask(Located tokens, int64_t end);
 /// 1 where the token after a position, its target, lies in a span, else 0, f32: for weightedMean. A
-/// span is what follows the tokens `begin`, up to and including the next tokens `end`; it ends at
-/// the latest with the token `documentEnd`, and with the row. `begin` and `end` have up to 16
+/// span follows the tokens `begin` and extends up to and including the next tokens `end`; it ends
+/// at the latest with the token `documentEnd`, or with the row. `begin` and `end` have up to 16
 /// tokens. Tokens before a row are not known: it begins outside of spans.
 Tensor spanMask(Located tokens, const std::vector<int64_t> &begin,
                 const std::vector<int64_t> &end = {},
@@ -206,8 +206,8 @@ struct RopeScaling {
   enum Ramp { None, Index, Rate };
 
   double factor = 1;
-  /// What the share s depends on: 0, or a line of i or of r that is 0 at `from` and 1 at `to` and
-  /// stays within 0 and 1.
+  /// The argument of the share s: s is 0, or linear in i or r, 0 at `from` and 1 at `to`, and
+  /// limited to [0, 1].
   Ramp ramp = None;
   double from = 0, to = 0;
   double magnitude = 1; ///< the results are multiplied by it
@@ -251,11 +251,11 @@ Tensor rope(const std::string &order, Located input, Located positions, double t
 Tensor constrain(Located input, const std::string &sharding, int64_t priority = 0);
 
 /// `input` itself, the residual stream of a model whose weights are split over the axis `tensor`:
-/// dimension `dim`, its positions, and those of what is computed from it position by position
-/// (norms, residual sums, dropout) are split over `tensor` too, between the products (sequence
-/// parallelism). Asked of the embedding, it holds for all blocks. --sequence-parallel turns it off,
-/// or on where `tensor` does not divide the positions. Throws ModelError if there is no such
-/// dimension.
+/// dimension `dim`, its positions, and those of values computed from it separately for each
+/// position (norms, residual sums, dropout) are split over `tensor` too, between the products
+/// (sequence parallelism). Applied to the embedding, it covers all blocks. --sequence-parallel
+/// turns it off, or on if `tensor` does not divide the positions. Throws ModelError if there is no
+/// such dimension.
 Tensor sequenceParallel(Located input, int64_t dim = 1);
 
 // Numbers of a step.
@@ -266,15 +266,16 @@ Average mean(Located values);
 /// weights of a batch are all 0, it is 0, and so are the gradients of a loss.
 Average weightedMean(Located values, Located weights);
 
-// Find errors. What these report is of the global batch, whatever the mesh; the numbers that are
-// trained stay the same bits. Evaluations leave them out. They may be in a checkpoint.
+// Functions for finding errors. They report on the global batch, for every mesh, and do not change
+// a bit of the trained numbers. Evaluations leave them out. They may be in a checkpoint.
 
 /// Logs in each step minimum, maximum and mean of the elements of `value` that are finite, and how
-/// many are not, as "NAME.min", "NAME.max", "NAME.mean" and "NAME.nan". Of a parameter: where it is
-/// used, as it is gathered there.
+/// many are not, as "NAME.min", "NAME.max", "NAME.mean" and "NAME.nan". For a parameter: its
+/// gathered value at this use.
 void print(Located value, const std::string &name);
 /// A step in which an element of `value`, floats, is not finite changes no weight, and the run ends
-/// with an error that has `name`, or does what `--on-nan` says. Logs how many as "NAME.check".
+/// with an error that contains `name`, or continues as `--on-nan` specifies. Logs how many as
+/// "NAME.check".
 void check(Located value, const std::string &name);
 
 } // namespace fsdp::dsl

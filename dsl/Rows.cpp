@@ -15,7 +15,7 @@ namespace fsdp::dsl {
 // Parts
 //===----------------------------------------------------------------------===//
 
-/// The type of `like` with `size` elements along `dim`; throws where there is no such dimension or
+/// The type of `like` with `size` elements along `dim`; throws if there is no such dimension or
 /// number of elements.
 static RankedTensorType resized(const std::string &what,
                                 const std::vector<frontend::ModelValue> &operands, Where where,

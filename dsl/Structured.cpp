@@ -10,7 +10,7 @@ using namespace mlir;
 namespace fsdp::dsl {
 
 /// The type of the result of notation `text`: parses it and solves all sizes that the operand
-/// shapes and `known` tell; the words of a failure go to the context's diagnostics, which
+/// shapes and `known` determine; error messages go to the context's diagnostics, which
 /// Model::create turns into a ModelError.
 static FailureOr<RankedTensorType> inferResult(bool compact, const std::string &text,
                                                ArrayRef<RankedTensorType> operands,
@@ -49,8 +49,8 @@ static FailureOr<RankedTensorType> inferResult(bool compact, const std::string &
                                operands[0].getElementType());
 }
 
-/// Of `sizes`, which were needed to find the shape of the result, those that do not follow from
-/// both shapes and one another: one spelling per meaning. Null where all follow.
+/// The sizes among `sizes` (needed to find the shape of the result) that do not follow from both
+/// shapes and one another: one canonical form per meaning. Null if all follow.
 static DictionaryAttr neededSizes(OpBuilder &builder, const nn::Notation &notation,
                                   ArrayRef<int64_t> operand, ArrayRef<int64_t> result,
                                   const Sizes &sizes) {

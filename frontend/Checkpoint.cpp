@@ -30,7 +30,7 @@ ModelBuilder::checkpoint(llvm::function_ref<std::vector<ModelValue>()> function,
                          ir::CheckpointPolicy policy, Where where) {
   requireOutside("a checkpoint", where);
   OpBuilder::InsertionGuard guard(builder);
-  // What the results are is known once the function has run.
+  // The results are known after the function has run.
   auto open = ir::CheckpointOp::create(builder, location("checkpoint", where), TypeRange(), policy);
   builder.setInsertionPointToStart(&open.getBody().emplaceBlock());
   std::vector<ModelValue> tensors = function();

@@ -92,7 +92,7 @@ ModelValue ModelBuilder::wrap(Value value, const std::string &label, const Origi
   return wrapped;
 }
 
-/// That of what a unit computes forward.
+/// The structure of a unit's forward computation.
 ir::Structure ModelBuilder::structureOf(const Origin &origin) {
   return {origin.unit.empty() ? StringAttr() : builder.getStringAttr(origin.unit)};
 }

@@ -1,8 +1,8 @@
 //===- ModelBuilder.h - builds the global IR of a model ---------*- C++ -*-===//
 //
-// What every front end does: declares inputs and parameters, creates ops in units, with names and
-// locations, checks shapes, and reports errors in the words of the model. An operation of a front
-// end is a call of `create`.
+// The common part of all front ends: declares inputs and parameters, creates ops in units, with
+// names and locations, checks shapes, and reports errors in terms of the model. An operation of a
+// front end is a call of `create`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,12 @@
 namespace fsdp::frontend {
 
 /// Builds one training step. All functions throw ModelError, with the location of their caller, for
-/// what the IR cannot express: shapes that do not fit, names that are given twice.
+/// arguments that the IR cannot express: shapes that do not fit, duplicate names.
 class ModelBuilder {
 public:
   ModelBuilder(mlir::MLIRContext &context, Where where);
 
-  /// A batch: dimension `sampleDim` counts samples.
+  /// A batch: dimension `sampleDim` is the sample dimension.
   ModelValue input(const std::string &name, const Shape &shape, ElementType elementType,
                    int64_t sampleDim, Where where);
   /// Declares the parameter `name`. `fileShape` is its shape in weight files if that joins
@@ -94,7 +94,7 @@ private:
                                             mlir::Type element, Where where);
   /// Erases `op`, a metric, print or check, and throws, unless the log can write it.
   void checkLogged(mlir::Operation *op, const std::string &what, Where where);
-  /// Creates an `Op` of `value`, which is called `kind` in messages.
+  /// Creates an `Op` of `value`; messages call it `kind`.
   template <typename Op>
   void report(llvm::StringRef kind, const std::string &name, const ModelValue &value, Where where);
   /// Throws unless `sum` and `weight` of `what` are visible scalars in f64.

@@ -1,6 +1,6 @@
 //===- ModelValue.h - values of a model that is being built -----*- C++ -*-===//
 //
-// What a front end names without including MLIR: sizes, types, source locations, errors, and a
+// The types of a front end that do not need MLIR: sizes, types, source locations, errors, and a
 // value with the names that messages and the IR have for it.
 //
 //===----------------------------------------------------------------------===//

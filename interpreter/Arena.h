@@ -34,7 +34,7 @@ private:
   void clearElementAcross(int64_t offset);
 
   std::vector<Element> values;
-  /// At the first byte of an element its size; 0 elsewhere.
+  /// The element size at the first byte of an element; 0 at other bytes.
   std::vector<uint8_t> widths;
   std::vector<uint64_t> owners;
 };

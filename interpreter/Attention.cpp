@@ -17,11 +17,11 @@ static double held(double value, Type type = {}) { return RoundingNoise::held(va
 
 namespace {
 
-/// A query, a key that it sees, and what gradients are made of.
+/// A query, a key that it attends to, and the terms of gradients.
 struct Seen {
   int64_t h, t, s;
-  int64_t query, key, value, row; ///< where rows begin, `row` that of the output
-  double p, slope, difference;    ///< the probability; of its cotangent, what it is above the mean
+  int64_t query, key, value, row; ///< offsets of rows; `row` is of the output
+  double p, slope, difference;    ///< `difference`: the probability's cotangent less its mean
 };
 
 /// Sizes of an attention, and the element where each row of an operand begins.
@@ -50,7 +50,7 @@ struct AttentionShape : AttentionLayout {
         ids(op.getDocuments() ? static_cast<int64_t>(op.getInputs().size()) - 1 : -1),
         inputs(static_cast<int64_t>(op.getInputs().size())) {}
 
-  /// The keys that query `t` of batch `b` sees.
+  /// The keys that query `t` of batch `b` attends to.
   std::vector<int64_t> visible(ArrayRef<Tensor> in, int64_t b, int64_t t) const {
     std::vector<int64_t> seen;
     const int64_t position = first + t;
@@ -70,8 +70,9 @@ struct AttentionShape : AttentionLayout {
   int64_t biasAt(int64_t h, int64_t t, int64_t s) const {
     return ((shared ? 0 : h) * queries + t) * keys + s;
   }
-  /// What is subtracted from the bias of a query that sees `visible`: the largest there, 0 if that
-  /// is -infinity. Scores are not lost next to a large bias then, and the softmax is the same.
+  /// The number subtracted from the bias of a query that attends to `visible`: the largest bias
+  /// there, 0 if that is -infinity. This keeps the precision of scores next to a large bias, and
+  /// the softmax is the same.
   double shift(ArrayRef<Tensor> in, int64_t h, int64_t t, ArrayRef<int64_t> visible) const {
     double largest = -std::numeric_limits<double>::infinity();
     for (int64_t s : visible)
@@ -79,7 +80,7 @@ struct AttentionShape : AttentionLayout {
         largest = std::max(largest, in[bias].getFloat(biasAt(h, t, s)));
     return largest == -std::numeric_limits<double>::infinity() ? 0 : largest;
   }
-  /// What is added to the score of a key.
+  /// The bias added to the score of a key.
   double added(ArrayRef<Tensor> in, int64_t h, int64_t t, int64_t s, double shift) const {
     return bias < 0 ? 0 : in[bias].getFloat(biasAt(h, t, s)) - shift;
   }
@@ -104,7 +105,8 @@ struct AttentionShape : AttentionLayout {
         for (int64_t t = 0; t < queries; ++t)
           fn(b, h, t);
   }
-  /// Calls `fn(seen)` for each query and each key that it sees. `in`: the operands of a gradient.
+  /// Calls `fn(seen)` for each query and each key that it attends to. `in`: the operands of a
+  /// gradient.
   template <typename Fn> void forEachSeen(ArrayRef<Tensor> in, Type type, Fn fn) const {
     const Tensor &queries = in[0], &keys = in[packed ? 0 : 1], &values = in[packed ? 0 : 2],
                  &forward = in[inputs], &sums = in[inputs + 1], &d = in[inputs + 2];
@@ -112,7 +114,7 @@ struct AttentionShape : AttentionLayout {
       Seen at{h, t, 0, query(b, h, t), 0, 0, output(b, h, t), 0, 0, 0};
       const double total = sums.getFloat(sum(b, h, t));
       if (total == -std::numeric_limits<double>::infinity())
-        return; // sees nothing
+        return; // attends to no key
       // Where `forward` is one of the values, the difference below is 0. Noise tells the two sums
       // apart, as programs form them in different orders: it depends on the sign.
       const double delta = -dot(d, at.row, forward, at.row, -1);
@@ -151,7 +153,7 @@ static Kernel compileForward(AttentionOp op, Numerics numerics, int64_t rank) {
                  shape.added(in, h, t, s, shift);
         largest = std::max(largest, number);
       }
-      // Of keys whose bias is -infinity a query sees none.
+      // A query does not attend to keys whose bias is -infinity.
       if (llvm::all_of(score, [](double number) {
             return number == -std::numeric_limits<double>::infinity();
           }))

@@ -55,8 +55,8 @@ static Tensor reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics
   return result;
 }
 
-/// Copies between a whole tensor and the part of it that `index` holds along `dim`; what has no
-/// counterpart in the other tensor stays as it is.
+/// Copies between a whole tensor and the part of it that `index` holds along `dim`; elements
+/// without a counterpart in the other tensor do not change.
 static void copyPart(RankedTensorType wholeType, RankedTensorType partType, int64_t dim,
                      int64_t index, llvm::function_ref<void(int64_t, int64_t)> copy) {
   ArrayRef<int64_t> whole = wholeType.getShape(), part = partType.getShape();
@@ -69,7 +69,7 @@ static void copyPart(RankedTensorType wholeType, RankedTensorType partType, int6
         copy((o * whole[dim] + index * part[dim] + i) * inner + k, (o * part[dim] + i) * inner + k);
 }
 
-/// The value whose parts the ranks hold, cut anew: what no rank holds is zero.
+/// The value whose parts the ranks hold, split again: elements that no rank holds are zero.
 static void allToAll(AllToAllOp op, RankedTensorType type, ArrayRef<Tensor> operands,
                      MutableArrayRef<Tensor> results) {
   int64_t split = op.getSplit(), concat = op.getConcat();

@@ -36,8 +36,8 @@ Names reducedNames(const Notation &pattern) {
   return reduced;
 }
 
-/// Where in `tensor` each point of the space over `space` (row-major, last name fastest) lies,
-/// counted from the point where all other names are zero. Names that `tensor` lacks do not move.
+/// The offset in `tensor` of each point of the space over `space` (row-major, last name fastest),
+/// from the point where all other names are zero. Names that `tensor` lacks have stride 0.
 Offsets offsetsOf(const NotationTensor &tensor, const Names &space,
                   const llvm::StringMap<int64_t> &sizes) {
   llvm::StringMap<int64_t> strides;
@@ -156,7 +156,7 @@ static Kernel compileReduce(ReduceOp op, Numerics numerics) {
   };
 }
 
-/// Each sum goes on from the one before it.
+/// Each sum continues the previous one.
 static Kernel compileScanSum(ScanSumOp op, Numerics numerics) {
   RankedTensorType type = resultType(op);
   int64_t dim = op.getDim(), size = type.getDimSize(dim),
@@ -237,7 +237,7 @@ static Kernel compileCrossEntropy(CrossEntropyOp op, Numerics numerics) {
         sum += RoundingNoise::held(std::exp(logits[c].f - largest));
       double value = RoundingNoise::held(largest + RoundingNoise::held(std::log(sum)));
       int64_t label = in[1].getInt(row);
-      // A label that is no class has no loss: NaN, so that it cannot go unnoticed.
+      // An invalid label has the loss NaN, so that it cannot go unnoticed.
       bool known = label >= 0 && label < classes;
       loss[row].f = known ? round(value - logits[label].f) : Tensor::poisonElement(true).f;
       logSumExp[row].f = round(value);

@@ -1,8 +1,8 @@
 //===- Draws.h - random numbers that are functions --------------*- C++ -*-===//
 //
 // Counter-based random numbers (Philox4x32-10; Salmon, Moraes, Dror, Shaw: "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011), equal to those of the runtime of generated programs, of
-// which this is a copy: neither may include the other.
+// numbers: as easy as 1, 2, 3", SC 2011), equal to those of the runtime of generated programs. This
+// is a copy, as neither may include the other.
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,7 +26,7 @@ struct PureBlock {
   SmallVector<unsigned> wanted;
   unsigned numArguments = 0, numValues = 0;
 
-  /// `numericsOf` says how each op is computed.
+  /// `numericsOf` returns the numerics of each op.
   template <typename Fn>
   static FailureOr<PureBlock> compile(Block &block, ValueRange wanted, Fn numericsOf) {
     PureBlock result;

@@ -25,8 +25,8 @@ FailureOr<Kernel> compile(Operation *op, Numerics numerics);
 FailureOr<SmallVector<Tensor>> evaluate(Operation *op, ArrayRef<Tensor> operands,
                                         Numerics numerics = Numerics::exact);
 
-/// Runs the pure ops of `block` in order, its terminator apart, and returns the values of `wanted`,
-/// which are defined in the block or are arguments of it.
+/// Runs the pure ops of `block` in order, without its terminator, and returns the values of
+/// `wanted`, which are defined in the block or are arguments of it.
 FailureOr<SmallVector<Tensor>> evaluate(Block &block, ArrayRef<Tensor> arguments,
                                         ArrayRef<Value> wanted,
                                         Numerics numerics = Numerics::exact);

@@ -1,9 +1,9 @@
 //===- LocalMachine.cpp - ranks that meet at collectives ------------------===//
 //
 // Each rank runs its program up to the next collective and waits there. A collective takes place
-// when every rank of its group waits at an equal one. A send never waits; what it gives is kept
-// until the other rank receives it. When no rank can go on and not all are done, the run fails and
-// says who waits for whom.
+// when every rank of its group waits at an equal one. A send never waits; its value is kept until
+// the other rank receives it. When no rank can continue and not all are done, the run fails with a
+// message about which ranks wait for which.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,9 +61,9 @@ private:
     bool loadsInputs = false;
   };
 
-  /// Where a rank stands in its walk.
+  /// The position of a rank in its walk.
   struct Cursor {
-    SmallVector<const Segment *> runs; ///< the segment under way and those that follow
+    SmallVector<const Segment *> runs; ///< the current segment and the following ones
     size_t run = 0, next = 0;
     std::vector<Tensor> values;
 
@@ -76,8 +76,7 @@ private:
   LogicalResult advanceTo(int64_t rank, Cursor &cursor);
   FailureOr<bool> meet(int64_t rank, MutableArrayRef<Cursor> cursors);
   FailureOr<bool> transfer(int64_t rank, Cursor &cursor);
-  /// Goes on behind the collective at which `rank` waits, of which `result` is the result if it has
-  /// one.
+  /// Continues after the collective at which `rank` waits; `result` is its result, if it has one.
   LogicalResult pass(int64_t rank, Cursor &cursor, Tensor result);
   LogicalResult reportNoProgress(ArrayRef<Cursor> cursors);
   LogicalResult checkAllReceived();
@@ -86,7 +85,7 @@ private:
     Operation *op;
     Tensor value;
   };
-  /// What is sent and not yet received, by axes, sender and receiver.
+  /// Values that are sent and not yet received, by axes, sender and receiver.
   std::map<std::tuple<const void *, int64_t, int64_t>, std::deque<Sent>> underWay;
 
   /// By program, then by segment.
@@ -123,7 +122,8 @@ LogicalResult LocalMachine::pass(int64_t rank, Cursor &cursor, Tensor result) {
   return advanceTo(rank, cursor);
 }
 
-/// Performs the transfer that `rank` waits at; false where what it receives has not been sent.
+/// Performs the transfer that `rank` waits at; false if the value that it receives has not been
+/// sent.
 FailureOr<bool> LocalMachine::transfer(int64_t rank, Cursor &cursor) {
   auto op = cast<CollectiveOpInterface>(cursor.waitsAt());
   std::optional<int64_t> peer = peerOf(op, rank);

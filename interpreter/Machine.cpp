@@ -13,7 +13,8 @@ using namespace mlir::fsdp::interpreter;
 /// Groups of ranks are kept for each rank and collective: more would be slow beyond use.
 static constexpr int64_t kMaxRanks = 1024;
 
-/// Fails where one tensor or one arena, on as many ranks as there are, is larger than this machine.
+/// Fails if one tensor or one arena, times the number of ranks, is larger than the memory of this
+/// machine.
 static LogicalResult checkSize(ModuleOp module, Phase phase) {
   int64_t ranks = phase == Phase::global ? 1 : getMesh(module).getNumRanks();
   if (ranks > kMaxRanks)
@@ -57,7 +58,7 @@ static LogicalResult checkSize(ModuleOp module, Phase phase) {
 FailureOr<std::unique_ptr<Machine>> Machine::create(ModuleOp module,
                                                     const MachineOptions &options) {
   Phase phase = getPhase(module);
-  // Text written by hand may leave the phase out; its ops tell it.
+  // Hand-written text may omit the phase; its ops determine it.
   if (!module->hasAttr(FSDPDialect::phaseAttrName) && !module.getOps<ProgramOp>().empty()) {
     bool launches = module.walk([](LaunchOp) { return WalkResult::interrupt(); }).wasInterrupted();
     phase = launches ? Phase::scheduled : Phase::local;

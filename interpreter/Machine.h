@@ -20,8 +20,8 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// Takes result `result` of `op`, which `rank` has computed; of the scheduled phase, what a launch
-/// has written into the buffer that `op` is. The rank is 0 in the global phase.
+/// Takes result `result` of `op`, which `rank` has computed; in the scheduled phase, the contents
+/// that a launch has written into the buffer `op`. The rank is 0 in the global phase.
 using Observer =
     std::function<void(int64_t rank, Operation *op, unsigned result, const Tensor &value)>;
 
@@ -33,7 +33,7 @@ struct MachineOptions {
   int64_t totalSteps = 1;
   /// Replaces the base rate of the optimizer.
   std::optional<double> learningRate;
-  /// The number of samples of a batch that count in a segment that evaluates; all if it has fewer.
+  /// The number of valid samples of a batch in a segment that evaluates; all if it has fewer.
   int64_t samples = std::numeric_limits<int64_t>::max();
   /// Fills the data that no result may depend on with NaN (padding of shards) or with another
   /// sample (padding of batches).
@@ -47,7 +47,7 @@ struct StepState {
   int64_t step = 0;       ///< steps finished
   int64_t updates = 0;    ///< steps whose update was applied
   int64_t badSteps = 0;   ///< consecutive steps that were skipped
-  int64_t microbatch = 0; ///< of the step, the one being performed
+  int64_t microbatch = 0; ///< of the current step
 };
 
 /// The log of a step, by name.

@@ -24,7 +24,7 @@ static Kernel compileEmbedding(EmbeddingOp op) {
     Element *to = out[0].mutableData();
     for (int64_t position = 0; position < in[1].size(); ++position) {
       int64_t id = in[1].getInt(position);
-      // An id that is no row has no meaning: NaN, so that it cannot go unnoticed.
+      // An id without a row gives NaN, so that it cannot go unnoticed.
       bool known = id >= 0 && id < rows;
       if (partial && id == -1)
         continue; // of another rank: zeros
@@ -55,7 +55,7 @@ static Kernel compileEmbeddingGrad(EmbeddingGradOp op, Numerics numerics) {
   };
 }
 
-/// Copies what lies in both of two tensors that differ along `dim` only; element 0 of `from` stands
+/// Copies the common elements of two tensors that differ along `dim` only; element 0 of `from` is
 /// at `shift` of `to`.
 static void copyAlong(int64_t dim, int64_t shift, const Tensor &from, Tensor &to) {
   ArrayRef<int64_t> shape = from.getType().getShape();

@@ -107,8 +107,8 @@ static Kernel compileRmsNorm(RmsNormOp op, Numerics numerics) {
   };
 }
 
-/// Both norms: that of a layer subtracts means and has the gradient of a bias, that of the root
-/// mean square neither.
+/// Both norms: the layer norm subtracts means and has the gradient of a bias, the RMS norm has
+/// neither.
 static Kernel compileNormGrad(Operation *op, bool centered, Numerics numerics) {
   SmallVector<RankedTensorType> types = resultTypes(op);
   Rows rows(types[0]);

@@ -11,7 +11,7 @@ namespace mlir::fsdp::interpreter {
 /// The rate of the step after `state`, as documented at `fsdp.learning_rate`.
 double learningRate(OptimizerAttr optimizer, const StepState &state, const MachineOptions &options);
 
-/// How the update of a parameter differs from that of others.
+/// Properties of a parameter's update.
 struct UpdateSetting {
   double rateScale = 1; ///< factor of the learning rate
   bool decays = false;  ///< whether weight decay applies
@@ -19,7 +19,7 @@ struct UpdateSetting {
   static UpdateSetting of(ParamOp param, const base::ParameterGroups &groups);
 };
 
-/// The inputs of an update besides tensors.
+/// The inputs of an update other than tensors.
 struct Update {
   OptimizerAttr optimizer;
   double lr, scale;

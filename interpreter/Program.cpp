@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::interpreter;
 
-/// A fused kernel may mask padding, so that its body knows the rank.
+/// A fused kernel may mask padding, so its body depends on the rank.
 static FailureOr<RankKernel> compileFused(nn::FusedOp op, Numerics numerics) {
   FailureOr<CompiledBlock> block =
       CompiledBlock::compile(op.getBody().front(), [=](Operation *inner) {
@@ -46,7 +46,7 @@ static FailureOr<RankKernel> compileKernel(Operation *op, Numerics numerics) {
       });
 }
 
-/// Appends the ops of `block` to `result`; those of a checkpoint stand in its place.
+/// Appends the ops of `block` to `result`, with each checkpoint replaced by its ops.
 static LogicalResult append(Block &block, llvm::function_ref<Numerics(Operation *)> numericsOf,
                             CompiledBlock &result, DenseMap<Value, unsigned> &numbers) {
   for (Operation &op : block) {

@@ -1,8 +1,8 @@
 //===- Program.h - straight-line code that one rank runs --------*- C++ -*-===//
 //
 // A block of any phase with its values numbered and its ops compiled. Pure ops are kernels; ops
-// that depend on the rank, on the step or on stored parameters get a `RankContext`. Collectives
-// are left to the machine, which knows the other ranks.
+// that depend on the rank, on the step or on stored parameters get a `RankContext`. The machine,
+// which has the other ranks, performs collectives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ struct CompiledBlock {
   /// The operands of the terminator, if there is one.
   SmallVector<unsigned> yielded;
 
-  /// `numericsOf` gives the numerics of each op.
+  /// `numericsOf` returns the numerics of each op.
   static FailureOr<CompiledBlock> compile(Block &block,
                                           llvm::function_ref<Numerics(Operation *)> numericsOf);
   static FailureOr<CompiledBlock> compile(Block &block, Numerics numerics) {

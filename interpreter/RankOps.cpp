@@ -18,7 +18,7 @@ using Out = MutableArrayRef<Tensor>;
 
 namespace {
 
-/// A tensor seen as outer x dim x inner elements.
+/// A tensor as outer x dim x inner elements.
 struct Extents {
   int64_t outer = 1, size = 1, inner = 1;
   Extents(Type type, int64_t dim) {
@@ -181,7 +181,7 @@ static RankKernel compileDropout(DropoutOp op, Numerics numerics) {
   };
 }
 
-/// True where the step or segment of `op` asks how many samples count.
+/// True if the step or segment of `op` reads the number of valid samples.
 static bool countsSamples(Operation *op) {
   Operation *whole = op->getParentOfType<SegmentOp>();
   if (!whole)

@@ -8,11 +8,10 @@
 namespace mlir::fsdp::interpreter {
 
 /// During its lifetime, every number that typed numerics round on this thread, and that is not
-/// exact, gets the error that another implementation of the same op may have. The distance between
-/// results of such runs is the distance allowed for a correct program. Exact numbers are exact in
-/// every implementation (a mask, a maximum, a sum of multiples of a power of two) and do not
-/// change. Noise
-/// is a function of the seed and the number, so equal numbers stay equal, on all ranks.
+/// exact, gets an error that another implementation of the same op may have. The distance between
+/// results of such runs is the tolerance for a correct program. Exact numbers are exact in every
+/// implementation (a mask, a maximum, a sum of multiples of a power of two) and do not change.
+/// Noise is a function of the seed and the number, so equal numbers stay equal, on all ranks.
 class RoundingNoise {
 public:
   /// For a 16-bit float: `compute` is the error of computing in f32, which is zero except close to

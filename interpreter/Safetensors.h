@@ -18,7 +18,7 @@ namespace mlir::fsdp::interpreter {
 using TensorFile = std::map<std::string, Tensor>;
 
 /// Reads all tensors of a file: F64, F32, F16, BF16, I64, I32 and BOOL. A truncated or corrupt file
-/// is an error that names the file, what is wrong, got and expected.
+/// is an error that names the file, the fault, got and expected.
 llvm::Expected<TensorFile> readSafetensors(StringRef path, MLIRContext *context);
 
 /// The bytes of a file that holds `tensors` with their element types.

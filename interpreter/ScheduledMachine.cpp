@@ -3,11 +3,12 @@
 // The host of each rank issues segments; a launch begins and ends as two events. At its beginning
 // it reads its operands and its outs become unreadable; at its end they hold the results. Between
 // the two, other streams and ranks may do anything that the timepoints allow: the order is drawn
-// from the seed, with some streams held back for as long as anything else can happen. Whoever
-// touches what is in flight, or reads what was never written, is reported.
+// from the seed, with some streams held back for as long as any other event is possible. Accesses
+// to bytes in flight, and reads of bytes that were never written, are reported.
 //
-// A host waits at the end of a segment that is joined, and at the end of a walk for what leaves
-// outputs. All else may still be in flight while the launches of later segments and walks run.
+// A host waits at the end of a segment that is joined, and at the end of a walk for launches that
+// write outputs. All other launches may still be in flight while the launches of later segments and
+// walks run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +46,7 @@ struct Issued {
   bool met = false;
   Tensor result;
 
-  /// Buffers of a segment are unwritten in each of its runs: what stands in them belongs to one
-  /// run.
+  /// Buffers of a segment are unwritten in each of its runs: their contents belong to one run.
   uint64_t ownerOf(const BufferRange &range) const {
     return range.persistent ? range.number : (run.number + 1) << 32 | range.number;
   }
@@ -54,7 +54,7 @@ struct Issued {
 
 /// One stream of one rank.
 struct StreamState {
-  std::deque<std::shared_ptr<Issued>> queue; ///< what is not done; the first may be in flight
+  std::deque<std::shared_ptr<Issued>> queue; ///< not done; the first may be in flight
   /// Begins, or ends, its launches only when nothing else can happen.
   bool lateToBegin = false, lateToEnd = false;
 };
@@ -75,16 +75,16 @@ protected:
 private:
   struct RankState {
     std::vector<StreamState> streams;
-    std::vector<std::shared_ptr<Issued>> events; ///< who recorded each last; null: nobody
+    std::vector<std::shared_ptr<Issued>> events; ///< the launch that recorded each last, or null
     std::deque<SegmentRun> toIssue;
     /// The segment issued last, where the host waits for its end.
     const Timeline *joining = nullptr;
     size_t unfinished = 0;     ///< launches that are issued and not done
-    size_t outputsMissing = 0; ///< of the walk, launches that leave outputs
+    size_t outputsMissing = 0; ///< of the walk, launches that write outputs
     uint64_t segmentsRun = 0;
 
     bool isIdle() const { return unfinished == 0 && toIssue.empty(); }
-    /// The host has what it needs before it starts the next walk.
+    /// The host has all outputs before it starts the next walk.
     bool isThrough() const {
       return toIssue.empty() && outputsMissing == 0 && (!joining || unfinished == 0);
     }
@@ -191,7 +191,7 @@ bool ScheduledMachine::canBegin(int64_t rank, size_t stream) const {
          llvm::all_of(issued->waits, [](const auto &wait) { return wait->done; });
 }
 
-/// Says where `other` comes from where that is not the run of `issued`.
+/// Describes the run of `other` if it is not that of `issued`.
 static std::string describeRun(const Issued &other, const Issued &issued) {
   if (other.run.number == issued.run.number)
     return "";
@@ -201,7 +201,8 @@ static std::string describeRun(const Issued &other, const Issued &issued) {
          segment.getSymName().str() + "'";
 }
 
-/// Fails if `issued` touches what a launch in flight on the rank writes, or writes what one reads.
+/// Fails if `issued` accesses bytes that a launch in flight on the rank writes, or writes bytes
+/// that one reads.
 LogicalResult ScheduledMachine::checkConflicts(int64_t rank, const Issued &issued) {
   const CompiledLaunch &launch = *issued.launch;
   for (size_t stream = 0; stream < streams.size(); ++stream) {
@@ -265,8 +266,8 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
   return success();
 }
 
-/// A transfer can end once the other rank has begun its side of it; where there is no other rank,
-/// at once.
+/// A transfer can end once the other rank has begun its side of it; immediately if there is no
+/// other rank.
 FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, size_t stream, Issued &issued) {
   auto op = cast<CollectiveOpInterface>(issued.launch->collective);
   std::optional<int64_t> peer = peerOf(op, rank);
@@ -309,7 +310,7 @@ FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
   SmallVector<Tensor> operands;
   for (int64_t member : groupOf(collective, rank)) {
     Issued *other = nextOf(member, stream);
-    // A rank whose result is there but who has not ended is still in the collective before.
+    // A rank with a result that has not ended is still in the previous collective.
     if (!other || !other->inFlight || other->met || !other->launch->collective ||
         !mayMeet(collective, other->launch->collective))
       return false;
@@ -369,7 +370,7 @@ LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
 // Order
 //===----------------------------------------------------------------------===//
 
-/// Issues what the host of `rank` can issue before it has to wait.
+/// Issues the launches that the host of `rank` can issue before it has to wait.
 void ScheduledMachine::issue(int64_t rank) {
   RankState &state = states[rank];
   while (!state.toIssue.empty() && !(state.joining && state.unfinished)) {

@@ -84,8 +84,8 @@ ShardedMachine::find(StringRef parameter) {
   return module.emitError() << "has no storage for parameter '" << parameter << "'";
 }
 
-/// What keeps `what` of a parameter: the shard of that name, or the copy where there is no shard of
-/// the parameter; "" where nothing does.
+/// The tensor of the storage that holds `what` of a parameter: the shard of that name, or the copy
+/// if there is no shard of the parameter; "" if there is none.
 static StringRef findKept(const StorageLayout &storage, StringRef what) {
   StorageOp op = storage.getOp();
   if (what == StorageOp::parameter && !op.keepsShard())
@@ -93,8 +93,8 @@ static StringRef findKept(const StorageLayout &storage, StringRef what) {
   return op.getKeptType(what) ? what : StringRef();
 }
 
-/// Calls `fn(element of what a rank keeps, element of the member)` for each element of `member`
-/// that `rank` has in its shard, or in the copy if `what` is that.
+/// Calls `fn(element of the rank's tensor, element of the member)` for each element of `member`
+/// that `rank` has in its shard, or in the copy if `what` is the copy.
 static void forEachKept(const StorageLayout &storage, const StorageLayout::Member &member,
                         MeshAttr mesh, int64_t rank, StringRef what, StorageLayout::Visit fn,
                         StorageLayout::VisitPadding padding = nullptr) {
@@ -159,7 +159,7 @@ LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Ten
       Tensor part = shard(rank, name, place);
       if (!part) {
         part = options.poison ? Tensor::poison(type) : Tensor(type);
-        // Compute reads the padding in a member, nobody what is behind all of them.
+        // Compute reads the padding in a member, but no bytes after the last member.
         Element *padding = part.mutableData();
         for (const StorageLayout::Member &other : storage->getMembers())
           forEachKept(
@@ -272,7 +272,7 @@ FailureOr<Outputs> ShardedMachine::run(StringRef name, const DataSet &data) {
   if (it == walks.end())
     return module.emitError() << "has no segment '" << name << "'";
   const WalkRuns &walk = walkRuns[it - walks.begin()];
-  // The driver says how many samples count, which it can do only while no launch asks.
+  // The driver sets the number of valid samples, which it can do only while no launch reads it.
   if (walk.evaluates && failed(performDeferred()))
     return failure();
   if ((walk.evaluates || evaluating) && failed(finish()))
@@ -284,7 +284,7 @@ FailureOr<Outputs> ShardedMachine::run(StringRef name, const DataSet &data) {
     context.batch = {issuedSteps, 0};
     context.outputs.clear();
   }
-  // Programs finish steps together; where they do not, `finish` says so.
+  // Programs finish steps together; otherwise `finish` reports an error.
   issuedSteps += *llvm::max_element(walk.advances);
   if (failed(runRanks(walk.ofProgram)))
     return failure();

@@ -20,8 +20,7 @@ public:
   LogicalResult set(StringRef parameter, StringRef what, const Tensor &value) override;
 
 protected:
-  /// Finds the programs, which rank runs which, the segments, the walks, the storages and their
-  /// states.
+  /// Finds the programs and their ranks, the segments, the walks, the storages and their states.
   LogicalResult collectPrograms();
   /// Runs a walk of every rank's program until its outputs are available; `runs` are the numbers of
   /// its segments, by program.
@@ -40,7 +39,7 @@ protected:
   static bool isTransfer(Operation *op) {
     return cast<CollectiveOpInterface>(op).getPeerOffset() != 0;
   }
-  /// The rank that `rank` sends to, or receives from, in the transfer `op`; none where there is no
+  /// The rank that `rank` sends to, or receives from, in the transfer `op`; none if there is no
   /// such rank.
   std::optional<int64_t> peerOf(Operation *op, int64_t rank);
   /// Fails, naming both ops, unless `receive` on `receiver` has the type of `send` on `sender`.
@@ -73,13 +72,13 @@ private:
   FailureOr<std::pair<const StorageLayout *, const StorageLayout::Member *>>
   find(StringRef parameter);
   FailureOr<Outputs> joinOutputs();
-  /// Performs the updates that the last step left to the next one, as the driver does before
+  /// Performs the updates that the last step deferred to the next one, as the driver does before
   /// parameters are read.
   LogicalResult performDeferred();
 
   std::vector<WalkRuns> walkRuns; ///< as `walks`
   bool evaluating = false;        ///< the last walk evaluated
-  bool deferred = false;          ///< the last step may have left updates
+  bool deferred = false;          ///< the last step may have deferred updates
   int64_t issuedSteps = 0;
   /// The groups of all ranks, by collective.
   DenseMap<Operation *, std::vector<SmallVector<int64_t>>> groups;

@@ -15,8 +15,7 @@ StorageLayout::StorageLayout(StorageOp storage)
   }
 }
 
-/// The element of `param` that is element `element` of the part of it that `rank` computes with;
-/// nothing for padding.
+/// The element of `param` at `element` of the part with which `rank` computes; nothing for padding.
 static std::optional<int64_t> findElement(ParamOp param, MeshAttr mesh, int64_t rank,
                                           int64_t element) {
   ShardingAttr compute = param.getPlacementAttr() ? param.getPlacementAttr().getCompute() : nullptr;

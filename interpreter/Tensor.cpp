@@ -121,8 +121,8 @@ double mlir::fsdp::interpreter::roundTo(double value, Type type) {
   if (type.isF32())
     return static_cast<float>(value);
   if (type.isBF16() && std::isfinite(value)) {
-    // To float with the last bit set where that is not exact, so that the second rounding cannot
-    // take a value that is close to a tie for one.
+    // To float with the last bit set if that is not exact, so that the second rounding cannot
+    // mistake a value close to a tie for a tie.
     float single = static_cast<float>(value);
     uint32_t bits = llvm::bit_cast<uint32_t>(single);
     if (single != value && std::isfinite(single)) {

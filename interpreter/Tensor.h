@@ -48,7 +48,7 @@ public:
   /// Stores a number: as it is into floats, truncated into integers.
   void setNumber(int64_t index, double value);
 
-  /// The same elements, in the same order, seen with another shape or element type.
+  /// The same elements, in the same order, with another shape or element type.
   Tensor viewAs(RankedTensorType other) const;
   /// True if types and all elements are the same, NaN being equal to NaN.
   bool equals(const Tensor &other) const;

@@ -65,7 +65,7 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
     launch.stream = llvm::find(streams, op.getStream()) - streams.begin();
     if (launch.stream == streams.size())
       streams.push_back(op.getStream().str());
-    for (Value wait : op.getWait()) // of this segment: programs hold no launches beside segments
+    for (Value wait : op.getWait()) // of this segment: programs hold no launches outside segments
       if (wait.getDefiningOp<EventOp>())
         launch.awaits.push_back(layout.lookupEvent(wait));
       else

@@ -23,8 +23,7 @@ struct BufferRange {
 /// every buffer if memory is not planned yet.
 class ArenaLayout {
 public:
-  /// Fails, emitting on the buffer, where only some buffers have offsets or one lies outside the
-  /// arena.
+  /// Fails, emitting on the buffer, if only some buffers have offsets or one is outside the arena.
   static FailureOr<ArenaLayout> compute(ProgramOp program);
 
   const BufferRange &lookup(Value value) const { return places.find(value)->second; }

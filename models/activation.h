@@ -9,7 +9,7 @@
 
 namespace fsdp::models {
 
-/// Names that `activate` takes, as `ACT2FN` of transformers has them: several may mean the same.
+/// Names that `activate` accepts, those of transformers' `ACT2FN`; some are synonyms.
 const std::vector<std::string> &activationNames();
 /// The other names of the function `name`.
 std::vector<std::string> sameActivations(const std::string &name);

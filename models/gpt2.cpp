@@ -31,9 +31,9 @@ GPT2Norm::GPT2Norm(const Scope &scope, int64_t width, double eps)
 
 Tensor GPT2Norm::operator()(Located x) const { return layerNorm(x, weight, bias, eps); }
 
-// Weights are stored (in, out); their factors (queries, keys and values; heads) stand apart here
-// and joined in weight files. Split by heads, and below by hidden units, over the axis `tensor`,
-// where the mesh has it; the rest follows.
+// Weights are stored (in, out); their factors (queries, keys and values; heads) are separate
+// dimensions here and joined in weight files. They are split by heads, and below by hidden units,
+// over the axis `tensor` if the mesh has it; other splits follow.
 GPT2Attention::GPT2Attention(const Scope &scope, const GPT2Config &sizes, int64_t layer,
                              Lora *lora) {
   const int64_t width = sizes.width, heads = sizes.heads, head = width / heads;
@@ -55,7 +55,7 @@ GPT2Attention::GPT2Attention(const Scope &scope, const GPT2Config &sizes, int64_
 }
 
 Tensor GPT2Attention::operator()(Located x, const std::optional<Tensor> &documents) const {
-  // Queries, keys and values stay where the product leaves them, one beside the other.
+  // Queries, keys and values stay next to each other in the result of the product.
   Tensor parts = Lora::add(einsum("bsd,dnhk->bsnhk", x, qkv), qkvAdapter, x) + qkvBias;
   AttentionOptions options;
   options.scale = scale;

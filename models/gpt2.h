@@ -38,8 +38,8 @@ struct GPT2Config {
   int64_t hiddenWidth() const { return hidden.value_or(4 * width); }
   /// Throws ModelError for sizes that do not fit.
   void check() const;
-  /// Describes config.json, or takes it while `config` reads: see ModelConfig. `context`: tokens of
-  /// a sample, if it is chosen.
+  /// Describes config.json, or reads it while `config` reads: see ModelConfig. `context`: tokens of
+  /// a sample, if specified.
   void describe(dsl::ModelConfig &config, std::optional<int64_t> context);
 };
 
@@ -52,8 +52,8 @@ struct GPT2Norm {
   dsl::Tensor operator()(dsl::Located x) const;
 };
 
-/// Causal attention, whose queries, keys and values one product computes; (batch, positions,
-/// width), as below. Where `lora` declares adapters, the scope is frozen (Lora::base).
+/// Causal attention with one product for queries, keys and values; (batch, positions, width), as
+/// below. If `lora` declares adapters, the scope is frozen (Lora::base).
 struct GPT2Attention {
   double scale;
   dsl::Parameter qkv, qkvBias, out, outBias;
@@ -76,7 +76,7 @@ struct GPT2Mlp {
   dsl::Tensor operator()(dsl::Located x) const;
 };
 
-/// Attention and a feed-forward part, each of a norm of what it is added to.
+/// Attention and a feed-forward part, each applied to a norm and added to the residual stream.
 struct GPT2Block {
   GPT2Norm norm1, norm2;
   GPT2Attention attention;

@@ -43,7 +43,7 @@ struct LlamaConfig {
   bool attentionBias = false;      ///< of queries, keys, values and, but for qwen2, the output
   bool mlpBias = false;
   LoraConfig lora;       ///< adapters; by default of queries and values
-  PackingConfig packing; ///< documents of a sample, which attention stays within
+  PackingConfig packing; ///< documents of a sample, to which attention is limited
 
   // Attention in a window of the last keys: `sliding_window`, in every layer of mistral, and in
   // qwen2 and qwen3 if it is used, in those from `max_window_layers` on or those that `layer_types`
@@ -53,7 +53,7 @@ struct LlamaConfig {
   std::optional<int64_t> windowLayers;
   std::vector<std::string> layerTypes;
 
-  // What describes the model elsewhere, and does not change what is computed here.
+  // Descriptions of the model for other programs, without effect on the computation.
   int64_t positions = 0; ///< `max_position_embeddings`; 0: the context
   std::optional<dsl::ConfigValue> begin, end, padding; ///< ids of tokens
 
@@ -61,14 +61,15 @@ struct LlamaConfig {
   void complete();
   bool hasOutputBias() const { return attentionBias && family != "qwen2"; }
   bool hasHeadNorms() const { return family == "qwen3"; }
-  /// How many keys a query of this layer sees at most; none where it sees all before it.
+  /// The maximum number of keys that a query of this layer attends to; none if it attends to all
+  /// before it.
   std::optional<int64_t> windowOf(int64_t layer) const;
-  /// What rows of queries and keys are rotated by.
+  /// The rotation of rows of queries and keys.
   dsl::RopeScaling ropeScaling() const;
 
-  /// Describes config.json, or takes it while `config` reads: see ModelConfig. `context`: tokens of
-  /// a sample. Complete, unless it reads. Returns the context: `mayShorten`, at most the positions
-  /// of a file that is read.
+  /// Describes config.json, or reads it while `config` reads: see ModelConfig. `context`: tokens of
+  /// a sample. Complete, unless it reads. Returns the context; with `mayShorten`, it is at most the
+  /// positions of a file that is read.
   int64_t describe(dsl::ModelConfig &config, int64_t context, bool mayShorten = false);
 };
 
@@ -112,7 +113,7 @@ struct LlamaMlp {
   dsl::Tensor operator()(dsl::Located x) const;
 };
 
-/// Attention and a feed-forward part, each of a norm of what it is added to.
+/// Attention and a feed-forward part, each applied to a norm and added to the residual stream.
 struct LlamaBlock {
   double eps;
   dsl::Parameter norm1, norm2;

@@ -11,10 +11,10 @@ namespace fsdp::models {
 
 namespace {
 
-/// What differs between the classes of transformers.
+/// Differences between the classes of transformers.
 struct Family {
   std::string name, architecture;
-  int64_t ffn, vocab, positions;         ///< what a file without them means
+  int64_t ffn, vocab, positions;         ///< the values of a file without them
   std::optional<int64_t> groups, window; ///< likewise; without, `heads` and none
   std::optional<int64_t> head;
 };
@@ -97,7 +97,7 @@ static void describeRope(LlamaConfig &sizes, ModelConfig &config) {
     config.take(scalingEntry(name).implied(nullptr), *value).unwritten(!*value);
 }
 
-/// What `layer_types` of a file has where it is of this model, which need not have it.
+/// The expected `layer_types` of a file of this model; a file may omit it.
 static std::vector<std::string> typesOf(const LlamaConfig &sizes) {
   std::vector<std::string> types;
   for (int64_t layer = 0; layer < sizes.layers; ++layer)

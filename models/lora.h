@@ -6,9 +6,9 @@
 //   Tensor y = lora.add(einsum("bsi,oi->bso", x, weight), adapter, x);
 //   ...
 //   lora.finish();
-// A projection y = W x becomes y = W x + alpha / rank * B A x, of which A and B alone are trained
+// A projection y = W x becomes y = W x + alpha / rank * B A x, of which only A and B are trained
 // (Hu et al., LoRA, 2021). Names, shapes and first values in files are those of PEFT, whose
-// `PeftModel.from_pretrained` loads what a program exports.
+// `PeftModel.from_pretrained` loads the exports of a program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,9 @@
 
 namespace fsdp::models {
 
-/// Which projections have adapters, and of what size.
+/// The projections with adapters, and the sizes of the adapters.
 struct LoraConfig {
-  int64_t rank = 0; ///< 0: there are none, and everything is trained
+  int64_t rank = 0; ///< 0: no adapters, and all parameters are trained
   double alpha = 0; ///< 0: `rank`, a scale of 1
   /// Names of projections, separated by commas, whole or from a '.' on, with `*` for any part of
   /// them: "q_proj,v_proj", "*.layers.0.*". Empty: those of `Lora`.
@@ -64,19 +64,19 @@ struct LoraAdapter {
 /// The adapters of a model. Its other parameters are frozen.
 class Lora {
 public:
-  /// `usual` are the projections that have adapters where `config` does not say which. Throws
-  /// ModelError for a configuration of no rank.
+  /// `usual` are the projections that have adapters unless `config` lists others. Throws ModelError
+  /// for a configuration without a rank.
   Lora(dsl::Model &model, const LoraConfig &config, const std::string &usual = "*");
 
   /// The scope of parameters that are trained without adapters only.
   dsl::Scope base(const dsl::Scope &scope) const;
   /// The adapter of the projection `scope`, whose weight is declared in it, with the dimensions
-  /// `in` and `out` of what it computes; nothing where it has none. A weight that `isTransposed` is
-  /// stored (in, out).
+  /// `in` and `out` of its operand and result; nothing if it has no adapter. A weight that
+  /// `isTransposed` is stored (in, out).
   std::optional<LoraAdapter> adapt(const dsl::Scope &scope, const dsl::Parameter &weight,
                                    const dsl::Shape &in, const dsl::Shape &out,
                                    bool isTransposed = false);
-  /// `y`, and what the adapter makes of `x` added to it.
+  /// `y` plus the result of the adapter for `x`.
   static dsl::Tensor add(dsl::Located y, const std::optional<LoraAdapter> &adapter, dsl::Located x);
   /// Writes adapter_config.json. After the last projection; throws ModelError for a pattern that
   /// matches none.

@@ -85,7 +85,7 @@ std::optional<Tensor> PackingConfig::positions(Located tokens) const {
   return documentPositions(tokens, documentEnd);
 }
 
-// A target behind the end of a document is in no span.
+// A target after the end of a document is in no span.
 std::optional<Tensor> PackingConfig::mask(Located tokens) const {
   const auto end = documentEnd < 0 ? std::nullopt : std::optional(documentEnd);
   if (!maskPrompt.empty()) {

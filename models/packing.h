@@ -4,8 +4,8 @@
 //   packing.declare(driver);
 //   ...
 //   packing.addLoss(model, crossEntropy(logits, targets), tokens);
-// A row of tokens contains several documents, one behind the other, each of which is computed as if
-// it stood alone; of a chat, answers count in the loss and prompts do not.
+// A row of tokens contains several consecutive documents, each computed independently; in a chat,
+// only the answers are part of the loss, not the prompts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +19,11 @@
 
 namespace fsdp::models {
 
-/// What is read from the tokens of a sample beside the tokens themselves.
+/// The structure of a sample that is derived from its tokens.
 struct PackingConfig {
   int64_t documentEnd = -1; ///< the token that ends a document; -1: a sample is one document
-  /// "ANSWER" or "ANSWER:END", each one or more tokens separated by commas: only targets after
-  /// ANSWER count, up to and including END, or the end of the document. Empty: all targets count.
+  /// "ANSWER" or "ANSWER:END", each one or more tokens separated by commas: the loss includes only
+  /// targets after ANSWER, up to and including END, or the end of the document. Empty: all targets.
   std::string maskPrompt;
 
   /// Declares the options --document-end and --mask-prompt of a program (fsdpc::Driver).
@@ -39,16 +39,16 @@ struct PackingConfig {
                    "token ids separated by commas");
   }
 
-  /// Throws ModelError for what is not as described, and for tokens that are not below `vocab`.
+  /// Throws ModelError for invalid values, and for tokens that are not below `vocab`.
   void check(int64_t vocab) const;
 
   /// Ids and positions of documents, (batch, positions); nothing without `documentEnd`.
   std::optional<dsl::Tensor> ids(dsl::Located tokens) const;
   std::optional<dsl::Tensor> positions(dsl::Located tokens) const;
-  /// 1 at the positions whose targets count, else 0; nothing where all do.
+  /// 1 at the positions whose targets are part of the loss, else 0; nothing if all are.
   std::optional<dsl::Tensor> mask(dsl::Located tokens) const;
-  /// The loss of the model: the mean of `losses`, (batch, positions), over the targets that count.
-  /// With `maskPrompt` also the metric `counted`, the share of these targets.
+  /// The loss of the model: the mean of `losses`, (batch, positions), over these targets. With
+  /// `maskPrompt` also the metric `counted`, the share of these targets.
   void addLoss(dsl::Model &model, dsl::Located losses, dsl::Located tokens) const;
 };
 

@@ -9,8 +9,8 @@
 
 namespace fsdp::models {
 
-/// Throws ModelError where a tensor with these dimensions, each called as the option of its size,
-/// would take more than 2^48 bytes in f32. Sizes are at most dsl::kMaxSize.
+/// Throws ModelError if a tensor with these dimensions, each named as the option of its size, would
+/// take more than 2^48 bytes in f32. Sizes are at most dsl::kMaxSize.
 void checkTensor(const std::vector<std::pair<const char *, int64_t>> &sizes);
 
 } // namespace fsdp::models

@@ -1,7 +1,7 @@
 //===- CountOption.h - a pass option that counts something ------*- C++ -*-===//
 //
-// LLVM's own parser of integers takes 010 for 8 and 0x10 for 16; options of passes parse numbers
-// like the command lines of the compiler and of its programs.
+// LLVM's integer parser reads 010 as 8 and 0x10 as 16; options of passes parse numbers as the
+// command lines of the compiler and of its programs do.
 //
 //===----------------------------------------------------------------------===//
 

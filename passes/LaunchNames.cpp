@@ -33,7 +33,8 @@ std::string mlir::fsdp::getLaunchName(Operation *op) {
       name = storage.getValue().str();
   if (auto step = dyn_cast<OptimizerStepOp>(op))
     name = step.getStorage().str();
-  // fsdp-partition calls what it makes of a unit "fc1.flat.reduce"; the kind says more.
+  // fsdp-partition names the ops that it creates for a unit "fc1.flat.reduce"; the kind is more
+  // precise.
   if (isa<CollectiveOpInterface, FlattenOp>(op))
     name = StringRef(name).ends_with(".reduce") ? name.substr(0, name.size() - 7) : name;
   if (name.empty())
@@ -46,7 +47,7 @@ std::string mlir::fsdp::getLaunchName(Operation *op) {
 
 std::string UniqueNames::get(StringRef name) {
   std::string unique = name.str();
-  // Numbers below the next one of this name are taken.
+  // Numbers below the next number of this name are in use.
   int &number = next.try_emplace(name, 2).first->second;
   for (; !used.insert(unique).second; ++number)
     unique = (name + " " + Twine(number)).str();

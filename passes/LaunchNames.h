@@ -23,7 +23,7 @@ public:
 
 private:
   llvm::StringSet<> used;
-  llvm::StringMap<int> next; ///< number to try, for each name asked for
+  llvm::StringMap<int> next; ///< next number to try for each requested name
 };
 
 } // namespace mlir::fsdp

@@ -5,8 +5,8 @@
 
 include "mlir/Pass/PassBase.td"
 
-// A pass depends on the dialects whose ops it creates: nn is loaded with arith and math. Every module in which there is something to
-// do has ops of fsdp.
+// A pass depends on the dialects whose ops it creates: nn is loaded with arith and math. Every
+// module that a pass changes has ops of fsdp.
 
 def VerifyPhasePass : Pass<"fsdp-verify-phase", "::mlir::ModuleOp"> {
   let summary = "Check that every op of the module belongs to the phase of the module";
@@ -353,7 +353,8 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
 
     The gradient of a parameter that is used in several places far apart (a tied weight) is a sum of terms that arise far apart. With
     `tied-gradients=each` its unit is reduced for each use and the shards are added, so that no whole gradient lives from the first use to the last; with
-    `once` the terms are added whole and reduced once. A gradient that is stored whole is reduced once in any case.
+    `once` the terms are added whole and reduced once. A gradient that is stored whole is always
+    reduced once.
 
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-differentiate --fsdp-apply-optimizer --fsdp-propagate --fsdp-partition model.mlir`
   }];

@@ -19,25 +19,27 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   placements.minShardSize = Count{options.minShardSize};
   placements.shard = llvm::join(options.shardPatterns, ";");
   manager.addPass(createShardParametersPass(placements));
-  // Part of each placement, which has to stand. Left alone, placements of the model stay.
+  // Changes placements, so they must exist. Without the option, the placements of the model are
+  // kept.
   if (options.reshard != "always") {
     ReshardAfterForwardPassOptions reshard;
     reshard.when = options.reshard;
     manager.addPass(createReshardAfterForwardPass(reshard));
   }
-  // Types and casts stand before anything is differentiated or costed.
+  // Types and casts must exist before differentiation and cost estimates.
   MixedPrecisionPassOptions precision;
   precision.compute = options.precision;
   precision.reduce = options.reducePrecision;
   manager.addPass(createMixedPrecisionPass(precision));
-  // Once casts stand, since they are values to mask; loss and metrics are still sums over weights.
+  // After casts are inserted, as they are values to mask; loss and metrics are still sums and
+  // weights.
   manager.addPass(createCountSamplesPass());
-  // Of values in the types in which they are computed; as metrics they stay out of regions.
+  // After values have the types in which they are computed; as metrics they stay outside regions.
   manager.addPass(createLowerPrintsPass());
-  // From the evaluation as it is, in its types; before the parameters of each step get shardings.
+  // Derived from the typed evaluation step; before the parameters of each step are sharded.
   if (options.generate)
     manager.addPass(createDeriveGenerationPass());
-  // Before backward copies the constraints; then the axis tensor splits what it leaves.
+  // Before backward copies the constraints; the axis tensor then splits the remaining positions.
   ContextParallelPassOptions context;
   context.attention = options.contextAttention;
   manager.addPass(createContextParallelPass(context));
@@ -46,26 +48,26 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   sequence.mode = options.sequenceParallel;
   manager.addPass(createSequenceParallelPass(sequence));
   // Regions hold the values that backward would keep: casts among them, so after mixed precision.
-  // Models may have fsdp.checkpoint regions of their own before, which the passes above step into
-  // or leave alone; differentiation ends all regions, so that no pass below sees one.
+  // Models may already have fsdp.checkpoint regions; the passes above process their bodies or skip
+  // them. Differentiation removes all regions, so the passes below never handle one.
   if (options.remat != "none") {
     RematerializePassOptions remat;
     remat.policy = options.remat;
     manager.addPass(createRematerializePass(remat));
   }
-  // Reads of one parameter are distinct from here on: backward gets its own.
-  // Over microbatches, sums of losses add up; their weight is known after the last one.
+  // From here on, forward and backward have separate reads of a parameter. Sums of losses are
+  // accumulated over microbatches; their weight is known after the last one.
   DifferentiatePassOptions gradients;
   gradients.ofSum = options.accumulate > 1;
   manager.addPass(createDifferentiatePass(gradients));
   manager.addPass(createApplyOptimizerPass());
-  // Once all that computes stands in the step, and before anything changes shape.
+  // After all computation is in the step, and before shapes change.
   PropagatePassOptions propagation;
   propagation.batchAxes.assign(options.batchAxes.begin(), options.batchAxes.end());
   propagation.accumulate = Microbatches{options.accumulate};
   propagation.explain = options.explainShardings;
   manager.addPass(createPropagatePass(propagation));
-  // Once it is known how many ranks share a vocabulary: each has a multiple of its own.
+  // After it is known how many ranks share a vocabulary: each has a multiple of the chosen size.
   PadVocabularyPassOptions vocabulary;
   vocabulary.multiple = PositiveCount{options.vocabularyMultiple};
   vocabulary.mostPadding = Count{options.mostVocabularyPadding};
@@ -89,17 +91,16 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   partition.tiedGradients = options.tiedGradients;
   partition.buckets = options.buckets;
   manager.addPass(createPartitionPass(partition));
-  // Of the rows that one rank has in one microbatch, forward and backward at once; before chunks
-  // become kernels.
+  // Chunks are rows of one rank in one microbatch, with forward and backward together; before
+  // chunks become kernels.
   if (options.lossChunks != 1) {
     ChunkLossPassOptions loss;
     loss.chunks = PositiveCount{options.lossChunks};
     manager.addPass(createChunkLossPass(loss));
   }
-  // Of each chunk by itself; before kernels are formed, which end at collectives.
+  // Within each chunk; before kernels are formed, which end at collectives.
   manager.addPass(createJoinAllReducesPass());
-  // Once gathers stand in their places, and before kernels are formed: what is carried is computed
-  // in place.
+  // After gathers are placed, and before kernels are formed: carried values are computed in place.
   if (options.deferUpdates == "on")
     manager.addPass(createDeferUpdatesPass());
   // After partitioning, so that masks and broadcasts of local shape join kernels.
@@ -113,7 +114,8 @@ void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOp
   manager.addPass(createSchedulePass(schedule));
   // After the waits: buffers may share bytes only where streams and waits keep their lives apart.
   manager.addPass(createPlanMemoryPass());
-  // Once offsets are known: what follows waits for bytes, not for the end of a segment.
+  // After offsets are known: later launches wait for accesses to bytes, not for the end of a
+  // segment.
   manager.addPass(createLinkSegmentsPass());
   // On every compile, by code that shares nothing with the passes above.
   manager.addPass(createVerifySchedulePass());

@@ -1,5 +1,5 @@
-# Runs nvcc for one file, and keeps what ptxas says of its kernels (registers, spills, shared memory) in a
-# file instead of printing it:
+# Runs nvcc for one file, and writes ptxas's statistics of its kernels (registers, spills, shared
+# memory) to a file instead of printing them:
 #   cmake -DRESOURCES=FILE -P CompileKernels.cmake -- COMMAND...
 set(command "")
 set(behind FALSE)

@@ -1,6 +1,6 @@
 # The library that generated CUDA programs link. The compiler of the program compiles everything but
-# the kernels; nvcc is called for those alone, and not as a language of CMake's, which would make
-# every configuration look for it.
+# the kernels; nvcc is called only for those, and not as a CMake language, which would make every
+# configuration look for it.
 
 # Host files, and kernels.
 set(host_sources
@@ -49,7 +49,7 @@ foreach(part_and_file NVCC=nvcc CUDA_INCLUDE_DIR=cuda_runtime.h CUDART_LIBRARY=l
   endif()
 endforeach()
 if(missing AND "cuda" IN_LIST FSDP_TARGETS)
-  # fsdpc, which configures this folder when the first program needs it, reads the file for its message.
+  # fsdpc, which configures this folder for the first program, uses the file for its message.
   list(JOIN missing_files ", " missing_files)
   file(WRITE ${CMAKE_BINARY_DIR}/missing.txt "${missing_files}")
   message(FATAL_ERROR "the CUDA toolkit and NCCL are needed: install them, or set ${missing}")
@@ -67,7 +67,7 @@ if(NOT architectures)
   message(FATAL_ERROR "runtime/program/CudaArchitectures.def got no line of the form FSDP_CUDA_ARCHITECTURE(\"90\"), expected at least one")
 endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/program/CudaArchitectures.def)
-# A build folder follows the list when it changes, unless it was given another value.
+# A build folder follows changes of the list, unless another value was set.
 if(DEFINED CACHE{FSDP_DEFAULT_ARCHITECTURES} AND NOT FSDP_DEFAULT_ARCHITECTURES STREQUAL "${architectures}"
    AND FSDP_DEFAULT_ARCHITECTURES STREQUAL "${FSDP_CUDA_ARCHITECTURES}")
   unset(FSDP_CUDA_ARCHITECTURES CACHE)
@@ -98,9 +98,9 @@ set(FSDP_CUDA_CODE ${FSDP_CUDA_CODE} CACHE INTERNAL "nvcc's options for them")
 
 set(FSDP_COMPILE_KERNELS ${CMAKE_CURRENT_SOURCE_DIR}/CompileKernels.cmake CACHE INTERNAL "")
 
-# fsdp_add_kernels(TARGET FILE.cu ...): compiles kernels into the target. As on the CPU, products and
-# sums are rounded apart unless a kernel says fmaf. What each kernel takes of a multiprocessor is left
-# beside its object, in FILE.cu.o.resources (test/e2e/kernel-resources.test).
+# fsdp_add_kernels(TARGET FILE.cu ...): compiles kernels into the target. As on the CPU, products
+# and sums are rounded separately unless a kernel calls fmaf. The resources that each kernel uses
+# are written next to its object, in FILE.cu.o.resources (test/e2e/kernel-resources.test).
 function(fsdp_add_kernels target)
   foreach(file IN LISTS ARGN)
     get_filename_component(path ${file} ABSOLUTE)
@@ -133,6 +133,6 @@ target_compile_options(fsdp_runtime_cuda PRIVATE ${FSDP_WARNINGS} ${FSDP_NUMERIC
 target_include_directories(fsdp_runtime_cuda PUBLIC ${FSDP_RUNTIME_ROOT})
 target_include_directories(fsdp_runtime_cuda SYSTEM PUBLIC ${FSDP_CUDA_INCLUDE_DIR}
                            ${FSDP_NCCL_INCLUDE_DIR})
-# Never the driver's library: a program that links it does not start where there is no driver.
+# Never the driver's library: a program that links it does not start without a driver.
 target_link_libraries(fsdp_runtime_cuda PUBLIC ${FSDP_NCCL_LIBRARY} ${FSDP_CUBLASLT_LIBRARY}
                       ${FSDP_CUDART_LIBRARY} ${FSDP_HOST_LIBRARIES})

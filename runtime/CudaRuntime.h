@@ -1,7 +1,7 @@
 //===- Runtime.h - what a generated CUDA program includes -------------------===//
 //
-// Compiled with -DFSDP_RECORD it needs none of CUDA's headers: what is recorded of an action is the
-// same on all targets.
+// Compiled with -DFSDP_RECORD it does not need CUDA's headers: the record of an action is the same
+// on all targets.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_CUDARUNTIME_H

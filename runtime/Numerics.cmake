@@ -6,7 +6,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND FSDP_NUMERICS_FLAGS -mprefer-vector-width=512)
 endif()
 
-# The processor's features that the compiler believes in, given these switches, in lower case.
+# The processor's features that the compiler assumes with these switches, in lower case.
 function(fsdp_features result)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${ARGN} -x c++ -E -dM /dev/null
                   OUTPUT_VARIABLE macros ERROR_QUIET)

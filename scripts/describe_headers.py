@@ -93,7 +93,7 @@ class Page:
 
     def add(self, comment, signature):
         if "(" not in signature.split("=")[0].split("//")[0] and not signature.startswith("enum"):
-            # A member: its comment stands with it.
+            # A member: its comment is printed with it.
             if self.comment:
                 self.flush()
             self.signatures += [*(f"// {line}" for line in comment), signature]

@@ -106,9 +106,10 @@ for model in ("linear", "mlp", "gpt2", "llama"):
     ):
         config.available_features.add(model)
 
-# Nothing waits for ever. Run from ctest, lit has a limit from outside (time_limit.py), which knows how busy the machine is
-# and lists what runs. lit's own is a thread for each line, which lit may wait for in vain (a lost wake-up of Python 3.11);
-# it is for lit by hand, and needs psutil to stop a test with its children.
+# No test waits for ever. Run from ctest, lit has an external limit (time_limit.py), which depends
+# on the load of the machine and lists what runs. lit's own is a thread for each line, which lit may
+# wait for in vain (a lost wake-up of Python 3.11); it is for lit by hand, and needs psutil to stop
+# a test with its children.
 if lit_config.params.get("time_limit") != "outside":
     try:
         import psutil  # noqa: F401

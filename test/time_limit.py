@@ -43,7 +43,7 @@ def interrupt(number, _):
 def keep_hold_of_descendants():
     """Those whose parent ends become children of this process, which ends with its own parent."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup and background jobs want it
+        if signal.getsignal(number) != signal.SIG_IGN:  # as set by nohup and for background jobs
             signal.signal(number, interrupt)
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)

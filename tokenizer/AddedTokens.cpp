@@ -12,7 +12,7 @@ namespace tokenizer {
 
 namespace {
 
-/// A character of a word by the definition of Unicode (UTS 18).
+/// Whether a character is a word character by the definition of Unicode (UTS 18).
 bool isWordCharacter(std::string_view character) {
   static const Regex word("[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}]");
   Regex::Match match;
@@ -116,7 +116,7 @@ void TokenFinder::split(std::string_view text, const Visit &visit) const {
     if (token->singleWord &&
         (endsWithWord(text.substr(0, begin)) || beginsWithWord(text.substr(end))))
       continue;
-    // White space that belongs to the token before stays there.
+    // White space that belongs to the previous token stays there.
     if (token->takesSpaceBefore)
       begin = std::max(beginOfLastSpace(text.substr(0, begin)), done);
     if (token->takesSpaceBehind)

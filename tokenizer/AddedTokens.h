@@ -20,15 +20,15 @@ namespace tokenizer {
 struct AddedToken {
   TokenId id = 0;
   std::string content;
-  /// What stands for it in texts: the content, normalized if the token is.
+  /// Its text form: the content, normalized if the token is normalized.
   std::string written;
-  bool singleWord = false; ///< only between characters that are no letters, marks or digits
+  bool singleWord = false; ///< only between characters that are not letters, marks or digits
   bool takesSpaceBefore = false, takesSpaceBehind = false;
   bool normalized = false; ///< found in the normalized text
   bool special = false;    ///< left out when ids are decoded without special tokens
 };
 
-/// Finds tokens in a text: of those that begin first the longest.
+/// Finds tokens in a text: the leftmost, and of several the longest.
 class TokenFinder {
 public:
   TokenFinder() : isFirstByte{} {}
@@ -42,7 +42,7 @@ public:
   void split(std::string_view text, const Visit &visit) const;
 
 private:
-  /// The token of the longest pattern that begins at `at`, and where it ends; null if none does.
+  /// The token of the longest pattern that begins at `at`, and its end; null if there is none.
   const AddedToken *longestAt(std::string_view text, std::size_t at, std::size_t &end) const;
 
   std::array<bool, 256> isFirstByte;
@@ -51,9 +51,8 @@ private:
   std::vector<const AddedToken *> tokens;
 };
 
-/// The tokens that a file adds to its model's vocabulary. They are found before anything else is
-/// done: those that are not normalized in the text as it is, the others in what is normalized of
-/// the rest.
+/// The tokens that a file adds to its model's vocabulary. They are found first: those that are not
+/// normalized in the original text, the others in the normalized rest.
 class AddedTokens {
 public:
   AddedTokens() = default;

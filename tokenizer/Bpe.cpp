@@ -29,7 +29,7 @@ char32_t lastCharacter(std::string_view text) {
 } // namespace
 
 Bpe::Bpe(const Entry &model, bool isByteLevel) : isByteLevel(isByteLevel) {
-  // The oldest files have no type.
+  // The oldest files lack the type.
   if (model.find("type") ? model.type() != "BPE" : !model.find("merges"))
     model.mismatch("BPE, the only model that is supported (not Unigram, WordPiece or WordLevel)",
                    "type " + (model.find("type") ? "'" + model.type() + "'" : "nothing"));
@@ -164,8 +164,8 @@ void Bpe::encode(std::string_view word, Workspace &workspace, std::vector<TokenI
   std::vector<Workspace::Start> &starts = workspace.starts;
   starts.clear();
   start(word, starts);
-  // A word may be a whole document. Between two characters that no merge joins it can be cut: what
-  // is left of the cut and what is right of it never become one token.
+  // A word may be a whole document. It can be split between two characters that no merge joins: the
+  // parts before and after the split never form one token.
   std::size_t first = 0;
   for (std::size_t i = 1; i <= starts.size(); ++i) {
     if (i < starts.size() && (!starts[i - 1].character || !starts[i].character ||
@@ -196,7 +196,7 @@ void Bpe::startBytes(std::string_view word, std::vector<Workspace::Start> &start
 
 void Bpe::start(std::string_view word, std::vector<Workspace::Start> &starts) const {
   // The order is that of `tokenizers`: an unknown character is added when the next known one is
-  // found, so bytes of another one stand before it.
+  // found, so bytes of another one precede it.
   bool pending = false;
   const auto addUnknown = [&](std::size_t at) {
     if (pending)
@@ -221,7 +221,7 @@ void Bpe::start(std::string_view word, std::vector<Workspace::Start> &starts) co
       continue;
     }
     if (!unknown)
-      continue; // nothing stands for it
+      continue; // no token represents it
     if (!fuseUnknown)
       addUnknown(begin);
     pending = true;

@@ -22,28 +22,28 @@ using TokenId = std::uint32_t;
 /// Ids of a file are below this number; no vocabulary has nearly as many tokens.
 constexpr TokenId kMaxTokenId = (1u << 22) - 1;
 
-/// The vocabulary and the merges of a file, and the encoding of words by them: a word begins as its
-/// characters, and the pair with the lowest rank, of equal ones the leftmost, is merged until none
-/// is left.
+/// The vocabulary and the merges of a file, and the encoding of words by them: a word starts as its
+/// characters, and the pair with the lowest rank, the leftmost of equal ones, is merged until no
+/// pair is left.
 class Bpe {
 public:
-  /// Reads the entry `model`. `isByteLevel`: words are bytes (PreTokenizer.h). Error: a model that
-  /// is not BPE, options that are not supported, a wrong vocabulary or merge.
+  /// Reads the entry `model`. `isByteLevel`: words are bytes (PreTokenizer.h). Throws an error for
+  /// a model other than BPE, unsupported options, and an invalid vocabulary or merge.
   Bpe(const Entry &model, bool isByteLevel);
 
-  /// What one thread keeps between words.
+  /// The state of one thread between words.
   class Workspace {
     friend class Bpe;
     struct Symbol {
       TokenId id;
-      std::int32_t before, next; ///< -1: none
+      std::int32_t before, next; ///< -1 for none
       bool alive;
     };
     struct Start {
       TokenId id;
       /// The character that it is, or 0 for the unknown token and for bytes of a character.
       char32_t character;
-      /// Where its character begins in the word.
+      /// The position of its character in the word.
       std::size_t begin;
     };
     WordCache cache;

@@ -22,7 +22,7 @@ bool isByte(std::string_view token) {
          isxdigit(static_cast<unsigned char>(token[4]));
 }
 
-/// Removes up to `count` times `content` from the beginning of `text`; how often it did.
+/// Removes `content` up to `count` times from the beginning of `text`; returns how often.
 std::size_t strip(std::string &text, std::string_view content, std::size_t count) {
   std::size_t done = 0;
   while (done < count && text.compare(done * content.size(), content.size(), content) == 0)
@@ -107,7 +107,7 @@ std::string Decoder::next(std::string_view token, State &state) const {
   for (const Step &step : steps) {
     switch (step.kind) {
     case Step::ByteLevel:
-      // A token that is added to the vocabulary may have characters that stand for no byte.
+      // A token that is added to the vocabulary may have characters that represent no byte.
       if (std::optional<std::string> bytes = bytesOfCharacters(text))
         text = std::move(*bytes);
       break;
@@ -128,7 +128,7 @@ std::string Decoder::next(std::string_view token, State &state) const {
       std::size_t &left = state.stripped[stripper++];
       left -= strip(text, step.content, left);
       if (!text.empty())
-        left = 0; // what follows is not the beginning
+        left = 0; // the rest is not at the beginning
       break;
     }
     }

@@ -14,8 +14,8 @@
 
 namespace tokenizer {
 
-/// Makes bytes of tokens, one after the other: ByteLevel, Replace, ByteFallback, Metaspace, Strip
-/// (at the beginning), Fuse, and sequences of these.
+/// Converts tokens to bytes, one after the other: ByteLevel, Replace, ByteFallback, Metaspace,
+/// Strip (at the beginning), Fuse, and sequences of these.
 class Decoder {
 public:
   /// One that puts a blank between tokens, as for a file without decoder.
@@ -23,10 +23,10 @@ public:
   /// Error: a type that is not supported, a wrong field, or an order that needs later tokens.
   explicit Decoder(const Entry &entry);
 
-  /// What the tokens before leave for the next one.
+  /// The state that the previous tokens pass to the next one.
   struct State {
     bool isFirst = true;
-    /// Characters that each Strip behind Fuse may still take.
+    /// Characters that each Strip after Fuse may still remove.
     std::vector<std::size_t> stripped;
   };
   State begin() const;
@@ -39,7 +39,7 @@ private:
     std::optional<Regex> pattern = std::nullopt;
     std::string content = {}; ///< of Replace, Strip; of Metaspace the mark
     std::size_t count = 0;
-    bool dropsFirst = false; ///< Metaspace: marks of the first token stand for nothing
+    bool dropsFirst = false; ///< Metaspace: marks of the first token are dropped
   };
   void add(const Entry &entry);
   void addMetaspace(const Entry &entry);

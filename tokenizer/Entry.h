@@ -28,9 +28,9 @@ public:
   /// long.
   [[noreturn]] void mismatch(const std::string &expected, std::string got = "") const;
 
-  /// The value at `name` of an object; an error if there is none, or null.
+  /// The value at `name` of an object; an error if it is missing or null.
   Entry at(const std::string &name) const;
-  /// The same; nothing if there is none, or null.
+  /// The same; nothing if it is missing or null.
   std::optional<Entry> find(const std::string &name) const;
   /// The entries of an array, and of an object as names and values.
   std::vector<Entry> list() const;
@@ -46,10 +46,10 @@ public:
   std::string optionalText(const std::string &name) const;
   /// The text at `type`.
   std::string type() const { return at("type").text(); }
-  /// Error: the kind of this entry is not supported; `supported` lists those that are.
+  /// The error that the kind of this entry is not supported; `supported` lists the supported kinds.
   [[noreturn]] void refuseType(const std::string &supported) const;
 
-  /// The result of `read`; its errors are given this place.
+  /// The result of `read`; its errors get this location.
   template <typename Read> auto placed(Read read) const {
     try {
       return read();

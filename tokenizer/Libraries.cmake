@@ -2,7 +2,7 @@
 # CMakeLists.txt and by that of the runtime, which compiles these sources for programs.
 find_path(PCRE2_INCLUDE_DIR pcre2.h)
 find_path(UTF8PROC_INCLUDE_DIR utf8proc.h)
-# The archives: an installed tool and a generated program need neither library beside them.
+# Static libraries: an installed tool and a generated program then need neither library at run time.
 find_library(PCRE2_LIBRARY NAMES libpcre2-8.a pcre2-8)
 find_library(UTF8PROC_LIBRARY NAMES libutf8proc.a utf8proc)
 if(PCRE2_INCLUDE_DIR AND PCRE2_LIBRARY AND UTF8PROC_INCLUDE_DIR AND UTF8PROC_LIBRARY)

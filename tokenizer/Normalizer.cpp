@@ -37,7 +37,7 @@ void appendForm(std::string_view text, int options, std::string &result) {
 }
 
 /// No form changes ASCII, and no character is composed or reordered across two characters of ASCII:
-/// only what is not ASCII is normalized, with the character before it.
+/// only non-ASCII text is normalized, with the preceding character.
 std::string normalize(std::string_view text, int options) {
   std::string result;
   result.reserve(text.size());

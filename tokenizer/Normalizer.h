@@ -28,7 +28,7 @@ public:
   explicit Normalizer(const Entry &entry) { add(entry); }
 
   bool isEmpty() const { return steps.empty(); }
-  /// `text` is valid UTF-8. `keepsBegin` becomes false if what stands at its beginning is deleted.
+  /// `text` is valid UTF-8. `keepsBegin` becomes false if its beginning is deleted.
   std::string apply(std::string_view text, bool *keepsBegin = nullptr) const;
 
 private:

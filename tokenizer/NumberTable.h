@@ -9,8 +9,8 @@
 
 namespace tokenizer {
 
-/// Values by 64-bit keys, all in one array: the pairs of a vocabulary's merges take one access to
-/// memory each. A key is never `kNone`.
+/// Values by 64-bit keys, all in one array: a lookup of a merge's pair takes one memory access. A
+/// key is never `kNone`.
 template <typename Value> class NumberTable {
 public:
   static constexpr std::uint64_t kNone = ~std::uint64_t(0);

@@ -12,7 +12,7 @@ namespace tokenizer {
 
 namespace {
 
-/// GPT-2's expression, which ByteLevel cuts by.
+/// GPT-2's expression, by which ByteLevel splits.
 constexpr const char *kByteLevelWords =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 constexpr const char *kNumber = "\\p{N}";
@@ -89,7 +89,7 @@ void PreTokenizer::addMetaspace(const Entry &entry) {
       base::characterAt(step.replacement, 0).bytes != step.replacement.size())
     replacement.mismatch("one character");
   step.splits = entry.flag("split", true);
-  // Older files have add_prefix_space in the place of the scheme.
+  // Older files have add_prefix_space instead of the scheme.
   step.prepend =
       entry.flag("add_prefix_space", true) ? PrependScheme::Always : PrependScheme::Never;
   if (const std::optional<Entry> scheme = entry.find("prepend_scheme")) {
@@ -147,7 +147,7 @@ void PreTokenizer::runSplit(std::size_t step, std::string_view text, bool isFirs
       if (!part.matches)
         emit(part.begin, part.end);
     });
-  // The last of several matches in a row is the one that MergedWithNext merges.
+  // MergedWithNext merges the last of several consecutive matches.
   std::vector<Part> parts;
   forEachPart([&](const Part &part) { parts.push_back(part); });
   std::vector<Part> merged;

@@ -14,20 +14,20 @@
 
 namespace tokenizer {
 
-/// Cuts a text into the words that are encoded each by itself: Split, ByteLevel, Metaspace, Digits,
+/// Splits a text into the words that are encoded separately: Split, ByteLevel, Metaspace, Digits,
 /// Punctuation, and sequences of these.
 class PreTokenizer {
 public:
-  /// One that takes a text as one word.
+  /// A pre-tokenizer for which a text is one word.
   PreTokenizer() = default;
-  /// Error: a type that is not supported, a wrong field, or a step behind ByteLevel.
+  /// Throws an error for an unsupported type, an invalid field, or a step after ByteLevel.
   explicit PreTokenizer(const Entry &entry) { add(entry); }
 
-  /// Whether the vocabulary is of bytes: a word then stands for its bytes, each as the character of
-  /// ByteCharacters.h. `split` gives the bytes.
+  /// Whether the vocabulary is of bytes: a word then represents its bytes, each as a character of
+  /// ByteCharacters.h. `split` returns the bytes.
   bool isByteLevel() const { return byteLevel; }
 
-  /// Called with each word, which is not empty and lives for the call.
+  /// Called with each word, which is not empty and valid during the call.
   using Visit = std::function<void(std::string_view word)>;
   /// Cuts `text`, valid UTF-8. `isFirst`: the text begins where the document does.
   void split(std::string_view text, bool isFirst, const Visit &visit) const;

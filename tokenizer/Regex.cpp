@@ -32,7 +32,7 @@ std::string messageOf(int error) {
   return reinterpret_cast<const char *>(text);
 }
 
-/// What a thread needs for a search.
+/// The data of a thread for searches.
 struct Workspace {
   static constexpr std::size_t kStackBytes = 32 << 10, kMaxStackBytes = 16 << 20;
   pcre2_match_data *match = pcre2_match_data_create(1, nullptr);

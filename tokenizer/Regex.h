@@ -11,13 +11,13 @@
 namespace tokenizer {
 
 /// A regular expression, with the meaning that it has in the library `tokenizers`: that library
-/// compiles with Oniguruma and its syntax of Ruby, this class with PCRE2. What means the same in
-/// both is taken, also where it has to be written in another way (`\s` is Unicode's White_Space);
-/// an expression with anything else is refused.
+/// compiles with Oniguruma and its syntax of Ruby, this class with PCRE2. Constructs with the same
+/// meaning in both are accepted, also if they have to be rewritten (`\s` is Unicode's White_Space);
+/// an expression with any other construct is refused.
 class Regex {
 public:
-  /// Error: the expression is wrong, or has what is not supported. The message names neither file
-  /// nor entry.
+  /// Throws an error if the expression is invalid or has an unsupported construct. The message
+  /// names neither file nor entry.
   explicit Regex(const std::string &pattern);
   /// The expression for a text itself.
   static Regex literal(std::string_view text);
@@ -30,12 +30,12 @@ public:
   };
 
   /// Finds the first match that begins at byte `from` or later; false if there is none. `text` is
-  /// valid UTF-8, `from` the beginning of a character or the end. Error: the search takes more
-  /// memory or steps than the library allows.
+  /// valid UTF-8, `from` the beginning of a character or the end. Throws an error if the search
+  /// takes more memory or steps than the library allows.
   bool search(std::string_view text, std::size_t from, Match &match) const;
 
   /// Calls `visit(begin, end)` for every match, from left to right. Matches do not overlap; an
-  /// empty one directly behind another is none.
+  /// empty one directly after another is skipped.
   template <typename Visit> void forEachMatch(std::string_view text, Visit visit) const {
     bool any = false;
     Match last, match;

@@ -27,7 +27,7 @@ constexpr std::string_view kNoSpace =
     "\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-"
     "\\x{10ffff}";
 constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
-/// Outside of sets Oniguruma counts the superscripts and fractions of Latin-1 among them, too.
+/// Outside sets, Oniguruma includes the superscripts and fractions of Latin-1 too.
 constexpr std::string_view kLoneWord =
     "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 
@@ -70,8 +70,9 @@ private:
 
   /// One character, or the sign of a repetition, an alternative, the end of a group.
   ///
-  /// Without case, Oniguruma takes a character for several (U+00DF for "ss") and the reverse,
-  /// PCRE2 does not: what that may concern is refused. General punctuation has no case.
+  /// Ignoring case, Oniguruma matches one character with several (U+00DF with "ss") and the
+  /// reverse, PCRE2 does not: expressions that this may affect are refused. General punctuation has
+  /// no case.
   void character(bool inSet = false) {
     const base::Character next = base::characterAt(pattern, at);
     if (!inSet && pattern[at] == ')' && !groups.empty()) {
@@ -120,8 +121,8 @@ private:
     at = end + braces;
   }
 
-  /// PCRE2 takes the name of a script for the characters that are also used with it, such as
-  /// punctuation (Script_Extensions), Oniguruma for those of the script alone.
+  /// In PCRE2, the name of a script includes characters that are also used with it, such as
+  /// punctuation (Script_Extensions), in Oniguruma only those of the script.
   void property(const std::string &name, std::size_t bytes) {
     const bool negated = !name.empty() && name[0] == '^';
     const std::string script = "\\p{sc:" + name.substr(negated) + "}";
@@ -249,7 +250,7 @@ private:
   bool foldsCase = false;
   std::vector<bool> groups; ///< of the groups around this place: `foldsCase` before them
   char lastLetter = 0;
-  std::size_t letterEnd = 0; ///< behind it
+  std::size_t letterEnd = 0; ///< after it
 };
 
 } // namespace

@@ -7,10 +7,10 @@
 
 namespace tokenizer {
 
-/// `pattern`, an expression of Oniguruma's in its syntax of Ruby, as PCRE2 writes it (with
-/// PCRE2_UTF, without PCRE2_UCP). Error: it has what is not supported, or means another thing in
-/// PCRE2: anchors, back references, `\b`, `\h`, sets within sets, options but `(?i:`,
-/// and in that what has foldings of several characters.
+/// `pattern`, an Oniguruma expression in Ruby syntax, in the syntax of PCRE2 (with PCRE2_UTF,
+/// without PCRE2_UCP). Throws an error for constructs that are not supported or have another
+/// meaning in PCRE2: anchors, back references, `\b`, `\h`, sets within sets, options except `(?i:`,
+/// and in that characters with foldings of several characters.
 std::string translateRegex(const std::string &pattern);
 
 } // namespace tokenizer

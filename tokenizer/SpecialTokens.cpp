@@ -38,7 +38,7 @@ void SpecialTokens::addTemplate(const Entry &entry) {
   if (texts != 1)
     pieces.mismatch("the text once",
                     "a template with the text " + std::to_string(texts) + " times");
-  // A later template stands around what an earlier one has made.
+  // A later template encloses the result of an earlier one.
   before.insert(before.begin(), first.begin(), first.end());
   behind.insert(behind.end(), last.begin(), last.end());
 }

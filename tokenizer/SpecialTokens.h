@@ -10,8 +10,8 @@
 
 namespace tokenizer {
 
-/// What the post-processor of a file puts before and behind the ids of a text: TemplateProcessing,
-/// ByteLevel (which changes offsets only), and sequences of these.
+/// The ids that the post-processor of a file adds before and after those of a text:
+/// TemplateProcessing, ByteLevel (which changes offsets only), and sequences of these.
 class SpecialTokens {
 public:
   SpecialTokens() = default;

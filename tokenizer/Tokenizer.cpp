@@ -42,7 +42,7 @@ struct Tokenizer::Parts {
 
   struct Token {
     std::string_view text;    ///< null: no token
-    std::string_view written; ///< what is decoded
+    std::string_view written; ///< the decoded text
     bool special = false;
   };
   std::vector<Token> tokens; ///< by id

@@ -1,9 +1,9 @@
 //===- Tokenizer.h - texts and ids by a tokenizer.json ----------*- C++ -*-===//
 //
-// Reads the file `tokenizer.json` of the library `tokenizers` (Hugging Face) and gives the ids that
-// this library gives, and the texts. Byte-pair encoding of both families is supported: on bytes
-// (gpt2, llama-3, qwen) and on characters with byte fallback (llama-2, mistral). Depends on base/,
-// PCRE2 (expressions that cut words) and utf8proc (normalization forms).
+// Reads the file `tokenizer.json` of the library `tokenizers` (Hugging Face) and returns the same
+// ids and texts as that library. Byte-pair encoding of both families is supported: on bytes (gpt2,
+// llama-3, qwen) and on characters with byte fallback (llama-2, mistral). Depends on base/, PCRE2
+// (expressions that split words) and utf8proc (normalization forms).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,10 @@ using TokenId = std::uint32_t;
 class Tokenizer {
 public:
   /// Reads `path`, a file or a folder with a file `tokenizer.json`. Throws a base::Error that names
-  /// the file, the entry, what it has and what is supported. The entries `truncation` and `padding`
-  /// are settings of a library, and not used.
+  /// the file, the entry, its value and the supported values. The entries `truncation` and
+  /// `padding` are settings of a library and are ignored.
   static Tokenizer load(const std::string &path);
-  /// The same for the text of such a file; `name` stands in messages.
+  /// The same for the text of such a file; messages call it `name`.
   static Tokenizer parse(std::string_view json, const std::string &name);
 
   Tokenizer(Tokenizer &&) noexcept;
@@ -39,14 +39,14 @@ public:
   /// The ids of `text`. Tokens that the file adds to the vocabulary, special ones too, are found in
   /// the text. `addSpecialTokens`: with those that the file puts around every text, such as `<s>`.
   /// Bytes that are not UTF-8 are encoded as U+FFFD, as by Python's `errors="replace"`.
-  /// Error: a text of more than 1 GiB.
+  /// Throws an error for a text of more than 1 GiB.
   std::vector<TokenId> encode(std::string_view text, bool addSpecialTokens) const;
 
   /// The bytes of `ids`, which are UTF-8 if they are ids of a text; `skipSpecial` leaves special
   /// tokens out. Ids without a token have no bytes.
   std::string decode(const std::vector<TokenId> &ids, bool skipSpecial) const;
 
-  /// The largest id plus one: what a model's vocabulary must have at least.
+  /// The largest id plus one: the minimum size of a model's vocabulary.
   std::size_t vocabularySize() const;
   /// The id of a token by its text in the file, such as "</s>".
   std::optional<TokenId> findToken(std::string_view text) const;
@@ -80,10 +80,10 @@ private:
 };
 
 /// Decodes ids as they come, for a text that is shown while it is generated. Only whole characters
-/// are returned; bytes that are no character become U+FFFD. Together they are the text of all ids.
-/// A decoder may treat the first token of a text in its own way (llama-2 drops its blank): for ids
-/// that continue a prompt, add those of the prompt first and drop what they return. The tokenizer
-/// must live as long.
+/// are returned; invalid bytes become U+FFFD. Together they are the text of all ids. A decoder may
+/// treat the first token of a text in its own way (llama-2 drops its blank): for ids that continue
+/// a prompt, add those of the prompt first and drop what they return. The tokenizer must live as
+/// long.
 class StreamDecoder {
 public:
   StreamDecoder(const Tokenizer &tokenizer, bool skipSpecial);
@@ -91,7 +91,7 @@ public:
 
   /// The characters that `id` completes, possibly none.
   std::string add(TokenId id);
-  /// What is left of a character that was not completed. Then another text begins.
+  /// The rest of a character that was not completed. Then another text begins.
   std::string finish();
 
 private:

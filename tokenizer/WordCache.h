@@ -11,7 +11,8 @@
 
 namespace tokenizer {
 
-/// The ids of words. Its memory is bounded: when it is full it is emptied. Not for several threads.
+/// A cache of the ids of words. Its memory is bounded: when it is full it is emptied. For one
+/// thread.
 class WordCache {
 public:
   static constexpr std::size_t kMaxWordBytes = 128;
@@ -19,9 +20,9 @@ public:
 
   WordCache();
 
-  /// Appends the ids of `word`; false if it is not here.
+  /// Appends the ids of `word`; false if it is not in the cache.
   bool take(std::string_view word, std::vector<std::uint32_t> &ids) const;
-  /// Adds a word that `take` has not found; none that is longer than kMaxWordBytes.
+  /// Adds a word that `take` has not found, unless it is longer than kMaxWordBytes.
   void add(std::string_view word, const std::uint32_t *first, std::size_t count);
 
 private:

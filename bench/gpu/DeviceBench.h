@@ -1,8 +1,8 @@
 //===- DeviceBench.h - times launches of a device ----------------*- C++ -*-===//
 //
 // A line of JSON for each measurement: model, group, name, shape, milliseconds of a launch, the
-// bytes that it must move at least and its multiplications and additions, or the error that it
-// ended with. bench/gpu/bench.py makes the table of them.
+// minimum of bytes that it moves and its multiplications and additions, or its error.
+// bench/gpu/bench.py prints them as a table.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_BENCH_GPU_DEVICEBENCH_H
@@ -49,7 +49,7 @@ public:
   WorkStream stream() const { return stream_; }
   Blas &blas() { return blas_; }
 
-  /// The model and the group of what is measured next.
+  /// The model and the group of the next measurements.
   void section(const std::string &model, const std::string &group) {
     this->model = model, this->group = group;
   }
@@ -77,7 +77,7 @@ public:
     note(cudaDeviceSynchronize());
     return static_cast<T *>(memory);
   }
-  /// Frees what take() gave.
+  /// Frees the memory of take().
   void release() {
     for (void *memory : taken)
       cudaFree(memory);

@@ -1,8 +1,8 @@
 //===- First.cpp - what a program finds on its GPU -------------------------===//
 //
 // The smallest program with a kernel of the runtime: versions and the device, whether its kernels
-// have code for it, and one launch whose result is read back. A line for each; exit status 1 where
-// one fails, 3 without a device.
+// have code for it, and one launch whose result is read back. A line for each; exit status 1 if one
+// fails, 3 without a device.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- KernelBench.cpp - times every kernel of the runtime ----------------===//
 //
-// Each function of runtime/kernels/cuda/Kernels.h at the shapes that a model gives it on one rank;
-// those that a model does not call, with tensors of its size. Bytes are those that a launch must
-// read and write once.
+// Each function of runtime/kernels/cuda/Kernels.h at its shapes in a model on one rank; functions
+// that a model does not call, with tensors of its size. Bytes are those that a launch must read and
+// write once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ namespace fsdp::rt {
 
 namespace {
 
-/// Heads as the model's products leave them: gpt2's queries, keys and values side by side.
+/// Heads in the layout of the model's products: gpt2's queries, keys and values side by side.
 AttentionShape headsOf(const Sizes &s, bool together) {
   const std::uint32_t width = s.width / s.heads;
   AttentionShape a = {s.batch, s.heads, s.groups, s.context, s.context, width, 0.125f, true};
@@ -75,8 +75,8 @@ template <class T> struct Kernels {
     }
   }
 
-  /// What attention and its gradients read and write: taken anew for each measurement, which gives
-  /// it back. With queries, keys and values together, those of q hold all.
+  /// The operands and results of attention and its gradients, allocated and released for each
+  /// measurement. With queries, keys and values in one tensor, that of q holds all.
   struct Attention {
     AttentionShape shape;
     std::string text;
@@ -322,7 +322,7 @@ template <class T> struct Kernels {
     bench.release();
   }
 
-  /// Launches of one thread: what they take is a launch.
+  /// Launches of one thread: their time is that of a launch.
   void control() {
     type = "-";
     const auto stream = bench.stream();

@@ -34,7 +34,7 @@ def show(row, gpu, report):
         return f"{what}: ms of a launch", row["ms"], "more than 0"
     seconds = row["ms"] * 1e-3
     text = f"        {what[:62]:62} {row['ms']:9.4f}"
-    # Products of bf16 are those of tensor cores; of f32 none is.
+    # Products of bf16 use tensor cores; products of f32 do not.
     floor = floor_of(row["flops"], row["bytes"], gpu, row["type"] == "bf16")
     if not (row["flops"] or row["bytes"]) or not floor:
         report(text)

@@ -62,7 +62,7 @@ CASES = {
     "llama-wide": Case("llama", WIDE, SMALL_WIDE, ["1"], 4, None, "large"),
     "llama-wide-chunks": Case("llama", [*WIDE, "--loss-chunks=5"], [*SMALL_WIDE, "--loss-chunks=2"], ["1"], 4, None, "large"),
 }
-# Cases whose losses agree but for roundings: what is the same computation with fewer logits at once.
+# Cases whose losses agree up to rounding: the same computation with fewer logits at once.
 SAME = {"llama-wide": "llama-wide-chunks"}
 # Cases of the rungs that need one.
 FIRST, SAME_BITS, NCCL = ("linear", "gpt2-tiny"), ("gpt2-tiny-bf16", "gpt2-124m-bf16", "linear"), ("linear", "gpt2-tiny",
@@ -71,9 +71,10 @@ FIRST, SAME_BITS, NCCL = ("linear", "gpt2-tiny"), ("gpt2-tiny-bf16", "gpt2-124m-
 USED = ("llama-generate", "llama-documents")
 GENERATED = ("--prompt", "1 38 161", "--tokens", "24", "--temperature", "0")
 TEST_FILES = ("Row", "Copy", "Loss", "InPlace", "Update", "Variant", "Attention", "Generation")
-# Jobs of the runtime (test/unit/runtime/comm/cuda/CudaRanksMain.cpp): mesh, what they do, how they talk, exit status, what
-# they say. All ranks share the GPU as threads; NCCL, which refuses that, has one rank, which goes through all of NCCL
-# (`nccl-always`) or, as programs do, needs none. Then the faults that every rank must hear of.
+# Jobs of the runtime (test/unit/runtime/comm/cuda/CudaRanksMain.cpp): mesh, the work, the
+# transport, the exit status, the message. All ranks share the GPU as threads; NCCL, which refuses
+# that, has one rank, which uses all of NCCL (`nccl-always`) or, as programs do, none of it. Then
+# the faults that every rank must detect.
 RANKS = [
     ("fsdp=3", "conformance", "loopback", 0, r"compared \d{6}"),
     ("data=2,fsdp=2", "conformance", "loopback", 0, r"compared \d{6}"),
@@ -87,7 +88,7 @@ RANKS = [
     ("fsdp=2", "kind", "loopback", 1, "'scatter': collectives over 'all axes' do not match: "),
     ("fsdp=3", "leave", "loopback", 1, "over 'all axes', waiting for rank 1"),
 ]
-# What is timed alone: groups and models of device-bench.
+# Separate timings: groups and models of device-bench.
 BENCHES = [("products", "gpt2-124m"), ("kernels", "gpt2-124m"), ("products", "llama-8b"), ("kernels", "llama-8b"),
            ("products", "gpt2-124m-f32"), ("kernels", "gpt2-124m-f32")]
 # By NVIDIA's data sheets: dense peaks in TFLOP/s, f32 outside of tensor cores and bf16 in them; memory's in GB/s.

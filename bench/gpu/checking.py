@@ -119,7 +119,7 @@ def loss_jobs(machine, cases, tests, after):
     """Rung 2: every test of kernels and products, then small models against the CPU."""
     jobs = []
     for program in tests:
-        # Under the emulator these are the unit tests of every check: a few of them here.
+        # Under the emulator every check runs these as unit tests, so only a few of them here.
         what = f"some tests of {program}" if machine.emulator else "all tests of kernels and products"
         options = ["--gtest_brief=1", *(["--gtest_filter=Variant*:*PreparesAProductOnce"] if machine.emulator else [])]
         jobs.append(Job(what, lambda budget, program=program, what=what, options=options: run_tests(machine, what, program, options, 120,

@@ -29,7 +29,8 @@ def find_gpu(report):
         report(f"GPU {number}: " + ", ".join(f"{key} {value.strip()}" for key, value in zip(fields.split(","), line.split(","))))
     first = [value.strip() for value in text.splitlines()[0].split(",")]
     architecture = first[3].replace(".", "")
-    # Hopper's own instructions, which attention uses, are in no code for all that comes later.
+    # Code for later architectures cannot contain Hopper's specific instructions, which attention
+    # uses.
     return first[0], architecture + "a" if architecture == "90" else architecture
 
 

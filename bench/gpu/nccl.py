@@ -121,7 +121,7 @@ def mps_server(machine, budget):
         return
     with tempfile.TemporaryDirectory() as place:
         variables = {"CUDA_MPS_PIPE_DIRECTORY": place, "CUDA_MPS_LOG_DIRECTORY": place, "CUDA_VISIBLE_DEVICES": "0"}
-        # The daemon keeps the output that it is given: it gets none of ours.
+        # The daemon keeps its output descriptors open, so it does not inherit ours.
         status, text = run(["bash", "-c", f"'{control}' -d > '{place}/said' 2>&1 < /dev/null; status=$?; cat '{place}/said'; exit $status"],
                            30, budget, variables)
         report.details(f"{MPS} -d", text)
@@ -139,7 +139,7 @@ def check_mps(machine, name, case, how, budget):
     with mps_server(machine, budget) as variables:
         if not variables:
             return
-        # Where a program cannot reach the server it finds no GPU at all: then MPS is what the machine refuses.
+        # If a program cannot reach the server, it finds no GPU: then the machine refuses MPS.
         status, text = run([machine.build.path("device-first")], 60, budget, variables)
         if status:
             machine.report.left_out("MPS", f"the machine refuses it: device-first: status {status}, {last(text)}")

@@ -124,7 +124,8 @@ def copy_tests(folder):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-        # What it includes of test/, from the root or from beside it; runtime/, base/ and tokenizer/ are there already.
+        # The files of test/ that it includes, from the root or from its folder; runtime/, base/ and
+        # tokenizer/ are already there.
         for include in re.findall(r'#include "([^"]+)"', source.read_text()):
             waiting += [path for path in (source.parent / include, ROOT / include)
                         if path.exists() and include.split("/")[0] not in ("runtime", "base", "tokenizer")]

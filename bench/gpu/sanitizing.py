@@ -13,7 +13,7 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 AT_ONCE = max(1, min(6, (os.cpu_count() or 2) // 2))
 SECONDS = 150
 MODEL, MESH = "gpt2-tiny-bf16", "2"
-# What the sanitizer itself says where the machine refuses it; the program's own lines have no such beginning.
+# The sanitizer's message on a machine that refuses it; lines of the program do not begin like it.
 REFUSED = re.compile(r"^=========.*(?:not supported|Unable to|Failed to initialize|Internal (?:Sanitizer )?Error"
                      r"|insufficient driver|error 999)", re.I | re.M)
 

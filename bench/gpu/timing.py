@@ -91,7 +91,8 @@ def time_case(machine, name, case, budget):
     describe(name, case, log, machine.gpu, report)
     check_memory(report, name, case, log)
     check_course(report, name, case, log)
-    # No schedule of rates knows how many steps there are: shorter runs are the beginning of longer ones.
+    # The learning rate does not depend on the number of steps, so shorter runs are prefixes of
+    # longer ones.
     again = machine.train(name, "1", min(steps, TRACED), budget, "-again", True, most=150)
     if not again:
         return

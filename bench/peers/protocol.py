@@ -58,7 +58,8 @@ def train(step, job):
         end = time.monotonic()
         say(step=number, loss=loss, seconds=end - begin, core_seconds=time.process_time() - used, at=end)
         if number == 1:
-            # What compiling took lies behind; the mark starts anew from what is held now.
+            # The memory of compilation is excluded: the high-water mark restarts from the current
+            # use.
             first = status("VmHWM")
             with open("/proc/self/clear_refs", "w") as mark:
                 mark.write("5")

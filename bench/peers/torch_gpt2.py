@@ -200,8 +200,9 @@ def main():
         first = RANK % shards * per_rank
         mine = torch.from_numpy(rows[first:first + per_rank]).long()
         total = 0.0
-        # Microbatches of one size: their means count alike. Gradients are reduced and added up shard by shard after
-        # each, FSDP2's way that needs least memory (and what `fsdpc --accumulate` does with fsdp by default).
+        # Microbatches of one size, so their means have equal weights. Gradients are reduced and
+        # accumulated as shards after each, FSDP2's mode with the least memory (and the default of
+        # `fsdpc --accumulate` with fsdp).
         for part in mine.chunk(JOB["accumulate"]):
             with loss_parallel() if FORM == "tensor" else contextlib.nullcontext():
                 with torch.autocast("cpu", dtype=torch.bfloat16, enabled=BF16 and FORM != "fsdp"):

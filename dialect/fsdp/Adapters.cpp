@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The shape in files of the parameter that the field `key` names; nothing where it names none, or
-/// one of another rank than two.
+/// The file shape of the parameter that the field `key` names; nothing if there is no such
+/// parameter or its rank is not two.
 static std::optional<std::pair<int64_t, int64_t>> matrixOf(Operation *module, DictionaryAttr fields,
                                                            StringRef key) {
   auto name = fields.getAs<StringAttr>(key);
@@ -27,7 +27,7 @@ static std::optional<std::pair<int64_t, int64_t>> matrixOf(Operation *module, Di
   return std::pair(shape[0], shape[1]);
 }
 
-/// Whether `fields` are those of a product, and the shapes fit.
+/// Whether `fields` are the fields of a product, and the shapes fit.
 static bool isProduct(Operation *module, Attribute product) {
   auto fields = dyn_cast<DictionaryAttr>(product);
   if (!fields || fields.size() != 5)

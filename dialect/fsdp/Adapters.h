@@ -3,10 +3,10 @@
 //   module attributes {fsdp.adapters = {file = "adapter_config.json", text = "{}\n", products = [
 //     {weight = "h.0.up.weight", down = "h.0.up.lora_A.weight", up = "h.0.up.lora_B.weight",
 //     scale = 2.0 : f64, transposed = false}]}} {}
-// Parameters that are trained beside others: a generated program exports them apart, with the file
-// `file` of content `text` beside them, and adds them to the weights where these are wanted merged:
-// weight + scale * up * down, in the shapes of files, of which that of a `transposed` weight is
-// (in, out). No pass reads the attribute.
+// Parameters of adapters. A generated program exports them separately, together with a file `file`
+// whose content is `text`, and adds them to the weights when it exports merged weights: weight +
+// scale * up * down, in file shapes; the file shape of a `transposed` weight is (in, out). No pass
+// reads the attribute.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,8 +8,9 @@
 
 namespace mlir::fsdp {
 
-/// One row of the table of axes that have their meaning by name. Another axis means what its uses
-/// say: the list of batch axes, constraints, splits and placements. Parts of an axis have its role.
+/// One row of the table of axes whose names have a meaning. The meaning of any other axis follows
+/// from its uses: the list of batch axes, constraints, splits and placements. Parts of an axis have
+/// its role.
 struct AxisRole {
   StringRef name;
   /// Ranks along it have different samples.
@@ -25,7 +26,7 @@ struct AxisRole {
 
 /// The role of `axis`, the name of an axis or of a part of one; null for an axis without one.
 const AxisRole *findAxisRole(StringRef axis);
-/// True for `axis`, or a part of one, whose ranks have parts of sequences.
+/// True if the ranks along `axis`, or a part of one, have parts of sequences.
 bool splitsSequence(StringRef axis);
 /// The axis over which strategies store; a module without a mesh is for one rank of it.
 StringRef getStorageAxis();

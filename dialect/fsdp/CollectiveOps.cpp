@@ -49,8 +49,7 @@ int64_t mlir::fsdp::detail::getGroupSize(Operation *op) {
 int64_t mlir::fsdp::detail::getCollectiveBytes(Operation *op) {
   if (!involvesPeers(op))
     return 0;
-  // The value that the ranks have together. A shard of it may be longer than it, by padding that is
-  // not sent.
+  // The whole value of the group. Its shards together may be longer, by padding that is not sent.
   if (isa<AllGatherOp>(op))
     return bytesOf(op->getResult(0));
   if (isa<ReduceScatterOp>(op))
@@ -125,7 +124,7 @@ static int64_t bytesAlong(Value value, int64_t dim) {
   return size ? bytesOf(value) / size : 0;
 }
 
-/// What lies outside and inside of the cut dimension, in the order of the runtime's ShardLayout.
+/// The elements outside and inside the split dimension, in the order of the runtime's ShardLayout.
 static nn::ShapeArgument layoutOf(StringRef type, Value whole, Value piece, int64_t dim) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(whole.getType()).getShape();
   return nn::ShapeArgument(type.str())
@@ -135,7 +134,7 @@ static nn::ShapeArgument layoutOf(StringRef type, Value whole, Value piece, int6
       .field("total", shape[dim]);
 }
 
-// The last rank holds least of what it gets; padding is not sent.
+// The last rank already holds the least of its result; padding is not sent.
 int64_t AllGatherOp::getReceivedBytes() {
   const int64_t dim = getDim(), size = sizeAlong(getResult(), dim),
                 part = sizeAlong(getInput(), dim);
@@ -148,7 +147,7 @@ LogicalResult AllGatherOp::verify() {
   return verifyPart(*this, getType(), getInput().getType(), getDim(), getOver());
 }
 
-// The first rank holds most, and gets as much of each other one.
+// The first rank holds the most, and receives as much from each other rank.
 int64_t ReduceScatterOp::getReceivedBytes() {
   const int64_t dim = getDim(), size = sizeAlong(getInput(), dim),
                 part = sizeAlong(getResult(), dim);
@@ -161,8 +160,8 @@ LogicalResult ReduceScatterOp::verify() {
   return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver());
 }
 
-// A reduce-scatter and an all-gather of the parts: the first rank gets its part of each other one,
-// then the rest.
+// A reduce-scatter and an all-gather of the parts: the first rank receives its part from each other
+// rank, then the rest.
 int64_t AllReduceOp::getReceivedBytes() {
   const int64_t elements = cast<RankedTensorType>(getType()).getNumElements(),
                 ranks = getGroupSize();
@@ -308,7 +307,7 @@ std::optional<int64_t> mlir::fsdp::getPeer(Operation *transfer, int64_t index) {
   return peer;
 }
 
-/// Whether ranks of `role` stand at `index` of a group over `axes`.
+/// Whether ranks of `role` have the position `index` in a group over `axes`.
 static bool isOfRole(MeshAttr mesh, DictionaryAttr role, ArrayRef<StringAttr> axes, int64_t index) {
   for (StringAttr axis : llvm::reverse(axes)) {
     int64_t size = mesh.getAxisSize(axis);

@@ -1,7 +1,7 @@
 //===- DiscardableAttributes.h - which ops attributes may be on --*- C++ -*-===//
 //
-// What the dialect asks of the components that define its discardable attributes: they include the
-// dialect, and it includes none of them.
+// Functions that the components of discardable attributes implement and the dialect calls: the
+// components include the dialect, which includes none of them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -190,7 +190,7 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
     StorageKind getKind() const { return getState().getKind(); }
     int64_t getDim() const { return getState().getDim(); }
     ::llvm::ArrayRef<::mlir::StringAttr> getAxes() const { return getState().getAxes(); }
-    /// True where every rank keeps a copy of a parameter whose updates are split over ranks.
+    /// True if every rank keeps a copy of a parameter whose updates are split over ranks.
     bool hasCopy() const { return getParameter() != getState(); }
     /// True where the layouts of parameter, gradient and state are those of `other`.
     bool isStoredLike(PlacementAttr other) const {
@@ -315,8 +315,8 @@ def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
   let extraClassDeclaration = [{
     /// A constant by its name.
     using Constant = std::pair<::llvm::StringRef, double>;
-    /// The attribute with the `given` constants and the defaults of the others. Emits an error where a constant
-    /// is given that the rule does not read, and where the verifier does.
+    /// The attribute with the `given` constants and the defaults of the others. Emits an error for
+    /// a constant that the rule does not read, and where the verifier emits one.
     static OptimizerAttr create(::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError,
                                 ::mlir::MLIRContext *context, ::llvm::StringRef rule,
                                 ::llvm::ArrayRef<Constant> given, ScheduleKind schedule, int64_t warmup,

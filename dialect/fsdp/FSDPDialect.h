@@ -92,8 +92,8 @@ LogicalResult verifyAxes(Operation *op, ArrayRef<StringAttr> axes, StringRef ver
 /// The storage that `symbol` names; fails, emitting on `op`, where there is none.
 FailureOr<StorageOp> findStorage(SymbolTableCollection &symbols, Operation *op,
                                  FlatSymbolRefAttr symbol);
-/// Fails unless `symbol` names a storage that keeps `what` ("parameter", "copy" or a state), of
-/// type `type`.
+/// Fails unless `symbol` names a storage that has a tensor `what` ("parameter", "copy" or a state)
+/// of type `type`.
 LogicalResult verifyStorage(SymbolTableCollection &symbols, Operation *op, FlatSymbolRefAttr symbol,
                             StringRef what, Type type);
 } // namespace detail

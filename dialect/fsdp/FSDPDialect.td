@@ -78,8 +78,8 @@ def FSDP_Dialect : Dialect {
 class FSDP_Op<string mnemonic, list<Trait> traits = []>
     : Op<FSDP_Dialect, mnemonic, traits>;
 
-// Phase traits: where an op may be, in the text (in no step, segment or launch of another phase)
-// and in the flow. An op without one is a declaration.
+// Phase traits: the phase in whose steps, segments or launches an op may be. An op without a trait
+// is a declaration.
 class FSDP_Phase<string name> : NativeOpTrait<name> {
   let cppNamespace = "::mlir::fsdp";
 }

@@ -71,8 +71,8 @@ def FSDP_LossOp : FSDP_Op<"loss", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_O
   let summary = "The loss of the step as a sum and a weight";
   let description = [{
     The loss is sum / weight over the global batch. The weight is the number of terms of the sum
-    (samples, tokens that are not ignored) and depends on no parameter. Where it is 0, nothing counts: the loss is then the
-    sum, which is 0, and so are gradients.
+    (samples, tokens that are not ignored) and depends on no parameter. If it is 0, the loss is the
+    sum, which is 0, and so are the gradients.
 
     Constraints:
     - (C1) a step has exactly one loss.
@@ -116,7 +116,7 @@ def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FS
   let hasVerifier = 1;
 }
 
-/// What a model reports of one of its values in each training step.
+/// A report on a value of the model in each training step.
 class FSDP_ReportOp<string mnemonic, Type value>
     : FSDP_Op<mnemonic, [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
   let arguments = (ins StrAttr:$name, value:$value);
@@ -148,9 +148,10 @@ def FSDP_PrintOp : FSDP_ReportOp<"print", FSDP_Tensor> {
 def FSDP_CheckOp : FSDP_ReportOp<"check", FSDP_FloatTensor> {
   let summary = "Refuse a step in which a value is not finite";
   let description = [{
-    Logs under `NAME.check` how many elements are not finite. A step in which that is not 0 changes no parameter, and the run ends, or does
-    what `--on-nan` says. Evaluations leave it out. `fsdp-lower-prints` makes a metric of it, with the attribute `fsdp.check`: its
-    place among the checks of the step, in the order of the text.
+    Logs under `NAME.check` how many elements are not finite. A step in which that is not 0 changes
+    no parameter, and the run ends, or `--on-nan` determines how it continues. Evaluations leave it
+    out. `fsdp-lower-prints` makes a metric of it, with the attribute `fsdp.check`: its place among
+    the checks of the step, in the order of the text.
 
     Constraints:
     - (C1) it is in a step of kind `train`, or in a checkpoint of one.
@@ -289,8 +290,8 @@ def FSDP_ReshardOp : FSDP_Op<"reshard", [Pure, InGlobalPhase, SameOperandsAndRes
     The identity on whole tensors; the result has the sharding `sharding`, independent of the operand's. `fsdp-propagate`
     inserts it in front of an op that cannot take an operand as it is split, so that the move is visible before
     anything is partitioned; `fsdp-partition` makes it collectives. Partial sums of the operand are completed.
-    With `lower_priority` the axes that it moves were asked for with a lower priority than those of the op: the model
-    expects the move, and no remark tells of it.
+    With `lower_priority` the model requested the axes that it moves with a lower priority than
+    those of the op: the move is expected, and no remark reports it.
 
     Constraints:
     - (C1) the sharding has the rank of the value, names axes of the mesh or parts of them that divide them, no `unreduced`

@@ -196,7 +196,7 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     }
     /// The names of all tensors that a rank keeps: the shard, the copy, the states.
     ::llvm::SmallVector<::llvm::StringRef> getKept();
-    /// The type of `what` of these; null for other names.
+    /// The type of the tensor `what`; null for other names.
     ::mlir::RankedTensorType getKeptType(::llvm::StringRef what);
   }];
 }
@@ -293,9 +293,10 @@ def FSDP_SegmentOp : FSDP_Op<"segment", [Symbol, SingleBlock, NoTerminator, HasP
 def FSDP_WalkOp : FSDP_Op<"walk", [Symbol, HasParent<"ProgramOp">, InLocalPhase, InScheduledPhase]> {
   let summary = "The segments that the driver runs for one step, and how often";
   let description = [{
-    The driver knows walks, not segments: to train one step or to evaluate one batch it runs the segments of a walk in order,
-    each as many `times` as given. The outputs of a walk are those of its segments. In a program without walks each segment is also a
-    walk, with the segment's name and kind.
+    The driver runs walks, not single segments: to train one step or to evaluate one batch it runs
+    the segments of a walk in order, each as many `times` as given. The outputs of a walk are those
+    of its segments. In a program without walks each segment is also a walk, with the segment's name
+    and kind.
 
     Constraints:
     - (C1) a walk has segments of the same program, one number for each, from 1 to 2^20.

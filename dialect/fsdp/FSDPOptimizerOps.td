@@ -50,7 +50,7 @@ def FSDP_ClipScaleOp : FSDP_Op<"clip_scale", [InGlobalPhase, InLocalPhase, InSch
   let summary = "The factor that clips gradients of a norm";
   let description = [{
     min(1, clip / (norm + 1e-6)) in f32, as PyTorch's `clip_grad_norm_`. `clip` is read from the step state, where a program's driver writes it before the first step: that of
-    `optimizer`, where neither the run nor its checkpoint has another; infinity stands for no clipping.
+    `optimizer`, where neither the run nor its checkpoint has another; infinity disables clipping.
 
     Constraints:
     - (C1) the optimizer clips: a program that never does has no such op.
@@ -97,9 +97,9 @@ def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InSchedule
                    MemWrite<FSDP_StepStateResource>, MemWrite<FSDP_BadGradientResource>]>]> {
   let summary = "Advance the step state";
   let description = [{
-    Increments the step; when `ok` increments the optimizer's update count and clears the count of bad steps and what
-    noted by updates, otherwise increments the count of bad steps. The last action of a training step: ops after it
-    would read the state of the next step.
+    Increments the step; when `ok` increments the optimizer's update count and clears the count of
+    bad steps and the notes of updates, otherwise increments the count of bad steps. The last action
+    of a training step: ops after it would read the state of the next step.
 
     Constraints:
     - (C1) no op that reads the step state and no update follows it in its block.

@@ -69,7 +69,7 @@ def FSDP_DropoutOp : FSDP_Op<"dropout", [InGlobalPhase, InLocalPhase, InSchedule
     }
     /// The axes that dimension `dim` is split over, major first.
     ::llvm::SmallVector<::mlir::StringAttr> getAxes(int64_t dim);
-    /// The size of dimension `dim` of what one rank holds of all microbatches, padding included.
+    /// The size of dimension `dim` of one rank's part of all microbatches, padding included.
     int64_t getRankDimSize(int64_t dim);
   }];
 }

@@ -39,9 +39,9 @@ def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// What a buffer of a segment holds of a storage: all its members, or their gradients.
+    /// Contents of a segment's buffer for a storage: all its members, or their gradients.
     static constexpr ::llvm::StringLiteral gathered = "gathered", gradient = "gradient";
-    /// What a persistent buffer holds of a storage besides its parameter and states.
+    /// Contents of a persistent buffer for a storage, besides its parameter and states.
     static constexpr ::llvm::StringLiteral accumulator = "accumulator";
   }];
 }

@@ -1,9 +1,9 @@
 //===- Generation.h - names of the steps that generate text --*- C++ -*-===//
 //
 // fsdp-derive-generation adds steps of the kinds `prefill` and `decode`. Their inputs, which have
-// the attribute `fsdp.generated`, are no part of a data set: the token ids of one sample, and the
-// positions at which they stand, both (1, number of tokens) and the same on every rank. A decode
-// leaves the scores of the token that follows in a carried tensor.
+// the attribute `fsdp.generated`, are not part of a data set: the token ids of one sample, and
+// their positions, both (1, number of tokens) and the same on every rank. A decode stores the
+// scores of the next token in a carried tensor.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,7 +22,8 @@ RankedTensorType mlir::fsdp::getGradientType(ParamOp param) {
   return placement ? param.getTensorType().clone(placement.getReduce()) : param.getTensorType();
 }
 
-/// Fails unless `symbol` names a parameter that has `type` by `typeOf`, where its placement `what`.
+/// Fails unless `symbol` names a parameter for which `typeOf` returns `type`; `what` is the verb of
+/// the message.
 static LogicalResult verifyParameter(SymbolTableCollection &symbols, Operation *op,
                                      FlatSymbolRefAttr symbol, Type type,
                                      RankedTensorType (*typeOf)(ParamOp), StringRef what) {
@@ -110,7 +111,7 @@ static LogicalResult verifyWeight(Operation *op, Value weight) {
 
 LogicalResult MetricOp::verify() { return verifyWeight(*this, getWeight()); }
 
-/// (C1) of what reports a value of a training step.
+/// (C1) of ops that report a value of a training step.
 static LogicalResult verifyTrains(Operation *op) {
   auto step = op->getParentOfType<StepOp>();
   if (!step || step.getKind() == StepKind::train)
@@ -230,7 +231,7 @@ LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> 
   return success();
 }
 
-/// Fails where `op` of the body of a checkpoint cannot be computed again.
+/// Fails if `op` in the body of a checkpoint cannot be recomputed.
 static LogicalResult verifyComputedAgain(Operation *op) {
   auto fail = [&](StringRef why) {
     return op->emitOpError() << why << " inside 'fsdp.checkpoint', whose body is computed twice; "

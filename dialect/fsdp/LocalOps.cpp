@@ -15,7 +15,7 @@ using fsdp::detail::verifyStorage;
 
 FailureOr<StorageOp> mlir::fsdp::detail::findStorage(SymbolTableCollection &symbols, Operation *op,
                                                      FlatSymbolRefAttr symbol) {
-  // Storages stand in the module; the nearest symbol table is the program.
+  // Storages are in the module; the nearest symbol table is the program.
   auto module = op->getParentOfType<ModuleOp>();
   auto storage = module ? symbols.lookupSymbolIn<StorageOp>(module, symbol) : StorageOp();
   if (!storage)
@@ -135,8 +135,7 @@ static int64_t ceilPart(Operation *op, int64_t size, ArrayAttr over) {
   return llvm::divideCeil(size, getMesh(op).getSize(getAxisNames(over)));
 }
 
-/// A dimension of `size` elements that is split over `over`, in parts of `part` where that is
-/// given.
+/// A dimension of `size` elements that is split over `over`, in parts of `part` elements if given.
 static LogicalResult verifyShard(Operation *op, int64_t size, ArrayAttr over,
                                  std::optional<int64_t> part) {
   // (C1)

@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// So that sizes of shards, times ranks, fit 64 bits (see nn::kMaxTensorBytes).
+/// Sizes of shards, times ranks, must fit in 64 bits (see nn::kMaxTensorBytes).
 static constexpr int64_t mostRanks = int64_t(1) << 20;
 
 LogicalResult mlir::fsdp::detail::verifyAxes(Operation *op, ArrayRef<StringAttr> axes,

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What is wrong with an entry; empty if nothing is.
+/// The error in an entry; empty if it is valid.
 static std::string faultOf(DictionaryAttr entry) {
   for (NamedAttribute field : entry) {
     auto text = dyn_cast<StringAttr>(field.getValue());

@@ -4,10 +4,10 @@
 //     {names = "rope_theta|rope_parameters.rope_theta", value = "10000.0", implied = "10000.0",
 //     option = "--rope-theta"}]}} {}
 // Entries of the JSON file of weights, with the values (JSON) that the model computes with. A
-// generated program refuses weights whose file has other values. `names`:
-// where files have the entry, '.' leading into an object. `implied`: the value of a file without
-// the entry. `same`: a list of values that mean the same. `option`: the option of the model's
-// program that sets the value. No pass reads the entries.
+// generated program refuses weights whose file has other values. `names`: paths of the entry in
+// files, '.' selecting a field of an object. `implied`: the value of a file without the entry.
+// `same`: a list of equivalent values. `option`: the option of the model's program that sets the
+// value. No pass reads the entries.
 //
 //===----------------------------------------------------------------------===//
 

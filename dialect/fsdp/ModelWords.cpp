@@ -8,13 +8,13 @@
 
 using namespace mlir;
 
-/// The mnemonic of the op that `name` is, "layer_norm" for "nn.layer_norm"; "" for another name,
-/// such as that of a parameter of a unit called "nn".
+/// The mnemonic of the op named `name`, "layer_norm" for "nn.layer_norm"; "" for other names, such
+/// as that of a parameter of a unit called "nn".
 static StringRef getMnemonic(StringRef name, MLIRContext *context) {
   return RegisteredOperationName::lookup(name, context) ? name.split('.').second : "";
 }
 
-/// What models call an op: "layerNorm".
+/// The name of an op in models: "layerNorm".
 static std::string functionName(StringRef mnemonic) {
   std::string known = llvm::StringSwitch<std::string>(mnemonic)
                           .Case("param", "parameter")
@@ -38,8 +38,8 @@ static std::string functionName(StringRef mnemonic) {
   return name;
 }
 
-/// Takes "'nn.einsum'" off the front of `text` and returns "einsum"; "" where it begins with no
-/// name of an op.
+/// Removes "'nn.einsum'" from the front of `text` and returns "einsum"; "" if the text does not
+/// begin with the name of an op.
 static StringRef takeOpName(StringRef &text, MLIRContext *context) {
   StringRef rest = text;
   if (!rest.consume_front("'"))
@@ -51,8 +51,8 @@ static StringRef takeOpName(StringRef &text, MLIRContext *context) {
   return mnemonic;
 }
 
-/// Types and names of ops in `text`; the first name becomes `own`, unless that is empty. What is
-/// called `named` is no op.
+/// Replaces types and names of ops in `text`; the first name becomes `own`, unless that is empty. A
+/// value called `named` is not an op.
 static std::string replaceNames(StringRef text, std::string own, StringRef named,
                                 MLIRContext *context) {
   std::string result;
@@ -74,7 +74,7 @@ static std::string replaceNames(StringRef text, std::string own, StringRef named
       continue;
     }
     if (StringRef mnemonic = takeOpName(text, context); !mnemonic.empty()) {
-      // These two are what a model is told to use, not what it has under its own name.
+      // Messages tell the model to use these two; they are not the op that the message is about.
       if (own.empty() || mnemonic == "checkpoint" || mnemonic == "loss") {
         result += "'" + functionName(mnemonic) + "'";
         continue;
@@ -97,7 +97,7 @@ std::string mlir::fsdp::inWordsOfModel(StringRef message, Location location) {
   StringRef mnemonic = takeOpName(rest, context);
   if (mnemonic.empty() || !rest.consume_front(" op "))
     return replaceNames(message, own, own, context);
-  // "'fsdp.param' op parameter 'w' ..." and "'fsdp.input' op 'x' ..." have a subject of their own.
+  // "'fsdp.param' op parameter 'w' ..." and "'fsdp.input' op 'x' ..." already name a subject.
   const bool hasSubject =
       rest.starts_with("'") || rest.starts_with("parameter '") || rest.starts_with("input '");
   if (hasSubject || own.empty())

@@ -1,7 +1,7 @@
 //===- ModelWords.h - diagnostics with the names of the model ---*- C++ -*-===//
 //
-// A model that is described in C++ becomes ops whose names and types its author has never seen.
-// Verifiers and passes name them; messages for the author use the name that the model gives the op,
+// A model that is described in C++ becomes ops whose names and types its author never sees.
+// Verifiers and passes name these ops; messages for the author use the name of the op in the model,
 // from its location: `fc1.relu`.
 //
 //===----------------------------------------------------------------------===//

@@ -15,7 +15,7 @@ using namespace mlir::fsdp;
 using fsdp::detail::verifyAxes;
 using fsdp::detail::verifyParts;
 
-/// Fails where the body of `op`, a container, has arguments: nothing gives them values.
+/// Fails if the body of `op`, a container, has arguments: they would have no values.
 static LogicalResult verifyNoArguments(Operation *op) {
   if (unsigned count = op->getRegion(0).getNumArguments())
     return op->emitOpError() << "has a body with " << count << " arguments, expected none";
@@ -105,7 +105,7 @@ SmallVector<StringAttr> ParamOp::getComputeAxes() {
   return axes;
 }
 
-/// Fails unless `split` has a list of names for each dimension and none of them twice.
+/// Fails unless `split` has a list of names for each dimension, without duplicates.
 static LogicalResult verifySplit(ParamOp param, ArrayAttr split) {
   int64_t rank = param.getTensorType().getRank();
   if (static_cast<int64_t>(split.size()) != rank)
@@ -162,7 +162,7 @@ static LogicalResult verifyPadded(ParamOp param, ArrayRef<int64_t> padded) {
 LogicalResult ParamOp::verify() {
   if (failed(verifyNames(*this)))
     return failure();
-  // The first parameter of the module answers for what must hold among all of them.
+  // The first parameter of the module verifies the constraints among all of them.
   auto module = (*this)->getParentOfType<ModuleOp>();
   if (*module.getOps<ParamOp>().begin() == *this && failed(verifyFlatUnits(module)))
     return failure();
@@ -249,7 +249,7 @@ RankedTensorType StorageOp::getKeptType(StringRef what) {
   return getCopy() && what == copy ? getCopyType() : getShardType();
 }
 
-/// Fails unless the copy of `storage` has `members`, which is the shape of all of them.
+/// Fails unless the copy of `storage` has the shape `members`, which holds all members.
 static LogicalResult verifyCopy(StorageOp storage, ArrayRef<int64_t> members) {
   RankedTensorType copy = storage.getCopyType(), shard = storage.getShardType();
   if (!copy)
@@ -371,7 +371,7 @@ LogicalResult ProgramOp::verify() {
       return emitOpError() << "role has coordinate " << entry.getValue() << " on axis '"
                            << entry.getName().getValue() << "', expected 0 to " << size - 1;
   }
-  // The first program of the module answers for the sum over all of them.
+  // The first program of the module verifies the sum over all of them.
   auto programs = (*this)->getParentOfType<ModuleOp>().getOps<ProgramOp>();
   if (*programs.begin() != *this)
     return success();

@@ -57,7 +57,7 @@ std::string mlir::fsdp::faultOfGivenName(StringRef name) {
   return fault;
 }
 
-/// True where a training log writes a number of its own under `name`.
+/// True if the training log itself uses the key `name`.
 static bool isLogKey(StringRef name) {
   static constexpr StringRef keys[] = {
       "step",         "loss",           "grad_norm",  "lr",
@@ -77,7 +77,7 @@ static bool isStepKey(StringRef name) {
 /// All strings in `attribute`.
 static LogicalResult verifyStrings(Operation *op, StringRef where, Attribute attribute) {
   if (auto text = dyn_cast<StringAttr>(attribute)) {
-    // What passes derive from a name is longer.
+    // Names that passes derive from a name are longer.
     bool isGiven = isa<ParamOp, InputOp, MetricOp, PrintOp, CheckOp>(op);
     std::string fault = isGiven ? faultOfGivenName(text) : faultOfName(text);
     return fault.empty() ? success() : op->emitOpError() << "name '" << where << "' " << fault;

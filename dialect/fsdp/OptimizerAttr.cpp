@@ -37,7 +37,7 @@ OptimizerAttr OptimizerAttr::create(function_ref<InFlightDiagnostic()> emitError
       place->value = value;
       continue;
     }
-    // A constant that the rule does not read would be lost without a word.
+    // A constant that the rule does not read would be ignored silently.
     std::string readers = UpdateRule::readersOf(constant);
     if (readers.empty())
       emitError() << "unknown optimizer constant '" << constant << "'";

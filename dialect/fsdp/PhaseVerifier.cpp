@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The phases in which `op` may stand; empty for an op without one.
+/// The phases in which `op` is allowed; empty for an op without a phase.
 static SmallVector<Phase> allowedPhases(Operation *op) {
   SmallVector<Phase> phases;
   if (op->hasTrait<InGlobalPhase>())
@@ -20,7 +20,7 @@ static SmallVector<Phase> allowedPhases(Operation *op) {
   return phases;
 }
 
-/// As allowedPhases says, without a list: this is asked of every op, by several passes.
+/// The same as allowedPhases, without a list: several passes call this for every op.
 static bool mayStandIn(Operation *op, Phase phase) {
   const bool global = op->hasTrait<InGlobalPhase>(), local = op->hasTrait<InLocalPhase>(),
              scheduled = op->hasTrait<InScheduledPhase>();
@@ -28,7 +28,7 @@ static bool mayStandIn(Operation *op, Phase phase) {
          (phase == Phase::scheduled && scheduled) || (!global && !local && !scheduled);
 }
 
-/// The containers that `op` may stand in, for an error message.
+/// The containers in which `op` is allowed, for an error message.
 static std::string describeContainers(Operation *op) {
   if (isa<BufferOp, SubviewOp>(op))
     return "a program or a segment";
@@ -58,7 +58,7 @@ static bool mayHold(Operation *container, Operation *op) {
 }
 
 LogicalResult mlir::fsdp::detail::verifyContainer(Operation *op) {
-  // Their parents are given.
+  // Their parents are fixed.
   if (isa<CarriedOp, StepOp, ProgramOp, WalkOp, EventOp, SegmentOp>(op))
     return success();
   Operation *container = op->getParentOp();

@@ -146,7 +146,7 @@ PlacementAttr PlacementAttr::withCompute(ShardingAttr compute) const {
              getAccumulate(), getReshard(), getReshardAxes(), compute);
 }
 
-/// Parses `, NAME = ` of a part that must be there.
+/// Parses `, NAME = ` of a required part.
 static ParseResult parseName(AsmParser &parser, StringRef name) {
   return failure(parser.parseComma() || parser.parseKeyword(name) || parser.parseEqual());
 }

@@ -7,15 +7,15 @@
 
 namespace mlir::fsdp {
 
-/// What stands behind the name of a print or check and a '.' in the log.
+/// The suffix of a print or check in the log, after its name and a '.'.
 namespace printed {
 constexpr llvm::StringLiteral kMin = "min", kMax = "max", kMean = "mean", kNan = "nan",
                               kCheck = "check";
 constexpr llvm::StringLiteral kAll[] = {kMin, kMax, kMean, kNan};
 } // namespace printed
 
-/// On ops that compute what is logged of a value for people, and nothing else: a unit. What else is
-/// computed with the value is as if they were not there.
+/// A unit attribute of ops that compute only logged statistics of a value. They have no effect on
+/// other computations with the value.
 constexpr llvm::StringLiteral kReportAttrName = "fsdp.report";
 
 } // namespace mlir::fsdp

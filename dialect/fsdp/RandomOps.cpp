@@ -81,8 +81,9 @@ nn::ShardingRule DropoutOp::getShardingRule() { return nn::ShardingRule::element
 
 nn::KernelCall DropoutOp::getKernelCall() {
   ArrayRef<int64_t> part = cast<RankedTensorType>(getType()).getShape(), whole = getGlobalShape();
-  // Behind how many elements of the whole tensor this rank's part begins; pieces of it from the
-  // innermost dimension on, where dimensions that are contiguous in the whole tensor are joined.
+  // The offset, in elements of the whole tensor, at which this rank's part begins, and the pieces
+  // of the part from the innermost dimension on; dimensions that are contiguous in the whole tensor
+  // are joined.
   nn::ShapeArgument::RankSum first;
   nn::ShapeArgument::Pairs extents = {{1, 1}};
   for (int64_t dim = part.size() - 1, stride = 1; dim >= 0; stride *= whole[dim--]) {

@@ -23,7 +23,7 @@ bool StepStateAccess::writesState() const {
   return llvm::any_of(writes, [](StepStateBytes bytes) { return bytes.overlaps(stateBytes); });
 }
 
-/// Where `op`, which has an effect on what updates note, has it.
+/// The entry of the notes of updates on which `op` has an effect.
 static StepStateBytes getNotes(Operation *op) {
   constexpr int64_t begin = limits::kStepStateBytes, size = limits::kBadGradientBytes;
   auto update = dyn_cast<OptimizerStepOp>(op);

@@ -33,13 +33,13 @@ struct StepStateAccess {
   SmallVector<StepStateBytes, 2> reads, writes;
 
   bool isNone() const { return reads.empty() && writes.empty(); }
-  /// Whether it writes the state itself, beside what updates note.
+  /// Whether it writes the state itself, apart from the notes of updates.
   bool writesState() const;
-  /// Whether the one writes what the other one reads or writes.
+  /// Whether one writes memory that the other reads or writes.
   bool conflictsWith(const StepStateAccess &other) const;
 };
 
-/// Of `ops`, by their effects on the step state and on what updates note.
+/// The accesses of `ops`, by their effects on the step state and on the notes of updates.
 StepStateAccess getStepStateAccess(ArrayRef<Operation *> ops);
 /// Of the body of `launch`.
 StepStateAccess getStepStateAccess(LaunchOp launch);

@@ -7,8 +7,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What is wrong with a value of `type`, as the end of a sentence, or null; types without a static
-/// shape are others' to refuse.
+/// The error in a value of `type`, as the end of a sentence, or null; other verifiers reject types
+/// without a static shape.
 static const char *faultOf(Type type) {
   if (auto buffer = dyn_cast<BufferType>(type))
     type = buffer.getTensor();

@@ -7,8 +7,8 @@
 
 namespace mlir::fsdp {
 
-/// Fails, at the op, for a value below `root` whose bytes do not fit 64 bits: a tensor or a buffer.
-/// For verifiers of ops that hold a program, before anything else counts elements there.
+/// Fails, at the op, for a tensor or buffer below `root` whose size in bytes does not fit in 64
+/// bits. Verifiers of ops that hold a program call it before any code counts elements there.
 LogicalResult verifyTensorSizes(Operation *root);
 
 } // namespace mlir::fsdp

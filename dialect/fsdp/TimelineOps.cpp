@@ -36,7 +36,7 @@ static LogicalResult verifyWhole(SymbolTableCollection &symbols, BufferOp buffer
   auto param =
       last ? symbols.lookupSymbolIn<ParamOp>(storage->getParentOp(), last.getParam()) : ParamOp();
   if (!param)
-    return success(); // for the verifier of the storage to say
+    return success(); // reported by the verifier of the storage
   int64_t elements = buffer.getType().getTensor().getNumElements();
   int64_t needed = last.getOffset() + param.getComputeType().getNumElements();
   if (elements >= needed)
@@ -94,7 +94,7 @@ RankedTensorType mlir::fsdp::getStepStateType(MLIRContext *context) {
   return RankedTensorType::get({words}, IntegerType::get(context, 64));
 }
 
-/// Fails where an operand is not what a segment of this program declares.
+/// Fails if an operand is not declared by a segment of this program.
 static LogicalResult verifyOperands(LaunchOp launch) {
   for (Value wait : launch.getWait())
     if (!wait.getDefiningOp<LaunchOp>() && !wait.getDefiningOp<EventOp>())

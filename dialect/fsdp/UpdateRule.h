@@ -1,8 +1,9 @@
 //===- UpdateRule.h - the table of update rules -----------------*- C++ -*-===//
 //
 // An elementwise update rule computes, for each element of a parameter, its next value and the next
-// values of its states from those and the gradient. A row of the table in UpdateRule.cpp is all
-// that the compiler, the command line, the C++ DSL and the interpreter know of a rule.
+// values of its states from those and the gradient. A row of the table in UpdateRule.cpp is the
+// only definition of a rule: the compiler, the command line, the C++ DSL and the interpreter read
+// it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,7 @@ struct UpdateReference;
 struct UpdateRule {
   struct Constant {
     StringRef name;
-    double value;  ///< where `#fsdp.optimizer` does not give it
+    double value;  ///< used if `#fsdp.optimizer` has no value for it
     bool fraction; ///< in [0, 1); others are at least 0
     StringRef description;
   };
@@ -47,7 +48,7 @@ struct UpdateRule {
   /// "sgd, adam or adamw": the rules that `accepts` accepts, joined by `conjunction`.
   static std::string list(StringRef conjunction,
                           function_ref<bool(const UpdateRule &)> accepts = nullptr);
-  /// The rules that read constant `name`, as "adam and adamw"; empty where none does.
+  /// The rules that read constant `name`, as "adam and adamw"; empty if no rule reads it.
   static std::string readersOf(StringRef name);
   bool reads(StringRef constant) const;
 };
@@ -58,7 +59,7 @@ struct Number {
   OpBuilder *builder = nullptr;
   Value value;
 
-  /// The same with a name, which generated source has.
+  /// The same with a name, which appears in generated source.
   Number named(StringRef name) const;
 };
 Number operator+(Number a, Number b);
@@ -79,7 +80,7 @@ Number sign(Number x);
 
 /// The expression of a rule: a block whose arguments and results are tensors of
 /// rank 0. Parameter, gradient, states and constants are of `element`, in which the update is
-/// computed; what depends on the step alone can be computed in f64.
+/// computed; values that depend on the step alone can be computed in f64.
 class UpdateBody {
 public:
   /// Arguments of `block`, in this order; then the states, then the constants of the rule's row.
@@ -100,7 +101,7 @@ public:
   Number toElement(Number x);
   /// The factor of the parameter under decoupled weight decay: 1 - lr * weight_decay, or 1.
   Number shrink();
-  /// What the update writes.
+  /// The results of the update.
   Number newParameter;
   SmallVector<Number, 2> newStates;
 
@@ -114,7 +115,7 @@ private:
   OpBuilder builder;
 };
 
-/// One element's update in double. `round` rounds what is stored as the program stores it.
+/// One element's update in double. `round` rounds stored values as the program does.
 struct UpdateReference {
   double parameter, gradient; ///< the gradient is scaled
   double lr;

@@ -1,8 +1,8 @@
 //===- ElementwiseModels.cpp - the table of elementwise ops ---------------===//
 //
 // One row for each elementwise op of arith and math: its cost, how it acts on sums, its C++
-// expression for both targets, and its derivative. The interpreter has a reference of its own,
-// written in double (interpreter/Elementwise.cpp), with which tests compare these rows.
+// expression for both targets, and its derivative. Tests compare these rows with the interpreter's
+// independent reference in double (interpreter/Elementwise.cpp).
 //
 // Derivatives reuse the result of the op where that saves work, and follow JAX where the derivative
 // does not exist (ties of a maximum: half each; abs at 0: 0; pow at base 0 with respect to the
@@ -75,14 +75,14 @@ private:
   std::string (*of)(Operation *) = nullptr;
 };
 
-/// Operations per element of the result, and whether a loop may compute them again.
+/// Operations per element of the result, and whether a loop may recompute them.
 struct Work {
   int64_t flops;
   bool isCheap;
 };
 constexpr Work conversion{0, true}, cheap{1, true}, costly{1, false};
 
-/// What the compiler knows of an op.
+/// The properties of an op for the compiler.
 struct Row {
   TypeID op;
   void (*attach)(const Row &row, MLIRContext &context);
@@ -90,7 +90,7 @@ struct Row {
   Linearity linearity; ///< how it acts on partial sums
   PrecisionClass precision;
   Expression expression;
-  void (*differentiate)(const Backward &); ///< null: it has no derivative
+  void (*differentiate)(const Backward &); ///< null if it has no derivative
 };
 
 } // namespace
@@ -98,7 +98,7 @@ struct Row {
 using L = Linearity;
 using P = PrecisionClass;
 
-/// The row of `op`; null if it has none.
+/// The row of `op`; null if there is none.
 static const Row *findRow(Operation *op);
 
 namespace {
@@ -344,7 +344,7 @@ static ArrayRef<Row> arithRows() {
       row<arith::FPToSIOp>(conversion, L::none, "@($0)"),
       row<arith::ExtSIOp>(conversion, L::linearMap, signedValue),
       row<arith::TruncIOp>(conversion, L::linearMap, truncated),
-      // A cast of the model's is to the type that it asks for; it may start from a narrower one.
+      // A cast of the model converts to the requested type; its operand may have a narrower type.
       row<arith::ExtFOp>(
           conversion, L::rounding, "@($0)",
           [](const Backward &b) {

@@ -10,7 +10,7 @@ using namespace mlir::nn;
 // Verification
 //===----------------------------------------------------------------------===//
 
-/// What nn.embedding and its gradient have in common: `rows` holds one row of `table` per id.
+/// Checks that nn.embedding and its gradient share: `rows` holds one row of `table` per id.
 static LogicalResult verifyLookup(Operation *op, RankedTensorType table, StringRef tableName,
                                   RankedTensorType ids, RankedTensorType rows, StringRef rowsName) {
   // (C1)

@@ -10,9 +10,9 @@ namespace mlir::nn {
 
 enum class Reduction : uint32_t;
 
-/// The ranks that share a factor, for an op that is split along it (SplitOpInterface) and does not
-/// know meshes. Every rank has the same number of consecutive instances of the
-/// factor; those after the last are padding.
+/// The ranks that share a factor, for an op that is split along it (SplitOpInterface) and is
+/// independent of meshes. Every rank has the same number of consecutive instances of the factor;
+/// those after the last are padding.
 class FactorShards {
 public:
   virtual ~FactorShards() = default;

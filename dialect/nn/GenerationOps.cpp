@@ -136,7 +136,7 @@ KernelCall WriteRowsOp::getKernelCall() {
                      .field("width", elementsOf(shape.drop_front(dim + 1)))};
 }
 
-// What is not replaced stays where it is.
+// Elements that are not replaced keep their place.
 InPlacePairs WriteRowsOp::getInPlacePairs() { return {{0, 0}}; }
 
 KernelCall CachedAttentionOp::getKernelCall() {

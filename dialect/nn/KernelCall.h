@@ -53,7 +53,7 @@ public:
   struct Expression {
     std::string text;
   };
-  /// What the runtime's random numbers of this name go by.
+  /// The key of the runtime's random numbers for this name.
   struct HashedName {
     std::string name;
   };
@@ -112,8 +112,8 @@ enum class KernelElements {
   any,
 };
 
-/// A call of the runtime: `callee(shape, operands, results)`. What the op has of effects on the
-/// step state says whether the state is passed too: before the operands, and after the results.
+/// A call of the runtime: `callee(shape, operands, results)`. The effects of the op on the step
+/// state determine whether the state is passed as well: before the operands and after the results.
 struct KernelCall {
   /// Empty where the runtime has no function: code generation then writes loops.
   StringRef callee;

@@ -45,7 +45,7 @@ Value mlir::nn::narrowTo(OpBuilder &builder, Value value, Type element) {
   return arith::TruncFOp::create(builder, value.getLoc(), type.clone(element), value);
 }
 
-/// A sum of `value` as einops `notation` says, in the type of sums, then in the one of `value`.
+/// A sum of `value` by einops `notation`, in the type of sums, converted to the type of `value`.
 static Value sumOf(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, StringRef notation,
                    Value value) {
   Type element = getElementTypeOrSelf(value.getType());

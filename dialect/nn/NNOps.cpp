@@ -65,7 +65,7 @@ static llvm::StringSet<> namesOf(const NotationTensor &tensor) {
   return names;
 }
 
-/// No name stands twice in one tensor.
+/// No name occurs twice in one tensor.
 static LogicalResult verifyDistinct(Operation *op, const Notation &pattern) {
   auto verifyTensor = [&](const NotationTensor &tensor, const Twine &what) -> LogicalResult {
     SmallVector<StringRef, 8> seen;
@@ -98,7 +98,7 @@ static bool contains(const NotationTensor &tensor, StringRef name) {
                       [&](const NotationDim &dim) { return llvm::is_contained(dim, name); });
 }
 
-/// Every name of `inner` stands in `outer`, or in `other` where that is given.
+/// Every name of `inner` occurs in `outer`, or in `other` if given.
 static LogicalResult verifyContained(Operation *op, const NotationTensor &inner,
                                      const NotationTensor &outer, const Twine &message,
                                      const NotationTensor *other = nullptr) {
@@ -287,8 +287,8 @@ static LogicalResult verifyHasRows(Operation *op, RankedTensorType whole, String
   return op->emitOpError() << what << " has rank 0, expected at least 1";
 }
 
-/// What the ops on rows of logits have in common: labels and `numbers`, each with its name, one for
-/// each row; numbers of the type of sums.
+/// Constraints that the ops on rows of logits share: labels and `numbers` (with their names) have
+/// one element per row, and numbers have the type of sums.
 static LogicalResult verifyRowsOfLogits(Operation *op, RankedTensorType logits,
                                         RankedTensorType labels,
                                         ArrayRef<std::pair<StringRef, RankedTensorType>> numbers) {

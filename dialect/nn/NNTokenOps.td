@@ -30,7 +30,7 @@ def NN_PositionsSinceOp : NN_ComputeOp<"positions_since", [], ["getKernelCall"]>
   let assemblyFormat =
       "$sequence (`documents` $documents^)? `in` $tokens attr-dict `:` type($tokens) `->` type($result)";
   let extraClassDeclaration = [{
-    /// What kernels have room for.
+    /// The capacity of the kernels.
     static constexpr int64_t kMaxLength = 16;
   }];
   let hasVerifier = 1;

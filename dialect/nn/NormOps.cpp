@@ -81,7 +81,8 @@ namespace {
 /// where it is split.
 struct RowFactors {
   ShardingRule rule;
-  /// Of `x` and what has its shape, of a statistic of each row, of a vector as long as a row.
+  /// Factors of `x` and tensors of its shape, of a statistic of each row, and of a vector as long
+  /// as a row.
   TensorFactors whole, rows, row;
 
   RowFactors(RankedTensorType x, FactorKind rowsKind) {
@@ -158,7 +159,7 @@ KernelCall SoftmaxOp::getKernelCall() {
 }
 KernelCall LayerNormOp::getKernelCall() { return callOnRows(*this, getX().getType(), getEps()); }
 KernelCall RmsNormOp::getKernelCall() { return callOnRows(*this, getX().getType(), getEps()); }
-// A gradient has no use for what was added to the variance.
+// A gradient does not use the epsilon that was added to the variance.
 KernelCall LayerNormGradOp::getKernelCall() {
   return callOnRows(*this, getX().getType(), APFloat(0.0));
 }
@@ -166,7 +167,7 @@ KernelCall RmsNormGradOp::getKernelCall() {
   return callOnRows(*this, getX().getType(), APFloat(0.0));
 }
 
-// A row is read before it is written. Of the gradients, `d_x` in the place of `x` or of `d_y`.
+// A row is read before it is written, so `d_x` may overwrite `x` or `d_y`.
 InPlacePairs SoftmaxOp::getInPlacePairs() { return {{0, 0}}; }
 InPlacePairs LayerNormOp::getInPlacePairs() { return {{0, 0}}; }
 InPlacePairs RmsNormOp::getInPlacePairs() { return {{0, 0}}; }

@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::nn;
 
-/// Fails with `message`; silent where the caller has no use for diagnostics.
+/// Fails with `message`; silent if the caller needs no diagnostics.
 static LogicalResult fail(Notation::EmitError emitError, const Twine &message) {
   if (emitError)
     emitError() << message;
@@ -190,7 +190,7 @@ struct Equation {
   size_t dimension;
 };
 
-/// The size of a name, and the equation that gave it; none gave a known one.
+/// The size of a name, and the equation that determined it (none for a known size).
 struct Solved {
   StringRef name;
   int64_t size;
@@ -202,7 +202,7 @@ FailureOr<llvm::StringMap<int64_t>> Notation::solveSizes(ArrayRef<ArrayRef<int64
                                                          ArrayRef<int64_t> resultShape,
                                                          const llvm::StringMap<int64_t> &known,
                                                          EmitError emitError) const {
-  // Texts are for diagnostics only: every verification of a structured op comes through here.
+  // Builds texts for diagnostics only: every verification of a structured op runs this code.
   auto describe = [&](std::optional<size_t> operand) -> std::string {
     if (!operand)
       return "the result";
@@ -304,7 +304,7 @@ SmallVector<int64_t> mlir::nn::shapeOf(const NotationTensor &tensor,
     SmallVector<int64_t> factors;
     for (const std::string &name : dim)
       factors.push_back(sizes.lookup(name));
-    // What does not fit is refused where the tensor of that shape is.
+    // The verifier of a tensor of that shape rejects sizes that do not fit.
     shape.push_back(countElements(factors).value_or(INT64_MAX));
   }
   return shape;

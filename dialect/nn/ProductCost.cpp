@@ -23,8 +23,8 @@ static ProductCost productOf(EinsumOp op) {
   auto has = [](const NotationTensor &tensor, StringRef name) {
     return llvm::any_of(tensor, [&](const NotationDim &dim) { return dim.front() == name; });
   };
-  // Names of the left operand and the result are rows, of the right one and the result columns, of
-  // the operands alone terms; those of all three number the matrices.
+  // Names in the left operand and the result are rows, names in the right operand and the result
+  // are columns, names in both operands only are terms; names in all three number the matrices.
   const NotationTensor &left = pattern.operands.front(), &right = pattern.operands.back();
   auto shapeOf = [&](unsigned operand) {
     return cast<RankedTensorType>(op->getOperand(operand).getType()).getShape();

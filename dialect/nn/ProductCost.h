@@ -20,8 +20,8 @@ struct ProductCost {
 
 /// The loops fused behind a product.
 struct Epilogue {
-  /// That they would read and write as a kernel of their own: the product's result, what else they
-  /// use, and their results. 0 where there are none.
+  /// Bytes that they would read and write as a separate kernel: the product's result, their other
+  /// operands and their results. 0 if there are no loops.
   int64_t bytes = 0;
   bool isBias = false; ///< only a bias is added, which libraries of products do too
 };

@@ -9,7 +9,7 @@ using namespace mlir::nn;
 // Verification
 //===----------------------------------------------------------------------===//
 
-/// `dim` is one of `type`, and `other` differs from `type` nowhere but there.
+/// `dim` is a dimension of `type`, and `other` differs from `type` only there.
 static LogicalResult verifyAlong(Operation *op, int64_t dim, RankedTensorType type,
                                  RankedTensorType other) {
   if (dim < 0 || dim >= type.getRank())
@@ -79,7 +79,8 @@ LogicalResult ConcatOp::verify() {
 // Sharding rules and costs
 //===----------------------------------------------------------------------===//
 
-/// All dimensions are parallel but `dim`, which each tensor has whole and in its own size.
+/// All dimensions are parallel except `dim`, which is whole in each tensor and has a different size
+/// there.
 static ShardingRule ruleAlong(Operation *op, int64_t dim) {
   ShardingRule rule;
   auto result = cast<RankedTensorType>(op->getResult(0).getType());
@@ -106,7 +107,7 @@ ShardingRule SliceOp::getShardingRule() { return ruleAlong(*this, getDim()); }
 ShardingRule PadOp::getShardingRule() { return ruleAlong(*this, getDim()); }
 ShardingRule ConcatOp::getShardingRule() { return ruleAlong(*this, getDim()); }
 
-// Only what stands in the result is read.
+// Only elements of the result are read.
 Cost SliceOp::getCost() {
   Cost cost = costOf(*this, 0);
   cost.bytesRead = cost.bytesWritten;
@@ -127,7 +128,8 @@ PrecisionClass SliceOp::getPrecisionClass() { return PrecisionClass::first; }
 PrecisionClass PadOp::getPrecisionClass() { return PrecisionClass::first; }
 PrecisionClass ConcatOp::getPrecisionClass() { return PrecisionClass::common; }
 
-/// What lies outside of `dim`, and as elements from `start` on what `piece` has of `whole` there.
+/// The number of elements outside `dim`, and the elements from `start` on that `piece` has of
+/// `whole`.
 static KernelCall partCall(Operation *op, RankedTensorType piece, RankedTensorType whole,
                            int64_t dim, int64_t start) {
   int64_t inner = elementsOf(whole.getShape().drop_front(dim + 1));
@@ -147,7 +149,7 @@ KernelCall PadOp::getKernelCall() {
   return partCall(*this, getInput().getType(), getType(), getDim(), getLow());
 }
 
-/// What lies outside of `dim`, and how many elements of each operand stand in a run of the result.
+/// The number of elements outside `dim`, and the elements of each operand in a run of the result.
 KernelCall ConcatOp::getKernelCall() {
   int64_t outer = elementsOf(getType().getShape().take_front(getDim()));
   SmallVector<int64_t> sizes;

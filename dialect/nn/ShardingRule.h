@@ -24,7 +24,7 @@ enum class FactorKind {
 /// How an op acts on operands that are scaled or are sums. With `a`, `b` of the types of the
 /// operands and a number c:
 enum class Linearity {
-  none,        ///< nothing is known
+  none,        ///< no known property
   additive,    ///< f(a + b) = f(a) + f(b), and no element of a is repeated: sums may be completed
                ///< after it
   rounding,    ///< the same up to rounding: casts between floats
@@ -41,8 +41,8 @@ struct Factor {
   std::string name;
   int64_t size = 1;
   FactorKind kind = FactorKind::parallel;
-  /// Integers in an operand number its instances (rows of a table, classes), and the op has
-  /// SplitOpInterface: on a part of them it is another op.
+  /// Integers in an operand are indices of its instances (rows of a table, classes), and the op has
+  /// SplitOpInterface: on a part of the instances another op replaces it.
   bool indexed = false;
 };
 
@@ -59,7 +59,7 @@ struct ShardingRule {
   SmallVector<TensorFactors, 3> operands;
   SmallVector<TensorFactors, 1> results;
   /// The operand whose zeros make every term of its sums zero, if the other operands are finite; -1
-  /// if any operand does (a product). Sums of other terms are no `sumReduction`.
+  /// if any operand does (a product). Sums of other terms have no `sumReduction`.
   int64_t annihilator = -1;
 
   /// The rule of an elementwise op: dimension i of every operand and result of

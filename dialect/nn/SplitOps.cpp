@@ -19,7 +19,7 @@ SmallVector<Value> EmbeddingGradOp::buildSplit(OpBuilder &builder, ValueRange op
                                   /*partial=*/true)};
 }
 
-// The formulas stand in the description of nn.partial_cross_entropy.
+// The description of nn.partial_cross_entropy has the formulas.
 SmallVector<Value> CrossEntropyOp::buildSplit(OpBuilder &builder, ValueRange operands,
                                               TypeRange types, FactorShards &shards) {
   Location loc = getLoc();

@@ -1,9 +1,8 @@
 //===- SplitRows.cpp - ops that work along a dimension, on a part of it ----===//
 //
-// What ranks with parts of a row do: each computes a maximum or a sum of its part, these are
-// combined over ranks, and the rest is elementwise. Numbers of a row are in the type of sums. Of
-// values that are not 0 in the padding the padding is masked before they are reduced, and in
-// results.
+// Ops on rows that are split over ranks: each rank computes a maximum or a sum of its part, these
+// are combined over ranks, and the rest is elementwise. Numbers of a row have the type of sums.
+// Padding that may not be 0 is masked before reductions and in results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +20,8 @@ namespace {
 struct RowMath {
   OpBuilder &builder;
   Location loc;
-  /// Of a whole tensor on this rank, of one number per row, and of one row: all in the type of
-  /// sums.
+  /// Types of a whole tensor on this rank, of one number per row, and of one row, all in the type
+  /// of sums.
   RankedTensorType wide, rowsType, rowType;
   NotationTensor whole, rows, row;
 
@@ -100,8 +99,8 @@ struct RowMath {
   Value mul(Value a, Value b) const { return arith::MulFOp::create(builder, loc, a, b); }
   Value div(Value a, Value b) const { return arith::DivFOp::create(builder, loc, a, b); }
   /// 1 / sqrt(square + eps). The kernels and the interpreter take `eps` of a whole norm as a
-  /// double: what the type of sums rounds away is added too, and is lost in arithmetic of that type
-  /// alone.
+  /// double: the rounding error of `eps` in the type of sums is added too, which arithmetic of that
+  /// type alone would lose.
   Value rstd(Value square, const APFloat &eps) const {
     const double wanted = eps.convertToDouble();
     bool loses = false;
@@ -135,8 +134,8 @@ SmallVector<Value> SoftmaxOp::buildSplit(OpBuilder &builder, ValueRange operands
   return {m.narrowed(m.div(power, m.ofRows(m.sum(power, shards))), types[0])};
 }
 
-// Of the ranks with the largest maximum the one with the smallest index counts: indices are
-// maximized with their sign turned.
+// Of the ranks with the largest maximum, the one with the smallest index is chosen: negated indices
+// are maximized.
 SmallVector<Value> ArgmaxOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
                                         FactorShards &shards) {
   Location loc = getLoc();

@@ -6,7 +6,7 @@
 //                 broadcast, in small pieces: S/B + (P-1) * alpha
 //                 (Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms, JPDC 2009)
 //   recursive     doubling and halving: (P-1)/P * S/B + ceil(log2 P) * alpha; all-reduce: twice
-//   that
+//                 that
 //                 (Thakur, Rabenseifner, Gropp: Optimization of collective communication
 //                 operations in MPICH, IJHPCA 2005)
 //   tree          two binary trees, in small pieces: all-reduce 2 * S/B + 2 * ceil(log2 P) * alpha,
@@ -17,13 +17,13 @@
 //                 of whose g ranks has a part of the value, (n-1)/n * (S/g)/B + (n-1) * alpha;
 //                 a reduce-scatter in reverse; an all-reduce is both
 //                 (Thakur, Rabenseifner, Gropp; Karonis et al.: MPICH-G2, JPDC 2003)
-//   direct        every rank reads what the others have in shared memory: (P-1)/P * S/B + alpha;
+//   direct        every rank reads the others' data in shared memory: (P-1)/P * S/B + alpha;
 //                 all-reduce as a reduce-scatter and an all-gather
 //
 // A ring passes the border of a block once for each of the block's ranks that the group has (NCCL
 // builds as many rings as there are network cards, one for each GPU), so that it has the bandwidth
 // of all of them: B = min over levels i of g(i-1) * B(i). Pairs exchange parts in an all-to-all:
-// over level i go (g(i) - g(i-1))/P * S of a rank's bytes.
+// level i carries (g(i) - g(i-1))/P * S of a rank's bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,6 @@
 //===- Collectives.h - times of collectives ---------------------*- C++ -*-===//
-// The alpha-beta model: a message of n bytes takes alpha + n / B. docs/cost-model.md derives what
-// is stated here.
+// The alpha-beta model: a message of n bytes takes alpha + n / B. docs/cost-model.md derives the
+// formulas.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp::cost {
 
-/// Where the ranks of a group lie.
+/// The positions of a group's ranks in the levels of a machine.
 struct GroupShape {
   /// For each level of the links, the most ranks of the group in one of its blocks; the last is the
   /// number of ranks.
@@ -26,7 +26,7 @@ struct GroupShape {
 GroupShape shapeOf(llvm::ArrayRef<int64_t> group, const Machine &machine);
 GroupShape slowerOf(const GroupShape &one, const GroupShape &other);
 
-/// The time of a collective, and how it comes about.
+/// The time of a collective, and its components.
 struct CollectiveTime {
   double seconds = 0;
   std::string algorithm; ///< "" for a collective among one rank
@@ -37,7 +37,7 @@ struct CollectiveTime {
 };
 
 /// A collective of `kind` (the mnemonic of the op) whose whole value has `bytes`, on a group, by
-/// one algorithm; nothing where the algorithm has no such collective.
+/// one algorithm; nothing if the algorithm does not implement the collective.
 std::optional<CollectiveTime> timeBy(const std::string &algorithm, const std::string &kind,
                                      double bytes, const GroupShape &group, const Machine &machine);
 /// By the fastest algorithm of the machine.

@@ -10,16 +10,16 @@ namespace mlir::fsdp::cost {
 
 /// Seconds of a kernel with this work: the longer of its flops and its bytes (the roofline model:
 /// Williams, Waterman, Patterson, CACM 2009), besides the time that each launch takes.
-/// Where the machine's kernels have no epilogues, loops behind a product are a launch of their own.
-/// `kind`: the mnemonic of the op.
+/// If the machine's kernels have no epilogues, loops after a product are a separate launch. `kind`:
+/// the mnemonic of the op.
 double secondsOf(const schedule::LaunchCost &cost, const Machine &machine,
                  const std::string &kind = "");
 
 /// The launches of a problem on a machine: [role][segment][launch].
 struct LaunchTimes {
   std::vector<std::vector<std::vector<double>>> seconds;
-  /// Of the collectives; others have no algorithm. One among a single rank is a copy, which has
-  /// none either, and takes no time where the result is in the place of the operand.
+  /// For collectives only; other launches have no algorithm. A collective of a single rank is a
+  /// copy: it has no algorithm either, and takes no time if the result overwrites the operand.
   std::vector<std::vector<std::vector<CollectiveTime>>> collectives;
 };
 

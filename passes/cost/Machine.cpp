@@ -227,8 +227,8 @@ static void readKinds(Reader &reader, const std::string &list, const json::Value
   }
 }
 
-/// The fields of an implementation of the kernels: of `own`, the machine itself, all; of others
-/// those that differ. A `field` ends with a point, or is empty.
+/// The fields of an implementation of the kernels: all fields for `own`, the machine itself; for
+/// others, those that differ. A `field` ends with a point, or is empty.
 static void readKernels(Reader &reader, const std::string &field, const json::Object &object,
                         bool isOwn, KernelRates &kernels) {
   auto get = [&](const char *name) -> const json::Value * { return object.get(name); };

@@ -1,5 +1,5 @@
 //===- Machine.h - the rates of a machine -----------------------*- C++ -*-===//
-// What the cost model knows of the devices and links that a program runs on: a JSON file, whose
+// The cost model's description of the devices and links that a program runs on: a JSON file, whose
 // fields docs/cost-model.md describes. Named machines are such files (passes/cost/machines).
 //
 //===----------------------------------------------------------------------===//
@@ -52,28 +52,30 @@ struct Link {
   }
 };
 
-/// Which loops behind a product are a kernel of their own.
+/// Which loops after a product run as a separate kernel.
 enum class Epilogues {
   fused,       ///< none
   separate,    ///< all but a bias
   separateBias ///< all, a bias too
 };
 
-/// The rates of an implementation of the kernels, which programs attain.
+/// The rates that programs attain with an implementation of the kernels.
 struct KernelRates {
   /// Flop/s of products by kind ("matrix", "attention", "attention_grad"), element type, and extent
   /// (schedule::LaunchCost).
   std::map<std::pair<std::string, std::string>, RateCurve> products;
-  /// Of kinds and types whose rate depends on the number of keys: the part of it by that number.
+  /// For kinds and types whose rate depends on the number of keys: the fraction of the rate by that
+  /// number.
   std::map<std::pair<std::string, std::string>, RateCurve> keyFactors;
-  double loopFlops = 0;  ///< flop/s of all that is no product
+  double loopFlops = 0;  ///< flop/s of everything except products
   RateCurve memoryRates; ///< bytes/s by the bytes that a launch reads and writes
-  /// Those of ops whose kernels attain others, by the mnemonic of the op ("layer_norm_grad").
+  /// Memory rates of ops whose kernels attain other rates, by the mnemonic of the op
+  /// ("layer_norm_grad").
   std::map<std::string, RateCurve> memoryRatesOfKinds;
   double launchSeconds = 0; ///< of each launch, besides its work
   Epilogues epilogues = Epilogues::fused;
 
-  /// Flop/s of a product; where a kind or type is unknown, that of the kind "matrix", then that of
+  /// Flop/s of a product; for an unknown kind or type, the rate of the kind "matrix", then that of
   /// any type.
   double productRate(const std::string &kind, const std::string &type, int64_t extent,
                      int64_t keys = 0) const;
@@ -81,25 +83,25 @@ struct KernelRates {
   double memoryRate(const std::string &kind, double bytes) const;
 };
 
-/// A machine with the rates of one implementation of the kernels, at first those of this project.
+/// A machine with the rates of one implementation of the kernels, by default those of this project.
 struct Machine : KernelRates {
   std::string name;
   int64_t memory = 0;                 ///< bytes of a rank
   std::map<std::string, double> peak; ///< flop/s of a rank by element type, of its data sheet
   std::string kernels = "own";        ///< the implementation whose rates these are
   std::map<std::string, KernelRates> otherKernels;
-  /// Cores that the ranks of a node share; nothing: each rank has a device of its own.
+  /// Cores that the ranks of a node share; nothing if each rank has its own device.
   std::optional<int64_t> cores;
   /// The part of a rank's device that a running collective takes from computation.
   double collectiveShare = 0;
   std::vector<std::string> algorithms; ///< of collectives (passes/cost/Collectives.h)
   std::vector<Link> links;             ///< from the innermost level
-  std::string network;                 ///< between nodes, if nothing else is asked for
+  std::string network;                 ///< between nodes, unless another is requested
 
-  /// Flop/s; of an unknown type the least.
+  /// Flop/s; for an unknown type the least.
   double peakOf(const std::string &type) const;
-  /// What the launches of a rank may take of its device or of its share of the cores at once, if
-  /// `ranks` run on the machine: computation takes 1, a collective `collectiveShare`.
+  /// The total share of a rank's device, or of its part of the cores, that its launches may use at
+  /// once if `ranks` run on the machine: computation uses 1, a collective `collectiveShare`.
   double capacity(int64_t ranks) const;
 };
 
@@ -107,8 +109,8 @@ struct Machine : KernelRates {
 /// "direct".
 const std::vector<std::string> &getAlgorithmNames();
 
-/// Reads the text of a machine file. Nothing with an `error`, which names the field, what it has
-/// and what is expected.
+/// Reads the text of a machine file. Returns nothing and an `error` that names the field, the value
+/// found and the value expected.
 std::optional<Machine> parseMachine(llvm::StringRef text, std::string &error);
 
 /// The names of machines and of networks.
@@ -117,7 +119,7 @@ std::vector<std::string> getNetworkNames();
 
 /// The machine that `request` names for a mesh of `ranks`: NAME or FILE, then options
 /// `,nodes=N`, `,network=NAME` and `,kernels=NAME`, the implementation. Without `nodes` it has as
-/// many as the ranks need. Nothing with an `error`.
+/// many as the ranks need. Returns nothing and an `error` if it is not valid.
 std::optional<Machine> findMachine(llvm::StringRef request, int64_t ranks, std::string &error);
 
 } // namespace mlir::fsdp::cost

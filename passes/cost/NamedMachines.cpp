@@ -92,7 +92,7 @@ static std::optional<Machine> readMachine(llvm::StringRef place, std::string &er
   return machine;
 }
 
-/// The implementations of kernels besides that of this project.
+/// Implementations of kernels other than this project's.
 static std::string listNames(const Machine &machine) {
   std::vector<std::string> names;
   for (const auto &entry : machine.otherKernels)

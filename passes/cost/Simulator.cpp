@@ -12,9 +12,9 @@ using namespace mlir::fsdp::cost;
 
 namespace {
 
-/// Steps that are simulated: as many as a schedule takes to repeat, mostly, then more.
+/// Numbers of simulated steps: as many as most schedules need until they repeat, then more.
 constexpr int kSteps[] = {4, 16};
-/// Relative difference of two steps that take equally long.
+/// Relative difference below which two steps take equally long.
 constexpr double kEqual = 1e-9;
 
 /// A launch in one of its runs.
@@ -83,7 +83,7 @@ public:
 
   std::vector<Instance> instances;
   std::vector<RoleState> roles;
-  int window; ///< the step that is reported: the next one begins beside its last launches
+  int window; ///< the reported step: its last launches overlap with the next step
 
 private:
   //===--------------------------------------------------------------------===//
@@ -99,7 +99,7 @@ private:
     int run = 0;
     for (int segment : input.steps[r])
       enqueue(r, step, segment, run++);
-    // A step without outputs is over when all of it is.
+    // A step without outputs ends with its last launch.
     if (role.outputs == 0)
       for (size_t i = first; i < instances.size(); ++i) {
         instances[i].isOutput = true;
@@ -134,7 +134,7 @@ private:
       role.outputs += launch.output;
       instances.push_back(std::move(instance));
     }
-    // A launch may wait for a later one of its segment, which is there by now.
+    // A launch may wait for a later launch of its segment, which exists by now.
     for (size_t l = 0; l < segment.launches.size(); ++l) {
       const schedule::Launch &launch = segment.launches[l];
       const int number = base + static_cast<int>(l);
@@ -217,7 +217,7 @@ private:
     for (size_t i = 0; i < running.size(); ++i) {
       const Instance &instance = instances[running[i]];
       speed[i] = speedOf(instance.role);
-      // Those that meet go at the pace of the slowest.
+      // Participants of a collective progress at the rate of the slowest.
       if (instance.meeting >= 0)
         for (int member : meetings[instance.meeting].arrived)
           speed[i] = std::min(speed[i], speedOf(instances[member].role));
@@ -288,7 +288,7 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// What a step is made of
+// Components of a step
 //===----------------------------------------------------------------------===//
 
 /// Adds up how the streams spend the time from `begin` to `end`.
@@ -329,8 +329,8 @@ static void addStreamTimes(const Engine &engine, int r, double begin, double end
   }
 }
 
-/// Adds what of `role` is alive while the runs of `time` take place. Buffers that take each other's
-/// place in a launch are one, as in a trace (codegen/TraceTables.cpp).
+/// Adds the buffers of `role` that are live during the runs of `time`. Buffers that replace each
+/// other in place in a launch are one, as in a trace (codegen/TraceTables.cpp).
 static void addAlive(const schedule::Role &role, RoleTime &time) {
   const std::vector<LaunchRun> &runs = time.runs;
   struct Life {

@@ -1,9 +1,9 @@
 //===- Simulator.h - when launches run --------------------------*- C++ -*-===//
-// Runs a schedule on paper. A launch starts when all earlier launches of its stream are complete,
-// and what it waits for; collectives of several roles start together. The host enqueues a step when
-// the outputs of the one before are there, so that launches behind them run beside the next step.
-// Launches that run at once share the device: each demands a part of it, and if that is more than
-// there is, all progress in proportion.
+// Simulates a schedule. A launch starts when all earlier launches of its stream and all launches
+// that it waits for are complete; collectives of several roles start together. The host enqueues a
+// step when the outputs of the previous step are available, so that launches after those outputs
+// overlap with the next step. Concurrent launches share the device: each demands a part of it, and
+// if the demands exceed the device, all progress in proportion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@
 
 namespace mlir::fsdp::cost {
 
-/// What launches may take of a rank's device at once, and what each of them takes.
+/// The share of a rank's device that concurrent launches may use, and the share that each of them
+/// uses.
 struct Sharing {
   double capacity = 1;
   double computeDemand = 1, collectiveDemand = 0;
@@ -38,8 +39,8 @@ struct StreamTime {
   double exposed = 0;
 };
 
-/// A buffer that is not persistent, from the begin of its first launch to the end of its last one,
-/// or until another one takes its place in a launch.
+/// A buffer that is not persistent, from the start of its first launch to the end of its last one,
+/// or until a launch replaces it in place by another one.
 struct BufferLife {
   int buffer = 0;
   double from = 0, to = 0; ///< seconds, as those of LaunchRun
@@ -49,11 +50,11 @@ struct BufferLife {
 struct RoleTime {
   std::vector<LaunchRun> runs; ///< in issue order
   std::vector<StreamTime> streams;
-  double computing = 0; ///< seconds in which a launch runs that is no collective
+  double computing = 0; ///< seconds in which a launch other than a collective runs
   double communicating = 0,
-         exposed = 0; ///< seconds with collectives; of these, beside no computation
-  /// Bytes of the arena that are alive from each time on, persistent ones included, in a step
-  /// after which nothing follows.
+         exposed = 0; ///< seconds with collectives; of these, without concurrent computation
+  /// Bytes of the arena that are live from each time on, persistent ones included, in a step that
+  /// no other step follows.
   std::vector<std::pair<double, int64_t>> alive;
   std::vector<BufferLife> lives; ///< that `alive` adds up
 };
@@ -61,13 +62,13 @@ struct RoleTime {
 struct Simulation {
   double step = 0;       ///< seconds from the outputs of a step to those of the next one
   int steps = 0;         ///< that were simulated; `roles` are of the last but one
-  bool periodic = false; ///< the last two took equally long; else `step` is a mean of the last ones
+  bool periodic = false; ///< the last two steps took equally long; else `step` is a mean
   std::vector<RoleTime> roles;
   /// Launches that can never start, of a problem that no checker accepts: nothing else is set.
   std::string fault;
 };
 
-/// What is simulated: the launches of a step of each role, and how long each takes alone.
+/// The input of the simulation: the launches of a step of each role, and how long each takes alone.
 struct SimulationInput {
   const schedule::Problem &problem;
   std::vector<std::vector<int>> steps; ///< [role]: segments in the order in which a step runs them
@@ -78,7 +79,7 @@ struct SimulationInput {
   std::vector<bool> isAlone = {};
 };
 
-/// Simulates steps of a training program: 4, and 16 if these have not come to repeat.
+/// Simulates steps of a training program: 4, or 16 if the steps do not repeat by then.
 Simulation simulate(const SimulationInput &input);
 
 } // namespace mlir::fsdp::cost

@@ -1,6 +1,6 @@
 //===- StrategyCost.h - what a strategy costs, by formula -------*- C++ -*-===//
 // The table of docs/cost-model.md: memory, bytes and time of the strategies for a model of which
-// nothing is known but the number of its parameters. Compiled plans are measured exactly instead
+// only the number of parameters is known. Compiled plans are measured exactly instead
 // (MemoryReport, Simulator).
 //
 //===----------------------------------------------------------------------===//
@@ -36,7 +36,8 @@ std::optional<StrategyCost> costOfStrategy(llvm::StringRef strategy, const Model
 double efficiencyOf(double compute, double exposed);
 
 /// The bandwidth of a rank's link, in bytes/s, below which the gather of a unit of `bytes` among
-/// `ranks` takes longer than `compute` seconds beside it; infinite where its latency alone does.
+/// `ranks` takes longer than the `compute` seconds that it overlaps with; infinite if its latency
+/// alone does.
 double hidingBandwidth(double bytes, int64_t ranks, double compute, double latency);
 
 } // namespace mlir::fsdp::cost

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What a page has at most: launches one by one, buffers with a life each, points of the curve.
+/// Limits of a page: separate launches, buffers with lifetimes, points of the curve.
 static constexpr size_t kMaxLaunches = 20000, kMaxLives = 20000, kMaxPoints = 2000;
 
 static int64_t nanoseconds(double seconds) {
@@ -147,8 +147,8 @@ private:
     return rows;
   }
 
-  /// Launches that run beyond the step do so beside the next one, so that those of the step before
-  /// are at the begin of this one.
+  /// Launches that run beyond the step overlap with the next step, so launches of the previous step
+  /// appear at the beginning of this one.
   llvm::json::Array findExposed() const {
     std::vector<std::tuple<double, bool, int>> changes;
     for (const cost::LaunchRun &run : time.runs)
@@ -216,8 +216,8 @@ private:
     data["lives"] = std::move(rows);
   }
 
-  /// The bytes of each kind over time. Where there are more changes than points, the largest of
-  /// each part of the time.
+  /// The bytes of each kind over time. If there are more changes than points, the maximum of each
+  /// interval.
   llvm::json::Array sumUp(ArrayRef<cost::BufferLife> lives, ArrayRef<BufferKind> kinds,
                           int64_t alignment) const {
     std::map<double, std::map<int, int64_t>> changes;
@@ -293,7 +293,7 @@ llvm::json::Array mlir::fsdp::describeStorages(ModuleOp module) {
   SymbolTable symbols(module);
   MeshAttr mesh = getMesh(&module.getBody()->front());
   llvm::json::Array groups;
-  std::map<std::string, size_t> known; // by what is alike
+  std::map<std::string, size_t> known; // by equal properties
   for (auto storage : module.getOps<StorageOp>()) {
     llvm::json::Array members, axes, states;
     std::string alike, unit;

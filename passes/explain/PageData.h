@@ -1,6 +1,6 @@
 //===- PageData.h - a predicted step as data of a page ----------*- C++ -*-===//
-// Tables of small rows, times in whole nanoseconds, bytes as numbers. What grows with the model is
-// bounded: a page of a model of 126 layers has some megabytes.
+// Tables of small rows, times in whole nanoseconds, bytes as numbers. Lists that grow with the
+// model are bounded: the page of a model of 126 layers has a few megabytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +27,9 @@ namespace mlir::fsdp {
 ///   lives_left_out those that are left out as the smallest, all of them in the curve
 llvm::json::Object describeStep(const StepSimulation &simulation);
 
-/// The storages of `module`, those that are alike together: `units`, `members` ([name, offset,
-/// type]), `kind`, `dim`, `axes`, `parts` (ranks with different ones), `shard` (a type),
-/// `shard_elements`, `shard_bytes`, `states`.
+/// The storages of `module`, with equal ones grouped: `units`, `members` ([name, offset, type]),
+/// `kind`, `dim`, `axes`, `parts` (ranks with different ones), `shard` (a type), `shard_elements`,
+/// `shard_bytes`, `states`.
 llvm::json::Array describeStorages(ModuleOp module);
 
 } // namespace mlir::fsdp

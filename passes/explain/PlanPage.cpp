@@ -75,7 +75,8 @@ std::string mlir::fsdp::writePage(const PlanPage &page, ModuleOp module,
       {"data", insideScript(std::move(data))}};
   for (const auto &[name, content] : kTexts)
     parts[name] = content.str();
-  // Every `{{name}}` of the markup once, so that no text of the plan is taken for one.
+  // Replaces the `{{name}}`s of the markup in one pass, so that text of the plan is never
+  // substituted.
   std::string text;
   const std::string markup = parts.at("page");
   StringRef rest = markup;

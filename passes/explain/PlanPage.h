@@ -13,7 +13,7 @@
 
 namespace mlir::fsdp {
 
-/// What a page says besides the step.
+/// The contents of a page besides the step.
 struct PlanPage {
   std::string title;
   std::string command;      ///< that compiles the plan, quoted for a shell

@@ -18,8 +18,8 @@ struct ShardingPicture {
   int64_t bytes = 0;         ///< of one of them, on one rank
 };
 
-/// Those of the training step of `module`, which is in the global phase with shardings; the largest
-/// first. Emits an error and fails where a value has no sharding.
+/// The pictures for the training step of `module`, which is in the global phase with shardings; the
+/// largest first. Emits an error and fails if a value has no sharding.
 FailureOr<std::vector<ShardingPicture>> drawShardings(ModuleOp module);
 
 } // namespace mlir::fsdp

@@ -37,7 +37,8 @@ static Value buildScale(OpBuilder &builder, Location loc, Value norm, OptimizerA
   return ClipScaleOp::create(builder, loc, optimizer, norm);
 }
 
-/// 1 / weight, divided in double, where `gradient` is that of the sum of losses; else null.
+/// 1 / weight, divided in double, if `gradient` is the gradient of the sum of losses; otherwise
+/// null.
 static Value buildShare(OpBuilder &builder, GradientOp gradient) {
   Value weight = gradient.getWeight();
   if (!weight)
@@ -87,7 +88,7 @@ static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
   const Structure update = Structure().in(Direction::update);
   StructureScope scope(builder, update);
   Value norm = GlobalNormOp::create(builder, loc, builder.getArrayAttr(params), values);
-  // Gradients of the sum of losses become those of the loss before anything looks at them.
+  // Gradients of the sum of losses become gradients of the loss before any use.
   Value share = gradients.empty() ? Value() : buildShare(builder, gradients.front());
   if (share)
     norm = arith::MulFOp::create(builder, loc, norm, share);

@@ -47,7 +47,7 @@ CheckpointRegions::CheckpointRegions(StepOp step) {
   }
 }
 
-/// An op of no meaning, which stays in its place while others are made around it.
+/// A placeholder op that marks a position while other ops are created around it.
 static Operation *createMark(OpBuilder &builder, Location loc) {
   auto type = RankedTensorType::get({}, builder.getI1Type());
   return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, false));
@@ -87,7 +87,7 @@ void CheckpointRegions::recompute(const Region &region, const DenseSet<Value> &p
     if (!again.contains(op))
       continue;
     Operation *clone = builder.clone(*op, mapping);
-    // Of several results some may be kept.
+    // Only some of several results may be kept.
     for (Value result : op->getResults())
       if (kept.contains(result))
         mapping.erase(result);

@@ -23,8 +23,9 @@ public:
   /// The inputs and results of regions, and the other values that their policy keeps.
   const DenseSet<Value> &getKept() const { return kept; }
 
-  /// Notes where backward of the region of `op` begins, if it has one, and where that of another
-  /// region ends: at `builder`, which reaches the ops of a region from the last to the first.
+  /// Records, at the position of `builder`, where backward of the region of `op` begins, if `op` is
+  /// in a region, and where backward of another region ends. Ops of a region are visited from the
+  /// last to the first.
   void beginBackward(Operation *op, OpBuilder &builder);
 
   /// Replaces the values of regions that backward, from `firstBackward` to the end of the block,
@@ -33,9 +34,9 @@ public:
   /// values for those in `parameterOnly`. Only values that backward needs are recomputed. Clones
   /// are backward, in the unit of their op, so that no CSE joins them with forward.
   ///
-  /// What is kept is kept as ranks share it: ops of the backward of a region that may take it in
-  /// another sharding (all but elementwise ones) take an identity that is made there, so that a
-  /// gather of forward is repeated and its result is not kept.
+  /// Kept values keep their sharding: ops in the backward of a region that may use them in another
+  /// sharding (all except elementwise ops) use an identity created there, so that a gather of
+  /// forward is repeated and its result is not kept.
   void recompute(Operation *firstBackward, const DenseSet<Value> &parameterOnly,
                  llvm::function_ref<void(Operation *)> renewReads);
 
@@ -44,7 +45,7 @@ private:
     SmallVector<Operation *> ops;  ///< in program order, without constants
     Operation *begin = nullptr;    ///< a constant that marks where backward of the region begins
     Operation *end = nullptr;      ///< another, where it ends; null for the end of the block
-    SmallVector<OpOperand *> uses; ///< in backward, of what is not kept
+    SmallVector<OpOperand *> uses; ///< uses in backward of values that are not kept
   };
   void recompute(const Region &region, const DenseSet<Value> &parameterOnly,
                  llvm::function_ref<void(Operation *)> renewReads);
@@ -52,7 +53,7 @@ private:
   void renewKept(const Region &region, const DenseSet<Value> &parameterOnly);
 
   std::vector<Region> regions;
-  Region *current = nullptr;                ///< whose backward is being made
+  Region *current = nullptr;                ///< whose backward is being built
   DenseMap<Operation *, unsigned> regionOf; ///< an index of `regions`
   DenseSet<Value> kept;
 };

@@ -13,7 +13,7 @@ namespace {
 /// The terms of a sum that nothing else uses.
 struct PaddedSum {
   SmallVector<nn::PadOp> pads;
-  SmallVector<Operation *> sums; ///< each behind those that add its terms
+  SmallVector<Operation *> sums; ///< each after those that add its terms
 
   bool collect(Value value) {
     Operation *op = value.getDefiningOp();
@@ -47,7 +47,7 @@ struct PaddedSum {
 } // namespace
 
 void mlir::fsdp::concatenateGradients(Operation *first) {
-  // From the last on, so that whole sums come before the sums in them.
+  // From the last to the first, so that whole sums come before the sums in them.
   for (Operation *op = &first->getBlock()->back(), *previous; op && op != first; op = previous) {
     previous = op->getPrevNode();
     PaddedSum sum;

@@ -227,7 +227,7 @@ LogicalResult StepSplitter::splitByHeads(nn::AttentionOp attention) {
   for (Value input : attention.getTensors()) {
     while (auto rope = input.getDefiningOp<nn::RopeOp>())
       input = rope.getX();
-    if (positions.contains(input, positionDim)) // what has been constrained is not among them
+    if (positions.contains(input, positionDim)) // constrained values are not among them
       constrain(input, {{positionDim, axes}})
           .getDefiningOp()
           ->setAttr(kTakenByHeadsAttrName, builder.getUnitAttr());
@@ -283,7 +283,7 @@ Value StepSplitter::getPositions(int64_t samples, int64_t count, int64_t start, 
         builder, loc, DenseElementsAttr::get(number, builder.getI32IntegerAttr(start).getValue()));
     numbers = arith::AddIOp::create(builder, loc, numbers, first);
   }
-  // Each rank counts all and takes its own.
+  // Each rank counts all positions and selects its part.
   numbers = constrain(numbers, {{0, {}}});
   return nn::RepeatOp::create(builder, loc,
                               RankedTensorType::get({samples, count}, builder.getI32Type()),
@@ -291,7 +291,7 @@ Value StepSplitter::getPositions(int64_t samples, int64_t count, int64_t start, 
 }
 
 /// A table of positions that is added to each sample becomes a lookup of each position's row: a
-/// rank's gradient is then a term of the sum over ranks, as those of other parameters are.
+/// rank's gradient is then a term of the sum over ranks, as for other parameters.
 void StepSplitter::lookUpPositions(nn::RepeatOp repeat) {
   Value rows = repeat.getInput(), table = rows;
   int64_t start = 0;
@@ -390,7 +390,7 @@ LogicalResult StepSplitter::run() {
     if (failed(split(mark.getInput(), dim, /*maySplitFurther=*/true)))
       return failure();
     llvm::erase_if(own, [](StringAttr axis) { return splitsSequence(axis); });
-    if (mesh.getSize(own) == 1) { // then the constraint before says all
+    if (mesh.getSize(own) == 1) { // then the preceding constraint suffices
       mark.getResult().replaceAllUsesWith(mark.getInput());
       mark.erase();
       continue;

@@ -3,21 +3,20 @@
 // The last batch of a validation set may hold fewer samples than the program is made for. Three
 // things follow for a step that evaluates:
 //
-// - Reductions over samples leave out those that do not count. Which dimensions run over samples
-// follows
-//   from the inputs by the sharding rules of the ops, which say what runs over the same factor.
-// - A mean over samples divides by how many count.
-// - A number that does not depend on samples (a constant weight, what is computed from parameters
-// alone)
-//   and a mean over samples stand for the whole batch, and count for that part of it that there is.
+// - Reductions over samples exclude invalid samples. Which dimensions run over samples follows from
+// the inputs by the sharding rules of the ops, which state which dimensions share a factor.
+// - A mean over samples divides by the number of valid samples.
+// - A number that does not depend on samples (a constant weight, a value computed from parameters
+// alone) and a mean over samples apply to the whole batch, and are scaled by the fraction of valid
+// samples.
 //
-// The sum and the weight of a measure are added up over batches. That gives those of the whole set
-// only where they are additive over samples: linear in sums over samples, with coefficients that no
-// sample changes. How each value depends on samples (`Dependence`) is followed through the ops; a
-// product, a quotient or a maximum of two numbers that depend on samples is no such sum, and
-// neither is a sum of what statistics of the batch have scaled.
+// The sum and the weight of a measure are added up over batches. The totals are those of the whole
+// set only if both are additive over samples: linear in sums over samples, with coefficients that
+// no sample changes. How each value depends on samples (`Dependence`) is followed through the ops;
+// a product, a quotient or a maximum of two numbers that depend on samples is not such a sum, and
+// neither is a sum of values scaled by statistics of the batch.
 //
-// A step in which this cannot be done is left as it is, with a warning: the program then takes
+// A step for which this is impossible does not change, with a warning: the program then accepts
 // validation sets of whole batches only (runtime/train/Driver.cpp).
 //
 //===----------------------------------------------------------------------===//
@@ -39,8 +38,8 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// For each dimension of a tensor how many of its elements in a row belong to one sample: 0 where
-/// it does not run over samples, `mixed` where samples do not stand one after another.
+/// For each dimension of a tensor, the number of consecutive elements that belong to one sample: 0
+/// if it does not run over samples, `mixed` if samples are not consecutive.
 using DimRows = SmallVector<int64_t, 4>;
 constexpr int64_t mixed = -1;
 
@@ -48,9 +47,9 @@ constexpr int64_t mixed = -1;
 enum class Dependence {
   none,      ///< not at all
   perSample, ///< each element on one sample, along one dimension of the value
-  mean,      ///< the mean of a term for each sample, perhaps plus what depends on none
+  mean,      ///< the mean of a term for each sample, possibly plus a value that depends on none
   sum,       ///< the sum of a term for each sample
-  affineSum, ///< a number: such a sum plus what is for the whole batch (none, mean)
+  affineSum, ///< a number: such a sum plus values for the whole batch (none, mean)
   batch,     ///< in another way
 };
 
@@ -59,12 +58,12 @@ public:
   SampleCounter(StepOp step, int64_t batch)
       : step(step), batch(batch), builder(step.getContext()) {}
 
-  /// Finds what to change; fails with a warning where the step cannot count samples.
+  /// Finds the required changes; fails with a warning if the step cannot count samples.
   LogicalResult analyze();
   void rewrite();
 
 private:
-  /// An operand that runs over samples, which its op reduces.
+  /// An operand with a dimension of samples that its op reduces.
   struct Mask {
     OpOperand *operand;
     int64_t dim, rows;
@@ -112,7 +111,7 @@ private:
 // Which dimensions run over samples
 //===----------------------------------------------------------------------===//
 
-/// The first factor of `dim` of more than one element, behind which the others are.
+/// The first factor of `dim` of more than one element, which is major to the others.
 static size_t leading(const nn::DimFactors &dim, const nn::ShardingRule &rule) {
   size_t first = 0;
   while (first < dim.size() && rule.factors[dim[first]].size == 1)
@@ -245,10 +244,9 @@ Dependence SampleCounter::ofOperands(Operation *op) const {
     return Dependence::perSample;
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   bool isFloat = isa<FloatType>(type.getElementType()), isNumber = isFloat && type.getRank() == 0;
-  // What stands beside a sum is found again where the number is put together (`grown`).
+  // The terms of an affine sum are found again where the number is computed (`grown`).
   auto moved = [&](Dependence from) { return from == affineSum ? batch : from; };
-  // Of all of the operands from `first` on, of which one gives an element of the result or all are
-  // added.
+  // The dependence of a selection from, or the sum of, all operands from `first` on.
   auto joined = [&](size_t first) {
     ArrayRef<Dependence> terms = ArrayRef(given).drop_front(first);
     auto allOf = [&](std::initializer_list<Dependence> kinds) {
@@ -285,14 +283,14 @@ Dependence SampleCounter::ofOperands(Operation *op) const {
   llvm_unreachable("unknown linearity");
 }
 
-/// That of a result of `op`, which runs over the factors in `result`; others are reduced.
+/// The dependence of a result of `op`, which runs over the factors in `result`; others are reduced.
 Dependence SampleCounter::ofResult(Operation *op, const nn::ShardingRule &rule,
                                    const nn::TensorFactors &result,
                                    ArrayRef<int64_t> rowsOfFactor) const {
   Dependence dependence = ofOperands(op);
   if (dependence != Dependence::perSample)
     return dependence;
-  // One factor is that of the samples; with two, an element depends on two samples.
+  // Exactly one factor runs over samples; with two, an element depends on two samples.
   std::optional<size_t> samples;
   for (auto [index, rows] : llvm::enumerate(rowsOfFactor)) {
     if (rows == 0)
@@ -379,12 +377,12 @@ Value SampleCounter::constant(Location loc, Type element, double value) {
       builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(element, value).getValue()));
 }
 
-/// The number of samples that count as a float.
+/// The number of valid samples as a float.
 Value SampleCounter::countAs(Location loc, Type element) {
   return arith::SIToFPOp::create(builder, loc, RankedTensorType::get({}, element), count);
 }
 
-/// A mean becomes the masked sum over the number of elements that count; `samples` of its factors
+/// A mean becomes the masked sum divided by the number of valid elements; `samples` of its factors
 /// are samples.
 void SampleCounter::rewriteMean(nn::ReduceOp op, int samples) {
   builder.setInsertionPoint(op);
@@ -420,7 +418,7 @@ void SampleCounter::rewriteMean(nn::ReduceOp op, int samples) {
   op.erase();
 }
 
-/// `value`, which is for a whole batch, for the samples that count.
+/// `value`, which is for a whole batch, scaled to the valid samples.
 Value SampleCounter::forSamples(Location loc, Value value) {
   Type element = getElementTypeOrSelf(value.getType());
   Value samples = countAs(loc, element);
@@ -438,7 +436,7 @@ Value SampleCounter::forSamples(Location loc, Value value) {
                                constant(loc, element, static_cast<double>(batch)));
 }
 
-/// `value`, a number that a measure may have, as a sum over the samples that count.
+/// `value`, a number that a measure may have, as a sum over the valid samples.
 Value SampleCounter::grown(Value value) {
   Dependence dependence = dependences.lookup(value);
   if (dependence == Dependence::sum)
@@ -469,7 +467,7 @@ void SampleCounter::rewrite() {
     mask.operand->set(masked(mask.operand->get(), mask.dim, mask.rows,
                              getReductionIdentity(op, mask.operand->get())));
   }
-  // Dependences are those of the values before they are replaced.
+  // Dependences refer to the values before they are replaced.
   for (Operation *measure : measures) {
     builder.setInsertionPoint(measure);
     StructureScope scope(builder, getStructure(measure));

@@ -32,15 +32,15 @@ struct DeriveEvaluation : fsdp::impl::DeriveEvaluationPassBase<DeriveEvaluation>
     evaluate.setSymName(name);
     evaluate.setKind(StepKind::evaluate);
     evaluate.removeOptimizerAttr();
-    // Without backward there is nothing to keep.
+    // Without backward there is no value to keep.
     for (auto checkpoint : llvm::make_early_inc_range(evaluate.getOps<CheckpointOp>()))
       inlineCheckpoint(checkpoint);
-    // Minima are no sums over batches.
+    // Minima are not sums over batches.
     evaluate.walk([](Operation *op) {
       if (isa<PrintOp, CheckOp>(op))
         op->erase();
     });
-    // What is measured is the whole model, the same for every seed.
+    // An evaluation measures the whole model, independent of the seed.
     evaluate.walk([](DropoutOp dropout) {
       dropout.getResult().replaceAllUsesWith(dropout.getInput());
       dropout.erase();

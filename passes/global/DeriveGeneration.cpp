@@ -1,11 +1,11 @@
 //===- DeriveGeneration.cpp - steps that generate text --------------------===//
 //
-// A step computes the scores of every token of a sample. Where it acts on each position alone, but
-// for causal attention, the scores of a few positions follow from their tokens, and the keys and
-// values of all positions before, which are kept from step to step. The steps added here are the
-// evaluation on a part of one sample: a dimension that runs over samples has size 1 in them, one
-// that runs over positions the number of these. What an op does with a part of a dimension is in
-// its sharding rule.
+// A step computes the scores of every token of a sample. If, apart from causal attention, it acts
+// on each position separately, the scores of a few positions follow from their tokens and from the
+// keys and values of all earlier positions, which are kept from step to step. The steps added here
+// are the evaluation on a part of one sample: a dimension of samples has size 1 in them, and a
+// dimension of positions has their number. The sharding rule of an op states how it acts on a part
+// of a dimension.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// What a factor of a dimension runs over.
+/// The index space of a factor of a dimension.
 enum class Over { other, samples, positions };
 
 struct Part {
@@ -73,8 +73,8 @@ private:
   RankedTensorType typeIn(RankedTensorType type, const TensorParts &parts) const;
   TensorParts partsOf(Value value);
 
-  /// What each factor of `rule` runs over, by the parts of one tensor of it; false if they do not
-  /// fit, or if two tensors disagree.
+  /// The index space of each factor of `rule`, from the parts of one of its tensors; false if they
+  /// do not fit, or if two tensors disagree.
   bool assign(const nn::ShardingRule &rule, const nn::TensorFactors &tensor,
               const TensorParts &parts, SmallVectorImpl<Over> &over) const;
   TensorParts partsIn(const nn::ShardingRule &rule, const nn::TensorFactors &tensor,
@@ -92,7 +92,7 @@ private:
 
   /// The value as it is in the step.
   Value whole(Value value);
-  /// The part of a value that does not depend on tokens; null, with a diagnostic, if it has none.
+  /// The part of a value that does not depend on tokens; null, with a diagnostic, if there is none.
   Value partOf(Value value, const TensorParts &parts, Operation *user);
 
   LogicalResult refuse(Operation *op, const Twine &why) const {
@@ -199,7 +199,7 @@ static OperandRange getNeeded(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// What does not depend on tokens
+// Values that do not depend on tokens
 //===----------------------------------------------------------------------===//
 
 Value PartOfStep::whole(Value value) {
@@ -241,13 +241,13 @@ Value PartOfStep::partOf(Value value, const TensorParts &parts, Operation *user)
       return cloneIn(op, rule, over, operands)->getResult(0);
     }
   }
-  // Rows of a table, which the positions pick.
+  // Rows of a table, selected by the positions.
   const bool hasRows = parts.front().size() == 1 && parts.front().front().over == Over::positions &&
                        !runsOver(TensorParts(ArrayRef(parts).drop_front())) &&
                        type.getRank() >= 2 && isa<FloatType>(type.getElementType());
   if (!hasRows) {
     (void)refuse(user, "takes a value that differs from sample to sample or from position to "
-                       "position and is no table of positions");
+                       "position and is not a table of positions");
     return Value();
   }
   Value table = whole(value);
@@ -263,7 +263,7 @@ Value PartOfStep::partOf(Value value, const TensorParts &parts, Operation *user)
                                        /*partial=*/false);
   if (type.getRank() == 2)
     return rearranged(rows, "1 d0 d1 -> d0 d1", type.getShape());
-  // The factors of the last dimension are not given by its size alone.
+  // The size of the last dimension alone does not determine its factors.
   NamedAttrList sizes;
   for (int64_t dim = 1; dim < type.getRank(); ++dim)
     sizes.append("d" + std::to_string(dim), builder.getI64IntegerAttr(shape[dim]));
@@ -274,7 +274,7 @@ Value PartOfStep::partOf(Value value, const TensorParts &parts, Operation *user)
 }
 
 //===----------------------------------------------------------------------===//
-// What depends on tokens
+// Values that depend on tokens
 //===----------------------------------------------------------------------===//
 
 LogicalResult PartOfStep::convertCompute(Operation *op) {
@@ -312,7 +312,7 @@ LogicalResult PartOfStep::convertRope(nn::RopeOp rope) {
   const bool turnsPositions = x[dim].size() == 1 && x[dim].front().over == Over::positions;
   if (!turnsPositions)
     return convertCompute(rope);
-  // Positions in documents are those of the text.
+  // Positions in documents are positions in the text.
   Value given = rope.getPositions();
   if ((given && mapping.lookupOrNull(given) != positions) || x.front().size() != 1 ||
       x.front().front().over != Over::samples)
@@ -348,7 +348,7 @@ Value PartOfStep::cached(Value rows, SmallVectorImpl<CarriedOp> &kept, size_t in
     auto carried =
         CarriedOp::create(module, rows.getLoc(), module.getStringAttr(name + "." + Twine(index)),
                           TypeAttr::get(type.clone(shape)), FlatSymbolRefAttr());
-    // What no token has been written to is read with what is, and not attended to.
+    // Positions without a token are read with the others, and not attended to.
     carried->setDiscardableAttr(kZeroedAttrName, module.getUnitAttr());
     SymbolTable(evaluate->getParentOfType<ModuleOp>()).insert(carried);
     kept.push_back(carried);
@@ -536,8 +536,8 @@ private:
     signalPassFailure();
   }
 
-  /// The scores of the classes that the only loss over them is computed from; null if there is none
-  /// or more than one, or if they are not (samples, positions, vocabulary).
+  /// The scores from which the only loss over classes is computed; null if there is no such loss or
+  /// more than one, or if they are not (samples, positions, vocabulary).
   static Value findLogits(StepOp step, InputOp tokens) {
     llvm::SetVector<Value> found;
     step.walk([&](nn::KernelOpInterface op) {

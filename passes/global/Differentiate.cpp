@@ -2,19 +2,21 @@
 //
 // Reverse mode in one sweep. Five things are particular to sharded training:
 //
-// - A value that is computed from parameters alone (a read, its casts, its broadcasts) is
-//   never carried from forward into backward: the backward op that uses it gets a read of its
-//   own, right before it. Otherwise the gathered parameter would live across the whole step.
+// - A value that is computed from parameters alone (a read, its casts, its broadcasts) is never
+//   carried from forward into backward: the backward op that uses it gets a separate read, directly
+//   before it. Otherwise the gathered parameter would live across the whole step.
 // - The cotangent of a read has the type in which the placement of its parameter reduces gradients,
-//   which may be wider than what was read: a product of 16-bit operands then gives f32 at once.
-// - A gradient is marked where its last contribution completes, so that its reduction can
-//   start while backward goes on.
-// - What elementwise ops of backward need of forward is computed again where that keeps less
-//   (Recompute.h).
-// - Of a checkpoint backward computes again what it needs and the checkpoint does not keep
-//   (CheckpointRegions.h). That comes last: it computes again what is left to be stored.
+//   which may be wider than the type of the read: a product of 16-bit operands then yields f32
+//   directly.
+// - A gradient is marked where its last contribution completes, so that its reduction can start
+//   while backward continues.
+// - Values of forward that elementwise ops of backward use are recomputed if fewer bytes are kept
+//   then (Recompute.h).
+// - Backward recomputes values of a checkpoint that it needs and the checkpoint does not keep
+//   (CheckpointRegions.h). This is the last step: it recomputes the values that would still be
+//   stored.
 //
-// What is made is backward, in the unit of the op that it is derived from.
+// New ops are backward, in the unit of the op from which they are derived.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,12 +76,12 @@ private:
   /// Float values that depend on a trainable parameter, with the first such parameter.
   DenseMap<Value, StringAttr> active;
   /// Values that depend on parameters and constants only, at least one parameter among them, and
-  /// are cheap to compute again: reads, casts, broadcasts, elementwise arithmetic.
+  /// are cheap to recompute: reads, casts, broadcasts, elementwise arithmetic.
   DenseSet<Value> parameterOnly;
   /// The ops between the parameters and the loss, in program order.
   SmallVector<Operation *> path;
-  /// For each trainable parameter the first op of the path that uses a read of it: reverse mode
-  /// passes it last.
+  /// For each trainable parameter, the first op on the path that uses a read of it: reverse mode
+  /// visits it last.
   llvm::MapVector<StringAttr, Operation *> firstUse;
   /// The parameters of which an op is the first use.
   DenseMap<Operation *, SmallVector<StringAttr, 2>> begins;
@@ -168,7 +170,7 @@ void ReverseMode::addCotangent(Value value, Value cotangent) {
 
 bool ReverseMode::isRecomputed(Value value) { return parameterOnly.contains(value); }
 
-/// Computes `value` again from new reads at `at`; everything built there is found in `renewed`.
+/// Recomputes `value` from new reads at `at`; `renewed` holds all ops built there.
 Value ReverseMode::recompute(OpBuilder &at, Value value, IRMapping &renewed) {
   if (!isRecomputed(value))
     return value;
@@ -181,7 +183,7 @@ Value ReverseMode::recompute(OpBuilder &at, Value value, IRMapping &renewed) {
   return renewed.lookup(value);
 }
 
-/// Gives `backward` its own reads of the parameters it uses.
+/// Creates separate reads for `backward` of the parameters that it uses.
 void ReverseMode::renewReads(Operation *backward) {
   OpBuilder before(backward);
   IRMapping renewed;
@@ -189,8 +191,8 @@ void ReverseMode::renewReads(Operation *backward) {
     operand.set(recompute(before, operand.get(), renewed));
 }
 
-/// `cotangent` with elements of `element`. What was built after `last` and only sums up may do so
-/// in a wider type at once.
+/// `cotangent` with elements of `element`. Sums that were built after `last` may be computed in a
+/// wider type directly.
 Value ReverseMode::asGradient(Value cotangent, Type element, Operation *last) {
   auto type = cast<RankedTensorType>(cotangent.getType());
   if (type.getElementType() == element)
@@ -321,8 +323,8 @@ LogicalResult ReverseMode::run() {
   return success();
 }
 
-/// Logs sum / weight, divided in double, under `name`; of a report without weight NaN. An
-/// evaluation goes on over many batches and hands over both.
+/// Logs sum / weight, divided in double, under `name`; NaN for a report with weight 0. An
+/// evaluation runs over many batches and outputs both.
 static void buildOutput(StepOp step, OpBuilder &builder, Operation *measure, StringRef name,
                         Value sum, Value weight) {
   Location loc = measure->getLoc();

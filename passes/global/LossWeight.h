@@ -9,8 +9,8 @@
 
 namespace mlir::fsdp {
 
-/// `weight`, a number of type f64, or 1 where it is 0: a batch in which nothing counts has the loss
-/// 0 and gradients of 0 instead of NaN. A constant, which is above 0, stays as it is.
+/// `weight`, a number of type f64, or 1 where it is 0: a batch without valid terms has the loss 0
+/// and gradients of 0 instead of NaN. A constant, which is above 0, stays as it is.
 Value buildDivisor(OpBuilder &builder, Location loc, Value weight);
 
 } // namespace mlir::fsdp

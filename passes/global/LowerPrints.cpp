@@ -1,11 +1,11 @@
 //===- LowerPrints.cpp - what is logged of values, as metrics -------------===//
 //
 // Statistics are reductions like those of any loss: over ranks and microbatches, with padding left
-// out, they follow from the rules of `nn.reduce`. A minimum is the maximum of what is negated.
-// Rows are reduced first, each by itself, so that there is work for all threads.
+// out, they follow from the rules of `nn.reduce`. A minimum is the negated maximum of the negated
+// elements. Rows are reduced first, separately, so that all threads have work.
 //
-// What is not finite is found by |x|, which takes a value as it is when all its sums are complete.
-// Ops are marked (`fsdp.report`): passes that decide by the users of a value leave them out.
+// Elements that are not finite are found by |x|, which requires the complete sums of a value. Ops
+// are marked (`fsdp.report`): passes that decide by the users of a value ignore them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -143,7 +143,7 @@ Value Statistics::countFinite() {
   return reduce(nn::Reduction::sum, arith::SelectOp::create(builder, loc, isFinite, one, zero));
 }
 
-/// Lets `values`, of the body of `checkpoint`, be used behind it; returns them there.
+/// Makes `values` of the body of `checkpoint` available after it; returns its new results.
 static SmallVector<Value> yieldFrom(CheckpointOp &checkpoint, ArrayRef<Value> values) {
   auto yield = cast<YieldOp>(checkpoint.getBody().front().getTerminator());
   const unsigned before = checkpoint.getNumResults();
@@ -159,7 +159,7 @@ static SmallVector<Value> yieldFrom(CheckpointOp &checkpoint, ArrayRef<Value> va
   return llvm::to_vector_of<Value>(extended.getResults().drop_front(before));
 }
 
-/// A number to log as sum / weight; by itself without a weight.
+/// A number to log as sum / weight; without a weight, the number itself.
 struct Logged {
   StringRef suffix;
   Value sum, weight;
@@ -175,7 +175,7 @@ static SmallVector<Logged> buildStatistics(OpBuilder &builder, Operation *op) {
           {printed::kNan, statistics.countNotFinite(), Value()}};
 }
 
-/// `place`: of the check before which `op` stands.
+/// `place`: the index of the check before which `op` is.
 static void lower(Operation *op, int64_t &place) {
   OpBuilder builder(op);
   StructureScope scope(builder, getStructure(op));
@@ -218,7 +218,7 @@ void LowerPrints::runOnOperation() {
       if (isa<PrintOp, CheckOp>(op))
         reports.push_back(op);
     });
-    // From the last to the first, so that behind a checkpoint they are in order.
+    // From the last to the first, so that they are in order after a checkpoint.
     int64_t place = llvm::count_if(reports, llvm::IsaPred<CheckOp>);
     for (Operation *op : llvm::reverse(reports))
       lower(op, place);

@@ -1,15 +1,14 @@
 //===- MixedPrecision.cpp - which values have 16 bits ---------------------===//
 //
-// What is stored stays f32; what is gathered, and what is computed from it, becomes bf16. A read
-// has the type in which its parameter is gathered; of every other op its `PrecisionClass` says
-// which types it takes (dialect/nn/KernelCall.h):
+// Stored parameters stay f32; gathered parameters, and values computed from them, become bf16. A
+// read has the type in which its parameter is gathered; for every other op the `PrecisionClass`
+// determines the types (dialect/nn/KernelCall.h):
 //
-// - Products and attention work on bf16 and cast what is not; the bias of attention is f32, as the
-//   sums that it is added to.
-// - Elementwise ops work in the widest type of their operands, a constant having any type that it
-// is
-//   exact in. So what is computed from f32 inputs alone, and what meets them, stays f32.
-// - Norms, lookups and what moves elements keep the type of what they are given.
+// - Products and attention work on bf16 and cast other operands; the bias of attention is f32, as
+//   are the sums to which it is added.
+// - Elementwise ops work in the widest type of their operands; a constant may have any type in
+// which it is exact. So values computed from an f32 input stay f32.
+// - Norms, lookups and ops that move elements keep the type of their operands.
 // - Sums, statistics of rows and losses have the type of sums: f32 (dialect/nn, `getSumType`).
 // - Every other op keeps its types, and its operands are widened again.
 //
@@ -131,7 +130,7 @@ void Narrowing::narrowResult(Operation *op) {
 
 void Narrowing::keepTypes(Operation *op) { castOperands(op, f32); }
 
-/// Computes in f32 what is bf16 afterwards.
+/// Computes in f32 and rounds the result to bf16.
 void Narrowing::computeWide(Operation *op) {
   castOperands(op, f32);
   Value result = op->getResult(0);
@@ -174,7 +173,7 @@ void Narrowing::convert(Operation *op) {
   if (isa<PrintOp, CheckOp>(op)) // looks at values as they are
     return;
   auto narrows = [&](Value operand) { return isNarrowed(operand); };
-  // Integers, such as ids, have the types that they have.
+  // Integers, such as ids, keep their types.
   auto isSingle = [&](Value value) {
     return elementOf(value) == f32 || isNarrowed(value) || !isa<FloatType>(elementOf(value));
   };
@@ -203,7 +202,7 @@ void Narrowing::convert(Operation *op) {
   narrowResult(op);
 }
 
-/// Results have the types of what the body yields.
+/// Results have the types of the yielded values.
 void Narrowing::convertCheckpoint(CheckpointOp checkpoint) {
   Block &body = checkpoint.getBody().front();
   convert(body);
@@ -266,7 +265,7 @@ void MixedPrecision::runOnOperation() {
     return;
   for (StepOp step : module.getOps<StepOp>()) {
     Narrowing(step).convert(step.getBody().front());
-    // Constants that stand in another type now.
+    // Constants that have been replaced by constants of another type.
     step.walk([](arith::ConstantOp constant) {
       if (constant->use_empty())
         constant.erase();

@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr int64_t kVersion = 1;
-/// What the sharding rule of an op says without names.
+/// The sharding rule of an op, without names.
 static constexpr llvm::StringLiteral kSpelled[] = {"notation", "along", "sizes"};
 /// Constants made of more sizes than this are compared as they are.
 static constexpr size_t kMaxSizes = 12;
@@ -49,7 +49,7 @@ private:
   std::string textOf(Operation *op) const;
 
   LossOp loss;
-  SmallVector<Operation *> ops; ///< what the loss depends on; bodies of checkpoints before these
+  SmallVector<Operation *> ops; ///< those on which the loss depends; bodies before checkpoints
   std::optional<ModelSizes> sizes;
   llvm::DenseMap<StringAttr, int64_t> params, inputs; ///< ranks of names
   llvm::DenseMap<Value, uint64_t> digests;
@@ -58,7 +58,7 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// What counts
+// Ops in the digest
 //===----------------------------------------------------------------------===//
 
 void Digester::collect(Block &block) {
@@ -103,8 +103,7 @@ void Digester::rankNames() {
     inputs[StringAttr::get(context, name)] = rank;
 }
 
-/// The operand of which `op` is a part that this digest does not cover; null where it is something
-/// else.
+/// The operand of `op` if the digest does not cover the op itself; otherwise null.
 static Value passedThrough(Operation *op) {
   if (isa<ConstraintOp, DropoutOp>(op))
     return op->getOperand(0);
@@ -153,9 +152,9 @@ std::optional<double> Digester::constantBehind(Value value) const {
   }
 }
 
-/// Adds to `terms` the sizes over which the sums run that lead to `value` by a chain of ops with
-/// one operand that is no constant, after those of `summed`; where the chain ends at a number that
-/// is the sum of two, those of each.
+/// Adds to `terms` the sizes of the sums that lead to `value` by a chain of ops with one
+/// non-constant operand, after those of `summed`; if the chain ends at a number that is the sum of
+/// two numbers, the sizes of each.
 void Digester::addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen,
                         SmallVector<Sizes> &terms) const {
   for (;;) {
@@ -184,7 +183,8 @@ void Digester::addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen,
 }
 
 /// "sizes" or "1/sizes" for a constant that is the product, or its inverse, of sizes over which
-/// `scaled`, or a term of it, is a sum, at least one of which is the data's. Empty for another.
+/// `scaled`, or a term of it, is a sum, at least one of them a size of the data. Empty for other
+/// constants.
 std::string Digester::ofData(double constant, Value scaled) const {
   SmallVector<Sizes> terms;
   llvm::DenseSet<Value> seen;
@@ -228,7 +228,7 @@ static std::string digestText(uint64_t digest) {
   return text;
 }
 
-/// What an element is, whatever its width.
+/// The kind of an element, independent of its width.
 static const char *kindOf(Type type) {
   Type element = getElementTypeOrSelf(type);
   return isa<FloatType>(element) ? "float" : element.isInteger(1) ? "bool" : "integer";
@@ -252,14 +252,14 @@ std::string Digester::typeText(Value value) const {
   return text;
 }
 
-/// A boundary of a piece of a dimension of the data: where it lies as seen from the start or from
-/// the end.
+/// A boundary of a piece of a dimension of the data, as its distance from the start or from the
+/// end.
 static std::string boundaryText(int64_t at, int64_t whole, bool fromStart) {
   return fromStart ? std::to_string(at) : "end-" + std::to_string(whole - at);
 }
 
-/// Of a piece at `low` of a whole along a dimension of the data: its boundaries, each as seen from
-/// the nearer end. Two pieces of wholes of one size have two texts.
+/// The boundaries of a piece at `low` of a whole along a dimension of the data, each as the
+/// distance from the nearer end. Different pieces of wholes of one size have different texts.
 static std::string pieceText(int64_t low, int64_t piece, int64_t whole) {
   const int64_t high = whole - piece - low, longest = std::max<int64_t>(piece, 1);
   return boundaryText(low, whole, low < longest || low <= high) + ".." +
@@ -347,7 +347,7 @@ std::string Digester::textOf(Operation *op) const {
             : op->hasAttr(targetsAttrName) ? " targets"
                                            : "");
   } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-    // The shape of one value is that of the result, below.
+    // The shape of a single value is the shape of the result, below.
     if (std::optional<double> number = constantBehind(constant))
       out << " " << numberText(*number);
     else if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))

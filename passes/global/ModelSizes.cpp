@@ -17,13 +17,13 @@ unsigned ModelSizes::add(int64_t value) {
 }
 
 unsigned ModelSizes::find(unsigned size) const {
-  // Ways stay short: what is passed leads further the next time.
+  // Keeps paths short: visited nodes point further along the path afterwards.
   while (sizes[size].same != size)
     size = sizes[size].same = sizes[sizes[size].same].same;
   return size;
 }
 
-/// The sizes without parts that those of `list` are made of.
+/// The indivisible sizes of which the sizes of `list` are products.
 SmallVector<unsigned> ModelSizes::expand(ArrayRef<unsigned> list) const {
   SmallVector<unsigned> whole, stack(llvm::reverse(list));
   while (!stack.empty()) {
@@ -68,7 +68,7 @@ void ModelSizes::match(ArrayRef<unsigned> left, ArrayRef<unsigned> right) {
   };
   size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {
-    // What was split a moment ago may stand here again.
+    // A size that has just been split may occur again.
     if (unsigned one = find(a[i]), other = find(b[j]);
         !sizes[one].parts.empty() || !sizes[other].parts.empty())
       return match(ArrayRef(a).drop_front(i), ArrayRef(b).drop_front(j));
@@ -76,8 +76,8 @@ void ModelSizes::match(ArrayRef<unsigned> left, ArrayRef<unsigned> right) {
       a[i] = one, b[j] = other;
     int64_t one = sizes[a[i]].value, other = sizes[b[j]].value;
     if (one == other) {
-      // A batch of one sample is a size as any other: what it was merged with is their product, not
-      // the other of them.
+      // A batch of one sample is a size like any other: merging it with another size gives their
+      // product, not the other size.
       const size_t left = onesBehind(a, i), right = onesBehind(b, j);
       const size_t moreLeft = left - std::min(left, right),
                    moreRight = right - std::min(left, right);
@@ -116,7 +116,7 @@ void ModelSizes::match(ArrayRef<unsigned> left, ArrayRef<unsigned> right) {
 }
 
 //===----------------------------------------------------------------------===//
-// What ops say
+// Sizes from ops
 //===----------------------------------------------------------------------===//
 
 void ModelSizes::addResults(Operation *op) {
@@ -141,8 +141,8 @@ void ModelSizes::addRule(Operation *op) {
   };
   for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), rule.operands))
     use(value, tensor);
-  // The data's size is split in as many pieces as there are: how long one is, the model says. Parts
-  // that were merged before are what they were.
+  // A size of the data is split into as many pieces as fit; the model determines the length of a
+  // piece. Parts that were merged before keep their origin.
   for (const nn::TensorFactors &tensor : rule.operands)
     for (const nn::DimFactors &dim : tensor)
       for (int64_t factor : ArrayRef(dim).drop_front(dim.empty() ? 0 : 1))
@@ -150,7 +150,8 @@ void ModelSizes::addRule(Operation *op) {
           minorParts.push_back(own[factor]);
   for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
     use(value, tensor);
-  // What an op has whole in an operand and in another size in its result: slices, pads, joins.
+  // Dimensions that are whole in an operand and have another size in the result: slices, pads,
+  // concatenations.
   auto isIn = [](ArrayRef<nn::TensorFactors> tensors, int64_t factor) {
     return llvm::any_of(tensors, [&](const nn::TensorFactors &tensor) {
       return llvm::any_of(
@@ -171,7 +172,7 @@ void ModelSizes::addRule(Operation *op) {
   factors[op] = std::move(own);
 }
 
-/// Parts come from where the whole does, and what depends on the data is the data's.
+/// Parts have the origin of the whole, and sizes that depend on the data are sizes of the data.
 void ModelSizes::inherit() {
   for (unsigned part : minorParts)
     if (Size &size = sizes[find(part)]; size.parts.empty() && !size.fromInput)
@@ -206,7 +207,7 @@ ModelSizes::ModelSizes(ArrayRef<Operation *> ops) {
     }
     addResults(op);
     if (auto input = dyn_cast<InputOp>(op)) {
-      // Those of other inputs may be widths of the model, which parameters have then.
+      // Sizes of other inputs may be widths of the model; parameters have those.
       for (const List &dim : dims[input.getResult()])
         sizes[dim.front()].fromInput = true;
     } else if (auto read = dyn_cast<ReadOp>(op)) {

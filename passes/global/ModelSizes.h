@@ -17,14 +17,14 @@ namespace mlir::fsdp {
 /// is the data's and the others are the model's: windows of a sequence.
 class ModelSizes {
 public:
-  /// Of `ops`, in an order in which each follows those whose results it uses.
+  /// The sizes of `ops`, each of which follows the ops whose results it uses.
   explicit ModelSizes(ArrayRef<Operation *> ops);
 
   /// The sizes that dimension `dim` of `value` is the product of, major to minor.
   SmallVector<unsigned> ofDimension(Value value, int64_t dim) const {
     return expand(dims.lookup(value)[dim]);
   }
-  /// The same of factor `factor` of `op`, which has a sharding rule.
+  /// The same for factor `factor` of `op`, which has a sharding rule.
   SmallVector<unsigned> ofFactor(Operation *op, int64_t factor) const {
     return expand({factors.lookup(op)[factor]});
   }

@@ -27,7 +27,7 @@ struct PadVocabulary : fsdp::impl::PadVocabularyPassBase<PadVocabulary> {
     for (const DimensionClasses::Class &all : dimensions.getClasses()) {
       if (!all.indexed || all.params.empty())
         continue;
-      // The model, or an earlier run of this pass, may have said it.
+      // The model, or an earlier run of this pass, may have set it.
       auto isPadded = [&](std::pair<ParamOp, int64_t> use) {
         return use.first.getSplitShape()[use.second] != all.size;
       };

@@ -34,7 +34,7 @@ void PositionClass::join(Operation *op) {
   SmallVector<int64_t> dimOfFactor(rule.factors.size(), -1);
   auto addTensor = [&](Value value, const nn::TensorFactors &tensor) {
     for (auto [dim, factors] : llvm::enumerate(tensor)) {
-      if (factors.size() != 1) // merged dimensions are no positions
+      if (factors.size() != 1) // merged dimensions are not positions
         continue;
       int64_t &known = dimOfFactor[factors.front()];
       const int64_t own = numbers.lookup(value) + static_cast<int64_t>(dim);

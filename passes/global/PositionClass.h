@@ -23,7 +23,7 @@ public:
     auto number = numbers.find(value);
     return number != numbers.end() && positions.contains(classes[number->second + dim]);
   }
-  /// The dimension of `value` that is positions, the first of several; -1 where none is.
+  /// The dimension of `value` that runs over positions, the first of several; -1 if there is none.
   int64_t find(Value value) const;
 
 private:

@@ -49,7 +49,7 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
       return signalPassFailure();
     closeParameters(module, *problem);
     warnOfPadding(module);
-    // What is said of training holds for the evaluation that is derived from it.
+    // Diagnostics of the training step also apply to the evaluation derived from it.
     bool trains =
         llvm::any_of(steps, [](StepOp step) { return step.getKind() == StepKind::train; });
     for (StepOp step : steps) {
@@ -85,8 +85,8 @@ private:
     return axes;
   }
 
-  /// Propagates; where the solution has parts of axes, cuts the mesh there and propagates again:
-  /// then these are axes.
+  /// Propagates; if the solution has parts of axes, splits the mesh axes there and propagates
+  /// again, with the parts as axes.
   FailureOr<ShardingProblem> solve(ModuleOp module, ArrayRef<StepOp> steps,
                                    ArrayRef<std::string> others) {
     while (true) {
@@ -119,7 +119,7 @@ private:
     return success();
   }
 
-  /// True where all axes that `move` gathers were asked for with a priority after the first.
+  /// True if all axes that `move` gathers were requested with a lower priority than the first.
   static bool isOfLowerPriority(ReshardOp move, const ShardingProblem &problem) {
     bool isGathered = false;
     for (const ShardingOrigin &origin : problem.originsOf(move.getInput())) {
@@ -144,7 +144,7 @@ private:
     }
   }
 
-  /// Fails for an axis that would do nothing, or that is to split the batch and is not there.
+  /// Fails for an axis without effect, and for a batch axis that the mesh lacks.
   static LogicalResult checkAxes(ModuleOp module, ArrayRef<std::string> others) {
     auto meshes = module.getOps<MeshOp>();
     if (meshes.empty())
@@ -163,9 +163,9 @@ private:
     return success();
   }
 
-  /// A remark for each dimension that is split of each value that the option `explain` names. What
-  /// a model gives one name, such as the ops of a gelu, is one value; of an op that has it, the
-  /// first result.
+  /// A remark for each split dimension of each value that the option `explain` names. Ops with one
+  /// name in the model, such as those of a gelu, are one value; an op is represented by its first
+  /// result.
   LogicalResult explainShardings(ArrayRef<StepOp> steps, const ShardingProblem &problem) {
     if (explain.empty())
       return success();
@@ -178,7 +178,7 @@ private:
     bool matched = false;
     llvm::StringSet<> said; // of training, where evaluation computes the same
     for (StepOp step : steps) {
-      llvm::StringMap<SmallVector<Value>> named; // by what the model gives
+      llvm::StringMap<SmallVector<Value>> named; // by the name in the model
       SmallVector<Value> values;
       for (Operation &op : step.getBody().front())
         for (Value value : op.getResults())
@@ -200,7 +200,7 @@ private:
     return success();
   }
 
-  /// What the model calls `op`, or else its name.
+  /// The name of `op` in the model, or else the op's name.
   static std::string describe(Operation *op) {
     return op->getNumResults() > 0 && op->getLoc()->findInstanceOf<NameLoc>()
                ? nameOf(op->getResult(0))

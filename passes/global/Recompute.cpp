@@ -36,8 +36,8 @@ private:
     return op && op->getBlock() == block && op->isBeforeInBlock(begin);
   }
   bool isRecomputable(Value value) const;
-  /// Adds to `missing` what must be stored so that `value` can be computed again; false where that
-  /// takes too many ops.
+  /// Adds to `missing` the values that must be stored so that `value` can be recomputed; false if
+  /// that takes too many ops.
   bool expand(Value value, llvm::SmallSetVector<Value, 4> &missing) const;
   Value cloneAt(OpBuilder &builder, Value value, IRMapping &again) const;
 
@@ -55,8 +55,8 @@ static int64_t bytesOf(Value value) {
   return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
-/// Forward values that backward uses: kept from one to the other, but for the candidates among
-/// them that turn out to be computed again.
+/// Forward values that backward uses: kept from one to the other, except for candidates that are
+/// recomputed in the end.
 void Recompute::collectStored() {
   DenseSet<Value> usedByKernels;
   auto isStored = [&](Value value) {
@@ -105,7 +105,7 @@ bool Recompute::expand(Value value, llvm::SmallSetVector<Value, 4> &missing) con
 }
 
 void Recompute::choose() {
-  // Last in the program first: what those are computed from is still among the stored.
+  // In reverse program order: the values from which a candidate is computed are then still stored.
   for (Value value : llvm::reverse(candidates)) {
     llvm::SmallSetVector<Value, 4> missing;
     if (!expand(value, missing))
@@ -138,7 +138,7 @@ Value Recompute::cloneAt(OpBuilder &builder, Value value, IRMapping &again) cons
 void Recompute::rewrite() {
   IRMapping again;
   for (Operation *op = begin; op; op = op->getNextNode()) {
-    // What was computed again for one kernel is not kept for the next.
+    // Values recomputed for one kernel are not kept for the next.
     if (!joinsKernel(op) && !isa<nn::ReduceOp, arith::ConstantOp, ReadOp, GradientOp>(op))
       again = IRMapping();
     OpBuilder builder(op);

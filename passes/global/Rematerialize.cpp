@@ -1,10 +1,10 @@
 //===- Rematerialize.cpp - which parts of forward are computed again ------===//
 //
-// Blocks are found by the rule that gathers follow: a run of reads of one unit, counted where they
-// are first used. A block reaches from the first use of its run to that of the next one, so that a
-// sum with the residual stream belongs to the block before, whatever it is called. The first and
-// the last run (embedding and head) are no blocks: the head's backward begins right away, and the
-// embedding keeps little but tokens.
+// Blocks are found by the rule for gathers: a run of reads of one unit, counted where they are
+// first used. A block reaches from the first use of its run to that of the next one, so that a sum
+// with the residual stream belongs to the preceding block, regardless of its name. The first and
+// the last run (embedding and head) are not blocks: the head's backward begins immediately, and the
+// embedding keeps little more than tokens.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// What the option `policy` says.
+/// The parsed option `policy`.
 struct Policy {
   bool none = false;
   CheckpointPolicy keep = CheckpointPolicy::full;
@@ -33,7 +33,7 @@ struct Policy {
 struct Run {
   StringAttr unit;
   Operation *first; ///< that uses one of them
-  bool byAuthor;    ///< a checkpoint of the model stands in it
+  bool byAuthor;    ///< contains a checkpoint of the model
 };
 
 struct Rematerialize : fsdp::impl::RematerializePassBase<Rematerialize> {
@@ -63,7 +63,7 @@ FailureOr<Policy> Rematerialize::parsePolicy() {
   return result;
 }
 
-/// Moves every read in front of its first use.
+/// Moves every read directly before its first use.
 static void sinkReads(Block &body) {
   for (ReadOp read : llvm::to_vector(body.getOps<ReadOp>())) {
     Operation *first = nullptr;
@@ -107,8 +107,8 @@ static Operation *beginOf(const Run &run) {
   return begin;
 }
 
-/// Makes a checkpoint of the ops from `begin` to the one before `end`. Inputs and constants that
-/// others use as well stay in front of it, losses and metrics behind it.
+/// Makes a checkpoint of the ops from `begin` to the one before `end`. Inputs and constants with
+/// other users stay before it, losses and metrics after it.
 static void formRegion(StringAttr name, CheckpointPolicy policy, Operation *begin, Operation *end) {
   OpBuilder builder(begin);
   Block &outer = *begin->getBlock();

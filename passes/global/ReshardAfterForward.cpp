@@ -47,7 +47,7 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
                                << "' has no placement yet; run --fsdp-shard-parameters first";
   LayoutAttr layout = placement.getParameter();
   if (reshard == Reshard::axes) {
-    // Nothing is gathered of what every rank has.
+    // Replicated parameters are not gathered.
     if (layout.getKind() == StorageKind::replicated)
       return success();
     ArrayRef<StringAttr> stored = layout.getAxes();
@@ -57,7 +57,7 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
                                  << when
                                  << "', expected axes of its storage, such as axes:fsdp of "
                                     "flat(node+fsdp)";
-    // The part over all of them is what is stored.
+    // The part over all axes is the stored shard.
     if (axes.size() == stored.size()) {
       param.setPlacementAttr(placement.withReshard(Reshard::always));
       return success();

@@ -44,7 +44,7 @@ bool SequenceParallel::stays(ConstraintOp mark, StepOp step) {
       return true;
     if (step.getKind() == StepKind::train)
       mark.emitRemark() << "norms and residual sums are computed whole on every rank: " << positions
-                        << " positions are no multiple of "
+                        << " positions are not a multiple of "
                         << llvm::join(spellAxes(mesh, axes), "+") << "=" << parts
                         << "; --sequence-parallel=on splits them with padding";
   }

@@ -40,7 +40,7 @@ private:
   ShardingAttr takeSplit(ParamOp param, MeshOp mesh);
   LogicalResult place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules);
 
-  /// The axes of the mesh that `names` stand for; the mesh has been cut so.
+  /// The axes of the mesh that `names` denote; the mesh has been split accordingly.
   static SmallVector<StringAttr> getAxes(ArrayRef<std::string> names, MeshAttr mesh) {
     SmallVector<StringAttr> axes;
     for (const std::string &name : names)
@@ -61,8 +61,7 @@ LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
   std::string mismatch = explainMismatch(*scheme, mesh.getMesh());
   if (mismatch.empty())
     return success();
-  // The default strategy takes any mesh: with nothing to store over, it stores everything
-  // everywhere.
+  // The default strategy accepts any mesh: without an axis to store over, it replicates everything.
   if (scheme->name == ShardParametersPassOptions().strategy) {
     mesh.emitRemark() << "mesh " << describeAxes(mesh.getMesh())
                       << " has no axis 'fsdp': every rank stores whole parameters";
@@ -85,7 +84,7 @@ FailureOr<ShardRule> ShardParameters::parseRule(StringRef text) {
   return ShardRule{text.str(), std::move(*pattern), *parsed};
 }
 
-/// The rule for `param`, or null; fails where two say different things.
+/// The rule for `param`, or null; fails if two rules differ.
 FailureOr<const ShardRule *> ShardParameters::findRule(ParamOp param,
                                                        MutableArrayRef<ShardRule> rules) {
   const ShardRule *matched = nullptr;
@@ -107,7 +106,7 @@ FailureOr<const ShardRule *> ShardParameters::findRule(ParamOp param,
 FailureOr<PlacementAttr> ShardParameters::store(ParamOp param, MeshAttr mesh,
                                                 const ShardRule *rule) {
   RankedTensorType type = param.getTensorType();
-  // What the model itself says holds unless the user of the compiler says otherwise.
+  // Placements of the model apply unless the user of the compiler overrides them.
   if (param.getPlacement() && !(rule && rule->spec.storage))
     return param.getPlacementAttr();
   const SmallVector<StringAttr> stored = getStorageAxes(mesh);
@@ -164,8 +163,8 @@ FailureOr<ShardingAttr> ShardParameters::readCompute(ParamOp param, MeshOp mesh,
   return sharding;
 }
 
-/// How the model asks for `param` to be split in compute, over the axes that the mesh has; null
-/// where that is nothing.
+/// The compute split of `param` that the model requests, over the axes that the mesh has; null if
+/// there is none.
 ShardingAttr ShardParameters::takeSplit(ParamOp param, MeshOp mesh) {
   if (!param.getSplit())
     return {};
@@ -233,7 +232,7 @@ void ShardParameters::runOnOperation() {
       return signalPassFailure();
     rules.push_back(std::move(*rule));
   }
-  // Once all parts of axes are known that anything names.
+  // After all named parts of axes are known.
   for (const ShardRule &rule : rules)
     if (failed(splitNamedMeshAxes(module, rule.spec.getAxes(),
                                   "--shard got '" + rule.text + "', which")))

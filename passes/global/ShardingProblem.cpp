@@ -1,8 +1,8 @@
 //===- ShardingProblem.cpp - steps as a propagation problem ---------------===//
 //
 // Translates the ops of all steps into values and rules (passes/propagation/), and the solution
-// back. What fsdp-partition cannot make is refused to the solver here, value by value: dimensions
-// whose shards would not be even (OpSplit::admits).
+// back. Shardings that fsdp-partition cannot produce are refused to the solver here, value by
+// value: dimensions whose shards would be uneven (OpSplit::admits).
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ static bool isReduced(const nn::Factor &factor) {
   return factor.kind == nn::FactorKind::sumReduction || factor.kind == nn::FactorKind::maxReduction;
 }
 
-/// A factor of size 1 beside others is left out: the last of those others need not divide by its
-/// axes (heads, each a group of its own).
+/// A factor of size 1 next to others is left out: its axes need not divide the last of the others
+/// (heads, each in a separate group).
 static propagation::Mapping mappingOf(const nn::ShardingRule &rule,
                                       const nn::TensorFactors &tensor) {
   propagation::Mapping dims;
@@ -42,7 +42,7 @@ static bool standsIn(ArrayRef<nn::TensorFactors> tensors, int64_t factor) {
   });
 }
 
-/// True for a constraint that leaves everything open: a name of its own for the value.
+/// True for a constraint that leaves all dimensions open: it only introduces another value.
 static bool asksForNothing(ShardingAttr sharding) {
   for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
     if (!sharding.getDimOpen()[dim] || !sharding.getAxes(dim).empty())
@@ -50,7 +50,7 @@ static bool asksForNothing(ShardingAttr sharding) {
   return true;
 }
 
-/// What `op` is to the order of propagation, from its rule alone.
+/// The role of `op` in the order of propagation, from its rule alone.
 static OpKind kindOf(Operation *op, const nn::ShardingRule &rule) {
   if (auto constraint = dyn_cast<ConstraintOp>(op))
     return asksForNothing(constraint.getSharding()) ? OpKind::elementwise : OpKind::constraint;
@@ -124,7 +124,7 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
     auto read = dyn_cast<ReadOp>(op);
     auto load = dyn_cast<CarryLoadOp>(op);
     if (read || load) {
-      // One value, wherever it is read.
+      // All reads of a parameter are one value.
       auto [known, isNew] =
           read ? parameters.try_emplace(read.getParamAttr().getAttr(), values.size())
                : carried.try_emplace(load.getCarriedAttr().getAttr(), values.size());
@@ -194,7 +194,7 @@ void ShardingProblem::addOp(Operation *op) {
     tie(carried, store.getCarriedAttr().getAttr(), store.getValue());
 
   auto rule = rules.find(op);
-  // Whoever inserts a reshard has decided how ranks share the value; nothing passes through.
+  // A reshard fixes the sharding of its result; nothing propagates through it.
   const bool isMove = isa<ReshardOp>(op);
   if (rule == rules.end() || isMove)
     for (Value operand : op->getOperands())
@@ -206,7 +206,7 @@ void ShardingProblem::addOp(Operation *op) {
   node.kind = kindOf(op, *rule->second);
   for (const nn::Factor &factor : rule->second->factors) {
     const bool isWhole = factor.kind == nn::FactorKind::whole;
-    // Parts of rows take collectives, as parts of a sum do: what takes none goes first.
+    // Parts of rows need collectives, as parts of a sum do: ops without collectives come first.
     const bool isCombined = factor.kind == nn::FactorKind::combined && !factor.indexed;
     node.factors.push_back(
         {factor.size, !isReduced(factor) && !isWhole && !isCombined, /*blocked=*/isWhole});
@@ -228,7 +228,7 @@ std::optional<OpSplit::DimSplit> ShardingProblem::toSplit(const propagation::Axi
   split.mayCut = mayCut;
   for (const propagation::AxisPart &axis : axes) {
     split.sizes.push_back(axis.size);
-    // What samples are loaded by is cut only where a user asks for it.
+    // Axes over which samples are loaded are split only at the user's request.
     StringAttr name = mesh.getAxisNames()[axis.axis];
     const bool splitsBatch = llvm::is_contained(batchAxes, name);
     if (!isWhole(problem.mesh, axis) && splitsBatch)
@@ -277,7 +277,7 @@ FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
 propagation::Solution ShardingProblem::propagate(propagation::Problem asked,
                                                  const Admits &admits) const {
   applyConstraints(asked);
-  // What an op cannot make it is not asked for, be it by a constraint on its result.
+  // An op is never assigned a split that it cannot produce, not even by a constraint on its result.
   for (auto [number, node] : llvm::enumerate(asked.values)) {
     propagation::Sharding made{std::vector<propagation::DimSharding>(node.sharding.dims.size())};
     for (bool grows = true; grows;) {
@@ -318,7 +318,7 @@ propagation::Problem ShardingProblem::ofMicrobatches() const {
   return samples;
 }
 
-/// The dimension of `sharding` that is split over the axis with that index; -1 where none is.
+/// The dimension of `sharding` that is split over the axis with that index; -1 if there is none.
 static int findSplit(const propagation::Sharding &sharding, int axis) {
   for (auto [dim, split] : llvm::enumerate(sharding.dims))
     if (llvm::any_of(split.axes,
@@ -337,7 +337,7 @@ propagation::Problem ShardingProblem::ofRanks(const propagation::Solution &sampl
     for (propagation::DimSharding &dim : node.sharding.dims)
       llvm::erase_if(dim.axes, isMicrobatch);
     llvm::erase_if(node.sharding.replicated, isMicrobatch);
-    // Which samples these are is known where ranks have them as they were loaded.
+    // Samples can be identified if ranks have them as they were loaded.
     const int dim = findSplit(samples.shardings[number], axis);
     if (dim >= 0 && isa<DropoutOp, MaskSamplesOp>(values[number].getDefiningOp())) {
       node.sharding.dims.assign(node.sizes.size(), {});
@@ -407,7 +407,7 @@ SmallVector<AxisCut> ShardingProblem::getCuts() const {
   for (const propagation::Sharding &sharding : solution.shardings)
     for (const propagation::DimSharding &dim : sharding.dims)
       add(dim.axes);
-  // An axis that splits a dimension of several factors may be one of them and a part of the next.
+  // An axis that splits a dimension of several factors may cover one factor and a part of the next.
   for (const propagation::Op &op : problem.ops) {
     auto addFactors = [&](int value, const propagation::Mapping &dims) {
       if (llvm::none_of(dims, [](const std::vector<int> &factors) { return factors.size() > 1; }))

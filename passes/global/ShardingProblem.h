@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 struct ShardingOrigin {
   int64_t dim;
   StringAttr axis;
-  /// The op across which the axis came, and the other value of that op that had it; null where the
-  /// axis was given (an input, a constraint).
+  /// The op across which the axis came, and the other value of that op that had it; null if the
+  /// axis was specified (an input, a constraint).
   Operation *op;
   Value from;
   /// The rounds (passes/propagation/Problem.h).
@@ -48,7 +48,7 @@ public:
 
   /// The axes of each dimension of `value`, once solved.
   DimAxes axesOf(Value value) const;
-  /// The axes of the parameter in compute; none for one that no step reads.
+  /// The axes of the parameter in compute; none if no step reads it.
   DimAxes axesOf(ParamOp param) const;
   /// In the order in which propagation found them.
   SmallVector<ShardingOrigin> originsOf(Value value) const;
@@ -63,7 +63,7 @@ private:
   }
   LogicalResult addValues(Operation *op);
   using Admits = decltype(propagation::Problem::admits);
-  /// Propagates `asked`, a form of `problem`.
+  /// Propagates `asked`, a variant of `problem`.
   propagation::Solution propagate(propagation::Problem asked, const Admits &admits) const;
   /// The problem with the axis of microbatches alone: without constraints, reshards and placements.
   propagation::Problem ofMicrobatches() const;
@@ -79,7 +79,7 @@ private:
   /// dimensions as in `current`.
   bool admits(int value, int dim, const propagation::AxisList &axes,
               const propagation::Sharding &current) const;
-  /// `axes` as an op sees them; nothing if they are parts and parts are not allowed.
+  /// `axes` as an op uses them; nothing if they are parts and parts are not allowed.
   std::optional<OpSplit::DimSplit> toSplit(const propagation::AxisList &axes) const;
   SmallVector<StringAttr> splittingAxes(ArrayRef<StringAttr> names) const;
   propagation::AxisList toAxes(ArrayRef<StringAttr> names) const;
@@ -91,7 +91,7 @@ private:
   SmallVector<StringAttr> batchAxes;
   propagation::Problem problem;
   propagation::Solution solution;
-  /// For each value its origins in the solution, once one was asked for.
+  /// For each value its origins in the solution, computed at the first request.
   mutable std::vector<std::vector<size_t>> originsOfValue;
   DenseMap<Value, int> numbers;
   DenseMap<StringAttr, int> parameters, carried;

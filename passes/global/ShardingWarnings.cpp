@@ -28,7 +28,7 @@ void mlir::fsdp::warnOfContradictions(StepOp step) {
   MeshAttr mesh = getMesh(step);
   DenseMap<Value, ConstraintOp> firsts;
   for (auto constraint : step.getBody().getOps<ConstraintOp>()) {
-    // What backward asks for follows from forward.
+    // The shardings of backward follow from forward.
     if (getStructure(constraint).direction != Direction::forward)
       continue;
     auto [known, isNew] = firsts.try_emplace(constraint.getInput(), constraint);
@@ -93,9 +93,9 @@ static SmallVector<StringAttr> getSplit(ShardingAttr sharding, MeshAttr mesh) {
   return axes;
 }
 
-/// Over how many ranks a dimension that `move` gathers for `user` could stay split, as " (dimension
-/// 2 can be split over 2 or 6 ranks, got 3)", where that is a question of their number: heads in
-/// groups, say, which the ranks do not divide. Else "".
+/// The numbers of ranks over which a dimension that `move` gathers for `user` could stay split, as
+/// " (dimension 2 can be split over 2 or 6 ranks, got 3)", if only the number of ranks prevents it:
+/// heads in groups that the ranks do not divide, for example. Otherwise "".
 static std::string suggestRanks(ReshardOp move, Operation *user, ShardingAttr from, ShardingAttr to,
                                 MeshAttr mesh) {
   auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(user);
@@ -128,7 +128,7 @@ static std::string suggestRanks(ReshardOp move, Operation *user, ShardingAttr fr
   return "";
 }
 
-/// What to write into the model so that `value` is asked to be `spec`.
+/// The code to add to the model so that `value` is constrained to `spec`.
 static std::string suggestConstraint(Value value, StringRef spec) {
   const bool isNamed = bool(value.getLoc()->findInstanceOf<NameLoc>());
   Operation *made = value.getDefiningOp();
@@ -141,7 +141,7 @@ static std::string suggestConstraint(Value value, StringRef spec) {
 }
 
 /// The parameter that `value` is, or whose gradient it is, in another type or sharding;
-/// `isConstrained` where a constraint of the user's splits it on the way. Null where there is none.
+/// `isConstrained` if a constraint of the user splits it on the way. Null if there is none.
 static StringAttr findParameter(Value value, MeshAttr mesh, bool &isConstrained) {
   auto passes = [](Operation *op) {
     auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
@@ -169,7 +169,7 @@ static StringAttr findParameter(Value value, MeshAttr mesh, bool &isConstrained)
   return nullptr;
 }
 
-/// What to do about a split of parameter `param` that the user chose and that `user` cannot keep.
+/// The remedy for a split of parameter `param` that the user chose and that `user` cannot keep.
 static std::string suggestSplit(StringAttr param, Operation *user, const std::string &axes) {
   return "parameter '" + param.str() +
          "' has this split from the model, a constraint or --shard: keep " + axes +
@@ -181,7 +181,7 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
                                    ArrayRef<StringAttr> batchAxes,
                                    const DenseSet<StringAttr> &placed) {
   for (ReshardOp move : moves) {
-    // A constraint is what the user asked for.
+    // The user requested constraints.
     if (move->use_empty() || move.getLowerPriority() ||
         llvm::any_of(move->getUsers(), llvm::IsaPred<ConstraintOp>))
       continue;
@@ -197,8 +197,8 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
       continue;
     llvm::erase(kept, kMicrobatchAxis);
     auto splitsBatch = [&](StringAttr axis) { return llvm::is_contained(batchAxes, axis); };
-    // Samples that stay where they are while the rest is gathered; a batch that is gathered in part
-    // is none of it.
+    // Warns if samples stay split while the rest is gathered, but not if the batch is gathered in
+    // part.
     if (!kept.empty() && (!llvm::all_of(kept, splitsBatch) || llvm::any_of(gathered, splitsBatch)))
       continue;
     int64_t bytes = type.getElementTypeBitWidth() / 8, part = bytes;
@@ -242,7 +242,7 @@ void mlir::fsdp::warnOfPadding(ModuleOp module) {
     for (int64_t dim = 0; dim < placement.getCompute().getRank(); ++dim) {
       int64_t size = param.getTensorType().getDimSize(dim);
       int64_t parts = mesh.getSize(placement.getCompute().getAxes(dim));
-      // A row of a vocabulary more or less is not worth a word.
+      // A few padded rows of a vocabulary need no warning.
       int64_t added = llvm::divideCeil(size, parts) * parts - size;
       if (added * 20 <= size)
         continue;

@@ -10,8 +10,8 @@ namespace mlir::fsdp {
 /// Warns of two constraints on one value that split a dimension over different axes.
 void warnOfContradictions(StepOp step);
 
-/// Says where a mark of `--sequence-parallel` splits nothing: all ops that take the stream take it
-/// with its positions whole, since another split of it, of a weight or a constraint, comes first.
+/// Reports a mark of `--sequence-parallel` that splits nothing: all ops that use the stream need
+/// its positions whole, because another split, of a weight or a constraint, has precedence.
 void remarkIdleMarks(StepOp step);
 
 /// Warns of each of `moves` that gathers all of a value on every rank, or all of a rank's samples

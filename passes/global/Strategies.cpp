@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-// The table of docs/strategies.md, which says what follows from it.
+// The table of docs/strategies.md, which describes its consequences.
 static constexpr Strategy strategies[] = {
     //        parameter gradient state  shards replicated
     {"ddp", false, false, false, false}, {"zero1", false, false, true, false},
@@ -20,7 +20,7 @@ PlacementAttr Strategy::place(LayoutAttr layout, Type element) const {
   MLIRContext *context = layout.getContext();
   auto replicated = LayoutAttr::get(context, StorageKind::replicated, -1, {});
   auto choose = [&](bool splitsIt) { return splitsIt ? layout : replicated; };
-  // What a pattern splits under a strategy that splits nothing is split for good.
+  // A pattern under a strategy that splits nothing splits parameter, gradient and state.
   LayoutAttr parameter = choose(splitsParameter || !splits()),
              gradient = choose(splitsGradient || !splits());
   return PlacementAttr::get(context, parameter, gradient, layout, element, element,

@@ -1,10 +1,10 @@
 //===- ChunkLoss.cpp - logits and their cotangent, a part of the rows at a time -------------===//
 //
-// The logits of a model are by far its largest activation, and nothing needs all of their rows at
-// once: the loss of a row, the cotangent of its logits and what this adds to the gradients follow
-// from that row alone. So the ops between the values that have rows only and those that have
-// classes only are computed once per chunk of rows. Which ops these are follows from their sharding
-// rules: those with a tensor that has both the factor of the rows and the factor of the classes.
+// The logits of a model are by far its largest activation, and no op needs all of their rows at
+// once: the loss of a row, the cotangent of its logits and its contribution to the gradients depend
+// on that row alone. So the ops between the values that have rows only and those that have classes
+// only are computed once per chunk of rows. The sharding rules identify these ops: those with a
+// tensor that has both the factor of the rows and the factor of the classes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,9 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The rule of an op that may be computed for some of the rows; none for others. An all-reduce
-/// combines element by element what ranks have, so that it may be one for each chunk: every rank
-/// has the same chunks. A mask takes elements one by one.
+/// The rule of an op that may be computed for some of the rows; none for others. An all-reduce is
+/// elementwise over ranks, so each chunk may have its own: every rank has the same chunks. A mask
+/// is elementwise too.
 static std::optional<nn::ShardingRule> ruleOf(Operation *op) {
   if (auto ruled = dyn_cast_or_null<nn::ShardingRuleOpInterface>(op))
     return ruled.getShardingRule();
@@ -35,8 +35,8 @@ static std::optional<nn::ShardingRule> ruleOf(Operation *op) {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// The dimension of a tensor that runs over `factor` and nothing else; -1 where none runs over it;
-/// nothing where one does among others.
+/// The dimension of a tensor that runs over `factor` alone; -1 if none runs over it; nothing if a
+/// dimension runs over it and other factors.
 static std::optional<int64_t> dimOf(const nn::TensorFactors &tensor, int64_t factor) {
   int64_t found = -1;
   for (auto [dim, factors] : llvm::enumerate(tensor)) {
@@ -111,8 +111,7 @@ private:
   bool even = true;
 };
 
-/// Adds `op`, whose rows are `rowFactor`; where it has classes too, everything that has both
-/// follows.
+/// Adds `op`, whose rows are `rowFactor`; if it has classes too, adds every op that has both.
 std::string Region::add(Operation *op, int64_t rowFactor, std::optional<int64_t> classFactor) {
   if (!ops.insert(op))
     return plans[op].factor == rowFactor
@@ -157,7 +156,7 @@ std::string Region::add(Operation *op, int64_t rowFactor, std::optional<int64_t>
   return "";
 }
 
-/// True unless the op has sizes in its attributes, which are given as a number of equal parts.
+/// True unless the op has sizes in its attributes that state a number of equal parts.
 bool Region::takesAnySize(Operation *op, const Plan &plan) const {
   if (!isa<nn::ShardingRuleOpInterface>(op))
     return true;
@@ -170,9 +169,10 @@ bool Region::takesAnySize(Operation *op, const Plan &plan) const {
   return same;
 }
 
-/// Adds the op that computes `value` and those that use it: of a chunk, nothing else can have it.
+/// Adds the op that computes `value` and those that use it: no other op can use the value of a
+/// chunk.
 std::string Region::addMember(Value value, int64_t rows, int64_t classes) {
-  // What is whole in any case, such as an input, is cut.
+  // Values that are whole in any case, such as inputs, are sliced.
   if (!members.empty() && !ruleOf(value.getDefiningOp()))
     return "";
   if (!members.insert(value).second)
@@ -205,8 +205,8 @@ SmallVector<Operation *> Region::inBlockOrder() const {
   return ordered;
 }
 
-/// Adds the ops outside that both use what the region computes and feed it: they work row by row,
-/// or the region cannot be computed in chunks.
+/// Adds the ops outside that both use results of the region and compute its operands: they must
+/// work row by row, or the region cannot be computed in chunks.
 std::string Region::closePaths() {
   for (bool changed = true; changed;) {
     changed = false;
@@ -264,7 +264,7 @@ void Region::emit(Value logits, int64_t rows, int64_t chunks) {
   int64_t size = typeOf(logits).getDimSize(rows);
   SmallVector<Operation *> ordered = inBlockOrder();
   Operation *last = ordered.back();
-  // What uses results of the region and stands between its ops now comes after all of them.
+  // Users of the region's results that are between its ops are moved after all of them.
   SmallVector<Operation *> behind;
   DenseSet<Operation *> dependent(ordered.begin(), ordered.end());
   for (Operation *op = ordered.front(); op != last; op = op->getNextNode())
@@ -277,7 +277,7 @@ void Region::emit(Value logits, int64_t rows, int64_t chunks) {
 
   OpBuilder builder(last);
   DenseMap<Value, SmallVector<Value>> parts; ///< of results that have rows
-  DenseMap<Value, Value> sums;               ///< of those that have none
+  DenseMap<Value, Value> sums;               ///< of ops that have none
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     // Sizes differ by one at most. (Without overflow: chunks <= size.)
     int64_t begin = size / chunks * chunk + std::min(chunk, size % chunks);
@@ -385,8 +385,8 @@ std::string spellRows(ArrayRef<int64_t> rows) {
 struct ChunkLossPass : fsdp::impl::ChunkLossPassBase<ChunkLossPass> {
   using ChunkLossPassBase::ChunkLossPassBase;
 
-  /// Computes what reads `logits` in chunks of the first dimension that admits it: one that they
-  /// divide if possible.
+  /// Computes the users of `logits` in chunks of the first dimension that admits it, preferably one
+  /// that the number of chunks divides.
   LogicalResult chunk(Value logits) {
     RankedTensorType type = typeOf(logits);
     std::string reasons;

@@ -1,9 +1,8 @@
 //===- DeferUpdates.cpp - updates that overlap with the next forward ------===//
 //
-// An update that is deferred reads, in the next step, what its own step left in carried tensors:
-// the gradient, the learning rate, the scale and whether the step was good. They are zero before
-// the first step: `ok` is false, and the updates in that step do nothing. So no step differs from
-// another one.
+// A deferred update reads, in the next step, the carried tensors of its own step: the gradient, the
+// learning rate, the scale and whether the step was good. They are zero before the first step: `ok`
+// is false, and the updates in that step do nothing. So all steps are the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,10 +24,10 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// An update, and what it takes in the next step.
+/// An update, and the ops for it in the next step.
 struct Deferred {
   OptimizerStepOp update; ///< where it stood
-  LoadOp before;          ///< the load in the first segment that it comes before
+  LoadOp before;          ///< the load in the first segment before which it is placed
   CarriedOp gradient, lr, ok;
   CarriedOp scale; ///< null: a constant
 };
@@ -61,8 +60,8 @@ private:
 
 } // namespace
 
-/// The loads that are the first of their storage's parameter, for storages that come after
-/// computation with parameters of another one.
+/// The first loads of the parameters of storages that are used after computation with parameters of
+/// another storage.
 llvm::MapVector<StringAttr, LoadOp> UpdateDeferrer::findOverlapping() {
   llvm::MapVector<StringAttr, LoadOp> loads;
   DenseSet<StringAttr> seen;
@@ -157,7 +156,8 @@ void UpdateDeferrer::build(const Deferred &deferred) {
     StoreOp::create(builder, loc, state, storage, name);
 }
 
-/// Between a step and what looks at parameters: the updates, which the next step must not do again.
+/// Runs between a step and other uses of parameters: performs the updates, which the next step must
+/// not repeat.
 void UpdateDeferrer::buildDrain(ArrayRef<Deferred> all) {
   auto program = cast<ProgramOp>(first->getParentOp());
   Operation *lastWalk = nullptr;
@@ -194,7 +194,7 @@ void UpdateDeferrer::buildDrain(ArrayRef<Deferred> all) {
   }
 }
 
-/// Removes an update, and what was loaded for it only.
+/// Removes an update, and loads that only it uses.
 void UpdateDeferrer::remove(OptimizerStepOp update) {
   for (Operation *user : llvm::make_early_inc_range(update->getUsers()))
     user->erase(); // stores

@@ -1,14 +1,15 @@
 //===- Fuse.cpp - elementwise chains become single kernels ----------------===//
 //
-// Greedy, from consumers to producers: the last op of a chain is the root of a kernel, and draws in
-// what feeds it as long as that computes nothing twice, needs no value from behind its own use, and
-// stays between two collectives. Ops are moved, never changed, so results stay the same bits.
+// Greedy, from consumers to producers: the last op of a chain is the root of a kernel, which
+// absorbs the producers of its operands as long as no op is computed twice, no value is used before
+// its definition, and no op moves past a collective. Ops are moved, never changed, so results stay
+// bitwise equal.
 //
-// What a model prints of a value (`fsdp.report`) does not change which ops are together, on which
-// the bits of 16-bit values depend: values that stay inside a kernel are computed once more for it.
+// Ops for prints (`fsdp.report`) do not change the grouping of other ops, on which the bits of
+// 16-bit values depend: values that stay inside a kernel are recomputed for them.
 //
-// A kernel may begin with one matrix product, whose rows it goes on with as they are complete. The
-// product is computed in the place of the first result, which has its type.
+// A kernel may begin with one matrix product and process its rows as they are completed. The
+// product is computed in the buffer of the first result of its type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +36,7 @@ static bool isMap(Operation *op) {
   return nn::isElementwise(op) || isa<nn::RepeatOp, MaskPaddingOp, MaskSamplesOp>(op);
 }
 
-/// True for what moves elements, and may as well compute them on the way.
+/// True for ops that move elements, and may compute them at the same time.
 static bool isTransposition(Operation *op) {
   auto rearrange = dyn_cast<nn::RearrangeOp>(op);
   return rearrange && !isReshape(rearrange);
@@ -45,7 +46,7 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// What a loop does again in every iteration without anyone noticing.
+/// Ops that are cheap enough to recompute in every iteration of a loop.
 static bool isCheap(Operation *op) {
   auto kernel = dyn_cast<nn::KernelOpInterface>(op);
   return kernel && kernel.isCheap();
@@ -67,9 +68,9 @@ static Operation *ownProduct(Operation *op) {
   return nullptr;
 }
 
-/// True for two steps of a sum of products, which stay apart: each product, or the kernel that
-/// begins with it, is followed by its addition. In one kernel behind the last product all others
-/// would stay in memory until then.
+/// True for two steps of a sum of products, which are not fused: each product, or the kernel that
+/// begins with it, is followed by its addition. In one kernel after the last product, all other
+/// products would stay in memory until then.
 static bool addProductsOneByOne(Operation *producer, Operation *user) {
   if (!isa<arith::AddFOp>(producer) || !isa<arith::AddFOp>(user))
     return false;
@@ -77,8 +78,8 @@ static bool addProductsOneByOne(Operation *producer, Operation *user) {
   return first && second && first->isBeforeInBlock(second);
 }
 
-/// True where the input's dimensions are the outer ones of the result: what is computed from them
-/// stands outside of the inner loops, and runs once.
+/// True if the input's dimensions are the outer dimensions of the result: values computed from them
+/// are outside the inner loops and are computed once.
 static bool repeatsInner(nn::RepeatOp op) {
   nn::Notation pattern = op.getPattern();
   const nn::NotationTensor &input = pattern.operands.front(), &result = pattern.result;
@@ -87,7 +88,7 @@ static bool repeatsInner(nn::RepeatOp op) {
 
 namespace {
 
-/// How many collectives stand before an op: all, and those of parameters and gradients.
+/// How many collectives precede an op: all, and those of parameters and gradients.
 struct Region {
   int collectives = 0, ofParameters = 0;
 };
@@ -104,11 +105,11 @@ public:
   }
   /// Draws in all producers that may join.
   void grow();
-  /// Draws in the product that feeds the kernel, the last one if there are several.
+  /// Absorbs the product whose result the kernel uses, the last one if there are several.
   void growProduct();
   /// Ops that compute something.
   size_t size() const { return members.size(); }
-  /// Puts nn.fused in the place of the members, which are erased.
+  /// Replaces the members by nn.fused.
   void rewrite(llvm::DenseSet<Operation *> &erased);
 
 private:
@@ -131,7 +132,7 @@ private:
   const bool isReport;
   SmallVector<int64_t> shape; ///< of the loops
   llvm::SetVector<Operation *> members;
-  /// Members that are computed at other indices than those of the loops, behind a broadcast or a
+  /// Members that are computed at indices other than those of the loops, after a broadcast or a
   /// transposition.
   llvm::DenseSet<Operation *> mapped;
   Operation *product = nullptr; ///< an einsum among the members
@@ -180,7 +181,7 @@ SmallVector<Operation *> Group::results() const {
       results.push_back(op);
   if (!product)
     return results;
-  // Where the product itself is needed it has its own place, else the first result of its type.
+  // A product with other users has its own buffer, otherwise that of the first result of its type.
   auto place = llvm::find(results, product);
   if (place == results.end())
     place = llvm::find_if(results, [&](Operation *op) {
@@ -200,7 +201,7 @@ Operation *Group::firstUserOutside() const {
   return first;
 }
 
-/// True where a place for the kernel exists: behind its inputs, before its users.
+/// True if there is a position for the kernel after its inputs and before its users.
 bool Group::isLegal() const {
   llvm::SetVector<Value> operands = inputs();
   size_t masks =
@@ -214,9 +215,8 @@ bool Group::isLegal() const {
   });
 }
 
-/// True where no collective stands between `op` and the root. A broadcast may be computed behind
-/// one of activations, which stands in front of a bias: what it reads is held for no other unit's
-/// sake.
+/// True if there is no collective between `op` and the root. A broadcast may move past a collective
+/// of activations, which precedes a bias: its operand is not kept longer than its unit needs.
 bool Group::isNear(Operation *op) const {
   const Region here = regions.lookup(op), there = regions.lookup(root);
   return isa<nn::RepeatOp>(op) ? here.ofParameters == there.ofParameters
@@ -244,7 +244,7 @@ bool Group::tryAdd(Operation *producer, Operation *user) {
   members.insert(producer);
   if (isMapped)
     mapped.insert(producer);
-  // A value that others need as well is a further result, if it has the shape of the loops; a
+  // A value with other users becomes a further result, if it has the shape of the loops; a
   // broadcast costs nothing and is repeated.
   bool storable = !isMapped && shapeOf(producer->getResult(0)) == ArrayRef<int64_t>(shape);
   bool fits = isa<nn::RepeatOp>(producer) || !usedOutside(producer) || storable;
@@ -277,19 +277,20 @@ bool Group::goesByRows() const {
          getElementTypeOrSelf(root->getResult(0).getType()).getIntOrFloatBitWidth() >= 32;
 }
 
-/// True where the kernel takes the elements of `op` one by one, row by row, and leaves a result in
-/// whose place they can be computed. Collectives, and places of other operands, are for isLegal.
+/// True if the kernel uses the elements of `op` one by one, row by row, and has a result in whose
+/// buffer they can be computed. isLegal checks collectives and the positions of other operands.
 bool Group::mayBeginWith(nn::EinsumOp op) const {
   if (!nn::getRowDims(op) || !isNear(op) || !goesByRows() || op->getBlock() != root->getBlock() ||
       shapeOf(op.getResult()) != ArrayRef<int64_t>(shape))
     return false;
-  // A constant, or a broadcast that the chain takes as well, would stand inside, in no memory.
+  // A constant, or a broadcast that the chain absorbs as well, would be inside the kernel, not in
+  // memory.
   if (llvm::any_of(op->getOperands(), [&](Value side) {
         return side.getDefiningOp<arith::ConstantOp>() || members.contains(side.getDefiningOp());
       }))
     return false;
-  // A product is computed in the place of the result before the chain reads anything: where the
-  // result replaces what was carried, that would be gone.
+  // A product is computed in the buffer of the result before the chain reads its operands: a result
+  // that replaces a carried tensor would overwrite it.
   auto isCarried = [](Value operand) { return operand.getDefiningOp<CarryLoadOp>() != nullptr; };
   if (llvm::any_of(members, [&](Operation *member) {
         return llvm::any_of(member->getOperands(), isCarried);
@@ -350,7 +351,7 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
   for (Operation *op : stored)
     yielded.push_back(mapping.lookup(op->getResult(0)));
   nn::YieldOp::create(builder, root->getLoc(), yielded);
-  // Sharding annotations belong to the ops that were; inside a kernel they say nothing.
+  // Sharding annotations belong to the original ops; inside a kernel they have no meaning.
   for (Operation &op : *body) {
     op.removeDiscardableAttr(FSDPDialect::shardingsAttrName);
     removeStructure(&op);
@@ -370,7 +371,7 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
     }
 }
 
-/// True for an op of no effect whose results, if any, `reports` alone use.
+/// True for an op without effects whose results, if any, are used only by `reports`.
 static bool isForReports(Operation *op, const Reports &reports) {
   return op->hasAttr(kReportAttrName) ||
          (!op->use_empty() &&
@@ -404,14 +405,14 @@ void Fuse::runOnOperation() {
         reports.insert(op);
     const Regions regions = collectRegions(ops, reports);
     llvm::DenseSet<Operation *> erased;
-    // Reports last, with what is computed for them alone by then.
+    // Reports come last, together with the ops computed only for them.
     for (bool ofReports : {false, true}) {
       for (Operation *op : llvm::reverse(ops)) {
         if (erased.contains(op))
           continue;
         if (isForReports(op, reports))
           reports.insert(op);
-        // Broadcasts alone are not worth a kernel; they join the one that needs them.
+        // Broadcasts alone do not form a kernel; they join the kernel that uses them.
         if (reports.contains(op) != ofReports || isa<nn::RepeatOp>(op) ||
             !(isMap(op) || isTransposition(op) || isa<nn::ReduceOp>(op)))
           continue;

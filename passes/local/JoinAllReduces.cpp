@@ -37,7 +37,7 @@ struct JoinedGroup {
 
 } // namespace
 
-/// True for ops that are at most loops over elements, without a product: they may be moved behind
+/// True for ops that are at most loops over elements, without a product: they may be moved after
 /// the joined all-reduce.
 static bool isLight(Operation *op) {
   if (isa<ViewOp, ShardIndicesOp, ShardSizeOp, ShardOffsetOp, arith::ConstantOp>(op))

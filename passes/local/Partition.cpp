@@ -1,7 +1,7 @@
 //===- Partition.cpp - from one device to one rank ------------------------===//
 //
-// The jobs, one file each in partition/: StorageLayout (what a rank keeps), GatherPlan and Gathers
-// (parameters into compute), LocalOps (compute and its padding), LocalValues (resharding),
+// The jobs, one file each in partition/: StorageLayout (the storages of a rank), GatherPlan and
+// Gathers (parameters into compute), LocalOps (compute and its padding), LocalValues (resharding),
 // Gradients (sums into shards), Optimizer (norms and updates), Microbatches (steps in several
 // parts).
 //
@@ -76,7 +76,7 @@ void Partition::runOnOperation() {
     module.emitError() << "option 'buckets' is '" << buckets << "', expected unit or parameter";
     return signalPassFailure();
   }
-  // Everything that the steps say is read before anything changes.
+  // All properties of the steps are read before the first change.
   SmallVector<StepShardings> shardings;
   for (StepOp step : steps) {
     FailureOr<StepShardings> read = StepShardings::read(step);
@@ -100,7 +100,7 @@ void Partition::runOnOperation() {
   Block *segments = builder.createBlock(&program.getBody());
   MeshOp mesh = getMeshOp(module);
   const int64_t microbatches = mesh.getMesh().getAxisSize(kMicrobatchAxis);
-  // Batches are cut; the sample of a text is none.
+  // Batches are split; the sample of a generated text is not a batch.
   auto isCut = [&](StepOp step) {
     return microbatches > 1 &&
            (step.getKind() == StepKind::train || step.getKind() == StepKind::evaluate);
@@ -125,7 +125,7 @@ void Partition::runOnOperation() {
         failed(cutIntoMicrobatches(segment, microbatches, builder.getArrayAttr(next), symbols)))
       return signalPassFailure();
   }
-  // Beside walks of several segments there are those of one.
+  // Besides walks of several segments there are walks of one segment.
   for (StepOp step : steps)
     if (microbatches > 1 && !isCut(step)) {
       builder.setInsertionPoint(*program.getOps<SegmentOp>().begin());

@@ -32,7 +32,7 @@ static std::vector<int> findStep(const ScheduleProblem &schedule, int index,
   return step;
 }
 
-/// Three times the products of `step`, segments of the first role, that `counts` takes.
+/// Three times the products of `step` (segments of the first role) that `counts` selects.
 static ModelWork countProducts(const ScheduleProblem &schedule, ArrayRef<int> step,
                                llvm::function_ref<bool(const schedule::Launch &)> counts) {
   ModelWork work;

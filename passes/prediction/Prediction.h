@@ -1,7 +1,7 @@
 //===- Prediction.h - time of a step by the cost model ----------*- C++ -*-===//
-// The cost model (passes/cost) applied to a scheduled module: what a training step takes on a
-// machine, why, and when each launch runs. A model, not a measurement; docs/cost-model.md says how
-// far it goes.
+// The cost model (passes/cost) applied to a scheduled module: the time of a training step on a
+// machine, its causes, and when each launch runs. A model, not a measurement; docs/cost-model.md
+// describes its limits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace mlir::fsdp {
 
 /// The products of a training step of the first role: flops of one rank.
 struct ModelWork {
-  /// Those of forward, times three: what the model needs, without recomputation.
+  /// Three times the flops of forward: the work of the model, without recomputation.
   double flops = 0;
   std::map<std::string, double> ofType; ///< the same by the type of the operands
   /// Seconds for them at the rates of the machine's data sheet; 0 without products.
@@ -29,7 +29,7 @@ struct ModelWork {
 /// Of a scheduled module, translated with costs.
 ModelWork countModelWork(const ScheduleProblem &schedule);
 
-/// Collectives of a step that are alike.
+/// Collectives of a step with equal properties.
 struct PredictedCollective {
   std::string kind; ///< mnemonic of the op
   std::vector<std::string> axes;
@@ -41,12 +41,12 @@ struct PredictedCollective {
 /// A training step of the first role on a machine. Times in seconds, flops of one rank.
 struct Prediction {
   std::string machine;
-  std::string kernels; ///< the implementation whose rates count
+  std::string kernels; ///< the implementation whose rates are used
   double step = 0;
-  double items = 0; ///< tokens of a step over all ranks, or samples where those are no token rows
+  double items = 0; ///< tokens of a step over all ranks, or samples if those are not rows of tokens
   bool itemsAreTokens = false;
   double modelFlops = 0; ///< ModelWork::flops
-  double mfu = 0; ///< model flops over those that the data sheet promises for the step's time
+  double mfu = 0;        ///< model flops divided by the data sheet's peak for the step's time
   double computing = 0, communicating = 0, exposed = 0; ///< cost::RoleTime
   double efficiency = 0;                 ///< computation over computation and exposed communication
   std::vector<cost::StreamTime> streams; ///< those with launches

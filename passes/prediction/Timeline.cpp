@@ -44,8 +44,8 @@ private:
 /// Nanoseconds in a trace's microseconds.
 static double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
-/// From the end of each gather to the begin of the first launch on another stream that reads what
-/// it leaves.
+/// From the end of each gather to the start of the first launch on another stream that reads its
+/// result.
 static void addArrows(Process &process, const schedule::Role &role, ArrayRef<cost::LaunchRun> runs,
                       int64_t &id) {
   std::map<int, const cost::LaunchRun *> gathered; // by buffer, until it is used

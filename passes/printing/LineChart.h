@@ -29,8 +29,9 @@ struct LineChart {
 /// only, where it is above 0.
 std::vector<double> findTicks(double least, double most, bool isLogarithmic);
 
-/// One picture with the charts below one another: a file of its own, without script. Lines differ
-/// in dashes and marks too, so that they do without colour. Charts without points are left out.
+/// One picture with the charts below one another: a self-contained file without scripts. Lines also
+/// differ in dashes and marks, so that they can be told apart without colour. Charts without points
+/// are left out.
 void drawSvg(ArrayRef<LineChart> charts, llvm::raw_ostream &os);
 
 } // namespace mlir::fsdp

@@ -130,7 +130,7 @@ static std::string fit(StringRef text, size_t width) {
   return (text.take_front(end) + "...").str();
 }
 
-/// What the bytes of a kind are, where its name does not say it.
+/// An explanation of the bytes of a kind if its name is not sufficient.
 static StringRef noteOn(BufferKind kind) {
   switch (kind) {
   case BufferKind::accumulators:
@@ -157,7 +157,7 @@ static std::string nameFor(BufferKind kind) {
 }
 
 namespace {
-/// Buffers of several units that are alike, as one row.
+/// Equal buffers of several units, as one row.
 struct BufferRow {
   size_t number;
   const LiveBuffer *first, *last;
@@ -166,7 +166,7 @@ struct BufferRow {
 };
 } // namespace
 
-/// The name of `buffer` within its unit; all of it where it does not begin with the unit's.
+/// The name of `buffer` within its unit; the whole name if it does not begin with the unit's.
 static StringRef nameInUnit(const LiveBuffer &buffer) {
   StringRef name = buffer.name;
   if (!buffer.unit.empty() && name.consume_front(buffer.unit) && name.consume_front("."))
@@ -254,7 +254,7 @@ static void printPeak(const MemoryPeak &peak, int64_t arena, llvm::raw_ostream &
   printBuffers(peak, os);
 }
 
-/// What all calls of `counts` bring to a rank, by their axes.
+/// The bytes that a rank receives in all calls of `counts`, by their axes.
 static void printReceived(const std::vector<CollectiveCount> &counts, llvm::raw_ostream &os) {
   std::vector<std::pair<std::string, int64_t>> sums;
   for (const CollectiveCount &call : counts) {

@@ -14,7 +14,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// `a+b`, or `_` where there are none.
+/// `a+b`, or `_` without axes.
 static std::string join(MeshAttr mesh, ArrayRef<StringAttr> axes) {
   std::string text = llvm::join(spellAxes(mesh, axes), "+");
   return text.empty() ? "_" : text;

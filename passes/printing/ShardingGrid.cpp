@@ -78,7 +78,7 @@ ShardingGrid mlir::fsdp::gridOf(StringRef name, Value value, ArrayRef<int64_t> p
   return grid;
 }
 
-/// The numbers below `count` that are shown of it, and -1 for those between.
+/// The indices below `count` that are shown, and -1 for the omitted ones.
 static std::vector<int64_t> choose(int64_t count, int64_t most) {
   std::vector<int64_t> shown;
   for (int64_t i = 0; i < count; ++i)

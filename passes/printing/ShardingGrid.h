@@ -15,7 +15,7 @@ struct ShardingGrid {
   int64_t rows = 1, columns = 1;
   /// For each part, row by row, the ranks that hold it: "0 4", "0-7".
   std::vector<std::string> cells;
-  /// What stands beside each row and above each column: elements of the split dimensions.
+  /// The labels of rows and columns: elements of the split dimensions.
   std::vector<std::string> rowLabels, columnLabels;
 
   /// The characters of the widest cell or column label, and of the longest row label.
@@ -27,7 +27,7 @@ ShardingGrid gridOf(StringRef name, Value value, ArrayRef<int64_t> padded, Shard
                     MeshAttr mesh);
 
 /// `grid` with at most `most` rows and columns, at least 3, and cells of at most 18 characters:
-/// "..." stands for what is left out.
+/// "..." marks omitted rows and columns.
 ShardingGrid elide(const ShardingGrid &grid, int64_t most);
 
 /// As a picture. Inside a page of HTML it needs no namespace, and scales.

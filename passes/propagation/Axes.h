@@ -33,7 +33,7 @@ bool isPrefix(const AxisList &first, const AxisList &second);
 /// The same without `a+b` itself.
 bool isStrictPrefix(const AxisList &first, const AxisList &second);
 
-/// `a+b:(1)2` for the axes "a" and the part (1)2 of "b"; `_` where there is none.
+/// `a+b:(1)2` for the axes "a" and the part (1)2 of "b"; `_` without axes.
 std::string print(const Mesh &mesh, const AxisList &axes);
 std::string print(const Mesh &mesh, const AxisPart &axis);
 

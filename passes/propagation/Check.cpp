@@ -64,7 +64,7 @@ public:
       if (value < 0 || value >= static_cast<int>(problem.values.size()))
         return where + " names a value that does not exist";
       const std::vector<int64_t> &sizes = problem.values[value].sizes;
-      // An operand beside the tensors of the rule, such as a scalar, has none.
+      // An operand without dimensions in the rule, such as a scalar, has no axes.
       if (dims.empty())
         return "";
       if (dims.size() != sizes.size())

@@ -1,7 +1,7 @@
 //===- FactorStep.cpp - carry axes across one op --------------------------===//
 //
-// The rules are those that Shardy documents (docs/propagation.md of openxla/shardy), for the same
-// input the same answer; docs/sharding.md says where not.
+// The rules are those that Shardy documents (docs/propagation.md of openxla/shardy), with the same
+// results, except where docs/sharding.md states otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp::propagation {
 
-/// What `agreed` and `other` have in common, and whether more tensors may make it longer.
+/// The common prefix of `agreed` and `other`, and whether further tensors may extend it.
 static std::pair<AxisList, bool> merge(const AxisList &agreed, const AxisList &other,
                                        bool mayGrow) {
   AxisList result;
@@ -23,7 +23,7 @@ static std::pair<AxisList, bool> merge(const AxisList &agreed, const AxisList &o
     if (a == b) {
       result.push_back(a);
     } else if (b.isPrefixOf(a)) {
-      // What follows a part is no continuation of it, or the two would be one part.
+      // The axis after a part does not continue it, otherwise the two would be one part.
       result.push_back(lastOther ? a : b);
       if (!lastOther)
         return {result, false};
@@ -106,8 +106,7 @@ std::optional<AxisPart> FactorStep::withinFactor(AxisPart axis, const TensorProj
   return std::nullopt;
 }
 
-/// Cuts `axes` behind the first axis of which `fit(axis, size of those before)` leaves less than
-/// all.
+/// Truncates `axes` after the first axis that `fit(axis, size of those before)` shortens.
 template <typename Fit> void FactorStep::truncate(AxisList &axes, Fit fit) const {
   int64_t before = 1;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -197,7 +196,7 @@ std::vector<bool> FactorStep::carryAggressively(const std::vector<Direction> &di
     bool operand = index < numOperands();
     for (int factor : order) {
       AxisList axes = fitting(tensors[index], factor, wanted[factor]);
-      // To an operand beside the source only what the result can have too.
+      // An operand other than the source gets only axes that the result can have too.
       if (operand && elementwise)
         for (size_t result = numOperands(); result < tensors.size(); ++result)
           if (tensors[result].has(factor) &&

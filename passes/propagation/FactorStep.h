@@ -25,10 +25,10 @@ public:
   ///   c[i, k] = sum over j of a[i, j] * b[j, k]
   ///   before: a [x, _]    b [_, y]    c [_, _]
   ///   after:  a [x, _]    b [_, y]    c [x, y]
-  ///   with b [_, x], both i and k of c want x: c stays [_, _]
+  ///   with b [_, x], x conflicts between i and k of c: c stays [_, _]
   std::vector<bool> carryCompatible(const std::vector<Direction> &directions);
-  /// Extends each tensor by all axes that it does not contradict; between factors that need the
-  /// same axis the one of the larger tensor wins.
+  /// Extends each tensor by all axes that it does not contradict; of factors that need the same
+  /// axis, the factor of the larger tensor gets it.
   ///
   ///   c[i, k] = sum over j of a[i, j] * b[j, k], a larger than b
   ///   before: a [x, _]    b [_, x]    c [_, _]
@@ -52,7 +52,7 @@ private:
                                        int64_t before) const;
   template <typename Fit> void truncate(AxisList &axes, Fit fit) const;
   bool extend(TensorProjection &tensor, int factor, const AxisList &axes);
-  /// The part of `axes` that `tensor` takes along `factor`; empty if that is nothing new.
+  /// The part of `axes` that extends `tensor` along `factor`; empty if it adds no axis.
   AxisList fitting(const TensorProjection &tensor, int factor, AxisList axes) const;
 
   const Op &op;

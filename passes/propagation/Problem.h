@@ -82,7 +82,7 @@ struct Problem {
 
 /// How conflicts between the tensors of one op are resolved.
 enum class Strategy {
-  basic,               ///< only what all of them agree on: the longest common beginning
+  basic,               ///< only axes on which all of them agree: the longest common prefix
   aggressive,          ///< the larger tensor wins
   basicThenAggressive, ///< one to its end, then the other
 };
@@ -99,7 +99,7 @@ struct Options {
 struct Origin {
   int value = 0, dim = 0;
   AxisPart axis;
-  int op = -1;          ///< -1: given
+  int op = -1;          ///< -1 if specified
   int from = -1;        ///< the value whose axis it was
   int64_t priority = 0; ///< of the round of user priorities
   int opPriority = 0;   ///< of the round of op priorities
@@ -119,10 +119,9 @@ struct Solution {
 /// being resharded.
 void applyConstraints(Problem &problem);
 
-/// Propagates to the fixed point. User-specified shardings are fixed: the given axes of each value
-/// stay the first of their dimension, and closed dimensions do not change. The result depends on
-/// the order of ops only where ops
-/// contradict each other.
+/// Propagates to the fixed point. User-specified shardings are fixed: the specified axes of each
+/// value stay the first of their dimension, and closed dimensions do not change. The result depends
+/// on the order of ops only where ops contradict each other.
 Solution propagate(const Problem &problem, const Options &options = {});
 
 /// The first defect of `problem` or, with `solution`, of that: axes outside the mesh or used twice,

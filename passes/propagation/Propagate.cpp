@@ -7,10 +7,10 @@
 
 namespace mlir::fsdp::propagation {
 
-/// Rounds of op priorities; each adds to what the ones before allow.
+/// Rounds of op priorities; each allows the ops of the previous rounds and more.
 enum OpPriority {
-  singleUse,             ///< what passes dimensions through and is the only user of its operands
-  anyUse,                ///< what passes dimensions through
+  singleUse,             ///< ops that pass dimensions through, as only users of their operands
+  anyUse,                ///< ops that pass dimensions through
   passFactors,           ///< factors that pass through any op; broadcasts backward
   allBroadcastsBackward, ///< all factors; broadcasts backward
   everything,
@@ -48,7 +48,7 @@ private:
   /// A visit that changed nothing: another one changes nothing either, as long as the directions
   /// and the shardings of the op's tensors are the same.
   struct Settled {
-    int64_t at = -1; ///< by `clock`; -1: there was none
+    int64_t at = -1; ///< by `clock`; -1 if there was no change
     std::vector<Direction> directions;
   };
 
@@ -167,10 +167,10 @@ bool Solver::update(int value, int opIndex, const std::vector<AxisList> &axes, b
     AxisList &old = current.dims[dim].axes, now = axes[dim];
     while (isStrictPrefix(old, now) && isRefused(dim, now))
       now.pop_back();
-    // Only ever longer: that is what ends the iteration.
+    // Axes only ever grow, which guarantees termination.
     if (!isStrictPrefix(old, now))
       return false;
-    // Only what is new comes from here; a part that grew is new as a whole.
+    // Only new axes originate here; a part that grew is new as a whole.
     size_t same = 0;
     while (same < old.size() && same < now.size() && old[same] == now[same])
       ++same;
@@ -182,7 +182,7 @@ bool Solver::update(int value, int opIndex, const std::vector<AxisList> &axes, b
     changedAt[value] = ++clock;
     return true;
   };
-  // What one dimension may have depends on what another one has.
+  // The axes that one dimension may have depend on those of the others.
   bool changed = false;
   for (bool grows = true; grows;) {
     grows = false;

@@ -21,8 +21,7 @@ size_t LayoutHash::operator()(const Layout &layout) const {
 
 LayoutTransitions::LayoutTransitions(const Problem &problem, const SubAxes &atoms)
     : problem(problem), atoms(atoms) {
-  // Sums are scattered along any dimension: of those that nothing splits, one stands for all, the
-  // longest.
+  // Sums are scattered along any dimension: of the unsplit dimensions, the longest represents all.
   int longest = -1;
   for (int d = 0; d < static_cast<int>(problem.shape.size()); ++d) {
     if (!atoms.from.dims[d].empty() || !atoms.to.dims[d].empty())
@@ -173,7 +172,7 @@ Layout LayoutTransitions::keyOf(const Layout &layout) const {
 }
 
 Renaming LayoutTransitions::namesFrom(const Layout &layout) const {
-  // Atoms alike come in the same order of places.
+  // Equal atoms keep the order of their positions.
   std::array<std::vector<int>, SubAxes::kMax> wanted;
   Renaming names{};
   std::array<size_t, SubAxes::kMax> seen{};
@@ -186,8 +185,8 @@ Renaming LayoutTransitions::namesFrom(const Layout &layout) const {
 }
 
 double LayoutTransitions::leastSeconds(const Layout &layout) const {
-  // Some rank has to receive what it is to hold but for what it has of that. A sum that is to be
-  // completed it has nothing of.
+  // Some rank has to receive the elements of its result that it does not hold. It holds no elements
+  // of a sum that is to be completed.
   int64_t kept = sizeOf(layout.partial) == sizeOf(to.partial) ? otherBytes : 0;
   bool isApart = false;
   for (size_t d = 0; d < active.size(); ++d) {
@@ -197,14 +196,14 @@ double LayoutTransitions::leastSeconds(const Layout &layout) const {
   int64_t bytes = localBytes(to) - kept;
   if (isApart)
     bytes = std::max(bytes, shortestBytes);
-  // A permute changes no size, so it comes on top.
+  // A permute changes no size, so its bytes are added.
   if (layout.stage == Stage::before)
     bytes += otherBytes * elements / products.back();
   return static_cast<double>(bytes) / bytesPerSecond;
 }
 
-/// Whether some rank has nothing of what it is to hold of dimension `dim`: where the lists differ
-/// before either ends, the one that has the last part and gets the first one.
+/// Whether some rank holds no elements of its result along dimension `dim`: if the lists differ
+/// before either ends, the rank that has the last part and gets the first part.
 bool LayoutTransitions::hasRankApart(const Layout &layout, int dim) const {
   const SubAxisList &has = layout.dims[dim], &gets = to.dims[dim];
   int64_t begin = layout.block[dim], end = to.block[dim];
@@ -250,7 +249,7 @@ void LayoutTransitions::forEachList(int mask, Stage stage, int64_t most,
                                     const std::function<void(const SubAxisList &)> &visit) const {
   SubAxisList list;
   auto extend = [&](auto &self, int rest, int64_t most, bool isSorted, bool isRun) -> void {
-    int seen = 0; // the first ones of those alike
+    int seen = 0; // the first of equal atoms
     for (int atom = 0; atom < static_cast<int>(atoms.atoms.size()); ++atom) {
       if (!(rest >> atom & 1) || (stage != Stage::direct && seen >> alike[atom] & 1) ||
           most / atoms.atoms[atom].size == 0)
@@ -366,8 +365,8 @@ void LayoutTransitions::sums(const Layout &layout, const Visitor &visit) const {
   });
 }
 
-/// Parts of the size that the sharding itself says, of the last sharding's where that splits
-/// further, and of sizes that other atoms split evenly.
+/// Parts of the size given by the sharding itself, by the target sharding if that splits further,
+/// and of sizes that other atoms split evenly.
 void LayoutTransitions::repartitions(const Layout &layout, const Visitor &visit) const {
   const int64_t everything = products.back();
   for (size_t d = 0; d < active.size(); ++d) {

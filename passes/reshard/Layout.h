@@ -1,11 +1,11 @@
 //===- Layout.h - states and moves of the search ----------------*- C++ -*-===//
 //
-// [Note: one permute] A permute moves what each rank has to another one, so it can exchange any
-// atoms for others of as many ranks. One permute on a way is enough: two with moves between them
-// can be replaced by one, at the place where a rank holds least, with the other moves over other
-// atoms. So the moves in front of it and behind it depend on the sizes of the atoms alone, not on
-// which atom it is: there are few layouts that differ in that. Only ways without a permute depend
-// on the atoms themselves. The search goes all three ways at once.
+// [Note: one permute] A permute moves the contents of each rank to another rank, so it can exchange
+// any atoms for others of as many ranks. One permute on a path is enough: two with moves between
+// them can be replaced by one, at the point where a rank holds least, with the other moves over
+// other atoms. So the moves before and after it depend on the sizes of the atoms only, not on their
+// identity: few layouts differ in these sizes. Only paths without a permute depend on the atoms
+// themselves. The search explores all three kinds of path at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,11 +35,11 @@ struct SubAxisList {
 /// sums.
 constexpr int kMaxDims = SubAxes::kMaxDims + 1;
 
-/// The part of a way that a layout belongs to, see [Note: one permute].
+/// The part of a path to which a layout belongs, see [Note: one permute].
 enum class Stage : int8_t {
-  direct, ///< of a way without a permute
+  direct, ///< on a path without a permute
   before, ///< a permute follows
-  after   ///< a permute has been; each atom stands for one alike, which the target tells
+  after   ///< after the permute; each atom represents an equal one, which the target determines
 };
 
 /// The layout of a value on ranks: for each dimension its atoms and the size of its parts (see
@@ -77,13 +77,13 @@ class LayoutTransitions {
 public:
   LayoutTransitions(const Problem &problem, const SubAxes &atoms);
 
-  /// What the search begins with.
+  /// The start of the search.
   std::vector<Layout> first() const;
   /// Whether `layout` is the target.
   bool isLast(const Layout &layout) const { return keyOf(layout) == keyOf(last(layout.stage)); }
-  /// Of all layouts that differ in nothing that counts in their stage, one.
+  /// The representative of all layouts that are equivalent in their stage.
   Layout keyOf(const Layout &layout) const;
-  /// How to rename the atoms of stage `after` on a way that ends with `layout`.
+  /// The renaming of the atoms of stage `after` on a path that ends with `layout`.
   Renaming namesFrom(const Layout &layout) const;
   static void rename(const Renaming &names, Layout &layout, Move &move);
 
@@ -91,10 +91,10 @@ public:
   const std::vector<int> &dims() const { return active; }
   /// The bytes that a rank holds.
   int64_t localBytes(const Layout &layout) const;
-  /// The bytes that a rank may hold on the way: as many as at its beginning or its end; twice that
-  /// where atoms do not divide a dimension, because parts have padding then.
+  /// The bytes that a rank may hold on the path: as many as at its start or its end; twice that if
+  /// atoms do not divide a dimension, because parts have padding then.
   int64_t mostBytes() const;
-  /// No way to the target takes fewer seconds.
+  /// A lower bound on the seconds of every path to the target.
   double leastSeconds(const Layout &layout) const;
   /// The cost of a permute.
   void costPermute(Move &move, const Layout &before, const Layout &after) const;
@@ -119,13 +119,14 @@ private:
   int64_t sizeOf(int mask) const;
   /// Adds the atoms of `list` to dimension `dim` of `layout`; false if parts are uneven.
   bool split(Layout &layout, int dim, const SubAxisList &list) const;
-  /// Lists of some of `mask`'s atoms, none of more than `most` ranks. On a way without a permute
-  /// those of two atoms, those in the order of a dimension of the target, and one order of any
-  /// others, which are gathered or moved on; else every order, and one list of those alike.
+  /// Lists of some of `mask`'s atoms, none of more than `most` ranks. On a path without a permute:
+  /// lists of two atoms, lists in the order of a dimension of the target, and one order of any
+  /// others, which are gathered or moved again. Otherwise every order, and one of several equal
+  /// lists.
   void forEachList(int mask, Stage stage, int64_t most,
                    const std::function<void(const SubAxisList &)> &visit) const;
   void cost(Move &move, int64_t bytes, int messages, int mask) const;
-  /// Whether `list` is what the target's atoms of dimension `dim` begin with.
+  /// Whether `list` is a prefix of the target's atoms of dimension `dim`.
   bool leadsOn(const SubAxisList &list, int dim, Stage stage) const;
 
   const Problem &problem;

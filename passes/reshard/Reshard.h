@@ -57,10 +57,10 @@ enum class Kind { slice, gather, reduceScatter, allReduce, allToAll, repartition
 /// One collective. Ranks of a group are row-major over `axes`, the first one major.
 struct Step {
   Kind kind = Kind::slice;
-  std::vector<AxisPart> axes; ///< none of a permute, which is over all
+  std::vector<AxisPart> axes; ///< empty for a permute, which is over all axes
   int dim =
       -1; ///< gathered, sliced, scattered or repartitioned; of an all-to-all the concatenated one
-  int split = -1;                     ///< of an all-to-all: the one that is split
+  int split = -1;                     ///< of an all-to-all: the dimension that is split
   std::vector<int64_t> before, after; ///< shape on a rank
   std::vector<int> sources;           ///< of a permute: the device from which each device receives
   int64_t bytes = 0;                  ///< that a rank receives, at most

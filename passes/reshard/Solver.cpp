@@ -18,8 +18,8 @@ struct Node {
   Move move;
 };
 
-/// An A* search: the moves that lead from the first layout to the last one, and the layouts
-/// between, none of more than `limit` bytes on a rank. Empty if there is no such way.
+/// An A* search: the moves from the first layout to the last one, and the layouts between, none of
+/// more than `limit` bytes on a rank. Empty if there is no such path.
 class Search {
 public:
   Search(const LayoutTransitions &moves, int64_t limit) : moves(moves), limit(limit) {}
@@ -48,7 +48,7 @@ public:
   }
 
 private:
-  /// The most moves that are tried on ways without a permute: those with one take fewer.
+  /// The maximum number of moves tried on paths without a permute; paths with one need fewer.
   static constexpr int kMaxDirect = 10000;
 
   struct Open {
@@ -82,7 +82,7 @@ private:
     for (; index >= 0; index = nodes[index].parent)
       path.push_back(nodes[index]);
     std::reverse(path.begin(), path.end());
-    // Now it is known which atoms a permute puts in place.
+    // At this point the target positions of the permuted atoms are known.
     const Renaming names = moves.namesFrom(path.back().layout);
     for (size_t i = 0; i < path.size(); ++i) {
       if (path[i].layout.stage != Stage::after)
@@ -102,7 +102,7 @@ private:
   std::priority_queue<Open> open;
 };
 
-/// The steps as the problem says them.
+/// The steps in terms of the problem.
 class Writer {
 public:
   Writer(const Problem &problem, const SubAxes &atoms, const LayoutTransitions &moves)
@@ -145,7 +145,8 @@ private:
     return index;
   }
 
-  /// What the device at each position holds: its part of each dimension, and which term of the sum.
+  /// The contents of the device at each position: its part of each dimension, and its term of the
+  /// sum.
   std::vector<int64_t> contentAt(int64_t position, const Layout &layout) const {
     std::vector<int64_t> content;
     for (size_t d = 0; d < moves.dims().size(); ++d)
@@ -175,7 +176,7 @@ private:
     std::vector<int> sources(devices, -1);
     for (int64_t device = 0; device < devices; ++device) {
       if (has[device] == gets[device])
-        sources[device] = static_cast<int>(device); // what it has already it keeps
+        sources[device] = static_cast<int>(device); // it keeps the elements that it already has
       else
         holders[has[device]].push_back(static_cast<int>(device));
     }
@@ -224,7 +225,7 @@ std::vector<int64_t> keyOf(const Problem &problem) {
 
 } // namespace
 
-/// A permute may turn out to leave everything where it is.
+/// A permute may turn out to be the identity.
 static bool movesNothing(const Step &step) {
   for (size_t device = 0; device < step.sources.size(); ++device)
     if (step.sources[device] != static_cast<int>(device))

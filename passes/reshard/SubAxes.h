@@ -29,8 +29,8 @@ struct SubAxes {
   std::vector<Atom> atoms;
   AtomSharding from, to;
 
-  /// Maximum number of atoms of a problem, which its makers keep: more than a mesh has axes, and
-  /// the parts of an axis are axes of their own where values move.
+  /// Maximum number of atoms of a problem, which callers must not exceed: more than the axes of a
+  /// mesh, as parts of an axis become separate axes where values move.
   static constexpr int kMax = 12;
   /// Maximum number of dimensions that either sharding splits.
   static constexpr int kMaxDims = 8;

@@ -97,7 +97,7 @@ Placement BlockPlacer::placeByPairs(const std::vector<int> &order, size_t kept, 
       continue;
     }
     const uint64_t *row = rows[block].data();
-    // Without a branch that depends on the bit, which no processor predicts.
+    // Without a branch on the bit, which processors could not predict.
     size_t count = 0;
     for (const PlacedBlock &other : placed) {
       beside[count] = {other.begin, other.end};

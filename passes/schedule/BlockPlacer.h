@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp::schedule {
 
-/// A block that has its place: bytes [begin, end), which are not empty.
+/// A placed block: bytes [begin, end), which are not empty.
 struct PlacedBlock {
   int64_t begin, end;
   int block;
@@ -28,19 +28,19 @@ struct Placement {
 enum class Fit { lowest, tightest };
 
 /// Places blocks one at a time in an order, each in the lowest or the tightest gap between the
-/// blocks placed before that it interferes with, or above all of these.
+/// blocks placed before that it interferes with, or above all of them.
 class BlockPlacer {
 public:
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-  /// Up to `maxPairs` blocks, each is compared with all that are placed; beyond, a search over
-  /// times finds the occupied bytes, which is faster then. Both give the same places.
+  /// Up to `maxPairs` blocks, each is compared with all that are placed; above that number, a
+  /// search over times finds the occupied bytes faster. Both produce the same placement.
   explicit BlockPlacer(const Interference &interference, size_t maxPairs = 2048);
 
   /// Stops early once the height is at least `limit` bytes.
   Placement place(const std::vector<int> &order, Fit fit, int64_t limit = kNoLimit) const;
   /// As above, of an order whose first `kept` blocks are those of an order with the placement
-  /// `previous`, and therefore stand where they stood.
+  /// `previous`, and therefore keep their positions.
   Placement replace(const std::vector<int> &order, size_t kept, const Placement &previous, Fit fit,
                     int64_t limit) const;
 

@@ -7,7 +7,7 @@
 
 namespace mlir::fsdp::schedule {
 
-/// One end of a conflict; indices, -1 if there is none.
+/// One end of a conflict; indices, or -1 if absent.
 struct End {
   int role = -1, segment = -1, launch = -1, buffer = -1;
 };

@@ -28,7 +28,8 @@ std::vector<int> mlir::fsdp::schedule::findCycle(const std::vector<std::vector<i
   if (static_cast<int>(order.size()) == size)
     return {};
 
-  // Every node left depends on another node left: following those must come round.
+  // Every remaining node depends on another remaining node, so following the dependencies finds a
+  // cycle.
   int node = 0;
   while (missing[node] == 0)
     ++node;

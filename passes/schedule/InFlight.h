@@ -39,7 +39,7 @@ using InFlight = std::vector<int>;
 bool isComplete(const Completions &completions, int number, const Reachability &order, int launch);
 
 /// The launches in flight at the end of a segment that starts with `entry` and whose `size`
-/// launches are numbered from `first` on. Each replaces its previous run, which it follows on the
+/// launches are numbered from `first` on. Each replaces its previous run, which precedes it on the
 /// same stream.
 InFlight leave(const InFlight &entry, Completions &completions, const Tokens &tokens,
                const Reachability &order, int first, int size);

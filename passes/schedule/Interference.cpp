@@ -135,7 +135,7 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
         if (a < 0 || b < 0 || a == b || !isWhole(role, read) || !isWhole(role, write) ||
             role.buffers[read.buffer].size != role.buffers[write.buffer].size)
           continue;
-        // Each buffer hands over once: A must be the last of its block, B the first of its own.
+        // Each buffer is joined once: A must be the last of its block, B the first of its block.
         if (blocks[a].buffers.back() != read.buffer || blocks[b].buffers.front() != write.buffer)
           continue;
         auto onlyOnce = [&](const std::vector<Access> &accesses, int buffer) {
@@ -145,7 +145,8 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
         if (onlyOnce(launch.reads, read.buffer) != 1 || onlyOnce(launch.writes, read.buffer) ||
             onlyOnce(launch.writes, write.buffer) != 1 || onlyOnce(launch.reads, write.buffer))
           continue;
-        // Buffers of the two blocks that handed over before, or will after, lie further off.
+        // Buffers of the two blocks that were joined before, or will be joined later, are further
+        // away in time.
         int at = static_cast<int>(l);
         bool lastOfA = llvm::all_of(touches[read.buffer], [&](int touch) {
           return touch == at || order.before(touch, at);
@@ -206,7 +207,8 @@ void Interference::findInterferingApart() {
   for (size_t x = 0; x < blocks.size(); ++x) {
     if (!lives[x].isTouched())
       continue;
-    // The later one of two starts after the span of the earlier one, which it may not follow yet.
+    // The later of two blocks starts after the span of the earlier one, but need not be ordered
+    // after it.
     for (auto at =
              std::lower_bound(byFirst.begin(), byFirst.end(), std::make_pair(mayFollow[x], -1));
          at != byFirst.end() && at->first < mustFollow[x]; ++at)
@@ -247,7 +249,7 @@ std::vector<std::vector<int>> Interference::directSuccessors() const {
   for (size_t x = 0; x < blocks.size(); ++x) {
     int number = static_cast<int>(x);
     int from = lives[x].isTouched() ? mayFollow[x] : -1;
-    int until = std::numeric_limits<int>::max(); // from here on all are after a known successor
+    int until = std::numeric_limits<int>::max(); // all further blocks are after a known successor
     for (auto at = std::lower_bound(byFirst.begin(), byFirst.end(), std::make_pair(from, -1));
          at != byFirst.end() && at->first < until; ++at) {
       int y = at->second;
@@ -265,7 +267,7 @@ std::vector<int> Interference::heaviestTogether(const std::vector<int64_t> &weig
   int count = static_cast<int>(blocks.size()), source = 2 * count, sink = source + 1;
   int64_t infinite = std::numeric_limits<int64_t>::max() / 4;
   FlowNetwork network(2 * count + 2);
-  // Direct successors are enough: the longer ones follow through them.
+  // Direct successors are enough: indirect successors follow from them.
   std::vector<std::vector<int>> successors = directSuccessors();
   for (int x = 0; x < count; ++x) {
     network.add(source, x, weights[x]);

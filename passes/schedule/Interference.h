@@ -10,7 +10,7 @@ namespace mlir::fsdp::schedule {
 /// Buffers at one offset, because each replaces the previous one in a launch that works in place.
 struct Block {
   std::vector<int> buffers; ///< indices in the role, in the order of their lifetimes
-  int64_t bytes = 0;        ///< of each of them
+  int64_t bytes = 0;        ///< of each block
   int64_t size = 0;         ///< bytes, rounded up to the alignment
 };
 
@@ -26,13 +26,13 @@ public:
 
   const std::vector<Block> &getBlocks() const { return blocks; }
   bool before(int x, int y) const {
-    // Blocks without accesses hold nothing: they come before all others, one after another.
+    // Blocks without accesses have no contents: they precede all others, one after another.
     if (!lives[x].isTouched())
       return lives[y].isTouched() || x < y;
     return lives[y].isTouched() && lives[x].before(lives[y]);
   }
   bool interfere(int x, int y) const {
-    // Most pairs are far apart in issue order, or one lies within the other.
+    // Most pairs are far apart in issue order, or one contains the other.
     int firstX = lives[x].firstLaunch(), firstY = lives[y].firstLaunch();
     if (firstX >= 0 && firstY >= 0) {
       if (firstY >= mustFollow[x] || firstX >= mustFollow[y])
@@ -46,7 +46,7 @@ public:
   /// How many launches the segment has.
   int getNumLaunches() const { return numLaunches; }
   /// The launches, as a half-open range in issue order, at whose times `x` certainly is live:
-  /// blocks of which these overlap interfere. Empty for a block that nothing touches.
+  /// blocks with overlapping ranges interfere. Empty for a block without accesses.
   std::pair<int, int> spanOf(int x) const {
     return lives[x].isTouched() ? std::make_pair(lives[x].firstLaunch(), mayFollow[x])
                                 : std::make_pair(0, 0);
@@ -59,7 +59,7 @@ public:
 
   /// Blocks of which each two interfere, with the largest sum of `weights` (one for each block):
   /// they need that much memory together. (By Dilworth's theorem for weights: the sum of all minus
-  /// a maximum flow from earlier blocks to later ones; the cut says which.)
+  /// a maximum flow from earlier blocks to later ones; the cut determines which.)
   std::vector<int> heaviestTogether(const std::vector<int64_t> &weights) const;
 
   /// Those with the largest sum of sizes.

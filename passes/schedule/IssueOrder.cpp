@@ -53,16 +53,16 @@ struct UnshardedUnit {
   bool isPart = false;     ///< no unit: a part of one that is kept
 };
 
-/// Says unit by unit what must be complete before one may be filled: the users of all but the last
-/// `prefetch` of the units that are done before it is needed. Leaves out what a unit asked for
-/// before has waited for: the units are filled in the order in which they are asked for, on
-/// one stream.
+/// Determines, unit by unit, what must be complete before a unit may be filled: the users of all
+/// but the last `prefetch` of the units whose last use precedes its first use. Omits launches for
+/// which an earlier request has waited: units are filled in the order of the requests, on one
+/// stream.
 class PrefetchWindow {
 public:
   PrefetchWindow(const std::vector<UnshardedUnit> &unshardedUnits, int64_t prefetch)
       : unshardedUnits(unshardedUnits), prefetch(prefetch) {}
 
-  /// To be asked with `index` counting up from 0.
+  /// To be called with `index` counting up from 0.
   std::vector<int> mustBeDone(size_t index) {
     if (index > 0)
       for (auto *units : {&known, &open})
@@ -81,7 +81,7 @@ public:
 private:
   const std::vector<UnshardedUnit> &unshardedUnits;
   int64_t prefetch;
-  /// Units asked for, by their last use: all, and those that nothing has waited for.
+  /// Requested units, by their last use: all, and those for which no request has waited.
   std::set<std::pair<int, size_t>> known, open;
 };
 
@@ -119,13 +119,14 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
       unit.needed = gathers.back();
     units.push_back(unit);
   }
-  // Units are asked for in the order in which they are needed, whatever the order of the gathers:
-  // else one would wait, on their stream, for a later one's budget, which may wait for its users.
+  // Units are requested in the order in which they are needed, independent of the order of the
+  // gathers: otherwise a unit would wait, on the stream of gathers, for the budget of a later unit,
+  // which may wait for users of the first.
   std::sort(units.begin(), units.end(), [](const UnshardedUnit &a, const UnshardedUnit &b) {
     return std::make_pair(a.needed, a.makers.front()) < std::make_pair(b.needed, b.makers.front());
   });
   std::set<int> updates(groups.updates.begin(), groups.updates.end());
-  // After which launch, at least `after`, all is there that `launch` reads.
+  // The launch, at least `after`, after which all operands of `launch` are available.
   auto writtenBefore = [&](int launch, int after) {
     for (const Access &read : launches[launch].reads)
       for (int l : uses.writesOf(read.buffer))
@@ -138,7 +139,7 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   std::copy_if(units.begin(), units.end(), std::back_inserter(whole),
                [](const UnshardedUnit &unit) { return !unit.isPart; });
   PrefetchWindow gatherBudget(whole, prefetch);
-  std::set<int> pending; // gathers that have no place yet
+  std::set<int> pending; // gathers without a position yet
   for (const UnshardedUnit &unit : units)
     pending.insert(unit.makers.begin(), unit.makers.end());
   size_t next = 0;
@@ -158,7 +159,7 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
         // A gather of another unit is complete before this one starts: both are on one stream.
         after = std::max(after, key[l].first);
       }
-      // Not before what it reads is there.
+      // Not before its operands are available.
       for (const Access &read : launches[gather].reads)
         for (int l : uses.writesOf(read.buffer)) {
           if (l >= gather)

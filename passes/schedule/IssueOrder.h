@@ -9,7 +9,7 @@ namespace mlir::fsdp::schedule {
 
 /// Launches that issue order treats specially.
 struct IssueGroups {
-  std::vector<int> early; ///< launches that come first: inputs
+  std::vector<int> early; ///< launches that are issued first: inputs
   /// Launches whose results a gather reads, issued directly before it: deferred updates.
   std::vector<int> updates;
   /// The gathers of one unit each, each list in the order of the computation.

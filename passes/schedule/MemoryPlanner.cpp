@@ -16,7 +16,7 @@ int64_t roundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 /// An improvement stops after about this many comparisons of blocks: a fraction of a second.
 constexpr int64_t kEffort = 40'000'000;
-/// Others are tried while the result is more than the lower bound and this part of it.
+/// Other orders are tried while the result exceeds the lower bound by more than this fraction.
 constexpr int64_t kFairShare = 64;
 
 /// An order of blocks, and where it places them.
@@ -33,8 +33,8 @@ public:
   Improvement(const Interference &interference, const BlockPlacer &placer, int64_t good)
       : placer(placer), blocks(interference.getBlocks()), good(good) {}
 
-  /// The block that stands highest was placed too late: move it forward, at first by a fixed stride
-  /// and then by others, as long as the result gets no worse.
+  /// The highest block was placed too late: move it forward, first by a fixed stride and then by
+  /// others, as long as the result does not get worse.
   Placement run(const Start &start, int64_t rounds) {
     const int count = static_cast<int>(blocks.size());
     std::vector<int> order = start.order;
@@ -55,7 +55,7 @@ public:
         std::rotate(candidate.begin() + first, candidate.begin() + top,
                     candidate.begin() + top + 1);
       }
-      // A placement that is higher than the current one is not taken.
+      // A placement that is higher than the current one is rejected.
       Placement placement =
           placer.replace(candidate, first, current, start.fit, current.height + 1);
       if (placement.height > current.height)
@@ -98,11 +98,11 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
   std::vector<int> bySize = decreasing([&](int x) { return blocks[x].size; });
   std::vector<int> byPressure = decreasing([&](int x) { return pressure[x]; });
 
-  // Which block is on top, and so how much of it is padding, is not worth a search.
+  // A search only for the topmost block, and thus for its padding, is not worthwhile.
   const int64_t good = roundUp(lowerBound);
   int64_t rounds = count < 2 ? 0 : kEffort / (static_cast<int64_t>(count) * count);
   rounds = std::min<int64_t>(rounds, 2000);
-  // Without a search only the lowest counts.
+  // Without a search, the lowest placement is used.
   int64_t limit = BlockPlacer::kNoLimit;
   BlockPlacer placer(interference);
   std::vector<Start> starts;
@@ -123,7 +123,7 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
 
   Improvement improvement(interference, placer, good);
   Placement best = improvement.run(starts.front(), rounds);
-  // Where little is won, another start may win more: most schedules never come here.
+  // If the search gains little, another start may gain more; most schedules do not get here.
   for (size_t i = 1; i < starts.size() && best.height > good + good / kFairShare; ++i) {
     Placement other = improvement.run(starts[i], rounds);
     if (other.height < best.height)

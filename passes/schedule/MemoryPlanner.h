@@ -12,8 +12,8 @@ struct MemoryPlan {
   std::vector<int64_t> offsets; ///< bytes, one per buffer, multiples of kAlignment
   int64_t persistent = 0;       ///< bytes at the start of the arena kept for persistent buffers
   int64_t arena = 0;            ///< bytes: the end of the last buffer
-  /// Bytes that no plan can do without: the persistent ones, and the largest sum of transient
-  /// buffers of one segment that are pairwise live together.
+  /// A lower bound on the bytes of every plan: the persistent ones, and the largest sum of
+  /// transient buffers of one segment that are pairwise live together.
   int64_t lowerBound = 0;
 };
 

@@ -47,7 +47,7 @@ Peak mlir::fsdp::schedule::findPeak(const Role &role) {
   std::vector<int> first = firstTouches(role, role.segments[peak.segment]);
   const int count = static_cast<int>(role.segments[peak.segment].launches.size());
   for (const std::vector<int> &chain : chains)
-    if (first[chain.front()] < count) // what nothing touches comes alive with nothing
+    if (first[chain.front()] < count) // a buffer without accesses has no first launch
       peak.launch = std::max(peak.launch, first[chain.front()]);
   for (const std::vector<int> &chain : chains) {
     int alive = chain.front();

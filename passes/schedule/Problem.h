@@ -80,7 +80,7 @@ struct LaunchCost {
   std::string product = {}, productType = {};
   int64_t productFlops = 0, productExtent = 0;
   int64_t productKeys = 0; ///< of attention, the keys of a head
-  /// Bytes of the loops fused behind the product, were they a kernel of their own.
+  /// Bytes of the loops fused after the product if they were a separate kernel.
   int64_t epilogueBytes = 0;
   bool epilogueIsBias = false; ///< these loops only add a bias
 };
@@ -111,7 +111,7 @@ struct Launch {
   /// Indices in `writes` of flags that the launch sets to false. An update on condition of a flag
   /// that is false does not count.
   std::vector<int> clears = {};
-  std::string unit = {};      ///< of the model; empty if it belongs to none
+  std::string unit = {};      ///< of the model; empty if it belongs to no unit
   std::string direction = {}; ///< "forward", "backward" or "update"
   std::string kind = {};      ///< the op that it runs: "nn.einsum"; empty for constants
   LaunchCost cost = {};

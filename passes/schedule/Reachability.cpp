@@ -71,7 +71,7 @@ Reachability::Reachability(const Role &role, const Segment &segment) {
       forward |= wait >= static_cast<int>(l);
   if (forward) {
     circle = findCircle(dependencies);
-    return; // a wait for what is not issued yet: there is no order to ask for
+    return; // a wait for a launch that is not issued yet: there is no order
   }
   for (size_t l = 0; l < size; ++l) {
     uint64_t *own = bits.data() + l * words;

@@ -46,7 +46,8 @@ RoleAutomata::RoleLag RoleAutomata::makeStart() const {
 // One segment
 //===----------------------------------------------------------------------===//
 
-/// The node of a collective; adds a finding, and returns false, where it meets another one.
+/// The node of a collective; adds a finding, and returns false, if it differs from the collective
+/// that it matches.
 bool RoleAutomata::meet(const std::string &name, int role, int launch, RoleLag &skew, Graph &graph,
                         std::vector<std::vector<int>> &queueNodes, std::vector<int> &numbers) {
   End here{role, segments[role].at(name), launch, -1};
@@ -78,7 +79,7 @@ bool RoleAutomata::meet(const std::string &name, int role, int launch, RoleLag &
 }
 
 /// Adds the launches of segment `name` of all roles to `graph` and moves `skew` to its end, where
-/// what all have issued still stands in the queues. False where collectives differ.
+/// collectives that all have issued are still in the queues. False if collectives differ.
 bool RoleAutomata::match(const std::string &name, RoleLag &skew, Graph &graph,
                          std::vector<std::vector<int>> &queueNodes) {
   for (size_t c = 0; c < skew.queues.size(); ++c) {
@@ -132,7 +133,7 @@ void RoleAutomata::reportCircle(const Graph &graph, const std::vector<int> &circ
       graph.origins[circle[1 % circle.size()]]);
 }
 
-/// The skew at the end of a segment: what is pending there, and what needs it.
+/// The skew at the end of a segment: the pending collectives, and the launches that need them.
 RoleAutomata::RoleLag RoleAutomata::leave(const std::string &name, const RoleLag &entry,
                                           const RoleLag &now, const Graph &graph,
                                           const std::vector<std::vector<int>> &queueNodes) const {
@@ -159,7 +160,7 @@ RoleAutomata::RoleLag RoleAutomata::leave(const std::string &name, const RoleLag
     for (size_t i = 0; i < to.size(); ++i)
       to[i] = to[i] || from[i];
   };
-  // There is no circle: dependencies first, depth first.
+  // The graph has no cycle: dependencies first, depth first.
   std::vector<char> done(graph.origins.size(), 0);
   for (size_t start = 0; start < done.size(); ++start) {
     std::vector<std::pair<int, size_t>> path{{static_cast<int>(start), 0}};
@@ -202,8 +203,8 @@ RoleAutomata::RoleLag RoleAutomata::leave(const std::string &name, const RoleLag
 // All paths
 //===----------------------------------------------------------------------===//
 
-/// Nothing may be pending where all streams are joined: the join would wait for what another role
-/// issues only after it.
+/// No collective may be pending where all streams are joined: the join would wait for collectives
+/// that another role issues only after it.
 bool RoleAutomata::checkJoin(const std::string &name, const RoleLag &skew) {
   bool good = true;
   for (size_t c = 0; c < skew.queues.size(); ++c) {
@@ -229,7 +230,7 @@ bool RoleAutomata::checkJoin(const std::string &name, const RoleLag &skew) {
   return good;
 }
 
-/// What is pending at the start of a segment does not depend on the path that leads there.
+/// The pending collectives at the start of a segment do not depend on the path to it.
 bool RoleAutomata::checkEdge(const std::string &from, const std::string &to, const RoleLag &skew) {
   auto [entry, added] = begins.try_emplace(to, skew.queues, from);
   if (added)

@@ -20,8 +20,8 @@ public:
                std::vector<Finding> &findings)
       : problem(problem), orders(orders), findings(findings) {}
 
-  /// Segments of the same names, kinds and order in all roles, and the same walks. False where not:
-  /// then there are no common paths to follow.
+  /// Segments of the same names, kinds and order in all roles, and the same walks. False if they
+  /// differ: then the roles have no common paths.
   bool compareGraphs();
   /// Equal collectives in one order over every path, and no launches that wait for one another.
   void compareCollectives();
@@ -34,7 +34,7 @@ private:
     int number; ///< of those of the issuer's segment on the communicator
   };
   struct Queue {
-    std::vector<Pending> pending; ///< beyond what all have issued
+    std::vector<Pending> pending; ///< beyond those that all have issued
     std::vector<size_t> ahead;    ///< for each role, how many of them it has issued
     bool isLike(const Queue &other) const;
   };

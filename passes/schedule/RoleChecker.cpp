@@ -19,7 +19,7 @@ std::vector<int> mlir::fsdp::schedule::getEntries(const Role &role) {
   return {entries.begin(), entries.end()};
 }
 
-/// Adds what `from` knows to `to`; true iff that is more.
+/// Adds the facts of `from` to `to`; true iff `to` changes.
 static bool merge(State &to, const State &from, Completions &completions) {
   if (!to.reached) {
     to = from;

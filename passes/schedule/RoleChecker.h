@@ -8,7 +8,7 @@
 
 namespace mlir::fsdp::schedule {
 
-/// Checks the program of one role by itself and adds what it finds to `findings`.
+/// Checks the program of one role and adds its faults to `findings`.
 class RoleChecker {
 public:
   RoleChecker(const Problem &problem, int role, std::vector<Finding> &findings)

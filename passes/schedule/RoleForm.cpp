@@ -157,7 +157,7 @@ bool RoleChecker::checkArena() {
     else if (buffer.isPersistent() && buffer.filled && buffer.size > 0)
       filled.push_back({buffer.offset, static_cast<int>(i)});
   }
-  // What the driver fills it may read at any time, so that nothing else may ever stand there.
+  // The driver may read the buffers that it fills at any time, so their bytes must not be shared.
   std::sort(filled.begin(), filled.end());
   auto checkApart = [&](int kept, int other) {
     const Buffer &one = role.buffers[kept], &two = role.buffers[other];

@@ -54,7 +54,7 @@ void RoleAutomata::reportLacking(int role, int lacking, int segment) {
       {role, segment, -1, -1}, {lacking, -1, -1, -1});
 }
 
-/// The program that drives all roles picks one name for all of them.
+/// The program that drives all roles selects one segment name for all of them.
 void RoleAutomata::compareSegments(int number) {
   const Role &one = problem.roles[0], &two = problem.roles[number];
   for (size_t s = 0; s < two.segments.size(); ++s)

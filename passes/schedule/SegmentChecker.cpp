@@ -82,7 +82,7 @@ void SegmentChecker::read(const Access &access) {
                           wrongBegin = begin;
                           wrongEnd = end;
                         }
-                        // Where another buffer stands, its writer has been named.
+                        // If another buffer overwrote the bytes, its writer has been reported.
                         if (!taken)
                           addConflict(conflicts, cell.writers, /*write=*/true, begin, end);
                       }
@@ -148,7 +148,7 @@ State SegmentChecker::run(const State &start, std::vector<Finding> *findings,
                            memory.launchNumber(segment, 0), size);
   state.bytes.transform([&](Cell &cell) {
     llvm::erase_if(cell.readers, [&](int reader) { return state.inFlight[reader] == 0; });
-    // What stands in a buffer of a segment ends with the segment.
+    // The contents of a segment's buffer end with the segment.
     NumberSet owners;
     for (int owner : cell.owners)
       insertNumber(owners,
@@ -159,7 +159,7 @@ State SegmentChecker::run(const State &start, std::vector<Finding> *findings,
 }
 
 //===----------------------------------------------------------------------===//
-// What is wrong
+// Faults
 //===----------------------------------------------------------------------===//
 
 const Launch &SegmentChecker::launchOf(int number) const {
@@ -172,7 +172,7 @@ End SegmentChecker::endOf(int number, int buffer) const {
   return {roleIndex, s, l, buffer};
 }
 
-/// What orders the launch after `other`.
+/// How to order the launch after `other`, for a message.
 std::string SegmentChecker::remedy(int other) const {
   int index = other - memory.launchNumber(segment, 0);
   if (index >= 0 && index < launch)

@@ -1,8 +1,8 @@
 //===- SegmentLinks.cpp - waits across the ends of segments ---------------===//
 //
-// What may still run at a segment's start is found by going through the graph of segments to a
-// fixed point. For each range of bytes it is the last launches that wrote it and those that have
-// read it since: whatever comes next at these bytes comes behind them, and they came behind all
+// The launches that may still run at a segment's start are found by iterating over the graph of
+// segments to a fixed point. For each range of bytes they are the last launches that wrote it and
+// those that have read it since: the next access to these bytes follows them, and they follow all
 // earlier ones.
 //
 //===----------------------------------------------------------------------===//
@@ -117,7 +117,7 @@ private:
   int64_t size;
 };
 
-/// What may still run when a segment starts.
+/// The launches that may still run when a segment starts.
 struct State {
   UsersByByte bytes;
   std::map<int, PendingSet> collectives; ///< the last ones, by communicator
@@ -154,7 +154,7 @@ public:
       int segment = work.front();
       work.pop_front();
       if (role.segments[segment].joined)
-        continue; // leaves nothing
+        continue; // leaves no launch running
       State exit = pass(segment, entries[segment], nullptr);
       for (int next : role.segments[segment].next)
         if (entries[next].merge(exit) && !std::count(work.begin(), work.end(), next))
@@ -168,10 +168,10 @@ public:
   }
 
 private:
-  /// Runs a segment from `state` on; what its launches conflict with of earlier ones goes to
-  /// `needed`.
+  /// Runs a segment from `state` on; adds to `needed` the earlier launches with which its launches
+  /// conflict.
   State pass(int segment, State state, std::vector<PendingSet> *needed) {
-    // Of this run of the segment, not of the one before.
+    // Of this run of the segment, not of the previous one.
     const int own = static_cast<int>(role.segments.size());
     auto note = [&](int launch, const PendingSet &earlier) {
       if (!needed)
@@ -210,7 +210,7 @@ private:
     return state;
   }
 
-  /// What ran as `own` is the latest run of `segment`.
+  /// The launches that ran as `own` are the latest run of `segment`.
   void rename(State &state, int own, int segment) {
     auto renamed = [&](PendingSet &all) {
       PendingSet result;
@@ -226,7 +226,8 @@ private:
       renamed(last);
   }
 
-  /// Lets the launches of `segment` await what they need and what nothing else implies.
+  /// Makes the launches of `segment` await the launches that they need and that no other wait
+  /// implies.
   void await(int segment, const std::vector<PendingSet> &needed) {
     std::vector<Launch> &launches = role.segments[segment].launches;
     const size_t numStreams = role.streams.size(), count = role.segments.size();

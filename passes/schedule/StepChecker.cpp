@@ -84,13 +84,13 @@ namespace {
 /// advance.
 using Updated = std::map<std::string, std::set<std::pair<int, int>>>;
 
-/// As seen by an update under the condition of a buffer, or -1: under none. A condition that has
-/// been cleared since hides what was updated before.
+/// The state for an update under the condition of a buffer, or -1 for an unconditional one. A
+/// condition that has since been cleared hides earlier updates.
 using Updates = std::map<int, Updated>;
 } // namespace
 
-/// A storage is updated once between two advances, over all paths; what runs again and again must
-/// therefore advance between.
+/// A storage is updated once between two advances, over all paths; a cycle that updates it must
+/// therefore advance in between.
 void RoleChecker::checkUpdates() {
   Updates nothing{{-1, {}}};
   bool any = false;

@@ -59,10 +59,10 @@ public:
   }
 
 private:
-  /// The kind that comes first in their order counts.
+  /// The first kind in their order applies.
   void set(int buffer, BufferKind kind) { kinds[buffer] = std::min(kinds[buffer], kind); }
 
-  /// `used`: what its launches say.
+  /// `used`: the kinds of its launches.
   BufferKind kindOfPersistent(BufferOp op, BufferKind used) const {
     if (op.getStorage())
       return *op.getWhat() == StorageOp::parameter || *op.getWhat() == StorageOp::copy
@@ -78,7 +78,7 @@ private:
     const Structure structure = getStructure(op);
     const bool gathers = op.getStream() == streams::gather;
     for (const schedule::Access &read : launch.reads)
-      if (gathers) { // a shard that is cast to be gathered is not whole; what is gathered in parts
+      if (gathers) { // a shard that is cast to be gathered is not whole; a unit gathered in parts
                      // is kept
         if (!writers[read.buffer] || writers[read.buffer].getBody().getOps<AllGatherOp>().empty())
           gathered[read.buffer] = false;
@@ -135,7 +135,7 @@ private:
     reduced.push_back(buffer);
   }
 
-  /// What a gradient as the optimizer takes it was reduced, or made of what was reduced.
+  /// A gradient for the optimizer was reduced, or is computed from a reduced value.
   void findGradientsBefore(int buffer) {
     for (auto [op, launch] : producers[buffer]) {
       LaunchOp producer = op;
@@ -153,7 +153,7 @@ private:
   std::vector<LaunchOp> writers; ///< the first of each buffer
   std::vector<SmallVector<std::pair<LaunchOp, const schedule::Launch *>, 1>> producers;
   std::vector<bool> gathered;
-  std::vector<int> reduced; ///< gradients whose producers are still to be looked at
+  std::vector<int> reduced; ///< gradients whose producers have not been visited
 };
 
 } // namespace

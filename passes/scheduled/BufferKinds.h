@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// The purpose of a buffer. If several apply, the first in this order counts.
+/// The purpose of a buffer. If several apply, the first in this order is chosen.
 enum class BufferKind {
   parameters,   ///< shards of parameters
   optimizer,    ///< shards of the optimizer's states
@@ -21,7 +21,7 @@ enum class BufferKind {
   gradients,    ///< of parameters: whole before their reduction, shards after it
   inputs,       ///< samples of the data set
   logits,       ///< the input of the loss, and its cotangent
-  recomputed,   ///< computed again in backward
+  recomputed,   ///< recomputed in backward
   saved,        ///< computed in forward and used in backward
   temporaries,  ///< all others
 };

@@ -13,9 +13,9 @@ static bool isElementwise(Operation *op) {
   return kernel && kernel.isElementwise();
 }
 
-/// True where every op of `body` takes element i of what has the results' shape to element i; a
-/// reduction may end it. The kernel is then one nest of loops over those elements. A product before
-/// it is complete, element by element, when the loops come to it.
+/// True if every op of `body` computes element i of its result from element i of operands of the
+/// results' shape; a reduction may end it. The kernel is then one loop nest over those elements. A
+/// preceding product has completed each element when the loops reach it.
 static bool isOneLoop(Block &body) {
   ArrayRef<int64_t> loops;
   for (Value value : body.getTerminator()->getOperands()) {
@@ -31,8 +31,8 @@ static bool isOneLoop(Block &body) {
   });
 }
 
-/// True where a loop reads element i of `argument`, whose shape is that of the loops, for element i
-/// of whatever depends on it: nothing on the way moves elements.
+/// True if a loop reads element i of `argument`, which has the shape of the loops, only for element
+/// i of the values that depend on it: no op in between moves elements.
 static bool isReadElementwise(Value argument) {
   llvm::SetVector<Value> values;
   values.insert(argument);
@@ -53,7 +53,7 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
     if (isa<arith::ConstantOp>(op))
       continue;
     if (kernel)
-      return {}; // what several ops do together is not known here
+      return {}; // the combined accesses of several ops are unknown here
     kernel = &op;
   }
   SmallVector<std::pair<int, int>> pairs;
@@ -77,7 +77,7 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
     Block &inner = fused.getBody().front();
     if (!isOneLoop(inner))
       return pairs;
-    // A product is computed in the place of the first result, before other operands are read.
+    // A product is computed in the buffer of the first result, before other operands are read.
     bool begins = !inner.getOps<nn::EinsumOp>().empty();
     for (auto [operand, argument] : llvm::zip_equal(fused.getInputs(), inner.getArguments()))
       if (operand.hasOneUse() && isReadElementwise(argument))

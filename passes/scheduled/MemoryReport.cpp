@@ -20,7 +20,7 @@ static int64_t bytesOf(RankedTensorType type) {
   return BufferType::get(type.getContext(), type).getSizeInBytes();
 }
 
-/// Adds up what parameters, gradients and states would take unsplit.
+/// Adds up the bytes of parameters, gradients and states without sharding.
 static void addReplicated(ModuleOp module, MemoryReport &report) {
   llvm::StringSet<> updated;
   module.walk([&](OptimizerStepOp step) { updated.insert(step.getStorage()); });
@@ -56,9 +56,9 @@ static void countCollectives(SegmentOp segment, int64_t times,
   });
 }
 
-/// Adds what the segment `index` of `role`, which a step runs `times` times, reduces of a storage
-/// more than once: a buffer that holds its gradients begins a reduction, and collectives on what
-/// that leaves are part of it.
+/// Adds the storages whose gradients the segment `index` of `role`, which a step runs `times`
+/// times, reduces more than once: a buffer that holds gradients begins a reduction, and collectives
+/// on its result are part of it.
 static void countTied(const ScheduleProblem &schedule, int role, size_t index, int64_t times,
                       std::vector<TiedGradient> &tied) {
   struct Reductions {
@@ -124,7 +124,7 @@ static void countWork(const schedule::Segment &segment, int64_t times,
   }
 }
 
-/// Joins what two roles do: calls of the same kind happen at once.
+/// Merges the calls of two roles: calls of the same kind run at the same time.
 static void joinCollectives(std::vector<CollectiveCount> &all,
                             const std::vector<CollectiveCount> &counts) {
   for (const CollectiveCount &call : counts) {
@@ -156,7 +156,7 @@ std::vector<StringAttr> mlir::fsdp::findBufferUnits(const ScheduleProblem &sched
   return units;
 }
 
-/// What is alive at the peak of one role.
+/// The buffers that are live at the peak of one role.
 static MemoryPeak measurePeak(const ScheduleProblem &schedule, int index,
                               ArrayRef<BufferKind> kinds) {
   const schedule::Role &role = schedule.problem.roles[index];
@@ -208,7 +208,7 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
       report.optimizer += buffer.size;
   }
   std::vector<int64_t> gradientsOf(role.segments.size(),
-                                   0); // that the updates of each segment take
+                                   0); // for the updates of each segment
   for (size_t s = 0; s < role.segments.size(); ++s) {
     std::vector<bool> gathered(role.buffers.size()), other(role.buffers.size(), true);
     for (size_t b = 0; b < role.buffers.size(); ++b) {
@@ -231,7 +231,7 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
   if (role.walks.empty())
     for (int64_t gradients : gradientsOf)
       report.gradients = std::max(report.gradients, gradients);
-  // The updates of a step may stand in several segments of it.
+  // The updates of a step may be in several of its segments.
   for (const schedule::ExecutionPlan &walk : role.walks) {
     const std::set<int> segments(walk.segments.begin(), walk.segments.end());
     int64_t gradients = 0;

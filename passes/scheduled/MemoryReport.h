@@ -10,8 +10,8 @@
 
 namespace mlir::fsdp {
 
-/// One line of the list of collectives: calls that are alike, counted over a step or an evaluation
-/// of a batch.
+/// One line of the list of collectives: equal calls, counted over a step or an evaluation of a
+/// batch.
 struct CollectiveCount {
   std::string kind; ///< mnemonic of the op
   std::vector<std::string> axes;
@@ -25,7 +25,7 @@ struct CollectiveCount {
   }
 };
 
-/// One line of the list of work: launches that are alike, counted over a training step of a rank.
+/// One line of the list of work: equal launches, counted over a training step of a rank.
 struct WorkCount {
   std::string kind, direction; ///< "nn.einsum", "backward"
   int64_t count = 0;           ///< launches
@@ -54,9 +54,9 @@ struct MemoryPeak {
 /// (`tied-gradients=each` of fsdp-partition).
 struct TiedGradient {
   std::string unit;
-  int64_t reductions = 0; ///< of the storage in a run of the segment that has most of them
+  int64_t reductions = 0; ///< of the storage in a run of the segment that has the most
   int64_t doubled =
-      0; ///< bytes that a rank receives in a training step in all of these but the first
+      0; ///< bytes that a rank receives in a training step in all of them except the first
   int64_t memory =
       0; ///< the unsharded gradients, which `once` keeps from the first use to the last
 };
@@ -64,11 +64,11 @@ struct TiedGradient {
 /// Memory in bytes per rank, the maximum over roles, read off a scheduled module.
 struct MemoryReport {
   std::string mesh; ///< as in `fsdp=4`
-  /// How attention gets all positions of split sequences; "" where none are split.
+  /// How attention gets all positions of split sequences; "" if none are split.
   std::string contextAttention;
   int64_t ranks = 1;
   int64_t parameters = 0;  ///< shards of parameters
-  int64_t gradients = 0;   ///< shards of gradients, as the optimizer takes them
+  int64_t gradients = 0;   ///< shards of gradients, as the optimizer reads them
   int64_t optimizer = 0;   ///< shards of the optimizer's states
   int64_t gathered = 0;    ///< the most gathered parameters that are live together
   int64_t activations = 0; ///< the most of all other transient buffers that are live together
@@ -87,8 +87,8 @@ struct MemoryReport {
       work; ///< of a training step, in the order of the first launch; of the first role
 };
 
-/// The report of `module`, which is in the scheduled phase. Plans memory first if that was not
-/// done.
+/// The report of `module`, which is in the scheduled phase. Plans memory first unless it is
+/// planned.
 MemoryReport computeMemoryReport(ModuleOp module);
 /// The same from `schedule`, the translation of `module` with costs.
 MemoryReport computeMemoryReport(ModuleOp module, const ScheduleProblem &schedule);

@@ -31,7 +31,7 @@ struct PlanMemory : fsdp::impl::PlanMemoryPassBase<PlanMemory> {
       schedule.programs[index].setArena(static_cast<uint64_t>(plan.arena));
       schedule::applyPlan(plan, role);
     }
-    // All that has changed are the offsets and the arenas, there as here.
+    // Only the offsets and the arenas have changed, in both.
     markAnalysesPreserved<ScheduleProblem>();
   }
 };

@@ -65,13 +65,13 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
       for (const BufferView &place : launch.outs)
         seen.try_emplace(place.buffer, false);
     if (launch.stream == streams::gather) {
-      // Neighbours of one unit are gathered as one; a storage that comes again is used again. What
-      // is cast before it is gathered holds none.
+      // Adjacent gathers of one unit form one group; a repeated storage is another use. The result
+      // of a cast before a gather holds no storage.
       StringRef storage;
       if (!launch.ins.empty())
         storage = plan.buffers[launch.ins.front().buffer].storage;
       bool again = !storage.empty() && gatheredStorages.contains(storage);
-      // A part that is gathered first, and kept, is no unit to wait for.
+      // Launches do not wait for a part that is gathered first and kept.
       if (groups.gathers.empty() || unit != gatheredUnit || again || partial) {
         groups.gathers.emplace_back();
         gatheredStorages.clear();
@@ -84,14 +84,15 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
       if (partial)
         groups.parts.push_back(number);
     }
-    // Scalars (losses, norms) take no memory worth a wait; what a collective made is a shard.
+    // Scalars (losses, norms) are too small to justify a wait; the result of a collective is a
+    // shard.
     if (launch.stream != streams::reduce || launch.ins.front().type.getRank() == 0)
       continue;
     auto buffer = seen.find(launch.ins.front().buffer);
     if (buffer == seen.end() || buffer->second)
       continue;
     buffer->second = true;
-    // What is no gradient is alone.
+    // A launch that reduces no gradient is a separate group.
     if (!launch.body.back()->getDiscardableAttr(FSDPDialect::reducesAttrName))
       unit = nullptr;
     if (groups.gradients.empty() || !unit || unit != reducedUnit)
@@ -132,7 +133,7 @@ public:
            {&plan.launches[number].ins, &plan.launches[number].outs})
         for (const BufferView &place : *places)
           declare(place.buffer);
-    // A view is called after the value that stands there: a parameter, or its gradient.
+    // A view has the name of its contents: a parameter, or its gradient.
     for (int number : order) {
       const PlannedLaunch &launch = plan.launches[number];
       for (auto [place, value] : llvm::zip_equal(launch.ins, launch.values))
@@ -147,7 +148,7 @@ public:
         waits.push_back(done[wait]);
       done.push_back(emit(plan.launches[number], waits));
     }
-    // Copies of inputs stand before what they copy.
+    // Copies of inputs precede the inputs that they copy.
     for (Operation *op : old)
       op->dropAllReferences();
     for (Operation *op : old)

@@ -30,7 +30,7 @@ BufferRange mlir::fsdp::resolveBuffer(Value buffer) {
   return {cast<BufferOp>(buffer.getDefiningOp()), begin, begin + type.getSizeInBytes()};
 }
 
-/// The storage of which all members, or their gradients, stand in `buffer`; null for other buffers.
+/// The storage of which `buffer` holds all members, or their gradients; null for other buffers.
 static StorageOp wholeIn(BufferOp buffer, const SymbolTable &symbols) {
   FlatSymbolRefAttr symbol = buffer.getStorageAttr();
   if (!symbol || buffer.getWhat() == BufferOp::accumulator)
@@ -42,8 +42,8 @@ static StorageOp wholeIn(BufferOp buffer, const SymbolTable &symbols) {
   return isPart ? StorageOp() : storage;
 }
 
-/// The byte ranges of the members of the flat storage that stands whole in `buffer`; empty for
-/// other buffers.
+/// The byte ranges of the members of the flat storage that `buffer` holds whole; empty for other
+/// buffers.
 static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer,
                                                            const SymbolTable &symbols) {
   StorageOp storage = wholeIn(buffer, symbols);
@@ -60,8 +60,8 @@ static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer,
   return ranges;
 }
 
-/// True where `buffer` is written before the first segment: what storages declare and the step
-/// state, by the driver, and what is zeroed.
+/// True if `buffer` is written before the first segment: tensors of storages and the step state,
+/// which the driver fills, and zeroed buffers.
 static bool isFilled(BufferOp buffer) {
   if (isZeroed(buffer))
     return true;
@@ -83,7 +83,7 @@ struct RoleRanks {
 /// Builds one role.
 class RoleBuilder {
 public:
-  /// `ofPlaces`: the coordinates of a role say whom it meets in a transfer.
+  /// `ofPlaces`: the coordinates of a role determine its peers in transfers.
   RoleBuilder(ScheduleProblem &result, size_t index, ArrayRef<RoleRanks> roles,
               const SymbolTable &symbols, bool ofPlaces)
       : result(result), program(roles[index].program), index(index), roles(roles), symbols(symbols),
@@ -192,7 +192,7 @@ private:
     return launch;
   }
 
-  /// What `op` is part of, and what it runs.
+  /// The structure of `op`, and the work that it runs.
   static void describe(LaunchOp op, schedule::Launch &launch) {
     const Structure structure = getStructure(op);
     launch.unit = structure.unit ? structure.unit.str() : "";
@@ -206,7 +206,7 @@ private:
   }
 
   schedule::Collective translate(LaunchOp launch, CollectiveOpInterface op) {
-    // The roles that meet here differ only along these axes; others have ranks of their own.
+    // The participating roles differ only along these axes; other roles have other ranks.
     std::vector<int> members;
     SmallVector<StringAttr> axes = op.getAxes();
     for (auto [number, other] : llvm::enumerate(roles))
@@ -220,7 +220,7 @@ private:
     return collective;
   }
 
-  /// What the role does in a transfer; none where it has no peer.
+  /// The part of the role in a transfer; none if it has no peer.
   std::optional<schedule::Collective> translateTransfer(LaunchOp launch, CollectiveOpInterface op) {
     SmallVector<StringAttr> axes = op.getAxes();
     MeshAttr mesh = getMesh(program);
@@ -299,7 +299,7 @@ private:
     return role.coordinates.getAs<IntegerAttr>(axis).getInt();
   }
 
-  /// Adds the parts of the buffer `whole` that `launch` reads and writes; what it writes is updated
+  /// Adds the parts of the buffer `whole` that `launch` reads and writes; written parts are updated
   /// in place.
   static void addStepState(const StepStateAccess &state, schedule::Access whole,
                            schedule::Launch &launch) {

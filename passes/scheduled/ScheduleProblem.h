@@ -31,7 +31,8 @@ struct ScheduleProblem {
   /// As the first, with the costs of its launches.
   static ScheduleProblem withCosts(ModuleOp module);
 
-  /// Sets the costs of launches, which are zero before. Finding them takes longer than all else.
+  /// Sets the costs of launches, which are zero before. Computing them takes longer than everything
+  /// else.
   void countCosts();
 
   schedule::Problem problem;

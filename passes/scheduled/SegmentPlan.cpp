@@ -39,8 +39,8 @@ static bool takesConstant(Operation *op, Value operand) {
   return call.callee.empty() || call.hasLoops;
 }
 
-/// Elements of one index of dimension `dim`, where those outside of it have one index only: then a
-/// range of `dim` is one piece of memory.
+/// Elements of one index of dimension `dim`, if all dimensions outside it have size 1: then a range
+/// of `dim` is contiguous.
 static std::optional<int64_t> piece(Value whole, uint64_t dim) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(whole.getType()).getShape();
   if (llvm::any_of(shape.take_front(dim), [](int64_t size) { return size != 1; }))
@@ -105,7 +105,7 @@ private:
     return static_cast<int>(plan.buffers.size()) - 1;
   }
 
-  /// The storage that `op` gathers or reduces, as it says in `attribute`; "" where it says nothing.
+  /// The storage that `op` gathers or reduces, from `attribute`; "" without the attribute.
   static StringRef storageOf(Operation *op, StringRef attribute) {
     auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(op->getDiscardableAttr(attribute));
     return symbol ? symbol.getValue() : StringRef();
@@ -119,13 +119,13 @@ private:
     return success();
   }
 
-  /// The storage whose members, or whose gradients, `op` leaves whole, and which of them.
+  /// The storage of which `op` produces the whole members or gradients, and which of the two.
   std::pair<StringRef, StringRef> contentsOf(Operation *op) const {
     if (isa<FlattenOp>(op))
       if (StringRef storage = storageOf(op, FSDPDialect::reducesAttrName); !storage.empty())
         return {storage, BufferOp::gradient};
-    // What is cast before it is gathered is a shard, but of a replicated storage; what is gathered
-    // over some axes only is a part.
+    // The result of a cast before a gather is a shard, except for a replicated storage; the result
+    // of a gather over some axes only is a part.
     StringRef storage = storageOf(op, FSDPDialect::gathersAttrName);
     if (storage.empty())
       return {};
@@ -149,8 +149,8 @@ private:
     return {buffer, 0, plan.buffers[buffer].type};
   }
 
-  /// Lets a copy be gathered where it is kept. Shards and states are there already: updates are in
-  /// place.
+  /// Gathers a copy directly into its persistent buffer. Shards and states are already in theirs:
+  /// updates are in place.
   void placeStored(StoreOp store) {
     Value value = store.getValue();
     if (value.getDefiningOp<AllGatherOp>() && isLaunched(value, store->getBlock())) {
@@ -159,8 +159,8 @@ private:
     }
   }
 
-  /// Lets what is stored be computed where it is carried, and before it what is reduced in place
-  /// there.
+  /// Computes a carried value directly in its carried tensor, and before it a value that is reduced
+  /// in place there.
   void placeCarried(CarryStoreOp store) {
     bool isLoaded = carriedLoaded.contains(store.getCarried());
     for (Value value = store.getValue(); value;
@@ -172,7 +172,7 @@ private:
     }
   }
 
-  /// Gives the operands of `flatten` their places in its buffer, so that they are computed there.
+  /// Places the operands of `flatten` in its buffer, so that they are computed there.
   void placeParts(FlattenOp flatten) {
     auto carried = places.find(flatten.getResult());
     int buffer = carried != places.end() ? carried->second.buffer
@@ -191,7 +191,7 @@ private:
     }
   }
 
-  /// True for values that get their place when their op is launched, and have none yet.
+  /// True for values that are placed when their op is launched, and are not placed yet.
   bool isLaunched(Value value, Block *block) const {
     Operation *maker = value.getDefiningOp();
     return maker && maker->getBlock() == block && !places.contains(value) &&
@@ -199,8 +199,8 @@ private:
                 nn::SliceOp, arith::ConstantOp>(maker);
   }
 
-  /// Where the operands of `concat` lie one after the other in its result, and all of them can be
-  /// computed there, nothing is left to do for it.
+  /// If the operands of `concat` are consecutive in its result, and all of them can be computed
+  /// there, it needs no launch.
   void placeParts(nn::ConcatOp concat) {
     std::optional<int64_t> elements = piece(concat.getResult(), concat.getDim());
     llvm::SmallSetVector<Value, 4> parts;
@@ -231,7 +231,7 @@ private:
     }
   }
 
-  /// Gives the result of an op that moves nothing its place within that of the operand.
+  /// Places the result of an op that moves no elements within its operand.
   bool placeView(Operation *op) {
     int64_t offset = 0;
     if (auto slice = dyn_cast<nn::SliceOp>(op)) {
@@ -243,8 +243,7 @@ private:
                !rearrange || !isReshape(rearrange)) {
       return false;
     }
-    // An update changes what is stored for good under its views, and inputs are checked by what
-    // reads them.
+    // An update changes a storage while views of it exist, and the readers of inputs check them.
     auto source = places.find(op->getOperand(0));
     if (source == places.end() || source->second.buffer < persistentCount ||
         op->getOperand(0).getDefiningOp<InputOp>() || places.contains(op->getResult(0)))
@@ -260,7 +259,7 @@ private:
     auto found = places.find(value);
     if (found != places.end())
       return found->second;
-    // A constant that a kernel cannot take in its body: written by a launch of its own.
+    // A constant that a kernel cannot have in its body is written by a separate launch.
     Operation *constant = value.getDefiningOp();
     assert(constant && isa<arith::ConstantOp>(constant) && "every other value has its place");
     std::string location = getLocationName(constant->getLoc());
@@ -359,7 +358,7 @@ private:
     addFill(name, copy, load.outs.front(), {target.buffer, 0, flat}, getStructure(input));
   }
 
-  /// Launches `op`, a constant or a copy of the value that is at `from`, which writes to `to`.
+  /// Launches `op`, a constant or a copy of the value at `from`, which writes to `to`.
   void addFill(StringRef name, Operation *op, std::optional<BufferView> from, BufferView to,
                Structure structure) {
     PlannedLaunch launch = makeLaunch(name, streams::compute, op->getLoc(), structure);
@@ -382,8 +381,8 @@ private:
     return checkNotReadAfter(load.getResult(), update, load.getStorage());
   }
 
-  /// Fails where something reads `held`, which a storage or a carried tensor holds, after `update`,
-  /// which replaces it.
+  /// Fails if an op reads `held`, the contents of a storage or a carried tensor, after `update` has
+  /// replaced it.
   static LogicalResult checkNotReadAfter(Value held, Operation *update, StringRef name) {
     if (!update)
       return success();
@@ -399,7 +398,7 @@ private:
     return success();
   }
 
-  /// Copies what is stored to where it is carried, if it was computed elsewhere.
+  /// Copies a stored value to its carried tensor if it was computed elsewhere.
   void copyCarried(CarryStoreOp store) {
     Operation *constant = store.getValue().getDefiningOp();
     if (isa_and_nonnull<arith::ConstantOp>(constant)) {
@@ -481,7 +480,7 @@ private:
     if (int64_t offset = collective.getPeerOffset())
       return (offset > 0) == (collective.getSendValue() != nullptr) ? streams::transferUp
                                                                     : streams::transferDown;
-    // What compute waits for does not queue behind gradients.
+    // Collectives that compute waits for do not queue behind gradients.
     bool isActivation = !op->getDiscardableAttr(FSDPDialect::reducesAttrName) &&
                         getStructure(op).direction != Direction::update &&
                         cast<RankedTensorType>(op->getResult(0).getType()).getRank() != 0;
@@ -523,14 +522,14 @@ private:
   const StagedInputs &staged;
   const SymbolTable &symbols;
   int persistentCount;
-  llvm::StringMap<int> persistentIndex; ///< by storage and what, with a dot
+  llvm::StringMap<int> persistentIndex; ///< by storage and tensor name, joined by a dot
   llvm::StringMap<int> persistentByName;
   llvm::StringMap<SmallVector<StoreOp, 1>> stores; ///< likewise
-  llvm::StringSet<> carriedLoaded;                 ///< what the segment loads of what is carried
-  llvm::StringMap<SmallVector<CarryStoreOp, 1>> carryStores; ///< by what is carried, in order
+  llvm::StringSet<> carriedLoaded;                 ///< carried tensors that the segment loads
+  llvm::StringMap<SmallVector<CarryStoreOp, 1>> carryStores; ///< by carried tensor, in order
   SegmentPlan plan;
   DenseMap<Value, BufferView> places;
-  DenseSet<Operation *> joined; ///< concatenations whose parts are computed in their places
+  DenseSet<Operation *> joined; ///< concatenations whose parts are computed in place
   UniqueNames launchNames, bufferNames;
 };
 

@@ -41,7 +41,7 @@ static LogicalResult verifyInputs(SegmentOp segment) {
   return failure(result.wasInterrupted());
 }
 
-/// Fails where what `launch` holds uses the step state, whose buffer it does not name.
+/// Fails if the body of `launch` uses the step state and `launch` does not name its buffer.
 static LogicalResult verifyStepState(LaunchOp launch) {
   if (launch.getStepState())
     return success();
@@ -54,7 +54,7 @@ static LogicalResult verifyStepState(LaunchOp launch) {
   return success();
 }
 
-/// Fails where `launch` does more than one thing to the step: its order is that of launches.
+/// Fails if `launch` has more than one effect on the step: only launches are ordered.
 static LogicalResult verifyOneUpdate(LaunchOp launch) {
   Operation *first = nullptr;
   WalkResult result = launch.getBody().walk([&](Operation *op) {
@@ -73,8 +73,8 @@ static LogicalResult verifyOneUpdate(LaunchOp launch) {
   return failure(result.wasInterrupted());
 }
 
-/// Fails where a walk loads an input, or advances to the next microbatch, more or less often than
-/// what it runs is for.
+/// Fails if a walk loads an input, or advances to the next microbatch, more or less often than its
+/// segments require.
 static LogicalResult verifyWalk(WalkOp walk) {
   llvm::MapVector<StringAttr, int64_t> loads; // of inputs in microbatches
   int64_t advances = 0;
@@ -140,7 +140,7 @@ struct VerifySchedule : fsdp::impl::VerifySchedulePassBase<VerifySchedule> {
     for (const schedule::Finding &finding : findings) {
       Operation *first = schedule.getOperation(finding.first);
       Operation *second = schedule.getOperation(finding.second);
-      // What ranks of one program do wrong in several places is said of the first.
+      // Errors that several positions of one program share are reported for the first position.
       if (placed && !said.insert({finding.fault, first, second}).second)
         continue;
       InFlightDiagnostic diagnostic = first->emitError() << finding.message;

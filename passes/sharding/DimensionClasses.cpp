@@ -33,7 +33,7 @@ void DimensionClasses::refuse(unsigned dim, Operation *op, StringRef need) {
 }
 
 //===----------------------------------------------------------------------===//
-// What ops say
+// Classes from ops
 //===----------------------------------------------------------------------===//
 
 void DimensionClasses::addUse(Operation *op, const nn::ShardingRule &rule, Value value,
@@ -64,7 +64,7 @@ void DimensionClasses::addUse(Operation *op, const nn::ShardingRule &rule, Value
 void DimensionClasses::addRule(Operation *op) {
   nn::ShardingRule rule = cast<nn::ShardingRuleOpInterface>(op).getShardingRule();
   SmallVector<int64_t> dimOfFactor(rule.factors.size(), -1);
-  // What stands merged with others in one tensor may stand alone in another.
+  // A factor that is merged with others in one tensor may be a dimension of another.
   llvm::SmallBitVector merged(rule.factors.size());
   auto findMerged = [&](const nn::TensorFactors &tensor) {
     for (const nn::DimFactors &dim : tensor)
@@ -116,7 +116,7 @@ void DimensionClasses::add(Operation *op) {
   }
   if (isa<nn::ShardingRuleOpInterface>(op))
     return addRule(op);
-  if (isa<CarryStoreOp>(op)) // who reads it leaves padding out
+  if (isa<CarryStoreOp>(op)) // its readers skip padding
     return;
   auto refuseAll = [&](Value value) {
     for (int64_t dim = 0; dim < rankOf(value); ++dim)
@@ -135,7 +135,7 @@ DimensionClasses::DimensionClasses(ModuleOp module) {
       own.params.push_back({param, dim});
       if (placement && placement.getCompute())
         own.parts = getMesh(module).getSize(placement.getCompute().getAxes(dim));
-      // What is split along one dimension twice divides there.
+      // A dimension that is split in compute and in storage must divide.
       if (placement && placement.getKind() == StorageKind::dimension && placement.getDim() == dim &&
           own.parts > 1)
         own.parts *= getMesh(module).getSize(placement.getAxes());
@@ -144,7 +144,7 @@ DimensionClasses::DimensionClasses(ModuleOp module) {
   for (StepOp step : module.getOps<StepOp>())
     for (Operation &op : step.getBody().front())
       add(&op);
-  // What is known of the dimensions is known of their classes.
+  // Facts about dimensions become facts about their classes.
   equal.compress();
   classes.resize(equal.getNumClasses());
   for (unsigned dim = 0; dim < dims.size(); ++dim) {

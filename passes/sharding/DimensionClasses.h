@@ -24,8 +24,8 @@ public:
     /// The most ranks that have parts of one value along it (shardings are read where the steps
     /// have them), with the ranks that store a parameter along it.
     int64_t parts = 1;
-    /// An op that cannot take padding along it, and what it needs: "needs all of it"; null where
-    /// there is none.
+    /// An op that cannot take padding along it, and what it needs: "needs all of it"; null if there
+    /// is none.
     Operation *obstacle = nullptr;
     std::string need;
     /// The parameters that have it, and the dimension.
@@ -57,7 +57,7 @@ private:
   std::vector<Class> classes;
 };
 
-/// The shapes that ranks compute with where these are not the types: values of steps of which
+/// The shapes that ranks compute with if these differ from the types: values of steps of which
 /// `padded` of a parameter pads a dimension.
 class PaddedShapes {
 public:

@@ -10,7 +10,7 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// The positions behind which each axis is cut; its size is among them.
+/// The positions after which each axis is split; its size is among them.
 class Cuts {
 public:
   explicit Cuts(MeshAttr mesh) : mesh(mesh) {
@@ -26,7 +26,7 @@ public:
       return other % position == 0 || position % other == 0;
     });
   }
-  /// A cut of `axis` that stands in the way.
+  /// A split of `axis` that conflicts.
   int64_t contradicting(StringRef axis, int64_t position) const {
     return *llvm::find_if(positions.at(axis), [&](int64_t other) {
       return other % position != 0 && position % other != 0;
@@ -72,8 +72,8 @@ class Renamer {
 public:
   explicit Renamer(MeshAttr mesh) : mesh(mesh), context(mesh.getContext()) {}
 
-  /// What `names` stand for. A part of an axis of size 1 splits nothing: it is left out or, in what
-  /// a model asks of any mesh, kept.
+  /// The axes that `names` denote. A part of an axis of size 1 splits nothing: it is omitted or, in
+  /// requests of a model for any mesh, kept.
   SmallVector<StringAttr> axes(ArrayRef<StringAttr> names, bool keep = false) const {
     SmallVector<StringAttr> result;
     for (StringAttr name : names) {
@@ -148,7 +148,7 @@ private:
 
 } // namespace
 
-/// Calls `visit` with each name of an axis in what is asked for in `module`, and the op that has
+/// Calls `visit` with each name of an axis that a request in `module` contains, and the op that has
 /// it.
 static void visitNames(ModuleOp module, llvm::function_ref<void(StringAttr, Operation *)> visit) {
   auto visitSharding = [&](ShardingAttr sharding, Operation *op) {

@@ -16,7 +16,7 @@ static bool isReduced(const nn::Factor &factor) {
   return factor.kind == FactorKind::sumReduction || factor.kind == FactorKind::maxReduction;
 }
 
-/// True where a factor that stands in no result may be split.
+/// True if a factor that is in no result may be split.
 static bool isReadAway(const nn::Factor &factor) {
   return isReduced(factor) || factor.kind == FactorKind::combined;
 }
@@ -26,8 +26,8 @@ static bool runsOver(const TensorFactors &tensor, int64_t factor) {
                       [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); });
 }
 
-/// The factors of a dimension that can be split in it, major to minor: those of size one only where
-/// they stand alone.
+/// The factors of a dimension that can be split in it, major to minor: those of size one only if
+/// they are alone.
 static SmallVector<int64_t, 2> splittable(const ShardingRule &rule, const DimFactors &dim) {
   SmallVector<int64_t, 2> factors;
   for (int64_t factor : dim)
@@ -37,7 +37,7 @@ static SmallVector<int64_t, 2> splittable(const ShardingRule &rule, const DimFac
 }
 
 namespace {
-/// What one factor gets of the axes of a dimension.
+/// The part of a dimension's axes that one factor gets.
 struct FactorPart {
   int64_t factor;
   int64_t parts = 1;
@@ -46,10 +46,11 @@ struct FactorPart {
 };
 } // namespace
 
-/// How axes of `sizes` that split `dim` fall to its factors, major to minor: a factor gets what
-/// divides it, and the next one nothing until it is split completely, so that parts of the
-/// dimension are parts of the factors. One that has the dimension for itself gets all, be it
-/// uneven. With `mayCut` an axis may fall to two factors. Nothing where axes are left.
+/// How axes of `sizes` that split `dim` are distributed to its factors, major to minor: a factor
+/// gets the axes that divide it, and the next factor none until it is split completely, so that
+/// parts of the dimension are parts of the factors. A factor that is alone in the dimension gets
+/// all axes, even if uneven. With `mayCut` an axis may be divided between two factors. Nothing if
+/// axes remain.
 static std::optional<SmallVector<FactorPart, 2>>
 distribute(const ShardingRule &rule, const DimFactors &dim, ArrayRef<int64_t> sizes, bool mayCut) {
   SmallVector<int64_t, 2> factors = splittable(rule, dim);
@@ -121,8 +122,8 @@ bool OpSplit::admits(const ShardingRule &rule, const TensorFactors &tensor,
   for (auto [dim, split] : llvm::zip_equal(tensor, dims)) {
     if (split.sizes.empty())
       continue;
-    // Which samples a microbatch has is not known before it runs: indices cannot be renumbered. Nor
-    // are there values of several microbatches at once, to be combined.
+    // The samples of a microbatch are not known before it runs, so indices cannot be renumbered.
+    // Values of several microbatches do not exist at once, so they cannot be combined.
     if (split.overMicrobatches && llvm::any_of(dim, [&](int64_t factor) {
           return rule.factors[factor].indexed || rule.factors[factor].kind == FactorKind::combined;
         }))
@@ -185,8 +186,8 @@ LogicalResult OpSplit::give(int64_t factor, ArrayRef<StringAttr> wanted) {
   return failure();
 }
 
-/// Samples may be gathered from ranks, but not from microbatches: gives `factor` what no other
-/// factor has of the axes `wanted`, if the axis of microbatches is among that.
+/// Samples may be gathered from ranks, but not from microbatches: gives `factor` those of the axes
+/// `wanted` that no other factor has, if the axis of microbatches is among them.
 LogicalResult OpSplit::giveMicrobatches(int64_t factor, ArrayRef<StringAttr> wanted) {
   auto isFree = [&](StringAttr axis) {
     return llvm::none_of(factorAxes,
@@ -209,7 +210,7 @@ bool OpSplit::takeDim(const DimFactors &dim, ArrayRef<StringAttr> wanted, bool r
     // The next factor follows one that is split as the dimension is.
     if (part.empty() || ArrayRef<StringAttr>(factorAxes[own.factor]) == part)
       continue;
-    // What stands in a result is split as that is, be it reduced away for another.
+    // A factor of a result is split as the result is, even if it is reduced away for another.
     bool open = !reducedOnly || (isReadAway(rule.factors[own.factor]) &&
                                  llvm::none_of(rule.results, [&](const TensorFactors &result) {
                                    return runsOver(result, own.factor);
@@ -225,7 +226,7 @@ bool OpSplit::takeDim(const DimFactors &dim, ArrayRef<StringAttr> wanted, bool r
 
 void OpSplit::take(const TensorFactors &tensor, const DimAxes &axes, bool reducedOnly) {
   SmallVector<bool> admitted = findAdmitted(rule, mesh, tensor, axes);
-  // A factor takes what it can once what is major to it, perhaps in a later dimension, has its own.
+  // A factor gets its axes after the factors major to it, which may be in a later dimension.
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t index = 0; index < tensor.size(); ++index)
@@ -234,7 +235,7 @@ void OpSplit::take(const TensorFactors &tensor, const DimAxes &axes, bool reduce
   }
 }
 
-/// A tensor without dimensions in the rule (a scalar beside tensors) takes part in nothing.
+/// A tensor without dimensions in the rule (a scalar among tensors) does not take part.
 static bool takesPart(const TensorFactors &tensor, const DimAxes &axes) {
   return tensor.size() == axes.size();
 }

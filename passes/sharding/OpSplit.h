@@ -17,9 +17,9 @@ using DimAxes = SmallVector<AxisList>;
 /// `whole`, the factors major to it in a dimension are split completely, and where it shares a
 /// dimension with others it divides evenly.
 ///
-/// This is the one place that relates shardings across an op: propagation carries them
-/// with it, partitioning asks it which sharding each operand must have. Refers to the rule, which
-/// must outlive it.
+/// This is the one place that relates shardings across an op: propagation uses it to carry
+/// shardings, and partitioning to find the sharding that each operand must have. Refers to the
+/// rule, which must outlive it.
 class OpSplit {
 public:
   /// The split of an op whose results are settled: factors of results are split as the results
@@ -34,7 +34,7 @@ public:
   /// The axes of a dimension, by the size of each.
   struct DimSplit {
     SmallVector<int64_t> sizes;
-    /// One of them is that of microbatches.
+    /// One of the axes is that of microbatches.
     bool overMicrobatches = false;
     /// They may be split, so that factors of the dimension get parts of one.
     bool mayCut = false;
@@ -61,7 +61,7 @@ public:
 private:
   OpSplit(const nn::ShardingRule &rule, MeshAttr mesh)
       : rule(rule), mesh(mesh), factorAxes(rule.factors.size()) {}
-  /// Gives the factors of `tensor` the axes of its dimensions; with `reducedOnly` only those that
+  /// Gives the factors of `tensor` the axes of its dimensions; with `reducedOnly` only factors that
   /// are reduced away.
   void take(const nn::TensorFactors &tensor, const DimAxes &axes, bool reducedOnly);
   bool takeDim(const nn::DimFactors &dim, ArrayRef<StringAttr> wanted, bool reducedOnly);

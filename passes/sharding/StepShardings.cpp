@@ -29,8 +29,8 @@ double mlir::fsdp::getReductionIdentity(Operation *op, Value value) {
   return static_cast<double>(APInt::getSignedMinValue(integer.getWidth()).getSExtValue());
 }
 
-/// True where the partial results of the ranks add up to the value of `op`; those of a maximum
-/// or a mean do not.
+/// True if the partial results of the ranks add up to the value of `op`; those of a maximum or a
+/// mean do not.
 static bool leavesSums(Operation *op) {
   auto reduce = dyn_cast<nn::ReduceOp>(op);
   return !reduce || reduce.getKind() == nn::Reduction::sum;
@@ -94,7 +94,8 @@ bool StepShardings::hasWholeSamples() const {
       const int64_t size = rule.factors[factor].size;
       if (!llvm::is_contained(axes, kMicrobatchAxis))
         continue;
-      // Samples come first where they are merged: what is major to them would part the batch.
+      // Samples are the major factor of merged dimensions: a factor major to them would divide the
+      // batch.
       auto isMinor = [&](const nn::DimFactors &dim) {
         const auto *own = llvm::find(dim, static_cast<int64_t>(factor));
         return own != dim.end() &&
@@ -113,7 +114,7 @@ bool StepShardings::hasWholeSamples() const {
   return true;
 }
 
-/// True for what is a gradient and nothing else: it is reduced in the type that it has.
+/// True for values used only as gradients: they are reduced in their own type.
 static bool isGradient(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     return isa<GradientOp, GlobalNormOp, UpdateOp>(user) ||
@@ -133,7 +134,7 @@ bool StepShardings::addsPartialSums(Operation *op) const {
         return lookup(operand).getUnreduced() != first || !leavesSums(operand.getDefiningOp());
       }))
     return false;
-  // An operand that is split otherwise than the op takes it is moved, and what is moved is
+  // An operand whose split differs from the one that the op needs is moved, and a moved value is
   // complete.
   return takesAsIs(op);
 }
@@ -165,7 +166,7 @@ SmallVector<AxisList> StepShardings::getCarried(Operation *op) const {
   for (OpOperand &operand : op->getOpOperands()) {
     ShardingAttr sharding = lookup(operand.get());
     ArrayRef<StringAttr> partial = sharding ? sharding.getUnreduced() : ArrayRef<StringAttr>();
-    // What one of the users needs complete is complete for all, but for reports.
+    // A value that one user needs complete is complete for all users, except reports.
     auto keeps = [&](OpOperand &use) {
       auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(use.getOwner());
       return use.getOwner()->hasAttr(kReportAttrName) ||
@@ -188,7 +189,8 @@ static bool isBefore(StringAttr a, StringAttr b) { return a.getValue() < b.getVa
 
 AxisList StepShardings::unreducedOf(OpResult value) const {
   Operation *op = value.getOwner();
-  // A constraint on a parameter is one on its gradient, which is reduced once, where it is stored.
+  // A constraint on a parameter also constrains its gradient, which is reduced once, into its
+  // storage.
   if (auto constraint = dyn_cast<ConstraintOp>(op);
       constraint && isGradient(value) && axesOf(constraint.getInput()) == axesOf(value) &&
       leavesSums(constraint.getInput().getDefiningOp()))
@@ -209,7 +211,7 @@ void StepShardings::assign(Operation *op, ArrayRef<DimAxes> axes) {
   auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
   for (auto [value, split] : llvm::zip_equal(op->getResults(), axes))
     shardings[value] = ShardingAttr::getCanonical(mesh, split, {});
-  // What is partial depends on how all results are split.
+  // Partial axes depend on the splits of all results.
   SmallVector<AxisList> unreduced =
       llvm::map_to_vector(op->getResults(), [&](OpResult value) { return unreducedOf(value); });
   for (auto [value, split, partial] : llvm::zip_equal(op->getResults(), axes, unreduced))
@@ -259,7 +261,7 @@ void StepShardings::keepSums(Operation *op) {
     }
     shardings[result] = ShardingAttr::getCanonical(wanted.getMesh(), fewer, {});
   };
-  // What the sum is over shows where the result claims none of the operands' axes.
+  // The axes of the sum appear if the result has none of the operands' axes.
   AxisList used;
   for (Value operand : op->getOperands()) {
     for (const AxisList &dim : axesOf(operand))
@@ -271,7 +273,7 @@ void StepShardings::keepSums(Operation *op) {
   leaveOut(summed);
   if (takesAsIs(op))
     return;
-  // Then without those that no operand has either: whoever completes the sum splits it by them.
+  // Then also without axes that no operand has: users that complete the sum split it over them.
   if (!summed.empty()) {
     for (int64_t dim = 0; dim < wanted.getRank(); ++dim)
       llvm::copy_if(wanted.getAxes(dim), std::back_inserter(summed),
@@ -292,7 +294,7 @@ void StepShardings::insertReshards(Operation *op) {
     for (OpResult result : op->getResults())
       partial[result] = findSummed(result, taken);
   auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
-  // Several results leave one op in one split; whoever wants one of them otherwise moves it.
+  // All results of an op have one split; users that need another split move the value.
   for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results))
     shardings[result] = ShardingAttr::getCanonical(mesh, taken.project(tensor), {});
   for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
@@ -317,7 +319,7 @@ void StepShardings::insertReshards(Operation *op) {
 
 StepShardings StepShardings::take(StepOp step, llvm::function_ref<DimAxes(Value)> axesOf) {
   StepShardings result(step);
-  // First how everything is split: that decides how an op takes its operands.
+  // All splits first: they determine the operand shardings of each op.
   for (Operation &op : step.getBody().front())
     for (Value value : op.getResults())
       result.shardings[value] = ShardingAttr::getCanonical(

@@ -17,7 +17,7 @@ namespace mlir::fsdp {
 class StepShardings {
 public:
   /// Splits each value of `step` over the axes that `axesOf` gives for it, and inserts an
-  /// `fsdp.reshard` where an op cannot take an operand as that is split.
+  /// `fsdp.reshard` where an op cannot use an operand as it is split.
   static StepShardings take(StepOp step, llvm::function_ref<DimAxes(Value)> axesOf);
 
   /// Reads the shardings that `fsdp-propagate` wrote; emits an error and fails where one is missing
@@ -58,17 +58,17 @@ private:
   SmallVector<DimAxes> axesOf(ValueRange values) const;
   /// Sets the sharding of each result of `op`, whose axes are `axes`, and its partial axes.
   void assign(Operation *op, ArrayRef<DimAxes> axes);
-  /// Leaves the result of `op` a partial sum where that moves no operand, and what the result was
-  /// to be would: whoever uses it completes the sum.
+  /// Makes the result of `op` a partial sum if no operand has to move for it, whereas the intended
+  /// sharding would move one: users complete the sum.
   void keepSums(Operation *op);
-  /// True where `op` takes each operand as that is split.
+  /// True if `op` uses each operand as it is split.
   bool takesAsIs(Operation *op) const { return takesAsIs(op, split(op, *getRule(op))); }
-  /// The same where `taken` is the split of `op`.
+  /// The same if `taken` is the split of `op`.
   bool takesAsIs(Operation *op, const OpSplit &taken) const;
-  /// The axes over which `result` is a partial sum if its op, whose split is `taken`, takes each
-  /// operand as that is split.
+  /// The axes over which `result` is a partial sum if its op, whose split is `taken`, uses each
+  /// operand as it is split.
   AxisList findSummed(OpResult result, const OpSplit &taken) const;
-  /// Reshards the operands of `op` to the shardings that it takes.
+  /// Reshards the operands of `op` to the shardings that it needs.
   void insertReshards(Operation *op);
   bool addsPartialSums(Operation *op) const;
   bool multipliesPartialSums(Operation *op, unsigned index, ArrayRef<StringAttr> partial) const;
@@ -80,9 +80,10 @@ private:
   // Accessors of ops are not const.
   mutable StepOp step;
   DenseMap<Value, ShardingAttr> shardings;
-  /// Of the ops that were asked for it.
+  /// The rules of the ops that were looked up.
   mutable DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;
-  /// While operands are resharded: what values are partial sums over, as far as their ops say.
+  /// While operands are resharded: the axes over which values are partial sums, as far as their ops
+  /// determine them.
   DenseMap<Value, AxisList> partial;
   /// A value in another sharding.
   DenseMap<std::pair<Value, Attribute>, Value> resharded;
@@ -90,7 +91,7 @@ private:
 
 /// True where `op` combines partial results of its ranks by a maximum instead of a sum.
 bool reducesByMaximum(Operation *op);
-/// The identity of the sum or maximum that `op` takes, in the element type of `value`.
+/// The identity of the sum or maximum that `op` computes, in the element type of `value`.
 double getReductionIdentity(Operation *op, Value value);
 
 /// The name of `value` for a diagnostic: the name in its location, else its op's.

@@ -30,7 +30,7 @@ void Communicator::track(const Request &request, Collective collective) {
 }
 
 void Communicator::occupyLink(const Request &request) const {
-  // What a rank of a ring sends (docs/cost-model.md, collectives).
+  // Bytes that a rank of a ring sends (docs/cost-model.md, collectives).
   double elements = 0;
   switch (request.kind) {
   case Kind::ReduceScatter:

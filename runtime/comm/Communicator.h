@@ -21,12 +21,12 @@ namespace fsdp::rt {
 
 class FlightTrack;
 
-/// A group of ranks that meet in collectives. Every rank of the group issues the same collectives
-/// with the same arguments in the same order, but for transfers, in which one rank sends and one
-/// receives: between two ranks and in one direction, the n-th send meets the n-th receive. A
-/// mismatch, a rank that dies or a wait that is too long is an `Error` on every rank. Used by one
-/// thread at a time; different communicators may be used at once. Sum and Max take f32, f64, bf16,
-/// i32, i64; data that only moves may have any type.
+/// A group of ranks that perform collectives together. Every rank of the group issues the same
+/// collectives with the same arguments in the same order, except transfers, in which one rank sends
+/// and one receives: between two ranks and in one direction, the n-th send matches the n-th
+/// receive. A mismatch, a rank that dies or a wait that is too long is an `Error` on every rank.
+/// Used by one thread at a time; different communicators may be used at once. Sum and Max take f32,
+/// f64, bf16, i32, i64; data that only moves may have any type.
 class Communicator {
 public:
   virtual ~Communicator() = default;
@@ -35,10 +35,11 @@ public:
   int rank() const { return rank_; }
   int size() const { return size_; }
   const std::string &name() const { return name_; }
-  /// Keeps collectives in `track`, that of the thread that uses the communicator, from now on.
+  /// Records the following collectives in `track`, which belongs to the thread that uses the
+  /// communicator.
   void keepIn(FlightTrack *track) { track_ = track; }
-  /// From now on, as over a link on which a rank sends `bytesPerSecond` without a core: each
-  /// collective, once its data has moved, sleeps as long as that takes. 0: no limit.
+  /// Simulates a link on which a rank sends `bytesPerSecond` without using a core: after moving its
+  /// data, each following collective sleeps for the time of the link. 0: no limit.
   void limitLink(double bytesPerSecond) { linkBandwidth_ = bytesPerSecond; }
 
   using Kind = CollectiveKind;
@@ -56,11 +57,11 @@ public:
   }
   /// `count` elements of `source` to group rank `peer`, another one, which receives as many of the
   /// same type. Returns when `source` may be changed: at the latest when they are received, and
-  /// with shared memory not before.
+  /// with shared memory only then.
   void send(const void *source, std::size_t count, DType type, int peer);
   /// `count` elements that group rank `peer` sends, into `target`.
   void receive(void *target, std::size_t count, DType type, int peer);
-  /// Returns when every rank has come.
+  /// Returns when every rank has arrived.
   void barrier();
 
   // Collectives of the host.
@@ -81,7 +82,7 @@ protected:
       : name_(std::move(name)), rank_(rank), size_(size) {}
 
   // Arguments are checked, the group has at least two ranks.
-  /// Moves what runtime/comm/TransferRuns.h says; `sources` is that of a permutation.
+  /// Moves the runs of runtime/comm/TransferRuns.h; `sources` is that of a permutation.
   virtual void doMove(const void *source, void *target, const Request &request,
                       const int *sources) = 0;
   virtual void doReduceScatter(const void *whole, void *piece, const Request &request) = 0;
@@ -91,7 +92,7 @@ protected:
   virtual void doSend(const void *source, const Request &request) = 0;
   virtual void doReceive(void *target, const Request &request) = 0;
 
-  /// "'all_gather f32 1x617x1 of 1234', collective 17 over 'all ranks'": the one that runs.
+  /// "'all_gather f32 1x617x1 of 1234', collective 17 over 'all ranks'": the current collective.
   /// Collectives of a communicator are numbered from 1, the same on every rank.
   std::string describeCurrent(const Request &request) const;
   /// Throws the error of two ranks that issue different collectives.
@@ -102,10 +103,10 @@ private:
   template <class Collective> void track(const Request &request, Collective collective);
   /// Sleeps as long as the link of `limitLink` takes for `request`.
   void occupyLink(const Request &request) const;
-  /// As `perform`, of a rank by itself.
+  /// As `perform`, for a group of one rank.
   void copy(const Request &request, const void *source, void *target, const int *sources) const;
 
-  /// The next transfer of `kind` with `peer`; throws where there is no such rank.
+  /// The next transfer of `kind` with `peer`; throws if there is no such rank.
   Request transfer(Kind kind, std::size_t count, DType type, int peer);
 
   std::string name_;
@@ -116,7 +117,7 @@ private:
   double linkBandwidth_ = 0;
 };
 
-// What launches perform (runtime/launches/Collectives.h).
+// The function that launches perform (runtime/launches/Collectives.h).
 template <class Request, class T>
 void perform(Communicator &comm, CollectiveKind kind, const Request &request, std::size_t count,
              const T *source, T *target) {

@@ -32,7 +32,7 @@ private:
     bool incoming;
   };
   std::vector<MPI_Request> underWay_;
-  std::vector<Message> messages_; // beside underWay_
+  std::vector<Message> messages_; // in addition to underWay_
 };
 
 } // namespace fsdp::rt

@@ -102,8 +102,8 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo *)>;
 
-/// What getaddrinfo finds; `status` is its error, or 0. A null `host` means every address of this
-/// machine.
+/// The addresses that getaddrinfo finds; `status` is its error, or 0. A null `host` means every
+/// address of this machine.
 Addresses find(const char *host, int port, int family, int flags, int &status) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_family = family;

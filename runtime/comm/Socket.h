@@ -35,7 +35,7 @@ private:
 
 /// A numeric IPv4 or IPv6 address with a port.
 struct Address {
-  std::string host; ///< "10.0.0.1", "fe80::1%eth0"; empty: none
+  std::string host; ///< "10.0.0.1", "fe80::1%eth0"; empty for none
   int port = 0;
 
   bool isLoopback() const;
@@ -50,9 +50,9 @@ Socket listenOn(int port);
 int portOf(const Socket &listener);
 /// The next connection that waits at a listener, or nothing.
 Socket acceptFrom(const Socket &listener);
-/// The addresses of a host's name. None: `reason` says why.
+/// The addresses of a host's name. If there are none, `reason` has the cause.
 std::vector<Address> resolve(const std::string &host, int port, std::string &reason);
-/// Connects within `seconds`. Nothing: `reason` says why.
+/// Connects within `seconds`. Returns nothing on failure; `reason` has the cause.
 Socket connectTo(const Address &address, double seconds, std::string &reason);
 /// The address at the other end; an IPv4 address also where it came through an IPv6 socket.
 Address peerOf(const Socket &socket);

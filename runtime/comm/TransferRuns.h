@@ -1,7 +1,7 @@
 //===- TransferRuns.h - which elements a collective moves between which ranks -------===//
 //
-// The one table of collectives that only move data. Transports read it: they know how bytes go from
-// a rank to another one, and of no collective by name. A new one of these is a kind of request and
+// The one table of collectives that only move data. Transports read it: they move bytes between
+// ranks and do not distinguish collectives. A new collective of this class is a kind of request and
 // a case here.
 //
 //===----------------------------------------------------------------------===//
@@ -17,13 +17,13 @@ public:
   using Kind = CollectiveKind;
 
   /// `sources`: of a permutation, the rank that each rank receives from, or -1; null for other
-  /// kinds. Whoever asks keeps it.
+  /// kinds. The caller owns it.
   TransferRuns(const CollectiveRequest &request, int ranks, const int *sources = nullptr)
       : request_(request), ranks_(static_cast<std::size_t>(ranks)), sources_(sources) {}
 
   const CollectiveRequest &request() const { return request_; }
 
-  /// Elements of a rank's source, where it has one, and of its target.
+  /// Elements of a rank's source, if it has one, and of its target.
   std::size_t sourceCount() const {
     switch (request_.kind) {
     case Kind::AllGather:
@@ -72,9 +72,8 @@ public:
     }
   }
 
-  /// Calls `run(from, to, count)` for each contiguous run of elements that `sender` gives to
-  /// `receiver`: it stands at `from` in the source of the one and at `to` in the target of the
-  /// other.
+  /// Calls `run(from, to, count)` for each contiguous run of elements that `sender` sends to
+  /// `receiver`: it is at `from` in the sender's source and at `to` in the receiver's target.
   template <class Run> void forEach(int sender, int receiver, Run run) const {
     const auto s = static_cast<std::size_t>(sender), r = static_cast<std::size_t>(receiver);
     switch (request_.kind) {
@@ -101,8 +100,8 @@ public:
             (high - low) * request_.inner);
       return;
     }
-    // These combine, name one peer or only meet. No default: the compiler names a kind without a
-    // case.
+    // These combine, have one peer or only synchronize. No default: the compiler then warns about a
+    // kind without a case.
     case Kind::ReduceScatter:
     case Kind::AllReduce:
     case Kind::Send:

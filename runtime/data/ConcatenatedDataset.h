@@ -13,7 +13,7 @@
 
 namespace fsdp::rt {
 
-/// The samples of several data sets, one after another. No sample is of two of them.
+/// The samples of several data sets, one after another. No sample spans two of them.
 class ConcatenatedDataset final : public Dataset {
 public:
   /// `parts`: at least one.
@@ -31,7 +31,7 @@ private:
   std::int64_t firstOf(std::size_t part) const { return part ? ends[part - 1] : 0; }
 
   std::vector<std::unique_ptr<Dataset>> parts;
-  std::vector<std::int64_t> ends;                 ///< the sample behind the last one of each part
+  std::vector<std::int64_t> ends;                 ///< the sample after the last one of each part
   mutable std::vector<std::atomic<bool>> wasRead; ///< of each part
 };
 

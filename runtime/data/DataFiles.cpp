@@ -34,7 +34,7 @@ std::vector<std::string> matches(const std::string &option, const std::string &p
   const int status = glob(
       pattern.c_str(), GLOB_NOSORT,
       [](const char *path, int reason) {
-        if (reason == ENOENT) // nothing is there, or a link that leads to nothing
+        if (reason == ENOENT) // no file, or a broken link
           return 0;
         unreadable = "'" + std::string(path) + "': " + std::strerror(reason);
         return 1;
@@ -55,7 +55,7 @@ struct Word {
   std::optional<double> weight;
 };
 
-/// A word that is the name of a file has no weight, whatever it ends with.
+/// A word that names an existing file has no weight, regardless of its ending.
 Word takeWord(const std::string &option, const std::string &word) {
   const std::size_t colon = word.rfind(':');
   if (exists(word) || colon == word.npos || colon == 0 || word.find('/', colon) != word.npos)

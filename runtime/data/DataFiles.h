@@ -1,9 +1,9 @@
 //===- DataFiles.h - the files that --data and --val-data name --*- C++ -*-===//
 //
-// Each word of --data is a file or a pattern of the shell (`*`, `?`, `[...]`), which stands for the
+// Each word of --data is a file or a pattern of the shell (`*`, `?`, `[...]`), which denotes the
 // files that it matches, sorted by their names as bytes. A weight may follow it: `web/*.bin:0.7`.
 // Without weights the files of all words are one source, in the order of the words. With weights
-// each word is a source of its own.
+// each word is a separate source.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,10 @@ struct DataSource {
   std::int64_t samples = 0; ///< set when the files are opened
 };
 
-/// The sources that `words` name, whose weights add up to 1. `option`: that has the words; only
-/// --data takes weights. Errors: no file matches a pattern; a folder of a pattern cannot be read; a
-/// file is named twice. Errors of the command line: a weight that is not above 0; weights of some
-/// words only.
+/// The sources that `words` name, with weights that add up to 1. `option`: the option with the
+/// words; only --data accepts weights. Errors: no file matches a pattern; a folder of a pattern
+/// cannot be read; a file is named twice. Errors of the command line: a weight that is not above 0;
+/// weights of some words only.
 std::vector<DataSource> sourcesOf(const std::string &option, const std::vector<std::string> &words,
                                   bool takesWeights);
 

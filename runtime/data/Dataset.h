@@ -36,7 +36,7 @@ public:
   virtual const char *form() const = 0;
 };
 
-/// Samples of a data set that stand one after another, and the share of the draws that they get.
+/// Consecutive samples of a data set, and their share of the draws.
 struct WeightedSamples {
   std::int64_t count;
   double weight; ///< finite, above 0
@@ -46,8 +46,8 @@ struct WeightedSamples {
 /// samples, positions [e n, (e + 1) n) are epoch e, in file order or shuffled. Every sample is in
 /// each epoch once, and the order depends on seed and epoch only, not on the ranks.
 ///
-/// With several sources a Mixture says from which of them each position draws. The samples of a
-/// source are drawn in such an order of its own, with its own epochs.
+/// With several sources, a Mixture determines the source of each position. The samples of each
+/// source are drawn in a separate order of this kind, with separate epochs.
 class SampleOrder {
 public:
   SampleOrder() = default;
@@ -60,10 +60,10 @@ public:
     Mixture::Block block;
     return sampleAt(position, samples, block);
   }
-  /// `block`: of the last position; the caller asks for consecutive ones.
+  /// `block`: of the last position; callers request consecutive positions.
   std::int64_t sampleAt(std::int64_t position, std::int64_t samples, Mixture::Block &block) const;
 
-  /// Whether consecutive positions have samples that stand far apart.
+  /// Whether consecutive positions have samples that are far apart.
   bool isRandom() const { return shuffle; }
 
   /// The number of positions below `position` that draw from each source; nothing for one source.
@@ -90,8 +90,8 @@ struct BatchRows {
   std::int64_t begin, end;
 };
 
-/// A number for "`sample` is at `position`", below 2^53, so that every reader of JSON takes it.
-/// Sums of them modulo 2^53 tell sequences apart, in whatever order the terms are added.
+/// A number for "`sample` is at `position`", below 2^53, so that every reader of JSON accepts it.
+/// Sums of them modulo 2^53 distinguish sequences, independent of the order of the terms.
 std::uint64_t digestOfSample(std::int64_t position, std::int64_t sample);
 constexpr std::uint64_t kSampleDigestMask = (std::uint64_t(1) << 53) - 1;
 
@@ -111,8 +111,8 @@ struct LoadPosition {
   }
 };
 
-/// Has the samples read ahead that readBatch() will take, where the order is random: a file that is
-/// read in order is read ahead by the system.
+/// Starts reading the samples of the next readBatch() if the order is random; the system reads
+/// ahead in a file that is read in order.
 void readAhead(const Dataset &data, const SampleOrder &order, std::size_t index, std::int64_t first,
                BatchRows rows, std::int64_t count);
 

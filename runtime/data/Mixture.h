@@ -1,19 +1,19 @@
 //===- Mixture.h - weighted draws from several sources ----------*- C++ -*-===//
 //
 // A run with several sources of samples draws from one of them at each position. Two functions of
-// (weights, seed) and of nothing else define the draws, so that they are the same on any number of
-// ranks, and so that a run which continues at a position need not repeat the positions before it.
+// (weights, seed) alone define the draws, so that they are the same on any number of ranks, and so
+// that a run which continues at a position need not repeat the positions before it.
 //
 // How often: of the first n positions, source 0 has floor(n w0 / (w0 + w1 + ...)) draws; of the
 // others, floor(that many w1 / (w1 + w2 + ...)) are of source 1; and so on. No such number falls as
 // n grows, together they are n, and each differs from n times the weight by less than the number of
 // sources. They hold where a block of kBlock positions begins.
 //
-// Where: within a block the draws are in a random order of its own.
+// Where: within a block the draws are in a random order.
 //
-// A block is small. So any number of consecutive positions, a batch as well, has nearly the share
-// of each source that its weight says, and the block of a position is computed in microseconds,
-// with no state between two of them.
+// A block is small. So any number of consecutive positions, such as a batch, has nearly the share
+// of each source given by its weight, and the block of a position is computed in microseconds, with
+// no state between two of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ public:
     std::size_t source;
     std::int64_t index; ///< number of draws of that source at earlier positions
   };
-  /// The draws of a block; a caller that asks for consecutive positions keeps one.
+  /// The draws of a block; callers that request consecutive positions keep one.
   struct Block {
     std::int64_t number = -1;
     Draw draws[kBlock];

@@ -150,8 +150,8 @@ private:
   std::int64_t count = 0;
 };
 
-/// Raises the limit of open files, where it may be, if it leaves no room for `count` more: each
-/// file of a data set stays open. Where it may not, opening the file that is too many is an error.
+/// Raises the limit of open files, if permitted, to allow `count` more: each file of a data set
+/// stays open. If that is not permitted, opening a file beyond the limit is an error.
 void allowOpenFiles(std::size_t count) {
   constexpr rlim_t kOthers = 256; // of ranks, logs, libraries
   rlimit limit{};
@@ -169,7 +169,7 @@ bool hasSamples(const std::string &path, Table<Input> inputs) {
     const SafetensorsFile file(path);
     return std::all_of(inputs.begin(), inputs.end(),
                        [&](const Input &input) { return file.find(input.name); });
-  } catch (const Error &) { // whatever it is, it is no file of tokens
+  } catch (const Error &) { // of another kind: not a token file
     return false;
   }
 }

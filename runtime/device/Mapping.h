@@ -31,9 +31,9 @@ private:
 
 /// Takes the pages of [data, data + bytes) from the system now and in one call, instead of at the
 /// first write to each in the first step, which costs a fault a page: two to four times as much
-/// time in the system. Contents stay. A system that cannot (Linux before 5.14) is left to its
-/// faults. Throws an Error where the memory is not there, which says what for and what to do:
-/// better here than in the middle of a step.
+/// time in the system. Contents stay. Does nothing on systems without this (Linux before 5.14).
+/// Throws an Error with the purpose and a remedy if the memory is not available: better here than
+/// in the middle of a step.
 void populate(std::byte *data, std::size_t bytes, const char *purpose, const char *remedy);
 
 } // namespace fsdp::rt

@@ -68,7 +68,7 @@ constexpr double flopsOf(const AttentionShape &shape) {
     pairs -= seenFrom(first - shape.window); // those before the windows
   return 4 * pairs * shape.width * shape.batch * shape.heads;
 }
-/// Of other shapes nobody counts them.
+/// They are not counted for other shapes.
 template <class Shape> constexpr double flopsOf(const Shape &) { return 0; }
 
 } // namespace fsdp::rt

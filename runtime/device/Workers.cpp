@@ -12,7 +12,7 @@ using namespace base;
 
 namespace {
 
-/// Seconds of looking for work before a thread sleeps: about what a wake takes.
+/// Seconds of looking for work before a thread sleeps: about the time of a wake-up.
 constexpr double kSpinSeconds = 30e-6;
 
 thread_local Workers *workersOfThread = nullptr;

@@ -26,9 +26,9 @@ namespace fsdp::rt {
 /// way at once. A helper without work sleeps.
 class Workers {
 public:
-  /// Starts `threads` - 1 helpers, where `threads` >= 1 counts the thread that asks. `spins`: every
-  /// thread has a core of its own, so that a thread may look for work for some microseconds before
-  /// it sleeps. Error: the system starts no more threads.
+  /// Starts `threads` - 1 helpers, where `threads` >= 1 includes the calling thread. `spins`: every
+  /// thread has its own core, so that a thread may look for work for some microseconds before it
+  /// sleeps. Error: the system starts no more threads.
   explicit Workers(int threads, bool spins = false);
   /// Nothing may be under way.
   ~Workers();
@@ -45,9 +45,9 @@ public:
 
   using Piece = void (*)(const void *body, std::size_t piece, std::size_t slot);
   /// Performs the pieces [0, count), on the calling thread and on helpers; returns when all are
-  /// complete. Threads that are at it at the same time have different slots below
-  /// slotsOfPieces(count). What a piece throws is thrown here, of several the first piece's; later
-  /// pieces may then be left out.
+  /// complete. Concurrent threads have different slots below slotsOfPieces(count). What a
+  /// piece throws is thrown here, of several the first piece's; later pieces may then be left
+  /// out.
   void perform(std::size_t count, Piece piece, const void *body);
 
 private:
@@ -73,7 +73,7 @@ private:
 std::size_t slotsOfPieces(std::size_t count);
 
 /// Calls `body(piece, slot)` for each piece of [0, count): see Workers::perform. Pieces must not
-/// ask for pieces themselves.
+/// call this themselves.
 template <class Body> void forEachPiece(std::size_t count, const Body &body) {
 #ifndef FSDP_RECORD // a recorded program performs no kernel, and links no runtime
   if (slotsOfPieces(count) > 1)

@@ -50,7 +50,7 @@ public:
   Stream &stream(int index) const { return *streams_[index]; }
   int streamCount() const { return static_cast<int>(streams_.size()); }
   Event &event(int index) { return events_[index]; }
-  /// Communicator `index` as `stream` uses it; without a stream, to ask for its rank and size.
+  /// Communicator `index` for use by `stream`; without a stream, to query its rank and size.
   Communicator &comm(int index, int stream = 0) const {
     return *communicators_[index * streams_.size() + stream];
   }

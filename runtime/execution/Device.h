@@ -48,10 +48,10 @@ public:
   /// Waits for these copies.
   virtual void awaitCopies() = 0;
   virtual void setState(const StepState &state) = 0;
-  /// Sets how updates of parameters differ, one entry for each parameter in the order of the
-  /// tables; none: as the tables say. Before the first plan.
+  /// Sets the properties of updates, one entry for each parameter in the order of the tables; none:
+  /// the properties in the tables. Before the first plan.
   virtual void setUpdates(std::vector<UpdateSetting> settings) = 0;
-  /// Sets the number of samples of the next plan's global batch that count: the first ones.
+  /// Sets the number of valid samples in the next plan's global batch: the first ones.
   virtual void setSamples(std::int64_t samples) = 0;
   /// Sets the limits of the next steps: above them no update is applied (StepState).
   virtual void setLimits(float loss, float norm) = 0;
@@ -103,7 +103,7 @@ private:
 /// Functions of a target, used before the ranks are started.
 namespace target {
 
-/// The names that `--communicator` takes: "auto, shm, tcp or mpi".
+/// The names that `--communicator` accepts: "auto, shm, tcp or mpi".
 extern const char *const communicatorNames;
 /// Whether ranks compute on threads, whose number `--threads` sets.
 extern const bool computesOnThreads;

@@ -1,8 +1,7 @@
 //===- Launch.h - every action of a generated program -----------------------===//
 //
-// `launch`, `wait`, `record`: all that a stream is ever asked to do. Named calls (gemm, all_gather,
-// adamw, ...) are thin templates over `launch`, so that the recording variant sees every one of
-// them.
+// `launch`, `wait`, `record`: the operations on streams. Named calls (gemm, all_gather, adamw, ...)
+// are thin templates over `launch`, so that the recording variant records each of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_EXECUTION_LAUNCH_H
@@ -12,7 +11,7 @@
 #include "runtime/kernels/Kernels.h"
 #include "runtime/kernels/Optimizer.h"
 
-/// What performs the kernels of Kernels.def here.
+/// Performs the kernels of Kernels.def on this target.
 #define FSDP_KERNEL_FUNCTION(name, function) kernels::function
 
 #ifndef FSDP_RECORD
@@ -28,7 +27,7 @@ namespace detail {
 
 template <class Kernel, class ReadTypes, class WriteTypes> struct LaunchAction;
 
-/// Kernel and addresses as they lie in a stream's slot.
+/// Kernel and addresses in a stream's slot.
 template <class Kernel, class... R, class... W>
 struct LaunchAction<Kernel, Reads<R...>, Writes<W...>> {
   Kernel kernel;
@@ -43,9 +42,9 @@ struct LaunchAction<Kernel, Reads<R...>, Writes<W...>> {
 
 } // namespace detail
 
-/// Enqueues `kernel(const R *..., W *...)` on a stream. A slice that is read and written stands in
-/// both lists. `name` is a literal. Kernels are function pointers or closures of plain values.
-/// `work` is for traces.
+/// Enqueues `kernel(const R *..., W *...)` on a stream. A slice that is read and written is in both
+/// lists. `name` is a literal. Kernels are function pointers or closures of plain values. `work` is
+/// for traces.
 template <class... R, class... W, class Kernel>
 void launch(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
             Kernel kernel, Work work = {}) {
@@ -56,10 +55,10 @@ void launch(Context &c, int stream, const char *name, Reads<R...> read, Writes<W
   c.stream(stream).push(name, action, work, bytes);
 }
 
-/// `event` now stands for everything enqueued on `stream` so far.
+/// `event` now denotes everything enqueued on `stream` so far.
 inline void record(Context &c, int stream, int event) { c.stream(stream).record(c.event(event)); }
 
-/// What follows on `stream` starts after the latest record of `event` enqueued before this call.
+/// Later work on `stream` starts after the latest record of `event` enqueued before this call.
 inline void wait(Context &c, int stream, int event) { c.stream(stream).wait(c.event(event)); }
 
 /// A launch of a collective: `body(communicator, const R *..., W *...)`.
@@ -72,7 +71,7 @@ void launchCollective(Context &c, int stream, const char *name, const char *kind
       [communicator, body](auto *...p) { body(*communicator, p...); }, Work{kind, 0});
 }
 
-/// Leaves a number for the log, as output `index` of the walk. The slice may be reused after it.
+/// Writes a number for the log, as output `index` of the walk. The slice may be reused after it.
 inline void output(Context &c, int stream, const char *name, int index, ArenaSpan<float> value) {
   launch(
       c, stream, name, reads(value), writes(),

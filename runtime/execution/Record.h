@@ -1,7 +1,7 @@
 //===- Record.h - the same program, written down instead of performed ------===//
 //
 // Compiled with -DFSDP_RECORD, a generated program prints one line for each action instead of
-// performing it; that log must equal what the compiler scheduled. Header only, nothing to link.
+// performing it; that log must equal the compiler's schedule. Header only, nothing to link.
 //
 //   record STREAM EVENT
 //   wait STREAM EVENT
@@ -33,12 +33,12 @@ inline namespace recording {
 
 using ActionName = const char *;
 
-/// Stands for a kernel of a CUDA program, which no host function is.
+/// Represents a kernel of a CUDA program, which is not a host function.
 struct RecordedKernel {
   template <class... A> void operator()(const A &...) const {}
 };
 
-/// What the recorded program runs against: names and a file to write to.
+/// The context of the recorded program: names and the output file.
 class Context {
 public:
   /// Records the program of the rank at coordinate 0 on every axis.

@@ -61,7 +61,7 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// What happens
+// Events
 //===----------------------------------------------------------------------===//
 
 Trace::Track::Track(std::string name) : name(std::move(name)), actions(kActions) {}
@@ -87,7 +87,7 @@ void Trace::enqueued(double time) { spans[spanCount % kSpans].enqueued = time; }
 void Trace::end(double time) { spans[spanCount++ % kSpans].end = time; }
 
 //===----------------------------------------------------------------------===//
-// What is known of it
+// Metadata
 //===----------------------------------------------------------------------===//
 
 double Trace::horizon() const {

@@ -20,7 +20,7 @@ static constexpr const char *kNullDevice = "/dev/null";
 void prepareStandardStreams() {
   for (int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(number, F_GETFD) < 0 && errno == EBADF)
-      open(kNullDevice, O_RDWR); // the lowest free number, which is this one
+      open(kNullDevice, O_RDWR); // the lowest free descriptor, which is this one
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }
@@ -44,7 +44,7 @@ void keepOutputOutOf(const std::vector<NamedFile> &files) {
   }
 }
 
-/// Standard output is a result, of which a part was lost for this reason.
+/// The reason why a part of a result on standard output was lost.
 static bool outputIsResult = false;
 static int lossReason = 0;
 

@@ -23,11 +23,11 @@ void keepOutputOutOf(const std::vector<base::NamedFile> &files);
 /// the run continues.
 void showOutput();
 
-/// Whether standard output is a result from now on: then showOutput() says nothing, and
-/// finishOutput() reports what has failed since.
+/// Sets whether standard output is a result: then showOutput() prints no message, and
+/// finishOutput() reports later failures.
 void requireOutput(bool isResult);
 
-/// Nobody reads a result on standard output any more, as behind `| head -1`.
+/// Whether the reader of a result on standard output has closed the pipe, as in `| head -1`.
 class NoReader : public base::Error {
 public:
   using Error::Error;

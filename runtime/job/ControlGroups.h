@@ -9,8 +9,8 @@
 namespace fsdp::rt {
 
 /// Calls `visit(folder, unified)` for the folder of each control group of this process whose limits
-/// for `kind` ("memory", "cpu") apply to it: its own and those around it. `unified`: of version 2.
-/// Reads /proc and /sys below `root`.
+/// for `kind` ("memory", "cpu") apply to it: its group and the parent groups. `unified`: of version
+/// 2. Reads /proc and /sys below `root`.
 void forEachControlGroup(const std::string &root, const std::string &kind,
                          const std::function<void(const std::string &, bool)> &visit);
 

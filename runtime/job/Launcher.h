@@ -8,8 +8,7 @@
 
 namespace fsdp::rt {
 
-/// What a launcher (torchrun, Open MPI, MPICH and its derivatives, Slurm) states about this
-/// process.
+/// A launcher's (torchrun, Open MPI, MPICH and its derivatives, Slurm) data about this process.
 struct LaunchEnvironment {
   std::string by; ///< "torchrun", "Open MPI", "PMI", "Slurm"
   int rank = 0, size = 1;

@@ -22,7 +22,7 @@ namespace {
 #define SYS_pidfd_open 434 // the same on every architecture
 #endif
 
-/// The variable by which a launcher numbers its ranks; empty for those that somebody set by hand.
+/// The variable in which a launcher numbers its ranks; empty for variables that were set by hand.
 std::string rankVariable(const LaunchEnvironment &launched) {
   if (launched.by == "Open MPI")
     return "OMPI_COMM_WORLD_RANK";

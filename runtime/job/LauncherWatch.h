@@ -9,7 +9,7 @@
 
 namespace fsdp::rt {
 
-/// The launcher's process that started this rank; 0: there is none, or nobody knows it, as where
+/// The launcher's process that started this rank; 0 if there is none, or if it is unknown because
 /// the variables were set by hand. See LauncherWatch.
 int launcherProcess();
 

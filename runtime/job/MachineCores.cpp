@@ -13,7 +13,7 @@ namespace fsdp::rt {
 
 namespace {
 
-/// Number of cores that a process may run on; 0 if that is not known.
+/// Number of cores that a process may run on; 0 if unknown.
 int affinityOf(int pid) {
   // The kernel refuses sets that are smaller than its own, whose size is not known before.
   for (std::size_t cores = 1024; cores <= 65536; cores *= 2) {
@@ -54,7 +54,7 @@ MachineCores MachineCores::read(const std::string &root) {
 
 int MachineCores::perRank(int ranks) const {
   ranks = std::max(ranks, 1);
-  // A launcher binds each rank to cores of its own, or leaves it those of all.
+  // A launcher binds each rank to separate cores, or leaves all cores to each.
   int cores = launcher > 0 ? std::min(own, std::max(own, launcher) / ranks) : own / ranks;
   if (quota > 0)
     cores = std::min(cores, static_cast<int>(quota / ranks));

@@ -19,7 +19,7 @@ std::uint64_t numberIn(const std::string &path) {
   return file >> number ? number : UINT64_MAX;
 }
 
-/// The number behind `key` in a file of lines "key number", or UINT64_MAX.
+/// The number after `key` in a file of lines "key number", or UINT64_MAX.
 std::uint64_t numberAfter(const std::string &path, const std::string &key) {
   std::ifstream file(path);
   std::string line, word;

@@ -46,7 +46,7 @@ public:
     peer_.flight = segment.flight(0);
   }
 
-  // Splitting the world is a collective over it: all ranks ask for the same communicators in order.
+  // Splitting the world is a collective over it: all ranks create the same communicators in order.
   std::unique_ptr<Communicator> communicator(int index, int) override {
     CommunicatorSpec spec = specOf(mesh_, options_, index);
     return std::make_unique<MpiCommunicator>(spec.name, peer_, mesh_.group(peer_.rank, spec.axes),

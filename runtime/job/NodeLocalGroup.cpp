@@ -75,8 +75,8 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
   const Descriptor memory =
       isFirst ? createMemory(bytes) : joinFirst(group, bytes, limit, deadline);
   SharedSegment segment(Mapping::ofFile(memory.get(), bytes), layout);
-  // Before others can find the segment: else the second of two processes with the same rank might
-  // come first.
+  // Before other processes can find the segment: otherwise the second of two processes with the
+  // same rank might use it first.
   std::int32_t nobody = 0;
   if (!segment.rank(group.rank).pid.compare_exchange_strong(nobody, static_cast<int>(getpid())))
     throw Error(format("rank %d of this job has already joined, as process %d: RANK must differ on "

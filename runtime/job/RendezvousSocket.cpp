@@ -116,7 +116,7 @@ void RendezvousSocket::serve(double seconds) const {
     descriptor->cmsg_len = CMSG_LEN(sizeof(int));
     const int memory = memory_.get();
     std::memcpy(CMSG_DATA(descriptor), &memory, sizeof memory);
-    // A rank that has died meanwhile is missed by those that wait for it.
+    // Ranks that wait for a rank that has since died detect its absence.
     static_cast<void>(sendmsg(connection.get(), &message.header, MSG_NOSIGNAL | MSG_DONTWAIT));
   }
 }

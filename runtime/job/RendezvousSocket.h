@@ -31,7 +31,7 @@ private:
   std::string message_;
 };
 
-/// What the first rank passes.
+/// The message of the first rank.
 struct SharedMemory {
   base::Descriptor memory;
   RunIdentity identity; ///< how the first rank was started

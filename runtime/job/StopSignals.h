@@ -32,7 +32,7 @@ void noteStop(int number);
 
 /// The reason for no restart: a request to end the run.
 constexpr const char *kNotRestartedAfterSignal =
-    "; not restarted, as a signal asks for the end of the run";
+    "; not restarted, as a signal requests the end of the run";
 
 /// The requests so far. Ranks agree on the maximum of each.
 struct StopRequest {

@@ -1,8 +1,8 @@
 //===- TcpMessages.h - messages between ranks over TCP --------------------===//
 //
-// Data that arrives may be from anybody. All of it is decoded here: sizes are limited before
-// anything is stored, numbers are in their ranges and text is printable, or the message is
-// rejected. Test: TcpMessagesTest.cpp, also with malformed messages.
+// Received data is untrusted. All of it is decoded here: sizes are limited before anything is
+// stored, numbers are in their ranges and text is printable, or the message is rejected. Test:
+// TcpMessagesTest.cpp, also with malformed messages.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_JOB_TCPMESSAGES_H
@@ -82,7 +82,7 @@ struct JoinRequest {
   static constexpr std::size_t kMax = RunIdentity::kMaxBytes + 1024, kMaxOfMachine = 160;
 };
 
-/// What every rank knows about a rank.
+/// The entry about a rank that every rank receives.
 struct PeerInfo {
   int machine = 0;  ///< equal for ranks that can share memory
   Address address;  ///< where it listens; without a host: on that of rank 0

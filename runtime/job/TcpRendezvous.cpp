@@ -20,7 +20,8 @@ namespace {
 
 // Time allowed for the handshake, in seconds.
 constexpr double kHandshakeTimeout = 5;
-// Time for which ranks that join late are still told why the job does not start, in seconds.
+// Time during which ranks that join late still receive the reason why the job does not start, in
+// seconds.
 constexpr double kLateJoinerGrace = 5;
 // The most connections whose handshake is not complete.
 constexpr std::size_t kMaxPendingConnections = 256;
@@ -326,7 +327,7 @@ private:
     return JoinAnswer::decode(*payload, self_.size);
   }
 
-  /// Joins at one address. Returns no connection on failure: `reason_` says why.
+  /// Joins at one address. Returns no connection on failure; `reason_` has the cause.
   Socket join(const Address &address, double seconds) {
     if (place_.loopbackOnly && !address.isLoopback()) {
       reason_ = "it is not a loopback address, and FSDP_JOB_TOKEN is not set";
@@ -398,7 +399,7 @@ std::string RendezvousPlace::describe() const {
 }
 
 Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds) {
-  // As the other ranks get it.
+  // As sent to the other ranks.
   self.machine = printable(self.machine, JoinRequest::kMaxOfMachine);
   self.host = printableHost(self.host);
   Rendezvous result = rendezvousAs(place, self, seconds);

@@ -1,12 +1,12 @@
 //===- Attention.cpp ------------------------------------------------------===//
 //
-// Queries are taken in blocks, and for each block keys in blocks. Scores of a block pair lie
+// Queries are taken in blocks, and for each block keys in blocks. Scores of a block pair are stored
 // transposed, scores[key][query]: then only the block of queries needs packing, keys and values are
-// used where they stand, and maxima and sums over keys run over whole vectors of queries.
+// used in place, and maxima and sums over keys run over whole vectors of queries.
 //
-// All of that is on floats in dense rows. Keys and values that are none, because they are narrower
-// or lie between other tensors, become such once for all heads of their group: rows a page apart
-// would push each other out of the cache.
+// All of this works on floats in dense rows. Keys and values in another form, narrower or
+// interleaved with other tensors, are converted once for all heads of their group: rows a page
+// apart would evict each other from the cache.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ const float *dense(const T *from, std::size_t stride, std::size_t count, std::si
   return to;
 }
 
-/// Where a kernel may leave floats in dense rows: at their place, or in `scratch` until `putBack`.
+/// Where a kernel may write floats in dense rows: in place, or in `scratch` until `putBack`.
 template <class T>
 float *denseResult(T *place, std::size_t stride, std::size_t width, float *scratch) {
   if constexpr (std::is_same_v<T, float>)
@@ -140,7 +140,7 @@ void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *
   putBack(out, block.count, width, result, shape.out.row);
 }
 
-/// What a block of queries reads and writes in the gradient.
+/// The operands and results of a block of queries in the gradient.
 template <class T> struct GradientBlock {
   const T *q, *out;
   const float *logSumExp;
@@ -163,11 +163,11 @@ struct GradientScratch {
   }
 };
 
-/// What of a block of queries the gradients need first: its operands with the scale, those of the
-/// gradient of scores with `factor`.
+/// The operands of a block of queries for the gradients: scaled, and those of the gradient of
+/// scores multiplied by `factor`.
 template <class T> struct PreparedBlock {
   const float *q, *dOut;                                ///< dense rows
-  float logSumExp[kQueries] = {}, along[kQueries] = {}; ///< as `scoreGradients` takes them
+  float logSumExp[kQueries] = {}, along[kQueries] = {}; ///< in the form for `scoreGradients`
 
   PreparedBlock(const AttentionShape &shape, const QueryBlock &block, const GradientBlock<T> &at,
                 float factor, const GradientScratch &scratch)
@@ -184,7 +184,7 @@ template <class T> struct PreparedBlock {
       for (std::size_t i = 0; i < width; ++i)
         sum += double(float(out[i])) * double(cotangent[i]);
       along[r] = static_cast<float>(sum) * factor;
-      // A query that sees nothing has -infinity, from which nothing may be subtracted.
+      // A query that attends to no key has -infinity, from which no number may be subtracted.
       logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r] * kLog2e;
     }
   }
@@ -231,7 +231,7 @@ void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
   putBack(dQ, block.count, width, at.dQ, shape.q.row);
 }
 
-/// Adds to dBias, the gradient of the head's bias, what a block of queries gives.
+/// Adds the contribution of a block of queries to dBias, the gradient of the head's bias.
 template <class T>
 void addBiasGradient(const AttentionShape &shape, const QueryBlock &block, std::size_t firstQuery,
                      const GradientBlock<T> &at, const float *k, const float *v, float *dBias,

@@ -1,8 +1,8 @@
 //===- AttentionBf16.cpp - attention on bf16 -----------------------------===//
 //
-// Up to 256 queries of a head are taken together, and keys in blocks, which are packed once for
-// them. Scores of 32 queries lie row by row, a row for each query: what a query sees of a block is
-// the beginning of its row, and probabilities take the place of the scores they are of.
+// Up to 256 queries of a head are processed together, and keys in blocks, which are packed once for
+// them. Scores of 32 queries are stored with a row for each query: the keys of a block that a query
+// attends to are the beginning of its row, and probabilities overwrite their scores.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ struct Scratch {
   }
 };
 
-/// A vector whose largest number is the largest of a row; a NaN is passed over: it shows in the
+/// A vector whose largest number is the largest of a row; a NaN is ignored, as it appears in the
 /// sum.
 __m512 maxima(const float *row, std::size_t count) {
   const __m512 none = _mm512_set1_ps(-kInfinity);
@@ -62,8 +62,8 @@ __m512 maxima(const float *row, std::size_t count) {
 }
 
 /// The first `count` scores of a row become 2^(factor * (score - base)) in bf16, at the beginning
-/// of the row, followed by zeros up to `filled`. Returns a vector that adds up to the sum of what
-/// was rounded. `Biased`: the base may be a masked key's score, of any size, and is subtracted
+/// of the row, followed by zeros up to `filled`. Returns a vector that adds up to the sum of the
+/// rounded numbers. `Biased`: the base may be a masked key's score, of any size, and is subtracted
 /// before the product is rounded.
 template <bool Biased>
 __m512 exponentials(float *row, std::size_t count, std::size_t filled, float factor, float base) {
@@ -117,7 +117,7 @@ struct QueryBlock {
   float scale;  ///< and then by it, which is positive
   float top[kQueries];
   float sum[kQueries];
-  float biasShifts[kQueries]; ///< what is subtracted from each query's bias first
+  float biasShifts[kQueries]; ///< the number subtracted from each query's bias first
 
   QueryBlock(const AttentionShape &shape, const Visibility &sees, const Scratch &scratch,
              const float *bias, std::size_t first)
@@ -134,7 +134,7 @@ struct QueryBlock {
     std::fill_n(sum, kQueries, 0.0f);
   }
 
-  /// How many of all keys a query of the block sees, or has before its window.
+  /// The number of keys up to the last one that a query of the block attends to.
   std::size_t seenBy(std::size_t query) const { return sees.endOfSeen(first + query); }
 
   /// Those of them that lie in [key, key + kKeys).
@@ -184,8 +184,8 @@ struct QueryBlock {
     }
   }
 
-  /// Goes on with 16 queries from `query` on, whose scores of the keys from `key` on stand in rows
-  /// of kKeys. `begun`: they have met keys before.
+  /// Continues with 16 queries from `query` on, whose scores of the keys from `key` on are in rows
+  /// of kKeys. `begun`: they have processed keys before.
   void advance(std::size_t query, float *rows, std::size_t key, std::size_t filled, bool begun) {
     const bool options = shape.softcap != 0 || shape.window != 0 || sees.ids || bias;
     std::size_t seen[16];
@@ -201,7 +201,7 @@ struct QueryBlock {
     const __m512 last = _mm512_loadu_ps(top + query), factor = _mm512_set1_ps(scale * kLog2e);
     const __m512 now = _mm512_max_ps(
         reduceEach(each, [](__m512 a, __m512 b) { return _mm512_max_ps(a, b); }), last);
-    // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
+    // A query without keys so far keeps -infinity, from which no number may be subtracted.
     const __mmask16 some = _mm512_cmp_ps_mask(now, _mm512_set1_ps(-kInfinity), _CMP_NEQ_OQ);
     const __mmask16 moved = _mm512_cmp_ps_mask(now, last, _CMP_NEQ_OQ);
     float bases[16];

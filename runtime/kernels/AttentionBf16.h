@@ -19,8 +19,8 @@
 
 namespace fsdp::rt::pairs {
 
-/// What kernels::attention and kernels::attentionGrad do. They do nothing and return false where
-/// the processor has no instructions for it. `bias` and `documents` may be null. Scratch memory of
+/// Implement kernels::attention and kernels::attentionGrad. Without the processor's instructions
+/// for it they do nothing and return false. `bias` and `documents` may be null. Scratch memory of
 /// the gradient grows with the number of keys.
 bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
                const float *bias, const std::int32_t *documents, bf16 *out, float *logSumExp);

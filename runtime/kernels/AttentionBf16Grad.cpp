@@ -1,9 +1,9 @@
 //===- AttentionBf16Grad.cpp - the gradient of attention on bf16 ---------===//
 //
-// Up to 256 queries of a head are taken together, packed once, and keys in blocks of strips of 32.
-// Scores of a strip lie transposed, a row for each key: then the strip of probabilities stands as
-// the products for dK and dV want it, which are sums over queries, and as pairs of rows it stands
-// as the product for dQ wants it, which is one over keys.
+// Up to 256 queries of a head are processed together, packed once, and keys in blocks of strips of
+// 32. Scores of a strip are stored transposed, a row for each key: then the strip of probabilities
+// has the layout of the products for dK and dV, which are sums over queries, and as pairs of rows
+// it has the layout of the product for dQ, which is a sum over keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,23 +43,23 @@ float dot(const bf16 *a, const bf16 *b, std::size_t width) {
   return _mm512_reduce_add_ps(sum);
 }
 
-/// 32 keys by 32 queries: scores and the gradients of probabilities, and where what comes of them
-/// goes: rows of kQueries, and pairs of rows.
+/// 32 keys by 32 queries: scores and the gradients of probabilities, and their destinations: rows
+/// of kQueries, and pairs of rows.
 struct Square {
   const float *scores, *gradients;
   const float *logSumExp, *along; ///< of the queries, the former in powers of 2
   bf16 *probabilities, *scoreGradients, *pairs;
 };
 
-/// What a square's keys and queries are hidden from one another by besides causality, and the
-/// derivatives of a cap of scores; null where there are none.
+/// The masks between a square's keys and queries besides causality, and the derivatives of a cap of
+/// scores; null if there are none.
 struct SquareOptions {
-  std::ptrdiff_t endOfWindow = kBlock; ///< key i is seen by no query from endOfWindow + i on
+  std::ptrdiff_t endOfWindow = kBlock; ///< no query from endOfWindow + i on attends to key i
   const std::int32_t *keyIds = nullptr, *queryIds = nullptr;
   const float *slopes = nullptr; ///< laid out as scores
 };
 
-/// The queries, a bit each, that see key `i` of a square.
+/// The queries, a bit each, that attend to key `i` of a square.
 inline std::uint32_t seeing(const SquareOptions &options, std::size_t i) {
   const std::ptrdiff_t end = options.endOfWindow + static_cast<std::ptrdiff_t>(i);
   std::uint32_t seen = end >= 32 ? ~0u : end <= 0 ? 0 : (1u << end) - 1;
@@ -95,9 +95,8 @@ inline void addBias(float factor, const float *bias, const float *shifts, std::s
 }
 
 /// probability := 2^(factor * score - logSumExp), score gradient := probability * (gradient -
-/// along), both 0 where the key is not seen: key i is seen by the queries from firstThatSees + i
-/// on, and keys from `keys` on by none. The queries of the pairs stand in the order of
-/// `queryOfPair`.
+/// along), both 0 where the key is masked: the queries from firstThatSees + i on attend to key i,
+/// and no query to keys from `keys` on. The queries of the pairs are in the order of `queryOfPair`.
 template <bool Masked, bool Options = false>
 void computeScoreGradients(const Square &at, float factor, std::ptrdiff_t firstThatSees,
                            std::size_t keys, const SquareOptions &options = {}) {
@@ -139,12 +138,12 @@ void computeScoreGradients(const Square &at, float factor, std::ptrdiff_t firstT
   }
 }
 
-/// Which query stands at `lane` of the `half`s 16 columns of pairs.
+/// The query at `lane` of the 16 columns of pairs of `half`.
 constexpr std::size_t queryOfPair(std::size_t half, std::size_t lane) {
   return lane / 4 * 8 + half * 4 + lane % 4;
 }
 
-/// What of one head the gradient reads and writes.
+/// The operands and results of the gradient of one head.
 struct GradientHead {
   Rows q, out, dOut;
   const float *logSumExp;
@@ -180,10 +179,10 @@ private:
   const Visibility *sees = nullptr; ///< of the batch
   const float *bias = nullptr;      ///< of the head, or null
   std::size_t width;                ///< filled up
-  bool *begunKeys;                  ///< strips whose sums hold something
+  bool *begunKeys;                  ///< strips with non-zero sums
   bool begunQueries[kQueries / kBlock];
   std::int32_t queryIds[kQueries]; ///< of the block of queries
-  float biasShifts[kQueries];      ///< what is subtracted from the bias of each
+  float biasShifts[kQueries];      ///< the number subtracted from the bias of each
   // Scratch memory; see the constructor.
   bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
   bf16 *keyRows, *valueRows, *keyColumns; ///< of all keys; columns block after block
@@ -194,7 +193,8 @@ private:
 /// Up to 32 keys, of a block of keys that begins at `blockKey`.
 struct GroupGradient::Strip {
   std::size_t blockKey, key, keys;
-  /// Of the block of queries, in whole squares: none outside sees any of the keys.
+  /// The range of the block of queries, in whole squares, that contains all queries that attend to
+  /// any of the keys.
   std::size_t firstQuery, endQuery;
 };
 
@@ -262,7 +262,7 @@ void GroupGradient::packQueries(const GradientHead &head, std::size_t first, std
     packPairs(q, qPairs + i * 32, kQueries * 32);
     packPairs(dOut, dOutPairs + i * 32, kQueries * 32);
     for (std::size_t r = i; r < i + kBlock; ++r) {
-      // A query that sees nothing has -infinity, from which nothing may be subtracted.
+      // A query that attends to no key has -infinity, from which no number may be subtracted.
       const bool seesSome = r < count && head.logSumExp[first + r] != -kInfinity;
       logSumExp[r] = seesSome ? head.logSumExp[first + r] * kLog2e : 0.0f;
       along[r] =
@@ -427,7 +427,7 @@ void GroupGradient::add(const GradientHead &head) {
     for (std::size_t key = sees->firstSeen(first) / kKeys * kKeys; key < keys; key += kKeys)
       addKeys(first, queries, key, std::min(kKeys, keys - key));
     for (std::size_t j = 0; j < roundUp(queries) / kBlock; ++j)
-      if (!begunQueries[j]) // of queries that see nothing
+      if (!begunQueries[j]) // of queries that attend to no key
         std::fill_n(dQ + j * kBlock * width, kBlock * width, 0.0f);
     writeQueries(head, first, queries);
   }
@@ -435,7 +435,7 @@ void GroupGradient::add(const GradientHead &head) {
 
 void GroupGradient::finish(ResultRows newDK, ResultRows newDV) {
   for (std::size_t key = 0; key < shape.keys; ++key) {
-    if (!begunKeys[key / kBlock]) { // seen by no query
+    if (!begunKeys[key / kBlock]) { // no query attends to it
       std::fill_n(dK + key * width, width, 0.0f);
       std::fill_n(dV + key * width, width, 0.0f);
     }

@@ -1,7 +1,7 @@
 //===- AttentionSoftmax.h - scores of a block of queries --------*- C++ -*-===//
 //
-// What attention on floats does with a block of scores, scores[key][query]: maxima and sums over
-// keys run over whole vectors of queries.
+// Operations of attention on a block of float scores, scores[key][query]: maxima and sums over keys
+// run over whole vectors of queries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,11 +34,11 @@ struct QueryBlock {
   std::ptrdiff_t window;   ///< 0 without
   std::ptrdiff_t position; ///< of the first query: the key that it is at
   float softcap;           ///< 0 without
-  /// What is added to the scores of the first query, one number a key, and of the others behind it;
-  /// or null.
+  /// The bias of the scores of the first query, one number a key, and of the others after it; or
+  /// null.
   const float *bias;
   std::size_t biasStride;     ///< from one query to the next
-  float biasShifts[kQueries]; ///< what is subtracted from each query's bias first
+  float biasShifts[kQueries]; ///< subtracted from each query's bias first
   /// Of the batch's keys; null where all are of one document.
   const std::int32_t *documents;
   std::int32_t ids[kQueries];   ///< of the queries' documents
@@ -72,13 +72,13 @@ struct QueryBlock {
     return static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(seenOfLast, 0, all));
   }
 
-  /// The first key that any of the queries sees.
+  /// The first key that any of the queries attends to.
   std::size_t firstKey() const {
     return window ? static_cast<std::size_t>(std::max<std::ptrdiff_t>(position - window + 1, 0))
                   : 0;
   }
 
-  /// The first of the queries that sees key `key`, which is one of `keys()`.
+  /// The first query that attends to key `key`, which is one of `keys()`.
   std::size_t firstThatSees(std::size_t key) const {
     if (!causal)
       return 0;
@@ -231,7 +231,7 @@ private:
     const Vector last = load(top + query);
     const Vector now = larger(larger(tops[0], tops[1]), larger(tops[2], tops[3]));
     store(top + query, now);
-    // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
+    // A query without keys so far keeps -infinity, from which nothing may be subtracted.
     const Vector log2e = broadcast(kLog2e);
     const Vector base = now == broadcast(-kInfinity) ? Vector{} : now, shift = base * -log2e;
     const auto step = [&](std::size_t key, Vector &sum) {

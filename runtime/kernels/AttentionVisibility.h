@@ -13,7 +13,7 @@
 
 namespace fsdp::rt {
 
-/// What the queries of a batch see of its keys.
+/// The keys of a batch to which its queries attend.
 struct Visibility {
   const AttentionShape &shape;
   const std::int32_t *ids; ///< of the documents of the batch's keys, or null
@@ -21,7 +21,7 @@ struct Visibility {
   Visibility(const AttentionShape &shape, const std::int32_t *documents, std::size_t batch)
       : shape(shape), ids(documents ? documents + batch * shape.keys : nullptr) {}
 
-  /// The first key that a query may see, and the one behind the last.
+  /// The first key that a query may attend to, and the end of them.
   std::size_t firstSeen(std::size_t query) const {
     return shape.window ? keyAt(positionOf(query) + 1 - std::ptrdiff_t(shape.window)) : 0;
   }

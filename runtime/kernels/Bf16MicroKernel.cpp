@@ -59,7 +59,7 @@ FSDP_MATRIX_UNIT void multiplyMatrices(const Bf16MicroKernel &p, const bf16 *a, 
                                        float *c, bool add) {
   const std::size_t aBytes = p.aRow * sizeof(bf16), cBytes = p.cRow * sizeof(float);
   constexpr std::size_t kRowBytes = 64 * sizeof(bf16);
-  // gcc 12 does not know that these instructions read and write memory.
+  // gcc 12 does not model that these instructions read and write memory.
   __asm__ volatile("" ::: "memory");
   for (std::size_t j = 0; j < p.n; j += 32, b += p.bPanel)
     for (std::size_t i = 0; i < p.m; i += 32) {
@@ -112,7 +112,7 @@ FSDP_MATRIX_UNIT void leaveMatrixUnit() { _tile_release(); }
 
 PairInstructions pairInstructions() {
   static const PairInstructions best = [] {
-    // The library asks the processor, and the system for the matrix unit's registers.
+    // The library queries the processor, and requests the matrix unit's registers from the system.
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     const auto has = [&](dnnl::cpu_isa wanted) {
       return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);

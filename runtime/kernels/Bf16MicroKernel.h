@@ -1,9 +1,9 @@
 //===- Bf16MicroKernel.h - small products of bf16 within a kernel ---*- C++ -*-===//
 //
-// What F32MicroKernel.h is for floats, by the processor's instructions for bf16: they multiply
-// pairs of numbers and add both products to a float. There are two kinds: on vectors (AVX512_BF16)
-// and on a matrix unit (AMX). Which is there is seen at run time, and oneDNN's limit on
-// instructions (ONEDNN_MAX_CPU_ISA) holds here too.
+// The counterpart of F32MicroKernel.h by the processor's instructions for bf16: they multiply pairs
+// of numbers and add both products to a float. There are two kinds: on vectors (AVX512_BF16) and on
+// a matrix unit (AMX). Which is there is seen at run time, and oneDNN's limit on instructions
+// (ONEDNN_MAX_CPU_ISA) holds here too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace fsdp::rt {
 constexpr std::size_t kVnniBlock = 32;
 
 /// c[i, j] = sum over l of a[i, l] * b[l, j]; all three extents are multiples of kVnniBlock.
-/// Strides are in elements. The rows of a and c are contiguous; b stands in panels of 32 columns,
-/// where b[l, j] is element (l / 2) * 64 + 2 * (j % 32) + l % 2 of panel j / 32.
+/// Strides are in elements. The rows of a and c are contiguous; b is in panels of 32 columns, where
+/// b[l, j] is element (l / 2) * 64 + 2 * (j % 32) + l % 2 of panel j / 32.
 struct Bf16MicroKernel {
   std::size_t m, n, k;
   std::size_t aRow;

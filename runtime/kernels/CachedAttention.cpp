@@ -1,7 +1,7 @@
 //===- CachedAttention.cpp - attention to keys that are kept --------------===//
 //
-// Floor: with one query the keys and values it sees are read once per group. A head's scores are
-// formed first, then the sum of values in one pass. Many queries are an ordinary attention.
+// Lower bound: with one query, its keys and values are read once per group. The scores of a head
+// are computed first, then the sum of values in one pass. Many queries are an ordinary attention.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ void attendOne(const CachedAttentionShape &shape, const T *q, const T *keys, con
     for (std::size_t i = 0; i < width; ++i)
       sums[i] += p * float(value[i]);
   }
-  const float share = 1 / total; // a query sees its own position at least
+  const float share = 1 / total; // a query attends at least to its own position
   for (std::size_t i = 0; i < width; ++i)
     out[i] = T(sums[i] * share);
 }
@@ -62,14 +62,14 @@ template <class T>
 void cachedAttention(CachedAttentionShape shape, const T *q, const T *k, const T *v,
                      const std::int32_t *positions, T *out) {
   if (shape.queries == 0)
-    return; // there are no positions to read
+    return; // without positions to read
   const std::size_t ofGroup = std::size_t(shape.keys) * shape.width;
   for (std::size_t b = 0; b < shape.batch; ++b) {
     const std::size_t at = b * shape.q.batch;
     const std::size_t first = shape.firstPosition(positions[b * shape.queries]);
     const T *keys = k + b * shape.groups * ofGroup, *values = v + b * shape.groups * ofGroup;
     if (shape.queries >= kFewQueries) {
-      // Query t of n sees the keys up to its own, the last of which is that of the last query.
+      // Query t of n attends to the keys up to its position; the last query is at the last key.
       const HeadStrides strides{0, ofGroup, shape.width};
       AttentionShape whole{1,
                            shape.heads,

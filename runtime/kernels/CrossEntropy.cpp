@@ -91,7 +91,7 @@ void partialCrossEntropy(LogitRows shape, const T *logits, const Label *labels,
       const T *row = logits + r * shape.classes;
       const std::size_t label = checkedPart(labels[r], r, classes);
       top[r] = classes ? largest(row, classes) : nothing;
-      // Nothing may be subtracted from -infinity: other ranks may have larger logits.
+      // No number may be subtracted from -infinity: other ranks may have larger logits.
       sums[r] =
           static_cast<float>(sumOfExponentials(row, classes, top[r] == nothing ? 0.0f : top[r]));
       picked[r] = label == kElsewhere ? 0.0f : float(row[label]);

@@ -45,7 +45,8 @@ private:
   float scale;
 };
 
-/// Rows of the innermost extent, in the order of memory; `at` moves on behind what is done.
+/// Rows of the innermost extent, in the order of memory; `at` moves to the end of the processed
+/// part.
 template <class T>
 void descend(const Mask &mask, const DropoutExtent *extents, std::size_t numExtents,
              std::uint64_t index, const T *x, T *y, std::size_t &at) {

@@ -25,7 +25,7 @@ template <typename Id> bool isElsewhere(EmbeddingShape shape, Id id) {
   return shape.partial && id == -1;
 }
 
-/// Where the ids of each row of the table stand: those of `v` are order[starts[v]] to
+/// The positions of the ids of each row of the table: those of `v` are order[starts[v]] to
 /// order[starts[v + 1] - 1], ascending.
 struct Places {
   std::uint32_t *starts, *order;

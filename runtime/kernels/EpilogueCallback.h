@@ -10,7 +10,7 @@
 namespace fsdp::rt {
 
 /// Called as a product continues: rows [begin, end) of c are complete, and most likely in the
-/// cache. Every row is told of once. `call` is called by several threads at once for different
+/// cache. Every row is reported once. `call` is called by several threads at once for different
 /// rows, in no order, or, where it adds up over the rows, by one after the other, the first ones
 /// first.
 struct EpilogueCallback {

@@ -10,16 +10,16 @@ namespace {
 
 using lanes::kLanes, lanes::load, lanes::store, lanes::multiplyAdd, lanes::Vector;
 
-// Rows and vectors: the sums that stand in registers while l runs, as many as hide the latency of
-// an addition, as few as leave room for the operands.
+// Rows and vectors: the sums kept in registers during the loop over l, enough to hide the latency
+// of an addition, few enough to leave registers for the operands.
 #ifdef __AVX512F__
 constexpr int kRows = 8, kVectors = 2;
 #else
 constexpr int kRows = 4, kVectors = 2;
 #endif
 
-/// Keeps the compiler from computing an address from another one: what it takes for that are the
-/// ports of the multiplications.
+/// Prevents the compiler from computing an address from another one, which would use the ports of
+/// the multiplications.
 template <class T> T separate(T pointer) {
 #ifdef __x86_64__
   __asm__("" : "+r"(pointer));

@@ -13,7 +13,7 @@
 namespace fsdp::rt {
 
 /// c[i, j] = sum over l of a[i, l] * b[l, j]. Strides are in elements; the rows of b and c are
-/// contiguous, `a` may stand either way, so that it may be a transposed matrix.
+/// contiguous, `a` may have either layout, so it may be a transposed matrix.
 struct F32MicroKernel {
   std::size_t m, n, k;
   std::size_t aRow, aColumn;

@@ -1,7 +1,7 @@
 //===- Gemm.cpp - matrix products -----------------------------------------===//
 //
-// Each stream thread keeps its own prepared products, and slots for the threads that help it, so
-// nothing is locked.
+// Each stream thread has separate prepared products, and slots for the threads that help it, so no
+// lock is needed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ template <class Out> void fillZero(const Gemm &g, Out *c) {
               j * g.c.column] = Out(0.0f);
 }
 
-/// The prepared product; none where the library has none for these types on this processor.
+/// The prepared product; none if the library does not support these types on this processor.
 template <class In, class Out>
 std::unique_ptr<GemmPlan> prepare(const Gemm &gemm, const GemmLibrary &library) {
   try {

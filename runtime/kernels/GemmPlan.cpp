@@ -18,8 +18,8 @@ using dnnl::memory;
 
 namespace {
 
-/// Rows of a block, at most: the block's result, of some megabytes, stays in the cache for what is
-/// done with it next. Threads share a product of fewer rows too.
+/// Maximum rows of a block: the block's result, some megabytes, stays in the cache for its next
+/// use. Threads share a product of fewer rows too.
 constexpr std::int64_t kRows = 256, kFewRows = 1024;
 std::int64_t blockRowsOf(std::int64_t rows) {
   const std::int64_t wanted = rows / (rows < kFewRows ? 4 : 8);
@@ -79,7 +79,7 @@ static void computeOnThisThreadAlone() {
 }
 
 GemmLibrary::GemmLibrary(std::size_t slots) {
-  computeOnThisThreadAlone(); // products are prepared for what the thread has then
+  computeOnThisThreadAlone(); // products are prepared for the setting of the thread at that time
   for (std::size_t slot = 0; slot < slots; ++slot)
     streams.emplace_back(engine);
 }
@@ -213,7 +213,7 @@ void GemmPlan::complete(EpilogueCallback done) const {
   });
 }
 
-/// What the processor's own instructions for bf16 compute, if it has them and they repay packing.
+/// The product by the processor's bf16 instructions, if it has them and they are worth the packing.
 std::optional<PackedBf16Gemm::Shape> GemmPlan::packedShape() const {
   const auto matrix = [](const Operand &x) { return x.strides.row == 1 || x.strides.column == 1; };
   if (b.type != memory::data_type::bf16 || c.strides.column != 1 || !matrix(a) || !matrix(b) ||
@@ -307,15 +307,15 @@ bool GemmPlan::wantsPanels() const {
   const bool large = loops[0].extent == 1 && loops[1].extent == 1 && loops[2].extent == 1 &&
                      c.rows >= (bytes >= kLargeBytes ? kLeastRows / 2 : kLeastRows) &&
                      c.columns >= kLeastColumns && a.columns >= kLeastTerms;
-  // A transposed right side of floats oneDNN packs by itself, a part at a time: for many rows that
-  // is no faster.
+  // oneDNN packs a transposed right side of floats itself, a part at a time: for many rows our
+  // packing is no faster.
   return large && (b.type == memory::data_type::bf16 || b.strides.column == 1 ||
                    (c.rows >= kFewRows && bytes <= kPackedBytes));
 }
 
 void GemmPlan::preparePanels(const GemmLibrary &library) {
-  // A long sum is cut where its parts can be added up without rounding in between: what is read of
-  // both sides then stays in the cache, and panels have columns enough.
+  // A long sum is split if its parts can be added up without rounding in between: the parts of both
+  // sides then stay in the cache, and panels have enough columns.
   std::int64_t terms = a.columns;
   if (terms > kMaxTerms && c.type == memory::data_type::f32 &&
       (b.type == memory::data_type::bf16 || b.strides.column == 1)) {
@@ -365,7 +365,7 @@ void GemmPlan::preparePanels(const GemmLibrary &library) {
     }
 }
 
-/// Prepares what packs a panel: strips of columns, or, in a layout that has no such strips, all at
+/// Prepares the packing of a panel: strips of columns, or, in a layout without such strips, all at
 /// once.
 void GemmPlan::packPanel(const GemmLibrary &library, const Operand &by, const memory::desc &packed,
                          Panel &panel) {
@@ -396,7 +396,7 @@ bool GemmPlan::runPanels(const GemmLibrary &library, const char *from, const cha
   const auto offset = [](const Operand &x, std::int64_t row, std::int64_t column) {
     return (row * x.strides.row + column * x.strides.column) * std::int64_t(x.bytes);
   };
-  // What adds up over rows is told of them in order.
+  // Epilogues that add up over rows are called in the order of the rows.
   const bool tells = done.call && (!done.callColumns || slots == 1);
   for (Panel &panel : panels) {
     forEachPiece(panel.packs.size(), [&](std::size_t strip, std::size_t slot) {

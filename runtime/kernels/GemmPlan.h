@@ -18,8 +18,8 @@
 
 namespace fsdp::rt {
 
-/// What threads need to call oneDNN, which then computes on the calling thread alone: pieces of a
-/// product are the parallelism here.
+/// The setup of threads that call oneDNN, which then computes on the calling thread only: pieces of
+/// a product are the parallelism here.
 struct GemmLibrary {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::vector<dnnl::stream> streams; ///< one for each slot of threads
@@ -28,7 +28,7 @@ struct GemmLibrary {
   static std::string describe();
 };
 
-/// One call of oneDNN, whose operands may lie elsewhere each time. Threads of different slots may
+/// One call of oneDNN, with operands at other addresses each time. Threads of different slots may
 /// run it at once.
 class GemmCall {
 public:
@@ -103,7 +103,7 @@ private:
   void preparePanels(const GemmLibrary &library);
   void runWhole(const GemmLibrary &library, const char *a, const char *b, char *c);
   void complete(EpilogueCallback done) const;
-  /// Returns whether `done` was told of the rows.
+  /// Returns whether `done` was called for the rows.
   bool runPanels(const GemmLibrary &library, const char *a, const char *b, char *c,
                  EpilogueCallback done);
 

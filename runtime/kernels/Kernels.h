@@ -1,7 +1,7 @@
 //===- Kernels.h - the CPU's kernels as functions ---------------*- C++ -*-===//
 //
 // For each row of Kernels.def the function `kernels::function(shape, read..., written...)`, which
-// performs it on the calling thread. What it means stands there. Its own source computes it and
+// performs it on the calling thread. The row has its semantics. Its source file implements and
 // instantiates it for the types of the row.
 //
 //===----------------------------------------------------------------------===//

@@ -3,7 +3,7 @@
 // A program brings its update rule as a kernel, generated from the rule's row in
 // dialect/fsdp/UpdateRule.cpp. All updates are in place, elementwise on a shard, and skipped as a
 // whole when `ok` is false. The gradient is multiplied by `scale` (the clipping coefficient) first;
-// an empty slice stands for 1 and is not read. Padding has gradient zero and stays zero.
+// an empty slice means 1 and is not read. Padding has gradient zero and stays zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ template <typename Visit> void forEachUpdatePart(ShardOf shard, Visit visit) {
     begin = end;
   }
 }
-/// What the launch of an update performs: `kernel(begin, end, step, parameter, gradient, states...,
+/// The kernel of the launch of an update: `kernel(begin, end, step, parameter, gradient, states...,
 /// newParameter, newStates...)` updates the elements [begin, end) of the shard.
 template <bool Scaled, std::size_t states, typename Kernel> struct UpdateKernel {
   ShardOf shard;

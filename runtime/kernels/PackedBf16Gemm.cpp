@@ -16,8 +16,8 @@ namespace fsdp::rt {
 namespace {
 
 constexpr std::int64_t kBlock = kVnniBlock, kBytes = sizeof(bf16);
-/// Of a packed block of rows, and of a panel of columns: together they leave room in a cache of
-/// 2 MiB.
+/// Sizes of a packed block of rows and of a panel of columns: together they leave room in a cache
+/// of 2 MiB.
 constexpr std::int64_t kLeftBytes = std::int64_t(1) << 20, kPanelBytes = std::int64_t(1) << 19;
 /// Of all of a right side that is packed at once.
 constexpr std::int64_t kRightBytes = std::int64_t(12) << 20;
@@ -25,8 +25,8 @@ constexpr std::int64_t kRightBytes = std::int64_t(12) << 20;
 constexpr std::int64_t kSumBytes = std::int64_t(3) << 19;
 /// Terms of one part of a sum, at most, and rows of a block where so many do not fit.
 constexpr std::int64_t kTerms = 1024, kRows = 512;
-/// Rows of a block where the packed right side stays in the cache: few, so that what is done with
-/// rows next finds them there as well.
+/// Rows of a block if the packed right side stays in the cache: few, so that the next use of the
+/// rows finds them in the cache as well.
 constexpr std::int64_t kFewRows = 128, kCachedBytes = std::int64_t(5) << 18;
 /// Terms that 32 rows and columns are summed over at once: both sides stay in the first cache.
 constexpr std::int64_t kChunk = 256, kMaxChunk = 384;
@@ -62,7 +62,8 @@ PackedBf16Gemm::PackedBf16Gemm(const Shape &s, PairInstructions instructions)
   blockRows = evenParts(s.rows, cached ? kFewRows : rows);
   groupColumns = parts ? evenParts(s.columns, kSumBytes / (blockRows * std::int64_t(sizeof(float))))
                        : roundUp(s.columns);
-  // For two threads, which would wait for one with a block more; each block packs the right side.
+  // For two threads, which would wait for a thread with an additional block; each block packs the
+  // right side.
   if (const std::int64_t blocks = cuts(s.rows, blockRows); parts && blocks * groups() % 2 == 1)
     blockRows = evenParts(s.rows, (s.rows + blocks) / (blocks + 1));
   panelColumns = evenParts(std::min(groupColumns, s.columns),
@@ -115,7 +116,7 @@ void packLeft(PackedBf16Gemm::Side x, std::int64_t rows, std::int64_t terms, con
   }
 }
 
-/// Panels of 32 columns, as Bf16MicroKernel wants them.
+/// Panels of 32 columns, in the layout of Bf16MicroKernel.
 void packRight(PackedBf16Gemm::Side x, std::int64_t columns, std::int64_t terms, const bf16 *from,
                bf16 *to) {
   const std::int64_t panel = roundUp(terms) * kBlock;
@@ -131,7 +132,7 @@ void packRight(PackedBf16Gemm::Side x, std::int64_t columns, std::int64_t terms,
           to + term * kBlock, count(panel));
 }
 
-/// Rows of sums past the caches; whole lines of c, but for what is left of 32 columns.
+/// Rows of sums, bypassing the caches; whole lines of c, except for the remainder of 32 columns.
 void stream(const float *sums, std::int64_t sumStride, std::int64_t rows, std::int64_t columns,
             float *c, std::int64_t stride) {
   for (std::int64_t row = 0; row < rows; ++row, sums += sumStride, c += stride) {
@@ -188,14 +189,14 @@ struct PackedBf16Gemm::Block {
 };
 
 void PackedBf16Gemm::multiply(const Block &x) const {
-  // For each block anew: what is told of finished rows may use the processor's matrix unit.
+  // Separately for each block: the epilogue of finished rows may use the processor's matrix unit.
   const PairMultiplier multiplier(instructions);
   const std::int64_t chunk = chunkOf(x.terms), allTerms = roundUp(x.terms);
   const std::int64_t size = static_cast<std::int64_t>(sizeInBytes(shape.out));
   for (std::int64_t row = 0; row < x.rows; row += kBlock) {
     const std::int64_t rows = std::min(kBlock, x.rows - row);
     char *c = x.c + row * shape.stride * size;
-    // Floats are summed where they end up, but for those next to what is not theirs.
+    // Floats are summed in the result, except those adjacent to other memory.
     const bool inPlace =
         shape.out == DType::F32 && !shape.add && x.first && x.last && rows == kBlock && !x.streams;
     const std::int64_t direct = inPlace ? x.columns / kBlock * kBlock : 0;
@@ -235,12 +236,12 @@ bool PackedBf16Gemm::run(const bf16 *a, const bf16 *b, void *c, void *workspace,
   float *const allSums = reinterpret_cast<float *>(right + rights * count(rightCount));
   const bool parts = blockTerms < shape.terms;
   const std::int64_t size = static_cast<std::int64_t>(sizeInBytes(shape.out));
-  // Gradients of weights: nobody reads them soon, unless someone waits for rows.
+  // Gradients of weights are not read soon, unless an epilogue processes rows.
   const bool streams =
       shape.out == DType::F32 && !shape.add && !done.call &&
       count(shape.rows * shape.columns * size) >= kStreamingBytes &&
       (reinterpret_cast<std::uintptr_t>(c) | count(shape.stride * size)) % kLine == 0;
-  // Alone, a thread packs what it keeps when it comes to it, and multiplies by it from the cache.
+  // A single thread packs each panel when it first needs it, and multiplies by it from the cache.
   const bool packsFirst = keepsRight && slots > 1;
   const bool tells = done.call && (slots == 1 || (!done.callColumns && groups() == 1));
   const auto packPanel = [&](std::int64_t column, std::int64_t columns, std::int64_t term,

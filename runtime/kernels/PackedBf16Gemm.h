@@ -17,8 +17,8 @@ namespace fsdp::rt {
 ///
 /// Both sides are packed, whichever way they lie: rows of a, as many as the cache holds, and one
 /// panel of columns of b after the other, or all of b at once where several blocks of rows use it.
-/// A sum too long for that is taken in parts, which are added up in float. How a product is cut
-/// hangs on its shape alone, so that equal products are equal bit by bit. Blocks of rows, and
+/// A sum too long for that is taken in parts, which are added up in float. How a product is split
+/// depends on its shape only, so that equal products are equal bit by bit. Blocks of rows, and
 /// groups of columns where sums are taken in parts, are pieces for several threads.
 class PackedBf16Gemm {
 public:
@@ -43,7 +43,7 @@ public:
   std::size_t workspaceBytes() const;
   /// Tells `done` of blocks of rows as they become complete, and returns true; or, where it adds up
   /// over rows and blocks are not completed in order, of none, and returns false. `workspace` is
-  /// aligned to 64 bytes; what it held does not matter.
+  /// aligned to 64 bytes; its contents do not matter.
   bool run(const bf16 *a, const bf16 *b, void *c, void *workspace, EpilogueCallback done) const;
 
 private:
@@ -54,7 +54,7 @@ private:
 
   Shape shape;
   PairInstructions instructions;
-  /// Extents of blocks: multiples of 32, but for what is left at the end.
+  /// Extents of blocks: multiples of 32, except for the remainder at the end.
   std::int64_t blockRows, groupColumns, panelColumns, blockTerms;
   bool keepsRight;                              ///< packs all of b at once
   std::int64_t leftCount, rightCount, sumCount; ///< elements of the workspace

@@ -18,8 +18,8 @@ double inverseRoot(double sum, NormRows shape) {
 
 /// Rows whose terms are added in float before they go into a total.
 constexpr std::size_t kSumRows = 8;
-/// Of those blocks, how many several threads form before their sums are added: they take at most 4
-/// MiB for rows of 4,096.
+/// The number of those blocks that several threads compute before their sums are added: they take
+/// at most 4 MiB for rows of 4,096.
 constexpr std::size_t kChunk = 128;
 
 /// totals[j] += blocks[0][j] + blocks[1][j] + ... of rows `stride` apart, one after the other.
@@ -66,8 +66,8 @@ void sumOverRows(NormRows shape, std::size_t number, const Row &row, float *cons
     results[i / shape.width][i % shape.width] = static_cast<float>(totals[i]);
 }
 
-/// The gradient of one row, and what it adds to those of scale and bias. Not inlined: whoever calls
-/// it, the compiler has arranged its sums in the same way.
+/// The gradient of one row, and its terms of those of scale and bias. Not inlined, so that the
+/// compiler arranges its sums in the same way for all callers.
 template <class T>
 [[gnu::noinline]] void layerNormGradOfRow(std::size_t width, const T *x, const T *scale, float m,
                                           float s, const T *dY, T *dX, float *__restrict scaleSum,

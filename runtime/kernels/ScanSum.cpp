@@ -11,8 +11,7 @@ namespace {
 
 constexpr std::size_t kLinesAtOnce = 256; ///< whose sums stay in the first cache
 
-/// `count` lines that lie side by side. Of each the number at `i` is read before its sum is
-/// written.
+/// `count` adjacent lines. The number at `i` of each is read before its sum is written.
 template <bool exclusive, class T>
 void scanLines(ScanShape shape, std::size_t count, const T *x, T *y) {
   float sums[kLinesAtOnce] = {};

@@ -125,7 +125,7 @@ inline void copyRows(const Block &block, bf16 *to, std::size_t stride) {
       _mm512_storeu_si512(to + row * stride + column, load<false>(block, row, column));
 }
 
-/// The panel of the transposed: up to 32 rows become its columns, the width what is summed over.
+/// The panel of the transposed: up to 32 rows become its columns, the width is summed over.
 template <bool Full> void packTransposed(const Block &block, bf16 *panel) {
   for (std::size_t column = 0; column < block.width; column += 32)
     for (std::size_t half = 0; half < 32; half += 16) {
@@ -143,7 +143,7 @@ inline void packTransposed(const Block &block, bf16 *panel) {
   isFull(block) ? packTransposed<true>(block, panel) : packTransposed<false>(block, panel);
 }
 
-/// Up to 32 rows of panels of 32 columns of the width; the rows are what is summed over.
+/// Up to 32 rows of panels of 32 columns of the width; the rows are summed over.
 template <bool Full> void packPairs(const Block &block, bf16 *panels, std::size_t panelStride) {
   for (std::size_t column = 0; column < block.width; column += 32, panels += panelStride)
     for (std::size_t row = 0; row < kVnniBlock; row += 2) {

@@ -95,7 +95,7 @@ inline Vector exp2(Vector x) {
   using Bits = std::int32_t __attribute__((vector_size(sizeof(Vector))));
   const Vector least = broadcast(-126.0f), most = broadcast(128.0f);
   const Vector inside = larger(x, least) > most ? most : larger(x, least);
-  const Vector rounded = (inside - 0.5f) + 12582912.0f; // n stands in its last bits
+  const Vector rounded = (inside - 0.5f) + 12582912.0f; // n is in its last bits
   const Vector p = power(inside - (rounded - 12582912.0f));
   const auto value =
       reinterpret_cast<Vector>(reinterpret_cast<Bits>(p) + (reinterpret_cast<Bits>(rounded) << 23));

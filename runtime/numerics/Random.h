@@ -57,8 +57,8 @@ public:
   /// The words of kLanes groups from `group` on, word by word: what `words` gives, in vectors.
   static constexpr std::size_t kLanes = 16;
   void words(std::uint64_t group, std::uint32_t (&to)[4][kLanes]) const {
-    // Words lie in the lower halves of 64 bits, where products of 32 bits take them from: whatever
-    // stands in the upper ones is cut off.
+    // Words lie in the lower halves of 64 bits, where products of 32 bits take them from: the
+    // contents of the upper halves are cut off.
 #pragma omp simd
     for (std::size_t i = 0; i < kLanes; ++i) {
       std::uint64_t a = group + i, b = a >> 32, c = step, d = step >> 32;

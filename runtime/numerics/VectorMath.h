@@ -56,8 +56,8 @@ inline float vectorExp(float x) {
       detail::multiplyAdd(n, 2.12194440e-4f, detail::multiplyAdd(n, -0.693359375f, clamped));
   const float p = detail::polynomial(r, 1.98412698e-4f, 1.38888889e-3f, 8.33333333e-3f,
                                      4.16666667e-2f, 1.66666667e-1f, 0.5f, 1.0f, 1.0f);
-  // Times 2^n, by way of the exponent: n stands in the last bits of `rounded`. It is at least -126,
-  // where p >= 1, and at most 128, where p < 1 (or the result infinite).
+  // Times 2^n, through the exponent: n is in the last bits of `rounded`. It is at least -126, where
+  // p >= 1, and at most 128, where p < 1 (or the result infinite).
   const float value = detail::sameBits<float>(detail::sameBits<std::uint32_t>(p) +
                                               (detail::sameBits<std::uint32_t>(rounded) << 23));
   return x < -87.33654f ? 0.0f : (x > 88.72283f ? __builtin_inff() : (x == x ? value : x));
@@ -84,7 +84,7 @@ inline float vectorLog(float x) {
 /// log(1 + x) to within 3 units in the last place.
 inline float vectorLog1p(float x) {
   const float u = 1.0f + x;
-  // What rounding took from u, put back to first order.
+  // Restores the rounding error of u to first order.
   const float value = vectorLog(u) + (x - (u - 1.0f)) / u;
   return u == 1.0f ? x : (x > -1.0f && x < __builtin_inff() ? value : vectorLog(u));
 }

@@ -15,7 +15,7 @@
 
 namespace fsdp::rt {
 
-/// Element types that collectives and files know.
+/// Element types that collectives and files support.
 enum class DType : std::uint8_t { F32, F64, I32, I64, Bool, BF16 };
 
 constexpr std::size_t sizeInBytes(DType type) {
@@ -90,12 +90,12 @@ template <class T> struct ArenaSpan {
   constexpr ByteRange range() const { return {offset, bytes()}; }
 };
 
-/// What a launch reads: its kernel gets `const T *` for each, in this order.
+/// Operands of a launch: its kernel gets `const T *` for each, in this order.
 template <class... T> struct Reads {
   std::array<ByteRange, sizeof...(T)> ranges;
 };
 
-/// What a launch writes: its kernel gets `T *` for each, after the ones read.
+/// Results of a launch: its kernel gets `T *` for each, after the operands.
 template <class... T> struct Writes {
   std::array<ByteRange, sizeof...(T)> ranges;
 };

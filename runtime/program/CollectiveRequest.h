@@ -13,7 +13,7 @@
 namespace fsdp::rt {
 
 //===----------------------------------------------------------------------===//
-// What programs ask for: the requests of Collectives.def
+// Requests of programs, see Collectives.def
 //===----------------------------------------------------------------------===//
 
 /// A value whose split moves from one dimension to another. Each rank holds `concatLocal` of
@@ -34,16 +34,16 @@ struct AllToAllLayout {
   constexpr std::size_t targetCount() const {
     return outer * splitLocal * middle * concatTotal * inner;
   }
-  /// What one rank sends to another one.
+  /// Data that one rank sends to another one.
   constexpr std::size_t pairCount() const {
     return outer * splitLocal * middle * concatLocal * inner;
   }
-  /// How a rank cuts what it holds for the ranks that it sends to.
+  /// How a rank splits its data for the ranks to which it sends.
   constexpr ShardLayout split() const {
     return splitFirst ? ShardLayout{outer, splitLocal, middle * concatLocal * inner, splitTotal}
                       : ShardLayout{outer * concatLocal * middle, splitLocal, inner, splitTotal};
   }
-  /// How it joins what it receives from them.
+  /// How it joins the data that it receives from them.
   constexpr ShardLayout concat() const {
     return splitFirst ? ShardLayout{outer * splitLocal * middle, concatLocal, inner, concatTotal}
                       : ShardLayout{outer, concatLocal, middle * splitLocal * inner, concatTotal};
@@ -73,7 +73,7 @@ private:
   };
 };
 
-/// The rank of the group that gives what every rank gets.
+/// The rank of the group whose data every rank receives.
 struct Root {
   int rank;
 };
@@ -84,7 +84,7 @@ struct Peer {
 };
 
 //===----------------------------------------------------------------------===//
-// What ranks compare
+// Compared between ranks
 //===----------------------------------------------------------------------===//
 
 enum class CollectiveKind : std::uint32_t {
@@ -92,7 +92,7 @@ enum class CollectiveKind : std::uint32_t {
 #define FSDP_SEND(name, Kind, Request) Kind,
 #define FSDP_RECEIVE(name, Kind, Request) Kind,
 #include "runtime/program/Collectives.def"
-  Barrier, ///< only the host asks for one
+  Barrier, ///< only the host requests one
 };
 
 /// The name of the op: "all_gather".
@@ -118,7 +118,7 @@ struct CollectiveRequest {
   static CollectiveRequest make(Kind kind, DType type, ReduceOp op, ShardLayout tile, int root = 0);
   static CollectiveRequest transfer(Kind kind, std::size_t count, DType type, int peer,
                                     std::uint64_t message);
-  /// What `kind` asks for by a request of Collectives.def, where a rank has `count` elements of the
+  /// The request of `kind` (Collectives.def) for which a rank has `count` elements of the
   /// source.
   template <class Asked>
   static CollectiveRequest of(Kind kind, const Asked &asked, std::size_t count, DType type) {
@@ -127,7 +127,7 @@ struct CollectiveRequest {
     return request;
   }
 
-  /// Throws what is wrong with it in the group `name` of `ranks` ranks.
+  /// Throws its errors in the group `name` of `ranks` ranks.
   void check(int ranks, const char *name) const;
   bool isTransfer() const { return kind == Kind::Send || kind == Kind::Receive; }
 
@@ -156,7 +156,7 @@ inline void encode(const AllToAllLayout &layout, CollectiveRequest &r) {
 inline void encode(const RepartitionLayout &layout, CollectiveRequest &r) {
   encode(ShardLayout{layout.outer, layout.given, layout.inner, layout.received}, r);
 }
-/// Throws where `sources` is no part of a permutation.
+/// Throws if `sources` is not part of a permutation.
 void encode(const SourceRanks &sources, CollectiveRequest &r);
 
 /// The table of a permutation; null for other collectives.

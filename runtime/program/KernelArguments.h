@@ -83,7 +83,7 @@ struct AttentionShape {
   HeadStrides k = {}; ///< and v
   HeadStrides out = {};
   std::size_t part = 0; ///< from queries to keys and from keys to values, where one operand is all
-  std::uint32_t window = 0; ///< of the keys that a causal query sees, only the last ones; 0: all
+  std::uint32_t window = 0; ///< only the last keys that a causal query attends to; 0: all
   float softcap = 0;        ///< scores x become softcap * tanh(x / softcap); 0: they stay
   std::size_t bias = 0;     ///< from the bias of one head to that of the next; 0: one for all
   std::int32_t offset = 0;  ///< of the queries' positions; 0: the last query is at the last key
@@ -140,7 +140,7 @@ struct IndexShard {
   }
 };
 
-/// What the share of a rate that rope does not scale grows with: the index of the pair or its rate.
+/// The argument of the share of a rate that rope does not scale: the index of the pair or its rate.
 enum class RopeRamp { None, Index, Rate };
 
 /// `blocks` sequences of `positions` times `inner` vectors of `width` numbers; the width is even.
@@ -157,7 +157,7 @@ struct RopeShape {
   double from = 0, to = 0; ///< where the share is 0 and 1
   std::size_t repeats = 1; ///< blocks of a sample, whose positions are given
 
-  /// What does not depend on the pair, so that kernels divide once.
+  /// Values that do not depend on the pair, so that kernels divide once.
   struct Scale {
     double inverse; ///< 1 / factor
     double slope;   ///< of the share
@@ -193,7 +193,7 @@ struct CachedAttentionShape {
   std::uint32_t keys;
   std::uint32_t width;
   float scale;          ///< of the scores
-  std::uint32_t window; ///< number of keys that a query sees at most, its own among them; 0: all
+  std::uint32_t window; ///< maximum number of keys of a query, its own position included; 0: all
   float softcap;        ///< c: scores s become c tanh(s / c); 0: they stay
   HeadStrides q;        ///< and of the result
 
@@ -236,7 +236,7 @@ struct DropoutExtent {
 /// Which elements of a whole tensor this rank holds, and how they are drawn.
 template <std::size_t N> struct DropoutMask {
   double rate;
-  std::uint64_t name;          ///< hashName of what the draws go by
+  std::uint64_t name;          ///< hashName of the name of the draws
   std::int64_t first;          ///< index in the whole tensor of the first element
   DropoutExtent extents[N];    ///< outermost first; the last has stride 1
   std::int64_t microbatch = 0; ///< by how much the first element's index grows from one to the next
@@ -269,7 +269,7 @@ struct Part {
   std::size_t size;
 };
 
-/// What rank `index` of those that share a dimension keeps of a value that all of them have.
+/// The part that rank `index` of those that share a dimension keeps of a value that all have.
 struct RankPiece {
   std::size_t outer, local, inner, total; ///< see ShardLayout
   std::int64_t index;
@@ -283,7 +283,7 @@ template <std::size_t N> struct Join {
   std::size_t sizes[N];
 };
 
-/// What an update rule is told besides parameter, gradient and states. Plain, so that it may lie in
+/// Arguments of an update rule besides parameter, gradient and states. Plain, as it may be in
 /// shared memory.
 struct UpdateStep {
   float lr;

@@ -1,7 +1,7 @@
 //===- Limits.h - numbers that the compiler plans with ----------*- C++ -*-===//
 //
-// What programs and the runtime that they link must agree on. The compiler includes this header and
-// no other of the runtime; it has a namespace of its own, since `fsdp` is another one there.
+// Constants that programs and the runtime that they link share. The compiler includes this header
+// and no other of the runtime; it has a namespace of its own, since `fsdp` is another one there.
 //
 //===----------------------------------------------------------------------===//
 

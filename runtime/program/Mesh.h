@@ -31,7 +31,7 @@ struct AxisList {
   constexpr const int *end() const { return axis + count; }
 };
 
-/// Where a rank stands on a mesh.
+/// The position of a rank on a mesh.
 struct RankPosition {
   Table<MeshAxis> axes;
   std::vector<int> coordinates; ///< one for each axis
@@ -53,10 +53,10 @@ struct CommunicatorSpec {
 };
 
 /// An n-dimensional grid of ranks. Positions are row-major over the axes; `order[position]` is the
-/// rank that stands there (the identity unless the program says otherwise).
+/// rank there (the identity unless the program sets another order).
 class Mesh {
 public:
-  /// Errors: an axis without ranks, an order that is no permutation of the ranks.
+  /// Errors: an axis without ranks, an order that is not a permutation of the ranks.
   explicit Mesh(Table<MeshAxis> axes, Table<int> order = {});
 
   int size() const { return static_cast<int>(order_.size()); }

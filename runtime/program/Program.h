@@ -1,10 +1,10 @@
 //===- Program.h - the tables of a generated program ------------*- C++ -*-===//
 //
-// A generated program is a handful of functions that enqueue launches, and one
-// constant table, `Program`, that says what stands where in the arena. The
-// table is all that the driver (`runTraining`) knows about the model. It is
-// plain constexpr data: views of constant arrays, inline short lists, and
-// string literals, so that a program starts without running constructors.
+// A generated program is a handful of functions that enqueue launches, and one constant
+// table, `Program`, with the layout of the arena. The table is the driver's (`runTraining`)
+// only description of the model. It is plain constexpr data: views of constant arrays,
+// inline short lists, and string literals, so that a program starts without running
+// constructors.
 //
 // test/e2e/handwritten/ has one that was written by hand.
 //
@@ -25,8 +25,8 @@
 
 namespace fsdp::rt {
 
-// What the segments run against: runtime/execution/Context.h, or runtime/execution/cuda/Context.h,
-// or the recording variant of either.
+// The context of the segments: runtime/execution/Context.h, or runtime/execution/cuda/Context.h, or
+// the recording variant of either.
 #ifdef FSDP_RECORD
 inline namespace recording {
 class Context;
@@ -35,11 +35,11 @@ class Context;
 class Context;
 #endif
 
-/// Where the samples of an input come from.
+/// The source of the samples of an input.
 enum class Source {
   Tensor,  ///< a tensor of a safetensors file
   Tokens,  ///< tokens [i T, i T + T) of a token file are sample i
-  Targets, ///< those one further on: what follows each of the tokens
+  Targets, ///< those one position later: the successor of each token
 };
 
 /// An input of the step, one row of the data set per sample. Tokens and targets have samples of
@@ -48,12 +48,12 @@ enum class Source {
 struct Input {
   const char *name;       ///< the tensor's name in a data file
   Shape sample;           ///< extents of one sample, without the sample dimension
-  int sampleDim = 0;      ///< where the sample dimension stands among the slice's dimensions
+  int sampleDim = 0;      ///< the index of the sample dimension among the slice's dimensions
   Buffer slice;           ///< this rank's samples
   std::int64_t batch;     ///< global batch, in samples
   std::int64_t rows;      ///< samples of one load: ceil(ceil(batch / ranks over the axes) / parts)
   AxisList axes = {};     ///< the axes over which samples are split
-  std::int64_t limit = 0; ///< labels and tokens: values lie in [0, limit); 0: any value
+  std::int64_t limit = 0; ///< labels and tokens: values are in [0, limit); 0: any value
   Source source = Source::Tensor;
   /// Microbatches: loads that take a rank's samples of a batch, one after another.
   std::int64_t parts = 1;
@@ -75,11 +75,11 @@ struct SegmentRuns {
   std::int64_t times;
 };
 
-/// What is enqueued for one step: segments in order.
+/// The segments enqueued for one step, in order.
 struct ExecutionPlan {
   const char *name = nullptr;
-  Table<SegmentRuns> runs = {}; ///< none: the program does not do this
-  /// What `output` launches leave for the log, in the order of their indices. Equal on every rank.
+  Table<SegmentRuns> runs = {}; ///< none if the program lacks this
+  /// The numbers that `output` launches write for the log, by index. Equal on every rank.
   Table<const char *> outputs = {};
   /// Sums and weights are those of the first `StepState::samples` samples of the batch. Without it
   /// the walk takes whole batches only.
@@ -100,7 +100,7 @@ struct ConfigEntry {
   /// Where files have it, separated by '|'; '.' leads into an object:
   /// "rope_theta|rope_parameters.rope_theta".
   const char *names;
-  const char *value; ///< JSON: what this program computes with
+  const char *value; ///< JSON: the value that this program uses
   /// JSON: what a file means that has none of the names, or null there; "": it must have one.
   const char *implied = "";
   const char *same = "[]"; ///< JSON: values that mean the same as `value`
@@ -108,7 +108,7 @@ struct ConfigEntry {
   const char *option = "";
 };
 
-/// What weights are compared with before training begins from them.
+/// Entries with which weights are compared before training starts from them.
 struct ModelConfig {
   const char *file = ""; ///< its name, beside the weights
   Table<ConfigEntry> entries = {};
@@ -122,7 +122,7 @@ struct Adapter {
   bool transposed = false; ///< the weight is (in, out)
 };
 
-/// The adapters of a program, and what describes them beside their weights.
+/// The adapters of a program, and the files that describe them next to their weights.
 struct Adapters {
   Table<ExtraFile> files = {};
   Table<Adapter> products = {};
@@ -150,7 +150,7 @@ struct Generation {
   int prefillInput = 0;
   std::int64_t prefillTokens = 0; ///< of a prefill; the context is a multiple
   int decodeInput = 0;
-  std::int64_t context = 0; ///< positions that there are
+  std::int64_t context = 0; ///< number of positions
   /// So that programs without this do not link what it needs.
   void (*generate)(const TextRun &) = nullptr;
 };
@@ -164,7 +164,7 @@ struct UpdateConstant {
   bool isFixed = false;
 };
 
-/// Everything the driver knows about a generated program.
+/// The driver's description of a generated program.
 struct Program {
   const char *name;
   Table<MeshAxis> axes = {};
@@ -186,7 +186,7 @@ struct Program {
   float defaultLearningRate = 0;    ///< `--lr` overrides it
   std::int64_t tokensPerSample = 1; ///< for the rate in the log; 1 where samples are not token rows
   const char *report = ""; ///< the compiler's memory report, a table that `--report` prints
-  /// How ranks talk unless `--communicator` says otherwise: "auto", "shm", "tcp" or "mpi".
+  /// The default of `--communicator`: "auto", "shm", "tcp" or "mpi".
   const char *communicator = "auto";
   ScheduleOptions schedule = {}; ///< of the learning rate; the command line overrides it
   const char *updateRule = "";   ///< "adamw"
@@ -214,7 +214,7 @@ struct Program {
   /// Of a training step on one rank: the products of forward, times three, without recomputation.
   /// 0: not known.
   double modelFlops = 0;
-  /// Seconds for them at the peak of the machine that the compiler was told; 0: not known.
+  /// Seconds for them at the peak of the compiler's machine; 0 if unknown.
   double peakSeconds = 0;
   Adapters adapters = {};
   Generation generation = {};

@@ -42,7 +42,7 @@ std::vector<Run> partRuns(const Storage &storage, int coordinate) {
 
 namespace {
 
-/// Appends what `run`, which is of a part of `parameter`, holds of the whole.
+/// Appends the elements of the whole parameter in `run`, a run of a part of `parameter`.
 void appendWhole(const Parameter &parameter, const RankPosition &position, const Run &run,
                  std::vector<Run> &runs) {
   const std::size_t rank = parameter.shape.size();
@@ -133,7 +133,7 @@ void fillRun(const Initializer &init, const Random &random, const Run &run, floa
 
 void initializeShard(const Storage &storage, const RankPosition &position, std::uint64_t seed,
                      float *shard) {
-  // What no run covers is padding; the runs stand in the order of the shard.
+  // Elements outside all runs are padding; the runs are in the order of the shard.
   std::size_t done = 0;
   for (const Run &run : shardRuns(storage, position)) {
     const Parameter &parameter = storage.members[run.member];

@@ -11,7 +11,7 @@
 
 namespace fsdp::rt {
 
-/// Consecutive elements of a parameter, or of a rank's part of it, that stand consecutively in a
+/// Consecutive elements of a parameter, or of a rank's part of it, that are consecutive in a
 /// shard.
 struct Run {
   std::size_t member;      ///< index into `Storage::members`
@@ -25,7 +25,7 @@ struct Run {
 /// run are padding.
 std::vector<Run> partRuns(const Storage &storage, int coordinate);
 
-/// What the rank there holds of the whole parameters, in shard order.
+/// The elements of the whole parameters that the rank there holds, in shard order.
 std::vector<Run> shardRuns(const Storage &storage, const RankPosition &position);
 
 /// Writes the first value of every element of the shard; padding becomes zero.

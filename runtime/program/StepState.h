@@ -1,6 +1,6 @@
 //===- StepState.h - what changes from step to step -------------*- C++ -*-===//
 //
-// The state of training that is not a tensor of the model. It stands in the
+// The state of training that is not a tensor of the model. It is in the
 // arena and is advanced by a launch, not by the host: nothing that changes
 // from step to step is passed by value, so one captured program serves every
 // step.
@@ -58,7 +58,7 @@ struct ScheduleOptions {
 /// Held in the arena; written by the driver at the start, advanced by `advance`. Programs read the
 /// settings of the run here, so that none is compiled into a kernel.
 struct StepState {
-  std::int64_t step;    ///< steps finished; the one being performed is step + 1
+  std::int64_t step;    ///< finished steps; the current one is step + 1
   std::int64_t updates; ///< steps whose update was applied: Adam's t - 1
   std::uint64_t seed;
   float baseLearningRate;
@@ -66,8 +66,8 @@ struct StepState {
   std::int64_t
       samples; ///< of the global batch being performed, how many count: the first ones. Set by
                ///< the driver before the segment; read on the device, never passed by value
-  std::int32_t microbatch; ///< of the step, the one being performed, from 0
-  float clip;              ///< norm to which gradients are clipped; infinity: to none
+  std::int32_t microbatch; ///< the current one of the step, from 0
+  float clip;              ///< norm to which gradients are clipped; infinity: no clipping
   Schedule schedule;       ///< of the learning rate
   float constants[limits::kMaxUpdateConstants]; ///< of the update rule, in the order of its row
   /// Of loss and gradient norm: where one is above its limit, no update is applied.
@@ -103,7 +103,7 @@ static_assert(sizeof(StepState) == limits::kStepStateBytes &&
               "the compiler plans so many bytes");
 static_assert(std::is_trivially_copyable_v<StepBuffer>, "the step state is copied as bytes");
 
-/// What lies behind the step state.
+/// Entries after the step state.
 constexpr ArenaSpan<BadGradients> badGradients(ArenaSpan<StepState> state) {
   return {state.end(), state.count};
 }

@@ -1,6 +1,6 @@
 //===- Storage.h - how parameters are stored -----------------------*- C++ -*-===//
 //
-// The part of a program's tables that kernels know too: plain constexpr data.
+// The part of a program's tables that kernels read too: plain constexpr data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,13 +45,13 @@ constexpr std::int64_t elements(const Shape &shape) {
   return product;
 }
 
-/// A slice of the arena whose element type stands in a table.
+/// A slice of the arena whose element type is in a table.
 struct Buffer {
   constexpr Buffer() = default;
   template <typename T>
   constexpr Buffer(ArenaSpan<T> slice)
       : offset(slice.offset), count(slice.count), dtype(dtypeOf<T>) {}
-  /// So many floats that stand nowhere.
+  /// A number of floats without an address.
   static constexpr Buffer unplaced(std::size_t count) {
     Buffer buffer;
     buffer.offset = kNowhere;
@@ -176,7 +176,7 @@ struct Storage {
   }
 };
 
-/// How the update of one parameter differs from that of others.
+/// Properties of one parameter's update.
 struct UpdateSetting {
   float rateScale = 1; ///< factor of the learning rate
   bool decays = false; ///< whether weight decay applies

@@ -25,12 +25,12 @@ constexpr const char *kSwitches[] = {
     "alpha_pattern",     "use_bdlora",  "layer_replication", "alora_invocation_tokens",
     "target_parameters", "kasa_config", "arrow_config",      "monteclora_config",
     "megatron_config"};
-/// The same of those that say what is trained and saved besides A and B.
+/// The same for entries about further trained and saved parameters besides A and B.
 constexpr const char *kMoreTensors[] = {"modules_to_save", "bias", "lora_bias",
                                         "trainable_token_indices"};
-/// Entries that have any value: they are about loading, about training, or about first values, or
-/// are compared on their own. Numbers and words of entries that are not listed do nothing without
-/// a switch.
+/// Entries that may have any value: they concern loading, training, or initial values, or are
+/// compared separately. Numbers and words of entries that are not listed have no effect without a
+/// switch.
 constexpr const char *kOthers[] = {
     "r",
     "lora_alpha",
@@ -68,7 +68,7 @@ bool isNeutral(const nlohmann::json &value) {
          (value.is_structured() && value.empty());
 }
 
-/// As PEFT matches a module: by its name, or by the end of it after a dot.
+/// PEFT's match of a module: by its name, or by a suffix of it after a dot.
 bool namesModule(const nlohmann::json &list, const std::string &module) {
   return std::any_of(list.begin(), list.end(), [&](const nlohmann::json &each) {
     if (!each.is_string())
@@ -79,8 +79,8 @@ bool namesModule(const nlohmann::json &list, const std::string &module) {
   });
 }
 
-/// The number of the block that a module is in: "3" of "model.layers.3.self_attn.q_proj"; "" where
-/// it is in none.
+/// The number of the block of a module: "3" for "model.layers.3.self_attn.q_proj"; "" if it is in
+/// no block.
 std::string blockOf(const std::string &module) {
   std::string number;
   for (std::size_t begin = 0, end = 0; (end = module.find('.', begin)) != std::string::npos;
@@ -189,7 +189,7 @@ private:
           !isOneOf(name, kSwitches) && !isOneOf(name, kMoreTensors) && !isOneOf(name, kOthers) &&
           !(expected.contains(name) && isSameEntry(value, expected[name])))
         differs(printable(name).c_str(), value,
-                "no such entry (this version does not know what it changes)");
+                "no such entry (its effect is unknown to this version)");
   }
 
   const nlohmann::json &got, &expected;

@@ -1,8 +1,8 @@
 //===- AdapterFiles.h - files of PEFT's adapters ----------------*- C++ -*-===//
 //
 // PEFT keeps adapters as adapter_model.safetensors and adapter_config.json. transformers adds them
-// to the model that lies in the same folder, so adapters lie beside the model that they were
-// trained on, or alone.
+// to a model in the same folder, so adapters are next to the model that they were trained on, or
+// alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,10 +25,10 @@ constexpr const char *kModelWeights = "model.safetensors";
 bool isNameOfAdapters(std::string_view tensor);
 
 /// Compares adapter_config.json beside the weights `path`, if it exists, with the program: rank,
-/// scale and kind of the adapters, and which modules have them. Entries that say what else is in
-/// the file (saved modules, biases, tokens) are not compared where only `part` of it is read.
-/// Returns every entry that differs, with both values; "" for a program without adapters. Errors:
-/// the file cannot be read or is not JSON.
+/// scale and kind of the adapters, and which modules have them. Entries about other contents of the
+/// file (saved modules, biases, tokens) are not compared if only `part` of it is read. Returns
+/// every entry that differs, with both values; "" for a program without adapters. Errors: the file
+/// cannot be read or is not JSON.
 std::string adapterChange(const Program &program, const std::string &path, bool part);
 
 /// Error: `path`, of `option`, is adapter_model.safetensors beside a model, or model.safetensors

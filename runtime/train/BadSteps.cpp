@@ -19,11 +19,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What ends messages about bad steps.
+/// The end of messages about bad steps.
 constexpr const char *kRemedy =
     "; lower the learning rate, clip the gradients, or look at the data";
 
-/// JSON has no number for what is not finite.
+/// JSON has no numbers that are not finite.
 Json numberOf(double value) {
   if (std::isfinite(value))
     return value;
@@ -43,7 +43,7 @@ const char *spelledInFiles(DType type) {
     return "I64";
   case DType::BF16:
     return "BF16";
-  default: // Dataset::read knows no other
+  default: // Dataset::read supports no other type
     return "F32";
   }
 }

@@ -16,12 +16,12 @@
 
 namespace fsdp::rt {
 
-/// So many rollbacks to one checkpoint, at most: each skips other samples, so the cause is not
-/// there.
+/// Maximum number of rollbacks to one checkpoint: each skips other samples, so the samples are not
+/// the cause.
 constexpr std::int64_t kMaxRollbacks = 3;
 
 /// A step whose loss or gradient norm is not finite, or in which a check of the model failed, or a
-/// spike. Its update was skipped on the device, but for --on-spike=warn.
+/// spike. Its update was skipped on the device, except with --on-spike=warn.
 struct BadStep {
   std::int64_t step;
   double loss, gradNorm, rate;

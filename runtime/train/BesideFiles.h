@@ -26,7 +26,7 @@ struct BesideFiles : std::vector<BesideFile> {
 /// tokenizer and the settings of generation. Error: one cannot be read.
 BesideFiles filesToCarry(const std::string &folder);
 
-/// Those of a program, and `carried` ones that it does not have.
+/// The files of a program, and `carried` files that it does not have.
 BesideFiles filesBeside(const Program &program, const BesideFiles &carried);
 
 /// Writes them to `folder`, each atomically.

@@ -321,8 +321,8 @@ void CheckpointSaver::report(bool together) {
   if (!problem.empty())
     throw Error(problem + "; with --save-errors=warn training would continue")
         .at(device.rank(), "save");
-  // Another rank reports the cause. If ranks do not come here together, the next collective of this
-  // rank finds the failure.
+  // Another rank reports the cause. If ranks do not arrive here together, the next collective of
+  // this rank detects the failure.
   if (!together)
     return;
   device.world().barrier();

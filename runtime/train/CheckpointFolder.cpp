@@ -239,7 +239,7 @@ void CheckpointRoot::remove(const std::string &folder) {
     if (reason == 0)
       throw Error(
           "cannot remove '" + folder + "': it holds the folder '" + name +
-          "', which is not part of a checkpoint; it is as it was: move what it holds elsewhere");
+          "', which is not part of a checkpoint; it was not changed: move its contents elsewhere");
   }
   const std::string manifest = folder + "/" + CheckpointManifest::kName;
   const std::string unfinished = folder + "/" + CheckpointManifest::kUnfinished;

@@ -107,7 +107,7 @@ void readSchedule(const Json &json, const std::string &path, CheckpointManifest 
   const std::string kind = fields.text("kind");
   const std::optional<Schedule::Kind> known = scheduleNamed(kind);
   if (!known)
-    fields.refuse("got the schedule '" + kind + "', which this version does not know");
+    fields.refuse("got the schedule '" + kind + "', which this version does not support");
   schedule.kind = *known;
   fields.read("warmup", schedule.warmup);
   fields.read("min_lr", schedule.minimum);

@@ -49,7 +49,7 @@ struct CheckpointManifest {
 
   std::string model;       ///< name of the program
   std::string fingerprint; ///< CheckpointLayout::fingerprint
-  std::string modelDigest; ///< Program::modelDigest; empty: not known
+  std::string modelDigest; ///< Program::modelDigest; empty if unknown
   std::string mesh;        ///< the mesh that wrote it, for messages
   std::int64_t step = 0;
   std::int64_t totalSteps = 0;

@@ -123,7 +123,7 @@ constexpr const char *kOfTraining[] = {
     "--lr-scale",  "--no-decay", "--on-nan", "--on-spike", "--shuffle",      "--log-data",
     "--eval-every"};
 
-/// What follows describeData.
+/// The text after describeData.
 constexpr const char *kSeveralFiles =
     "; several files, or patterns such as 'web/*.bin', are taken one after another";
 
@@ -157,7 +157,7 @@ static std::optional<int> parseEvaluation(Plans plans, int argc, char **argv, Op
   });
 }
 
-/// What the help says of a word that stands before all options.
+/// The help about a word before all options.
 static std::string describeWord(const Options &options, const std::string &word,
                                 const std::string &use) {
   return " The word '" + word + "' before all options " + use + ", and trains nothing: see " +
@@ -298,8 +298,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   declareJob(app, plans, options);
   app.footer(
       "Of an option that is given several times the last value counts; --data, --val-data, "
-      "--init, --export-only, --lr-scale and --no-decay add up. @FILE.toml stands for the "
-      "options of a file." +
+      "--init, --export-only, --lr-scale and --no-decay add up. @FILE.toml is replaced by "
+      "the options of a file." +
       (program.evaluate.runs.empty() ? "" : describeWord(options, "eval", "evaluates")) +
       (program.generation.generate ? describeWord(options, "generate", "generates text") : ""));
 

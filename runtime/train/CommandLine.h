@@ -11,10 +11,10 @@
 
 namespace fsdp::rt {
 
-/// Parses the command line of a program with these plans, of training or, where it begins with
-/// `eval` or `generate`, of these, into `options`. Returns nothing if the
-/// program is to continue; otherwise it prints the message and returns the exit status: 0 after
-/// `--help`, 2 for an unknown or malformed option, or a number outside of its range.
+/// Parses the command line of a program with these plans, for training or, if it begins with `eval`
+/// or `generate`, for these commands, into `options`. Returns nothing if the program is to
+/// continue; otherwise it prints the message and returns the exit status: 0 after `--help`, 2 for
+/// an unknown or malformed option, or a number outside of its range.
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options);
 
 /// Errors: a flight record, of this start or of a restart, of all ranks or of some, would replace

@@ -147,8 +147,8 @@ void requireWeights(const Options &options, const char *use) {
     throw Misuse("got both --resume and --init, expected one of them: a checkpoint has the "
                  "weights");
   if (options.resume == "latest")
-    throw Misuse("got --resume=latest, expected a folder: that of checkpoints stands for the "
-                 "latest of them");
+    throw Misuse("got --resume=latest, expected a folder: a folder of checkpoints "
+                 "means the latest of them");
 }
 
 std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int argc, char **argv,

@@ -26,27 +26,28 @@ std::string takeInitialFile(const std::string &text, std::vector<InitialFile> &f
 
 /// Options of rate, schedule, clipping and update rule; those of other rules are not in the help.
 void declareHyperparameters(CLI::App &app, const Program &program, Options &options);
-/// What is wrong with them for this program; empty: nothing.
+/// Their errors for this program; empty if there are none.
 std::string faultOfHyperparameters(const Program &program, const Options &options);
 /// Options about the ranks.
 void declareJob(CLI::App &app, Plans plans, Options &options);
-/// Help, version and what @FILE needs.
+/// Adds the options for help, version and @FILE.
 void declareHelp(CLI::App &app, const Program &program, Options &options);
 /// --init, --resume and --allow-model-change of a run that trains nothing.
 void declareWeights(CLI::App &app, Options &options);
-/// Misuse: these do not name weights; `use` is what the run does with them: "evaluate".
+/// Throws Misuse if these do not name weights; `use` is the verb for their use in the run:
+/// "evaluate".
 void requireWeights(const Options &options, const char *use);
-/// The program as its user called it, and `word`, where there is one, behind it: "./train eval".
+/// The program as the user called it, followed by `word`, if any: "./train eval".
 std::string commandBefore(const Options &options, const std::string &word);
 /// Prints the message of a misused command line; returns the exit status.
 int reportMisuse(const Program &program, const Options &options, const std::string &word,
                  const std::string &why);
-/// Parses what follows the program's name, or `word` after it, and completes `options` by what
-/// follows from those given. Returns false after --print-config. Throws CLI::Success after --help,
-/// Misuse for an option that is wrong by itself.
+/// Parses the arguments after the program's name, or after `word`, and completes `options` with
+/// values that follow from the given ones. Returns false after --print-config. Throws CLI::Success
+/// after --help, Misuse for an option that is wrong by itself.
 bool takeArguments(const Program &program, CLI::App &app, int argc, char **argv,
                    const std::string &word, Options &options);
-/// The same for what follows `word`, "eval". Returns the exit status after --help and
+/// The same for the arguments after `word`, "eval". Returns the exit status after --help and
 /// --print-config and for a misused command line; `require` throws Misuse if options do not fit
 /// together.
 std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int argc, char **argv,

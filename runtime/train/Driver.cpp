@@ -66,7 +66,8 @@ std::int64_t stepCount(const Program &program, const Options &options, const Run
 
 } // namespace
 
-/// Error: --steps=0 would merge adapters that no file has, which are drawn, and add nothing.
+/// Throws an error if --steps=0 would merge adapters that no file has: they are drawn, and change
+/// nothing.
 static void requireAdapters(const Program &program, const Options &options,
                             const RunSources &sources) {
   if (!options.onlyEvaluates() || options.exportMerged.empty() || !sources.weights)
@@ -103,7 +104,7 @@ int runTraining(Plans plans, int argc, char **argv) {
     const RunOutputs outputs = openOutputs(program, options, data, files);
     RunSources sources = openSources(program, options, std::move(data));
     requireAdapters(program, options, sources);
-    if (options.generation) // before there are ranks, which read the weights first
+    if (options.generation) // before the ranks start, which read the weights first
       program.generation.generate(
           {program, nullptr, *options.generation, sources.carried, outputs.scores});
     if (sources.weights) // an index or a folder refers to other files
@@ -116,7 +117,7 @@ int runTraining(Plans plans, int argc, char **argv) {
     if (isLaunched || !options.save.empty() || options.logHeader)
       sources.contents = RunContents::of(sources.files, sources.weights.get());
     const std::int64_t steps = stepCount(program, options, sources);
-    if (options.resume.empty()) // before there are ranks; of a checkpoint they know more
+    if (options.resume.empty()) // before the ranks start, which check a checkpoint further
       Hyperparameters::of(program, options, steps, nullptr);
     if (!options.save.empty())
       handleStopSignals();

@@ -8,8 +8,9 @@
 
 namespace fsdp::rt {
 
-/// Writes the weights of --export and of --export-merged, with `carried` and what describes the
-/// model beside them in a folder. Called by all ranks together; rank 0 says what was written.
+/// Writes the weights of --export and of --export-merged, with `carried` and the files that
+/// describe the model next to them in a folder. Called by all ranks together; rank 0 prints the
+/// written files.
 void writeExports(const RunOutputs &outputs, const Program &program, Device &device,
                   const BesideFiles &carried);
 

@@ -15,7 +15,7 @@ namespace fsdp::rt {
 
 using namespace base;
 
-/// Constants of rules: what is given to a program whose rule lacks one is said to be of another.
+/// Constants of rules: an option that the program's rule lacks is reported as one of another rule.
 static constexpr const char *kKnownConstants[] = {"momentum", "beta1", "beta2", "eps",
                                                   "weight_decay"};
 

@@ -1,7 +1,7 @@
 //===- Hyperparameters.h - rate, schedule and constants of a run -*- C++ -*-===//
 //
-// Each setting is that of the command line, or else of the checkpoint that the run continues from,
-// or else of the program.
+// Each setting comes from the command line, otherwise from the checkpoint that the run continues
+// from, otherwise from the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace fsdp::rt {
 
-/// A setting whose value is another one than in the checkpoint.
+/// A setting whose value differs from the checkpoint's.
 struct ChangedSetting {
   std::string name; ///< "min_lr", as records have it; the option is --min-lr
   std::string before, now;
@@ -61,7 +61,7 @@ struct Hyperparameters {
   void writeTo(StepState &state) const;
   /// "--schedule=cosine --warmup=3": the settings besides the rate that are not those of `program`.
   std::string describeOther(const Program &program) const;
-  /// "--lr 0.1 (was 0.05), --warmup 3 (was 2)"; empty: none has changed.
+  /// "--lr 0.1 (was 0.05), --warmup 3 (was 2)"; empty if none has changed.
   std::string describeChanges() const;
 };
 

@@ -177,7 +177,7 @@ std::vector<std::string> InitialWeights::match(const Program &program, bool draw
       continue;
     missing.push_back(parameter->name);
   }
-  // The files of a base model have no adapters: then all of these are drawn.
+  // The files of a base model have no adapters: then all adapters are drawn.
   std::vector<std::string> adapters = adapterNames(program);
   if (std::any_of(adapters.begin(), adapters.end(),
                   [&](const std::string &name) { return byParameter.count(name) > 0; }))

@@ -157,9 +157,9 @@ bool LogFile::continueAfter(const std::string &file, std::int64_t after) {
 void LogFile::goBack(std::int64_t step) {
   if (!regular || firstLostStep)
     return;
-  // The open file, whatever name it has by now.
+  // The open file, independent of its present name.
   const auto end = findEnd("/proc/self/fd/" + std::to_string(descriptor.get()), step);
-  if (!end) // somebody has written into it
+  if (!end) // another process has written into it
     return;
   if (ftruncate(descriptor.get(), *end) != 0)
     return giveUp(step + 1, errno);

@@ -71,7 +71,7 @@ private:
   double seconds = 0;
   std::int64_t droppedSteps = 0;
   std::int64_t bytes = 0; ///< of whole lines
-  /// The first step that is missing, which is 0 where weights without a step are evaluated.
+  /// The first missing step, which is 0 if weights without a step are evaluated.
   std::optional<std::int64_t> firstLostStep;
   int lossReason = 0;
 };

@@ -32,7 +32,7 @@ std::vector<std::string> split(const std::string &text, char mark) {
   return parts;
 }
 
-/// The option that takes what has no option of its own from a file such as the one in `folder`.
+/// The option that reads entries without an option from a file such as the one in `folder`.
 constexpr std::string_view kFromFolder = "--from";
 
 /// "compile the model with --rope-theta=500000.0"
@@ -56,8 +56,8 @@ nlohmann::json readConfig(const std::string &path) {
       !fault.empty())
     throw Error("'" + path + "' " + fault +
                 ", expected a JSON object that describes the model of the weights "
-                "beside it: mend it, or "
-                "move the weights to a folder of their own");
+                "beside it: fix it, or move the "
+                "weights to a separate folder");
   return config;
 }
 

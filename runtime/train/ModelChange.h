@@ -13,9 +13,9 @@
 namespace fsdp::rt {
 
 /// A difference between the models of a program and of a checkpoint: names and shapes of parameters
-/// may be the same although the model computes something else.
+/// may be equal although the models compute different functions.
 struct ModelChange {
-  std::string difference; ///< empty: none
+  std::string difference; ///< empty if there is none
   bool isKnown = true;    ///< false: the models could not be compared
 };
 
@@ -24,13 +24,13 @@ struct ModelChange {
 ModelChange modelChange(const Program &program, const CheckpointManifest &manifest,
                         const std::string &folder);
 
-/// Compares the file beside the weights `path` that describes their model, if it exists, with the
-/// program. Returns every entry that differs, with both values and the option that changes it.
-/// Errors: the file cannot be read or is not JSON.
+/// Compares the file that describes the model of the weights `path`, if there is one next to them,
+/// with the program. Returns every entry that differs, with both values and the option that changes
+/// it. Errors: the file cannot be read or is not JSON.
 std::string configChange(const Program &program, const std::string &path);
 
 /// The JSON object in `path`, which describes the model of the weights beside it. Errors: it cannot
-/// be read or is none.
+/// be read or is not a JSON object.
 nlohmann::json readConfig(const std::string &path);
 
 } // namespace fsdp::rt

@@ -25,7 +25,7 @@ struct Options {
   std::string initMissing = "error"; ///< or "draw"
   std::string exportTo;
   std::string exportMerged;
-  std::vector<std::string> exportOnly; ///< patterns of names; none: all parameters
+  std::vector<std::string> exportOnly; ///< patterns of names; empty for all parameters
   std::string log;
   std::string onNan;   ///< "stop", "skip", "rollback"; "" (not given) skips and writes no BadStep
   std::string onSpike; ///< "warn", "stop", "skip", "rollback"; "" (not given): nothing is a spike
@@ -77,7 +77,7 @@ struct Options {
 
   /// `eval` and `--steps=0`: the run evaluates, and trains nothing; `generate` too.
   bool onlyEvaluates() const { return steps && *steps == 0; }
-  /// What the run prints and logs is the result of an evaluation.
+  /// Whether the output and the log are the result of an evaluation.
   bool evaluates() const { return onlyEvaluates() && !valData.empty(); }
   /// The file for the latest actions after a failure; each restart has its own. Empty: none.
   std::string flightRecordFile() const;

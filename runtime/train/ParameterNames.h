@@ -19,12 +19,12 @@ void requireMatch(const Program &program, const char *option, std::string_view p
 
 /// Those that the program was compiled with.
 base::ParameterGroups compiledGroups(const Program &program);
-/// For each parameter of the program, in the order of its tables; none where there are no patterns,
-/// as all are what the tables say then.
+/// For each parameter of the program, in the order of its tables; empty without patterns, as the
+/// tables then apply to all.
 std::vector<UpdateSetting> updateSettings(const Program &program,
                                           const base::ParameterGroups &groups);
 
-/// The names of the parameters of adapters; none where the program has none.
+/// The names of the parameters of adapters; empty if the program has none.
 std::vector<std::string> adapterNames(const Program &program);
 
 } // namespace fsdp::rt

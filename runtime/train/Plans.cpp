@@ -12,7 +12,7 @@ using namespace base;
 
 namespace {
 
-/// `axes`, comma by comma, without those of size 1.
+/// `axes`, a comma-separated list, without those of size 1.
 std::vector<std::string> splitting(const std::string &axes) {
   std::vector<std::string> kept;
   std::istringstream stream(axes);

@@ -22,15 +22,15 @@ const Program *planFor(Plans plans, int ranks);
 /// The first of the plans for the most ranks below `ranks`; null if there is none.
 const Program *planBelow(Plans plans, int ranks);
 
-/// A launcher has started a number of ranks for which there is no plan. Every rank of the job finds
-/// this.
+/// A launcher has started a number of ranks for which there is no plan. Every rank of the job
+/// detects this.
 struct NoPlan {
   base::Error error;
   int rank; ///< of this process
 };
 
-/// The plan of a run: `asked` unless that is null, else the plan for the number of ranks that a
-/// launcher has started, else the first. Throws NoPlan.
+/// The plan of a run: `asked` unless that is null, otherwise the plan for the number of ranks that
+/// a launcher has started, else the first. Throws NoPlan.
 const Program &pickPlan(Plans plans, const Program *asked);
 
 } // namespace fsdp::rt

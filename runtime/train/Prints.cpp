@@ -10,7 +10,7 @@ namespace fsdp::rt {
 
 using namespace base;
 
-/// The index of the output `name`; -1 where there is none.
+/// The index of the output `name`; -1 if there is none.
 static int findOutput(const ExecutionPlan &plan, const std::string &name) {
   for (std::size_t i = 0; i < plan.outputs.size(); ++i)
     if (plan.outputs[i] == name)

@@ -11,7 +11,7 @@
 
 namespace fsdp::rt {
 
-/// A check of the model in whose tensor values are not finite.
+/// A failed check of the model: its tensor has values that are not finite.
 struct FailedCheck {
   std::string name;
   double values; ///< how many

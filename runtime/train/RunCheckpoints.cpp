@@ -183,7 +183,7 @@ bool RunCheckpoints::resume() {
   const bool isLatest = options.resume == "latest" || runStart.hasOpened();
   // Only checkpoints of an older run are skipped: a restart would lose those of this run.
   const bool startsOver = options.startOver && !runStart.hasOpened();
-  // After a restart a disk may answer again; in the first attempt the user decides.
+  // After a restart a disk may be accessible again; in the first attempt the user decides.
   const auto unreadable = [&](const std::string &why) {
     return options.restarts ? Error(why) : Error(why).asRefusal();
   };
@@ -244,7 +244,7 @@ void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
   if (!change.difference.empty() && device.rank() == 0)
     std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change.difference).c_str());
   if (from.step > steps && !options.onlyEvaluates())
-    throw Error(format("got --steps %lld, but %s is of step %lld: ask for more steps, or resume "
+    throw Error(format("got --steps %lld, but %s is of step %lld: request more steps, or resume "
                        "from an earlier checkpoint",
                        static_cast<long long>(steps), name.c_str(),
                        static_cast<long long>(from.step)))

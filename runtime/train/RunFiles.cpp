@@ -62,8 +62,8 @@ bool hasAdapters(const Program &program, const WeightFiles &files) {
   });
 }
 
-/// Compares what describes the model beside each file with the program. A file with a pattern is of
-/// another model as a rule, and is not compared.
+/// Compares the description of the model next to each file with the program. A file with a pattern
+/// usually belongs to another model, and is not compared.
 void checkConfigs(const Program &program, const Options &options, const InitialWeights &weights) {
   for (const InitialWeights::Source &source : weights.sources()) {
     const std::string &file = source.files.files().front();
@@ -168,7 +168,7 @@ RunOutputs openOutputs(const Program &program, const Options &options, const Run
     input("--val-data", path);
   for (const InitialFile &file : options.init)
     input("--init", file.path);
-  // Of a program with adapters these alone, unless others are asked for.
+  // For a program with adapters only those, unless others are requested.
   outputs.exportOnly = options.exportOnly;
   if (options.exportOnly.empty())
     outputs.exportOnly = adapterNames(program);

@@ -30,8 +30,8 @@ struct RunSources {
   BesideFiles carried;                ///< of a folder of `weights` or of a checkpoint
 };
 
-/// A folder that this run has created for its weights. What ends this, in the process that created
-/// it, removes it if nothing is in it: a run that is refused or fails leaves none behind.
+/// A folder that this run has created for its weights. Its destructor, in the process that created
+/// it, removes it if it is empty: a run that is refused or fails leaves no folder behind.
 class CreatedFolder {
 public:
   explicit CreatedFolder(std::string path);
@@ -48,7 +48,7 @@ private:
 struct RunOutputs {
   base::OutputPath exported, merged, trace, log, scores;
   std::string exportFolder, mergedFolder; ///< of `exported` and `merged`, where these are folders
-  std::vector<std::string> exportOnly;    ///< what --export writes, as `exportWeights` takes it
+  std::vector<std::string> exportOnly;    ///< the tensors that --export writes, for `exportWeights`
   bool exportsAdapters = false;           ///< and these are the adapters
   std::vector<std::unique_ptr<CreatedFolder>> created;
 };

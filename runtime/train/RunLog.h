@@ -12,9 +12,9 @@
 
 namespace fsdp::rt {
 
-/// Opens `log` where the run has --log, a new one, or that of the run before it or of the attempt
-/// before a restart; says what became of the file that was there, and writes the lines before that
-/// of the first step. Errors: those of LogFile.
+/// Opens `log` if the run has --log: a new one, or that of the previous run or of the attempt
+/// before a restart; reports what happened to an existing file, and writes the lines before that of
+/// the first step. Errors: those of LogFile.
 void openRunLog(std::optional<LogFile> &log, const RunHeader &header, const RunOutputs &outputs,
                 RunStart &runStart);
 

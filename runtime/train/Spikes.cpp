@@ -33,7 +33,7 @@ void StepHistory::add(float loss, float gradNorm) {
   }
 }
 
-/// mean + deviations * sigma of the last `count` values, rounded to what is compared with it.
+/// mean + deviations * sigma of the last `count` values, rounded to the type of the comparison.
 static float limitOf(const std::vector<float> &values, std::size_t count, double deviations) {
   const auto first = values.end() - static_cast<std::ptrdiff_t>(count);
   double sum = 0, squares = 0;

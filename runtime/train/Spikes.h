@@ -21,7 +21,7 @@ struct SpikeRule {
   std::int64_t window = 128; ///< steps
 };
 
-/// What loss and gradient norm of a step may be at most; infinity: anything.
+/// Upper limits of the loss and gradient norm of a step; infinity: no limit.
 struct SpikeLimits {
   float loss = std::numeric_limits<float>::infinity();
   float gradNorm = std::numeric_limits<float>::infinity();
@@ -32,8 +32,9 @@ struct SpikeLimits {
   }
 };
 
-/// Losses and gradient norms of the latest steps whose both are finite, whether their update was
-/// applied or not. Ranks have the same, and so has a run that continues from a checkpoint.
+/// Losses and gradient norms of the latest steps in which both are finite, whether their update was
+/// applied or not. All ranks have the same values, and so has a run that continues from a
+/// checkpoint.
 class StepHistory {
 public:
   /// Checkpoints have at least as many steps, so that a run may watch from the first step after

@@ -125,13 +125,13 @@ private:
 
 using Settings = nlohmann::json;
 
-/// The object of a file; empty where there is none. Error: it is no JSON object.
+/// The object of a file; empty if there is no file. Throws an error if it is not a JSON object.
 Settings objectOf(const BesideFiles &files, const char *name) {
   Settings object = Settings::object();
   if (const BesideFile *file = findFile(files, name))
     if (const std::string fault = parseJsonObject(file->text, object); !fault.empty())
       throw Error("'" + placeOf(*file) + "', beside the weights, " + fault +
-                  ": mend it, or remove it")
+                  ": fix it, or remove it")
           .byAll();
   return object;
 }
@@ -149,7 +149,7 @@ std::vector<std::int32_t> endsOf(const tokenizer::Tokenizer &tokenizer, const Be
                   "', beside the weights: 'eos_token_id': " +
                   mismatch(id.dump(-1, ' ', true, Settings::error_handler_t::replace),
                            "the id of a token, or a list of them") +
-                  ": mend it, or remove it")
+                  ": fix it, or remove it")
           .byAll();
     ends.push_back(id.get<std::int32_t>());
   }

@@ -18,13 +18,14 @@ class TextCodec {
 public:
   virtual ~TextCodec() = default;
 
-  /// Error: the text is no text of such tokens, or a token is not one of the model's.
+  /// Throws an error if the text is not a text of such tokens, or a token is not one of the
+  /// model's.
   virtual std::vector<std::int32_t> encode(const std::string &text) const = 0;
   /// The next tokens follow these.
   virtual void follow(const std::vector<std::int32_t> &prompt) {}
   /// The text that this token completes; characters are not cut.
   virtual std::string add(std::int32_t token) = 0;
-  /// What is left of a character that was not completed.
+  /// The rest of a character that was not completed.
   virtual std::string finish() { return ""; }
   /// True for a token that ends a text; it is not shown.
   virtual bool isEnd(std::int32_t token) const { return false; }

@@ -42,7 +42,7 @@ private:
   std::vector<std::int32_t> tokens, positions;
 };
 
-/// What rank 0 sends in the place of a token where nobody reads the text any more.
+/// The value that rank 0 sends instead of a token after the reader of the text has closed the pipe.
 constexpr std::int32_t kNoReader = -1;
 
 /// Runs a plan to its end, as the tokens are read while it runs.
@@ -57,7 +57,7 @@ void prefill(const TextRun &run, const std::vector<std::int32_t> &prompt) {
   const auto last = static_cast<std::int64_t>(prompt.size()) - 1;
   std::int64_t done = 0;
   const auto token = [&](std::int64_t i) { return prompt[static_cast<std::size_t>(i)]; };
-  // What a plan of many tokens leaves behind the prompt is replaced before it is read.
+  // Rows that a plan of many tokens writes after the prompt are replaced before they are read.
   while (!plans.prefill.runs.empty() && last - done > 1) {
     std::vector<std::int32_t> part(static_cast<std::size_t>(plans.prefillTokens), 0);
     for (std::int64_t i = 0; i < plans.prefillTokens && done + i < last; ++i)
@@ -69,7 +69,7 @@ void prefill(const TextRun &run, const std::vector<std::int32_t> &prompt) {
     runWith(*run.device, plans.decode, {plans.decodeInput, {token(done)}, done});
 }
 
-/// What --scores writes: ids of the prompt, and of each token after it the id and the scores.
+/// The output of --scores: ids of the prompt, and the id and the scores of each token after it.
 class ScoresFile {
 public:
   ScoresFile(const OutputPath &path, std::vector<std::int32_t> prompt, std::int64_t vocabulary)
@@ -130,7 +130,7 @@ std::int64_t sampleToken(const float *scores, std::int64_t count, const Generati
   for (std::int64_t token : order)
     if ((left -= weightOf(token)) < 0)
       return token;
-  return best; // what rounding has left over
+  return best; // the remainder of rounding
 }
 
 void generateTokens(const TextRun &run, const std::vector<std::int32_t> &prompt,
@@ -180,7 +180,7 @@ void generateText(const TextRun &run) {
   const std::int64_t most = plans.context - static_cast<std::int64_t>(prompt.size());
   if (run.options.tokens > most)
     throw Error(format("--prompt got %zu tokens and --tokens %lld, expected at most %lld tokens "
-                       "together: the context that the program was compiled for; ask for less, or "
+                       "together: the context that the program was compiled for; request less, or "
                        "compile with a larger --context",
                        prompt.size(), static_cast<long long>(run.options.tokens),
                        static_cast<long long>(plans.context)),

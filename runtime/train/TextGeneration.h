@@ -21,7 +21,7 @@ namespace fsdp::rt {
 
 class Device;
 
-/// What `generate` was asked for.
+/// The request to `generate`.
 struct GenerationOptions {
   std::string prompt;      ///< the text itself
   std::int64_t tokens = 0; ///< number of tokens at most; 0: nothing is generated
@@ -34,10 +34,10 @@ struct GenerationOptions {
 /// One rank's run: parameters are on the device.
 struct TextRun {
   const Program &program;
-  Device *device; ///< null: tokenizer and prompt are only checked, before there are ranks
+  Device *device; ///< null: tokenizer and prompt are only checked, before the ranks start
   const GenerationOptions &options;
   const BesideFiles &beside;      ///< the weights; a tokenizer.json among them is used
-  const base::OutputPath &scores; ///< that of the options, checked
+  const base::OutputPath &scores; ///< the prompt of the options, checked
 };
 
 /// Draws one of `count` tokens by their scores, the logarithms of weights. Of equal scores the

@@ -121,7 +121,7 @@ private:
     try {
       program.generation.generate(
           {program, &*device, *options.generation, sources.carried, outputs.scores});
-    } catch (const NoReader &) { // on all ranks, or behind the last token on rank 0
+    } catch (const NoReader &) { // on all ranks, or after the last token on rank 0
       status = kExitNoReader;
     }
     checkpoints.finish();
@@ -265,8 +265,8 @@ private:
     return true;
   }
 
-  /// With --on-spike: what the next step may have at most. An update that is to be left out where
-  /// it has more is left out on the device.
+  /// With --on-spike: the limits of the next step. The device skips an update that is to be skipped
+  /// above them.
   void setLimits() {
     if (options.onSpike.empty())
       return;
@@ -319,14 +319,14 @@ private:
            prints.findFailed(values);
   }
 
-  /// Of a step that is bad: what --on-nan says. False: the run has gone back.
+  /// Performs the action of --on-nan for a bad step. False if the run has gone back.
   bool goesOn(std::int64_t step) {
     if (!options.onNan.empty())
       recordFirst(step);
     if (options.onNan == "stop")
       endRun(badStep(step), "which are not finite (--on-nan=stop)");
     if (options.onNan.empty() && prints.findFailed(values))
-      endRun(badStep(step), "whose update was skipped (--on-nan says what else may be done)");
+      endRun(badStep(step), "whose update was skipped (--on-nan selects other actions)");
     if (options.onNan == "rollback")
       return goBack(badStep(step)), false;
     if (device->state().badSteps >= kBadStepsInARow)
@@ -334,7 +334,7 @@ private:
     return true;
   }
 
-  /// Of a step that is a spike: what --on-spike says. False: the run has gone back.
+  /// Performs the action of --on-spike for a spike. False if the run has gone back.
   bool goesOnAfterSpike(std::int64_t step) {
     recordFirst(step);
     if (options.onSpike == "stop")
@@ -367,7 +367,7 @@ private:
     writeBadStep(bad, options, program.inputs, sources.data.get());
   }
 
-  /// Without what the ranks know together.
+  /// Without the facts that the ranks share.
   BadStep latest(std::int64_t step) const {
     BadStep bad{step, valueOf("loss"),          valueOf("grad_norm"), valueOf("lr"), "", 0,
                 {},   prints.findFailed(values)};

@@ -5,7 +5,7 @@
 
 namespace fsdp::rt {
 
-/// The version of the runtime, with its commit if that is known: "0.1.0 (f88a390)".
+/// The version of the runtime, with its commit if known: "0.1.0 (f88a390)".
 const char *runtimeVersion();
 
 } // namespace fsdp::rt

@@ -20,7 +20,7 @@ using namespace base;
 namespace {
 
 /// The members of `storage`, whole and one after another, on rank 0, to which the other ranks send
-/// their shards. The other ranks get nothing.
+/// their shards. Empty on the other ranks.
 std::vector<float> gatherMembers(const Storage &storage, const Program &program, Device &device) {
   const Storage held = storage.shard.isPlaced() ? storage : storage.asReplicated();
   const Mesh &mesh = device.job().mesh();
@@ -88,7 +88,7 @@ struct Member {
   const Parameter *parameter = nullptr;
 };
 
-/// A tensor of an exported file: a parameter, with its adapter added where there is one.
+/// A tensor of an exported file: a parameter, with its adapter added if there is one.
 struct ExportedTensor {
   Member weight, down = {}, up = {};
   double scale = 0;
@@ -177,7 +177,7 @@ private:
 
   const Program &program;
   Device &device;
-  std::map<const Storage *, std::size_t> uses; ///< that are still to come
+  std::map<const Storage *, std::size_t> uses; ///< remaining
   std::map<const Storage *, std::vector<float>> gathered;
 };
 

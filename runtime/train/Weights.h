@@ -29,8 +29,8 @@ void loadShard(const InitialWeights &weights, const Storage &storage, const Rank
 void exportWeights(const base::OutputPath &path, const Program &program, Device &device,
                    const std::vector<std::string> &only = {});
 
-/// The same with all parameters but those of adapters, which are added to the weights that they are
-/// beside: the file of a model without adapters that computes the same.
+/// The same with all parameters except those of adapters, which are added to their weights: the
+/// file of a model without adapters that computes the same.
 void exportMerged(const base::OutputPath &path, const Program &program, Device &device);
 
 } // namespace fsdp::rt

@@ -228,7 +228,7 @@ module attributes {fsdp.phase = "scheduled"} {
         fsdp.yield
       }
     }
-    // expected-error @below {{'two' writes outputs in several walks, whose other segments write different ones; give each walk its own segment}}
+    // expected-error @below {{'two' writes outputs in several walks, whose other segments write different ones; give each walk a separate segment}}
     fsdp.segment @two train next [@one, @two] {
       %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<f32>>
       %t0 = fsdp.launch "two" on "compute" ins(%a : !fsdp.buffer<tensor<f32>>) {

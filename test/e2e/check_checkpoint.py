@@ -22,7 +22,8 @@ MESHES = {
     "fsdp": ("fsdp=2", []), "hsdp": ("data=2,fsdp=2", ["--strategy=hsdp"]), "ddp": ("data=3", ["--strategy=ddp"]),
     "one": ("fsdp=1", []), "bf16": ("fsdp=2", ["--precision=bf16"]),
     "parts": ("fsdp=3", ["--shard=*.weight:1", "--accumulate=5"]),
-    # Parameters as copies on every rank: in f32 there is no shard beside the copy, in bf16 the f32 shard is what is saved.
+    # Parameters as copies on every rank: in f32 there is no shard besides the copy, in bf16 the f32
+    # shard is saved.
     "zero1": ("fsdp=2", ["--strategy=zero1"]), "zero2": ("fsdp=2", ["--strategy=zero2", "--precision=bf16"]),
     # Drained before a checkpoint.
     "defer": ("fsdp=2", ["--defer-updates=on"]),
@@ -97,7 +98,7 @@ def the_latest_are_kept(runs, programs):
     root = runs.at("kept")
     runs.run(programs["fsdp"], "--save", root, "--save-every", 1, "--keep", 2)
     expect(folders(root) == ["step-00000007", "step-00000008"], folders(root))
-    # An earlier step begins another course: what came after it is no longer the run's.
+    # An earlier step starts another course: later checkpoints no longer belong to the run.
     said = runs.run(programs["fsdp"], "--save", root, "--resume", root / "step-00000007", says="nothing to train", steps=7)
     expect("kept the checkpoint of a later step as" in said, said)
     expect(folders(root) == ["step-00000007", "step-00000008.1"], folders(root))
@@ -193,7 +194,7 @@ def options_that_do_not_go_with_a_checkpoint_are_refused(runs, programs):
     ):
         runs.run(programs["fsdp"], *words, status=1, says=says)
     runs.run(programs["fsdp"], "--resume", saved, "--shuffle", status=1, steps=4, says=("got --steps 4, but ",
-             "is of step 8: ask for more steps, or resume from an earlier checkpoint"))
+             "is of step 8: request more steps, or resume from an earlier checkpoint"))
     for words, says in ((("--keep", 2), "got --keep without --save"), (("--resume=latest",), "got --resume=latest without --save"),
                         (("--save-every", 2), "got --save-every without --save"),
                         (("--save-async",), "got --save-async without --save"),
@@ -201,7 +202,7 @@ def options_that_do_not_go_with_a_checkpoint_are_refused(runs, programs):
                         (("--resume", saved, "--init", saved), "got both --resume and --init")):
         runs.run(programs["fsdp"], *words, status=2, says=says)
     # No rank is at fault, nothing would change with the next attempt, and a failure's flight record stays.
-    for words, steps, says in ((("--seed", 4), 12, "as order and dropout continue from there"), ((), 4, "ask for more steps")):
+    for words, steps, says in ((("--seed", 4), 12, "as order and dropout continue from there"), ((), 4, "request more steps")):
         copied = runs.at(f"refused-{steps}")
         shutil.copytree(runs.at("fsdp"), copied)
         said = runs.run(programs["fsdp"], "--save", copied, "--resume=latest", "--shuffle", "--max-restarts", 2, *words, status=1, steps=steps, says=says)

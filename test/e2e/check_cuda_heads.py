@@ -37,7 +37,7 @@ def main(scratch, model, width):
     for precision, (to_cpu, weights_to_cpu, _) in TOLERANCES.items():
         place, chosen = folder / precision, [*options, f"--precision={precision}"]
         cpu = training.compile_model(model, place, *chosen)
-        if not init.exists():  # what the seed gives, moved by nothing
+        if not init.exists():  # the values of the seed, unchanged
             training.run([cpu, "--data", data, "--steps", 1, "--lr", 0, "--export", init])
         expected, expected_weights = training.train(cpu, "cpu", STEPS, init, data)
         program = emulated.compile_model(model, place, *chosen)

@@ -30,7 +30,7 @@ SOURCES = [
 ]
 PLANTED = ("_Z21ncclCommGetAsyncErrorP8ncclCommP12ncclResult_t",
            "_Z22ncclCommInitRankConfigPP8ncclCommi12ncclUniqueIdiP12ncclConfig_t", "getenv")
-# Mesh, mode, emulator, exit status, what is said.
+# Mesh, mode, emulator, exit status, message.
 JOBS = [
     ("fsdp=2", "steps", "devices=2", 0, "done"),
     ("data=2,fsdp=2", "steps", "devices=4,deferred,seed=1", 0, "done"),
@@ -85,7 +85,7 @@ def main(scratch, build):
             wrong.append(f"{what}: status {done.returncode}, expected {status} and '{says}'; {summary}")
             print(text[:6000], file=sys.stderr)
             if os.environ.get("FSDP_CUDA_MUTANT"):
-                break  # one says enough
+                break  # one message is enough
         else:
             print(f"ok {what}")
     if wrong:

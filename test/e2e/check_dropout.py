@@ -45,7 +45,7 @@ def main(scratch):
     if numbers(other, "loss")[0] == numbers(first, "loss")[0]:
         sys.exit("dropout: got the same loss with another seed, expected other masks")
 
-    # Evaluation has no masks: what it measures before any update is the same for every seed.
+    # Evaluation has no masks: its result before any update is the same for every seed.
     measured = []
     for seed in (5, 6):
         log, _ = training.train(program, f"evaluated-{seed}", 1, weights, data, f"--seed={seed}", "--lr=0",

@@ -240,7 +240,7 @@ REFUSED = [
     (GPT2, {"n_positions": 8}, "got 'n_positions' 8, expected at least the --context=12"),
     (GPT2, {"n_head": 3}, "got 'n_embd' 32, expected a multiple of 'n_head', 3"),
 ]
-# Files that say the same in other ways: the same model.
+# Equivalent files in other forms: the same model.
 SAME = [
     (LLAMA, {"rope_parameters": {"type": "linear", "factor": 4.0}}, {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}),
     (QWEN2, {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "original_max_position_embeddings": 16},

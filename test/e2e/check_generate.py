@@ -38,7 +38,7 @@ def generate(program, init, prompt, count, *options, status=0, says="", **enviro
     done = subprocess.run([str(word) for word in command], capture_output=True, env={**os.environ, **environment})
     said = done.stderr.decode()
     expect(done.returncode == status and says in said, f"{options}: status {done.returncode}, expected {status} and '{says}': {said}")
-    # What is refused is refused before there are ranks: one message, none of a rank, no flight record.
+    # Errors are reported before the ranks start: one message, none of a rank, no flight record.
     expect(status == 0 or (said.count("\n") == 1 and "rank" not in said), f"{options}: expected one line: {said}")
     return done.stdout
 
@@ -103,7 +103,8 @@ def writes_scores(folder):
             expect(row[token] == max(row), f"{mesh}: token {i} is {token}, not the likeliest")
         written.append(scores)
     expect(max(abs(a - b) for a, b in zip(*written)) < 1e-5, "other scores on another mesh")
-    # What is there stays if the text is refused, and a place that cannot be written is said at the start.
+    # An existing file stays if the text is refused, and a path that cannot be written is reported
+    # at the start.
     before = path.read_bytes()
     generate(compile_model(folder, "gpt2", 16, "fsdp=1"), init, "5 61", 3, "--scores", path, status=2, says="got '61'")
     expect(path.read_bytes() == before, "an older file is changed")
@@ -123,7 +124,8 @@ def takes_bytes_and_text(folder):
     for words in (f"@{prompt}", prompt.read_text()):
         got = generate(program, weights, words, len(expected), "--temperature=0", says="tokens of the prompt")
         expect(got == expected + b"\n", f"got {got}, expected {expected}")
-    # A tokenizer beside the weights: what it encodes is what ids say, and a text ends where it says so.
+    # A tokenizer next to the weights: encoded text gives the same result as ids, and a text ends at
+    # its end token.
     model = folder / "with-tokenizer"
     model.mkdir()
     shutil.copy(training.GOLDEN / "tokenizers" / "gpt2.json", model / "tokenizer.json")
@@ -134,7 +136,7 @@ def takes_bytes_and_text(folder):
                                            model / "model.safetensors")], check=True, capture_output=True)
     shown = generate(program, model, "Hello wörld", 20, "--seed=2").decode()
     expect(len(shown) > 1, shown)
-    # What is not UTF-8 is no text.
+    # Bytes that are not UTF-8 are not text.
     prompt.write_bytes("Hello wörld".encode("latin-1"))
     generate(program, model, f"@{prompt}", 3, status=2, says=f"--prompt: got bytes that are not UTF-8 at byte 7, expected a text, which the tokenizer '{model}/tokenizer.json'")
     said = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
@@ -153,7 +155,7 @@ def takes_bytes_and_text(folder):
     for ends, got in (([511, 5, "x"], '"x"'), ("5", '"5"'), (True, "true"), (1.5, "1.5"), (-1, "-1"), ([2**31], "2147483648"), ([[1]], "[1]")):
         (model / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
         generate(program, model, "Hello", 2, status=1, says=f"'{model}/generation_config.json', beside the weights: 'eos_token_id': got '{got}', "
-                 "expected the id of a token, or a list of them: mend it, or remove it")
+                 "expected the id of a token, or a list of them: fix it, or remove it")
     (model / "generation_config.json").write_text(json.dumps({"eos_token_id": None}))
     expect(generate(program, model, "Hello wörld", 20, "--seed=2").decode() == shown, "null is no end")
     (model / "generation_config.json").write_text("{bad")

@@ -83,7 +83,7 @@ def with_tools(scratch, **tools):
 
 
 def check_first_rungs(folder):
-    # Without code for the device nothing else can be told: all of it depends on that.
+    # Without code for the device no other result is available: all of them depend on it.
     folder.expect("no kernels for the device", 1, [
         r"FAILED  kernels found: find a kernel's code for this device: got cudaErrorNoKernelImageForDevice .*, expected success",
         r"left out 1\. one step of linear: depends on '1\. kernels found', which failed or was left out",

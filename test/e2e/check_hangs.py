@@ -21,8 +21,9 @@ DATA = GOLDEN / "mlp" / "data.safetensors"
 TIMEOUT = 8  # seconds, of --timeout
 BOUND = 100  # seconds within which all processes of a job are gone: the timeout and the grace, on a machine that is busy
 FOREVER = 10**8  # steps
-# What a job whose rank 1 is stopped says: the parent, or another rank, misses the rank's heartbeat, or first another rank times out in its
-# collective. Over TCP rank 0 hears heartbeats from another process, which shares no memory with it: it knows of no latest action.
+# The messages of a job whose rank 1 is stopped: the parent, or another rank, misses the rank's
+# heartbeat, or first another rank times out in its collective. Over TCP rank 0 receives heartbeats
+# from another process, which shares no memory with it, so it has no latest action.
 HEARTBEAT = re.compile(r"(?:error|warning): rank 1: not responding: no heartbeat for \d+(?:\.\d)? s\b")
 WAITING = re.compile(r"; waiting in '[^']*', (collective \d+ over '[^']*'): rank ([02](?:, [02])?)")
 TIMED_OUT = re.compile(r"(?:error|warning): rank ([02]), '.*': timed out after 8 s in '.*', (collective \d+ over '.*'), waiting for rank 1\b.*; --timeout sets")

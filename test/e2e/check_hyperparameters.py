@@ -18,7 +18,7 @@ from checkpoints import Runs, expect, run_cases
 
 GOLDENS = training.GOLDEN / "mlp"
 RULES = sorted(path.stem for path in GOLDENS.glob("settings-*.json"))
-# What the program is compiled with besides the rule. Momentum that is not 0 has a state.
+# The compiled settings besides the rule. Momentum other than 0 has a state.
 OTHERS = ["--lr=1", "--clip=5", "--weight-decay=0.25"]
 OF_RULE = {"settings-sgd": ["--momentum=0.1"]}
 
@@ -104,7 +104,7 @@ def resumed(runs):
              says="changed since the checkpoint: --beta1 0.7 (was 0.8), --weight-decay 0.3 (was 0.01)\n")
     header = json.loads(log.read_text().splitlines()[0])["run"]
     expect(header["changed"] == {"beta1": {"from": 0.8, "to": 0.7}, "weight_decay": {"from": 0.01, "to": 0.3}}, f"the log has {header}")
-    # What a program cannot do is said too.
+    # A program reports unsupported settings too.
     never = compile_adamw(runs, "unclipped")
     runs.run(never, "--resume", root, steps=6, says="changed since the checkpoint: --clip 0 (was 0.5)\n")
 

@@ -17,7 +17,7 @@ import sys
 
 import training
 
-SHARED = 227 * 1024  # bytes of a block, when asked for (compute capability 9.0)
+SHARED = 227 * 1024  # bytes of a block on request (compute capability 9.0)
 WITHOUT_LEAVE = 48 * 1024  # else; nvcc refuses more of static memory alone
 REGISTERS = 65536  # of a block
 FRAME = 48  # bytes of a thread's stack
@@ -31,8 +31,8 @@ SPILLS = {"fsdp::rt::attend<128, 64, false, false>": 28, "fsdp::rt::keyGradients
           "fsdp::rt::queryGradients<fsdp::rt::device::WithBias<fsdp::rt::Backward<fsdp::rt::device::ByGroups, 128, 4, 64, 2> > >": 44,
           "fsdp::rt::attend<fsdp::rt::Forward<fsdp::rt::device::ByGroups, 128, 1, 12, 128, 1> >": 48,
           "fsdp::rt::keyGradients<fsdp::rt::device::WithOptions<fsdp::rt::Backward<fsdp::rt::device::ByGroups, 128, 4, 64, 2> > >": 20}
-# Bytes of a block on every device from 8.0 on: 8.6, 8.9 and 12.0 have the least. What takes more is not launched there, but
-# its twin of fewer rows.
+# Bytes of a block on every device from 8.0 on: 8.6, 8.9 and 12.0 have the least. Kernels that take
+# more are replaced there by variants with fewer rows.
 ANYWHERE = 99 * 1024
 TWINS = {f"fsdp::rt::{name}<{width}, 64{options}>": f"fsdp::rt::{name}<{width}, 32{options}>"
          for options in (", false, false", ", true, false", ", true, true")
@@ -166,7 +166,7 @@ def main(scratch, nvcc, build):
     scratch, wrong = pathlib.Path(scratch), []
     os.environ.update(CCACHE_BASEDIR=str(training.HERE.parents[1]), CCACHE_NOHASHDIR="1")
     scratch.mkdir(parents=True, exist_ok=True)
-    # A kernel of which all is too much is found, or the rest says nothing.
+    # A kernel that exceeds every limit is found; otherwise the other checks prove nothing.
     if (len(check({"k": Kernel(200, WITHOUT_LEAVE + 1, UNIT, FRAME + 8)}, {"k": (512, 200000)})) != 6
             or len(check({"k": Kernel(1, 0, 0, 0)}, {})) != 1):
         sys.exit("the limits are not checked")

@@ -56,7 +56,7 @@ class Killer:
         self.root, self.log, self.out = runs.at("root"), runs.at("log.jsonl"), runs.at("out.safetensors")
         self.segments = shared_segments()
         self.counts = {}
-        self.seconds = 1.0  # what a run takes, about
+        self.seconds = 1.0  # the approximate time of a run
 
     def start(self, launched):
         words = self.runs.command(self.program, "--save", self.root, "--save-every", self.every, "--keep", KEEP, "--resume=latest",

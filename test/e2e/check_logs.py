@@ -79,7 +79,8 @@ def command_repeats_a_run(folder, program):
     repeats(folder, text, "again.jsonl", "again.safetensors", place / "a.jsonl")
     same(folder / "again.safetensors", place / "a.safetensors", "the run")
     expect(text.splitlines()[-1] == command_of(place, "ck/step-00000006").splitlines()[-1], "a checkpoint has another command")
-    # Of a folder of checkpoints it is the latest one's, whatever else is there; a step without a manifest is no checkpoint.
+    # For a folder of checkpoints it is the record of the latest, regardless of other files; a step
+    # without a manifest is not a checkpoint.
     (place / "ck" / "step-00000009").mkdir()
     shutil.copytree(place / "ck" / "step-00000006", place / "ck" / "step-00000008.1")
     expect(command_of(place, "ck") == command_of(place, "ck/step-00000006"), "the folder of checkpoints has another command")

@@ -19,7 +19,8 @@ from checkpoints import Runs, expect, run_cases
 TEXT = training.HERE.parent.parent / "LICENSE"
 GPT2 = ["--layers=1", "--width=16", "--context=8", "--vocab=256", "--batch=2"]
 LLAMA = ["--layers=1", "--width=16", "--heads=2", "--kv-heads=1", "--ffn=24", "--context=8", "--vocab=256", "--batch=2"]
-# What LlamaConfig and GPT2Config of transformers 5.23 write for these sizes, without what is about tokens and generation.
+# The output of LlamaConfig and GPT2Config of transformers 5.23 for these sizes, without entries
+# about tokens and generation.
 LLAMA_CONFIG = {
     "attention_bias": False, "attention_dropout": 0.0, "head_dim": 8, "hidden_act": "silu", "hidden_size": 16,
     "initializer_range": 0.02, "intermediate_size": 24, "max_position_embeddings": 2048, "mlp_bias": False, "model_type": "llama",

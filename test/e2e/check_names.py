@@ -23,7 +23,7 @@ CLASHING = [
     "float", "int", "main", "std", "ArenaSpan", "EOF", "NULL", "M_PI", "INT_MAX", "CHECK", "__x", "_X", "1", "1st", "11st", "input",
     "output", "kInput", "compute", "a.flat", "a.1", "a_members", "a.kernel", "name\u2028line", "名前", "ᚠ", "n" * 1024,
 ]
-# What a log has of its own.
+# The reserved keys of a log.
 RESERVED = {"step", "loss", "grad_norm", "lr", "tokens_per_s", "step_ms", "peak_bytes", "workspace", "library_bytes", "run",
             "restart", "rollback", "seconds", "tokens", "epoch", "tflops", "mfu",
             "samples_digest"}

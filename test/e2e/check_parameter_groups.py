@@ -43,7 +43,7 @@ def classifier(runs):
     plain, compiled = compile_mlp(runs, "plain"), compile_mlp(runs, "compiled", *GROUPED)
     agree(plain, *FOUR, *GROUPED)
     agree(compiled, *THREE)
-    # What changes nothing leaves the bits.
+    # Settings without effect do not change a bit.
     runs.run(plain, *FOUR, "--export", runs.at("without"), steps=3)
     for program, options in (plain, ["--lr-scale=*=1", "--no-decay=*.bias"]), (compiled, ["--lr-scale=none", "--no-decay=none"]):
         runs.run(program, *FOUR, *options, "--export", runs.at("same"), steps=3, says="  " + " ".join(options) + "  ")
@@ -92,7 +92,7 @@ def language(runs):
         training.compare_log(log, expected, "--loss=2e-6", "--grad_norm=2e-5", "--steps=6")
     done = Runs(runs.folder, text).run(program, "--lr-scale=lm_head.weight=2", status=2)  # its tied weight is transformer.wte.weight
     expect("--lr-scale: no parameter matches 'lm_head.weight'" in done, done)
-    # LoRA+: the second matrices of adapters have a rate of their own, and what is frozen has none.
+    # LoRA+: the second matrices of adapters have a separate rate, and frozen parameters have none.
     lora = training.run([training.tool("gpt2"), *sizes, "--lora=2", "--lr-scale=*.lora_B.*=16", "--emit=global"]).stdout
     expect('lr_scale = ["*.lora_B.*=16"]' in lora, "the step of the adapters lacks the pattern")
 

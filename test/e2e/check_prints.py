@@ -144,7 +144,7 @@ def each_mesh_logs_what_python_computes(runs):
 
 
 def phases_agree(runs):
-    # The op itself, before it becomes reductions, has an implementation of its own.
+    # The op itself, before it becomes reductions, has a separate implementation.
     text, out = runs.at("model.mlir"), runs.at("model.safetensors")
     training.run([training.tool("prints"), f"--batch={BATCH}", *REPORTS, "--regions=1", "--emit=model", "-o", text])
     training.run([training.tool("fsdp-run"), text, "--params", runs.init, "--inputs", runs.data, "--outputs", out])
@@ -172,7 +172,7 @@ def fsdp_run_prints_values_of_each_phase(runs):
             here = x[first:min(first + rows * POSITIONS * WIDTH, int(step) * BATCH * POSITIONS * WIDTH)]
             expect(line[0] == f"tensor<{rows}x{POSITIONS}x{WIDTH}xf32>:" and line[-1] == "...", f"{phase}: {line}")
             expect([float(value) for value in line[-7:-1]] == [float(f"{value:.6g}") for value in here[:6]], f"{phase}: {line}")
-            if len(here) == rows * POSITIONS * WIDTH:  # padding is what the machine puts there
+            if len(here) == rows * POSITIONS * WIDTH:  # the machine fills the padding
                 right = statistics(here)
                 expect([float(line[line.index(number) + 1].rstrip(":")) for number in NUMBERS] ==
                        [float(f"{right[number]:.6g}") for number in NUMBERS], f"{phase}: {line}, expected {right}")

@@ -95,7 +95,7 @@ def a_failure_after_a_signal_is_no_cause_of_a_restart(runs, programs):
     run.send_signal(signal.SIGTERM)
     os.kill(rank, signal.SIGKILL)
     said = run.communicate(timeout=LIMIT)[0]
-    expect(run.returncode == 1 and "was killed by signal 9" in said and "; not restarted, as a signal asks for the end of the run\n" in said
+    expect(run.returncode == 1 and "was killed by signal 9" in said and "; not restarted, as a signal requests the end of the run\n" in said
            and said.count("error: ") == 1 and ": restart " not in said, f"{run.returncode}: {said}")
 
 

@@ -47,7 +47,7 @@ def compiled(runs, program):
     log = runs.at("compiled.jsonl")
     runs.run(other, "--log", log, steps=STEPS)
     expect_rates(log, wsd["rates"], "compiled")
-    # The command line over the compiler; what it does not say is as compiled.
+    # The command line overrides the compiler; other settings are as compiled.
     runs.run(other, "--log", log, "--schedule=cosine", "--warmup=3", steps=STEPS, says="  --schedule=cosine --warmup=3  ")
     expect_rates(log, expected(COSINE), "given over compiled")
 
@@ -77,7 +77,7 @@ def resumed(runs, program):
     other = compile_linear(runs.at("other"), "--schedule=linear", "--warmup=7")
     runs.run(other, "--resume", root, "--log", log, steps=12)
     expect_rates(log, rates[:12], "resumed by a program with another schedule")
-    # The command line over the checkpoint: what differs is said and recorded.
+    # The command line overrides the checkpoint: differences are reported and recorded.
     again = runs.at("again.jsonl")
     said = runs.run(program, "--resume", root, "--log", again, "--log-header", "--save", runs.at("changed"), "--schedule=linear",
                     "--warmup=3", "--lr=0.02", "--schedule-steps=12", steps=12,

@@ -108,7 +108,8 @@ def skips_among_steps_that_are_not_finite(runs, program):
     rest = {31: 1e30, 33: 1e30, 34: 1e30}
     said, log, out = run_on(runs, {30: 30, 32: 3e4, **rest}, program, "--on-spike=skip", *RULE, name="row")
     expect(spikes_of(log) == [30, 32] and "wrote the bad step" in said and said.count("its update was skipped") == 2, said)
-    # The same steps left out, of a run that ends none: the gradients of what is left out are of no step.
+    # The same steps are skipped in a run without a limit: the gradients of skipped steps belong to
+    # no step.
     _, saved, infinite = run_on(runs, {30: 1e30, 31: 1e30}, program, "--save", runs.at("row-root"), name="row-a", steps=31)
     manifest = runs.at("row-root") / "step-00000031" / "manifest.json"
     expect(json.loads(manifest.read_text())["bad_steps"] == 2, "other bad steps")

@@ -75,7 +75,7 @@ class Start:
         first, counts = step(self.FIRST[self.kind]), {}
         for process, made in faulty.calls_of(calls).items():
             ours = [number for number, (_, path) in enumerate(made, 1) if first in path]
-            # The parent waits: what it calls before its ranks are there, and a bit more.
+            # The parent waits: its calls before its ranks start, and a few more.
             ours = ours or [number + 5 for number, (call, _) in enumerate(made, 1) if call == "waitpid"][:1]
             counts[process] = max(ours)
         return counts
@@ -154,7 +154,7 @@ def random_kills_end_as_no_kill(runs, programs, arguments):
             if run.returncode == 0:
                 continue
             hits, parents = hits + 1, parents + 1
-            # Whoever looks only now must not find what is half done.
+            # A process that looks only now must not find a partial state.
             run = start.run()
             start.check(said + run.communicate(timeout=LIMIT)[0], run.returncode)
         else:

@@ -70,7 +70,7 @@ def main(folder):
         training.run([training.tool("fsdpc"), *options, "-o", program])
         log, _ = training.train(program, f"log-{ranks}", 1, init, data)
         got = json.loads(log.read_text().splitlines()[0])["loss"]
-        if single(got) != single(expected):  # the log has the digits that tell f32s apart
+        if single(got) != single(expected):  # the log has enough digits to distinguish f32 values
             sys.exit(f"on {ranks} ranks: got loss {got}, expected {expected}")
         print(f"{ranks} ranks: loss {got}, the interpreter's bits")
 

@@ -100,7 +100,8 @@ def check_table(folder, goldens, units):
         if said != bytes_:
             sys.exit(f"{name}: the report says {said} bytes of parameters, gradients, optimizer; expected {bytes_}")
 
-    # In bf16 what is stored as a master is f32 and split, the copy bf16 and whole; both are rounded as fsdp's gathers are.
+    # In bf16 the stored master is f32 and split, the copy is bf16 and whole; both are rounded as
+    # fsdp's gathers are.
     reference = run("fsdp-bf16", "fsdp=2", ["--precision=bf16"])
     for strategy in training.chosen(("zero1", "zero2"), 1):
         got = run(f"{strategy}-bf16", "fsdp=2", ["--precision=bf16", f"--strategy={strategy}"])

@@ -27,7 +27,7 @@ STEPS, EVERY, PER_AGENT = 3000, 50, 2
 def agent(runs, number, endpoint, words):
     """An agent of torchrun, on a machine of its own as far as ranks can tell."""
     script = runs.at("train.sh")
-    # torchrun would take '--log' for one of its own options.
+    # torchrun would interpret '--log' as one of its options.
     script.write_text(f"exec {shlex.join(words)}\n")
     command = [sys.argv[2], "--nnodes=1:2", f"--nproc-per-node={PER_AGENT}", "--max-restarts=3", "--rdzv-backend=c10d", f"--rdzv-endpoint={endpoint}",
                "--rdzv-id=elastic", "--rdzv-conf=last_call_timeout=20", "--local-addr=127.0.0.1", "--no-python", "bash", str(script)]

@@ -13,8 +13,9 @@ import compare_weights as weight_comparison
 
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = HERE.parent / "golden"
-# Seconds after which a process that a test waits for hangs. The limit of the test itself, which knows how busy the machine is
-# (test/time_limit.py), comes first and says what runs: this one is for tests that are run by hand.
+# Seconds after which a process that a test waits for hangs. The limit of the test itself, which
+# depends on the load of the machine (test/time_limit.py), applies first and lists what runs: this
+# one is for tests that are run by hand.
 HANGS = 1200
 WHOLE = bool(os.environ.get("FSDP_TEST_ALL"))  # ./check --all
 
@@ -76,7 +77,8 @@ def unoptimized():
     """Environment in which programs are compiled without optimization, for tests of what does not depend on it."""
     build = pathlib.Path(tool("fsdpc")).parent.parent
     compiler, headers = build / "test" / "unoptimized", build / "Unoptimized.pch.sum"
-    # ccache sees no headers in what the compiler adds, and would take one that is newer for another.
+    # ccache does not detect headers that the compiler adds, and could mistake a newer one for
+    # another.
     return {"CXX": str(compiler), "CCACHE_COMPILERCHECK": f"cat {headers}" if headers.exists() else "%compiler% --version"}
 
 

@@ -116,7 +116,7 @@ std::set<std::string> Coverage::gaps(MLIRContext &context, bool allOps) const {
     if (dialect == "builtin" || !name.hasInterface<nn::ShardingRuleOpInterface>())
       continue;
     std::string op = name.getStringRef().str();
-    // What only the global phase has, and what is no launch but a place in a buffer or a body.
+    // Ops of the global phase only, and ops that are not launches but parts of a buffer or a body.
     if (op == ConstraintOp::getOperationName() || op == ReshardOp::getOperationName())
       continue;
     auto it = ops.find(op);

@@ -17,8 +17,8 @@ public:
   /// Adds the scheduled `module`, which is one case.
   void add(ModuleOp module);
   void print(llvm::raw_ostream &os) const;
-  /// What no case had and should have: kinds of launches and numbers of ranks, and with `allOps`
-  /// every op that a launch may hold too.
+  /// Features that no case had and some case should have: kinds of launches and numbers of ranks,
+  /// and with `allOps` every op that a launch may hold too.
   std::set<std::string> gaps(MLIRContext &context, bool allOps) const;
 
 private:

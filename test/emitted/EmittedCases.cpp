@@ -174,7 +174,7 @@ static LogicalResult generate(const Arguments &arguments) {
         llvm::outs() << *random.module << "\n";
       return fail("is not compiled");
     }
-    // An evaluation of its own has a batch of its own.
+    // A separate evaluation has a separate batch.
     random.module->walk([&](SampleCountOp count) {
       wanted.evaluated = std::min<int64_t>(wanted.evaluated, count.getBatch());
     });

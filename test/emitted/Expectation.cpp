@@ -17,10 +17,10 @@ using ::fsdp::emitted::Numbers;
 namespace {
 
 constexpr double kUnits = 4;  ///< of noise, in units in the last place of an f32
-constexpr double kSpread = 4; ///< of what the noise of so few runs shows to what it may come to
+constexpr double kSpread = 4; ///< from the noise of so few runs to its possible maximum
 constexpr double kFloor = 4;  ///< units in the last place of an f32
 
-/// What a run leaves behind, in the order in which `Case` has it.
+/// The results of a run, in the order of `Case`.
 struct Trace {
   std::vector<std::vector<Numbers>> outputs;
   std::vector<Numbers> tensors;
@@ -75,7 +75,7 @@ static FailureOr<Trace> trace(ModuleOp module, const DataSet &data, const Case &
   return trace;
 }
 
-/// Infinite where one of them is no number.
+/// Infinite if one of them is NaN.
 static double distanceOf(double a, double b) {
   if (std::isnan(a) || std::isnan(b))
     return std::isnan(a) && std::isnan(b) ? 0 : std::numeric_limits<double>::infinity();

@@ -46,7 +46,7 @@ namespace {
 /// Seconds after which a case counts as hanging.
 constexpr unsigned kTimeLimit = 120;
 
-/// How far a case is from what is expected, shared by its ranks.
+/// The deviation of a case from the expectation, shared by its ranks.
 struct Verdict {
   enum Level : int { Tight, Loose, Differs };
   std::atomic<int> level{Tight};
@@ -187,7 +187,7 @@ public:
     }
     if (device->peakBytes() > program.arenaBytes)
       say(format("touched %zu bytes of an arena of %zu", device->peakBytes(), program.arenaBytes));
-    // Nobody ends while others compare.
+    // No rank ends while others compare.
     device->world().barrier();
   }
 
@@ -308,7 +308,7 @@ int runCase(const Program &program, const Case &wanted, Verdict &verdict) {
   }
 }
 
-/// As `runCase`, in a process of its own.
+/// As `runCase`, in a separate process.
 int runApart(const Program &program, const Case &wanted, Verdict &verdict) {
   std::fflush(nullptr);
   const pid_t child = fork();

@@ -194,7 +194,7 @@ void compute(const Problem &p, float alpha, const void *a, const void *b, float 
   }
 }
 
-/// What the emulated algorithm needs and spoils.
+/// The memory that the emulated algorithm needs and overwrites.
 std::size_t workspaceFor(const Problem &p, std::size_t limit) {
   const std::size_t wanted = p.k >= 64 ? std::size_t(4096) : 0;
   return wanted <= limit ? wanted : 0;

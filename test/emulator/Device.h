@@ -48,7 +48,7 @@ namespace emulator {
 
 void *dynamicShared();
 
-/// Where a meeting stands in the source.
+/// The source location of a synchronization.
 struct Site {
   const char *what, *file;
   int line;
@@ -75,12 +75,12 @@ void commitCopies();
 /// cp.async.wait_group: for all groups of the calling thread but the last `pendingGroups`.
 void waitForCopies(unsigned pendingGroups);
 
-/// A matrix of bf16 as a descriptor of wgmma says it, with a swizzle of 128 bytes: blocks of 8 rows
-/// of 128 bytes one behind another, and `columnBlocks` bytes from 64 columns to the next.
+/// A matrix of bf16 in the layout of a wgmma descriptor with a swizzle of 128 bytes: consecutive
+/// blocks of 8 rows of 128 bytes, and `columnBlocks` bytes from 64 columns to the next.
 struct SharedMatrix {
   const void *start;
   unsigned columnBlocks;
-  bool acrossRows; ///< what is summed over are the rows
+  bool acrossRows; ///< the rows are summed over
 };
 /// wgmma.mma_async m64nNk16 with N `columns`, of the calling thread's part of d; `a` is four
 /// registers, or null where rows of it begin at `inShared`.

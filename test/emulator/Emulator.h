@@ -1,6 +1,6 @@
 //===- Emulator.h - settings and findings of the CUDA emulator ------------------===//
 //
-// What tests say to the emulator beside CUDA's own functions. README.md says what it checks.
+// The interface of tests to the emulator besides CUDA's functions. README.md lists its checks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_EMULATOR_H
@@ -19,7 +19,7 @@ struct Settings {
   bool shuffle = false;  ///< threads of a block run in a random order between barriers
   bool races = false;    ///< accesses that nothing orders are failures, see Shadow.h
   bool guard = false;    ///< the host may not touch the device's memory
-  bool leaks = false;    ///< of the environment only: what is not freed at the end is a failure
+  bool leaks = false; ///< of the environment only: memory that is not freed at the end is a failure
   std::uint64_t seed = 0;
   int devices = 1;                           ///< 0: as on a machine without a driver
   std::size_t memory = std::size_t(8) << 30; ///< bytes of each device

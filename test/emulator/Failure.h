@@ -10,8 +10,8 @@ namespace emulator {
 
 std::string formatted(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/// Keeps the first failure of the process: its error sticks, its text is what cudaGetErrorString
-/// says.
+/// Keeps the first failure of the process: its error persists, and cudaGetErrorString returns its
+/// text.
 void recordFailure(cudaError_t error, const std::string &text);
 /// cudaSuccess, or the error that sticks.
 cudaError_t stuck();

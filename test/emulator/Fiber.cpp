@@ -27,8 +27,8 @@ thread_local Fiber *leaving = nullptr, *arriving = nullptr;
 } // namespace
 
 #ifndef FSDP_EMULATOR_USES_UCONTEXT
-// Saves what a call must preserve on the stack that is left; ucontext would ask the kernel for the
-// signal mask each time, at a hundred times the cost.
+// Saves what a call must preserve on the stack that is left; ucontext would request the signal mask
+// from the kernel each time, at a hundred times the cost.
 extern "C" void fsdpEmulatorSwitch(void **from, void *to);
 asm(R"(
   .text

@@ -33,7 +33,7 @@ public:
   Fiber(const Fiber &) = delete;
   Fiber &operator=(const Fiber &) = delete;
 
-  /// Leaves this fiber, which runs now, and goes on where `to` left off.
+  /// Suspends this fiber, which is running, and resumes `to`.
   void switchTo(Fiber &to);
   /// The first address behind its stack; 0 for that of the thread itself.
   std::uintptr_t end() const {

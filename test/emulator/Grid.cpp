@@ -94,7 +94,7 @@ private:
   std::vector<unsigned> order, ready;
   std::vector<unsigned> sorted;   ///< scratch of groupByWarps
   unsigned waitingLanes[32] = {}; ///< of each warp, in its functions
-  bool ahead = false; ///< in this block a warp runs as far as it can before another goes on
+  bool ahead = false; ///< in this block a warp runs as far as it can before another continues
   std::size_t nextReady = 0;
   Fiber scheduler;
   Fiber *runningFiber = nullptr;
@@ -286,7 +286,7 @@ void BlockRunner::enter(unsigned thread) {
   threadIdx = indexOf(thread);
 }
 
-/// The current thread waits until it is ready; then it goes on as the current one.
+/// The current thread waits until it is ready, and then continues as the current one.
 void BlockRunner::park() {
   const unsigned self = current;
   Fiber *fiber = runningFiber;
@@ -315,7 +315,7 @@ void BlockRunner::meetBlock(Site site, bool predicate) {
   park();
 }
 
-/// Lets all threads go on if all wait at one barrier.
+/// Resumes all threads if all wait at one barrier.
 bool BlockRunner::releaseBlock() {
   if (atBlock < size)
     return false;
@@ -366,8 +366,8 @@ void BlockRunner::meetWarp(Site site, unsigned mask, void *mine, void (*body)(vo
   completeWarp(first, mask, body);
 }
 
-/// All lanes of the mask have come: the current thread is the last of them and goes on, the others
-/// become ready.
+/// All lanes of the mask have arrived: the current thread is the last of them and continues, the
+/// others become ready.
 void BlockRunner::completeWarp(unsigned first, unsigned mask, void (*body)(void *const *)) {
   void *lanes[32] = {};
   const unsigned last = std::min(size, first + 32);
@@ -386,7 +386,7 @@ void BlockRunner::completeWarp(unsigned first, unsigned mask, void (*body)(void 
   if (settings().shuffle)
     std::shuffle(ready.begin() + static_cast<std::ptrdiff_t>(from), ready.end(), random);
   if (ahead) {
-    // Before all others: the warp goes on until it must wait for the block.
+    // Before all others: the warp continues until it must wait for the block.
     const std::vector<unsigned> released(ready.begin() + static_cast<std::ptrdiff_t>(from),
                                          ready.end());
     ready.resize(from);
@@ -487,7 +487,7 @@ std::string BlockRunner::whyStuck() const {
   int told = 0;
   for (unsigned i = 0; i < size && told < 3; ++i) {
     const Thread &thread = threads[i];
-    // The first thread of each kind says enough.
+    // The first thread of each kind is enough.
     bool known = false;
     for (unsigned j = 0; j < i && !known; ++j)
       known = threads[j].state == thread.state &&

@@ -15,7 +15,8 @@ int allocationsHeld(MemoryKind kind);
 int streamsHeld();
 extern std::atomic<int> eventsHeld, productHandlesHeld;
 
-/// When the process ends by itself, nothing may be held: else it says what and ends with status 1.
+/// When the process ends normally, no resource may be held: otherwise it prints them and ends with
+/// status 1.
 void failAtExitWhereAnyIsHeld();
 
 } // namespace emulator

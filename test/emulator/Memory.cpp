@@ -55,8 +55,7 @@ std::map<int, std::ptrdiff_t> &libraryBytes() {
   return *one;
 }
 std::map<const char *, Mapping> &table() {
-  static auto *one =
-      new std::map<const char *, Mapping>; // freed by nobody: threads may outlive main
+  static auto *one = new std::map<const char *, Mapping>; // never freed: threads may outlive main
   return *one;
 }
 
@@ -80,8 +79,8 @@ int describeHidden(const void *address, char *text, std::size_t size) {
       static_cast<std::size_t>(at - a.start), a.bytes);
 }
 
-/// Names the kernel that touched memory it may not, then dies of the signal. Takes no lock: whoever
-/// holds one may be the thread that is here.
+/// Names the kernel that touched memory it may not, then dies of the signal. Takes no lock: this
+/// thread may hold one.
 void onBadAccess(int signal, siginfo_t *info, void *) {
   char where[300], text[600];
   describePlace(where, sizeof(where));
@@ -135,7 +134,7 @@ cudaError_t map(void **pointer, std::size_t bytes, MemoryKind kind) {
   char *base = static_cast<char *>(memory);
   mprotect(base + kPage, pages, PROT_READ | PROT_WRITE);
   char *start = base + kPage + pages - rounded;
-  // Filled under the lock: whoever asks for free memory meanwhile waits and sees the allocation.
+  // Filled under the lock: a concurrent query for free memory waits and includes the allocation.
   std::lock_guard<std::mutex> lock(mutex);
   std::memset(start, 0xff, rounded);
   Mapping &mapping = table()[start];

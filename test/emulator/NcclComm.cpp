@@ -163,8 +163,8 @@ bool forgetWindows(const void *memory) {
   return found > 0;
 }
 
-/// Freeing a communicator waits for its streams. What ends other waits does not end those of copy
-/// engines.
+/// Freeing a communicator waits for its streams. The flags that end other waits do not end those of
+/// copy engines.
 void awaitCopyEngines(ncclComm_t comm) {
   if (!comm->copying || stuck() != cudaSuccess)
     return;
@@ -350,7 +350,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
   *comm = made;
   const ncclResult_t status = perform(made, [=] { return join(made, key, rank, ranks); });
   if (made->blocking && status != ncclSuccess)
-    made->freed = true; // what the caller has of it is of no use
+    made->freed = true; // the caller's handle is invalid
   return status;
 }
 

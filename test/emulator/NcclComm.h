@@ -9,7 +9,7 @@
 //   ncclInProgress, and what they give is written later.
 // - ncclCommGetAsyncError reads the state. On a non-blocking communicator it also ends the call
 // under way,
-//   so that no other thread than the one that made the call may ask.
+//   so that only the thread that made the call may query it.
 // - One thread at a time uses a communicator. ncclCommAbort, too, frees it.
 // - Freeing one waits for its kernels, which with NCCL_LAUNCH_ORDER_IMPLICIT stand behind those of
 // the
@@ -31,7 +31,7 @@
 // are
 //   to be deregistered first.
 //
-// What breaks these rules is a failure of the emulator's.
+// Violations of these rules are failures of the emulator.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_NCCLCOMM_H
@@ -100,7 +100,7 @@ struct Group {
     int arrived = 0;
   };
   std::map<std::uint64_t, Round> rounds;
-  /// What waits for the other side, in order.
+  /// Operations that wait for the other side, in order.
   struct Mail {
     std::deque<Post> sends, receives;
   };
@@ -144,7 +144,7 @@ struct ncclComm {
 
 namespace emulator {
 
-/// A call on a communicator: `status` says whether it is taken.
+/// A call on a communicator: `status` is whether it is accepted.
 class Use {
 public:
   Use(ncclComm_t comm, const char *call);

@@ -24,7 +24,7 @@ namespace emulator {
 
 namespace {
 
-/// What one group does on one stream.
+/// The operations of one group on one stream.
 struct Batch {
   ncclComm_t comm;
   cudaStream_t stream;
@@ -33,7 +33,7 @@ struct Batch {
 
 thread_local std::vector<Batch> batches;
 
-/// Copies what has met. False where the two calls do not agree.
+/// Copies the data of matched calls. False if the two calls do not agree.
 bool deliver(const Post &send, const Post &receive, int sender, int receiver) {
   if (send.bytes == receive.bytes && send.type == receive.type) {
     std::memcpy(receive.buffer, send.buffer, send.bytes);

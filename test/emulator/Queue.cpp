@@ -106,7 +106,7 @@ void pop(CUstream_st &stream) {
 /// Performs the first operation of a stream, without the lock.
 void perform(Engine &engine, CUstream_st &stream, Lock &lock) {
   Operation &operation = stream.operations.front();
-  // Whoever completes an operation may remove it while its action is still about to return.
+  // The thread that completes an operation may remove it while its action is still about to return.
   const Action action = std::move(operation.action);
   const PointRef done = operation.done;
   stream.busy = true;
@@ -127,7 +127,7 @@ void perform(Engine &engine, CUstream_st &stream, Lock &lock) {
   }
 }
 
-/// After a failure nobody completes what others have begun.
+/// After a failure no thread completes operations that others have begun.
 void giveUp(Engine &engine) {
   for (const auto &stream : engine.streams)
     if (stream->busy && engine.running == 0) {
@@ -297,7 +297,7 @@ void waitForAll() {
 
 void poll() {
   if (!settings().deferred)
-    return; // whoever issued an operation performs it
+    return; // the thread that issued an operation performs it
   Engine &e = engine();
   Lock lock(e.mutex);
   if (CUstream_st *stream = choose(e, nullptr))

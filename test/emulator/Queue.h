@@ -1,11 +1,11 @@
 //===- Queue.h - streams as queues -------------------------------------------------===//
 //
-// A stream is a queue of operations. One may start when it stands first, what it waits for is
-// complete, and nothing of its stream runs. Inline, the caller performs each at once. Deferred,
-// nothing runs until some host thread waits for something; that thread then performs operations of
-// all streams, whichever random priorities prefer among those that may start. With the setting
-// `queues`, streams of a device share hardware queues, in which an operation starts after those
-// before it, of other streams too, have started.
+// A stream is a queue of operations. One may start when it is first, the operations that it waits
+// for are complete, and no operation of its stream runs. Inline, the caller performs each at once.
+// Deferred, nothing runs until some host thread waits for something; that thread then performs
+// operations of all streams, whichever random priorities prefer among those that may start. With
+// the setting `queues`, streams of a device share hardware queues, in which an operation starts
+// after those before it, of other streams too, have started.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_QUEUE_H
@@ -63,7 +63,7 @@ struct CUevent_st {
 
 namespace emulator {
 
-/// Null stands for the legacy default stream of the current device.
+/// Null denotes the legacy default stream of the current device.
 CUstream_st *streamOf(cudaStream_t stream);
 /// "", or that the stream is not of the current device, as that of a launch must be.
 std::string streamOfAnotherDevice(cudaStream_t stream);
@@ -75,7 +75,7 @@ void enqueue(cudaStream_t stream, const char *what, Action action, std::vector<P
              bool holdsQueue = false);
 /// The point of the last operation of a stream, null if there was none.
 PointRef tailOf(cudaStream_t stream);
-/// What comes later on `stream` starts after `point`.
+/// Later operations on `stream` start after `point`.
 void waitOn(cudaStream_t stream, PointRef point);
 void record(CUevent_st *event, cudaStream_t stream);
 

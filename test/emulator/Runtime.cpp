@@ -122,7 +122,7 @@ cudaError_t occupancy(int *blocks, int blockSize, std::size_t sharedBytes) {
 }
 
 namespace {
-/// What launches of a kernel asked for at most.
+/// The largest requests of a kernel's launches.
 struct Asked {
   unsigned threads = 0;
   std::size_t dynamicBytes = 0;
@@ -350,7 +350,7 @@ cudaError_t cudaMemcpy2DAsync(void *to, std::size_t toPitch, const void *from,
   if (!wrong.empty())
     return refuse(cudaErrorInvalidValue, "copy of " + wrong);
   ++copyCount;
-  // From pageable memory CUDA copies into a buffer of its own before it returns.
+  // From pageable memory CUDA copies into an internal buffer before it returns.
   std::shared_ptr<std::vector<char>> staged;
   if (allocationOf(from).kind == MemoryKind::Pageable) {
     staged = std::make_shared<std::vector<char>>((height - 1) * fromPitch + width);

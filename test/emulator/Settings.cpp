@@ -31,7 +31,7 @@ template <class T> bool read(const std::string &text, double least, double most,
   return true;
 }
 
-/// What stands behind `prefix`, or "".
+/// The text after `prefix`, or "".
 std::string behind(const std::string &prefix, const std::string &text) {
   return text.compare(0, prefix.size(), prefix) == 0 ? text.substr(prefix.size()) : "";
 }

@@ -80,7 +80,7 @@ public:
   void barrier();
   void syncWarp(unsigned firstThread, unsigned mask);
   void fence(unsigned thread, bool device);
-  /// What has gone wrong by this access, or "". `place` is an address in the program's code.
+  /// The error of this access, or "". `place` is an address in the program's code.
   std::string access(unsigned thread, const void *address, std::size_t bytes, unsigned flags,
                      const void *place);
   std::string atomic(unsigned thread, const void *address, std::size_t bytes, const void *place);
@@ -142,7 +142,7 @@ private:
   unsigned turn = 0;
 };
 
-/// Whether code of this program tells its memory accesses (RaceCallbacks.cpp).
+/// Whether code of this program reports its memory accesses (RaceCallbacks.cpp).
 extern bool accessesAreVisible;
 /// An access of code, of the calling thread of the kernel that runs with `races`.
 void noteAccess(const void *address, std::size_t bytes, bool write, const void *place);

@@ -1,7 +1,7 @@
 //===- cublasLt.h - cuBLASLt, on the CPU -------------------------------------------===//
 //
 // The part of cuBLASLt 13 that this project uses: products of f32 and bf16 matrices in column or
-// row order, strided batches. README.md says what is checked.
+// row order, strided batches. README.md lists the checks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_CUBLASLT_H

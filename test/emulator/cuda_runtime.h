@@ -1,7 +1,7 @@
 //===- cuda_runtime.h - CUDA's runtime, on the CPU -------------------------------===//
 //
 // The part of CUDA 13's runtime that this project uses, with its names, types and numbers.
-// README.md beside this file says what is emulated and what is checked.
+// README.md in this folder describes the emulated functions and the checks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_CUDA_RUNTIME_H

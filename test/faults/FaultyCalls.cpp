@@ -1,6 +1,6 @@
 //===- FaultyCalls.cpp - calls of the system that fail, kill or hang ------===//
 //
-// Preloaded into a program: what a disk, a file server or a kill does to it at one call.
+// Preloaded into a program: the effect of a disk, a file server or a kill at one call.
 // FSDP_TEST_FAULTS lists faults, with `;` between them:
 //
 //   PROCESS CALL N ACTION [PATH]
@@ -110,7 +110,7 @@ void note(long number, const char *call, const char *path) {
 
 enum Verdict { Perform, Fail, Nothing };
 
-/// What is to become of a call; errno is set where it fails.
+/// The outcome of a call; errno is set if it fails.
 Verdict verdictOn(const char *call, const char *path) {
   if (faultCount == 0 && !*callsFile)
     return Perform;
@@ -144,7 +144,7 @@ Verdict verdictOn(const char *call, const char *path) {
   return Perform;
 }
 
-/// The path that a descriptor stands for.
+/// The path of a descriptor.
 struct PathOf {
   explicit PathOf(int file) {
     char link[64];

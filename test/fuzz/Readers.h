@@ -14,8 +14,8 @@
 
 namespace fsdp::fuzz {
 
-/// What became of the bytes. A reader that takes what it should refuse, or that refuses without a
-/// word, says so in `complaint`.
+/// The result for the bytes. `complaint` is set if a reader accepts invalid bytes, or refuses them
+/// without a message.
 struct Outcome {
   bool taken = false;
   std::string complaint;

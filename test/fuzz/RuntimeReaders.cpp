@@ -72,7 +72,7 @@ std::string rightManifest(std::mt19937 &random) {
   return manifest.text();
 }
 
-/// What is read of a manifest is what it says when it is written again.
+/// A manifest that is read and written again is unchanged.
 Outcome readManifestText(const std::string &bytes) {
   CheckpointManifest manifest;
   try {

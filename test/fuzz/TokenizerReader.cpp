@@ -18,7 +18,7 @@ const char *const kTexts[] = {"", "ab  a\tb<e> it's 123\r\n",
                               "e\xcc\x81 \xe4\xbd\xa0\xf0\x9f\x98\x80 \xe2\x96\x81 \xff",
                               "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
 
-/// What a taken file must do with any text.
+/// Properties of an accepted file for any text.
 std::string complaintOf(const Tokenizer &tokenizer, const std::string &text) {
   const std::vector<TokenId> ids = tokenizer.encode(text, true);
   for (const TokenId id : ids)

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 RANK, ALPHA, STEPS, LR, CLIP = 2, 6, 8, 1e-2, 1.0
-# What --lora-on says, and the projections that it means.
+# Values of --lora-on, and the projections that they select.
 ON = {
     "gpt2": ("c_attn,c_fc,*.h.1.*.c_proj", lambda name: name.endswith(("c_attn", "c_fc")) or ("h.1." in name and name.endswith("c_proj"))),
     "llama": ("q_proj,v_proj,o_proj,layers.1.mlp.*", lambda name: name.endswith(("q_proj", "v_proj", "o_proj")) or "layers.1.mlp." in name and name.endswith("_proj")),

@@ -14,7 +14,7 @@ LIT_WORDS = {"RUN", "REQUIRES", "UNSUPPORTED", "XFAIL", "DEFINE", "REDEFINE", "E
 PROSE_WORDS = {"NOTE", "TODO"}
 SUFFIXES = r"(?:-(?:NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-\d+))?(?:\{LITERAL\})?"
 COMMENT = re.compile(r"^\s*(?://+|#+|;+)\s*([A-Z][A-Z0-9_]*)([-A-Z0-9_{}]*)(.?)")
-# What makes a test fail by itself, besides FileCheck and verified diagnostics.
+# Commands that make a test fail, besides FileCheck and verified diagnostics.
 COMPARISONS = re.compile(r"\b(?:diff|cmp|grep)\b|\bcompare[_-]\w+|\bcheck[_-]\w+")
 
 

@@ -31,7 +31,7 @@ constexpr bool kHasShadowMemory = true; // terabytes of addresses
 constexpr bool kHasShadowMemory = false;
 #endif
 
-/// What a child tells its parent.
+/// The message of a child to its parent.
 struct Shared {
   int64_t at;
   int64_t counters[mutation::kMaxCounters];

@@ -11,7 +11,7 @@
 
 namespace fsdp::mutation {
 
-/// What a process may use, for each mutant: seconds of one core; for all of them, bytes of memory.
+/// Limits of a process: for each mutant, seconds of one core; for all of them, bytes of memory.
 struct Limits {
   int seconds = 20;
   int64_t bytes = int64_t(6) << 30;
@@ -24,7 +24,7 @@ struct Range {
   int64_t first, last;
 };
 
-/// What FSDP_MUTANT asks for.
+/// The request of FSDP_MUTANT.
 std::optional<Range> getRange();
 
 /// What became of the mutants.

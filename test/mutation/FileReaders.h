@@ -11,7 +11,7 @@
 
 namespace fsdp::mutation {
 
-/// What a program reads: weights, their index, samples, tokens.
+/// The files that a program reads: weights, their index, samples, tokens.
 enum FileKind { kWeights, kIndex, kData, kTokenFile, kKinds };
 
 /// The parameters of the program that reads them: `table` (2, 3) and `bias` (3).

@@ -64,7 +64,7 @@ public:
   bool verbose = false;
 };
 
-/// The modules to begin with: those of the tests that parse, and what the pipelines make of them.
+/// The initial modules: those of the tests that parse, and the results of the pipelines on them.
 std::vector<std::string> collectSeeds() {
   std::vector<std::string> names;
   for (const auto &entry :

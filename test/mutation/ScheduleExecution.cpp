@@ -11,8 +11,8 @@ using namespace mlir::fsdp::schedule;
 
 namespace {
 
-/// Who wrote a byte: a number for each write of each launch; what nobody wrote, and what is being
-/// written.
+/// The writer of a byte: a number for each write of each launch, and marks for unwritten bytes and
+/// bytes being written.
 using Tag = int;
 constexpr Tag kUnwritten = -1, kInFlight = -2;
 
@@ -40,7 +40,7 @@ struct Rank {
   std::vector<bool> lateToBegin, lateToEnd;
 };
 
-/// What meets as number `number` on a communicator.
+/// The collectives with the number `number` on a communicator.
 struct Match {
   const Collective *request = nullptr;
   std::vector<int> arrived; ///< roles

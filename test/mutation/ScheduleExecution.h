@@ -2,9 +2,9 @@
 //
 // The independent judge of the checker. A schedule is run on simulated ranks, one for each role: a
 // launch begins and ends as two events, in between anything may happen that streams and waits
-// allow. Bytes of memory hold who wrote them last; what a launch reads must be what it would read
-// if all ran one after the other in issue order, each buffer in memory of its own. Ranks go on with
-// the next segment as soon as they can; all meet at the end of one that is joined.
+// allow. Bytes of memory hold their last writer; a launch must read the same bytes as if all ran
+// one after the other in issue order, with each buffer in separate memory. Ranks continue with the
+// next segment as soon as they can; all meet at the end of one that is joined.
 //
 //===----------------------------------------------------------------------===//
 

@@ -3,7 +3,7 @@
 // Right schedules, random ones and those written by hand, of straight segments and of cycles, are
 // changed in one or two places. Where the changed one, run in many orders, reads a wrong value,
 // races, hangs or updates twice (ScheduleExecution.h), the checker must refuse it, naming both
-// ends. Where it does not, the change may be harmless, and the checker may say what it likes.
+// ends. Otherwise the change may be harmless, and the checker may accept or refuse it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +81,7 @@ void removeLaunch(Segment &segment, int at) {
   }
 }
 
-/// Lets `a` and `a` + 1 change places; waits go on to mean the same launches.
+/// Swaps `a` and `a` + 1; waits still refer to the same launches.
 void swapLaunches(Segment &segment, int a) {
   std::swap(segment.launches[a], segment.launches[a + 1]);
   for (Launch &launch : segment.launches)
@@ -258,7 +258,7 @@ std::string mutate(Problem &problem, std::mt19937 &random) {
   }
 }
 
-TEST(ScheduleMutationTest, TheCheckerRefusesWhatGoesWrong) {
+TEST(ScheduleMutationTest, TheCheckerRefusesFaultySchedules) {
   int64_t mutants = getNumMutants(10000), harmful = 0, refused = 0;
   std::map<std::string, std::pair<int64_t, int64_t>> kinds; // all, harmful
   for (int64_t number = 0; number < mutants; ++number) {
@@ -290,7 +290,7 @@ TEST(ScheduleMutationTest, TheCheckerRefusesWhatGoesWrong) {
     std::printf("  %-32s %7lld, %7lld go wrong\n", what.c_str(),
                 static_cast<long long>(count.first), static_cast<long long>(count.second));
   EXPECT_GT(harmful, mutants / 8);
-  // Each of these has done harm, so that the checker was asked about it.
+  // Each of these has caused a fault, so the checker was run on it.
   if (mutants >= 6000)
     for (const char *what :
          {"a wait dropped", "an await dropped", "a record dropped", "a record moved",

@@ -54,7 +54,7 @@ Tokens tokensOf(const std::string &text) {
   return tokens;
 }
 
-/// Tokens of one class may stand for one another.
+/// Tokens of one class may replace one another.
 char classOf(const std::string &token) {
   char c = token[0];
   if (std::isdigit(static_cast<unsigned char>(c)))
@@ -186,7 +186,7 @@ private:
       shape.pop_back();
   }
 
-  /// One size, or one element type, changed wherever it stands.
+  /// One size, or one element type, changed everywhere.
   void changeEverywhere(Tokens &tokens, const std::vector<size_t> &shapes) {
     if (shapes.empty())
       return;

@@ -160,7 +160,7 @@ module {
     %wte = fsdp.read @wte : tensor<5x4xf32>
     %x = nn.embedding %wte, %tokens : tensor<5x4xf32>, tensor<6x8xi32> -> tensor<6x8x4xf32>
     %p = fsdp.read @by_sample : tensor<6x8x4xf32>
-    // expected-error @below {{takes a value that differs from sample to sample or from position to position and is no table of positions, which --generate does not support; compile this model without --generate}}
+    // expected-error @below {{takes a value that differs from sample to sample or from position to position and is not a table of positions, which --generate does not support; compile this model without --generate}}
     %y = arith.addf %x, %p : tensor<6x8x4xf32>
     %scores = nn.einsum "bsd,vd->bsv" %y, %wte : (tensor<6x8x4xf32>, tensor<5x4xf32>) -> tensor<6x8x5xf32>
     %loss, %logs = nn.cross_entropy %scores, %targets : tensor<6x8x5xf32>, tensor<6x8xi32> -> tensor<6x8xf32>, tensor<6x8xf32>

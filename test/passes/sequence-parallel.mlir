@@ -25,7 +25,7 @@
 // OFF: nn.layer_norm {{.*}} : tensor<4x6x4xf32>
 // OFF: fsdp.all_reduce {{.*}} tensor<4x6x4xf32>
 // REMOVED: fsdp.step @train
-// REMARK: remark: norms and residual sums are computed whole on every rank: 5 positions are no multiple of tensor=2; --sequence-parallel=on splits them with padding
+// REMARK: remark: norms and residual sums are computed whole on every rank: 5 positions are not a multiple of tensor=2; --sequence-parallel=on splits them with padding
 // REMARK-NOT: remark
 // WORD: error: --sequence-parallel got 'maybe', expected auto, on or off
 // NONE: error: --sequence-parallel got 'on', but the model marks no positions; write sequenceParallel(x) on its residual stream, or leave the option out

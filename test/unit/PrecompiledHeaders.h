@@ -1,8 +1,8 @@
 //===- PrecompiledHeaders.h - precompiled headers of unit tests -*- C++ -*-===//
 //
-// GoogleTest, and of the C++ library what nearly every unit test includes: precompiled once, they
-// save three quarters of the time that a small test takes to compile. Every file still includes
-// what it uses.
+// GoogleTest, and the headers of the C++ library that nearly every unit test includes: precompiled
+// once, they save three quarters of the time that a small test takes to compile. Every file still
+// includes what it uses.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,6 @@
 //===- PrecompiledMlirHeaders.h - those of the compiler's tests -*- C++ -*-===//
 //
-// What the compiler's sources have precompiled (dialect/PrecompiledHeaders.h), and GoogleTest,
+// The precompiled headers of the compiler's sources (dialect/PrecompiledHeaders.h), and GoogleTest,
 // compiled as unit tests are: without optimization.
 //
 //===----------------------------------------------------------------------===//

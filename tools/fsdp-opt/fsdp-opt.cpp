@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
   return fsdpc::runFileTool(
       "fsdp-opt", input, output,
       [&](std::unique_ptr<llvm::MemoryBuffer> text, llvm::raw_ostream &out) {
-        // What MLIR says of it shows a line.
+        // MLIR's messages show a line of the file.
         if (!fsdpc::isText(text->getBuffer()) && !mlir::isBytecode(text->getMemBufferRef())) {
           llvm::errs() << fsdpc::printableMessage("fsdp-opt: error: '" + file +
                                                   "' is not text, expected a module (.mlir)\n");

@@ -86,7 +86,7 @@ static int fail(const Twine &message) {
 }
 
 namespace {
-/// What the texts of the command line mean.
+/// The parsed texts of the command line.
 struct Numbers {
   uint64_t seed = 0;
   int64_t steps = 1;
@@ -151,7 +151,7 @@ static std::string printShape(ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
-/// What is wrong with a tensor of `file` that has a value that is not finite; empty where none has.
+/// The error of a tensor of `file` that has a value that is not finite; empty if there is none.
 static std::string describeNonFinite(StringRef file, StringRef name, const Tensor &tensor) {
   for (int64_t i = 0; tensor.isFloat() && i < tensor.size(); ++i)
     if (!std::isfinite(tensor.getFloat(i)))
@@ -214,8 +214,8 @@ static LogicalResult addData(ModuleOp module, DataSet &data, const TensorFile &f
   return success();
 }
 
-/// True where each output is finite. Whether a step was bad can be told by what it logs, as its
-/// loss and its norm are among that.
+/// True if each output is finite. The log shows whether a step was bad, as it has the loss and the
+/// norm.
 static bool allFinite(const Outputs &outputs) {
   return llvm::all_of(outputs, [](const auto &output) {
     const Tensor &tensor = output.second;
@@ -229,7 +229,7 @@ static bool allFinite(const Outputs &outputs) {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// What --print calls the results of `op`.
+/// The name of the results of `op` in the output of --print.
 static std::string nameOf(Operation *op) {
   if (auto buffer = dyn_cast<BufferOp>(op))
     return buffer.getName().str();
@@ -262,7 +262,7 @@ static void printValue(llvm::raw_ostream &out, const std::string &name, const Te
   out << (value.size() > shownElements ? " ...\n" : "\n");
 }
 
-/// True where a machine hands over what `op` has as results.
+/// True if a machine reports the results of `op`.
 static bool isObserved(Operation *op, Phase phase) {
   if (phase == Phase::scheduled)
     return isa<BufferOp>(op);
@@ -277,9 +277,9 @@ static Operation *stepOf(Operation *op) {
   return op->getParentOfType<SegmentOp>();
 }
 
-/// What --print calls each of the values in `module` whose names `pattern` matches. Those of one
-/// name in one step or segment have the kind of their operation and the place among them, in the
-/// order of the text, behind it: "fc.matmul (nn.einsum)", "fc.matmul (2 of 3)".
+/// The names in the output of --print of all values in `module` that `pattern` matches. Values of
+/// one name in one step or segment get the kind of their operation and their index, in the order of
+/// the text, as suffix: "fc.matmul (nn.einsum)", "fc.matmul (2 of 3)".
 static llvm::DenseMap<Operation *, std::string> labelsOf(ModuleOp module,
                                                          const llvm::GlobPattern &pattern) {
   const Phase phase = getPhase(module);
@@ -313,7 +313,7 @@ static llvm::DenseMap<Operation *, std::string> labelsOf(ModuleOp module,
   return labels;
 }
 
-/// Why no value of `module` matches `pattern`, and what to do.
+/// Why no value of `module` matches `pattern`, and the remedy.
 static std::string faultOfPattern(ModuleOp module, const llvm::GlobPattern &pattern) {
   const Phase phase = getPhase(module);
   if (phase == Phase::scheduled)
@@ -384,7 +384,7 @@ static FailureOr<std::unique_ptr<ValuePrinter>> createPrinter(ModuleOp module,
       ValuePrinter{std::move(labels), out, 0, phase != Phase::global});
 }
 
-/// Runs the steps, prints what they log, and adds it to `file`.
+/// Runs the steps, prints their logs, and adds them to `file`.
 static int runSteps(Machine &machine, ArrayRef<std::string> walks, int64_t steps,
                     const DataSet &data, TensorFile &file, ValuePrinter *printer,
                     llvm::raw_ostream &shown) {
@@ -415,8 +415,8 @@ static int runSteps(Machine &machine, ArrayRef<std::string> walks, int64_t steps
   return 0;
 }
 
-/// Before the work: refuses inputs that are no files, and outputs that could not be written or
-/// would overwrite an input. Exit status, or nothing.
+/// Before the work: refuses inputs that are not files, and outputs that cannot be written or would
+/// overwrite an input. Returns the exit status, or nothing.
 static std::optional<int> openFiles(std::optional<fsdpc::OutputFile> &outputs) {
   std::vector<base::NamedFile> named;
   auto input = [&](const char *option, const std::string &path) -> llvm::Error {
@@ -471,7 +471,7 @@ static int run(int argc, char **argv) {
   if (!module)
     return 1;
 
-  // What people read stays out of a result that goes to standard output.
+  // Text for people is kept out of a result on standard output.
   bool taken = outputs && outputs->identity() == base::identityOfDescriptor(STDOUT_FILENO);
   llvm::raw_ostream &shown = taken ? llvm::errs() : llvm::outs();
   FailureOr<std::unique_ptr<ValuePrinter>> printer = createPrinter(*module, shown);

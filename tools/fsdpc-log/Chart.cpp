@@ -14,7 +14,7 @@ using base::format;
 
 namespace {
 
-// Okabe and Ito, told apart by people who see fewer colours, without their yellow.
+// The palette of Okabe and Ito, for colour-blind readers, without its yellow.
 constexpr const char *kColors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                    "#56b4e9", "#e69f00", "#333333"};
 constexpr const char *kDashes[] = {"", "6 3", "2 2", "8 3 2 3"};
@@ -141,7 +141,7 @@ void Chart::drawPanel(std::size_t index, std::string &text) const {
       const bool ends = i + 1 == points.size() || !std::isfinite(points[i + 1].y);
       const double x = pixelX(points[i].x), y = pixelY(panel, points[i].y);
       path += format("%s%.1f %.1f", begins ? "M" : "L", x, y);
-      if (begins && ends) // no line shows it
+      if (begins && ends) // not visible in a line
         dots += format("<circle cx='%.1f' cy='%.1f' r='2' fill='%s'/>", x, y, colorOf(run));
     }
     if (!path.empty())

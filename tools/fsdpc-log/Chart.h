@@ -25,7 +25,7 @@ public:
   /// The runs of readCurves, each with at least one point in each field of some run.
   Chart(std::vector<RunCurves> runs, const std::vector<std::string> &fields, Axis x, bool isLogY);
 
-  /// The element `<svg>`. `isFile`: with what makes it a file of its own.
+  /// The element `<svg>`. `isFile`: as a self-contained file.
   std::string svg(bool isFile) const;
 
   const std::vector<RunCurves> &runs() const { return curves; } ///< downsampled

@@ -30,7 +30,7 @@ std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
                                   bool isLogY) {
   std::vector<RunCurves> runs;
   FieldNames names;
-  std::vector<std::string> notes; // behind what makes a chart impossible
+  std::vector<std::string> notes; // after the reasons that make a chart impossible
   std::vector<bool> isKnown(fields.size()), isShown(fields.size());
   for (const std::string &file : files) {
     RunCurves &run = runs.emplace_back();

@@ -21,7 +21,7 @@ struct Mark {
   std::string text;
 };
 
-/// What a chart shows of one log.
+/// The curves of one log.
 struct RunCurves {
   std::string name;
   std::vector<std::vector<Point>> ofField; ///< of each field of the chart
@@ -48,8 +48,8 @@ std::vector<RunCurves> readCurves(const std::vector<std::string> &files,
                                   const std::vector<std::string> &fields, const Axis &x,
                                   bool isLogY);
 
-/// Of `points` in the order of a log those that `columns` columns show: of each column the first,
-/// the least, the greatest and the last, and each gap.
+/// The points that `columns` columns show, of `points` in the order of a log: the first, the least,
+/// the greatest and the last of each column, and each gap.
 std::vector<Point> downsample(const std::vector<Point> &points, const Axis &x, std::size_t columns);
 
 /// Sets the ends of an axis around values in [least, most].

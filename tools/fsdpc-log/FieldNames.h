@@ -15,13 +15,13 @@ namespace fsdpc_log {
 class FieldNames {
 public:
   void add(const LogEntry &entry);
-  /// Error: no step has a field of `fields`, which `option` names; it lists those that there are.
-  /// `mayLack`: fields that it may name none the less. Steps of no log refuse nothing.
+  /// Throws an error if no step has a field of `fields`, the values of `option`; the message lists
+  /// the existing fields. `mayLack`: fields that may be absent. Without steps, no field is refused.
   void require(const std::vector<std::string> &fields, const char *option,
                const std::vector<std::string> &files,
                const std::vector<std::string> &mayLack = {}) const;
 
-  /// Whether it would refuse none of them.
+  /// Whether none of the fields would be refused.
   bool haveAll(const std::vector<std::string> &fields,
                const std::vector<std::string> &mayLack) const;
 

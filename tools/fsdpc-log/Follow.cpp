@@ -39,13 +39,13 @@ std::uint64_t digestOf(std::string_view text) {
 bool LogFollower::isSame(std::size_t line) const {
   const std::int64_t begin = line == 0 ? 0 : recent[line - 1].end;
   if (line == 0 && stream.lines > static_cast<std::int64_t>(recent.size()))
-    return false; // where it begins is not known any more
+    return false; // its beginning is no longer known
   std::string text(static_cast<std::size_t>(recent[line].end - begin), '\0');
   return pread(file.get(), text.data(), text.size(), begin) == static_cast<ssize_t>(text.size()) &&
          digestOf(text) == recent[line].digest;
 }
 
-/// Whether what was read last is still there.
+/// Whether the lines that were read last are still in the file.
 bool LogFollower::matches() const {
   struct stat status;
   if (fstat(file.get(), &status) != 0 || status.st_size < position)
@@ -58,7 +58,7 @@ bool LogFollower::matches() const {
   return recent.empty() || isSame(recent.size() - 1);
 }
 
-/// Goes back behind the last line that the file still has.
+/// Returns to the position after the last line that the file still has.
 void LogFollower::stepBack() {
   const std::int64_t before = stream.lines;
   while (!recent.empty() && !isSame(recent.size() - 1)) {

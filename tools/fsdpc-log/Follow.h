@@ -13,20 +13,20 @@
 
 namespace fsdpc_log {
 
-/// Reads what is added to the file under a name. A run renames an existing log and begins another
-/// one under its name; a restart or a resume removes the lines of later steps and continues in the
-/// same file. Both are noticed.
+/// Reads lines that are appended to the file at a path. A run renames an existing log and begins
+/// another one at its path; a restart or a resume removes the lines of later steps and continues in
+/// the same file. Both are noticed.
 class LogFollower {
 public:
   LogFollower(std::string path, TakeEntry take, std::function<void(const std::string &)> say)
       : path(std::move(path)), stream(std::move(take)), say(std::move(say)) {}
 
-  /// Takes what is there now. The file need not exist. Error: it cannot be read.
+  /// Reads the new lines. The file need not exist. Throws an error if it cannot be read.
   void poll();
 
 private:
   struct Line {
-    std::int64_t end; ///< position behind it in the file
+    std::int64_t end; ///< position after it in the file
     std::uint64_t digest;
   };
 

@@ -133,7 +133,7 @@ std::string parseEntry(std::string_view text, LogEntry &entry) {
     if (!isJson && !again)
       continue;
     if (!isJson || !reader.isObject)
-      return "is no JSON object";
+      return "is not a JSON object";
     if (!reader.other.empty()) {
       entry.kind = reader.other == "run"       ? LogEntry::Run
                    : reader.other == "restart" ? LogEntry::Restart
@@ -143,7 +143,7 @@ std::string parseEntry(std::string_view text, LogEntry &entry) {
     }
     return reader.hasStep ? "" : "has no whole number 'step'";
   }
-  return "is no JSON object";
+  return "is not a JSON object";
 }
 
 void SkippedLines::add(const std::string &fault, std::int64_t line) {
@@ -201,7 +201,7 @@ void EntryStream::line(std::string_view text) {
 }
 
 void EntryStream::end() {
-  // An editor may have left out the end of the last line; a part of an object is none.
+  // An editor may have left out the end of the last line; a part of an object is not an object.
   if (!isLong && parseEntry(rest, entry).empty())
     line(rest);
   else if (!rest.empty() || isLong)

@@ -1,6 +1,6 @@
 //===- LogReader.h - lines of a program's log -------------------*- C++ -*-===//
-// The log is what docs/logs.md describes: JSON objects, one a line. Lines that are none are counted
-// and named, and the others are taken.
+// docs/logs.md describes the log: JSON objects, one per line. Other lines are counted and reported,
+// and the objects are read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,16 +35,17 @@ struct LogEntry {
   const double *find(std::string_view name) const;
 };
 
-/// Parses a line without its end into `entry`, but for the number of the line. Returns nothing, or
-/// the fault, as it follows "a line that": "is no JSON object".
+/// Parses a line without its end into `entry`, except for the number of the line. Returns nothing,
+/// or the fault, as text that follows "a line that": "is not a JSON object".
 std::string parseEntry(std::string_view text, LogEntry &entry);
 
-/// Lines that were not taken, by fault.
+/// Skipped lines, by fault.
 class SkippedLines {
 public:
   void add(const std::string &fault, std::int64_t line);
   bool empty() const { return byFault.empty(); }
-  /// "'a.jsonl': skipped 12 lines, each of which is no JSON object: 4, 9, 17, 18, 20, … and 7 more"
+  /// "'a.jsonl': skipped 12 lines, each of which is not a JSON object: 4, 9, 17, 18, 20, … and 7
+  /// more"
   std::vector<std::string> describe(const std::string &file) const;
 
 private:
@@ -84,8 +85,8 @@ private:
 /// Passes the bytes of a file in parts. Error: it cannot be read.
 void readBytes(const std::string &path, const std::function<void(std::string_view)> &take);
 
-/// Passes every entry of the file. Prints on standard error what was skipped. Errors: it cannot be
-/// read; it has lines and none is that of a log.
+/// Calls the visitor with every entry of the file. Prints skipped lines on standard error. Throws
+/// an error if the file cannot be read, or has lines but no line of a log.
 void readLog(const std::string &path, const TakeEntry &take);
 
 /// Prints a note of this tool on standard error.

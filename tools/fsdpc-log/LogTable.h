@@ -20,15 +20,15 @@ std::string shownValue(const std::string &field, double value);
 /// model, mesh and sizes.
 std::string describeRecord(const LogEntry &entry);
 
-/// Makes the lines of a table while entries come in, so that it takes logs of any length.
+/// Builds the lines of a table as entries arrive, so that logs may have any length.
 class LogTable {
 public:
-  /// `fields`: the columns, with `step` before them unless it is one of them; none: those of a list
-  /// of usual ones that the log has. `every`: rows are those of steps that are a multiple of it,
-  /// the first, the last and those with an evaluation that is shown.
+  /// `fields`: the columns, with `step` before them unless it is one of them; none: the usual
+  /// columns that the log has. `every`: rows are the steps that are multiples of it, the first, the
+  /// last and those with an evaluation that is shown.
   LogTable(std::vector<std::string> fields, std::int64_t every);
 
-  /// The usual columns that are shown from the first row on, whatever it has.
+  /// The usual columns that are shown from the first row on, even without values.
   static std::vector<std::string> lateColumns() { return {"val_loss", "val_perplexity"}; }
   void expect(const std::string &column) { columns.push_back(column); }
 
@@ -36,7 +36,7 @@ public:
   std::string add(const LogEntry &entry);
   /// Those that the end of the log adds.
   std::string finish();
-  /// Of the fields given, those that no step had.
+  /// The given fields that no step had.
   std::vector<std::string> missing() const;
 
 private:

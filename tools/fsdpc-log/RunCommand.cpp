@@ -73,7 +73,7 @@ std::string compileCommand(const json &record) {
   return line + (options.empty() ? "" : " " + options);
 }
 
-/// How a launcher starts `ranks` ranks of a program; nothing: not known.
+/// The command by which a launcher starts `ranks` ranks of a program; nothing if unknown.
 std::string launch(const std::string &by, const std::string &ranks) {
   if (by == "torchrun")
     return "torchrun --nproc-per-node=" + ranks + " --no-python ";

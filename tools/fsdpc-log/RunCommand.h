@@ -12,8 +12,8 @@
 
 namespace fsdpc_log {
 
-/// The words of a line that a shell reads as base::shellWord writes them. Nothing: it is no such
-/// line.
+/// The words of a shell command line whose words base::shellWord has quoted. Nothing for other
+/// lines.
 std::optional<std::vector<std::string>> shellWords(const std::string &line);
 
 /// Where the records of `path` are: of a folder of checkpoints the folder of the latest step, as
@@ -21,11 +21,11 @@ std::optional<std::vector<std::string>> shellWords(const std::string &line);
 std::string recordSource(const std::string &path);
 
 /// The records of the runs in a log, or in the manifest of a checkpoint or its folder. A restart of
-/// a run is none. Errors: the file cannot be read; it has no record.
+/// a run has no record. Throws an error if the file cannot be read or has no record.
 std::vector<nlohmann::json> readRecords(const std::string &path);
 
-/// What repeats run `number`, from 1, of `records`, for a shell: comments, and one command.
-/// Error: the record lacks what the command needs.
+/// A shell script that repeats run `number`, from 1, of `records`: comments, and one command.
+/// Throws an error if the record lacks a field that the command needs.
 std::string runCommand(const std::vector<nlohmann::json> &records, std::size_t number,
                        const std::string &path);
 

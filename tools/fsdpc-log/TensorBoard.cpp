@@ -53,7 +53,7 @@ std::string beginEvent(double wallTime, std::int64_t step) {
   std::string event;
   putKey(event, 1, Fixed64);
   putLittle(event, wallTime);
-  if (step != 0) { // else it is left out, as all fields with their default values
+  if (step != 0) { // otherwise omitted, as all fields with default values are
     putKey(event, 2, Varint);
     putVarint(event, static_cast<std::uint64_t>(step));
   }
@@ -170,7 +170,7 @@ void writeTensorBoard(const std::vector<std::string> &files, const std::string &
     base::AtomicFile file{base::OutputPath((folder / kFile).string())};
     write(file, versionEvent(begins[i]));
     std::int64_t steps = 0;
-    // Once more, quietly: a log of any length takes no memory.
+    // A second, silent pass: so a log of any length needs little memory.
     EntryStream stream([&](const LogEntry &entry) {
       std::vector<std::pair<std::string, double>> values;
       for (const auto &value : entry.values)

@@ -29,14 +29,14 @@ std::string versionEvent(double wallTime);
 std::string scalarEvent(double wallTime, std::int64_t step,
                         const std::vector<std::pair<std::string, double>> &values);
 
-/// Writes the logs to folders of `root`, one each, called as the files without their endings.
-/// Existing event files of this tool there are replaced. `fields`: those to write; none: all but
-/// `step`. Prints what it has written. Errors: those of readLog; a file cannot be written; no log
-/// has one of the fields.
+/// Writes the logs to folders of `root`, one each, named as the files without their endings.
+/// Existing event files of this tool there are replaced. `fields`: those to write; none: all except
+/// `step`. Prints the written files. Throws the errors of readLog, and an error if a file cannot be
+/// written or no log has one of the fields.
 void writeTensorBoard(const std::vector<std::string> &files, const std::string &root,
                       const std::vector<std::string> &fields);
 
-/// A name for each file that tells it from the others: without folders and ending where that does.
+/// A unique name for each file: without folders and ending if that is unique.
 std::vector<std::string> namesOf(const std::vector<std::string> &files);
 
 } // namespace fsdpc_log

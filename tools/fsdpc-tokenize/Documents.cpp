@@ -38,7 +38,8 @@ int escapeAt(std::string_view text, std::size_t at) {
   return value;
 }
 
-/// Replaces escapes of half a surrogate pair, which are no character; the first one, or "".
+/// Replaces escapes of half a surrogate pair, which are not characters; returns the first one, or
+/// "".
 std::string replaceLoneSurrogates(std::string &json) {
   std::string first;
   for (std::size_t at = json.find('\\'); at != json.npos; at = json.find('\\', at)) {
@@ -154,7 +155,7 @@ std::string_view Document::read(const DocumentOptions &options, std::string &sto
   FieldReader reader(options.field, storage);
   nlohmann::json::sax_parse(valid.begin(), valid.end(), &reader);
   if (!reader.fault.empty() || !reader.isObject)
-    refuse((reader.fault.empty() ? "got a value that is no JSON object" : reader.fault) +
+    refuse((reader.fault.empty() ? "got a value that is not a JSON object" : reader.fault) +
            ", expected an object with a text '" + options.field + "'; --field names another one");
   if (!reader.found)
     refuse("has no field '" + options.field + "' but " +

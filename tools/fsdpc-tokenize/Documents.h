@@ -17,7 +17,7 @@ namespace fsdpc {
 struct DocumentOptions {
   std::string field = "text"; ///< of a line's JSON object
   std::string separator;      ///< between the documents of a text; "": the text is one
-  /// Bytes and escapes that are no character become U+FFFD; else they are an error.
+  /// Bytes and escapes that are not characters become U+FFFD; otherwise they are an error.
   bool replaceInvalid = false;
 };
 
@@ -28,24 +28,24 @@ struct Document {
   enum Kind { Whole, Part, Line } kind = Whole;
   std::size_t number = 0; ///< of the part or the line, from 1
 
-  /// Its text, valid UTF-8; a view of `storage` or of the file. Error: a line that is no JSON
-  /// object with the field, or text that is not valid.
+  /// Its text, valid UTF-8; a view of `storage` or of the file. Throws an error for a line that is
+  /// not a JSON object with the field, or for invalid text.
   std::string_view read(const DocumentOptions &options, std::string &storage) const;
 
   /// Error: the file, the document in it, and `why`.
   [[noreturn]] void refuse(const std::string &why) const;
 };
 
-/// The documents of files, in order: a file whose name ends with .jsonl or .ndjson has one a line
-/// (blank lines are none), another file is one, or several with a separator between them (those of
-/// white space are none).
+/// The documents of files, in order: a file whose name ends with .jsonl or .ndjson has one per line
+/// (blank lines are skipped), any other file is one document, or several with a separator between
+/// them (documents of white space are skipped).
 class DocumentSource {
 public:
   /// Error: an input is missing, or no regular file.
   DocumentSource(std::vector<std::string> paths, std::string separator);
 
-  /// Appends documents until their files have `bytes` bytes of them, or all are read; false if none
-  /// was left. Error: a file cannot be read.
+  /// Appends documents until they take `bytes` bytes of their files, or all are read; false if no
+  /// document remained. Throws an error if a file cannot be read.
   bool next(std::size_t bytes, std::vector<Document> &documents);
 
 private:

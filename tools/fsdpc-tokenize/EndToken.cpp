@@ -16,10 +16,10 @@ using base::Error;
 
 namespace {
 
-/// What base models end documents with.
+/// The tokens with which base models end documents.
 constexpr const char *kKnown[] = {"<|endoftext|>", "<|end_of_text|>", "</s>"};
 
-/// The text of `eos_token` in the configuration beside the tokenizer; "" if there is none.
+/// The text of `eos_token` in the configuration next to the tokenizer; "" if there is none.
 std::string configuredToken(const std::string &path, std::string &config) {
   struct stat found;
   const bool isFolder = stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
@@ -51,7 +51,7 @@ std::optional<EndToken> chooseEndToken(const tokenizer::Tokenizer &tokenizer,
     if (const auto id = tokenizer.findToken(wanted))
       return EndToken{*id, wanted};
     throw Error((asked.empty() ? "'" + config + "': 'eos_token'" : "--append-end") + ": got '" +
-                wanted + "', which is no token of '" + path +
+                wanted + "', which is not a token of '" + path +
                 "', expected one, or none; --append-end names it");
   }
   for (const char *name : kKnown)

@@ -15,10 +15,9 @@ struct EndToken {
   std::string text;
 };
 
-/// The token that ends a document: `asked`, a token's text; nothing for "none". Without `asked`
-/// that which tokenizer_config.json beside the tokenizer (a file or a folder) has as `eos_token`,
-/// or the one that the vocabulary has of those that models are trained with. Error: there is no
-/// such token.
+/// The token that ends a document: `asked`, a token's text; nothing for "none". Without `asked`,
+/// the `eos_token` of the tokenizer_config.json next to the tokenizer (a file or a folder), or the
+/// known end token that the vocabulary has. Throws an error if there is no such token.
 std::optional<EndToken> chooseEndToken(const tokenizer::Tokenizer &tokenizer,
                                        const std::string &path, const std::string &asked);
 

@@ -58,7 +58,7 @@ std::vector<std::string> findFiles(const std::string &stem, const std::string &e
 
 PrefixFolder::PrefixFolder(const std::string &prefix) : path(base::folderOf(prefix)) {
   isCreated = mkdir(path.c_str(), 0777) == 0;
-  if (isCreated || errno == EEXIST) // a file there is reported with the name of the token file
+  if (isCreated || errno == EEXIST) // reported under the name of the token file
     return;
   if (errno == ENOENT)
     throw Error("--out: cannot create the folder '" + path + "': there is no folder '" +
@@ -87,7 +87,7 @@ void TokenFiles::open() {
   char number[24];
   std::snprintf(number, sizeof number, "%06zu.bin", shards.size());
   shards.emplace_back(stem + number);
-  const Header header = headerOf(isWide, 0); // the count comes at the end
+  const Header header = headerOf(isWide, 0); // the count is written at the end
   buffer.assign(reinterpret_cast<const char *>(header.data()), sizeof header);
 }
 

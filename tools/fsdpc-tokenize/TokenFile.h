@@ -36,9 +36,8 @@ private:
 };
 
 /// Writes tokens to files PREFIX_SPLIT_000000.bin and following, of `shardTokens` tokens each but
-/// the last. No file is there before commit; if that is not reached, none ever is, and what a run
-/// that was killed has left is removed by the next one. Every failure throws a base::Error that
-/// names the file.
+/// the last. Files appear at commit only; temporary files of a killed run are removed by the next
+/// one. Every failure throws a base::Error that names the file.
 class TokenFiles {
 public:
   /// `isWide`: tokens of 32 bits. Error: a file of that name exists, or could not be written.
@@ -72,7 +71,8 @@ private:
   std::int64_t total = 0;
 };
 
-/// A token file, for reading. The constructor throws a base::Error if it is none, or not whole.
+/// A token file, for reading. The constructor throws a base::Error if it is not a token file, or is
+/// truncated.
 class TokenReader {
 public:
   explicit TokenReader(const std::string &path);

@@ -19,18 +19,18 @@ using base::Error;
 
 namespace {
 
-/// Bytes of documents that are taken at once, for each thread.
+/// Bytes of documents in one batch, per thread.
 constexpr std::size_t kBatchBytes = 4 << 20;
 constexpr std::size_t kPrintBytes = 1 << 20;
 
-/// A document with the tokens that one thread has made of it.
+/// A document with its tokens, from one thread.
 struct Encoded {
   std::vector<std::uint32_t> tokens;
   std::size_t textBytes = 0;
   std::exception_ptr failure;
 };
 
-/// Threads that encode a batch of documents, each with a cache of its own.
+/// Threads that encode a batch of documents, each with a separate cache.
 class Encoders {
 public:
   Encoders(const tokenizer::Tokenizer &tokenizer, const TokenizeOptions &options)
@@ -171,7 +171,7 @@ void printTokens(const tokenizer::Tokenizer &tokenizer, const std::string &path,
                   std::to_string(tokenizer.vocabularySize()) +
                   "; give the tokenizer that the file was written with");
     if (end && token == end->id) {
-      // The next document is decoded as a text of its own.
+      // The next document is decoded as a separate text.
       text += decoder.finish() + end->text;
     } else {
       text += decoder.add(token);

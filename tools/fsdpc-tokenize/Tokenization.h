@@ -37,8 +37,9 @@ struct TokenizeResult {
 /// Whether document `index`, from 0, is of the validation split: a function of the two numbers.
 bool isOfValidation(std::uint64_t index, double share);
 
-/// Writes the token files, all or none. `stopped` becomes true when a signal asks to end. Error: an
-/// input that is wrong, nothing to write, a file that cannot be written, or `stopped`.
+/// Writes the token files, all or none. A signal handler sets `stopped` to end the run. Throws an
+/// error for an invalid input, for output without tokens, for a file that cannot be written, and if
+/// `stopped`.
 TokenizeResult tokenizeFiles(const tokenizer::Tokenizer &tokenizer, const TokenizeOptions &options,
                              const std::atomic<bool> &stopped);
 

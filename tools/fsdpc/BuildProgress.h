@@ -12,7 +12,7 @@ namespace fsdpc {
 
 /// The percentage of a build with output `log`: its last line that begins with
 /// "[12/80]", as ninja's do with NINJA_STATUS="[%f/%t] ", or with "[ 15%]", as make's do. Nothing
-/// before the first of them.
+/// before the first such line.
 std::optional<unsigned> percentageOf(llvm::StringRef log);
 
 /// Shows the progress of a build and an estimate of the remaining time on standard error: on a

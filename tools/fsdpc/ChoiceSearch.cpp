@@ -70,8 +70,8 @@ void ChoiceSearch::descend() {
   }
 }
 
-/// Takes a change that is faster but does not fit, together with those that save memory at the
-/// least time.
+/// Applies a change that is faster but does not fit, together with changes that save memory at the
+/// least cost in time.
 bool ChoiceSearch::makeFit() {
   const Point before = best;
   if (!evaluate(before))
@@ -114,8 +114,8 @@ bool ChoiceSearch::makeFit() {
   return best != before;
 }
 
-/// Goes from `start` to a plan that no change betters; keeps it if it is better than what was found
-/// before.
+/// Searches from `start` for a plan that no change improves; keeps it if it is better than the best
+/// plan so far.
 void ChoiceSearch::searchFrom(Point start) {
   const Point before = std::exchange(best, std::move(start));
   do
@@ -133,7 +133,7 @@ Point ChoiceSearch::run() {
     improve(all);
     return best;
   }
-  // So that no single option, given alone, is better.
+  // Ensures that no single option, given alone, is better.
   for (size_t i = 0; i < problem.sizes.size(); ++i)
     visitPoints(problem.defaults, i, problem.sizes, [&](const Point &point) {
       if (precedes(point, best))

@@ -1,7 +1,7 @@
 //===- ChoiceSearch.h - the best values of several decisions ----*- C++ -*-===//
-// On plain data: what a plan costs is a function. Where there are few plans, all are evaluated.
-// Else one decision is changed at a time, or several where the limit excludes a faster plan, until
-// no change is better.
+// On plain data: a function returns the cost of a plan. If there are few plans, all are evaluated.
+// Otherwise one decision is changed at a time, or several where the limit excludes a faster plan,
+// until no change is better.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ void visitPoints(const Point &base, llvm::ArrayRef<size_t> varied, llvm::ArrayRe
 class ChoiceSearch {
 public:
   ChoiceSearch(ChoiceProblem problem, int64_t exhaustiveWork = kExhaustiveWork);
-  /// The best plan; that of the defaults where all are refused.
+  /// The best plan; that of the defaults if all are refused.
   Point run();
 
   /// The costs of a plan, evaluated once.

@@ -72,8 +72,8 @@ static void setMesh(ModuleOp module, const MeshAxes &axes) {
     sizes.push_back(size);
   }
   // Constraints of the model may name axes that this mesh lacks: of size 1, they split nothing. A
-  // mark of positions does not bring an axis along, whose name every report would have; on a mesh
-  // that splits sequences otherwise it says where they are.
+  // mark of positions does not add an axis, as every report would contain its name; on a mesh that
+  // splits sequences over another axis, it identifies the positions.
   SmallVector<StringAttr> sequence =
       llvm::filter_to_vector(names, [](StringAttr name) { return ir::splitsSequence(name); });
   module.walk([&](ir::ConstraintOp constraint) {
@@ -144,7 +144,7 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
   auto needs = [&](Emit next) { return done < next && next <= phase; };
   if (needs(Emit::Global) && !ir::getMeshOp(module))
     setMesh(module, {{ir::getStorageAxis().str(), 1}});
-  // Of the model as it was described: passes change what computes it.
+  // The digest of the model as described, before passes change its computation.
   if (needs(Emit::Global))
     if (std::string digest = ir::computeModelDigest(module); !digest.empty())
       module->setAttr(ir::modelDigestAttrName, mlir::StringAttr::get(module.getContext(), digest));

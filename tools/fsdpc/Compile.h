@@ -36,8 +36,7 @@ private:
 /// file.
 mlir::OwningOpRef<mlir::ModuleOp> readModel(Context &context, const std::string &path);
 
-/// A copy of `module`, names of values included, in another context: what a thread of its own may
-/// change.
+/// A copy of `module`, names of values included, in another context, for use in another thread.
 mlir::OwningOpRef<mlir::ModuleOp> copyInto(Context &context, mlir::ModuleOp module);
 
 /// Sets the mesh of `module` to `mesh`, unless that is empty, its optimizer to that of `options`,

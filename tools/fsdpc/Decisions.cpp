@@ -60,7 +60,8 @@ static std::vector<std::string> findKeptAxes(ir::MeshAttr mesh,
 }
 
 bool gathersParameters(ModuleOp model, const ir::PipelineOptions &pipeline) {
-  // Of a strategy that splits nothing, a pattern splits all three; of others only what they split.
+  // With a strategy that splits nothing, a pattern splits all three; with others only the tensors
+  // that they split.
   const ir::Strategy &strategy = *ir::findStrategy(pipeline.strategy);
   return strategy.splitsParameter || (!strategy.splits() && !pipeline.shardPatterns.empty()) ||
          llvm::any_of(model.getOps<ir::ParamOp>(),

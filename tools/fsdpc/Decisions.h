@@ -17,7 +17,7 @@ namespace fsdpc {
 struct OpenDecision;
 struct PlanCosts;
 
-/// What a field of PipelineOptions has while the value of its option is `auto`.
+/// The value of a field of PipelineOptions while its option is `auto`.
 inline constexpr const char *kAutomaticWord = "auto";
 inline constexpr int64_t kAutomaticCount = -1;
 
@@ -26,11 +26,11 @@ struct Decision {
 
   const char *option; ///< without dashes: "remat"
   std::variant<std::string Pipeline::*, int64_t Pipeline::*> field;
-  mlir::fsdp::Phase phase;         ///< the first whose IR depends on it
-  std::vector<std::string> values; ///< what is tried, in the order of preference among equals
+  mlir::fsdp::Phase phase;         ///< the first phase whose IR depends on it
+  std::vector<std::string> values; ///< the candidates, in the order of preference among equals
   /// The same for a configured model, where that matters.
   std::vector<std::string> (*findValues)(mlir::ModuleOp model, const Pipeline &pipeline) = nullptr;
-  /// What speaks for the value that `plan` has; null or empty: that the others are slower.
+  /// The reason for the value that `plan` has; null or empty if the others are slower.
   std::string (*explain)(const OpenDecision &choice, const PlanCosts &plan,
                          const Pipeline &pipeline) = nullptr;
 
@@ -40,7 +40,7 @@ struct Decision {
   bool isOpen(const Pipeline &pipeline) const { return get(pipeline) == kAutomaticWord; }
 };
 
-/// A decision that is open, and what is tried of it.
+/// An open decision, and its candidates.
 struct OpenDecision {
   const Decision *decision;
   std::vector<std::string> values;

@@ -46,15 +46,15 @@ struct Driver::State {
   CLI::App app;
   CLI::App *model = nullptr; ///< the group of the model's own options, once it has one
   Options options;
-  std::string input; ///< the file of a model, for runFile
-  std::string asked; ///< the command of a search, as it was given
+  std::string input;                                        ///< the file of a model, for runFile
+  std::string asked;                                        ///< the command of a search, as given
   std::optional<OutputFile> result, report, timeline, page; ///< but a folder
-  std::string choice;                                       ///< what `auto` has chosen, and why
+  std::string choice;                                       ///< the choices of `auto`, with reasons
   CompiledPlan scheduled;                             ///< the plan of `choice`, if it was kept
   std::optional<MemoryVerdict> verdict;               ///< on --memory-limit
   std::optional<PlanFacts> known;                     ///< of the first plan
   std::vector<mlir::fsdp::ShardingPicture> shardings; ///< for the page
-  std::optional<PlanRequest> request;                 ///< of `plan`, which compiles no program
+  std::optional<PlanRequest> request;                 ///< for `plan`, which compiles no program
   std::optional<OutputFile> table, curves;            ///< of its JSON, of its SVG
   int64_t *blocks = nullptr;                          ///< the model's number of equal blocks
   struct Size {
@@ -88,7 +88,7 @@ struct Driver::State {
                  llvm::json::Value report);
   void writeReport(std::vector<llvm::json::Value> reports, const std::string &table);
   void printTable(const std::string &table, bool isTaken);
-  /// What a model without a name is called: this program, or the file of it.
+  /// The name of a model without a name: that of this program, or of its file.
   std::string modelName() const {
     llvm::StringRef stem = llvm::sys::path::stem(input);
     return stem.empty() || stem == "-" ? name : stem.str();
@@ -165,7 +165,7 @@ void Driver::from(const std::string &file, TakeConfig take) {
   };
 }
 
-/// Before the work: refuses what could not be written, or would overwrite the model.
+/// Before the work: refuses outputs that cannot be written or would overwrite the model.
 void Driver::State::openOutputs() {
   std::vector<base::NamedFile> named;
   if (!input.empty() && input != "-")
@@ -196,7 +196,7 @@ void Driver::State::openOutputs() {
     throw UsageError(llvm::toString(std::move(error)));
 }
 
-/// Runs `action`, what it throws saying which of several plans it is about.
+/// Runs `action`; with several plans, its exceptions name the plan.
 static void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<void()> action) {
   if (!oneOfSeveral)
     return action();
@@ -230,7 +230,7 @@ PlanModel Driver::State::modelOf(ModuleOp module, Context &context, const Obtain
   return model;
 }
 
-/// The model in the sizes that its options give it.
+/// The model with the sizes of its options.
 SizedModel Driver::State::sizedModel(Context &context, const Obtain &obtain) {
   auto find = [this](llvm::StringRef option) -> std::optional<int64_t> {
     auto found = sizes.find("--" + option.str());
@@ -258,7 +258,7 @@ SizedModel Driver::State::sizedModel(Context &context, const Obtain &obtain) {
   return {find, with};
 }
 
-/// Replaces what is `auto` in the options by what the cost model chooses, and keeps that plan.
+/// Replaces the `auto` options by the choices of the cost model, and keeps that plan.
 void Driver::State::choose(PlanModel &model) {
   const bool keeps = options.getMeshes().size() == 1 && options.getEmit() >= Emit::Scheduled &&
                      !page && !options.asksForShardings();
@@ -268,7 +268,7 @@ void Driver::State::choose(PlanModel &model) {
   std::cerr << name << ": note: chose " << choice << "\n";
 }
 
-/// What commands that are printed do not take from the command line, but say themselves.
+/// Options that printed commands do not copy from the command line but state themselves.
 std::vector<std::string> Driver::State::omittedOptions() const {
   std::vector<std::string> names = {"--fit", "--json"};
   if (request)
@@ -280,7 +280,7 @@ std::vector<std::string> Driver::State::omittedOptions() const {
   return names;
 }
 
-/// The command of these options, quoted for a shell; `word` stands before them.
+/// The command of these options, quoted for a shell, with `word` before them.
 std::string Driver::State::commandWith(const std::string &given, const char *word) const {
   std::string words = name + word;
   if (!input.empty())
@@ -288,8 +288,8 @@ std::string Driver::State::commandWith(const std::string &given, const char *wor
   return words + (given.empty() ? "" : " ") + given;
 }
 
-/// Prints the fastest plans of the model, or what else was asked about plans, under the command
-/// and the version that find the same again.
+/// Prints the fastest plans of the model, or the other requested series, after the command and the
+/// version that reproduce the result.
 void Driver::State::search(Context &context, const Obtain &obtain) {
   const SizedModel model = sizedModel(context, obtain);
   const std::string words = command();
@@ -345,7 +345,7 @@ void Driver::State::judge(PlanModel &model, ModuleOp plan) {
                 llvm::StringRef(text).rtrim().str());
 }
 
-/// The model for each mesh, in the phase that was asked for.
+/// The model for each mesh, in the requested phase.
 std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const Obtain &obtain) {
   OwningOpRef<ModuleOp> model = obtain(context), original;
   for (auto step : model->getOps<mlir::fsdp::StepOp>())
@@ -416,7 +416,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     sources.push_back(makeSource(*module, table, facts.work, options));
     if (!simulation)
       continue;
-    // The program itself prints its memory alone: that is a property of it, times are not.
+    // The program itself prints only its memory, which is its property; times are not.
     if (timeline)
       writeOutput(*timeline, simulation->writeTimeline());
     const mlir::fsdp::Prediction prediction = simulation->predict();
@@ -461,7 +461,7 @@ void Driver::State::writePage(ModuleOp module, const mlir::fsdp::StepSimulation 
                                            simulation));
 }
 
-/// That of the only plan, or an object with those of all.
+/// The report of the only plan, or an object with the reports of all plans.
 static llvm::json::Value jsonOf(std::vector<llvm::json::Value> reports) {
   if (reports.size() == 1)
     return std::move(reports.front());
@@ -492,7 +492,7 @@ void Driver::State::printTable(const std::string &table, bool isTaken) {
   try {
     finishPrinting(llvm::outs());
   } catch (const Failure &failure) {
-    if (options.onlyReport()) // the table is all that was asked for
+    if (options.onlyReport()) // only the table was requested
       throw;
     std::cerr << name << ": note: " << failure.what()
               << "; the table was not printed, all other output was written\n";
@@ -502,7 +502,7 @@ void Driver::State::printTable(const std::string &table, bool isTaken) {
 int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
   // A standard descriptor that is closed would become that of the next file opened.
   llvm::sys::Process::FixupStandardFileDescriptors();
-  // A reader that is gone is an error of the write; the signal would leave the temporary folder.
+  // A closed reader becomes an error of the write; the signal would leave the temporary folder.
   std::signal(SIGPIPE, SIG_IGN);
   auto say = [&](const std::string &message) {
     std::cerr << printableMessage(name + ": error: " + message) << "\n";
@@ -511,7 +511,7 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     say(base::printable(why) + "; see " + name + " --help");
     return 2;
   };
-  // The word, not an option: it comes first.
+  // The command word, not an option: it comes first.
   if (argc > 1 && llvm::StringRef(argv[1]) == "plan") {
     --argc;
     ++argv;
@@ -582,7 +582,7 @@ int Driver::run(int argc, char **argv, const Describe &describe, ::fsdp::dsl::Wh
     ::fsdp::dsl::Model model(context.get(), where);
     describe(model);
     OwningOpRef<ModuleOp> module = ::fsdp::dsl::take(model, where);
-    // What concerns no line of the model is said of the program, as of a module's file.
+    // Messages that concern no line of the model name the program, as they name a module's file.
     (*module)->setLoc(FileLineColLoc::get(&context.get(), state->name, 0, 0));
     return module;
   });

@@ -7,7 +7,8 @@
 //     driver.option("--batch", batch, "samples of a step, on all ranks together");
 //     return driver.run(argc, argv, [&](fsdp::dsl::Model &model) { ... model.loss(...); });
 //   }
-// The program takes these options and all of fsdpc's: mesh, strategy, kind and path of the output.
+// The program accepts these options and all of fsdpc's: mesh, strategy, kind and path of the
+// output.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ public:
   /// A number, by default finite and at least 0.
   void option(const std::string &name, double &value, const std::string &description,
               base::NumberRange range = {});
-  /// A text; `type` stands for it in the help.
+  /// A text; the help shows `type` for it.
   void option(const std::string &name, std::string &value, const std::string &type,
               const std::string &description);
   /// Given or not.
@@ -46,11 +47,11 @@ public:
 
   using TakeConfig = std::function<void(::fsdp::dsl::ModelConfig &)>;
   /// The option --from=DIR: the sizes of the model are those of `file` in the folder DIR, such as
-  /// "config.json". `take` takes them, before the model is described; what the model cannot
-  /// compute, and options of the model that contradict the file, are errors.
+  /// "config.json". `take` reads them before the model is described; values that the model cannot
+  /// compute with, and options of the model that contradict the file, are errors.
   void from(const std::string &file, TakeConfig take);
-  /// Whether the option `name` was given; false where there is none. Only from `take` and the
-  /// description on.
+  /// Whether the option `name` was given; false if there is no such option. Valid only in `take`
+  /// and in the description.
   bool isGiven(const std::string &name) const;
 
   using Describe = std::function<void(::fsdp::dsl::Model &)>;

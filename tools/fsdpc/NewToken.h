@@ -10,7 +10,7 @@ class App;
 namespace fsdpc {
 
 /// Adds --new-token, which prints 128 random bits as a word and ends the parse with CLI::Success.
-/// It throws Failure where the system has no random bits.
+/// It throws Failure if the system has no random bits.
 void declareNewToken(CLI::App &app);
 
 } // namespace fsdpc

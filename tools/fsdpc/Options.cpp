@@ -50,7 +50,7 @@ static std::string checkRematPolicy(const std::string &text) {
                         "none, full, selective, auto or every:K with K " + fromOne.describe());
 }
 
-/// "20GiB" in bytes; nothing where it is no size.
+/// "20GiB" in bytes; nothing if it is not a size.
 static std::optional<double> parseByteCount(llvm::StringRef text) {
   static const std::map<std::string, double> units = {
       {"", 1},         {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
@@ -87,7 +87,7 @@ static std::string checkShardPattern(const std::string &text) {
   return base::mismatch(text, "PATTERN:SPEC with SPEC " + ir::shardSpecForm.str());
 }
 
-/// Parses `a,b`; on an error says so in `message`.
+/// Parses `a,b`; sets `message` on an error.
 static std::vector<std::string> parseAxes(const std::string &text, std::string &message) {
   std::vector<std::string> names;
   for (size_t begin = 0; begin <= text.size() && message.empty();) {
@@ -146,7 +146,7 @@ std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message)
     const std::string one = text.substr(begin, end - begin);
     MeshAxes axes = parseMesh(one, message);
     if (message.empty() && std::find(meshes.begin(), meshes.end(), axes) != meshes.end())
-      message = "mesh " + base::inQuotes(one) + " appears twice; give each plan a mesh of its own";
+      message = "mesh " + base::inQuotes(one) + " appears twice; give each plan a different mesh";
     meshes.push_back(std::move(axes));
     begin = end + 1;
   }
@@ -163,8 +163,7 @@ static std::string optionOf(std::string constant) {
   return "--" + constant;
 }
 
-/// "decay of the first moment of adam and adamw; ...": what the rules say of it, each of which
-/// once.
+/// "decay of the first moment of adam and adamw; ...": the distinct descriptions of the rules.
 static std::string describeConstant(llvm::StringRef name) {
   std::vector<std::string> texts;
   for (const ir::UpdateRule &rule : ir::UpdateRule::all())
@@ -285,7 +284,7 @@ static void declareDistribution(CLI::App &app, Options &o) {
   group.callback([&o, &group] {
     for (const CLI::Option *option : group.get_options())
       if (option->get_name() != "--mesh" && option->count() > 0) {
-        // Of what takes one value the last counts.
+        // For options with one value, the last one applies.
         const std::vector<std::string> &values = option->results();
         for (size_t i = option->get_expected_max() > 1 ? 0 : values.size() - 1; i < values.size();
              ++i)
@@ -355,8 +354,8 @@ void Options::declare(CLI::App &app) {
   declareOptimizer(app, optimizer);
   app.footer(
       std::string("Of an option that is given several times the last value counts; those of "
-                  "--shard, --lr-scale and --no-decay add up. @FILE.toml stands for the options of "
-                  "a file.\n") +
+                  "--shard, --lr-scale and --no-decay add up. @FILE.toml is replaced by "
+                  "the options of a file.\n") +
       "The word 'plan' before all options searches for the fastest plans: " + app.get_name() +
       " plan --devices=N; its own options are in " + app.get_name() + " plan --help.");
 }
@@ -377,7 +376,7 @@ void Options::refuseOutputs(const CLI::App &app, const std::string &what) {
 
 std::string Options::listGiven(const CLI::App &app, const std::vector<std::string> &omitted) {
   std::string given;
-  // In the order of the help: the model's, and groups after what stands in none.
+  // In the order of the help: the model's options first, and groups after options without a group.
   for (const CLI::Option *option : app.get_options()) {
     const std::string name = option->get_name();
     if (option->count() == 0 || getOutputOptions().count(name) ||
@@ -429,7 +428,7 @@ ir::CudaArchitectures Options::getCudaArchitectures() const {
                           : ir::parseCudaArchitectures(cudaArch, message);
 }
 
-/// The word of the command line, which has '-' where IR has '_'.
+/// The word of the command line, with '-' for '_' in the IR.
 static std::string wordOf(ir::ScheduleKind kind) {
   std::string word = ir::stringifyScheduleKind(kind).str();
   std::replace(word.begin(), word.end(), '_', '-');
@@ -462,7 +461,7 @@ ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
   for (const auto &[name, value] : constants) {
     if (!value)
       continue;
-    // An option that the rule does not read would be lost without a word.
+    // An option that the rule does not read would be ignored silently.
     if (!rule.reads(name))
       throw UsageError(optionOf(name) + " applies to " + ir::UpdateRule::readersOf(name) +
                        " only, got optimizer " + rule.name.str() +

@@ -55,13 +55,13 @@ struct OptimizerOptions {
   base::GroupOptions groups;
 
   /// `optimizer` with the options that were given; throws UsageError for one that its rule does not
-  /// read. A rule other than the model's starts from that rule's own defaults; rate, clipping and
+  /// read. A rule other than the model's starts from that rule's defaults; rate, clipping and
   /// schedule stay.
   mlir::fsdp::OptimizerAttr apply(mlir::fsdp::OptimizerAttr optimizer) const;
   /// Throws UsageError for a pattern that matches no trained parameter of the module of `step`.
   void checkGroups(mlir::fsdp::StepOp step) const;
-  /// What patterns that were given do not change in the module of `step`, for a warning; or
-  /// nothing. Throws as `apply` and `checkGroups`.
+  /// A warning about given patterns without effect in the module of `step`; or nothing. Throws as
+  /// `apply` and `checkGroups`.
   std::string remarkOnGroups(mlir::fsdp::StepOp step) const;
 };
 
@@ -78,8 +78,8 @@ struct Options {
   bool strategyGiven = false;
   std::string memoryLimit;
   std::string fit;     ///< the option of the model that --fit varies; empty for none
-  int64_t fitStep = 0; ///< its values are multiples; 0: what suits the model
-  std::string json;    ///< the destination of what --fit or `plan` finds as data; empty for none
+  int64_t fitStep = 0; ///< its values are multiples of this; 0: a step that suits the model
+  std::string json;    ///< the destination of the data of --fit or `plan`; empty for none
   std::string communicator = "auto";
   /// The given options of distribution, except the mesh: "--strategy=hsdp --prefetch=2".
   std::string distribution;
@@ -89,17 +89,17 @@ struct Options {
   bool emitLocations = false;
   /// The destination of the JSON report; empty for none, "-" for the table only.
   std::string report;
-  std::string machine;  ///< what times are predicted for; empty: the default of the target
+  std::string machine;  ///< the machine of predicted times; empty: the default of the target
   std::string timeline; ///< the destination of the predicted timeline; empty for none
   std::string explain;  ///< the destination of the page that explains the plan; empty for none
   OptimizerOptions optimizer;
 
   /// Adds every option to `app`, bound to this object, which must outlive the parse.
   void declare(CLI::App &app);
-  /// Throws UsageError where `app` was given an option that writes a program or shows a plan, which
-  /// `what` does not.
+  /// Throws UsageError if `app` was given an option that writes a program or shows a plan; `what`
+  /// does neither.
   static void refuseOutputs(const CLI::App &app, const std::string &what);
-  /// The options that say what is written where, and what is only shown.
+  /// The options for output files, and those that only show results.
   static const std::set<std::string> &getOutputOptions();
   /// The options that `app` was given, once it has parsed the command line, without those that
   /// write a program or show a plan and without the options `omitted`, quoted for a shell.
@@ -111,8 +111,8 @@ struct Options {
   /// The same for options that do not fit the mesh of `module`.
   void checkMesh(mlir::ModuleOp module) const;
 
-  /// These for one of several meshes: axes that only others have split nothing there, as with the
-  /// splits of the model itself. Throws UsageError for an axis that none has.
+  /// These options for one of several meshes: axes that only other meshes have split nothing there,
+  /// as with the splits of the model itself. Throws UsageError for an axis that no mesh has.
   Options forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &meshes) const;
 
   Emit getEmit() const;
@@ -132,8 +132,8 @@ struct Options {
   /// The machine of `--machine` for a mesh of `ranks`. Throws UsageError, or Failure for a file
   /// that is wrong.
   mlir::fsdp::cost::Machine findMachine(int64_t ranks) const;
-  /// The axes of each mesh of `--mesh`: one plan of the program each. A single empty one where it
-  /// was not given.
+  /// The axes of each mesh of `--mesh`: one plan of the program each. A single empty one if it was
+  /// not given.
   std::vector<MeshAxes> getMeshes() const;
   /// The compute capabilities of kernels: `--cuda-arch`, or the default.
   mlir::fsdp::CudaArchitectures getCudaArchitectures() const;
@@ -144,8 +144,8 @@ MeshAxes parseMesh(const std::string &text, std::string &message);
 /// The same for several, separated by `|`; duplicates are errors.
 std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message);
 
-/// CLI11 would take the word after `--report` for its value; makes it `--report=-`. So with
-/// `--batch-sweep`, `--batch-sweep=auto`.
+/// CLI11 would read the word after `--report` as its value; replaces it by `--report=-`, and
+/// likewise `--batch-sweep` by `--batch-sweep=auto`.
 std::vector<std::string> normalizeArguments(int argc, char **argv);
 
 } // namespace fsdpc

@@ -41,8 +41,8 @@ void writeOutput(OutputFile &file, llvm::StringRef content, bool executable) {
     throw Failure(llvm::toString(std::move(error)));
 }
 
-/// What `text` leads to in the end, so that a link stays and its target is replaced. A trailing
-/// slash names the same folder.
+/// The final target of `text`, so that a link stays and its target is replaced. A trailing slash
+/// names the same folder.
 static files::path resolved(const std::string &text) {
   files::path path = text;
   if (!path.has_filename())
@@ -124,8 +124,8 @@ void writeFolder(const std::string &text, const Files &content) {
            "This folder is replaced, with all files in it, when it is written again.\n",
            path / markerName);
   folder.unmark();
-  // Where a folder stands already, both change places in one move, and the old one ends with the
-  // temporary one.
+  // An existing folder is exchanged with the new one atomically, and is removed with the temporary
+  // folder.
   int failed = exists
                    ? renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE)
                    : std::rename(temporary.c_str(), path.c_str());

@@ -23,7 +23,7 @@ OutputFile openOutput(const std::string &path);
 /// Writes the whole file. Throws Failure.
 void writeOutput(OutputFile &file, llvm::StringRef content, bool executable = false);
 
-/// Throws Failure where what was printed cannot be written.
+/// Throws Failure if the printed text cannot be written.
 void finishPrinting(llvm::raw_fd_ostream &out);
 
 /// Fails early if a folder cannot be written to `path`, which must be free or a folder that this

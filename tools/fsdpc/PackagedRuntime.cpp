@@ -14,7 +14,7 @@ namespace {
 /// tools/package/Runtimes.cmake has the switches of each.
 struct Level {
   const char *name;
-  /// What distinguishes it, by LLVM's names. Processors that have these have the rest.
+  /// The features that identify it, by LLVM's names. Processors with these have the others.
   std::vector<const char *> features;
 };
 

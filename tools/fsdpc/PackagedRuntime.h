@@ -1,7 +1,7 @@
 //===- PackagedRuntime.h - runtime libraries of a package -------*- C++ -*-===//
 //
-// A package may hold the runtime library, compiled for levels of x86-64, in lib/fsdpc beside the
-// compiler's library: the first program then need not wait until one is built for its processor.
+// A package may hold the runtime library, compiled for levels of x86-64, in lib/fsdpc next to the
+// compiler's library: the first program then need not wait for a build for its processor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 
 namespace fsdpc {
 
-/// A folder of lib/fsdpc with a toolchain.json. In its paths "@" stands for the folder.
+/// A folder of lib/fsdpc with a toolchain.json. In its paths "@" denotes the folder.
 struct PackagedRuntime {
   std::string name; ///< "x86-64-v3"
   std::string folder;

@@ -15,8 +15,8 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-/// Plans with the best estimates that are compiled at most, to find one that fits, and of those
-/// that nearly fit.
+/// The maximum numbers of compiled plans: of those with the best estimates, to find one that fits,
+/// and of those that nearly fit.
 static constexpr int64_t kConfirmed = 10, kNearlyFitting = 3;
 /// Times that differ by less are the same; estimates that differ by more than the second are not.
 static constexpr double kSame = 1e-3, kSimilar = 1.1;
@@ -92,7 +92,7 @@ static ir::cost::Machine findMachineOf(const Options &options) {
 }
 
 namespace {
-/// Chooses, and says why.
+/// Chooses, and describes the reasons.
 class PlanChooser {
 public:
   PlanChooser(PlanModel &model, const Options &options);
@@ -113,7 +113,7 @@ private:
   ir::cost::Machine machine;
   std::vector<OpenDecision> open;
   ChoiceProblem problem;
-  bool estimates = false; ///< what the search sees
+  bool estimates = false; ///< the input of the search
   std::optional<PlanEvaluator> evaluator;
   std::optional<ChoiceSearch> search;
   Point best;
@@ -139,7 +139,7 @@ PlanChooser::PlanChooser(PlanModel &model, const Options &options)
   search.emplace(problem);
 }
 
-/// Compiles a plan, and takes it if it is better than what was compiled before.
+/// Compiles a plan, and keeps it if it is better than the previous one.
 void PlanChooser::consider(const Point &point) {
   const std::optional<PlanCosts> exact =
       evaluator->compile(makeCandidate(point, open, options).pipeline);
@@ -213,7 +213,7 @@ PlanChoice choosePlan(PlanModel &model, const Options &options, CompiledPlan *sc
 // Reasons
 //===----------------------------------------------------------------------===//
 
-/// What speaks against `other` in comparison with `plan`.
+/// The disadvantages of `other` in comparison with `plan`.
 static std::string compare(const PlanCosts &plan, const PlanCosts &other, int64_t limit) {
   if (other.arena > limit)
     return plan.arena > limit ? ir::formatBytes(other.arena - plan.arena) + " larger"
@@ -245,7 +245,8 @@ std::string PlanChooser::explainDecision(size_t index) {
          " with " + choice.values[(*next)[index]];
 }
 
-/// "prefetch 2: gather 3.1 ms > compute 2.4 ms; ...": what was chosen, and what the others take.
+/// "prefetch 2: gather 3.1 ms > compute 2.4 ms; ...": the choices, and the cost of the
+/// alternatives.
 std::string PlanChooser::explain() {
   std::vector<std::string> parts, others;
   for (size_t i = 0; i < open.size(); ++i) {

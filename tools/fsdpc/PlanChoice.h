@@ -1,5 +1,5 @@
 //===- PlanChoice.h - options that the cost model chooses -------*- C++ -*-===//
-// For the options that are auto (Decisions.h) and for --memory-limit: compiles plans, takes their
+// For the options that are auto (Decisions.h) and for --memory-limit: compiles plans, reads their
 // exact arenas, and simulates them.
 //
 //===----------------------------------------------------------------------===//
@@ -13,13 +13,13 @@
 
 namespace fsdpc {
 
-/// What `options` leave to be chosen for `model` on their mesh. Throws as configure does.
+/// The decisions that `options` leave open for `model` on their mesh. Throws as configure does.
 std::vector<OpenDecision> findOpenDecisions(const PlanModel &model, const Options &options);
 
 /// A compiled plan.
 struct PlanCandidate : PlanCosts {
   mlir::fsdp::PipelineOptions pipeline;
-  std::string options; ///< "--remat=full --prefetch=2": those that were open
+  std::string options; ///< "--remat=full --prefetch=2": the decisions that were open
 };
 
 /// The plans with every combination of the values of `open`, without those that the compiler
@@ -29,17 +29,17 @@ std::vector<PlanCandidate> compilePlans(PlanModel &model, const Options &options
 
 struct PlanChoice {
   PlanCandidate plan;
-  std::string reason; ///< what was chosen and why, and what other plans take
+  std::string reason; ///< the choices with reasons, and the cost of other plans
 };
 
 /// The fastest plan within --memory-limit, or the memory of the machine, else the smallest one
 /// (ChoiceSearch.h). Of large models, plans are estimated during the search, and the best one
-/// compiled; it is never worse than the defaults of the options. Throws Failure where all plans are
-/// refused, after printing the reason. `scheduled`, where given, becomes the plan after its
+/// compiled; it is never worse than the defaults of the options. Throws Failure if all plans are
+/// refused, after printing the reason. `scheduled`, if given, becomes the plan after its
 /// diagnostics are emitted; its module is null if it must be compiled again.
 PlanChoice choosePlan(PlanModel &model, const Options &options, CompiledPlan *scheduled = nullptr);
 
-/// Whether a plan keeps to --memory-limit, and if not, what would.
+/// Whether a plan is within --memory-limit, and if not, which plans would be.
 struct MemoryVerdict {
   int64_t limit = 0, arena = 0;
   std::vector<PlanCandidate> fitting; ///< the fastest first

@@ -1,7 +1,7 @@
 //===- PlanCompiler.h - memory and time of plans ----------------*- C++ -*-===//
 // Compiles a model with one set of options after the other, and simulates each
-// (passes/prediction). What plans have in common is compiled once. Models whose number of blocks is
-// an option can be estimated by models of few blocks.
+// (passes/prediction). Common parts of plans are compiled once. Models whose number of blocks is an
+// option can be estimated by models of few blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,21 +33,21 @@ struct PlanModel {
   mlir::ModuleOp module;
   std::string name;
   int64_t blocks = 0; ///< of the whole model; 0 if it cannot be described with fewer
-  /// The same model with fewer blocks; null if that is no valid model.
+  /// The same model with fewer blocks; null if that is not a valid model.
   std::function<mlir::OwningOpRef<mlir::ModuleOp>(int64_t blocks)> describe = nullptr;
 
   /// The model of `blocks`, described once.
   mlir::ModuleOp withBlocks(int64_t blocks);
-  /// Whether plans of it can be estimated, and it has so many blocks that this saves work.
+  /// Whether plans of it can be estimated, and it has enough blocks that this saves work.
   bool isEstimable();
 
 private:
   std::map<int64_t, mlir::OwningOpRef<mlir::ModuleOp>> smaller;
 };
 
-/// A model some of whose sizes are options of its program.
+/// A model with sizes that are options of its program.
 struct SizedModel {
-  /// The value of --`option`; nothing where the model has no such option, as in a file.
+  /// The value of --`option`; nothing if the model has no such option, as a model in a file.
   std::function<std::optional<int64_t>(llvm::StringRef option)> find;
   /// Calls `use` with the model of another value, or as it is where `option` is empty. Throws
   /// ModelError where the model refuses the value.
@@ -56,7 +56,7 @@ struct SizedModel {
       with;
 };
 
-/// What is known of a plan without a machine.
+/// The properties of a plan that do not depend on a machine.
 struct PlanFacts {
   mlir::fsdp::MemoryReport memory;
   mlir::fsdp::ModelWork work;
@@ -66,7 +66,7 @@ struct PlanFacts {
   static PlanFacts of(mlir::ModuleOp scheduled, const mlir::fsdp::ScheduleProblem &schedule);
 };
 
-/// A scheduled module, null where the plan must be compiled again, and what is known of it.
+/// A scheduled module, null if the plan must be compiled again, and its properties.
 struct CompiledPlan {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   PlanFacts facts = {};
@@ -84,7 +84,7 @@ public:
   CompiledPlan takeScheduled(const mlir::fsdp::PipelineOptions &pipeline);
 
 private:
-  /// A module at the end of a phase, the options that it was compiled with, and what was said then.
+  /// A module at the end of a phase, the options with which it was compiled, and its diagnostics.
   struct Lowered {
     mlir::OwningOpRef<mlir::ModuleOp> module;
     mlir::fsdp::PipelineOptions pipeline;
@@ -102,8 +102,8 @@ private:
   PlanFacts facts; ///< of the scheduled module in `lowered`
 };
 
-/// The plans of a model on one mesh, compiled or, where that is asked for, estimated. Refused plans
-/// have no costs, and are refused silently.
+/// The plans of a model on one mesh, compiled or, on request, estimated. Refused plans have no
+/// costs, and are refused silently.
 class PlanEvaluator {
 public:
   PlanEvaluator(PlanModel &model, const MeshAxes &mesh, const Options &options, bool estimates);

@@ -12,7 +12,7 @@ namespace fsdpc {
 struct PlanCosts {
   bool exact = true; ///< compiled as it is; else extrapolated from models with fewer blocks
   int64_t arena = 0; ///< bytes of a rank
-  /// Of an estimate: the arena that it gives a model of three times the fewest blocks.
+  /// For an estimate: its arena for a model of three times the fewest blocks.
   int64_t arenaOfThree = 0;
   double step = 0, computing = 0, exposed = 0, modelFlops = 0, mfu = 0, itemsPerSecond = 0;
   bool itemsAreTokens = false;

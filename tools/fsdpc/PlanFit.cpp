@@ -68,7 +68,7 @@ int64_t findLargest(int64_t start, int64_t most, int64_t limit,
                     llvm::function_ref<FitAttempt(int64_t)> attempt) {
   int64_t least = 0, above = most + 1; // that fits, and that does not
   int64_t count = std::clamp<int64_t>(start, 1, most);
-  int64_t beyond = 1; // what follows the largest that fits, where the line promises no more
+  int64_t beyond = 1; // the value after the largest that fits, if the line predicts no larger one
   MemoryLine line(limit);
   bool halves = false;
   while (least + 1 < above) {
@@ -80,7 +80,7 @@ int64_t findLargest(int64_t start, int64_t most, int64_t limit,
     if (least + 1 >= above)
       break;
     const bool isOpen = above > most;
-    // A line that takes away less than half is not followed twice.
+    // A line that removes less than half is not used twice.
     halves = !halves && !isOpen && 2 * (above - least) > width;
     const std::optional<int64_t> guess = line.guess(least + 1, above - 1);
     if (!guess || halves) {
@@ -96,7 +96,7 @@ int64_t findLargest(int64_t start, int64_t most, int64_t limit,
 }
 
 namespace {
-/// What a value costs, or why there is no plan with it.
+/// The cost of a value, or why there is no plan with it.
 struct Trial {
   std::optional<PlanCosts> costs;
   std::string command, excess;
@@ -111,8 +111,8 @@ public:
 
 private:
   int64_t countBatchShards() const;
-  /// Of more positions, those that divide by it need less memory: see --sequence-parallel.
-  /// Of the mesh, with those of `tensor`, which splits positions where it divides them, or without.
+  /// Numbers of positions that it divides need less memory: see --sequence-parallel. The ranks of
+  /// the mesh, with or without those of `tensor`, which splits positions that it divides.
   int64_t countPositionShards(bool withTensor) const;
   bool isAccepted(int64_t value) const;
   int64_t findStep(int64_t initial) const;
@@ -172,7 +172,7 @@ int64_t Fitter::countPositionShards(bool withTensor) const {
   return shards;
 }
 
-/// The least one of which the model accepts two multiples, so that a width keeps to the number of
+/// The smallest step of which the model accepts two multiples, so that a width suits the number of
 /// heads.
 int64_t Fitter::findStep(int64_t initial) const {
   const int64_t least = options.fit == "batch" ? countBatchShards()
@@ -196,7 +196,7 @@ Trial Fitter::search(PlanModel &sized, const std::string &own) {
   return {best, commandOf(best.spec, own, options.machine), "", std::nullopt};
 }
 
-/// The plan of the options, or the best one of what is `auto`.
+/// The plan of the options, or the best one if some are `auto`.
 Trial Fitter::compile(PlanModel &sized, const std::string &own) {
   PlanCandidate plan;
   if (options.choosesPlan()) {

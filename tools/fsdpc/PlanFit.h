@@ -1,7 +1,6 @@
 //===- PlanFit.h - the largest model that fits ------------------*- C++ -*-===//
-// --fit=batch|context|layers|width: the largest value of an option of the model whose plan keeps to
-// the memory limit; each value that is tried is compiled, some four of them where memory grows
-// evenly.
+// --fit=batch|context|layers|width: the largest value of an option of the model whose plan is
+// within the memory limit; each tried value is compiled, about four of them if memory grows evenly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,21 +13,22 @@
 
 namespace fsdpc {
 
-/// The largest value of --`option` that is tried where the model has `given`: of layers, each of
-/// which takes some 10 ms to compile, 1024 or what is given, as an exact plan has to take seconds.
+/// The largest value of --`option` that is tried if the model has `given`: for layers, which take
+/// some 10 ms each to compile, the larger of 1024 and the given number, as an exact plan should
+/// take only seconds.
 int64_t mostTried(llvm::StringRef option, int64_t given);
 
-/// What is known of a count that was tried.
+/// The result for a count that was tried.
 struct FitAttempt {
   bool fits = false;
   std::optional<int64_t> bytes; ///< that a rank needs with it, where one plan alone is compiled
 };
 
 /// The largest count of at least 1 that fits, if all below it do; 0 if not even 1 fits, `most` if
-/// that fits. `start` is tried first, then what the line through two counts of known bytes promises
-/// for `limit`: memory is almost affine in layers, samples and positions. Where nothing is known,
-/// counts double, and are halved. The answer, and the next count where it is not `most`, were
-/// tried.
+/// that fits. `start` is tried first, then the count that the line through two counts of known
+/// bytes predicts for `limit`: memory is almost affine in layers, samples and positions. Without
+/// known counts, the count is doubled, and then bisected. The answer, and the next count unless it
+/// is `most`, have been tried.
 int64_t findLargest(int64_t start, int64_t most, int64_t limit,
                     llvm::function_ref<FitAttempt(int64_t)> attempt);
 
@@ -46,9 +46,9 @@ struct PlanFit {
   llvm::json::Object toJSON() const;
 };
 
-/// Fits --fit of `options`, by the plans of `request`, or by the plan of the options where there is
-/// none. `command` is that of the model, without the option that is fitted. Throws UsageError where
-/// the model has no such option, Failure where no value fits.
+/// Fits --fit of `options`, by the plans of `request`, or by the plan of the options without a
+/// request. `command` is that of the model, without the fitted option. Throws UsageError if the
+/// model has no such option, Failure if no value fits.
 PlanFit fitModel(const SizedModel &model, const PlanRequest *request, const Options &options,
                  const std::string &command);
 

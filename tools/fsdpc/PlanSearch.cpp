@@ -47,7 +47,7 @@ private:
   std::vector<PlanSpec> layouts;
   std::vector<std::string> remats;
   std::vector<int64_t> accumulations, depths;
-  std::vector<int64_t> ranked; ///< of the depths, those that every plan is tried with
+  std::vector<int64_t> ranked; ///< the depths with which every plan is tried
   bool choosesTied;
   bool extrapolates = false;
   double modelFlops = 0; ///< of all ranks, once a plan was compiled
@@ -81,7 +81,7 @@ int64_t PlanSearch::countPlans() const {
   return static_cast<int64_t>(count);
 }
 
-/// The costs of `spec` with each of `depths`, but for those that the compiler refuses.
+/// The costs of `spec` with each of `depths`, except those that the compiler refuses.
 std::vector<RankedPlan> PlanSearch::evaluate(PlanModel &model, PlanSpec spec,
                                              llvm::ArrayRef<int64_t> depths, bool estimates) const {
   PlanEvaluator evaluator(model, spec.mesh, spec.apply(options), estimates);
@@ -94,8 +94,8 @@ std::vector<RankedPlan> PlanSearch::evaluate(PlanModel &model, PlanSpec spec,
   return plans;
 }
 
-/// The fastest depth that fits, else the one that needs least. Adds it to the plans that fit, or to
-/// those that do not.
+/// The fastest depth that fits, otherwise the one that needs the least memory. Adds it to the plans
+/// that fit, or to those that do not.
 std::optional<RankedPlan> PlanSearch::evaluateBest(const PlanSpec &spec) {
   std::vector<RankedPlan> plans = evaluate(model, spec, ranked, extrapolates);
   if (plans.empty())
@@ -120,7 +120,7 @@ double PlanSearch::boundTime(const PlanSpec &spec) const {
                   modelFlops / static_cast<double>(devices) / (1.01 * rate));
 }
 
-/// Seconds of the last of the fastest that are wanted so far; infinite where there are fewer.
+/// Seconds of the last of the requested fastest plans so far; infinite if there are fewer.
 double PlanSearch::threshold() const {
   if (fitting.size() < wanted)
     return HUGE_VAL;
@@ -142,7 +142,7 @@ std::optional<RankedPlan> PlanSearch::evaluateWith(PlanSpec spec, const std::str
   return plan;
 }
 
-/// Tries all microbatches and rematerializations that the lower bounds leave.
+/// Tries all microbatches and rematerializations that the lower bounds do not exclude.
 void PlanSearch::searchAll(PlanSpec spec) {
   for (int64_t accumulate : accumulations) {
     spec.accumulate = accumulate;
@@ -158,12 +158,13 @@ void PlanSearch::searchAll(PlanSpec spec) {
 }
 
 /// The same for a layout whose first plan is `plan`, which does not fit: recomputation and
-/// microbatches are taken to cost time, so that plans slower than the best ones end the search.
+/// microbatches are assumed to cost time, so plans slower than the best ones end the search.
 void PlanSearch::searchFitting(std::optional<RankedPlan> plan) {
   PlanSpec spec = plan->spec;
   const int64_t fewest = accumulations.front(), shards = boundMemory(spec, options, totals);
-  // Of each rematerialization, the arena with the fewest microbatches. With k times as many, all
-  // but the shards is taken to be at least a k-th of it; gaps between buffers can make it less.
+  // For each rematerialization, the arena with the fewest microbatches. With k times as many, all
+  // memory except the shards is assumed to be at least a k-th of it; gaps between buffers can make
+  // it less.
   std::map<std::string, int64_t> arenas = {{plan->spec.remat, plan->arena}};
   auto mayFit = [&](const std::string &remat) {
     auto found = arenas.find(remat);
@@ -178,7 +179,7 @@ void PlanSearch::searchFitting(std::optional<RankedPlan> plan) {
       plan = evaluateWith(spec, remats.front());
     if (plan && (plan->arena <= result.limit || plan->step > threshold()))
       return;
-    // What needs least memory first: if that does not fit, nothing else does.
+    // The plan that needs the least memory first: if it does not fit, no plan does.
     const bool hasFull = remats.size() > 1 && llvm::is_contained(remats, "full");
     if (hasFull && !mayFit("full"))
       continue;
@@ -219,8 +220,8 @@ std::optional<RankedPlan> PlanSearch::compile(PlanModel &model, const RankedPlan
   return exact.empty() ? std::nullopt : std::optional<RankedPlan>(exact.front());
 }
 
-/// Replaces the best estimates by exact plans. Two are compiled at once, never more than are
-/// wanted, so that the result is that of one after the other.
+/// Replaces the best estimates by exact plans. Two are compiled at once, never more than requested,
+/// so that the result is that of sequential compilation.
 void PlanSearch::confirm() {
   Context context;
   OwningOpRef<ModuleOp> copy;
@@ -292,7 +293,7 @@ PlanSearchResult PlanSearch::run() {
   else
     searchRanked();
   if (fitting.empty() && result.tooLarge.empty() && !layouts.empty()) {
-    // All were refused; the first says why.
+    // All were refused; the first diagnostic explains why.
     PlanSpec first = layouts.front();
     first.remat = remats.front();
     first.accumulate = accumulations.front();

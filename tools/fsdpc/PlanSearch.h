@@ -1,6 +1,6 @@
 //===- PlanSearch.h - the fastest plans of a model --------------*- C++ -*-===//
-// Searches the plans of PlanSpace.h. Small searches compile every plan that the lower bounds
-// leave. In others a plan that fits ends the search for plans with more recomputation and more
+// Searches the plans of PlanSpace.h. Small searches compile every plan that the lower bounds do not
+// exclude. In others a plan that fits ends the search for plans with more recomputation and more
 // microbatches; of models whose number of blocks is an option, candidates are ranked on models of
 // few blocks, and the best ones compiled exactly.
 //
@@ -19,7 +19,7 @@ struct RankedPlan : PlanCosts {
   PlanSpec spec;
 };
 
-/// A mesh and strategy that was given up by a lower bound, before compiling.
+/// A mesh and strategy that a lower bound excluded before compilation.
 struct BoundedPlan {
   PlanSpec spec;
   int64_t memory = 0; ///< bytes that do not fit; 0 where time was the reason

@@ -33,7 +33,7 @@ private:
 
   const SizedModel &model;
   PlanRequest request; ///< of the row that is searched
-  int64_t reference;   ///< the devices that the given batch is for
+  int64_t reference;   ///< the number of devices of the given batch
   const Options &options;
   std::string command;
   std::map<std::pair<int64_t, int64_t>, SeriesRow> known;

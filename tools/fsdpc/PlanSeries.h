@@ -14,11 +14,11 @@ namespace fsdpc {
 /// The best plan on a number of devices with a batch.
 struct SeriesRow {
   int64_t devices = 0;
-  std::optional<int64_t> batch; ///< nothing where the model has no option for it
+  std::optional<int64_t> batch; ///< nothing if the model has no option for it
   std::optional<RankedPlan> plan;
   std::string reason; ///< why there is no plan
   std::string command;
-  /// Of scaling: throughput of a device, compared with the first row that has a plan. Else
+  /// For scaling: throughput of a device, relative to the first row that has a plan. Otherwise
   /// computation / (computation + exposed communication).
   double efficiency = 0;
 };
@@ -31,14 +31,13 @@ struct PlanSeries {
 
 struct PlanSeriesResult {
   std::vector<PlanSeries> all;
-  std::string note; ///< what is left out, and why; or empty
+  std::string note; ///< what is omitted, and why; or empty
   std::string machine;
   int64_t limit = 0;
 };
 
-/// The series that `request` asks for. `command` as in PlanTable.h, without --batch where the model
-/// has it. Throws UsageError where the model has no --batch to vary, Failure where no row has a
-/// plan.
+/// The series of `request`. `command` as in PlanTable.h, without --batch if the model has it.
+/// Throws UsageError if the model has no --batch to vary, Failure if no row has a plan.
 PlanSeriesResult searchSeries(const SizedModel &model, const PlanRequest &request,
                               const Options &options, const std::string &command);
 

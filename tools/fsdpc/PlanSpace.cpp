@@ -173,7 +173,7 @@ ModelTotals measureModel(ModuleOp model, const Options &options) {
     totals.hasPositions = !ir::PositionClass(step).isEmpty();
     options.optimizer.checkGroups(step);
     const ir::OptimizerAttr optimizer = options.optimizer.apply(*step.getOptimizer());
-    // Those that exist for some constants only may be absent.
+    // Options that exist for some constants only may be absent.
     totals.states = llvm::count_if(optimizer.getUpdateRule().states,
                                    [](const auto &state) { return state.with.empty(); });
   }
@@ -236,7 +236,7 @@ std::vector<std::string> findRemats(const PlanRequest &request, const Options &o
                             : getDecision("remat").values;
 }
 
-/// The values of a decision that counts.
+/// The values of a decision that is a number.
 static std::vector<int64_t> countsOf(const char *option) {
   std::vector<int64_t> counts;
   for (const std::string &value : getDecision(option).values)

@@ -11,7 +11,7 @@
 
 namespace fsdpc {
 
-/// What `plan` is asked for, besides the options of the compiler.
+/// The request to `plan`, besides the options of the compiler.
 struct PlanRequest {
   int64_t devices = 0;
   size_t best = 10; ///< plans that are wanted
@@ -20,18 +20,18 @@ struct PlanRequest {
   std::vector<int64_t> scaling, batches;
   bool sweepsBatch = false;
   std::string svg; ///< the destination of curves; empty for none
-  /// Whether the command line gives one value of the option; else it is chosen.
+  /// Whether the command line sets one value of the option; otherwise it is chosen.
   bool fixesStrategy = false, fixesTied = false, fixesRemat = false, fixesAccumulate = false,
        fixesPrefetch = false;
 
   void declare(CLI::App &app);
-  /// Reads from the parsed `app` what is given, and prepares `options` for a search. Throws
+  /// Reads the given options from the parsed `app`, and prepares `options` for a search. Throws
   /// UsageError for options that a search excludes.
   void apply(const CLI::App &app, Options &options);
   bool isSeries() const { return sweepsBatch || !scaling.empty(); }
-  /// The devices that the given batch is for.
+  /// The number of devices of the given batch.
   int64_t getReferenceDevices() const { return devices ? devices : scaling.front(); }
-  /// The options of the command line that a plan's own replace.
+  /// The options of the command line that a plan's options replace.
   static const std::vector<std::string> &getChosenOptions();
 };
 
@@ -52,7 +52,7 @@ struct PlanSpec {
   Options apply(const Options &options) const;
 };
 
-/// What the bounds need to know of a model in the global phase.
+/// The properties of a model in the global phase that the bounds need.
 struct ModelTotals {
   double trainable = 0, frozen = 0; ///< elements of parameters
   double elementBytes = 4;          ///< of the narrowest parameter

@@ -8,9 +8,9 @@
 
 namespace fsdpc {
 
-/// A search as text: the best plans, their commands, and why others lose. `command` is that of the
-/// model with the options that all plans share, quoted for a shell; `machine` the option --machine,
-/// or empty.
+/// A search as text: the best plans, their commands, and the disadvantages of others. `command` is
+/// that of the model with the options that all plans share, quoted for a shell; `machine` the
+/// option --machine, or empty.
 void print(const PlanSearchResult &result, const PlanRequest &request, const std::string &command,
            const std::string &machine, llvm::raw_ostream &os);
 

@@ -27,8 +27,8 @@ static ir::TargetKind targetOf(const Options &options) {
   return options.target == "cuda" ? ir::TargetKind::Cuda : ir::TargetKind::Cpu;
 }
 
-/// For the records of runs: what repeats the compilation, and the choices that readers look for,
-/// given or not.
+/// For the records of runs: the command that repeats the compilation, and the choices that readers
+/// look for, given or not.
 static std::string describeCompilation(const Options &options, const Compiler &compiler) {
   llvm::json::Object fields{{"name", llvm::json::fixUTF8(compiler.name)},
                             {"target", options.target},
@@ -44,7 +44,7 @@ static std::string describeCompilation(const Options &options, const Compiler &c
 ir::PlanSource makeSource(mlir::ModuleOp module, const std::string &table,
                           const ir::ModelWork &work, const Options &options) {
   ir::PlanSource plan{module, table, work.flops};
-  if (!options.machine.empty()) // else nobody has said where it will run
+  if (!options.machine.empty()) // otherwise the target machine is unknown
     plan.peakSeconds =
         work.secondsAtPeak(options.findMachine(ir::getMeshOp(module).getMesh().getNumRanks()));
   return plan;
@@ -85,7 +85,7 @@ static void addFolder(Files &content, const std::string &name,
     throw Failure("cannot read the runtime's folder '" + folder.string() + "': " + error.message());
 }
 
-/// True for what of runtime/ only programs of CUDA are built from.
+/// True for files of runtime/ that only CUDA programs are built from.
 static bool isOfCuda(const files::path &inside) {
   static const std::set<std::string> builds = {"Cuda.cmake", "CompileKernels.cmake",
                                                "CudaRuntime.h", "program/CudaArchitectures.def"};
@@ -100,7 +100,8 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
   content["CMakeLists.txt"] =
       ir::projectFile(program, name, targetOf(options), options.getCudaArchitectures());
   content["version.txt"] = readFile(findRuntimeSources() + "/version.txt");
-  // runtime/CMakeLists.txt compiles base/ and tokenizer/; their own are the compiler's.
+  // runtime/CMakeLists.txt compiles base/ and tokenizer/; the CMake files in those folders are for
+  // the compiler.
   addFolder(content, "base",
             [](const files::path &inside) { return inside.filename() != "CMakeLists.txt"; });
   addFolder(content, "tokenizer",
@@ -115,8 +116,8 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
 // Binary
 //===----------------------------------------------------------------------===//
 
-/// Runs `commands` at once in `folder`, all that they print going to files there. Throws Failure
-/// with the words of the first that fails.
+/// Runs `commands` concurrently in `folder`, with their output in files there. Throws Failure with
+/// the output of the first that fails.
 static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, const std::string &launcher,
                       TemporaryFolder &place) {
   struct Running {
@@ -127,7 +128,7 @@ static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, const std::stri
   std::vector<Running> all;
   for (const ir::BuildCommand &command : commands) {
     // Run inside the folder, so that a compiler cache sees no name of a temporary folder.
-    // Its temporary files go there too, and with it when it is killed.
+    // Its temporary files are there too, and are removed with the folder if it is killed.
     std::vector<std::string> words = {"env",
                                       "-C",
                                       folder,
@@ -171,7 +172,7 @@ static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, const std::string 
 }
 
 /// Kernels of the runtime that its library does not hold for `architectures`. The library's PTX
-/// would do for newer devices, but what was asked for is machine code.
+/// would run on newer devices, but machine code was requested.
 static std::vector<std::string> missingKernels(const Toolchain &toolchain,
                                                const ir::CudaArchitectures &architectures) {
   std::vector<std::string> missing;
@@ -212,7 +213,8 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
 
   ir::BuildPlaces places;
   places.sources = ".";
-  // Under the same name wherever the compiler lies, so that a compiler cache serves all clones.
+  // Under a name that does not depend on the compiler's location, so that a compiler cache works
+  // across clones.
   places.runtimeRoot = "fsdpc";
   std::error_code error;
   const std::string link = folder.path() + "/" + places.runtimeRoot;

@@ -58,8 +58,7 @@ std::string readVersion() {
 // The runtime of an installed compiler
 //===----------------------------------------------------------------------===//
 
-/// The compiler of C++ that programs are compiled with: that of this compiler's build if it is
-/// here.
+/// The C++ compiler for programs: that of this compiler's build if it is installed.
 static std::string findCompiler() {
   for (const char *name : {FSDP_COMPILER, "clang++-22", "clang++", "g++", "c++"})
     if (auto found = llvm::sys::findProgramByName(name))
@@ -84,8 +83,8 @@ static std::string findNvcc() {
   return found ? *found : "";
 }
 
-/// A digest of all that the library depends on: sources, compilers, MPI, processor. MPI or CUDA
-/// that is installed later changes it, so that the library is built again.
+/// A digest of everything that the library depends on: sources, compilers, MPI, processor. A later
+/// installation of MPI or CUDA changes it, so that the library is rebuilt.
 static std::string digestOfRuntime(const std::string &sources, const std::string &compiler,
                                    ir::TargetKind target) {
   llvm::MD5 digest;
@@ -118,7 +117,7 @@ static std::string digestOfRuntime(const std::string &sources, const std::string
   return result.digest().str().str();
 }
 
-/// Empty: the environment names none.
+/// Empty if the environment names none.
 static files::path cacheFolder() {
   // A relative path is invalid and ignored, as the XDG specification says.
   if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
@@ -143,8 +142,8 @@ static void requireOwn(const files::path &built) {
     requireNoFault(entry.path(), base::faultOfOwner(entry.path().string(), /*linkAllowed=*/true));
 }
 
-/// While it lives, what this process and those that it starts make is this user's alone, whatever
-/// the umask.
+/// During its lifetime, files of this process and its children belong to this user alone,
+/// independent of the umask.
 class PrivateFiles {
 public:
   PrivateFiles() : before(umask(077)) {}
@@ -203,7 +202,7 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   std::error_code error;
   const PrivateFiles privately;
   files::create_directories(cache, error);
-  // From here on by its real name, in which there is no link that could lead elsewhere later.
+  // From here on by its real path, which has no link that could be redirected later.
   const files::path place = error ? cache : files::canonical(cache.parent_path(), error);
   if (error)
     throw Failure("cannot create the folder '" + cache.string() + "': " + error.message());
@@ -223,7 +222,8 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
     findTool("make", "ninja-build or make");
   llvm::errs() << "fsdpc: building the runtime library for this processor, once, in '"
                << built.string() << "'\n";
-  // Made beside its place and moved there whole: another process may be about the same.
+  // Built next to its final path and moved there complete: another process may be building the
+  // same.
   TemporaryFolder folder(built.string());
   const std::string log = folder.path() + "/log", build = folder.path() + "/build";
   std::vector<std::string> configure = {cmake,
@@ -322,8 +322,8 @@ static std::string stringOf(const llvm::json::Object &object, llvm::StringRef ke
 
 static std::string builtToolchain() { return findRuntimeSources() + "/toolchain.json"; }
 
-/// Makes the paths of a runtime of the package those of this machine. True: MPI is not here, with
-/// which the runtime was built.
+/// Adapts the paths of a packaged runtime to this machine. True if the runtime was built with MPI,
+/// which is not installed here.
 static bool locate(llvm::json::Object &object, const std::string &folder) {
   object["compiler"] = *llvm::sys::findProgramByName(FSDP_COMPILER);
   object.erase("launcher");
@@ -372,8 +372,7 @@ Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) 
                     "--emit=source and build the source "
                     "where they are installed");
   }
-  // Ranks that are forked or meet over TCP need no MPI: this takes the place of the part that
-  // would.
+  // Ranks that are forked or connected over TCP need no MPI: this replaces the part that would.
   if (withoutMpi || communicator == "shm" || communicator == "tcp") {
     std::vector<std::string> without = stringsOf(object, "without_mpi");
     found.program.libraries.insert(found.program.libraries.begin(), without.begin(), without.end());

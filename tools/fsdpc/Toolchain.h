@@ -1,9 +1,9 @@
 //===- Toolchain.h - compilers and libraries of programs --------*- C++ -*-===//
 // Next to the folder of this compiler's library is share/fsdpc, with the sources of the runtime. In
-// a build tree a toolchain.json there names the library built from them. An installed compiler
-// takes one of its package (PackagedRuntime.h), or builds one for the local processor when the
-// first program needs it, into $XDG_CACHE_HOME/fsdpc (~/.cache/fsdpc), and takes that from then on.
-// FSDP_RUNTIME says which: `native`, or the name of one in the package.
+// a build tree a toolchain.json there names the library built from them. An installed compiler uses
+// a library of its package (PackagedRuntime.h), or builds one for the local processor when the
+// first program needs it, in $XDG_CACHE_HOME/fsdpc (~/.cache/fsdpc), and uses that from then on.
+// FSDP_RUNTIME selects one: `native`, or the name of one in the package.
 //
 //===----------------------------------------------------------------------===//
 

@@ -96,8 +96,8 @@ void DiagnosticPrinter::print(Location location, DiagnosticSeverity severity,
   llvm::errs() << ": " << nameOf(severity) << ": " << text << "\n";
 }
 
-/// Whether the line at `place` is printed: none that is longer than a message, or that a terminal
-/// obeys.
+/// Whether the line at `place` is printed: not if it is longer than a message or contains terminal
+/// control characters.
 bool DiagnosticPrinter::isShown(FileLineColLoc place) {
   if (mgr.getNumBuffers() == 0)
     return true;

@@ -28,9 +28,9 @@ class DiagnosticPrinter : public mlir::SourceMgrDiagnosticHandler {
 public:
   DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext *context);
 
-  /// From now on the model is described by a C++ program: messages are `FILE:LINE: error: ...`,
+  /// Declares that a C++ program describes the model: messages are then `FILE:LINE: error: ...`,
   /// with the names of its author. Messages without a source line name only the program, `name`,
-  /// and so do those of sources that `isOfLibrary`.
+  /// and so do messages about sources that `isOfLibrary`.
   using IsOfLibrary = bool (*)(std::string_view file);
   void describesProgram(std::string name, IsOfLibrary isOfLibrary) {
     program = std::move(name);

@@ -36,7 +36,7 @@ llvm::Error OutputFile::write(llvm::StringRef content, bool executable) {
   return errorOf([&] {
     base::AtomicFileOptions options;
     options.executable = executable;
-    options.flushed = false; // what a compiler has written can be made again
+    options.flushed = false; // the output of a compiler can be reproduced
     base::AtomicFile file(path, base::FileSystem::real(), options);
     file.write(content.data(), content.size());
     file.commit();

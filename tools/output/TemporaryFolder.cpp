@@ -25,8 +25,8 @@ namespace fsdpc {
 
 namespace {
 
-/// The folders that stand, and the thread that removes them when a signal comes: a handler itself
-/// may do next to nothing.
+/// The existing folders, and the thread that removes them on a signal: a handler itself may call
+/// almost no functions.
 struct Standing {
   std::mutex mutex;
   std::vector<TemporaryFolder *> folders;
@@ -57,7 +57,7 @@ void waitForSignal() {
     ;
   if (got != 1)
     return;
-  // Held until the end: the main thread does not get to say that its compiler failed.
+  // Held until the end, so that the main thread cannot report that its compiler failed.
   all.mutex.lock();
   for (TemporaryFolder *folder : llvm::reverse(all.folders))
     folder->clear();
@@ -75,7 +75,7 @@ void handleSignals() {
   for (int number : {SIGHUP, SIGINT, SIGTERM}) {
     sigaction(number, nullptr, &all.before[number]);
     if (all.before[number].sa_handler == SIG_IGN)
-      continue; // as nohup wants it
+      continue; // as set by nohup
     struct sigaction action = {};
     action.sa_handler = tell;
     action.sa_flags = SA_RESTART;
@@ -86,9 +86,9 @@ void handleSignals() {
 constexpr const char *kMark = ".fsdpc-temporary";
 constexpr const char *kDrawn = "XXXXXX"; // what mkdtemp replaces
 
-/// Removes the folder with that mark if nobody holds it. In a place that users share its name may
-/// be a link of somebody's, or lead to another folder from one moment to the next: what is looked
-/// at and what is removed is one open folder of this user.
+/// Removes the folder with that mark if no process holds it. In a shared folder its name may be
+/// another user's link, or be redirected at any time: the folder is opened once, and the check and
+/// the removal use that descriptor.
 void removeUnlessHeld(const files::path &folder) {
   const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (opened < 0)
@@ -104,7 +104,7 @@ void removeUnlessHeld(const files::path &folder) {
          !ignored && at != end; at.increment(ignored))
       if (std::error_code of; at->path().filename() != kMark)
         files::remove_all(at->path(), of);
-    unlinkat(opened, kMark, 0); // last: what is left when this ends early is found again
+    unlinkat(opened, kMark, 0); // last: an interrupted removal is then found again
     rmdir(folder.c_str());
   }
   if (mark >= 0)
@@ -112,7 +112,7 @@ void removeUnlessHeld(const files::path &folder) {
   close(opened);
 }
 
-/// Of the folders `prefix` + six drawn characters, those of processes that were killed.
+/// The folders `prefix` + six random characters of processes that were killed.
 void removeStale(const files::path &prefix) {
   const std::string begin = prefix.filename().string();
   std::error_code error;
@@ -154,7 +154,7 @@ void TemporaryFolder::make(const std::string &prefix) {
   standing().folders.push_back(this);
 }
 
-/// False where another process has taken the new folder for one that nobody holds, and removed it.
+/// False if another process has mistaken the new folder for an abandoned one and removed it.
 bool TemporaryFolder::mark() {
   // Not closed on exec: a compiler that outlives this process still works here.
   held = open((folder + "/" + kMark).c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
@@ -196,13 +196,12 @@ void TemporaryFolder::clear() {
   auto signalAll = [&](int number) {
     bool any = false;
     for (pid_t process : processes) {
-      waitpid(process, nullptr, WNOHANG); // what has ended still counts otherwise
+      waitpid(process, nullptr, WNOHANG); // ended processes would still count
       any |= kill(-process, number) == 0;
     }
     return any;
   };
-  // A compiler removes what it has elsewhere when it is asked to end; one that does not end is made
-  // to.
+  // A compiler removes its other temporary files on SIGTERM; one that does not end is killed.
   bool running = signalAll(SIGTERM);
   for (int tenths = 0; running && tenths < 10; ++tenths) {
     usleep(100'000);

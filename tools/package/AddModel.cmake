@@ -1,11 +1,11 @@
-# fsdpc_add_model(NAME SOURCE...): a program NAME that compiles the model which SOURCE describes. It takes the model's own
-# options and then fsdpc's (`NAME --help`).
+# fsdpc_add_model(NAME SOURCE...): a program NAME that compiles the model which SOURCE describes. It
+# accepts the model's options and fsdpc's (`NAME --help`).
 function(fsdpc_add_model name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE fsdpc::driver)
   target_compile_features(${name} PRIVATE cxx_std_17)
   # The compiler's library is found in the build tree and once installed. With a RUNPATH for each, CMake would pad that of the build
-  # tree with colons, and the loader takes an empty element for the current folder.
+  # tree with colons, and the loader treats an empty element as the current folder.
   set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON)
 endfunction()
 
@@ -14,8 +14,8 @@ endfunction()
 function(fsdpc_add_program name model)
   set(program ${CMAKE_CURRENT_BINARY_DIR}/${name})
   add_custom_command(OUTPUT ${program} COMMAND ${model} ${ARGN} -o ${program} DEPENDS ${model} VERBATIM
-                     USES_TERMINAL # the first program shows how far its runtime library is built
+                     USES_TERMINAL # shows the progress of building the runtime library
                      COMMENT "Compiling the model ${model} to the program ${name}")
-  # Not called like the file: make would see a circle.
+  # Not named like the file: make would report a cycle.
   add_custom_target(${name}-program ALL DEPENDS ${program})
 endfunction()

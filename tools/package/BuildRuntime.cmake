@@ -1,5 +1,6 @@
-# Builds the runtime in SOURCES for SWITCHES of the processor in the folder BUILD, and leaves in the folder TO what programs link, and
-# a toolchain.json in whose paths "@" stands for TO. usage: Runtimes.cmake
+# Builds the runtime in SOURCES for SWITCHES of the processor in the folder BUILD, and writes to the
+# folder TO the files that programs link, and a toolchain.json with paths in which "@" denotes TO.
+# usage: Runtimes.cmake
 function(require_success status)
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "the runtime library for ${SWITCHES} was not built")

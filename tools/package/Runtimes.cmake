@@ -1,5 +1,6 @@
-# The runtime library for levels of x86-64, for the package: the first program of an installed compiler then need not wait until one
-# is built for its processor. tools/fsdpc/PackagedRuntime.cpp chooses one of them.
+# The runtime library for levels of x86-64, for the package: the first program of an installed
+# compiler then need not wait for a build for its processor. tools/fsdpc/PackagedRuntime.cpp chooses
+# one of them.
 option(FSDP_PACKAGE_RUNTIMES "compile the runtime library for levels of x86-64, for the package" OFF)
 if(NOT FSDP_PACKAGE_RUNTIMES)
   return()

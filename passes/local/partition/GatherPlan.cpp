@@ -14,7 +14,7 @@ GatherPlan::GatherPlan(StepOp step, const StorageLayout &layout) {
       if (!read || groups.contains(read))
         continue;
       Storage *storage = layout.lookup(read.getParamAttr().getAttr()).first;
-      // What compute reads where it is stored is not gathered and ends no run.
+      // Parameters that compute reads in their storage are not gathered and do not end a run.
       if (!storage->isMade()) {
         groups[read] = 0;
         continue;

@@ -7,11 +7,11 @@
 
 namespace mlir::fsdp {
 
-/// Groups the reads of a step that share one gather. A read counts at its first use. A maximal
-/// run of reads of one unit, with no read of another sharded unit in between, is one group: so a
-/// unit is gathered once for all its parameters, again in backward, and the last unit of
-/// forward is kept across the turn. Units whose placement never reshards are one group. For
-/// replicated parameters a cast replaces the gather.
+/// Groups the reads of a step that share one gather. The position of a read is its first use. A
+/// maximal run of reads of one unit, with no read of another sharded unit in between, is one group:
+/// so a unit is gathered once in forward and once in backward for all its parameters, and the last
+/// unit of forward is kept for the start of backward. Units whose placement never reshards are one
+/// group. For replicated parameters a cast replaces the gather.
 class GatherPlan {
 public:
   GatherPlan(StepOp step, const StorageLayout &layout);

@@ -5,9 +5,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What compute sees of a storage. What is stored for compute to read is loaded; else there is one
-/// gather (a cast, where one rank stores all of it in another type) for a group of reads, at
-/// `read`, the first of them.
+/// The contents of a storage for compute. A tensor that compute reads as stored is loaded;
+/// otherwise there is one gather (a cast, if one rank stores all of it in another type) for a group
+/// of reads, at `read`, the first of them.
 Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   Value &whole = gathers[{storage, plan.getGroup(read)}];
   if (whole)
@@ -49,7 +49,7 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
     if (!kept)
       kept = part = gatherOver(type.clone(shape), part, over);
   }
-  // A shard on one rank is whole: what reads it skips its padding.
+  // A shard on one rank is whole: its readers skip the padding.
   const bool isWhole = placement.getKind() == StorageKind::replicated || mesh.getSize(axes) == 1;
   whole = isWhole ? part : gatherOver(storage->getGathered(), part, axes);
   if (keepsWhole)

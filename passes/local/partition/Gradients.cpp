@@ -61,11 +61,11 @@ static void collectTerms(Value gradient, SmallVectorImpl<Value> &terms,
   collectTerms(add.getRhs(), terms, sums);
 }
 
-/// A parameter that is used far apart (a tied weight) has a gradient whose terms come far apart.
-/// Each run of terms of one unit, with no gradient of another unit in between, is then reduced on
-/// its own, and the shards are added: no whole gradient lives from the first to the last. The same
-/// runs as those of gathers (see GatherPlan). Each reduces the whole unit: with TiedGradients::once
-/// there are no runs.
+/// A parameter whose uses are far apart (a tied weight) has a gradient whose terms are computed far
+/// apart. Each run of terms of one unit, with no gradient of another unit in between, is then
+/// reduced separately, and the shards are added: no whole gradient is live from the first to the
+/// last term. The runs are the same as those of gathers (see GatherPlan). Each reduces the whole
+/// unit: with TiedGradients::once there are no runs.
 void StepPartitioner::splitIntoParts(Reduction &reduction) {
   Storage *storage = reduction.storage;
   if (storage->placement.getKind() != StorageKind::flat || tiedGradients == TiedGradients::once)
@@ -83,7 +83,7 @@ void StepPartitioner::splitIntoParts(Reduction &reduction) {
     SmallVector<Operation *> sums;
     collectTerms(gradient, terms, sums);
     bool apart = llvm::all_of(terms, [&](Value term) { return term.getDefiningOp(); }) &&
-                 // What uses a sum otherwise than to add it up or to reduce it keeps it whole.
+                 // Uses of a sum other than additions and reductions keep it whole.
                  llvm::all_of(sums, [&](Operation *sum) {
                    return llvm::all_of(sum->getUsers(), [&](Operation *user) {
                      return isa<GlobalNormOp, UpdateOp>(user) || llvm::is_contained(sums, user);
@@ -182,7 +182,7 @@ bool StepPartitioner::reducesEach(Storage *storage) const {
 }
 
 /// `sum` over microbatches where `partial` has their axis, which is removed: added up in the type
-/// in which gradients are accumulated, and in the type of the wire again if it is to be sent.
+/// in which gradients are accumulated, and cast back to the communication type if it is to be sent.
 Value StepPartitioner::accumulate(Value sum, SmallVectorImpl<StringAttr> &partial,
                                   Storage *storage) {
   if (!llvm::is_contained(partial, kMicrobatchAxis))
@@ -197,7 +197,7 @@ Value StepPartitioner::accumulate(Value sum, SmallVectorImpl<StringAttr> &partia
   return sum;
 }
 
-/// `local`, a part of `gradient`, with zeros in its padding, which enters the norm and the update.
+/// `local`, a part of `gradient`, with zeros in its padding, which the norm and the update read.
 LocalValue StepPartitioner::withZeroPadding(Value gradient, LocalValue local) {
   for (int64_t dim = 0; dim < local.sharding.getRank(); ++dim)
     if (values.isUneven(gradient, local.sharding, dim))
@@ -264,8 +264,8 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
           << "' are not all partial sums over its axes: each is reduced whole, then split";
     sum = AllSliceOp::create(builder, loc, storage->getReducedShard(), sum, dim, over);
   }
-  // A shard is added up before it is reduced over the axes of its replicas, what is replicated
-  // after.
+  // A shard is accumulated before it is reduced over the axes of its replicas; replicated gradients
+  // are accumulated after the reduction.
   if (each && !split && llvm::is_contained(rest, kMicrobatchAxis) && rest.size() > 1) {
     llvm::erase(rest, kMicrobatchAxis);
     sum = AllReduceOp::create(builder, loc, ReduceKind::sum, sum, values.axisArray(rest));

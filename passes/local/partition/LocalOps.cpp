@@ -40,7 +40,7 @@ void StepPartitioner::convertInput(InputOp input) {
   values.define(input, {local, sharding});
 }
 
-/// What is carried has one sharding in all steps, that of its loads, and is whole without any.
+/// A carried tensor has one sharding in all steps, that of its loads, and is whole without loads.
 void StepPartitioner::convertCarryLoad(CarryLoadOp load) {
   ShardingAttr sharding = shardings.lookup(load.getResult());
   RankedTensorType local = values.localType(load, sharding);
@@ -93,8 +93,8 @@ SmallVector<Padding, 4> StepPartitioner::paddingOf(Operation *op, const nn::Shar
       linearity == nn::Linearity::linearMap || linearity == nn::Linearity::homogeneous;
   SmallVector<Padding, 4> padding;
   for (const nn::DimFactors &factors : result) {
-    // The padding along a factor is made of the operands' padding along it, and of what these have
-    // elsewhere along others.
+    // The padding along a factor is computed from the operands' padding along it, and from their
+    // other elements along other factors.
     bool repeats = true, isFinite = true, anyZero = false, allZero = true;
     for (auto [local, tensor] : llvm::zip_equal(operands, rule.operands)) {
       bool runsOver = false;
@@ -124,16 +124,16 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
         info.kind == nn::FactorKind::sumReduction || info.kind == nn::FactorKind::maxReduction;
     if (!reduced || info.indexed || !isUneven(op, rule, split, factor))
       continue;
-    // Where the factor stands: uneven factors have their dimension for themselves.
+    // The dimensions of the factor: an uneven factor is the only one of its dimension.
     SmallVector<std::pair<unsigned, int64_t>> places;
     for (auto [index, tensor] : llvm::enumerate(rule.operands))
       for (auto [dim, factors] : llvm::enumerate(tensor))
         if (llvm::is_contained(factors, static_cast<int64_t>(factor)))
           places.push_back({index, dim});
     // A product is zero where one operand is, as long as the other is finite: padding that repeats
-    // samples or is zero is, other padding is masked in every operand. Of the rest the one is
-    // masked that the rule names, else one that is masked anyway or is computed here (the mask is
-    // then part of its kernel) or is smaller.
+    // samples or is zero is, other padding is masked in every operand. Of the other operands, the
+    // one that the rule names is masked, else one that is masked anyway, is computed here (the mask
+    // is then part of its kernel) or is smaller.
     auto rank = [&](std::pair<unsigned, int64_t> place) {
       const LocalValue &local = operands[place.first];
       bool input = local.value.getDefiningOp<InputOp>() != nullptr;
@@ -148,8 +148,9 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
           !values.hasMasked(local, place.second, getReductionIdentity(op, local.value)), input,
           cast<RankedTensorType>(local.value.getType()).getNumElements());
     };
-    // Operands that are no factors of a product (the queries of an attention and the logarithms of
-    // its sums) are finite together: none is masked beside the one that the rule names, or all are.
+    // Operands that are not factors of a product (the queries of an attention and the logarithms of
+    // its sums) are either all finite or not: either none is masked besides the one that the rule
+    // names, or all are.
     auto chosen = *llvm::min_element(places, [&](auto a, auto b) { return rank(a) < rank(b); });
     bool masksAll = false;
     for (auto place : places)
@@ -192,13 +193,13 @@ void StepPartitioner::localizeDraws(DropoutOp global, DropoutOp op, RankedTensor
   op.setOverAttr(ArrayAttr::get(op.getContext(), over));
 }
 
-/// Says which part of the samples `op` has. What it leaves needs no other mask.
+/// Sets the part of the samples that `op` has. Its result needs no other mask.
 void StepPartitioner::localizeSamples(MaskSamplesOp global, MaskSamplesOp op, int64_t size,
                                       ShardingAttr sharding) {
   int64_t dim = op.getDim();
   SmallVector<StringAttr> axes = sharding.getAxes(dim);
   if (takeMicrobatches(axes)) {
-    // Of its own samples: which microbatch it is, is not known before it runs.
+    // Within the rank's samples: the index of the microbatch is known only at run time.
     verifyLoaded(global, axes);
     int64_t batch = size / static_cast<int64_t>(op.getRows());
     op.getCountMutable().set(
@@ -240,7 +241,7 @@ void StepPartitioner::convertCompute(Operation *op) {
   SmallVector<LocalValue> operands;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     DimAxes axes = split.project(rule.operands[index]);
-    // A scalar beside tensors has no factors.
+    // A scalar among tensors has no factors.
     axes.resize(cast<RankedTensorType>(operand.getType()).getRank());
     operands.push_back(values.as(operand, values.sharding(axes, carried[index]), op));
   }

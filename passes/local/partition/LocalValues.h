@@ -23,7 +23,7 @@ enum class Padding {
 struct LocalValue {
   Value value;
   ShardingAttr sharding;
-  /// Of each dimension; none where all repeat.
+  /// One per dimension; empty if all repeat.
   SmallVector<Padding, 4> padding = {};
 
   Padding getPadding(int64_t dim) const {
@@ -65,8 +65,8 @@ public:
   /// over its axes.
   bool isUneven(Value global, ShardingAttr sharding, int64_t dim) const;
 
-  /// `local`, a partial sum over `partial`, with the sum over microbatches taken, if that is among
-  /// them: an all_reduce over the axis of microbatches, which Microbatches.h replaces.
+  /// `local`, a partial sum over `partial`, with the sum over microbatches completed, if that is
+  /// among them: an all_reduce over the axis of microbatches, which Microbatches.h replaces.
   Value overMicrobatches(Value local, ReduceKind kind, SmallVectorImpl<StringAttr> &partial);
   /// The number of samples of a batch of `batch`, split over `axes`, in the current microbatch;
   /// with `counted`, only those that count in an evaluation.
@@ -77,7 +77,7 @@ public:
                      Location loc);
   /// The number of elements of such a dimension on this rank.
   Value shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
-  /// The index of the first of them.
+  /// The index of the first of these samples.
   Value shardOffset(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
   /// Microbatches are of whole samples (StepShardings::hasWholeSamples): ranks may exchange those
   /// of one microbatch.
@@ -107,7 +107,7 @@ private:
   static DimAxes axesOf(ShardingAttr sharding);
   LocalValue remember(Value global, LocalValue local);
   /// The attribute `part` of ops on a dimension of `size` elements, padded to `padded`, over
-  /// `axes`; null where it is left out.
+  /// `axes`; null if it is omitted.
   IntegerAttr partAttr(int64_t size, int64_t padded, ArrayRef<StringAttr> axes) const;
 
   // Reshard.cpp

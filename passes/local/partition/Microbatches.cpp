@@ -21,7 +21,7 @@ namespace {
 
 /// Where an op is computed.
 enum class Part {
-  free,       ///< the same in every microbatch: wherever it is needed
+  free,       ///< the same in every microbatch: computed in each segment that uses it
   microbatch, ///< depends on samples
   sum,        ///< an all_reduce over microbatches
   last,       ///< reduces gradients, once they are sums over all microbatches
@@ -58,11 +58,11 @@ private:
   SymbolTable &symbols;
   OpBuilder builder;
   DenseMap<Operation *, Part> parts;
-  /// The tensor in which a sum, or what `last` leaves for `update`, is carried.
+  /// The tensor in which a sum, or a value that `last` passes to `update`, is carried.
   llvm::MapVector<Value, CarriedOp> carried;
-  /// Sums that go on with the terms of another one, which comes before.
+  /// Sums that continue the accumulation of an earlier sum.
   DenseMap<Operation *, AllReduceOp> continues;
-  bool readsMicrobatch = false; ///< an op asks the step state which microbatch it is
+  bool readsMicrobatch = false; ///< an op reads the index of the microbatch from the step state
 };
 
 } // namespace
@@ -85,8 +85,8 @@ static bool hasConsequences(Operation *op) {
   });
 }
 
-/// The sum over microbatches that `value` follows from by ops of one operand which nothing else
-/// uses; these go to `chain`, the last one first. Null where there is none.
+/// The sum over microbatches from which `value` is computed by ops with one operand and one use;
+/// these are appended to `chain`, the last one first. Null if there is none.
 static AllReduceOp findSum(Value value, SmallVectorImpl<Operation *> &chain) {
   for (Operation *op = value.getDefiningOp(); op && op->hasOneUse();
        op = op->getOperand(0).getDefiningOp()) {
@@ -99,8 +99,8 @@ static AllReduceOp findSum(Value value, SmallVectorImpl<Operation *> &chain) {
   return nullptr;
 }
 
-/// The terms of a tied weight's gradient are summed up in one tensor, not in one each: what is done
-/// with both sums before they are added is linear, and done once.
+/// The terms of a tied weight's gradient are summed up in one tensor instead of one tensor each:
+/// the ops on both sums before they are added are linear, and are done once.
 void MicrobatchSplitter::joinSums() {
   for (Operation &op : llvm::make_early_inc_range(whole.getBody().front())) {
     auto add = dyn_cast<arith::AddFOp>(op);
@@ -204,7 +204,7 @@ SegmentOp MicrobatchSplitter::create(StringRef part, ArrayRef<StringRef> next) {
   return segment;
 }
 
-/// Clones `op`, and before it what it needs and is free to be anywhere.
+/// Clones `op`, and before it the operands that may be anywhere.
 void MicrobatchSplitter::clone(Operation *op, IRMapping &mapping) {
   for (Value operand : op->getOperands())
     if (!mapping.contains(operand))
@@ -212,7 +212,7 @@ void MicrobatchSplitter::clone(Operation *op, IRMapping &mapping) {
   builder.clone(*op, mapping);
 }
 
-/// `term` and what was added up before.
+/// The sum of `term` and the previous terms.
 Value MicrobatchSplitter::add(AllReduceOp sum, Value term) {
   CarriedOp tensor = carried.lookup(sum.getResult());
   Location loc = sum.getLoc();

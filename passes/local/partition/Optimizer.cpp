@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Members of one storage are updated by one op: they must be updated alike.
+/// Members of one storage are updated by one op, so their updates must have the same properties.
 LogicalResult StepPartitioner::verifyUpdates() {
   DenseMap<Storage *, UpdateOp> firsts;
   llvm::SmallDenseSet<StringAttr> seen;
@@ -62,7 +62,7 @@ void StepPartitioner::convertNorm(GlobalNormOp norm) {
   values.define(norm.getNorm(), {rounded, values.replicated(norm.getNorm())});
 }
 
-/// This rank's shard of the parameters: stored as such, or cut from the copy.
+/// This rank's shard of the parameters: stored, or sliced from the copy.
 Value StepPartitioner::loadShard(Storage *storage, Location loc) {
   StringRef name = storage->op.getSymName();
   if (storage->op.keepsShard())
@@ -84,7 +84,7 @@ void StepPartitioner::storeCopy(Storage *storage, Value shard, Location loc) {
   StoreOp::create(builder, loc, copy, storage->op.getSymName(), StorageOp::copy);
 }
 
-/// One update for all members of a storage, in the place of the first of theirs.
+/// One update for all members of a storage, at the position of the first member's update.
 void StepPartitioner::convertUpdate(UpdateOp update) {
   Storage *storage = layout.lookup(update.getParamAttr().getAttr()).first;
   if (!updated.insert(storage))

@@ -56,7 +56,7 @@ Value RankShards::splat(RankedTensorType type, double value) {
 Value RankShards::masked(Value value, int64_t dim, double fill) {
   if (!isUneven)
     return value;
-  // What is known of an operand need not be done again.
+  // Shardings that an operand already has need no conversion.
   for (auto [global, local] : llvm::zip_equal(op->getOperands(), operands))
     if (local.value == value)
       return values.masked(global, local, dim, fill).value;
@@ -110,7 +110,7 @@ Value RankShards::sumOfOthers(Value value, bool behind) {
   std::string names;
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     names += " d" + std::to_string(dim);
-  // A number without dimensions has no names.
+  // A scalar has no names.
   const std::string toRow = StringRef(names + " -> 1" + names).ltrim().str();
   Value own = nn::RearrangeOp::create(builder, loc, row, toRow, value, DictionaryAttr());
   Value rows = AllGatherOp::create(builder, loc, all, own, 0, values.axisArray(axes));

@@ -82,7 +82,8 @@ LogicalResult StepPartitioner::run() {
   if (failed(verifyUpdates()) || failed(collectReductions()))
     return failure();
   for (Operation &op : step.getBody().front()) {
-    // What an op needs, and what completes it, belongs where it does.
+    // Ops that compute the operands of an op, or complete its result, have the structure of that
+    // op.
     StructureScope scope(builder, getStructure(&op));
     if (!elided.contains(&op) && failed(convert(&op)))
       return failure();

@@ -40,7 +40,7 @@ private:
     /// The values of one reduction: all gradients, or, for parameters that are used far apart, the
     /// terms of each use. One value per member; null where a member has no term.
     SmallVector<SmallVector<Value>> parts;
-    /// This rank's sum of the parts so far.
+    /// This rank's sum of the previous parts.
     Value shard;
   };
   /// A complete part, and its user.

@@ -37,7 +37,7 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
   if (!placement)
     return param.emitOpError() << "has no placement; run --fsdp-shard-parameters first";
 
-  // Members of one flat or replicated storage: same unit, stored and updated alike, split over the
+  // Members of one flat or replicated storage: same unit, same storage and update, split over the
   // same axes in compute.
   SmallVector<StringAttr> split = param.getComputeAxes();
   Storage *storage = nullptr;
@@ -76,7 +76,7 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
     ParamOp before = last.param;
     offset = last.offset + before.getComputeType().getNumElements();
   }
-  // Each alone fits, by its verifier; so does what stood here before, and the sum of two.
+  // Each fits by its verifier, and so does the previous sum; the sum of two cannot overflow.
   if (!nn::countBytes(type.clone({offset + type.getNumElements()})))
     return param.emitOpError() << "'" << param.getSymName() << "' of type " << type
                                << " ends unit '" << storage->unit << "', which now "
@@ -153,7 +153,7 @@ void StorageLayout::declare(OpBuilder &builder, SymbolTable &symbols) {
         builder, NameLoc::get(builder.getStringAttr(name), first.getLoc()), name, storage.shard,
         kind, storage.placement.getDim(), getAxisArray(context, storage.getAxes()), copy,
         builder.getArrayAttr(states), builder.getArrayAttr(members));
-    // A parameter may have taken the name.
+    // A parameter may have the name.
     symbols.insert(storage.op, builder.getInsertionPoint());
   }
 }

@@ -23,8 +23,8 @@ public:
   /// Communicator `index` of the program.
   virtual CollectiveBackend &communicator(int index) = 0;
 
-  /// Throws if there is an asynchronous failure, or a collective that does not end in time. Called
-  /// by the monitor's thread.
+  /// Throws if there is an asynchronous failure, or a collective that does not complete in time.
+  /// Called by the monitor's thread.
   virtual void inspect() = 0;
   /// Ends the device's waits for other ranks where possible, as soon as the host thread is not in a
   /// call that uses the communicators. Where that is not possible (gathers by copy engines) it does

@@ -16,7 +16,7 @@
 
 namespace fsdp::rt {
 
-/// What collectives of one communicator go through: enqueues on `stream` and returns. Every rank of
+/// The transport of one communicator's collectives: enqueues on `stream` and returns. Every rank of
 /// the group issues the same collectives in the same order. Counts are elements.
 class CollectiveBackend {
 public:
@@ -36,18 +36,18 @@ public:
                                  ncclDataType_t type, ncclRedOp_t op, cudaStream_t stream) = 0;
   virtual ncclResult_t broadcast(const void *source, void *target, std::size_t count,
                                  ncclDataType_t type, int root, cudaStream_t stream) = 0;
-  /// What `moves` says, every element in one piece between two ranks, as grouped sends and
-  /// receives. Not in place; gaps of the target are left alone.
+  /// The runs of `moves`, one piece between two ranks, as grouped sends and receives. Not in place;
+  /// gaps of the target do not change.
   virtual ncclResult_t exchange(const TransferRuns &moves, const void *source, void *target,
                                 ncclDataType_t type, cudaStream_t stream) = 0;
-  /// The transfer `request`, of this rank with another one. What follows on the stream waits until
-  /// `source` may be changed, or `target` is there.
+  /// The transfer `request` of this rank with another one. Later work on the stream waits until
+  /// `source` may be changed, or `target` is complete.
   virtual ncclResult_t send(const void *source, const CollectiveRequest &request,
                             cudaStream_t stream) = 0;
   virtual ncclResult_t receive(void *target, const CollectiveRequest &request,
                                cudaStream_t stream) = 0;
-  /// Instead of a transfer, where there is no other rank: takes part in what the whole group does
-  /// when it uses the communicator for the first time.
+  /// Replaces a transfer without a peer: takes part in the setup that the whole group performs when
+  /// it first uses the communicator.
   virtual ncclResult_t skipTransfer(cudaStream_t stream) = 0;
   /// The number, from 1, of the next message to or from group rank `peer`.
   std::uint64_t nextMessage(CollectiveKind kind, int peer) {
@@ -113,20 +113,20 @@ constexpr std::size_t bytesOf(ncclDataType_t type) {
 }
 
 /// Enqueues `request`, a collective with a source and a target; see Collectives.def. `sources`: of
-/// a permutation. NCCL's own collective where the dimension that is cut is outermost and cut
-/// evenly; else what goes to a rank is packed into one block and unpacked there, padding being
-/// zero.
+/// a permutation. Uses NCCL's collective if the split dimension is outermost and split evenly;
+/// otherwise the data for a rank is packed into one block and unpacked there, with zeros as
+/// padding.
 ncclResult_t perform(Comm comm, const CollectiveRequest &request, const int *sources,
                      const void *source, void *target, cudaStream_t stream);
 /// ncclSend and ncclRecv of `count` elements, to and from the rank `peer.offset` further in the
-/// group. Where there is no such rank, nothing is sent, and zeros are received. A call by itself,
-/// not in a group: of a chain of ranks the last one only receives, so that all go on.
+/// group. If there is no such rank, nothing is sent, and zeros are received. A separate call, not
+/// in a group: the last rank of a chain only receives, so that all can continue.
 ncclResult_t send(Comm comm, Peer peer, const void *source, std::size_t count, DType type,
                   cudaStream_t stream);
 ncclResult_t receive(Comm comm, Peer peer, void *target, std::size_t count, DType type,
                      cudaStream_t stream);
 
-// What launches perform (runtime/launches/Collectives.h).
+// The function that launches perform (runtime/launches/Collectives.h).
 template <class Request, class T>
 ncclResult_t perform(Comm comm, CollectiveKind kind, const Request &request, std::size_t count,
                      const T *source, T *target, cudaStream_t stream) {

@@ -226,7 +226,7 @@ private:
     return exchange(TransferRuns(request, size()), source, target, type, stream);
   }
 
-  /// Publishes what this rank does, and makes its stream wait for the data of all ranks.
+  /// Publishes this rank's operation, and makes its stream wait for the data of all ranks.
   ncclResult_t open(const CollectiveRequest &request, const void *source, cudaStream_t stream) {
     begin(request);
     PublishedBuffer &mine = publishedBy(rank());

@@ -27,8 +27,8 @@ struct NcclChoices {
   static NcclChoices from(Variables variables);
 };
 
-/// Null where copy engines may make the all-gathers of a communicator of `ranks` ranks on `nodes`
-/// nodes, else the reason why not. `version` is that of ncclGetVersion, such as 22809.
+/// Null if copy engines may perform the all-gathers of a communicator of `ranks` ranks on `nodes`
+/// nodes, otherwise the reason why not. `version` is that of ncclGetVersion, such as 22809.
 ///
 /// [Note: copy engines] A communicator with CTA policy zero gathers between windows by copies,
 /// which take no multiprocessor. From 2.29.2 on, GPUs of compute capability 10.0 gather more than
@@ -41,18 +41,18 @@ struct NcclChoices {
 /// - 8 copies at a time from 512 MiB on, before 2.30.3: with an even number of such batches (9 to
 /// 17 ranks, 25 to 33, ...)
 ///   the last synchronization uses the flags of the first one, and may end early (ncclMemOpSync).
-///   From 2.29.2 on nothing is synchronized between batches where NCCL was built for CUDA 12.8 or
-///   later; it does not tell for which, so that the answer is no there too, at the price of speed.
-/// - Several nodes, from 2.30.7: the CPU forwards what goes between nodes, except where NVLink
-///   joins them (ncclHierCeAvailable), which is not known here.
+///   From 2.29.2 on batches are not synchronized if NCCL was built for CUDA 12.8 or later; that
+///   version cannot be queried, so the answer is no there too, at the cost of speed.
+/// - Several nodes, from 2.30.7: the CPU forwards data between nodes, except where NVLink joins
+///   them (ncclHierCeAvailable), which is unknown here.
 const char *whyNoCopyEngines(int version, int ranks, int nodes);
 
-/// Throws (no device) where NCCL cannot let the kernels of several communicators of a device start
-/// in the order of their launches, which NCCL_LAUNCH_ORDER_IMPLICIT asks for: before 12.3 of driver
-/// or runtime it lets one end before the next one starts (getImplicitOrder in enqueue.cc), so that
-/// in a chain of ranks a sum behind a receive waits for a send behind that sum. Versions are
-/// CUDA's, such as 12030. What counts is the runtime that NCCL was built for, which NCCL does not
-/// tell: that of the program stands for it.
+/// Throws (no device) if NCCL cannot start the kernels of several communicators of a device in the
+/// order of their launches, as NCCL_LAUNCH_ORDER_IMPLICIT requests: before version 12.3 of driver
+/// or runtime, each kernel must end before the next one starts (getImplicitOrder in enqueue.cc), so
+/// that in a chain of ranks a sum after a receive waits for a send after that sum. Versions are
+/// CUDA's, such as 12030. The relevant runtime is the one that NCCL was built for, which cannot be
+/// queried: that of the program is used instead.
 void requireLaunchOrder(int driver, int runtime, int ranks);
 
 /// A communicator of the program.
@@ -60,11 +60,12 @@ struct GatherGroup {
   std::string name;
   int ranks = 1, nodes = 1;
 };
-/// Whether a communicator that gathers between windows asks for copy engines.
+/// Whether a communicator that gathers between windows requests copy engines.
 bool asksForCopyEngines(int version, const NcclChoices &choices, const GatherGroup &group);
 /// Value of NCCL_SYM_CE_THRESHOLD that no number of elements exceeds.
 constexpr const char *kNoSymmetricThreshold = "9223372036854775807";
-/// Whether the environment makes NCCL gather by copy engines where a communicator asks for none.
+/// Whether the environment makes NCCL gather by copy engines although a communicator does not
+/// request them.
 bool mayCopyUnasked(Variables variables);
 
 /// Describes how all-gathers are performed: "all-gathers by copy engines, but not over 'data' (2

@@ -244,10 +244,10 @@ void NcclCollectives::connect() {
     // Kernels of several communicators run in the order of their launches, the same on every rank.
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/1);
     // It overrides the configuration of communicators, also from NCCL's configuration files, which
-    // set only what is not set.
+    // set only unset values.
     setenv("NCCL_COMM_BLOCKING", "1", /*overwrite=*/1);
-    // No communicator gathers by copy engines that has not asked for them. NCCL takes an empty
-    // variable for one that is not set.
+    // Only communicators that request copy engines gather by them. NCCL treats an empty variable as
+    // unset.
     const char *threshold = std::getenv("NCCL_SYM_CE_THRESHOLD");
     setenv("NCCL_SYM_CE_THRESHOLD", kNoSymmetricThreshold, /*overwrite=*/!threshold || !*threshold);
   });

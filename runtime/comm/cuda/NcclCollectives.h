@@ -39,8 +39,8 @@ namespace fsdp::rt {
 /// communicator as a symmetric window: a buffer has the same offset on every rank, as the compiler
 /// has fixed it. Between GPUs of one NVLink domain NCCL then copies all-gathers with the copy
 /// engines, so that they take no multiprocessor from the computation (communicators whose first
-/// collective is an all-gather ask for that with CTA policy zero; NcclChoices.h says where), and
-/// sums reduce-scatters through the switch. A rank that cannot register (a container that passes no
+/// collective is an all-gather request that with CTA policy zero; see NcclChoices.h), and sums
+/// reduce-scatters through the switch. A rank that cannot register (a container that passes no
 /// descriptors, no IMEX channel, no multicast memory left) returns from the call, in which the
 /// others wait for it. So a thread of each rank makes the call, and the host threads exchange its
 /// state over their own channel. If one has failed, the flags of the communicator are set, which

@@ -9,7 +9,7 @@ namespace {
 
 using Kind = CollectiveKind;
 
-// NCCL's name for a failure of CUDA's; what it was is found in cudaGetLastError.
+// NCCL's status for a failure of CUDA; cudaGetLastError has the cause.
 ncclResult_t asNccl(cudaError_t status) {
   return status == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
@@ -28,8 +28,7 @@ struct Call {
   ncclDataType_t type() const { return ncclTypeOf(request.type); }
   ncclRedOp_t op() const { return request.op == ReduceOp::Max ? ncclMax : ncclSum; }
 
-  /// True where NCCL's call means what the tile says: outermost dimension, cut evenly, without
-  /// padding.
+  /// True if NCCL's call implements the tile: outermost dimension, split evenly, without padding.
   bool isPlain(ShardLayout tile) const {
     return tile.outer == 1 && tile.local * ranks() == tile.total;
   }
@@ -44,7 +43,7 @@ struct Call {
     second = static_cast<std::byte *>(first) + room;
     return status;
   }
-  /// What `moves` says, one piece between two ranks, after zeros where nothing arrives.
+  /// The runs of `moves`, one piece between two ranks, after zeros where nothing arrives.
   ncclResult_t exchange(const TransferRuns &moves, const void *from, void *to) const {
     if (moves.hasGaps(comm.rank()))
       if (ncclResult_t status = clear(to, moves.targetCount()))
@@ -128,7 +127,7 @@ ncclResult_t repartition(const Call &call) {
   const TransferRuns moves(request, call.comm.size());
   if (outer == 1)
     return call.exchange(moves, call.source, call.target);
-  // The cut dimension outermost: what goes to a rank is then one piece.
+  // The split dimension outermost: the data for a rank is then one piece.
   void *packed = nullptr, *arrived = nullptr;
   if (ncclResult_t status =
           call.stage(given * row * element, received * row * element, packed, arrived))
@@ -143,7 +142,7 @@ ncclResult_t repartition(const Call &call) {
                               call.stream));
 }
 
-/// The peer of a transfer, or -1 where the group has none.
+/// The peer of a transfer, or -1 if the group has none.
 int rankOf(Comm comm, Peer peer) {
   const int rank = comm.rank() + peer.offset;
   return rank < comm.size() ? rank : -1;

@@ -24,7 +24,7 @@
 
 namespace fsdp::rt::device {
 
-/// More shared memory of a block, static and dynamic together, must be asked for.
+/// More shared memory of a block, static and dynamic together, must be requested.
 constexpr std::size_t kSharedWithoutLeave = 48 * 1024;
 
 template <class T> __host__ __device__ constexpr T ceilDiv(T a, T b) { return (a + b - 1) / b; }
@@ -51,7 +51,7 @@ inline cudaError_t allowShared(const void *kernel, std::size_t sharedBytes) {
   return cudaSuccess;
 }
 
-/// Enqueues `kernel(args...)` on `stream`. A grid without blocks is no launch. `sharedBytes` is
+/// Enqueues `kernel(args...)` on `stream`. A grid without blocks is not launched. `sharedBytes` is
 /// dynamic shared memory.
 template <class... Parameters, class... Args>
 cudaError_t launchKernel(void (*kernel)(Parameters...), dim3 grid, unsigned threads,

@@ -22,7 +22,7 @@ using namespace base;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// What there is
+// Available devices
 //===----------------------------------------------------------------------===//
 
 /// The number of GPUs that this process can use, or why it can use none.

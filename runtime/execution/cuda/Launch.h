@@ -1,8 +1,8 @@
 //===- Launch.h - every action of a generated CUDA program ------------------===//
 //
-// What runtime/execution/Launch.h is for the CPU, with the same calls: generated programs of both
-// targets have one text. An action that CUDA, NCCL or cuBLASLt refuses throws an `Error` with the
-// file and line of the call, the action, the rank and the library's own words.
+// The counterpart of the CPU's runtime/execution/Launch.h, with the same calls: generated programs
+// of both targets have one text. An action that CUDA, NCCL or cuBLASLt refuses throws an `Error`
+// with the file and line of the call, the action, the rank and the library's message.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_EXECUTION_CUDA_LAUNCH_H
@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-/// What enqueues the kernels of Kernels.def here.
+/// Enqueues the kernels of Kernels.def on this target.
 #define FSDP_KERNEL_FUNCTION(name, function) name
 
 namespace fsdp::rt {
@@ -45,8 +45,8 @@ auto enqueue(Context &c, int stream, const Reads<R...> &read, const Writes<W...>
 } // namespace detail
 
 /// Enqueues `kernel(const R *..., W *..., stream)`, which returns a status. The name is set before
-/// its operands are evaluated, so that they, a hang and an asynchronous failure are said to be this
-/// action's. `work` is for traces.
+/// its operands are evaluated, so that errors in them, a hang and an asynchronous failure are
+/// attributed to this action. `work` is for traces.
 template <class... R, class... W, class Kernel>
 void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
             const Kernel &kernel, Work work = {}) {
@@ -60,7 +60,7 @@ void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W.
                         name.file, name.line);
 }
 
-/// `event` now stands for everything enqueued on `stream` so far.
+/// `event` now denotes everything enqueued on `stream` so far.
 inline void record(Context &c, int stream, int event, const char *file = __builtin_FILE(),
                    int line = __builtin_LINE()) {
   const cudaStream_t on = c.at("record").stream(stream);
@@ -69,7 +69,7 @@ inline void record(Context &c, int stream, int event, const char *file = __built
   c.check(cudaEventRecord(c.event(event), on), file, line);
 }
 
-/// What follows on `stream` starts after the latest record of `event` enqueued before this call.
+/// Later work on `stream` starts after the latest record of `event` enqueued before this call.
 inline void wait(Context &c, int stream, int event, const char *file = __builtin_FILE(),
                  int line = __builtin_LINE()) {
   const cudaStream_t on = c.at("wait").stream(stream);
@@ -146,9 +146,9 @@ void gemm(Context &c, int stream, ActionName name, const Gemm &product, Reads<In
   launch(c, stream, name, rest, written, kernel);
 }
 
-/// What the launch of an update enqueues: `kernel(shard, deferred, parameter, gradient, states...,
-/// lr, scale, ok, state, firstBad, newParameter, newStates..., newFirstBad, stream)`. Where the
-/// gradient is not scaled, `scale` is null.
+/// The kernel that the launch of an update enqueues: `kernel(shard, deferred, parameter, gradient,
+/// states..., lr, scale, ok, state, firstBad, newParameter, newStates..., newFirstBad, stream)`.
+/// If the gradient is not scaled, `scale` is null.
 template <bool Scaled, std::size_t states, typename Kernel> struct UpdateKernel {
   ShardOf shard;
   bool deferred;

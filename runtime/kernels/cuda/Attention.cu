@@ -44,7 +44,7 @@ __device__ inline float rowSum(float x) {
 }
 
 /// What scores are multiplied with so that powers of two are taken of them instead of e: positive,
-/// so that the largest score has the largest power, and never 0, as a key that is not seen scores
+/// so that the largest score has the largest power, and never 0, as a masked key has the score
 /// -infinity.
 __device__ inline float scaleOfPowers(float scale) {
   const float magnitude = fabsf(scale * kLog2E);
@@ -95,8 +95,8 @@ __device__ void correct(float (&acc)[kTiles][N][4], const float (&corrections)[k
         acc[m][n][i] *= corrections[m][i / 2];
 }
 
-/// What a block has. Products: ByWarps or ByGroups; kTiles: how many times 16 queries a warp has;
-/// kAtOnce: blocks of a multiprocessor, which bound a thread's registers.
+/// Parameters of a block. Products: ByWarps or ByGroups; kTiles: how many times 16 queries a warp
+/// has; kAtOnce: blocks of a multiprocessor, which bound a thread's registers.
 template <class ProductsOf, int kWidth, int kTilesOf, int kWarpsOf, int kKeysOf, int kAtOnceOf>
 struct Forward {
   using Products = ProductsOf;
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(F::kThreads, F::kAtOnce)
     }
   };
   const auto step = [&](int block, auto mask) {
-    // What arrives is seen by all, and nobody reads any more what is overwritten next.
+    // The copied data is visible to all threads, and the data overwritten next is no longer read.
     waitForCopies<0>();
     Products::publish();
     __syncthreads();

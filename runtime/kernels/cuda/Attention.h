@@ -1,6 +1,6 @@
 //===- Attention.h - attention of either element type ------------*- C++ -*-===//
 //
-// What the kernels of Kernels.def for attention come to, whether queries, keys and values stand in
+// The implementation of the kernels of Kernels.def for attention, with queries, keys and values in
 // one operand or in three: `bias` and `documents` are null where there are none.
 //
 //===----------------------------------------------------------------------===//

@@ -37,7 +37,7 @@ template <class T> struct BiasGradient {
   const std::int32_t *documents; ///< or null
 };
 
-/// What a block owns, and the heads that it sums over.
+/// The scores that a block owns, and the heads that it sums over.
 struct Owned {
   int firstQuery, firstKey;
   std::size_t head;  ///< of the bias
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(B::kThreads, 2) biasGradients(BiasGradient<bf1
   for (int step = 0; step < own.number; ++step) {
     const std::size_t number = own.numberOf(s, step);
     const Head head = headOf(s, number);
-    __syncthreads(); // nobody reads the last operands any more
+    __syncthreads(); // the last operands are no longer read
     q.template fill<B::kThreads>(at.q + head.q, s.q.row, own.firstQuery, queries, width,
                                  at.vectors);
     k.template fill<B::kThreads>(at.k + head.k, s.k.row, own.firstKey, keys, width, at.vectors);

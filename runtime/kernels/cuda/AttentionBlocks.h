@@ -56,7 +56,7 @@ __host__ __device__ inline int keyBlocks(const AttentionShape &s, int first, int
   const int seen = keysSeen(s, last - 1), keys = static_cast<int>(s.keys);
   return ((seen < keys ? seen : keys) + size - 1) / size;
 }
-/// The first key that query t sees, of those that are in its window.
+/// The first key in its window that query t attends to.
 __host__ __device__ inline int firstSeen(const AttentionShape &s, int t) {
   if (s.window == 0)
     return 0;
@@ -87,14 +87,14 @@ __host__ __device__ inline int firstQueryBlock(const AttentionShape &s, int firs
 struct Range {
   int begin, end;
 };
-/// What any of the queries [first, first + count) sees by its position.
+/// The keys that any of the queries [first, first + count) attends to by position.
 __host__ __device__ inline Range keysOf(const AttentionShape &s, int first, int count) {
   const int queries = static_cast<int>(s.queries), keys = static_cast<int>(s.keys);
   const int last = (first + count < queries ? first + count : queries) - 1;
   const int seen = keysSeen(s, last);
   return {firstSeen(s, first), seen < keys ? seen : keys};
 }
-/// The queries that see any of the keys [first, first + count) by their position.
+/// The queries that attend to any of the keys [first, first + count) by position.
 __host__ __device__ inline Range queriesOf(const AttentionShape &s, int first, int count) {
   const int keys = static_cast<int>(s.keys);
   return {firstToSee(s, first), endOfWindow(s, (first + count < keys ? first + count : keys) - 1)};

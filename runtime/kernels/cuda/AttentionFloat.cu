@@ -35,7 +35,7 @@ constexpr float kInfinity = __builtin_huge_valf();
 template <int D> constexpr int kColumns = D < 64 ? 1 : D / 64;
 template <int D, int R> using Result = float[R / 16][kColumns<D>][4];
 
-/// acc += weights * rows, where weight (r, s) stands at weights[r * rowStride + s * columnStride].
+/// acc += weights * rows, where weight (r, s) is at weights[r * rowStride + s * columnStride].
 template <int D, int R>
 __device__ void timesRows(Place at, const float *weights, int rowStride, int columnStride,
                           const float *rows, Result<D, R> &acc) {
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
   [[maybe_unused]] const HeadBias added(s, bias, shifts, documents, blockIdx.x / queryBlocks);
   const Range blocks = keyBlocksOf<R, kOptions>(s, docs, first);
   for (int block = blocks.begin; block < blocks.end; ++block) {
-    __syncthreads(); // nobody reads the last block any more
+    __syncthreads(); // the last block is no longer read
     fill<D, R>(kTileAt, k + head.k, s.k.row, block * R, keys, width);
     fill<D, R>(vTile, v + head.k, s.k.row, block * R, keys, width);
     __syncthreads();

@@ -79,8 +79,8 @@ template <int D, int R> constexpr std::size_t sharedBytes(int tiles, int scores)
 }
 
 /// Calls `launch(std::integral_constant<int, R>(), bytes)`, R the rows of a block for which the
-/// device has shared memory. What fits every device with kRows (99 KiB, of which 1 is for what is
-/// static) has no smaller kernel.
+/// device has shared memory. Kernels that fit every device with kRows (99 KiB, 1 of them static)
+/// have no smaller variant.
 template <int D, int Tiles, int Scores, class Launch> cudaError_t withRows(Launch launch) {
   constexpr std::size_t kStatic = 1024, bytes = sharedBytes<D, kRows>(Tiles, Scores);
   if constexpr (bytes + kStatic > 99 * 1024) {

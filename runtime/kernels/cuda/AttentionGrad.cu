@@ -2,8 +2,8 @@
 //
 // Two kernels, each owning what it writes, so that no sum depends on the order of blocks: one has
 // queries and walks over keys (dQ), the other has keys and walks over queries and over the heads of
-// the group (dK and dV). Probabilities are computed again in both: seven products of blocks where a
-// kernel with atomics on dQ needs five, which is what reproducible bits cost. A third, before them,
+// the group (dK and dV). Probabilities are computed again in both: seven products of blocks instead
+// of five in a kernel with atomics on dQ, the cost of reproducible bits. A third, before them,
 // leaves each query's dOut . out in the workspace.
 //
 // Floor: 10 b h q k w flops (five products), half of it where causal, at 990 Tflop/s. On an H200 by
@@ -31,10 +31,10 @@ using namespace device;
 constexpr float kLog2E = 1.44269504f;
 constexpr float kInfinity = __builtin_huge_valf();
 
-/// What a block has: kOwned rows, queries of one kernel, keys of the other; kWalked rows at a time
-/// that it walks over, bounded by the registers for their scores. Products: ByWarps or ByGroups;
-/// kAtOnce: blocks of a
-/// multiprocessor, which bound a thread's registers (shared memory may bound them, too).
+/// Parameters of a block: kOwned rows, queries of one kernel, keys of the other; kWalked rows at a
+/// time that it walks over, bounded by the registers for their scores. Products: ByWarps or
+/// ByGroups; kAtOnce: blocks of a multiprocessor, which bound a thread's registers (shared memory
+/// may bound them, too).
 template <class ProductsOf, int kWidth, int kWarpsOf, int kWalkedOf, int kAtOnceOf>
 struct Backward {
   using Products = ProductsOf;
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           scores[0][n][i] = powerOfTwo(fmaf(scores[0][n][i], s.scale * kLog2E, shiftOf(n, i)));
-    // Few blocks have keys that some of the queries do not see.
+    // Few blocks have keys to which some of the queries do not attend.
     if (from + kKeys > keys || from + kKeys > seenByFirst)
 #pragma unroll
       for (int n = 0; n < N; ++n)

@@ -2,8 +2,8 @@
 //
 // Each warp has 16 rows of a product, or kTiles times as many. ByWarps multiplies with mma.sync,
 // which every device from compute capability 8.0 on has; ByGroups with wgmma, which 9.0 alone has:
-// four warps with 64 rows work together, in the background. In both a lane has of a product what
-// Mma.h says, so that the kernels around them are the same.
+// four warps with 64 rows work together, in the background. In both a lane has the part of a
+// product that Mma.h describes, so the kernels around them are the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ inline cudaError_t hasWarpgroups(bool &has) {
   return cudaSuccess;
 }
 
-/// Ends a kernel that was launched on a device for which it has no code.
+/// Traps in a kernel that was launched on a device for which it has no code.
 __device__ inline void trap() {
 #if defined(__CUDA_ARCH__)
   asm volatile("trap;");
@@ -139,7 +139,7 @@ struct ByWarps {
 
   /// Before the barrier after which other threads multiply what this thread copied.
   __device__ static void publish() {}
-  /// `values`, which are no results of products that run, are computed before what follows.
+  /// `values`, which are not results of running products, are computed before later code.
   template <class Values> __device__ static void settle(Values &) {}
   /// Ends a group of products.
   __device__ static void commit() {}

@@ -2,8 +2,8 @@
 //
 // A block takes a row. Floors (s: bytes of an element, n: logits): s n forward, which reads the
 // logits once and keeps a running maximum and sum; 2 s n for the gradient, which writes them once.
-// Rows of an odd number of classes start at any address: what stands before the first full 16 bytes
-// goes one by one.
+// Rows of an odd number of classes start at any address: elements before the first full 16 bytes
+// are read one by one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(512)
   }
 }
 
-/// `count`: the columns that are no padding, whose gradient is 0; null where all are.
+/// `count`: the columns before the padding, whose gradient is 0; null if there is no padding.
 template <class T, class Label>
 __global__ void __launch_bounds__(512)
     crossEntropyGradRows(LogitRows shape, const T *logits, const Label *labels,
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(512)
   const std::size_t classes = count ? static_cast<std::size_t>(*count) : shape.classes;
   const std::size_t r = blockIdx.x, start = r * shape.classes;
   const float base = logSumExp[r], factor = upstream[r];
-  const auto label = static_cast<std::uint64_t>(labels[r]); // a negative one is no column
+  const auto label = static_cast<std::uint64_t>(labels[r]); // a negative one is not a column
   T *out = gradients + start;
   const bool vectors =
       (reinterpret_cast<std::uintptr_t>(logits) - reinterpret_cast<std::uintptr_t>(gradients)) %

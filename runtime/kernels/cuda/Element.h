@@ -133,7 +133,7 @@ template <class T, int N> struct Packed {
   }
 };
 
-/// values[i] = from[i] in float; in one access where `aligned` says that it may be.
+/// values[i] = from[i] in float; in one access if `aligned`.
 template <class T, int N>
 __device__ void loadFloats(const T *from, bool aligned, float (&values)[N]) {
   if (aligned) {

@@ -9,7 +9,7 @@
 // each row: a block owns kOwned rows of the table and walks over all ids twice, to count and to
 // list. The ids stay in the second-level cache; that is (v / kOwned) * ids comparisons, 6.5 million
 // for the sizes above. The second kernel takes a row and reads its places, several at a time.
-// What is slow: one id that stands in a large part of the places, as its row is one block's work.
+// Slow case: one id in a large part of the places, as its row is one block's work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   __syncthreads();
   // Now next[v] is where the places of the owned row v begin, and moves on as they are listed. The
-  // start behind the last of them is the next block's to write, or nobody's row.
+  // start after the last of them is written by the next block, or belongs to no row.
   for (unsigned v = thread; v <= kOwned; v += kThreads)
     if (v < kOwned ? firstRow + v <= shape.vocabulary : firstRow + v == shape.vocabulary)
       list.starts[firstRow + v] = next[v];

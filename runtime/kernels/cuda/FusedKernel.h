@@ -110,8 +110,8 @@ template <class T> cudaError_t fill(T *to, std::size_t count, T value, cudaStrea
                       value);
 }
 
-/// Where the largest number of each row stands; the first of several. As on the CPU, a NaN is never
-/// larger, and nothing is larger than a NaN that comes first.
+/// The position of the largest number of each row; the first of several. As on the CPU, a NaN is
+/// never larger, and nothing is larger than a NaN that comes first.
 template <class T, class Index>
 __global__ void argmaxKernel(std::int64_t columns, const T *x, Index *y) {
   const T *row = x + std::int64_t(blockIdx.x) * columns;

@@ -12,8 +12,8 @@ using namespace device;
 
 constexpr unsigned kThreads = 256;
 
-/// What is no element of the dimension becomes `part`, which no rank has: it is no row and no class
-/// there either.
+/// Indices outside the dimension become `part`, which no rank has: it is not a row or class there
+/// either.
 template <class Id>
 __global__ void __launch_bounds__(kThreads)
     renumber(IndexShard shard, const Id *indices, Id *own, BoundsError *fault) {

@@ -1,7 +1,7 @@
 //===- Kernels.h - the device's kernels as functions -------------*- C++ -*-===//
 //
 // For each row of Kernels.def `name(shape, read..., written..., stream)`, which enqueues its
-// kernels and returns. What it means stands there; the CPU's functions are the reference for tests.
+// kernels and returns. The row has its semantics; the CPU's functions are the reference for tests.
 // Results are the same bits in every run.
 //
 //===----------------------------------------------------------------------===//
@@ -110,11 +110,11 @@ cudaError_t all_slice(RankPiece part, const T *whole, T *piece, cudaStream_t str
   return slice_piece(part.layout(), static_cast<std::size_t>(part.index), sizeof(T), whole, piece,
                      stream);
 }
-/// The pieces of all ranks, one after another, padding included as zeros: what a plain
-/// reduce-scatter takes.
+/// The pieces of all ranks, one after another, padding included as zeros: the operand of a plain
+/// reduce-scatter.
 cudaError_t pack_pieces(ShardLayout tile, std::size_t ranks, std::size_t elementBytes,
                         const void *whole, void *pieces, cudaStream_t stream);
-/// The opposite, for what a plain all-gather gave; padding is left out.
+/// The opposite, for the result of a plain all-gather; padding is left out.
 cudaError_t unpack_pieces(ShardLayout tile, std::size_t ranks, std::size_t elementBytes,
                           const void *pieces, void *whole, cudaStream_t stream);
 
@@ -122,7 +122,7 @@ cudaError_t unpack_pieces(ShardLayout tile, std::size_t ranks, std::size_t eleme
 // Ranks that share a device
 //===----------------------------------------------------------------------===//
 
-/// Where each rank's operand stands, in rank order.
+/// The address of each rank's operand, in rank order.
 struct RankSources {
   static constexpr int kMax = limits::kMaxLoopbackRanks;
   int count;

@@ -1,8 +1,8 @@
 //===- Matmul.cpp - matrix products through cuBLASLt -----------------------===//
 //
-// cuBLASLt speaks of matrices in column order. A row-major c is, read so, c^T = b^T a^T: the
-// operands trade places and nothing is copied. Of the batch dimensions cuBLASLt has one; dimensions
-// that lie evenly behind one another become one, the largest goes into the call, the others are
+// cuBLASLt uses matrices in column order. A row-major c is, read so, c^T = b^T a^T: the operands
+// trade places and nothing is copied. Of the batch dimensions cuBLASLt has one; dimensions that
+// lie evenly behind one another become one, the largest goes into the call, the others are
 // loops.
 //
 //===----------------------------------------------------------------------===//
@@ -25,18 +25,18 @@ namespace {
   if (const cublasStatus_t status = (call); status != CUBLAS_STATUS_SUCCESS)                       \
   return status
 
-/// A matrix as it lies in memory: columns of `rows` elements, `ld` apart. `transposed`: it stands
-/// for its transpose.
+/// A matrix in memory: columns of `rows` elements, `ld` apart. `transposed`: it denotes its
+/// transpose.
 struct Operand {
   std::int64_t rows, columns, ld;
   bool transposed;
 };
 
-/// rows x columns elements with these strides. False where they are no matrix in column or row
+/// rows x columns elements with these strides. False if they are not a matrix in column or row
 /// order.
 bool describe(std::int64_t rows, std::int64_t columns, std::int64_t rowStride,
               std::int64_t columnStride, Operand &operand) {
-  // A stride over an extent of 1 says nothing: one that makes a matrix of what remains.
+  // A stride over an extent of 1 is free: one with which the rest is a matrix.
   if (rows == 1)
     rowStride = columnStride == 1 ? columns : 1;
   if (columns == 1)
@@ -52,7 +52,7 @@ bool describe(std::int64_t rows, std::int64_t columns, std::int64_t rowStride,
   return false;
 }
 
-/// One batch dimension: how many, and what lies between two of them, in elements.
+/// One batch dimension: its size, and its stride in elements.
 struct Loop {
   std::int64_t extent = 1, a = 0, b = 0, c = 0;
 };
@@ -72,7 +72,7 @@ bool shapeOf(const Gemm &g, Arrangement &shape) {
   if (!describe(g.m, g.k, g.a.row, g.a.column, a) || !describe(g.k, g.n, g.b.row, g.b.column, b))
     return false;
   shape.swapped = shape.c.transposed;
-  if (shape.swapped) { // c^T = b^T a^T; what lies in memory is the same
+  if (shape.swapped) { // c^T = b^T a^T; memory is the same
     a.transposed = !a.transposed;
     b.transposed = !b.transposed;
     shape.c.transposed = false;
@@ -114,7 +114,7 @@ std::uint32_t alignmentOf(const void *data, std::size_t elementBytes, std::int64
 
 std::size_t bytesOf(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
 
-/// What cuBLASLt has prepared for a product.
+/// The data that cuBLASLt has prepared for a product.
 struct Plan {
   Arrangement shape;
   cublasLtMatmulDesc_t desc = nullptr;

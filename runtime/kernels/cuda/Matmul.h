@@ -19,7 +19,7 @@ namespace fsdp::rt {
 /// which are the same on every rank; so are then the algorithms.
 class Blas {
 public:
-  /// No algorithm may ask for more workspace than this, in bytes.
+  /// No algorithm may request more workspace than this, in bytes.
   static constexpr std::size_t kMaxWorkspace = std::size_t(32) << 20;
 
   Blas();

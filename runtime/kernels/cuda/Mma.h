@@ -1,8 +1,8 @@
 //===- Mma.h - tensor cores, and what feeds them -----------------*- C++ -*-===//
 //
 // Instructions of a whole warp (PTX ISA, "Warp level matrix multiply-accumulate instructions"),
-// with a second meaning for the emulator of the tests: loops over what the documented layouts say.
-// In them lane = 4 g + t.
+// with a second meaning for the emulator of the tests: loops over the documented layouts. In them
+// lane = 4 g + t.
 //
 // A tile in shared memory has rows of D bf16 in chunks of 16 bytes. Chunks are permuted within
 // their row so that eight rows of one chunk, which ldmatrix reads at a time, lie in different

@@ -1,6 +1,6 @@
 //===- RankSum.cu - sums and maxima over the ranks of one device ----------===//
 //
-// What NCCL does between devices, Loopback does with this on one: the sources stand in the same
+// Loopback's counterpart on one device of NCCL's sum between devices: the sources are in the same
 // memory. Floor: (sources + 1) s n bytes.
 //
 //===----------------------------------------------------------------------===//

@@ -21,7 +21,7 @@ struct OnlineSum {
   float top = -kInfinity;
   double sum = 0;
 
-  /// What exponentials are relative to: nothing may be subtracted from -infinity.
+  /// The base of exponentials: no number may be subtracted from -infinity.
   __device__ float base() const { return top == -kInfinity ? 0.0f : top; }
 
   template <int N> __device__ void add(const float (&values)[N]) {

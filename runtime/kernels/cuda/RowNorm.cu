@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-/// What a gradient reads and writes. `mean`, and with it every sum over dY alone, is of layers
+/// Operands and results of a gradient. `mean`, and with it every sum over dY alone, is of layers
 /// only.
 template <class T> struct NormGrad {
   NormRows shape;
@@ -208,8 +208,8 @@ __global__ void __launch_bounds__(kGradThreads, N * kHeld * (kLayer ? 2 : 1) > 1
       }
 }
 
-/// Any width and alignment: one element an access, the row is read twice, sums over the stripe
-/// stand in the workspace.
+/// Any width and alignment: one element an access, the row is read twice, sums over the stripe are
+/// in the workspace.
 template <class T, bool kLayer>
 __global__ void __launch_bounds__(1024) normGradAny(NormGrad<T> at) {
   __shared__ double scratch[2 * kMaxWarps];

@@ -1,6 +1,6 @@
 //===- Runs.cu - copies of equal runs of bytes ----------------------------===//
 //
-// Floor: the bytes of the target written, and those that are no zeros read.
+// Floor: the bytes of the target written, and those of the source, which are read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ cudaError_t copyRuns(const Runs &bytes, const void *from, void *to, cudaStream_t
   }
 }
 
-/// As a launch of its own, whose trace says how many bytes a thread moves at once.
+/// As a separate launch, whose trace shows how many bytes a thread moves at once.
 static cudaError_t copyNoted(const Runs &bytes, const void *from, void *to, cudaStream_t stream) {
   switch (bytes.units() == 0 ? 0 : bytes.widest(from, to)) {
   case 0:

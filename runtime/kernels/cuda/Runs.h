@@ -29,7 +29,7 @@ struct Runs {
   /// Units of the source's run. Where `total` is not 0 the run has those of [b * held, (b + 1) *
   /// held) that lie below `total`.
   std::size_t held, total;
-  /// What becomes of a unit that the source does not have: it stays as it is, or becomes 0.
+  /// The result for a unit that the source does not have: unchanged, or 0.
   bool leave;
 
   __host__ __device__ std::size_t units() const { return a0 * b0 * size; }

@@ -2,8 +2,8 @@
 //
 // Floor: 2 s n bytes (s of an element, n elements). Where lines lie side by side a thread walks
 // along one of them, and a warp reads neighbours. Where the numbers of a line are neighbours a
-// block takes it, a tile at a time: its threads sum up what each of them holds, then what lies
-// before it. Sums are formed in an order that depends on the shape alone.
+// block takes it, a tile at a time: its threads sum up their own numbers, then add the sums before
+// them. Sums are formed in an order that depends on the shape alone.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,7 +24,7 @@ struct ShardParts {
   std::size_t ends[kMax]; ///< in elements of the shard; the last is the end of what fill covers
 
   /// Takes the members from element `begin` of the shard on; returns the element up to which they
-  /// reach, which is past `begin`. What follows the last member is padding, and counted as its.
+  /// reach, which is past `begin`. The padding after the last member is included in it.
   std::size_t fill(ShardOf shard, std::size_t begin) {
     const Storage &storage = *shard.storage;
     const std::size_t size = storage.shard.count;
@@ -52,7 +52,7 @@ struct ShardParts {
     return ends[count - 1];
   }
 
-  /// The member that element i belongs to; `from` is no later one.
+  /// The member that element i belongs to; `from` is not a later one.
   __host__ __device__ int partOf(std::size_t i, int from) const {
     while (i >= ends[from])
       ++from;

@@ -1,6 +1,6 @@
 //===- StepControl.cu - kernels that carry a step to the next -------------===//
 //
-// One thread each: what they cost is their launch. And the sum over the ranks of one device.
+// One thread each: their cost is their launch. And the sum over the ranks of one device.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,7 +23,7 @@
 
 namespace fsdp::rt::device {
 
-/// What all updates read and write besides parameter and states.
+/// Operands of all updates besides parameter and states.
 struct UpdateOperands {
   const float *gradient, *lr, *scale; ///< scale null: 1
   const bool *ok;
@@ -75,13 +75,13 @@ __global__ void __launch_bounds__(kUpdateThreads)
     for (std::size_t i = first + threadIdx.x; i < last; i += kUpdateThreads)
       if (!isfinite(u.gradient[i])) {
         part = parts.partOf(i, part);
-        // -1, which stands for none, is the largest unsigned number.
+        // -1, for none, is the largest unsigned number.
         atomicMin(reinterpret_cast<unsigned *>(u.firstBad),
                   static_cast<unsigned>(parts.firstParameter + part));
       }
     return;
   }
-  // What depends on the step alone is computed once a block.
+  // Values that depend on the step alone are computed once per block.
   __shared__ Rule prepared;
   if (threadIdx.x == 0) {
     Rule rule;

@@ -1,4 +1,4 @@
-// What somebody else has left in a folder under the name of a library.
+// A file of another user in a folder, with the name of a library.
 #include <unistd.h>
 
 __attribute__((constructor)) static void run() {

@@ -117,7 +117,7 @@ void forward(Context &c) {
              arena::loss_sum);
 }
 
-/// Of whole batches only: what counts is fixed.
+/// For whole batches only: the number of valid samples is fixed.
 void evaluate(Context &c) {
   forward(c);
   launch(c, kCompute, "weight", reads(), writes(arena::weight), whole_weight);

@@ -1,8 +1,8 @@
 //===- every_call.cpp - each call of the runtime once -----------*- C++ -*-===//
 //
-// Recorded and compared with every_call.record: what each call says that it
-// reads and writes, and in which order. It is also compiled to perform, which
-// shows that every call fits a stream's slot, and for CUDA; it is never run.
+// Recorded and compared with every_call.record: the reads and writes of each call, and their order.
+// It is also compiled to perform, which shows that every call fits a stream's slot, and for CUDA;
+// it is never run.
 //
 //===----------------------------------------------------------------------===//
 

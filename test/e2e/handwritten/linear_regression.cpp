@@ -1,9 +1,9 @@
 //===- linear_regression.cpp - a generated program, by hand -----*- C++ -*-===//
 //
-// What the compiler writes for y = x kernel + bias with a mean squared error,
-// written by hand: the model that code generation follows, and a test of the
-// runtime that needs no compiler. One unit (kernel, bias) is stored flat over
-// RANKS shards; the global batch of 8 samples is split over the same axis.
+// The compiler's program for y = x kernel + bias with a mean squared error, written by hand: the
+// model that code generation follows, and a test of the runtime that needs no compiler. One unit
+// (kernel, bias) is stored flat over RANKS shards; the global batch of 8 samples is split over the
+// same axis.
 //
 // A compiler writes numbers where this file computes them from RANKS.
 //
@@ -157,7 +157,7 @@ void layer_forward(Context &c) {
        arena::x, arena::kernel, arena::error);
 }
 
-/// Sums over the ranks of what the errors leave.
+/// Sums over the ranks of the contributions of the errors.
 void measure(Context &c) {
   launch(c, kCompute, "loss sum", reads(arena::error), writes(arena::loss_sum), sum_of_squares);
   all_reduce(c, kCompute, "all_reduce loss", kComputeFsdp, ReduceOp::Sum, arena::loss_sum,

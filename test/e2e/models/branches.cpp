@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
     Tensor right = model.input("right", {width, batch}, ElementType::f32, /*sampleDim=*/1);
     Tensor target = model.input("target", {batch, width});
     Tensor importance = model.input("importance", {batch});
-    // Its file has one matrix; in compute the heads stand apart.
+    // Its file has one matrix; in compute the heads are a separate dimension.
     Parameter tied = model.unit("shared").parameter("weight", {width, heads, width / heads},
                                                     normal(0.4), {width, width / heads * heads});
     Scope mix = model.unit("mix");

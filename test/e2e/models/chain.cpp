@@ -1,7 +1,7 @@
 //===- chain.cpp - a deep model, for measuring how the compiler scales ----===//
 //
 // Residual blocks, one unit each, with the parameters and operations of a gated transformer
-// block but no attention: what a layer costs the compiler, for any number of layers.
+// block but no attention: measures the compiler's cost per layer, for any number of layers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
     Parameter out = model.unit("out").parameter("weight", {hidden, width}, normal(0.4));
 
     Tensor h = relu(einsum("bi,ih->hb", dropout(x, rate / 2), in));
-    // Twice in one scope: each has draws of its own.
+    // Twice in one scope: each has separate draws.
     h = dropout(dropout(h, rate), rate);
     Tensor y = einsum("hb,ho->bo", h, out);
     model.loss(mean(square(dropout(y, rate, "last") - target)));

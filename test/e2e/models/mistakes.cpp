@@ -1,7 +1,7 @@
 //===- mistakes.cpp - a model with a mistake that passes find -------------===//
 //
-// `--mistake=N` makes one that no operation sees, so that the compiler finds it later: what its
-// author then reads is test/tools/model-words.test. Line numbers stand there.
+// `--mistake=N` makes one that no operation detects, so that the compiler finds it later:
+// test/tools/model-words.test has the messages, with line numbers.
 //
 //===----------------------------------------------------------------------===//
 

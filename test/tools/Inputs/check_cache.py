@@ -69,7 +69,7 @@ for level in (lambda cache: cache, built):
     refused(writable(level, 0o770), "has mode 0770, so that others can write to it")
     refused(linked(level), "is a link")
 refused(writable(lambda cache: built(cache) / "toolchain.json", 0o660), "has mode 0660, so that others can write to it")
-# Whoever can rename the folder can put another one in its place, once it has been looked at.
+# A user who can rename the folder can replace it after it has been checked.
 refused(writable(lambda cache: cache.parent, 0o777), "has mode 0777, so that others can rename its files")
 refused(writable(lambda cache: cache.parent, 0o702), "has mode 0702, so that others can rename its files")
 (FOLDER / "changed").chmod(0o1777)

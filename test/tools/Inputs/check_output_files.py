@@ -205,7 +205,7 @@ def one_file_is_not_two(compiler):
         compiler.run("--emit=global", *words, model=model, status=2, says=["got one file for", "expected a separate file"])
     expect(model.read_bytes() == pathlib.Path(compiler.model).read_bytes(), "the model changed")
     expect(not new.exists(), "an output was written")
-    # A folder that is replaced whole takes what stands in it along.
+    # Replacing a folder removes its contents.
     compiler.run("--emit=source", "-o", compiler.at("source"), model=model)
     inside = compiler.at("source/model.mlir")
     shutil.copy(model, inside)
@@ -251,7 +251,7 @@ def interrupted(compiler, number):
     finally:
         job.kill()
         pids = [int(pid) for pid in compiler.at("pids").read_text().split()]
-        for _ in range(100):  # a killed process is there until somebody looks at its end
+        for _ in range(100):  # a killed process exists until its parent waits for it
             running = [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
             if not running:
                 break
@@ -296,7 +296,7 @@ def the_next_run_removes_what_a_killed_one_left(compiler):
     left = os.listdir(compiler.temporary)
     try:
         job.kill()
-        job.wait()  # not for the end of its output: what it has started has that too
+        job.wait()  # not for the end of its output, which its children have too
         job.stderr.close()
         expect(len(left) == 1, f"got {left}, expected the folder of the killed compiler")
         compiler.run("-o", compiler.at("out"), status=1, env={"CXX": "/nowhere"})

@@ -68,10 +68,10 @@ def main():
     assert str(mpi) in words and f"{PACKAGED}/{fitting[0]}/MpiJob.cpp.o" not in words, words
     assert f"{PACKAGED}/{fitting[0]}/MpiJob.cpp.o" in link("--communicator=shm")
     assert not (FOLDER / "cache").exists(), "something was built"
-    # One that is asked for.
+    # A requested one.
     assert library("x86-64-v3") in link(FSDP_RUNTIME="x86-64-v3")
     link(FSDP_RUNTIME="x86-64-v9", says="FSDP_RUNTIME: got 'x86-64-v9', expected one of 'native', 'x86-64-v4-bf16', 'x86-64-v4', 'x86-64-v3'")
-    # One for this processor is built when it is asked for, and used from then on.
+    # One for this processor is built on request, and used from then on.
     shutil.copy(CMAKE, FOLDER / "bin" / "cmake")
     (FOLDER / "bin" / "cmake").chmod(0o755)
     planted = FOLDER / "bin" / "planted"

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-# What a user does: points at the middle of a launch that has waits, and drags over a part of the chart.
+# The actions of a user: points at the middle of a launch that has waits, and drags over a part of
+# the chart.
 POINT = """
 const data = JSON.parse(document.getElementById("data").textContent);
 const chart = document.getElementById("timeline"), before = document.getElementById("cursor-title").textContent;

@@ -52,7 +52,7 @@ expect(stat.S_IMODE(old.stat().st_mode) == 0o604, f"got mode {old.stat().st_mode
 for name in ("-", "/dev/stdout"):
     expect(run(name) == content, f"{name} got another text")
 
-# A failure leaves what was there, and nothing beside it.
+# A failure keeps the previous file, and leaves no other.
 wrong = scratch / "wrong"
 wrong.write_text("fsdp.nonsense")
 run(old, status=1, says="fsdp.nonsense", source=wrong)
@@ -68,7 +68,7 @@ run(fifo, status=1, says="no process reads this FIFO", source=wrong)
 run(scratch, status=1, says="it is a folder", source=wrong)
 run(scratch / "nowhere/new", status=1, says="there is no folder", source=wrong)
 
-# The input is no output, whatever its name.
+# The input is not an output, under any name.
 copy, hard = scratch / "copy", scratch / "hard"
 copy.write_bytes(pathlib.Path(source).read_bytes())
 os.link(copy, hard)

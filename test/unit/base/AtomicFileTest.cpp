@@ -66,7 +66,7 @@ TEST_F(AtomicFileTest, AppearsWholeOrNotAtAll) {
   EXPECT_EQ(names(), 1u);
 }
 
-// A file system in memory that says of its calls what it was asked for.
+// A file system in memory that records its calls.
 TEST_F(AtomicFileTest, TakesTheRoomBeforeItWrites) {
   PowerLossFileSystem disk(file.folder);
   const std::string text(5000, 'x');
@@ -108,7 +108,7 @@ TEST_F(AtomicFileTest, ItsBeginMayBeWrittenAtTheEnd) {
   EXPECT_EQ(disk.tree().at("").at("out"), "head content, more");
 }
 
-TEST_F(AtomicFileTest, KeepsTheModeAndOwnerOfWhatItReplaces) {
+TEST_F(AtomicFileTest, KeepsTheModeAndOwnerOfTheReplacedFile) {
   file.write("old");
   ASSERT_EQ(chmod(file.path.c_str(), 0604), 0);
   const bool root = geteuid() == 0;
@@ -188,7 +188,7 @@ TEST_F(AtomicFileTest, AnOpenDescriptorIsWrittenTo) {
   close(input);
 }
 
-TEST_F(AtomicFileTest, RefusesWhatCannotTakeAFile) {
+TEST_F(AtomicFileTest, RefusesInvalidDestinations) {
   fs::create_directory(at("folder"));
   refused(at("folder"), "it is a folder, expected a file or nothing");
   refused(at("new") + "/", "it names a folder, expected a file");
@@ -252,7 +252,7 @@ std::vector<std::string> &toldOf() {
   return told;
 }
 
-TEST_F(AtomicFileTest, AnOwnerIsToldOfTemporaryFiles) {
+TEST_F(AtomicFileTest, AnOwnerIsNotifiedOfTemporaryFiles) {
   EXPECT_EXIT(
       {
         setTemporaryFileOwner(

@@ -51,7 +51,7 @@ TEST(Descriptor, OneRunLocks) {
   EXPECT_TRUE(second.lockAgainstOtherRuns("a.log"));
 }
 
-TEST(Descriptor, WithoutLocksTheRunGoesOnWithANote) {
+TEST(Descriptor, WithoutLocksTheRunContinuesWithANote) {
   const Descriptor path(open("/", O_PATH)); // cannot be locked, as files of some file systems
   testing::internal::CaptureStderr();
   EXPECT_TRUE(path.lockAgainstOtherRuns("a.log"));

@@ -24,7 +24,7 @@ protected:
   TemporaryFile file{"data"};
 };
 
-/// As the system says that it cannot read a page.
+/// As the system reports that it cannot read a page.
 void losePage(const char *address) {
   siginfo_t info{};
   info.si_signo = SIGBUS;
@@ -33,7 +33,7 @@ void losePage(const char *address) {
   syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGBUS, &info);
 }
 
-TEST_F(MappedFileTest, WhatGetsShorterIsAnError) {
+TEST_F(MappedFileTest, ATruncationIsAnError) {
   const MappedFile mapped(file.path);
   EXPECT_EQ(messageOf([&] { mapped.requireWhole(); }), "no error");
   fs::resize_file(file.path, 5000);
@@ -88,7 +88,7 @@ TEST_F(MappedFileTest, OtherBusErrorsAreNotItsOwn) {
       testing::KilledBySignal(SIGBUS), "");
 }
 
-TEST_F(MappedFileTest, OnlyWhatIsNotThereIsNoUnreadableFile) {
+TEST_F(MappedFileTest, OnlyMissingFilesAreNotUnreadable) {
   EXPECT_THROW(MappedFile("/nowhere/file"), Error);
   try {
     MappedFile("/nowhere/file");

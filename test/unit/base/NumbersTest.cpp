@@ -10,7 +10,7 @@ namespace {
 
 const double kInfinity = std::numeric_limits<double>::infinity();
 
-/// What is wrong with `text`, or the number.
+/// The error in `text`, or the number.
 std::string integer(const std::string &text, IntegerRange<std::int64_t> range = {}) {
   std::int64_t value = 0;
   const std::string wrong = parseInteger(text, range, value);

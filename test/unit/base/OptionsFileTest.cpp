@@ -51,7 +51,7 @@ protected:
     file.write(content);
     return "@" + file.path;
   }
-  /// What parsing `words` says, with the path of the file as F.
+  /// The message of parsing `words`, with the path of the file as F.
   std::string faultOf(std::vector<std::string> words) {
     Program program;
     try {
@@ -68,7 +68,7 @@ protected:
 
 using Words = std::vector<std::string>;
 
-TEST_F(OptionsFileTest, OptionsOfAFileStandInItsPlace) {
+TEST_F(OptionsFileTest, OptionsOfAFileReplaceIt) {
   const std::string of = at("# a comment\nsteps = 1_0 # another\n\"data\" = [\"a#b\", 'c,d']\n"
                             "text = \"=\\\"\\u00e9\"\nshuffle = true\n");
   Program program;
@@ -101,9 +101,10 @@ TEST_F(OptionsFileTest, ValuesOfOptionsAreNoFiles) {
 
 TEST_F(OptionsFileTest, ErrorsNameFileLineAndKey) {
   const auto fault = [&](const std::string &content) { return faultOf({at(content)}); };
-  EXPECT_EQ(fault("steps = 3\n\nstep = 4\n"),
-            "'F', line 3: got the key 'step', which is no option of 'program'; keys are the names "
-            "of options, without their '--'");
+  EXPECT_EQ(
+      fault("steps = 3\n\nstep = 4\n"),
+      "'F', line 3: got the key 'step', which is not an option of 'program'; keys are the names "
+      "of options, without their '--'");
   EXPECT_EQ(fault("print_config = true\n"),
             "'F', line 1: got the key 'print_config': '--print-config' is for the command line "
             "alone");
@@ -140,7 +141,7 @@ TEST_F(OptionsFileTest, ErrorsNameFileLineAndKey) {
             "--steps: got '0', expected an integer from 1 to 100");
 }
 
-TEST_F(OptionsFileTest, WhatIsPrintedReadsAsTheSameOptions) {
+TEST_F(OptionsFileTest, PrintedOptionsReadBack) {
   const std::vector<std::string> pieces = {"a",  "1", "-",      "e",  ".",  "0",   "_",
                                            "\"", "'", "\\",     " ",  "#",  "[",   "]",
                                            ",",  "=", "\u00e9", "\n", "\t", "true"};
@@ -151,7 +152,7 @@ TEST_F(OptionsFileTest, WhatIsPrintedReadsAsTheSameOptions) {
       std::string value;
       for (int left = 1 + random() % 6; left; --left)
         value += pieces[random() % pieces.size()];
-      // CLI11 splits what looks like a list.
+      // CLI11 splits values that look like lists.
       if (value.front() != '[' || value.back() != ']')
         words.push_back(option + value);
     }
@@ -181,7 +182,7 @@ TEST_F(OptionsFileTest, NumbersAreThoseOfToml) {
     program.parse({of});
     EXPECT_EQ(program.data, (Words{"\u00e9", read, "7"}));
   }
-  Program program; // what is text is printed as text, though it is a number in TOML
+  Program program; // text is printed as text, although it is a number in TOML
   program.parse({"--text=0x1F", "--data=+3", "--steps=5"});
   const std::string printed = optionsFileText(program.app, "program");
   EXPECT_NE(printed.find("data = \"+3\"\ntext = \"0x1F\"\nsteps = 5\n"), std::string::npos)
@@ -202,7 +203,7 @@ TEST_F(OptionsFileTest, ManyNumbersAreReadInOnePass) {
   }
 }
 
-TEST_F(OptionsFileTest, WhatIsNotUtf8IsNotPrinted) {
+TEST_F(OptionsFileTest, InvalidUtf8IsNotPrinted) {
   for (const char *option : {"--text=", "--data="}) {
     Program program;
     program.parse({std::string(option) + "caf\xe9"});

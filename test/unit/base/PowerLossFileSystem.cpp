@@ -124,7 +124,7 @@ int PowerLossFileSystem::rename(const std::string &from, const std::string &to) 
   if (node < 0)
     return ENOENT;
   if (folderOf(from) != folderOf(to))
-    return EXDEV; // nobody does that
+    return EXDEV; // no code does that
   return change(folderOf(from), {{nameIn(from), -1}, {nameIn(to), node}});
 }
 

@@ -27,16 +27,16 @@ using namespace base;
 
 class PowerLossFileSystem final : public FileSystem {
 public:
-  /// `path` is the folder that is there at the start. `crash` is called after every call that
-  /// changed something.
+  /// `path` is the folder that exists at the start. `crash` is called after every call that changed
+  /// something.
   explicit PowerLossFileSystem(std::string path) : path(std::move(path)) {
     nodes.push_back({/*isFolder=*/true});
   }
 
   std::function<void()> crash;
-  /// Syncs of files, or of folders, that do nothing: what a test must notice.
+  /// Syncs of files, or of folders, that do nothing, which tests must detect.
   bool losesFileSyncs = false, losesFolderSyncs = false;
-  /// What the file system says of writes past the page cache: when a file is opened, when it is
+  /// The file system's errors for writes past the page cache: when a file is opened, and when it is
   /// written.
   bool refusesDirectOpens = false, refusesDirectWrites = false;
   int directWrites = 0;
@@ -57,14 +57,14 @@ public:
   bool isLink(const std::string &) override { return false; }
   int list(const std::string &name, std::vector<std::string> &names) override;
 
-  /// What is not on the device yet: this many writes and changes of names.
+  /// The number of writes and changes of names that are not on the device yet.
   std::size_t pending() const;
-  /// What becomes of each of them.
+  /// The outcome of each of them.
   enum class Fate : unsigned char { Lost, Done, FirstHalf, SecondHalf };
   /// Folders, by their paths behind that of the start ("" for itself), and in each the content of
   /// its files.
   using Tree = std::map<std::string, std::map<std::string, std::string>>;
-  /// What is on the device, and of the rest what `fate` says.
+  /// The operations on the device, and those of the rest that `fate` selects.
   Tree left(const std::vector<Fate> &fate) const;
   /// Everything.
   Tree tree() const { return left(std::vector<Fate>(pending(), Fate::Done)); }

@@ -18,7 +18,7 @@ const std::string kGood = R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0
                           R"("__metadata__":{"format":"pt"}})";
 const std::string kData = bytesOf({1.0f, -2.5f, 3.0f, 4.0f}) + bytesOf({std::int64_t(7)});
 
-/// What a reader says about a file with these bytes.
+/// A reader's message about a file with these bytes.
 std::string complaint(const std::string &bytes) {
   TemporaryFile file;
   file.write(bytes);
@@ -32,7 +32,7 @@ void refused(const std::string &bytes, const std::string &why) {
   EXPECT_NE(message.find("/file'"), std::string::npos) << message;
 }
 
-TEST(SafetensorsTest, ReadsWhatItNames) {
+TEST(SafetensorsTest, ReadsNamedTensors) {
   TemporaryFile file;
   file.write(safetensors(kGood, kData));
   SafetensorsFile reader(file.path);
@@ -81,7 +81,7 @@ TEST(SafetensorsTest, FindsTheFirstNonfinite) {
   EXPECT_EQ(first(), 1500u);
 }
 
-TEST(SafetensorsTest, RefusesWhatIsNotWhole) {
+TEST(SafetensorsTest, RefusesIncompleteFiles) {
   EXPECT_EQ(complaint(safetensors(kGood, kData)), "no error");
   refused("abc", "is not a complete safetensors file: got 3 bytes, expected at least 8");
   refused(safetensors(kGood, kData.substr(0, 20)),
@@ -123,7 +123,7 @@ TEST(SafetensorsTest, RefusesHeadersThatLie) {
   refused(safetensors("{" + a + "," + a + "}", four), "its header names 'a' twice");
 }
 
-TEST(SafetensorsTest, RefusesWhatCannotBeOpened) {
+TEST(SafetensorsTest, RefusesUnreadableFiles) {
   EXPECT_NE(
       messageOf([] { SafetensorsFile reader("/nowhere/x"); }).find("cannot open '/nowhere/x'"),
       std::string::npos);
@@ -131,7 +131,7 @@ TEST(SafetensorsTest, RefusesWhatCannotBeOpened) {
             std::string::npos);
 }
 
-TEST(SafetensorsTest, ReadsBackWhatItWrites) {
+TEST(SafetensorsTest, ReadsBackItsOutput) {
   TemporaryFile file;
   const float values[] = {1, 2, 3, 4, 5, 6, 7};
   {
@@ -150,7 +150,7 @@ TEST(SafetensorsTest, ReadsBackWhatItWrites) {
   EXPECT_EQ(header % 8, 0u);
 }
 
-TEST(SafetensorsTest, LeavesWhatWasThereUntilItCommits) {
+TEST(SafetensorsTest, KeepsThePreviousFileUntilItCommits) {
   TemporaryFile file;
   file.write("old");
   const float value = 1;
@@ -175,7 +175,7 @@ TEST(SafetensorsTest, LeavesWhatWasThereUntilItCommits) {
   EXPECT_EQ(entries, 3) << "something besides '.', '..' and the file is left";
 }
 
-TEST(SafetensorsTest, SaysWhyItCannotWrite) {
+TEST(SafetensorsTest, ReportsWhyItCannotWrite) {
   EXPECT_NE(messageOf([] { AtomicFile file("/nowhere/x"); }).find("cannot create '/nowhere/x'"),
             std::string::npos);
   EXPECT_NE(messageOf([] { AtomicFile file("/tmp"); }).find("it is a folder"), std::string::npos);

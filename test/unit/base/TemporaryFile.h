@@ -14,7 +14,7 @@
 
 namespace fsdp::rt {
 
-/// A folder of its own, removed with what the test left in it.
+/// A new folder, removed with its contents.
 class TemporaryFile {
 public:
   explicit TemporaryFile(const std::string &name = "file", const std::string &parent = "/tmp") {

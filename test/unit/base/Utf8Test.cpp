@@ -26,7 +26,7 @@ TEST(Utf8Test, EveryCharacterIsReadAsItIsWritten) {
   }
 }
 
-TEST(Utf8Test, WhatIsNoCharacterIsFound) {
+TEST(Utf8Test, InvalidBytesAreFound) {
   EXPECT_EQ(findInvalid(""), std::string::npos);
   EXPECT_EQ(findInvalid("plain text and an \xc3\xa9"), std::string::npos);
   EXPECT_EQ(findInvalid("sixteen bytes ab\xff"), 16u);
@@ -36,7 +36,7 @@ TEST(Utf8Test, WhatIsNoCharacterIsFound) {
 }
 
 /// As Unicode recommends (3.9, table 3-8), and Python and Rust do.
-TEST(Utf8Test, OneMarkStandsForEachMaximalPart) {
+TEST(Utf8Test, OneMarkReplacesEachMaximalPart) {
   EXPECT_EQ(replaceInvalid("\x61\xf1\x80\x80\xe1\x80\xc2\x62\x80\x63\x80\xbf\x64"),
             "a" + kMark + kMark + kMark + "b" + kMark + "c" + kMark + kMark + "d");
   EXPECT_EQ(replaceInvalid("\xed\xa0\x80"), kMark + kMark + kMark);

@@ -87,7 +87,7 @@ TEST_P(RecordTest, AnOperandThatACallDropsStaysInTheRecord) {
   EXPECT_GT(dropped, 30);
 }
 
-TEST_P(RecordTest, WhatACallAddsIsNoOperand) {
+TEST_P(RecordTest, AdditionsOfACallAreNotOperands) {
   forEachLaunch([&](const ScheduledProgram &program, LaunchOp launch, const Call &call) {
     Call more = call;
     const Value added = program.shardOf(program.storages.front(), StorageOp::parameter);

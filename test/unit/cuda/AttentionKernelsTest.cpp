@@ -241,7 +241,7 @@ TYPED_TEST(AttentionKernels, LeavesOutBlocksOfKeys) {
 }
 
 // With strides of whole 16-byte parts, and with others: the same numbers as in row-major order.
-TYPED_TEST(AttentionKernels, OperandsLieWhereStridesSay) {
+TYPED_TEST(AttentionKernels, OperandsFollowTheirStrides) {
   using T = TypeParam;
   if (seeksRaces())
     return; // the same accesses of shared memory as of rows one behind another

@@ -53,7 +53,7 @@ template <class T> Floats rounded(Floats values) {
 
 /// `count` elements of device memory, `offset` elements behind an aligned address. They begin as
 /// 0xff bytes: not a number. Under the emulator misaligned accesses fail, as do any past either
-/// end; on a device what stands behind the end must stay as it is.
+/// end; on a device the memory after the end must not change.
 template <class T> class Device {
 public:
   explicit Device(std::size_t count, std::size_t offset = 0) : count(count), offset(offset) {
@@ -86,7 +86,7 @@ public:
   operator T *() { return data(); }
   operator const T *() { return data(); }
   void set(std::size_t index, T value) { copyIn(index, &value, 1); }
-  /// What stands there, once the device is done.
+  /// The contents, after the device has finished.
   std::vector<T> values() {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << deviceFailure();
     const std::unique_ptr<T[]> elements(new T[count]);
@@ -135,7 +135,7 @@ protected:
   ~DeviceKernels() override {
     EXPECT_EQ(cudaStreamDestroy(stream.handle), cudaSuccess) << deviceFailure();
 #ifdef FSDP_CUDA_EMULATOR
-    emulator::reset(); // what has failed fails no other test
+    emulator::reset(); // an earlier failure must not fail another test
     emulator::settings() = emulator::Settings();
 #endif
   }

@@ -92,7 +92,7 @@ TEST(Index, EveryElementIsOfTheMemberThatHoldsIt) {
   Storage storage = {"unit", Layout::Flat, {},       0,  0,
                      total,  40,           Buffer(), {}, {members.data(), members.size()}};
   storage.shard.count = 256;
-  // Rates of their own for some members, or none. Forty parameters are before these.
+  // Separate rates for some members, or for none. Forty parameters are before these.
   std::vector<UpdateSetting> scaled(40 + many);
   for (std::size_t m = 0; m < many; ++m)
     scaled[40 + m] = {m % 5 < 2 ? 0.5f : 2.0f, m % 3 == 1};

@@ -58,7 +58,7 @@ TYPED_TEST(LossKernels, CrossEntropyIsTheCpus) {
     }
 }
 
-/// What a kernel has noted, the stream's workspace showing where.
+/// The note of a kernel, found through the stream's workspace.
 class Noted {
 public:
   explicit Noted(StreamWorkspace &workspace) : workspace(workspace) {

@@ -141,7 +141,7 @@ TYPED_TEST(RowKernels, RopeIsTheCpus) {
     }
 }
 
-// Angles of late positions are thousands of turns: what is left of them must still be right.
+// Angles of late positions are thousands of turns: their remainders must still be right.
 TYPED_TEST(RowKernels, RopeOfLatePositions) {
   const RopeShape shape{1, 9000, 1, 2, 10000, false};
   Floats x(shape.positions * 2), y(x.size());

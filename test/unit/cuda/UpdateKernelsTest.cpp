@@ -16,7 +16,7 @@ class UpdateKernels : public DeviceKernels {};
 struct Unit {
   Parameter members[7];
   Storage storage;
-  std::vector<UpdateSetting> settings; ///< rates of their own for some members
+  std::vector<UpdateSetting> settings; ///< separate rates for some members
 
   Unit(Layout layout, std::size_t count) {
     const std::size_t offsets[] = {0, 10, 11, 300, 5000, 5001, 9007};
@@ -48,7 +48,7 @@ struct Operands {
   }
 };
 
-/// The rules of TestRules.h on the host; `scale` null stands for 1.
+/// The rules of TestRules.h on the host; a null `scale` means 1.
 void descendOnHost(ShardOf shard, Operands &o, float lr, const float *scale) {
   const auto part = [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
     const float decay = setting.decays ? kTestDecay : 0.0f, rate = lr * setting.rateScale;

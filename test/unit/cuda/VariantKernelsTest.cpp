@@ -1,5 +1,5 @@
-// Of kernels that exist for vectors and for any alignment a trace says which one ran: the variant
-// that launches note.
+// For kernels that exist for vectors and for any alignment, a trace shows which one ran: the
+// variant that launches record.
 
 #include "test/unit/cuda/DeviceKernels.h"
 #include "test/unit/cuda/TestRules.h"

@@ -18,7 +18,7 @@ std::string gradient_test::tensor(const Shape &shape, StringRef element) {
 
 namespace {
 
-/// A name stands for a dimension; the sizes are drawn once per case.
+/// A name denotes a dimension; the sizes are drawn once per case.
 struct Names {
   std::vector<std::string> names;
   std::map<std::string, int64_t> sizes;
@@ -86,7 +86,7 @@ Case makeEinsum(Random &random) {
   Names names(random, 5);
   std::vector<std::string> tensors[3];
   for (const std::string &name : names.names) {
-    // A name stands in two or three of the tensors.
+    // A name occurs in two or three of the tensors.
     int64_t missing = random.integer(0, 3);
     for (int64_t i = 0; i < 3; ++i)
       if (i != missing)
@@ -129,7 +129,7 @@ Case makeRearrange(Random &random) {
   random.shuffle(order);
   auto [to, toShape] = grouped(random, names, order);
   std::string notation = arrow(from, to);
-  // Gives the sizes that the shapes do not tell, as few as suffice.
+  // Adds the sizes that the shapes do not determine, as few as suffice.
   nn::Notation parsed = *nn::Notation::parseEinops(notation, nullptr);
   llvm::StringMap<int64_t> known;
   for (const std::string &name : names.names)

@@ -61,7 +61,7 @@ struct Case {
 
 using Generator = std::function<Case(Random &)>;
 
-/// The cases of each op that has a derivative: its name and what draws a case.
+/// The cases of each op that has a derivative: its name and the function that draws a case.
 const std::vector<std::pair<std::string, Generator>> &cases();
 
 } // namespace gradient_test

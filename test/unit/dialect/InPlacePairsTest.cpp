@@ -14,8 +14,8 @@ using ::fsdp::test::InPlacePair;
 
 namespace {
 
-/// What registered ops say, collectives or others. The pairs are those of an op, whatever its
-/// operands and attributes: an empty one is asked.
+/// The pairs of registered ops, collectives or others. They do not depend on operands and
+/// attributes, so an empty op is queried.
 std::set<InPlacePair> findPairs(bool ofCollectives) {
   MLIRContext context;
   context.loadDialect<FSDPDialect, nn::NNDialect>();

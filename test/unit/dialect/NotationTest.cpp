@@ -9,7 +9,7 @@ using namespace mlir::nn;
 
 namespace {
 
-/// Collects what is emitted.
+/// Collects the diagnostics.
 struct NotationTest : testing::Test {
   MLIRContext context;
   std::string message;

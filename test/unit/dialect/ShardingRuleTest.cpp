@@ -176,7 +176,7 @@ TEST_F(ShardingRuleTest, Rows) {
                  "tensor<8xf32>, tensor<8xf32>",
                  {"tensor<8x10xf32>", "tensor<8xi32>", "tensor<8xf32>"}),
             "[d0:8 d1:10#], [d0:8], [d0:8], [d0:8] -> [d0:8 d1:10#]");
-  // What a rank computes of its part of the classes is not split further.
+  // A rank's computation on its part of the classes is not split further.
   EXPECT_EQ(rule("nn.cross_entropy_grad %a, %b, %c, %c of %d : tensor<8x10xf32>, tensor<8xi32>, "
                  "tensor<8xf32>, tensor<8xf32>",
                  {"tensor<8x10xf32>", "tensor<8xi32>", "tensor<8xf32>", "tensor<i64>"}),
@@ -302,8 +302,8 @@ TEST_F(ShardingRuleTest, AttentionAndLookups) {
             "[in0:3! d1:4], [in1:3! d1:4] -> [d0:6! d1:4]");
 }
 
-// Tokens of one sample are few and stand at positions of their own: neither they nor the positions
-// that are kept are split. Heads and samples are.
+// Tokens of one sample are few, and each has its own position: neither they nor the kept positions
+// are split. Heads and samples are.
 TEST_F(ShardingRuleTest, Generation) {
   const std::vector<StringRef> table = {"tensor<2x3x9x4xf32>", "tensor<2x3x5x4xf32>",
                                         "tensor<2x5xi32>"};
@@ -424,7 +424,7 @@ TEST_F(ShardingRuleTest, ProductCosts) {
                     " -> tensor<4x2x5xf32>",
                     {"tensor<4x2x3xbf16>", "tensor<4x3x5xbf16>"}),
             "matrix 240 of 2 bf16");
-  // Without a sum it is no product.
+  // Without a sum it is not a product.
   EXPECT_EQ(product(R"(nn.einsum "ab,b->ab" %a, %b : (tensor<2x3xf32>, tensor<3xf32>) -> )"
                     "tensor<2x3xf32>",
                     {"tensor<2x3xf32>", "tensor<3xf32>"}),

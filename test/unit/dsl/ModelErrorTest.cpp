@@ -57,7 +57,7 @@ std::string at(int line) { return "ModelErrorTest.cpp:" + std::to_string(line) +
     EXPECT_NE(message.find(words), std::string::npos) << message;                                  \
   } while (false)
 
-TEST_F(ModelErrorTest, CheckpointsThatLeakOrHoldWhatStandsOutside) {
+TEST_F(ModelErrorTest, CheckpointsThatLeakValuesOrContainOuterOps) {
   Tensor inside;
   model->checkpoint([&] {
     inside = relu(x);
@@ -172,7 +172,7 @@ TEST_F(ModelErrorTest, EinsumOfTheWrongNotation) {
   EXPECT_MISTAKE_HAS(einsum("bi,bo->z", x, y), "einsum 'bi,bo->z' of 'x' (10x64xf32) and 'y'");
 }
 
-TEST_F(ModelErrorTest, SizeThatNothingTells) {
+TEST_F(ModelErrorTest, UndeterminedSize) {
   EXPECT_MISTAKE_HAS(repeat("b i -> b i k", x, {}), "does not determine the size of 'k'; give it");
   EXPECT_MISTAKE_HAS(rearrange("b (h d) -> b h d", x), "rearrange 'b (h d) -> b h d' of 'x'");
   EXPECT_MISTAKE_HAS(rearrange("b (h d) -> b h d", x, {{"h", 7}}), "64");

@@ -45,7 +45,7 @@ TEST_F(ModelTest, EveryUseOfAParameterIsARead) {
   EXPECT_EQ(count(text(*module), "fsdp.read @tied.weight"), 2) << text(*module);
 }
 
-TEST_F(ModelTest, InputsOfTokensSayHowLargeTheVocabularyIs) {
+TEST_F(ModelTest, InputsOfTokensHaveTheSizeOfTheVocabulary) {
   Model model(context);
   Tensor tokens = model.tokens("tokens", {6, 16}, 61);
   Tensor targets = model.targets("targets", {6, 16}, 61);
@@ -59,7 +59,7 @@ TEST_F(ModelTest, InputsOfTokensSayHowLargeTheVocabularyIs) {
   EXPECT_EQ(count(text(*module), "{fsdp.targets = 61 : i64} : tensor<6x16xi32>"), 1);
 }
 
-TEST_F(ModelTest, AConfigIsAFileAndWhatWeightsAreComparedWith) {
+TEST_F(ModelTest, AConfigIsAFileAndIsComparedWithWeights) {
   Model model(context);
   Tensor x = model.input("x", {6, 4});
   Parameter w = model.unit("w").parameter("weight", {4, 4}, normal(0.02));
@@ -156,7 +156,7 @@ TEST_F(ModelTest, ACheckpointIsARegionWithItsResults) {
   EXPECT_EQ(count(ir, "fsdp.checkpoint selective : tensor<6x4xf32> {"), 1) << ir;
   EXPECT_EQ(count(ir, "fsdp.checkpoint full : tensor<6x4xf32>, tensor<6x4xf32> {"), 1) << ir;
   EXPECT_LT(ir.find("fsdp.checkpoint"), ir.find("fsdp.read @block.in")) << ir;
-  // Draws are told apart inside of regions too.
+  // Draws are distinguished inside regions too.
   EXPECT_EQ(count(ir, "name \"block.dropout\""), 1) << ir;
   EXPECT_EQ(count(ir, "name \"block.dropout.1\""), 1) << ir;
 }
@@ -388,7 +388,7 @@ TEST_F(ModelTest, DocumentsEndWithAToken) {
   EXPECT_EQ(count(printed, "to tensor<2x5xi32>"), 1) << printed;
 }
 
-TEST_F(ModelTest, TokensSayWhereTheyAreAndWhatCounts) {
+TEST_F(ModelTest, TokensHavePositionsAndMasks) {
   Model model(context);
   Tensor tokens = model.input("tokens", {2, 5}, ElementType::i64);
   Tensor q = model.input("q", {2, 5, 6, 8}), at = documentPositions(tokens, 7);
@@ -412,7 +412,7 @@ TEST_F(ModelTest, TokensSayWhereTheyAreAndWhatCounts) {
         << sequence << " of " << printed;
 }
 
-TEST_F(ModelTest, EveryDropoutHasDrawsOfItsOwn) {
+TEST_F(ModelTest, EveryDropoutHasSeparateDraws) {
   Model model(context);
   Tensor x = model.input("x", {6, 4});
   Parameter weight = model.unit("fc1").parameter("weight", {4, 3}, zeros());
@@ -438,7 +438,7 @@ TEST_F(ModelTest, AMeanIsASumAndACount) {
   EXPECT_TRUE(typeOf(weighted.weight).getElementType().isF64());
 }
 
-TEST_F(ModelTest, OperationsKnowTheirLineAndTheirLayer) {
+TEST_F(ModelTest, OperationsHaveTheirLineAndTheirLayer) {
   Model model(context);
   Tensor x = model.input("x", {6, 4});
   Parameter weight = model.unit("fc1").parameter("weight", {4, 4}, zeros());

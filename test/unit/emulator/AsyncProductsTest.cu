@@ -1,7 +1,7 @@
 //===- AsyncProductsTest.cu - products of a warpgroup in the emulator ------------===//
 //
-// Wgmma.h on the emulator, which does what PTX allows at the latest: products are there when they
-// are waited for and not before, and what PTX asks for without checking it fails.
+// Wgmma.h on the emulator, which performs operations as late as PTX allows: products are available
+// when they are waited for and not before, and violations that PTX does not check are failures.
 //
 //===----------------------------------------------------------------------===//
 

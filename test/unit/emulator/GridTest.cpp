@@ -76,8 +76,8 @@ TEST_F(Grid, ReducesThroughShufflesAndSharedMemory) {
     }
 }
 
-// What one warp reads in a round, another may write in the next: a barrier is missing. It shows
-// only if that warp is nine meetings ahead.
+// Memory that one warp reads in a round, another may write in the next: a barrier is missing. This
+// is visible only if that warp is nine synchronizations ahead.
 __global__ void overtake(int *out) {
   __shared__ int round;
   int seen = 0;
@@ -154,7 +154,7 @@ TEST_F(Grid, SharedMemoryIsPoisonedBeforeEachBlock) {
     EXPECT_TRUE(std::isnan(value));
 }
 
-/// Each thread reads its neighbour's value; without a barrier what it finds depends on the order.
+/// Each thread reads its neighbour's value; without a barrier the result depends on the order.
 __global__ void rotate(int *out, bool meet) {
   __shared__ int values[64];
   values[threadIdx.x] = int(threadIdx.x);
@@ -225,8 +225,8 @@ __global__ void copyInGroups(const int *in, int *out, unsigned pending) {
   ::emulator::waitForCopies(0);
 }
 
-// What was there before is gone when a copy has begun; what is copied is there when it is waited
-// for.
+// The previous contents are gone when a copy has begun; the copied data is available after the
+// wait.
 TEST_F(Grid, CopiesInTheBackgroundArriveAtTheirWait) {
   const std::vector<int> sent{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21};
   Buffer<int> in(12), out(6);
@@ -332,8 +332,8 @@ TEST_F(Grid, DivergentMeetingsAreNamed) {
 
 __global__ void nothing(int) {}
 
-// The kernels of this program do not tell their accesses.
-TEST_F(Grid, RacesNeedKernelsThatTellTheirAccesses) {
+// The kernels of this program do not report their accesses.
+TEST_F(Grid, RacesNeedInstrumentedKernels) {
   emulator::configure("races");
   EXPECT_EQ(launch(nothing, dim3(1), dim3(1), 0, nullptr, 0), cudaErrorLaunchFailure);
   EXPECT_THAT(emulator::failure(), HasSubstr("FSDP_EMULATOR has `races`, but the kernels of this "
@@ -395,8 +395,7 @@ TEST_F(Grid, AccessesBehindDynamicSharedMemoryAreFound) {
                "cuda emulator: kernel at .*, block \\(0, 0, 0\\), thread \\([0-9]+, 0, 0\\)");
 }
 
-// Static and dynamic shared memory of a block have 48 KiB together, and 227 KiB where it was asked
-// for.
+// Static and dynamic shared memory of a block have 48 KiB together, and 227 KiB on request.
 TEST_F(Grid, LimitsOfSharedMemory) {
   Buffer<float> out(1);
   const auto refused = [](auto kernel, std::size_t shared, auto argument) {
@@ -430,8 +429,8 @@ TEST_F(Grid, LimitsOfSharedMemory) {
 
 __global__ void dynamicShared(float *out) { *out = 1; }
 
-// The runtime asks for a kernel's attributes when a launch needs more than those before it.
-TEST_F(Grid, AttributesOfAKernelAreAskedForOnce) {
+// The runtime requests a kernel's attributes when a launch needs more than the previous ones.
+TEST_F(Grid, AttributesOfAKernelAreRequestedOnce) {
   Buffer<float> out(1);
   const auto asked = [&](std::size_t shared) {
     const std::uint64_t before = emulator::statistics().attributes;

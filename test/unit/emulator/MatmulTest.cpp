@@ -112,7 +112,7 @@ template <class Visit> void forEach(const Gemm &g, Visit visit) {
 }
 
 /// Runs a product on buffers that start `shift` elements into an allocation and compares it with
-/// double precision. What does not belong to c must stay as it is.
+/// double precision. Memory outside c must not change.
 template <class In, class Out>
 void check(Blas &blas, const Gemm &g, unsigned seed, double tolerance) {
   SCOPED_TRACE(print(g));
@@ -176,7 +176,7 @@ TEST_F(Matmul, PreparesAProductOnce) {
   EXPECT_EQ(blas.plans(), 3u);
 }
 
-// What the emulator alone says, or what needs the CPU's library.
+// Checks of the emulator only, and those that need the CPU's library.
 #ifdef FSDP_CUDA_EMULATOR
 
 TEST_F(Matmul, SameAsOnTheCpu) {
@@ -226,7 +226,7 @@ TEST_F(Matmul, AlgorithmsUseTheStreamsScratchMemory) {
   }
 }
 
-TEST_F(Matmul, RefusesWhatIsNoMatrix) {
+TEST_F(Matmul, RefusesInvalidMatrices) {
   Blas blas;
   StreamWorkspace scratch;
   Gemm g;
@@ -287,7 +287,7 @@ TEST_F(Matmul, PartsOfSumsAreNotRoundedToTheTypeOfTheResult) {
     check<bf16, bf16>(blas, g, 4 * seed, 4e-3); // 2^-8 is half of the last place
 }
 
-TEST_F(Matmul, SaysWhereThereIsNoAlgorithm) {
+TEST_F(Matmul, ReportsMissingAlgorithms) {
   Blas blas;
   StreamWorkspace scratch;
   Gemm g;

@@ -119,7 +119,7 @@ TEST_F(NcclCommunicator, ABlockingWindowIsThereWhenTheCallReturns) {
     EXPECT_EQ(ncclCommWindowRegister(comm, other.data, 16, &none, NCCL_WIN_COLL_SYMMETRIC),
               ncclUnhandledCudaError);
     EXPECT_THAT(ncclGetLastError(comm), HasSubstr("memory that ncclMemAlloc did not give"));
-    // Another thread may ask for the state.
+    // Another thread may query the state.
     std::thread([=] {
       ncclResult_t state = ncclInProgress;
       EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
@@ -165,7 +165,7 @@ TEST_F(NcclCommunicator, ASecondThreadMustNotEndTheCallOfTheFirst) {
               HasSubstr("ncclCommGetAsyncError ends and frees the call that another thread"));
 }
 
-TEST_F(NcclCommunicator, AbortFreesWhatAnotherThreadIsInsideOf) {
+TEST_F(NcclCommunicator, AbortFreesACommunicatorInUseByAnotherThread) {
   emulator::configure("devices=2,deadlock=100");
   onRanks(2, /*blocking=*/true, [](int r, ncclComm_t comm) {
     if (r)
@@ -184,7 +184,7 @@ TEST_F(NcclCommunicator, AbortFreesWhatAnotherThreadIsInsideOf) {
       HasSubstr("ncclCommAbort frees a communicator while another thread is in ncclAllReduce"));
 }
 
-TEST_F(NcclCommunicator, WhatWasFreedIsNotUsed) {
+TEST_F(NcclCommunicator, FreedCommunicatorsAreRefused) {
   emulator::configure("devices=1");
   onRanks(1, /*blocking=*/true, [](int, ncclComm_t comm) {
     EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);

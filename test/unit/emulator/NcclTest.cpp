@@ -109,7 +109,7 @@ TEST_F(Nccl, FindsSendsThatWaitForOneAnother) {
                                                   HasSubstr("is in ncclSend and ncclRecv")));
 }
 
-TEST_F(Nccl, CollectivesMeanWhatTheySay) {
+TEST_F(Nccl, CollectivesHaveTheirSemantics) {
   for (const char *words : {"devices=3", "deferred,seed=4,devices=3"}) {
     emulator::configure(words);
     onRanks(3, [](int r, ncclComm_t comm, cudaStream_t stream) {

@@ -17,7 +17,7 @@ class Queue : public Emulation {};
 __global__ void set(int *out, int value) { *out = value; }
 __global__ void add(const int *in, int *out) { *out = *in + 1; }
 
-/// What a chain over two streams computes; with the wait left out it depends on the order.
+/// The result of a chain over two streams; without the wait it depends on the order.
 int chain(bool wait) {
   Buffer<int> x(1), y(1);
   cudaStream_t first, second;
@@ -73,7 +73,7 @@ TEST_F(Queue, StreamsShareHardwareQueues) {
   }
 }
 
-/// What a stream finds of a number that was copied out of pageable memory.
+/// The value in a stream of a number that was copied out of pageable memory.
 int found(bool synchronize) {
   Buffer<int> x(1), y(1);
   cudaStream_t stream;
@@ -116,7 +116,7 @@ TEST_F(Queue, DeferredWorkRunsLateAndInOrder) {
   EXPECT_EQ(*pinned, 0);
   OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(*pinned, 7);
-  // A copy out of pinned memory reads what stands there when it runs, from pageable memory at once.
+  // A copy out of pinned memory reads its contents when it runs, from pageable memory immediately.
   int pageable = 1;
   *pinned = 1;
   Buffer<int> y(2);
@@ -129,7 +129,7 @@ TEST_F(Queue, DeferredWorkRunsLateAndInOrder) {
   OK(cudaStreamDestroy(stream));
 }
 
-TEST_F(Queue, EventsStandForTheirLatestRecord) {
+TEST_F(Queue, EventsDenoteTheirLatestRecord) {
   emulator::configure("deferred");
   cudaStream_t stream;
   cudaEvent_t event;
@@ -261,7 +261,7 @@ TEST_F(Queue, SettingsOfTheEnvironmentAreNotOfATest) {
       "got 'launches=/nonexistent/file', expected a file that can be written: No such file");
 }
 
-TEST_F(Queue, WhatIsNotFreedIsAFailureAtTheEnd) {
+TEST_F(Queue, LeaksAreFailuresAtTheEnd) {
   // Tests of failures have left some.
   const std::string streams = std::to_string(emulator::streamsHeld() + 1),
                     events = std::to_string(emulator::eventsHeld + 1);

@@ -1,7 +1,7 @@
 //===- RacesTest.cpp - accesses that nothing orders --------------------------------===//
 //
 // For each kind of order a kernel with it, and the same kernel without, which must fail with both
-// places. The whole program tells its accesses.
+// places. The whole program reports its accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ protected:
   Races() { emulator::configure("races"); }
 };
 
-/// What the launch fails with, or "". The same in order and for two random orders.
+/// The error of the launch, or "". The same in order and for two random orders.
 template <class... P, class... A>
 std::string failureOf(void (*kernel)(P...), unsigned blocks, unsigned threads, A... arguments) {
   std::string first;
@@ -139,7 +139,7 @@ template <class T> __global__ void writeNeighbours(T *out, unsigned step) {
   out[threadIdx.x / step] = 1;
 }
 
-TEST_F(Races, BytesAreToldApart) {
+TEST_F(Races, BytesAreDistinguished) {
   Buffer<char> bytes(64);
   Buffer<short> halves(64);
   EXPECT_THAT(failureOf(writeNeighbours<char>, 1, 64, bytes.data, 1u), IsEmpty());
@@ -195,7 +195,8 @@ TEST_F(Races, OnlySyncwarpOrdersTheMemoryOfItsLanes) {
                 HasSubstr("no barrier between them"));
 }
 
-/// Lane 0 tells lane 1, which tells lane 2: only what lane 1 knew when it met lane 2.
+/// Lane 0 synchronizes with lane 1, and lane 1 with lane 2, which gets only the accesses that lane
+/// 1 had observed by then.
 __global__ void relay(int *out, bool inOrder) {
   __shared__ int value;
   const unsigned t = threadIdx.x;
@@ -216,7 +217,7 @@ __global__ void relay(int *out, bool inOrder) {
     *out = value;
 }
 
-TEST_F(Races, KnowledgeOfLanesIsPassedOn) {
+TEST_F(Races, OrderBetweenLanesIsTransitive) {
   Buffer<int> out(1);
   EXPECT_THAT(failureOf(relay, 1, 32, out.data, true), IsEmpty());
   EXPECT_THAT(failureOf(relay, 1, 32, out.data, false), HasSubstr("no barrier between them"));
@@ -260,7 +261,7 @@ __global__ void readByBlock(const int *in, int *out, unsigned from, unsigned to)
   out[(blockIdx.x + to) % gridDim.x] = value;
 }
 
-TEST_F(Races, ABlockMayNotReadWhatAnotherWrites) {
+TEST_F(Races, ABlockMayNotReadWritesOfAnother) {
   Buffer<int> in(4), out(4);
   const int *same = out.data;
   EXPECT_THAT(failureOf(readByBlock, 4, 1, static_cast<const int *>(in.data), out.data, 1u, 0u),
@@ -304,7 +305,7 @@ __global__ void readCounter(unsigned *out, bool waits) {
   out[threadIdx.x] = counter;
 }
 
-TEST_F(Races, AReadOfWhatIsChangedAtomicallyNeedsABarrier) {
+TEST_F(Races, AReadOfAtomicallyChangedMemoryNeedsABarrier) {
   Buffer<unsigned> out(64);
   EXPECT_THAT(failureOf(readCounter, 1, 64, out.data, true), IsEmpty());
   EXPECT_EQ(out.values()[7], 63u);

@@ -1,7 +1,7 @@
 //===- CompositionTest.cpp - ops against what they are composed of --------===//
 //
-// Each op with a kernel of its own computes what structured ops and arithmetic, put together as its
-// description says, compute.
+// Each op with a separate kernel computes the same result as structured ops and arithmetic composed
+// according to its description.
 //
 //===----------------------------------------------------------------------===//
 
@@ -187,7 +187,7 @@ TEST_F(CompositionTest, AttentionInWindowsAndDocuments) {
       rounding);
 }
 
-// The order says where dimensions stand, and changes nothing else.
+// The order determines only the positions of dimensions.
 TEST_F(CompositionTest, AttentionInOtherOrders) {
   const std::string usual = R"(
     %o, %l = nn.attention %q, %k, %v scale 0.6 causal : (tensor<2x4x3x6xf64>, tensor<2x2x5x6xf64>, tensor<2x2x5x6xf64>) -> (tensor<2x4x3x6xf64>, tensor<2x4x3xf64>)
@@ -330,7 +330,8 @@ TEST_F(CompositionTest, EmbeddingIsAProductWithTheOneHot) {
             rounding);
 }
 
-// What is padded and cut, or cut and joined, is what it was; what lies around is zero.
+// Padding and slicing, or slicing and concatenating, restores the value; elements around it are
+// zero.
 TEST_F(CompositionTest, SlicesPadsAndJoins) {
   EXPECT_EQ(largest("%x: tensor<2x5x3xf64>", R"(
     %a = nn.slice %x dim 1 start 0 : tensor<2x5x3xf64> -> tensor<2x2x3xf64>

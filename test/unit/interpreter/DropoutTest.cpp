@@ -66,7 +66,7 @@ TEST(DropoutTest, ChangesWithNameAndStep) {
   EXPECT_NE(y, run(0.5, "a", 0, {{1000, 1}}, ones, kStep + 1));
 }
 
-// What is dropped is gone, whatever it was.
+// Dropped elements are 0, even if they were not finite.
 TEST(DropoutTest, DropsInfinities) {
   std::vector<float> y = run(0.5, "a", 0, {{1000, 1}}, std::vector<float>(1000, INFINITY));
   for (float value : y)

@@ -108,7 +108,7 @@ TEST_F(EvaluatorTest, ScanSumAddsUpAlongItsDimension) {
   EXPECT_EQ(scan(R"(along "b" %x)"), (List{1, 2, 3, 4, 5, 6, 1.5, 3.5, 5.5, 7.5, 9.5, 11.5}));
 }
 
-// A sum of bf16 goes on in f32: 257 is no bf16, and 256 + 1 + 1 would stay 256.
+// A sum of bf16 is accumulated in f32: 257 is not a bf16, and 256 + 1 + 1 would stay 256.
 TEST_F(EvaluatorTest, ScanSumOfBf16IsFormedInF32) {
   EXPECT_EQ(numbers(R"(
     %x = arith.constant dense<[256.0, 1.0, 1.0]> : tensor<3xbf16>
@@ -118,7 +118,7 @@ TEST_F(EvaluatorTest, ScanSumOfBf16IsFormedInF32) {
             (List{256, 256, 258}));
 }
 
-// No sequence goes on in the next row, and occurrences may overlap.
+// No sequence continues in the next row, and occurrences may overlap.
 TEST_F(EvaluatorTest, PositionsSinceASequence) {
   auto since = [&](StringRef sequence) {
     return numbers(("%x = arith.constant dense<[[7, 1, 1, 1, 7, 2], [2, 7, 7, 0, 1, 7]]> : "
@@ -195,7 +195,7 @@ TEST_F(EvaluatorTest, TypedKernelsHoldF32) {
             (List{1.0078125}));
 }
 
-// The product of bf16 matrices is summed in f32 and rounded once, to what the result is.
+// The product of bf16 matrices is summed in f32 and rounded once, to the type of the result.
 TEST_F(EvaluatorTest, TypedProductsOfBf16) {
   auto product = [](StringRef result) {
     return (R"(
@@ -306,7 +306,7 @@ TEST_F(EvaluatorTest, WriteRowsReplacesRowsOfEachSample) {
   };
   EXPECT_EQ(written("[[2, 0], [1, 2]]"),
             (List{2.5, 3.5, 3, 4, 0.5, 1.5, 7, 8, 4.5, 5.5, 6.5, 7.5}));
-  // What is outside of the table is left out; of two at one position the last is there.
+  // Rows outside the table are skipped; of two at one position the last is stored.
   EXPECT_EQ(written("[[-1, 3], [1, 1]]"), (List{1, 2, 3, 4, 5, 6, 7, 8, 6.5, 7.5, 11, 12}));
   // A dimension between the samples and the rows has the positions of its sample.
   EXPECT_EQ(numbers(R"(
@@ -442,7 +442,7 @@ TEST_F(EvaluatorTest, FusedRunsItsBody) {
             (List{70}));
 }
 
-TEST_F(EvaluatorTest, FusedGoesOnWithARoundedProduct) {
+TEST_F(EvaluatorTest, FusedContinuesWithARoundedProduct) {
   // 1 + 2^-9 has no place in bf16, neither in a result nor before the 1 is taken off again.
   const char *text = R"(
     %x = arith.constant dense<[[1.0, 0.001953125]]> : tensor<1x2xbf16>

@@ -45,8 +45,8 @@ constexpr size_t numColumns = std::size(columns);
 /// How often each op stood in a case of each kind.
 using Coverage = std::map<std::string, std::array<int64_t, numColumns>>;
 
-/// What a run of two training steps and an evaluation, and another step where updates are deferred,
-/// leaves behind.
+/// The results of a run of two training steps and an evaluation, and another step if updates are
+/// deferred.
 struct Trace {
   std::vector<Outputs> outputs;
   std::map<std::string, Tensor> tensors;
@@ -106,7 +106,8 @@ FailureOr<Trace> Case::trace(Numerics numerics, bool poison) {
   options.seed = seed;
   options.totalSteps = 4;
   options.poison = poison;
-  // What follows in a batch has no effect on what evaluation logs: it is other data with `poison`.
+  // Further samples of a batch have no effect on the log of an evaluation: with `poison` they are
+  // other data.
   options.samples = 1 + static_cast<int64_t>(seed % 11);
   auto machine = Machine::create(*random.module, options);
   if (failed(machine))
@@ -199,7 +200,7 @@ std::string Case::compareModel(const Trace &global) {
   return {};
 }
 
-/// What the global phase leaves behind where nothing is computed again; the module stays as it is.
+/// The results of the global phase without recomputation; the module does not change.
 FailureOr<Trace> Case::traceWithoutRegions() {
   OwningOpRef<ModuleOp> module = random.module->clone();
   std::swap(random.module, module);
@@ -291,7 +292,7 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   }
   chunked += isLocal && random.options.lossChunks > 1;
   if (!isLocal) {
-    // Forward needs the whole batch: what refuses that says so.
+    // Forward needs the whole batch: passes that refuse this report it.
     if (random.options.accumulate > 1 && StringRef(messages).contains("train without")) {
       ++refused;
       return {};
@@ -351,8 +352,7 @@ static void checkCoverage(const Coverage &coverage) {
   for (const char *column : columns)
     os << llvm::format("%12s", column);
   os << "\n";
-  // What is made of split vocabularies or of tokens only, or generates text, is rarer than kinds
-  // are.
+  // Cases with split vocabularies, with tokens only, or with generation are rarer than kinds.
   const std::set<std::string> rare{"fsdp.shard_indices",   "nn.partial_cross_entropy",
                                    "nn.embedding partial", "nn.embedding_grad partial",
                                    "nn.cached_attention",  "nn.write_rows",

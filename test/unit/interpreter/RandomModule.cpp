@@ -20,8 +20,8 @@ struct Draw {
 } // namespace
 
 /// One to three axes, in any order, of at most `mostRanks`, sometimes in another device order. A
-/// short program mostly has an axis that the batch does not take: what is split over it is a
-/// constraint's choice.
+/// short program mostly has an axis that the batch does not take: a constraint chooses the values
+/// that are split over it.
 static MeshAttr makeMesh(MLIRContext &context, Draw draw, int64_t mostRanks, bool isShort) {
   std::vector<std::string> names{draw.chance(95) ? "fsdp" : "seq"};
   if (draw.chance(50))
@@ -98,7 +98,7 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
   PipelineOptions options;
   options.strategy = chooseStrategy(module, draw);
   MeshAttr mesh = getMesh(module);
-  // What no constraint uses splits the batch.
+  // Axes that no constraint uses split the batch.
   while (StringAttr axis = findUnusedAxis(module, options.batchAxes))
     options.batchAxes.push_back(axis.str());
   options.minShardSize = draw.chance(70) ? 0 : draw.between(1, 20);
@@ -202,7 +202,7 @@ static void addReports(StepOp step, Draw draw) {
   }
 }
 
-/// Rates and decay of their own for some parameters of `step`, by their names or by parts of them.
+/// Separate rates and decay for some parameters of `step`, by their names or by parts of them.
 static void addGroups(ModuleOp module, StepOp step, Draw draw) {
   base::ParameterGroups groups;
   constexpr double scales[] = {0, 0.25, 1, 2};
@@ -350,7 +350,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   RandomStep body(builder, *result.module, step, random, result.data);
   body.attends = std::mt19937_64(~seed)() % 100 < 25;
   isShort ? body.buildShort() : body.build();
-  // An evaluation of its own in place of the derived one: other ops, metrics and batch.
+  // A separate evaluation instead of the derived one: other ops, metrics and batch.
   if (draw.chance(20)) {
     builder.setInsertionPointToEnd(result.module->getBody());
     auto evaluate = StepOp::create(builder, loc, "evaluate", StepKind::evaluate, OptimizerAttr());
@@ -358,7 +358,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     RandomStep(builder, *result.module, evaluate, random, result.data, &body).build();
   }
   result.options = makeOptions(*result.module, draw);
-  // Last, so that what a seed draws besides stays.
+  // Last, so that other draws of a seed do not change.
   constexpr const char *policies[] = {"full", "selective", "every:2", "every:3"};
   result.options.remat = draw.chance(50) ? policies[draw.between(0, 3)] : "none";
   for (int64_t regions = draw.between(0, 2); regions > 0; --regions)

@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// A module of the global phase (mesh, parameters, one training step), data for it, and what a
-/// user would choose on the command line. All of it is a function of the seed and `mostRanks`.
+/// A module of the global phase (mesh, parameters, one training step), data for it, and options
+/// that a user would choose. All of it is a function of the seed and `mostRanks`.
 struct RandomCase {
   OwningOpRef<ModuleOp> module;
   interpreter::DataSet data;

@@ -55,7 +55,7 @@ ArrayAttr RandomStep::split(int64_t rank) {
 
 /// `axis`, or now and then one of its parts or both, in any order. All parts are of one cut.
 SmallVector<StringAttr> RandomStep::partsOf(StringAttr axis) {
-  std::mt19937_64 own = random; // so that what a seed draws besides stays
+  std::mt19937_64 own = random; // so that other draws of a seed do not change
   own.seed(own());
   const int64_t size = getMesh(step).getAxisSize(axis), first = size % 2 == 0 ? 2 : 3;
   if (size % first != 0 || size == first || own() % 2)

@@ -21,8 +21,8 @@ char RandomStep::resize(char dim, int64_t size) {
   return other;
 }
 
-/// A product of two matrices, whose rows are all outer dimensions, and what a kernel goes on with:
-/// the product and what is computed of it are both used later.
+/// A product of two matrices, whose rows are all outer dimensions, and an epilogue: the product and
+/// the values computed from it are both used later.
 void RandomStep::contractRows() {
   Var x = use();
   std::string from = shuffled(x.dims);
@@ -57,7 +57,7 @@ void RandomStep::contractRows() {
     add(make<arith::MulFOp>(product, other), to);
   if (chance(50))
     return;
-  // Another product of what was computed, with the first one around it.
+  // Another product of the result, with the first one around it.
   std::string last = rows + newDim(sizes[to.back()]), square = {to.back(), last.back()};
   Value second =
       nn::EinsumOp::create(builder, location(), typeOf(last), to + "," + square + "->" + last,
@@ -66,7 +66,7 @@ void RandomStep::contractRows() {
       last);
 }
 
-/// Asks now and then for the rows along `dim` to be split, if they are not those of the batch.
+/// Occasionally requests a split of the rows along `dim`, if they are not those of the batch.
 Value RandomStep::splitRow(Value value, StringRef dims, char dim) {
   if (hasBatch(StringRef(&dim, 1)))
     return value;
@@ -108,7 +108,7 @@ void RandomStep::normalizeRows() {
   add(splitRow(y, dims, dims.back()), dims);
 }
 
-/// Asks now and then for the heads, dimension 1 of `queries`, to be split over an axis, so that
+/// Occasionally requests a split of the heads, dimension 1 of `queries`, over an axis, so that
 /// groups and the heads of each take a part of it.
 Value RandomStep::splitHeads(Value queries) {
   std::mt19937_64 own = random; // so that what a seed draws besides stays
@@ -141,7 +141,7 @@ bool RandomStep::addBias(SmallVectorImpl<Value> &inputs, std::string dims) {
     for (char dim : dims)
       if (!hasBatch(std::string(1, dim)))
         learned += dim;
-    // Of a constant nobody needs the gradient.
+    // The gradient of a constant is not needed.
     Value bias = chance(30) ? constant(dims, 0.3) : repeat(parameter(learned), learned, dims);
     inputs.push_back(splitRow(bias, dims, dims[0]));
   }
@@ -446,7 +446,7 @@ void RandomStep::classify() {
   if (all != x.dims)
     logits = nn::RearrangeOp::create(builder, location(), typeOf(all), notation(x.dims, all),
                                      logits, DictionaryAttr());
-  // A bias of its own keeps the largest logit apart from the others.
+  // A bias separates the largest logit from the others.
   std::string dims(1, classes);
   logits = make<arith::AddFOp>(logits, repeat(parameter(dims), dims, all));
   if (isShort && chance(30))

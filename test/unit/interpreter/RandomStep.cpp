@@ -79,8 +79,7 @@ RandomStep::Var RandomStep::use() {
   return var;
 }
 
-/// A weighted sum of copies of `value`, which are split: what is made of it has a partial sum as
-/// its operand.
+/// A weighted sum of copies of `value`, which are split: its users have a partial sum as operand.
 Value RandomStep::scattered(Value value, StringRef dims) {
   std::string copies(1, newDim(between(2, 5))), all = dims.str() + copies, weight = copies;
   if (!dims.empty() && !hasBatch(dims.take_back()) && chance(50))
@@ -403,7 +402,7 @@ void RandomStep::convert() {
       x.dims);
 }
 
-/// Asks for a sharding: some axes of the mesh on some dimensions.
+/// Requests a sharding: some axes of the mesh on some dimensions.
 void RandomStep::constrain() {
   Var x = use();
   MeshOp mesh = getMeshOp(step);
@@ -420,7 +419,7 @@ void RandomStep::constrain() {
       x.dims);
 }
 
-/// A constant that is no splat, over features only.
+/// A constant other than a splat, over features only.
 void RandomStep::table() {
   Var x = use();
   std::string dims;

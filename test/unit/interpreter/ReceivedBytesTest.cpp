@@ -1,6 +1,6 @@
 //===- ReceivedBytesTest.cpp - what the report says comes to a rank --------===//
 //
-// CollectiveOpInterface::getReceivedBytes against the messages that the runtime asks for.
+// CollectiveOpInterface::getReceivedBytes against the messages that the runtime requests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,7 @@ namespace rt = ::fsdp::rt;
 
 namespace {
 
-/// One rank by itself: counts what it asks others for. They say that they do the same, and send
-/// zeros.
+/// A single rank: counts its requests to others, which repeat its requests and send zeros.
 class Counter final : public rt::MessageCommunicator {
 public:
   Counter(const rt::PeerContext &peer, std::vector<int> group)
@@ -57,7 +56,7 @@ class ReceivedBytesTest : public testing::Test {
 protected:
   ReceivedBytesTest() { context.loadDialect<::mlir::fsdp::FSDPDialect, arith::ArithDialect>(); }
 
-  /// What the op says of the collective `line`, which reads %x of type `type`.
+  /// The op's result for the collective `line`, which reads %x of type `type`.
   int64_t say(int ranks, const std::string &type, const std::string &line) {
     const std::string text =
         llvm::formatv("fsdp.mesh @mesh <[\"fsdp\"={0}]>\nfsdp.program @all role {{} {{\n"
@@ -73,7 +72,7 @@ protected:
     return received;
   }
 
-  /// The most that one of `ranks` asks for in `call`, which has room for 4096 floats on either
+  /// The largest request of one of `ranks` in `call`, which has room for 4096 floats on either
   /// side.
   static int64_t count(int ranks,
                        const std::function<void(rt::Communicator &, float *, float *)> &call) {

@@ -27,8 +27,8 @@ TEST(CheckerFuzzTest, AcceptsRightCycles) {
   EXPECT_GT(skewed, 100);
 }
 
-// What is linked is right, and most awaits are needed (others are implied over segments).
-TEST(CheckerFuzzTest, NeedsWhatLinksSegments) {
+// The linked schedule is right, and most awaits are needed (others are implied over segments).
+TEST(CheckerFuzzTest, NeedsTheLinksOfSegments) {
   std::mt19937 random(13);
   int dropped = 0, refused = 0;
   for (int i = 0; i < 300; ++i) {
@@ -55,14 +55,14 @@ TEST(CheckerFuzzTest, NeedsWhatLinksSegments) {
 
 // The segments of a path, one behind the other as one line, in which awaits are waits: what the
 // planner's clocks say of it is what the checker knows, segment by segment.
-TEST(CheckerFuzzTest, KnowsTheSameOrderAsThePlanner) {
+TEST(CheckerFuzzTest, HasTheSameOrderAsThePlanner) {
   std::mt19937 random(12);
   auto draw = [&](size_t below) { return static_cast<int>(random() % below); };
   int64_t pairs = 0, ordered = 0;
   for (int i = 0; i < 600; ++i) {
     Problem problem = RandomCycle(random).make();
     Role &role = problem.roles[0];
-    // Few awaits, so that there is something to tell apart.
+    // Few awaits, so that the cases differ.
     for (Segment &segment : role.segments)
       for (Launch &launch : segment.launches)
         while (!launch.awaits.empty() && draw(3))
@@ -196,7 +196,7 @@ Problem makeDeepModel(int layers) {
       add({"advance", compute, {}, {}, {}, {}, {}, StepUse::advances});
     materializeWaits(segment);
     elideImpliedWaits(segment);
-    // At the border each stream waits for what the others did in the segments before.
+    // At the border each stream waits for the launches of the others in the previous segments.
     for (int stream : {compute, gather, reduce}) {
       auto onStream = [&](const Launch &launch) { return launch.stream == stream; };
       auto start = std::find_if(segment.launches.begin(), segment.launches.end(), onStream);
@@ -226,7 +226,7 @@ TEST(CheckerFuzzTest, TakesDeepModels) {
     double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     std::printf("%d layers, %zu launches in 3 segments: %.3f s\n", layers, launches, seconds);
     EXPECT_EQ(describeAll(findings), "");
-    // Where the last segment does not say when its compute is complete, the first one's gathers
+    // If the last segment does not record the completion of its compute, the first one's gathers
     // race.
     for (Launch &launch : problem.roles[0].segments[2].launches)
       launch.records.clear();

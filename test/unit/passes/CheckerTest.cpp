@@ -86,7 +86,7 @@ TEST(CheckerTest, RefusesToWriteTwice) {
   expectFinding(problem, Fault::race, "'use' writes bytes [0, 64) of 'gradient' twice");
 }
 
-TEST(CheckerTest, RefusesReadsOfWhatNothingWrote) {
+TEST(CheckerTest, RefusesReadsOfUnwrittenBuffers) {
   Problem problem = makeRight();
   launches(problem)[1].writes[0].end = 100;
   expectFinding(problem, Fault::unwritten,
@@ -104,7 +104,7 @@ TEST(CheckerTest, RefusesWaitsInACircle) {
                 "which waits for 'gather': none of them ever starts");
 }
 
-TEST(CheckerTest, RefusesWaitsForWhatIsIssuedLater) {
+TEST(CheckerTest, RefusesWaitsForLaterLaunches) {
   Problem problem = makeRight();
   Launch last{"last", kReduce, {}, {}, {}, {}, {}};
   launches(problem).push_back(last);
@@ -145,7 +145,7 @@ TEST(CheckerTest, RefusesToWriteWhereAnotherBufferIsInUse) {
       "may write 'b'; let the second wait for the first, or move one buffer");
 }
 
-TEST(CheckerTest, RefusesToReadWhatAnotherBufferHasTakenThePlaceOf) {
+TEST(CheckerTest, RefusesReadsOfOverwrittenBuffers) {
   Problem problem = makeTwoResults(/*ordered=*/true);
   EXPECT_EQ(checkSchedule(problem).size(), 0u);
   problem.roles[0].buffers[1].offset = 0;
@@ -163,7 +163,8 @@ TEST(CheckerTest, RefusesToWriteTwoBuffersInOnePlace) {
                 "'first' writes 'a' and writes 'b', which share bytes [0, 64) of the arena");
 }
 
-// What lives again after it was overwritten is written again: its bytes are free between.
+// A buffer that is used again after it was overwritten is written again: its bytes are free in
+// between.
 TEST(CheckerTest, AcceptsABufferThatIsWrittenAgain) {
   Problem problem = makeTwoResults(/*ordered=*/true);
   problem.roles[0].buffers[1].offset = 0;
@@ -298,7 +299,7 @@ TEST(CheckerTest, RefusesRolesWhoseSegmentsFollowOneAnotherDifferently) {
   for (Role &role : problem.roles)
     role.segments.push_back({"evaluate", {}, {0}, true});
   problem.roles[0].segments[0].next = {0, 1};
-  problem.roles[1].segments[0].next = {1, 0}; // the order says nothing
+  problem.roles[1].segments[0].next = {1, 0}; // the order has no meaning
   EXPECT_EQ(checkSchedule(problem).size(), 0u);
   problem.roles[1].segments[0].next = {1};
   expectFinding(problem, Fault::segments,
@@ -310,7 +311,7 @@ TEST(CheckerTest, RefusesRolesWhoseSegmentsFollowOneAnotherDifferently) {
                 "'train'");
 }
 
-// Found by the mutator: a segment may go on while collectives of the one before are in flight.
+// Found by the mutator: a segment may continue while collectives of the previous one are in flight.
 TEST(CheckerTest, RefusesCollectivesInNoOrderOnAnEdge) {
   Role role{"all", {"s", "t"}, {}, {}, -1};
   role.segments.push_back(
@@ -429,8 +430,8 @@ TEST(CheckerTest, RefusesMalformedProblems) {
   expectFinding(problem, Fault::malformed, "'update' works in place on operands that do not exist");
 }
 
-// Every wait that elision leaves is needed: without it, or with a buffer moved onto another that is
-// live, the checker has something to say.
+// Every wait that elision leaves is needed: without it, or with a buffer moved onto another live
+// one, the checker reports an error.
 TEST(CheckerTest, RefusesBrokenRandomSchedules) {
   std::mt19937 random(5);
   int broken = 0;

@@ -277,7 +277,7 @@ TEST(CyclicCheckerTest, ThereAndBack) {
 
 // The read is complete before the write by stream on one path, where the event has come to stand
 // for something else, and by the event on the other.
-TEST(CyclicCheckerTest, KnowsEachPathByItself) {
+TEST(CyclicCheckerTest, DistinguishesPaths) {
   Role role{"all", {"compute", "gather", "other"}, {}, {}, -1, {"read"}};
   role.buffers = {{"x", 64}};
   Launch read{"read", 1, {}, {{0, 0, 64}}, {}, {}, {}};

@@ -159,8 +159,8 @@ inline Problem makeDeferredUpdate() {
   return {{{"gather over [fsdp]", {0}}, {"reduce over [fsdp]", {0}}}, {role}};
 }
 
-/// Two roles as the stages of a pipeline: what the first issues in one segment, the second issues
-/// in the next one. The second sends something back.
+/// Two roles as the stages of a pipeline: the second issues the collectives of the first one
+/// segment later, and sends a value back.
 inline Problem makePipeline() {
   enum { compute, link, back };
   enum { fill, steady, drain };

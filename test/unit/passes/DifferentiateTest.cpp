@@ -83,7 +83,7 @@ private:
     }
     return define("fsdp.read @" + name + " : " + type);
   }
-  /// A parameter of one row, made wide, perhaps after some arithmetic of its own.
+  /// A parameter of one row, broadcast, possibly after some arithmetic.
   std::string broadcast() {
     std::string value = read(row());
     if (integer(0, 1))

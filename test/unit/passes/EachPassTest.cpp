@@ -1,8 +1,8 @@
 //===- EachPassTest.cpp - every pass alone on every test file -------------===//
 //
-// A pass may meet a module that the pipeline would not give it: of another phase, or of few
-// dialects. It may then fail with a diagnostic, but not crash. Each case has a context of its own,
-// in which only that is loaded which the module and the pass ask for.
+// A pass may be run on a module that the pipeline would not pass to it: of another phase, or of few
+// dialects. It may then fail with a diagnostic, but not crash. Each case has a separate context, in
+// which only the dialects that the module and the pass request are loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +61,7 @@ std::vector<std::string> splitModules(const std::string &text) {
   return modules;
 }
 
-/// Runs `pass` on `text` in a context of its own. False where the text is no valid module. Ends the
+/// Runs `pass` on `text` in a new context. False if the text is not a valid module. Ends the
 /// process where the pass has no name.
 bool runAlone(const DialectRegistry &registry, const std::string &pass, const std::string &text) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -76,8 +76,7 @@ bool runAlone(const DialectRegistry &registry, const std::string &pass, const st
   return true;
 }
 
-/// What a child process was doing, and how much it has done: in memory that it shares with its
-/// parent.
+/// The state and progress of a child process, in memory that it shares with its parent.
 struct Progress {
   char doing[1024];
   int modules;

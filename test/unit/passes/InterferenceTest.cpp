@@ -35,7 +35,7 @@ template <class Function> void forRandomSchedules(Function &&check) {
 
 // Blocks interfere where their spans overlap and where one is listed for the other, and nowhere
 // else.
-TEST(InterferenceTest, SpansAndListsSayWhatInterferes) {
+TEST(InterferenceTest, SpansAndListsDetermineInterference) {
   int overlapping = 0, apart = 0, neither = 0;
   forRandomSchedules([&](const Interference &interference) {
     int count = static_cast<int>(interference.getBlocks().size());
@@ -57,7 +57,7 @@ TEST(InterferenceTest, SpansAndListsSayWhatInterferes) {
   EXPECT_GT(neither, 1000);
 }
 
-TEST(InterferenceTest, SumsSizesOfWhatInterferes) {
+TEST(InterferenceTest, SumsSizesOfInterferingBlocks) {
   forRandomSchedules([&](const Interference &interference) {
     const std::vector<Block> &blocks = interference.getBlocks();
     std::vector<int64_t> sums = interference.sumInterfering();
@@ -73,7 +73,7 @@ TEST(InterferenceTest, SumsSizesOfWhatInterferes) {
 }
 
 // Every byte at every time against a table of them.
-TEST(OccupiedBytesTest, CollectsWhatIsOccupiedAtAnyTime) {
+TEST(OccupiedBytesTest, CollectsOccupiedBytes) {
   constexpr int kTimes = 21, kBytes = 40;
   std::mt19937 random(5);
   auto draw = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };

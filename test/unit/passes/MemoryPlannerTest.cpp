@@ -23,8 +23,8 @@ std::string describe(const std::vector<Finding> &findings) {
   return text;
 }
 
-/// The smallest arena there is: tries for every order of the buffers every place that touches
-/// another buffer or the bottom, and asks the checker.
+/// The smallest possible arena: tries, for every order of the buffers, every position that touches
+/// another buffer or the bottom, and runs the checker.
 class ExhaustivePlanner {
 public:
   explicit ExhaustivePlanner(Problem problem) : problem(std::move(problem)) {
@@ -179,7 +179,7 @@ Problem makeChain(bool inPlace) {
   return {{}, {role}};
 }
 
-TEST(MemoryPlannerTest, ReusesWhatIsDoneWith) {
+TEST(MemoryPlannerTest, ReusesDeadBuffers) {
   MemoryPlan plan = planMemory(makeChain(false).roles[0]);
   EXPECT_EQ(plan.arena, 512);
   EXPECT_EQ(plan.lowerBound, 512);
@@ -191,7 +191,7 @@ TEST(MemoryPlannerTest, WorksInPlace) {
   EXPECT_EQ(plan.offsets, std::vector<int64_t>({0, 0, 0, 0}));
 }
 
-TEST(MemoryPlannerTest, DoesNotWriteOverWhatIsReadLater) {
+TEST(MemoryPlannerTest, DoesNotOverwriteBuffersThatAreReadLater) {
   Problem problem = makeChain(true);
   problem.roles[0].segments[0].launches[3].reads.push_back({1, 0, 256}); // b1 lives on
   MemoryPlan plan = planMemory(problem.roles[0]);
@@ -203,7 +203,7 @@ TEST(MemoryPlannerTest, DoesNotWriteOverWhatIsReadLater) {
 TEST(MemoryPlannerTest, SharesNothingBetweenStreamsWithoutAWait) {
   Problem problem = makeChain(false);
   problem.roles[0].streams.push_back("gather");
-  // The last two run beside the first two: nothing says which is first.
+  // The last two overlap with the first two: their order is undefined.
   Segment &segment = problem.roles[0].segments[0];
   segment.launches[2].reads.clear();
   segment.launches[2].stream = segment.launches[3].stream = 1;
@@ -235,7 +235,7 @@ TEST(MemoryPlannerTest, SegmentsShareAndPersistentBuffersDoNot) {
   EXPECT_EQ(describe(checkSchedule(problem)), "");
 }
 
-TEST(PeakTest, NamesWhatIsAliveAndSince) {
+TEST(PeakTest, NamesLiveBuffersAndTheirStart) {
   // b0 -> b1 -> b2 on one stream; b0 is needed again at the end: all three are alive from launch 2
   // on.
   Role role{"all", {"s"}, {{"p", 100, -1, -1}}, {}, -1};
@@ -345,7 +345,7 @@ TEST(WaitsTest, ElisionKeepsTheOrderAndNothingElse) {
     HappensBefore reduced(segment.launches);
     for (int l = 0; l < full.size(); ++l)
       ASSERT_EQ(full.clockOf(l).vec(), reduced.clockOf(l).vec()) << "case " << i;
-    // Each wait that is left says something.
+    // Each remaining wait is needed.
     for (Launch &launch : segment.launches)
       for (size_t w = 0; w < launch.waits.size(); ++w) {
         std::vector<int> kept = launch.waits;

@@ -78,7 +78,7 @@ TEST_F(MemoryReportTest, CountsCollectives) {
   EXPECT_TRUE(report.evaluateCollectives.empty());
 }
 
-// Flops are those that ops say; bytes those of the operands and results of launches.
+// Flops are those of the ops' cost interface; bytes those of the operands and results of launches.
 TEST_F(MemoryReportTest, CountsWork) {
   llvm::json::Value value = toJSON(measure(1));
   std::string text;
@@ -234,8 +234,8 @@ std::string makeModel(const std::vector<int> &widths, int ranks, int batch,
          "fsdp.loss %sum over %weight\n}\n";
 }
 
-// Every pass from the model to the verified schedule, on random chains: what a rank keeps is its
-// part, and no more units are whole at once than the budget says.
+// Every pass from the model to the verified schedule, on random chains: a rank keeps its part only,
+// and no more units are unsharded at once than the budget allows.
 TEST(ScheduledPipelineTest, RanksHoldTheirPart) {
   std::mt19937 random(6);
   auto draw = [&](int low, int high) {

@@ -109,7 +109,7 @@ TEST_F(ModelDigestTest, AnotherFunctionOfTheParametersHasAnother) {
   EXPECT_TRUE(isNew(with([](Knobs &k) { k.vocab = 13; })));
 }
 
-TEST_F(ModelDigestTest, WhatTrainingAndPlacementChangeDoesNotCount) {
+TEST_F(ModelDigestTest, ChoicesOfTrainingAndPlacementAreExcluded) {
   const std::string digest = digestOf(Knobs());
   for (int64_t batch : {1, 2, 6, 8, 11})
     for (int64_t length : {1, 2, 4, 8, 11, 16}) {
@@ -139,7 +139,7 @@ TEST_F(ModelDigestTest, TheTextOfAModelHasItsDigest) {
   EXPECT_EQ(mlir::fsdp::computeModelDigest(*parsed), mlir::fsdp::computeModelDigest(*module));
 }
 
-/// What computes a loss from rows (batch, length, 4) and a weight (4, 3).
+/// The ops that compute a loss from rows (batch, length, 4) and a weight (4, 3).
 using Rows = std::function<Average(Tensor x, Tensor projected, double samples, double length)>;
 
 struct DataSizesTest : ModelDigestTest {
@@ -306,7 +306,7 @@ TEST_F(DataSizesTest, ALossOfSeveralTermsIsAveragedOverThem) {
   EXPECT_NE(digestFor(terms(0.3), 6, 10), digestFor(terms(0.7), 6, 10));
 }
 
-TEST_F(DataSizesTest, MergedDimensionsKeepWhatIsTheModels) {
+TEST_F(DataSizesTest, MergedDimensionsKeepSizesOfTheModel) {
   EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double) {
     return mean(square(rearrange("b s o -> (b s) o", y)));
   }));

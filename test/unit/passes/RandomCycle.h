@@ -170,7 +170,7 @@ private:
     }
   }
 
-  /// What is not written in full on every path is not read.
+  /// Buffers that are not fully written on every path are not read.
   void dropUnwrittenReads(Role &role) {
     size_t size = role.buffers.size();
     std::vector<bool> all(size, true), start(size);

@@ -1,8 +1,8 @@
 //===- ReshardRanks.h - a plan of resharding, executed on simulated ranks -*- C++ -*-===//
 //
 // Each device holds, for each of its elements, which element of the tensor it is and which terms of
-// the sum it has. A step does with them what the op of its name says; nothing of the solver is used
-// but what it writes.
+// the sum it has. A step has the semantics of the op of its name; only the output of the solver is
+// used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ public:
   }
 
   void perform(const Step &step);
-  /// Compares with what the last sharding says.
+  /// Compares with the last sharding.
   void check() const;
 
 private:
@@ -44,7 +44,7 @@ private:
   int at(int64_t position) const {
     return order.empty() ? static_cast<int>(position) : order[position];
   }
-  /// What one index of a part adds to a position.
+  /// The stride of one index of a part in a position.
   int64_t weight(const AxisPart &part) const {
     int64_t weight = problem.mesh[part.axis].size / part.before / part.size;
     for (size_t axis = part.axis + 1; axis < problem.mesh.size(); ++axis)
@@ -206,7 +206,7 @@ inline void Ranks::perform(const Step &step) {
       }
     }
   }
-  // What comes from elsewhere, without what is summed on the way.
+  // Elements from other ranks, without the terms that are summed on the way.
   int64_t most = 0;
   for (int device = 0; device < devices; ++device) {
     EXPECT_EQ(results[device].shape, step.after);

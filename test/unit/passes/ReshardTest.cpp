@@ -108,7 +108,7 @@ TEST(Reshard, SumsAreScatteredWhereTheyAreSplit) {
             Texts{"all-reduce over axis 0:(1)4: 8 -> 8, 48 bytes"});
 }
 
-TEST(Reshard, PartsThatDoNotDivideMoveWhatLiesElsewhere) {
+TEST(Reshard, PartsThatDoNotDivideMoveOnlyForeignElements) {
   // 10 by a=2 is 5 and 5, by a=2, b=2 it is 3, 3, 3, 1.
   EXPECT_EQ(
       stepsOf(
@@ -163,7 +163,7 @@ TEST(Reshard, OrdersOfDevices) {
     const Plan plan = solve(problem);
     execute(problem, plan);
     ASSERT_FALSE(HasFailure());
-    // At most what it costs without, and once what a rank holds on the way.
+    // At most the cost without it, plus the bytes that a rank holds on the path.
     Problem same = problem;
     same.fromOrder = same.toOrder;
     int64_t held = 8 * 4 * 4;
@@ -264,7 +264,7 @@ TEST(Reshard, PlansAreRemembered) {
   EXPECT_EQ(solver.solve(other).bytes * 2, plan.bytes);
 }
 
-TEST(Reshard, RefusesWhatIsNoProblem) {
+TEST(Reshard, RefusesInvalidProblems) {
   const Problem right{{{4}, {2}}, {8}, 4, {{{part(0, 1, 4)}}, {}}, {{{}}, {}}};
   const struct {
     void (*change)(Problem &);

@@ -94,7 +94,7 @@ Ids slowly(const std::map<std::pair<std::string, std::string>, int> &ranks, cons
 }
 
 /// Long words are cut where no merge joins two characters; the result is that of the whole word.
-TEST(BpeTest, RandomMergesGiveWhatTheDefinitionGives) {
+TEST(BpeTest, RandomMergesAgreeWithTheDefinition) {
   std::mt19937 random(5);
   for (int round = 0; round < 60; ++round) {
     std::vector<std::string> tokens{"a", "b", "c", "d", "e"}, lines;

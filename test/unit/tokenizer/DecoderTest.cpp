@@ -53,7 +53,7 @@ TEST(DecoderTest, MetaspaceGivesBlanks) {
       " a b");
 }
 
-TEST(DecoderTest, WithoutADecoderBlanksStandBetweenTokens) {
+TEST(DecoderTest, WithoutADecoderBlanksSeparateTokens) {
   EXPECT_EQ(decoded("null", {"a", "b"}), "a b");
 }
 

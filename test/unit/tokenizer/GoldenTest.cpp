@@ -128,7 +128,7 @@ TEST(TokenizerTest, ACharacterIsReturnedWhenItsLastByteIsThere) {
   EXPECT_EQ(decoder.add(*tokenizer.findToken("\xe2\x96\x81")), " ");
 }
 
-TEST(TokenizerTest, WhatContinuesAPromptKeepsItsBlank) {
+TEST(TokenizerTest, AContinuationOfAPromptKeepsItsBlank) {
   const Tokenizer tokenizer = Tokenizer::load(folder() + "llama2.json");
   const std::vector<TokenId> prompt = tokenizer.encode("the model", true);
   const std::vector<TokenId> whole = tokenizer.encode("the model of", true);

@@ -64,7 +64,7 @@ TEST(PreTokenizerTest, ByteLevelCutsWords) {
   EXPECT_EQ(words(R"({"type":"ByteLevel","use_regex":false})", "a b"), " a b");
 }
 
-TEST(PreTokenizerTest, DigitsAndPunctuationStandAlone) {
+TEST(PreTokenizerTest, DigitsAndPunctuationAreSeparateWords) {
   EXPECT_EQ(words(R"({"type":"Digits","individual_digits":true})", "a12\xc2\xbd"),
             "a|1|2|\xc2\xbd");
   EXPECT_EQ(words(R"({"type":"Digits"})", "12ab34"), "12|ab|34");

@@ -79,7 +79,7 @@ TEST(RegexTest, TextsAreNoExpressions) {
   EXPECT_FALSE(Regex::literal("a.c").search("abc", 0, match));
 }
 
-TEST(RegexTest, WhatMeansAnotherThingIsRefused) {
+TEST(RegexTest, ConstructsWithAnotherMeaningAreRefused) {
   for (const char *pattern :
        {"^a",    "a$",      "\\bword", "\\h",    "\\R",    "\\A",         "(a)\\1", "(?m:.)",
         "(?i)a", "(?<n>a)", "(*UTF)a", "[a[b]]", "[a&&b]", "[[:alpha:]]", "[]a]",   "a{2}+",

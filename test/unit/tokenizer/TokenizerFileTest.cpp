@@ -55,7 +55,7 @@ TEST(TokenizerFileTest, TheLongestAddedTokenIsFound) {
   EXPECT_EQ(tokenizer.encode("<<e>bb<e", false), (std::vector<TokenId>{4, 3, 1, 1, 4}));
 }
 
-TEST(TokenizerFileTest, WhatIsNotSupportedIsNamed) {
+TEST(TokenizerFileTest, UnsupportedEntriesAreNamed) {
   const char *const only =
       "BPE, the only model that is supported (not Unigram, WordPiece or WordLevel)";
   EXPECT_EQ(refusal("/model/type", "Unigram"),
@@ -179,7 +179,7 @@ TEST(TokenizerFileTest, WrongEntriesAreNamedWithTheirPlace) {
             "text once");
 }
 
-TEST(TokenizerFileTest, WhatIsNoFileOfTokenizersIsRefused) {
+TEST(TokenizerFileTest, InvalidFilesAreRefused) {
   EXPECT_EQ(
       messageOf([] { Tokenizer::parse("{", "t.json"); }),
       "'t.json' is not a JSON object (line 1, column 2: unexpected end of input; expected string "

@@ -46,7 +46,7 @@ TEST_F(LogFollowerTest, WaitsForTheFileAndForWholeLines) {
   EXPECT_EQ(seen(), "");
 }
 
-TEST_F(LogFollowerTest, GoesOnInANewLogOfThatName) {
+TEST_F(LogFollowerTest, ContinuesInANewLogOfThatName) {
   append(step(1));
   EXPECT_EQ(seen(), "1 ");
   append(step(2)); // before it is renamed, and not seen yet
@@ -56,7 +56,7 @@ TEST_F(LogFollowerTest, GoesOnInANewLogOfThatName) {
   EXPECT_EQ(seen(), "['" + file.path + "' is a new log] 1 ");
 }
 
-TEST_F(LogFollowerTest, GoesOnWhereLaterStepsWereRemoved) {
+TEST_F(LogFollowerTest, ContinuesWhereLaterStepsWereRemoved) {
   append(step(1) + step(2) + step(3) + step(4));
   EXPECT_EQ(seen(), "1 2 3 4 ");
   fs::resize_file(file.path, 2 * step(1).size());

@@ -34,7 +34,7 @@ TEST(LogReaderTest, TakesTheNumbersOfAStep) {
   EXPECT_EQ(entry.find("loss"), nullptr);
 }
 
-TEST(LogReaderTest, WhatIsNotFiniteIsNan) {
+TEST(LogReaderTest, NonFiniteValuesAreNan) {
   LogEntry entry;
   ASSERT_EQ(
       parseEntry(R"({"step": 1, "a": null, "b": NaN, "c": -Infinity, "say \"NaN": 2})", entry), "");
@@ -43,7 +43,7 @@ TEST(LogReaderTest, WhatIsNotFiniteIsNan) {
   EXPECT_EQ(*entry.find("say \"NaN"), 2) << "a text is as it was";
 }
 
-TEST(LogReaderTest, TellsRecordsFromSteps) {
+TEST(LogReaderTest, DistinguishesRecordsFromSteps) {
   LogEntry entry;
   ASSERT_EQ(
       parseEntry(R"({"restart":{"number":1,"after_step":20,"mesh":"fsdp=2","cause":"c"}})", entry),
@@ -61,10 +61,10 @@ TEST(LogReaderTest, TellsRecordsFromSteps) {
             "run: m, mesh fsdp=2, 5 steps of 10 samples, fsdpc v, resumed from step 3");
 }
 
-TEST(LogReaderTest, NamesWhatIsNoLine) {
-  EXPECT_EQ(faultOf("{\"step\": 1"), "is no JSON object");
-  EXPECT_EQ(faultOf("[1]"), "is no JSON object");
-  EXPECT_EQ(faultOf("hello NaN"), "is no JSON object");
+TEST(LogReaderTest, NamesInvalidLines) {
+  EXPECT_EQ(faultOf("{\"step\": 1"), "is not a JSON object");
+  EXPECT_EQ(faultOf("[1]"), "is not a JSON object");
+  EXPECT_EQ(faultOf("hello NaN"), "is not a JSON object");
   EXPECT_EQ(faultOf("{\"loss\": 1}"), "has no whole number 'step'");
   EXPECT_EQ(faultOf("{\"step\": 1.5}"), "has no whole number 'step'");
   EXPECT_EQ(faultOf("{\"step\": 1, \"a\": " + std::string(40, '[') + std::string(40, ']') + "}"),
@@ -82,7 +82,7 @@ TEST(LogReaderTest, LinesMayComeInPartsOfAnySize) {
     EXPECT_EQ(got, (std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {4, 2}})) << size;
     EXPECT_EQ(stream.skipped.describe("f"),
               (std::vector<std::string>{
-                  "'f': skipped line 3, which is no JSON object",
+                  "'f': skipped line 3, which is not a JSON object",
                   "'f': skipped line 5, which is not complete (a run may be writing it)"}));
   }
 }
@@ -122,10 +122,11 @@ TEST(LogReaderTest, AFileOfOtherLinesIsNoLog) {
     readLog(file.path, [](const LogEntry &) {});
     FAIL();
   } catch (const base::Error &error) {
-    EXPECT_EQ(std::string(error.what()),
-              "'" + file.path +
-                  "' is no log: skipped 2 lines, each of which is no JSON object: 1, 2; expected "
-                  "lines as a program writes them with --log");
+    EXPECT_EQ(
+        std::string(error.what()),
+        "'" + file.path +
+            "' is no log: skipped 2 lines, each of which is not a JSON object: 1, 2; expected "
+            "lines as a program writes them with --log");
   }
   file.write("\n\n");
   EXPECT_THROW(readLog(file.path, [](const LogEntry &) {}), base::Error);

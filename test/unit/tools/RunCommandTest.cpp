@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-TEST(RunCommandTest, ReadsWhatIsQuotedForAShell) {
+TEST(RunCommandTest, ReadsShellQuotedWords) {
   const Words words = {"--data", "it's", "", "a b", "$x\\", "--lr=0.1", "*"};
   std::string line;
   for (const std::string &word : words)
@@ -60,7 +60,7 @@ TEST(RunCommandTest, NamesTheFilesOfTheRun) {
             std::string::npos);
 }
 
-TEST(RunCommandTest, ResumesFromWhatItResumedFrom) {
+TEST(RunCommandTest, ResumesFromTheSameCheckpoint) {
   json record = recordOf("--data d --resume=latest --save c --start-over");
   EXPECT_EQ(lastLine(record), "cd '/a b' && ./train --data d --save c\n")
       << "there was no checkpoint then, and there may be some now";
@@ -92,7 +92,7 @@ TEST(RunCommandTest, CommentsStayInTheirLines) {
   EXPECT_EQ(runCommand({record}, 1, "log").find("\nrm"), std::string::npos);
 }
 
-TEST(RunCommandTest, RefusesWhatItCannotRepeat) {
+TEST(RunCommandTest, RefusesIncompleteRecords) {
   const auto refused = [](const std::vector<json> &records, std::size_t number) -> std::string {
     try {
       return runCommand(records, number, "log");

@@ -88,7 +88,7 @@ TEST(Collectives, TheFastestCounts) {
 
 TEST(Collectives, ExchangeBetweenNodes) {
   const Machine machine = twoLevels(2);
-  // Half of what a rank gives goes to the other node over its own card.
+  // Half of a rank's data goes to the other node over its own card.
   EXPECT_NEAR(by("ring", "all_to_all", 1e9, firstRanks(16, machine), machine),
               0.5 * 1e9 / 50e9 + 15 * 10e-6, 1e-12);
 }

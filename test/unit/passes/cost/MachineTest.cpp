@@ -75,7 +75,7 @@ TEST(MachineFile, RatesBetweenPointsAreLogarithmic) {
   EXPECT_DOUBLE_EQ(machine.productRate("matrix", "f32", 4), 1e11);
   EXPECT_DOUBLE_EQ(machine.productRate("matrix", "f32", 128), 4e11); // half way of 6 doublings
   EXPECT_DOUBLE_EQ(machine.productRate("matrix", "f32", 9999), 7e11);
-  // What the machine does not know has the rate of matrix products, and of another type.
+  // Unknown kinds and types have the rate of matrix products, and of another type.
   EXPECT_DOUBLE_EQ(machine.productRate("attention", "bf16", 1024), 7e11);
   EXPECT_DOUBLE_EQ(machine.peakOf("bf16"), 2e12);
 }
@@ -142,7 +142,7 @@ TEST(KernelRates, FaultsNameTheField) {
             0u);
 }
 
-TEST(LaunchTime, SeparateEpiloguesAreALaunchOfTheirOwn) {
+TEST(LaunchTime, SeparateEpiloguesAreSeparateLaunches) {
   std::string error;
   Machine machine = *parseMachine(valid, error);
   schedule::LaunchCost cost = {800'000'000 + 1'000'000, 10, 10, "matrix", "f32", 800'000'000, 128};
@@ -174,7 +174,7 @@ TEST(KernelRates, OfKindsOfOps) {
   EXPECT_DOUBLE_EQ(secondsOf(cost, *machine), 1e-6 + 1e7 / 1e11);
   EXPECT_DOUBLE_EQ(secondsOf(cost, *machine, "layer_norm"), 1e-6 + 1e7 / 1e11);
   EXPECT_DOUBLE_EQ(secondsOf(cost, *machine, "layer_norm_grad"), 1e-6 + 1e7 / 2e10);
-  // Another implementation has them too, unless it has memory rates of its own.
+  // Another implementation has them too, unless it has separate memory rates.
   const KernelRates &other = machine->otherKernels.at("other");
   EXPECT_DOUBLE_EQ(other.memoryRate("layer_norm_grad", 1e7), 2e10);
   std::string text = withKinds(withKernels());
@@ -243,7 +243,7 @@ TEST(NamedMachines, AreValid) {
   }
 }
 
-// Of the programs of this project, loops behind a product of cuBLASLt are kernels of their own.
+// In programs of this project, loops after a product of cuBLASLt are separate kernels.
 TEST(NamedMachines, OfGpusFuseNoEpilogues) {
   for (const std::string &name : getMachineNames()) {
     std::string error;
@@ -253,7 +253,7 @@ TEST(NamedMachines, OfGpusFuseNoEpilogues) {
   }
 }
 
-// What is measured of the kernels of this project leaves the rates of others as they were.
+// Measurements of this project's kernels do not change the rates of others.
 TEST(NamedMachines, OwnRatesAreNotThoseOfOthers) {
   std::string error;
   for (const char *name : {"h100x8", "h200x8"}) {

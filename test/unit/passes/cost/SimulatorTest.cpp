@@ -81,7 +81,8 @@ TEST(Simulator, LaunchesShareTheDevice) {
   expectRun(result, 1, 0, 40);
 }
 
-// Among one rank a gather is a copy, which demands what computation does, and is no communication.
+// For one rank a gather is a copy, which uses the device as computation does and is not
+// communication.
 TEST(Simulator, CopiesShareTheDeviceAsComputation) {
   Step step;
   step.add(gather, 10);

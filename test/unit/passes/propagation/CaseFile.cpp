@@ -186,7 +186,7 @@ private:
     for (const std::string &tensor : split(rule.substr(arrow + 2), ','))
       op.resultDims.push_back(parseTensor(tensor));
     op.resultDims.resize(op.results.size());
-    // What no result has is summed away.
+    // Factors that no result has are summed away.
     for (size_t factor = 0; factor < op.factors.size(); ++factor) {
       bool stays = false;
       for (const Mapping &dims : op.resultDims)

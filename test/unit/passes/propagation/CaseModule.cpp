@@ -58,7 +58,7 @@ private:
 };
 } // namespace
 
-/// What the case cannot be said with.
+/// The reasons why a case cannot be expressed.
 [[noreturn]] static void refuse(const std::string &why) { throw std::runtime_error(why); }
 
 std::string Writer::specOf(int value) {

@@ -174,7 +174,7 @@ Problem withValuesReversed(Problem problem) {
   return problem;
 }
 
-TEST(PropagationFuzz, ValidFixedPointWhateverTheNames) {
+TEST(PropagationFuzz, ValidFixedPointForAnyNames) {
   int64_t axes = 0, parts = 0, aggressive = 0;
   for (uint32_t seed = 0; seed < 10000; ++seed) {
     Generator generator(seed);
@@ -201,7 +201,7 @@ TEST(PropagationFuzz, ValidFixedPointWhateverTheNames) {
       EXPECT_TRUE(options.subAxes || isWhole(problem.mesh, origin.axis)) << "seed " << seed;
       EXPECT_TRUE(origin.op < 0 || origin.from >= 0) << "seed " << seed;
     }
-    // Once more from what was found: nothing is left to do.
+    // Once more from the result: nothing changes.
     for (size_t value = 0; value < problem.values.size(); ++value) {
       problem.values[value].sharding = solution.shardings[value];
       for (DimSharding &dim : problem.values[value].sharding.dims)
@@ -215,7 +215,7 @@ TEST(PropagationFuzz, ValidFixedPointWhateverTheNames) {
   EXPECT_GT(aggressive, 500);
 }
 
-/// One given value and no op that could want an axis twice: the order of ops is of no consequence.
+/// One specified value and no op with a conflict: the order of ops does not matter.
 TEST(PropagationFuzz, OrderOfOpsIsOfNoConsequenceWithoutContradiction) {
   int64_t carried = 0;
   for (uint32_t seed = 0; seed < 1000; ++seed) {

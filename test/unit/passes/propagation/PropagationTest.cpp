@@ -40,7 +40,7 @@ TEST_F(Product, CarriesRowsAndColumns) {
   EXPECT_EQ(solve(2), "[a+?, b+?]");
 }
 
-TEST_F(Product, CarriesBetweenOperandsAlongWhatIsSummed) {
+TEST_F(Product, CarriesBetweenOperandsAlongSummedDimensions) {
   problem.values[0].sharding = sharding({{}, {{c}}});
   EXPECT_EQ(solve(1), "[c+?, ?]");
   EXPECT_EQ(solve(2), "[?, ?]");
@@ -55,7 +55,7 @@ TEST_F(Product, ExtendsAnOpenDimensionAndNoClosedOne) {
 }
 
 TEST_F(Product, TheLargerTensorWinsAConflictBetweenFactors) {
-  // Rows of the left and columns of the right want one axis in the result.
+  // Rows of the left and columns of the right conflict over one axis in the result.
   problem.values[0].sharding = sharding({{{a}}, {}});
   problem.values[1].sharding = sharding({{}, {{a}}});
   EXPECT_EQ(solve(2, {Strategy::basic}), "[?, ?]");
@@ -81,7 +81,7 @@ TEST_F(Product, PrioritiesComeOneAfterTheOther) {
   EXPECT_EQ(solve(2), "[a+?, ?]");
 }
 
-TEST_F(Product, WhatIsRefusedIsCut) {
+TEST_F(Product, RefusedAxesAreTruncated) {
   problem.values[0].sharding = sharding({{{a, b}}, {}});
   problem.admits = [](int value, int, const AxisList &axes, const Sharding &) {
     return value != 2 || axes.size() < 2;
@@ -148,7 +148,7 @@ TEST(Projection, AxesOfADimensionWithoutFactorsAreTaken) {
   Solution solution = propagate(problem);
   EXPECT_EQ(check(problem, &solution), "");
   EXPECT_EQ(print(problem.mesh, solution.shardings[0]), "[?, a]");
-  // What is free may come.
+  // Free axes may be added.
   problem.values[1].sharding.dims[0].axes = b;
   EXPECT_EQ(print(problem.mesh, propagate(problem).shardings[0]), "[b+?, a]");
 }

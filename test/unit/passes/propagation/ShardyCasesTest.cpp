@@ -37,7 +37,7 @@ TEST(ShardyCases, Agree) {
     EXPECT_EQ(deviation.substr(0, 9), "basic-cut") << deviation;
 }
 
-TEST(CaseFile, RefusesWhatItDoesNotKnow) {
+TEST(CaseFile, RefusesUnknownEntries) {
   std::string path = testing::TempDir() + "propagation.cases";
   auto messageOf = [&](const std::string &text) -> std::string {
     FILE *file = std::fopen(path.c_str(), "w");

@@ -1,4 +1,4 @@
-// The memory of an arena is there before the first step, or its lack is said.
+// The memory of an arena is available before the first step, or an error reports that it is not.
 #include "runtime/comm/SharedSegment.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ TEST(Arena, PopulatedPagesAreResidentAndKeepTheirContents) {
   EXPECT_EQ(resident(), 9);
 }
 
-TEST(Arena, SaysThatMemoryIsNotThere) {
+TEST(Arena, ReportsMissingMemory) {
   Mapping mapping = Mapping::anonymous(2 * kPage);
   ASSERT_EQ(munmap(mapping.data() + kPage, kPage), 0);
   try {

@@ -81,7 +81,7 @@ public:
     return compared_;
   }
 
-  /// Sizes past what goes through the staging area at once.
+  /// Sizes beyond the capacity of the staging area.
   std::size_t runLarge() {
     const std::size_t n = comm_.size(), local = (std::size_t(1) << 20) / sizeof(T) + 777;
     const ShardLayout tile{1, local, 1, local * n - 5}, rows{2, local / 2 + 1, 1, local / 2 * n};
@@ -140,7 +140,7 @@ private:
                                (split + n - 1) / n, split, (concat + n - 1) / n, concat, first});
     return layouts;
   }
-  // Parts that grow, shrink (what lies behind is dropped), stay, begin or end empty.
+  // Parts that grow, shrink (the rest is dropped), stay, begin or end empty.
   std::vector<RepartitionLayout> repartitions() const {
     std::vector<RepartitionLayout> layouts;
     for (std::size_t given : {0, 1, 5, 6, 64})
@@ -299,8 +299,7 @@ private:
     checkGuards("broadcast");
   }
 
-  // Element (o, s, m, c, k) of the whole stands where the dimensions are in this order, or with s
-  // and c changed.
+  // Element (o, s, m, c, k) of the whole for dimensions in this order, or with s and c swapped.
   void exchange(const AllToAllLayout &l) {
     T *source = buffer(0, l.sourceCount()), *target = buffer(1, l.targetCount());
     const std::size_t me = comm_.rank();
@@ -494,7 +493,7 @@ std::size_t runConformance(Job &job) {
       if (index == 0)
         compared += Suite<double>(job, *comm, place).runLarge();
     }
-    // One kind on the heels of another: nobody may see a peer's next request for its last.
+    // One kind directly after another: no rank may mistake a peer's next request for its last.
     for (std::uint64_t i = 0; i < 400; ++i) {
       std::int64_t value = 1;
       comm->barrier();

@@ -25,7 +25,7 @@ inline fsdp::rt::Socket holdPort(int port) {
   return held;
 }
 
-/// A TCP port that nobody else uses as long as this process lives; nor does anybody the next one.
+/// A TCP port that, like the next one, no other process uses during the lifetime of this process.
 inline int freePort() {
   static std::vector<fsdp::rt::Socket> held;
   for (;;) {

@@ -65,7 +65,7 @@ TEST(Reduction, LargeSumsAreTheSameBits) { // they are written another way
   }
 }
 
-TEST(StreamingStores, CopyAndClearExactlyWhatTheyAreTold) {
+TEST(StreamingStores, CopyAndClearExactlyTheirRange) {
   for (std::size_t shift : {0, 1, 31, 63})
     for (std::size_t bytes : {0, 1, 63, 64, 65, 1000, 4096}) {
       std::vector<char> from(bytes + 64), to(bytes + 256, 'x'), expected = to;

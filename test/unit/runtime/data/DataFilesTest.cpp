@@ -67,7 +67,7 @@ TEST_F(DataFilesTest, WordsWithoutWeightsAreOneSource) {
   EXPECT_TRUE(sources({}).empty());
 }
 
-TEST_F(DataFilesTest, WordsWithWeightsAreSourcesOfTheirOwn) {
+TEST_F(DataFilesTest, WordsWithWeightsAreSeparateSources) {
   EXPECT_EQ(text({"b*.bin:6", "c:2"}), "0.750: b10.bin b2.bin; 0.250: c");
   EXPECT_EQ(text({"c:1e308", "w/c:1e308"}), "0.500: c; 0.500: w/c");
   EXPECT_EQ(text({"c:0.5"}), "1.000: c");

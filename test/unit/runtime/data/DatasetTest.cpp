@@ -128,7 +128,7 @@ TEST(DatasetTest, ShufflingPermutesEachEpoch) {
   }
 }
 
-TEST(DatasetTest, SamplesMayStandInAnyDimension) {
+TEST(DatasetTest, SamplesMayBeInAnyDimension) {
   TemporaryFile file;
   file.write(safetensors(kHeader, data()));
   const Input columns{"x", {2}, 1, ArenaSpan<float>{0, 6}, kBatch, kRows, {0}, 0};
@@ -139,7 +139,7 @@ TEST(DatasetTest, SamplesMayStandInAnyDimension) {
   EXPECT_EQ((std::vector<float>(slice, slice + 6)), (std::vector<float>{0, 2, 4, 1, 3, 5}));
 }
 
-TEST(DatasetTest, RefusesWhatDoesNotFit) {
+TEST(DatasetTest, RefusesMismatchedTensors) {
   EXPECT_EQ(complaint(kHeader, data()), "no error");
   const auto with = [](std::string from, std::string to) {
     std::string header = kHeader;
@@ -221,7 +221,7 @@ TEST(WeightsTest, ShardsAreFilledFromGlobalTensors) {
   }
 }
 
-TEST(WeightsTest, RefusesWhatDoesNotFit) {
+TEST(WeightsTest, RefusesMismatchedTensors) {
   const auto complaint = [](const std::string &header, const std::string &bytes) {
     TemporaryFile file;
     file.write(safetensors(header, bytes));

@@ -103,7 +103,7 @@ struct Opened {
   }
 };
 
-TEST(MixtureTest, DrawsWhatTheReferenceDoes) {
+TEST(MixtureTest, DrawsAsTheReferenceDoes) {
   std::ifstream golden(MIXTURE_GOLDEN);
   std::string line;
   constexpr std::uint64_t kGroup = 100;

@@ -139,7 +139,7 @@ TEST(TokenDatasetTest, RefusesFilesOfAnotherKind) {
           "got version 1 of magic number 20240801, expected 7");
 }
 
-// What a bad step leaves: each tensor of a sample, as no token file can hold it.
+// The file of a bad step: each tensor of a sample, in a form that no token file has.
 TEST(TokenDatasetTest, TakesTensorsOfItsInputs) {
   const auto bytes = [](const std::string &second) {
     std::string text = safetensorsHeader({{"tokens", {2, 5}, "I32"}, {second, {2, 5}, "I32"}});

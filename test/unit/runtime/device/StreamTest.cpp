@@ -71,8 +71,8 @@ TEST_F(Streams, WaitForNothingRecordedIsNoWork) {
   EXPECT_EQ(a.enqueued(), 0u);
 }
 
-// What is awaited is the latest record *before* the wait is enqueued, whatever happens to the event
-// later.
+// A wait is for the latest record *before* the wait is enqueued, independent of later records of
+// the event.
 TEST_F(Streams, LaterRecordsDoNotChangeAWait) {
   Event event;
   std::atomic<bool> go{false}, *gate = &go;
@@ -93,7 +93,7 @@ TEST_F(Streams, LaterRecordsDoNotChangeAWait) {
   a.synchronize();
 }
 
-// An event recorded again on another stream stands for that one only.
+// An event recorded again on another stream denotes only that record.
 TEST_F(Streams, ARecordOnAnotherStreamReplaces) {
   Failure none;
   Stream c("c", 0, none);
@@ -195,7 +195,7 @@ TEST_F(Streams, AnObserverSeesEachAction) {
   EXPECT_LT(seen.processor, 0.02) << "a thread that sleeps does not run";
 }
 
-TEST_F(Streams, AnObserverSeesWhatAWaitIsFor) {
+TEST_F(Streams, AnObserverGetsTheAwaitedLaunch) {
   struct Seen {
     std::vector<std::string> names, kinds, awaited;
   } seen;

@@ -26,7 +26,7 @@ private:
   Workers workers;
 };
 
-TEST(Workers, PerformEachPieceOnceInSlotsOfTheirOwn) {
+TEST(Workers, PerformEachPieceOnceInSeparateSlots) {
   for (int threads : {1, 2, 4, 9})
     for (bool spins : {false, true}) {
       const Helped helped(threads, spins);

@@ -1,4 +1,4 @@
-// A job of one rank runs in the process itself: launches, inputs, peak, and what is refused.
+// A job of one rank runs in the process itself: launches, inputs, peak, and errors.
 #include "runtime/comm/SharedSegment.h"
 #include "runtime/execution/Launch.h"
 #include "runtime/job/Bootstrap.h"
@@ -78,7 +78,7 @@ TEST(Context, LaunchGivesSlicesInOrder) {
   EXPECT_EQ(ran.said, "");
 }
 
-TEST(Context, PeakCountsWhatIsTouchedOnly) {
+TEST(Context, PeakCountsTouchedBytesOnly) {
   Ran ran = runWith([](Context &c) {
     EXPECT_EQ(c.peakBytes(), 0u);
     launch(c, 0, "far but empty", reads(ArenaSpan<float>{4000, 0}), writes(), [](const float *) {});
@@ -145,7 +145,7 @@ TEST(Context, RefusesTooManyStreams) {
   EXPECT_EQ(ran.said, "error: rank 0: the program has 17 streams, expected at most 16\n");
 }
 
-TEST(Communicator, RefusesWhatItCannotDo) {
+TEST(Communicator, RefusesInvalidRequests) {
   run([](Job &job) {
     auto comm = job.communicator(0);
     float data[8] = {};

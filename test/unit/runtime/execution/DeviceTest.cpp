@@ -1,5 +1,5 @@
-// Walks on a device of the CPU: how often segments run, which of them are joined, and for what the
-// host waits.
+// Walks on a device of the CPU: how often segments run, which of them are joined, and the waits of
+// the host.
 #include "runtime/execution/Device.h"
 #include "runtime/execution/Launch.h"
 #include "runtime/job/Bootstrap.h"
@@ -106,7 +106,7 @@ TEST(Device, WaitsForOutputsAndLeavesTheRestRunning) {
             0);
 }
 
-TEST(Device, WhatFailsBehindTheOutputsEndsTheJob) {
+TEST(Device, AFailureAfterTheOutputsEndsTheJob) {
   testing::internal::CaptureStderr();
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(run([](Device &device, const Program &program) {

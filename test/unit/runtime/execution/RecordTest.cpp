@@ -60,7 +60,7 @@ TEST(Record, WritesOneLineForEachAction) {
       "launch compute \"start\" reads=[0:2468] writes=[0:2468] over=over_data kind=broadcast\n");
 }
 
-TEST(Record, StandsAtTheFirstCoordinate) {
+TEST(Record, IsOfTheFirstCoordinate) {
   recorded([](Context &c) {
     EXPECT_EQ(c.worldSize(), 6);
     EXPECT_EQ(c.rankIn(1), 0);

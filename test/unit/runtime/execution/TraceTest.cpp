@@ -1,4 +1,4 @@
-// What a trace writes of actions whose times are known: names, arrows, spans and the counter.
+// The trace of actions with known times: names, arrows, spans and the counter.
 #include "runtime/execution/Trace.h"
 #include "runtime/job/Bootstrap.h"
 #include "test/unit/base/TemporaryFile.h"
@@ -58,7 +58,7 @@ struct TraceTest : testing::Test {
     trace.track(kCompute).add(action("use", time + 70, time + 100));
   }
 
-  /// Of the events of a phase, what `of` says.
+  /// The results of `of` for the events of a phase.
   template <class Of>
   static auto select(const nlohmann::json &events, const std::string &phase, const Of &of) {
     std::vector<decltype(of(events[0]))> found;
@@ -176,7 +176,7 @@ TEST_F(TraceTest, ASegmentWithoutTablesHasItsActionsOnly) {
   EXPECT_TRUE(select(found, "C", phase).empty());
 }
 
-TEST_F(TraceTest, ForgetsWholeRunsAndGoesOn) {
+TEST_F(TraceTest, DropsWholeRunsAndContinues) {
   constexpr int kRuns = 10000; // five actions each of compute, of which 32768 are kept
   const auto found = events([&](Trace &trace) {
     for (int run = 0; run < kRuns; ++run) {

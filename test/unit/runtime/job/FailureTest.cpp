@@ -57,7 +57,7 @@ TEST_P(Faults, EndEveryRank) {
 }
 
 // A job that is stopped as a whole for longer than its timeout, while ranks wait for one another,
-// goes on when it is continued.
+// resumes on SIGCONT.
 TEST(Suspended, JobsGoOn) {
   const std::string env = "FSDP_TIMEOUT=2 ";
   Finished job = runRanksProgram("fsdp=3", "suspend", env);
@@ -70,8 +70,8 @@ TEST(Suspended, JobsGoOn) {
   EXPECT_EQ(run.run("fsdp=3", "suspend").output, "done\n") << "over TCP";
 }
 
-// Under a launcher the ranks look after each other. What dies is also found by the launcher, which
-// says so in its own words, and first.
+// Under a launcher the ranks monitor each other. The launcher also detects a dead rank and reports
+// it first, with its own message.
 struct LaunchedFault {
   const char *mode, *transport, *cause;
   const char *other = nullptr; ///< what may be found in its place
@@ -150,7 +150,7 @@ TEST(Bootstrap, RefusesAnotherWorldThanMpis) {
       << job.output;
 }
 
-TEST(Bootstrap, SaysThatMpiIsMissing) {
+TEST(Bootstrap, ReportsMissingMpi) {
   Finished job =
       runCommand("env RANK=0 WORLD_SIZE=2 " RANKS_PROGRAM "-without-mpi fsdp=2 steps mpi");
   EXPECT_EQ(job.status, 1);
@@ -209,7 +209,7 @@ TEST(Bootstrap, RefusesASenselessTimeout) {
       << job.output;
 }
 
-TEST(Bootstrap, SaysWhichRanksDidNotComeToTheSegment) {
+TEST(Bootstrap, NamesRanksThatDidNotMapTheSegment) {
   Finished job =
       runRanksProgram("fsdp=2", "steps", "RANK=0 WORLD_SIZE=2 MASTER_PORT=1 FSDP_TIMEOUT=0.5 ");
   EXPECT_EQ(job.status, 1);

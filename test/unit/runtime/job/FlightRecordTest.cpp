@@ -1,4 +1,4 @@
-// What each rank did last: the rings that keep it, and the file that says it.
+// The latest actions of each rank: the rings that record them, and the file.
 #include "runtime/job/FlightRecord.h"
 #include "runtime/comm/RankActions.h"
 #include "runtime/device/FlightTrack.h"
@@ -85,7 +85,7 @@ TEST(FlightTrack, CutsLongNames) {
                                                "'");
 }
 
-// Whoever reads while the thread goes on gets whole actions only.
+// A reader that runs concurrently with the thread gets whole actions only.
 TEST(FlightTrack, IsReadWhileItIsWritten) {
   const auto kept = track();
   std::atomic<bool> stop{false};
@@ -104,7 +104,7 @@ TEST(FlightTrack, IsReadWhileItIsWritten) {
   writer.join();
 }
 
-TEST(FlightRecord, IsInItsFolderWhateverTheProgramIsCalled) {
+TEST(FlightRecord, IsInItsFolderForAnyProgramName) {
   const std::filesystem::path plain = temporaryFlightRecord("mlp");
   EXPECT_EQ(plain.filename(), "mlp.flight-record.txt");
   const std::filesystem::path path = temporaryFlightRecord("../../up/mlp");
@@ -115,7 +115,7 @@ TEST(FlightRecord, IsInItsFolderWhateverTheProgramIsCalled) {
   EXPECT_LE(longName.filename().string().size(), 255u);
 }
 
-TEST(FlightRecord, SaysWhoWaitsForARankThatHangs) {
+TEST(FlightRecord, NamesRanksThatWaitForAHangingRank) {
   const SharedSegment segment = segmentOf(3);
   EXPECT_EQ(describeHang(segment, 1), "");
   const CollectiveRequest request = barrier();
@@ -183,7 +183,7 @@ TEST(FlightRecord, IsNotWrittenOfARunThatWasRefusedForAnother) {
   EXPECT_EQ(file.read(), "of the other run");
 }
 
-// No byte of it is written where not all have room; what was there stays.
+// No byte of it is written unless all have room; the previous contents stay.
 TEST(FlightRecord, IsWholeOrNotThere) {
   const SharedSegment segment = segmentOf(1);
   const TemporaryFile file;
@@ -208,7 +208,7 @@ TEST(FlightRecord, IsWholeOrNotThere) {
   EXPECT_EQ(names, 1) << "a half-written file is left";
 }
 
-TEST(FlightRecord, SaysWhereItCannotBeWritten) {
+TEST(FlightRecord, ReportsAPathThatCannotBeWritten) {
   const SharedSegment segment = segmentOf(1);
   segment.failure().raise(Error("the fault"));
   testing::internal::CaptureStderr();

@@ -1,5 +1,5 @@
-// What ranks compare when they connect, the socket on which the ranks of a machine get their
-// memory, the token, and how much memory there is.
+// The identity that ranks compare when they connect, the socket on which the ranks of a machine get
+// their memory, the token, and how much memory there is.
 #include "runtime/job/JobToken.h"
 #include "runtime/job/MachineMemory.h"
 #include "runtime/job/NodeLocalGroup.h"
@@ -58,7 +58,7 @@ TEST(ErrorTest, ShowsNoControlCharacters) {
 // RunIdentity
 //===----------------------------------------------------------------------===//
 
-TEST(RunIdentity, NamesWhatDiffers) {
+TEST(RunIdentity, NamesDifferences) {
   RunIdentity first, second;
   first.add("--lr", "0.01");
   first.add("--seed", "1");
@@ -174,7 +174,7 @@ std::pair<sockaddr_un, socklen_t> addressOf(const std::string &key) {
   return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
 }
 
-TEST_F(RendezvousSocketTest, SaysWhatTheSystemRefuses) {
+TEST_F(RendezvousSocketTest, ReportsErrorsOfTheSystem) {
   const auto [address, bytes] = addressOf(key);
   const Descriptor mute(socket(AF_UNIX, SOCK_SEQPACKET, 0)); // has the name, and does not listen
   ASSERT_EQ(bind(mute.get(), reinterpret_cast<const sockaddr *>(&address), bytes), 0);
@@ -263,7 +263,7 @@ TEST(JobToken, ComesFromAVariableOrAFile) {
   EXPECT_EQ(tokenOf({{"FSDP_JOB_TOKEN_FILE", file.path}}), "the secret of a job");
 }
 
-TEST(JobToken, RefusesWhatIsNone) {
+TEST(JobToken, RefusesInvalidTokens) {
   TemporaryFile file("token");
   file.write("secret of a job\n");
   chmod(file.path.c_str(), 0644);
@@ -286,7 +286,7 @@ TEST(JobToken, RefusesWhatIsNone) {
   EXPECT_NE(refused({{"FSDP_JOB_TOKEN", ""}}), "");
 }
 
-TEST(JobToken, IsAskedForOnTheNetworkOnly) {
+TEST(JobToken, IsRequiredOnTheNetworkOnly) {
   LaunchEnvironment launched;
   launched.port = 4000;
   for (const char *here : {"127.0.0.1", "::1", "127.0.1.1", "no.such.host.invalid"}) {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <vector>
 
-/// What a finished command left.
+/// The result of a finished command.
 struct Finished {
   int status = -1;    ///< exit status; 124 or 137 when it had to be stopped
   std::string output; ///< both standard streams

@@ -108,7 +108,7 @@ TEST_F(Launch, RefusesRanksWithOtherFiles) {
 }
 
 // Of three ranks the last comes when the first two have ended otherwise.
-TEST_F(Launch, TellsALateRankAtOnce) {
+TEST_F(Launch, InformsALateRankAtOnce) {
   const std::string place = "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(freePort());
   for (const std::string &variables : {std::string(), place}) {
     const auto rank = [&](int number, const char *options) {
@@ -165,7 +165,7 @@ TEST_F(Launch, EndsWithAKilledLauncher) {
 }
 
 // A shell in the place of mpirun, and of torchrun's agent.
-TEST_F(Launch, SaysThatTheLauncherIsGone) {
+TEST_F(Launch, ReportsALostLauncher) {
   for (const std::string variables :
        {"OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK", "WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x RANK"}) {
     const std::string ready = at("ready");

@@ -69,7 +69,7 @@ protected:
   pid_t parent = 0, rank = 0;
 };
 
-TEST_F(StopSignals, WhatAParentPassesOnLateIsNoSecondOne) {
+TEST_F(StopSignals, ALateSignalOfTheParentIsNotASecondOne) {
   kill(rank, SIGTERM);
   EXPECT_EQ(toTest.take<int>(), 1);
   pauseLongerThanOneSignal(); // as a parent that gets no processor
@@ -79,7 +79,7 @@ TEST_F(StopSignals, WhatAParentPassesOnLateIsNoSecondOne) {
   EXPECT_EQ(statusOfParent(), 0) << "the rank was ended while it saved";
 }
 
-TEST_F(StopSignals, WhatTheGroupGetsLateIsNoSecondOne) {
+TEST_F(StopSignals, ALateSignalToTheGroupIsNotASecondOne) {
   kill(parent, SIGTERM);
   EXPECT_EQ(passedOn.take<int>(), 1);
   EXPECT_EQ(toTest.take<int>(), 1);

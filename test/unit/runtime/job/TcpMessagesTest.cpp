@@ -61,7 +61,7 @@ TEST(PrintableText, LeavesOutTheMiddleOfALongMessage) {
                      umlauts.substr(0, 998) + "x");
 }
 
-TEST(PrintableText, EscapesWhatIsNoTextOfATerminal) {
+TEST(PrintableText, EscapesControlCharactersAndInvalidUtf8) {
   const std::string shown = printable("a\x1b[2Jb\n\t\r\x7f\xc2\x9b\xc3\xa9\\n");
   EXPECT_EQ(shown, "a\\x1B[2Jb\\n\\t\\r\\x7F\\xC2\\x9B\u00e9\\n");
   EXPECT_EQ(printable(shown), shown);
@@ -113,7 +113,7 @@ JoinAnswer someAnswer(int size) {
   return answer;
 }
 
-TEST(TcpMessages, ReadWhatTheyWrote) {
+TEST(TcpMessages, ReadBackTheirOutput) {
   const JoinRequest request = someRequest();
   const auto read = JoinRequest::decode(request.encode());
   ASSERT_TRUE(read);
@@ -263,7 +263,7 @@ void readAsAll(const std::string &text) {
   }
 }
 
-TEST(TcpMessages, SurviveWhatIsNone) {
+TEST(TcpMessages, SurviveMalformedMessages) {
   std::mt19937 random(20260101);
   char control[ControlMessage::kMax];
   const Error error = Error(std::string(4000, 'x'), 1).at(1, std::string(400, 'y'));
@@ -306,7 +306,7 @@ std::string answerOf(const Address &address,
 
 // A proof is what guesses of the token are tried against, so nobody gets one who has not proved it
 // first: whatever is sent, all of the answer is the same for every token.
-TEST(TcpMessages, RankZeroProvesNothingToStrangers) {
+TEST(TcpMessages, RankZeroProvesNothingWithoutTheToken) {
   const auto joins = [](std::string key, std::string_view payload) {
     return [=, text = std::string(payload)](const std::string &challenge) {
       return sealFrame(FrameKind::Join, text, key, challenge);
@@ -419,7 +419,7 @@ TEST(TcpMessages, StrangersDoNotKeepRanksApart) {
 }
 
 // A rank 0 that says what it should not: the connection counts as ended.
-TEST(TcpMessages, AConnectionThatSaysNonsenseHasEnded) {
+TEST(TcpMessages, AConnectionWithMalformedDataIsClosed) {
   std::mt19937 random(11);
   for (int round = 0; round < 50; ++round) {
     const Socket listener = listenOn(0);

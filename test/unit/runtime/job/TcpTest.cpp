@@ -90,7 +90,7 @@ TEST(Tcp, LeavesTorchrunsPortAlone) {
       << job.output;
 }
 
-TEST(Tcp, SaysWhoDidNotCome) {
+TEST(Tcp, NamesMissingRanks) {
   TcpRun run{4, 1};
   run.env = "FSDP_TIMEOUT=5 ";
   run.absent = " 1 3 ";
@@ -111,7 +111,7 @@ TEST(Tcp, SaysWhoDidNotCome) {
   EXPECT_LT(job.seconds, kSoon);
 }
 
-TEST(Tcp, SaysWhoLeftBeforeAllHadCome) {
+TEST(Tcp, NamesRanksThatLeftBeforeAllHadJoined) {
   TcpRun run{3, 1};
   run.absent = " 2 ";
   run.env = FSDP_LONG_TIMEOUT;
@@ -129,7 +129,7 @@ TEST(Tcp, SaysWhoLeftBeforeAllHadCome) {
 }
 
 // A firewall that lets ranks come to rank 0, and nowhere else.
-TEST(Tcp, SaysWhichConnectionIsMissing) {
+TEST(Tcp, NamesTheMissingConnection) {
   using namespace base;
   using namespace fsdp::rt;
   const Socket listener = listenOn(0);
@@ -241,7 +241,7 @@ TEST(Tcp, RefusesTwoOfARank) {
 }
 
 // Whoever knows another secret, or none, is sent away; the ranks that know it go on.
-TEST(Tcp, AsksForTheToken) {
+TEST(Tcp, RequiresTheToken) {
   TcpRun run{2, 1};
   run.env = "FSDP_TIMEOUT=6 FSDP_JOB_TOKEN=correct-horse-battery ";
   EXPECT_EQ(run.run("fsdp=2", "steps").output, "done\n");

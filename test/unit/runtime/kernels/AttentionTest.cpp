@@ -159,7 +159,7 @@ TEST(AttentionTest, ScoresAreCapped) {
   }
 }
 
-TEST(AttentionTest, OperandsLieWhereStridesSay) {
+TEST(AttentionTest, OperandsFollowTheirStrides) {
   std::mt19937 random(21);
   const auto upTo = [&](std::uint32_t most) { return std::uint32_t(1 + random() % most); };
   for (unsigned i = 0; i < 30; ++i) {
@@ -260,7 +260,7 @@ TEST(AttentionTest, QueriesKeysAndValuesBesideEachOther) {
   }
 }
 
-TEST(AttentionTest, AQueryThatSeesNothingIsZero) {
+TEST(AttentionTest, AQueryWithoutKeysIsZero) {
   // Five queries over two keys: the first three see none.
   const AttentionShape s{1, 1, 1, 5, 2, 4, 0.5f, true};
   std::mt19937 random(8);

@@ -195,7 +195,7 @@ TEST(GemmTest, IgnoresStridesOfExtentOne) {
   EXPECT_EQ(c[1], -1);
 }
 
-TEST(GemmTest, SaysWhatTheLibraryRefuses) {
+TEST(GemmTest, ReportsErrorsOfTheLibrary) {
   Gemm g;
   g.m = -1, g.n = 2, g.k = 3;
   g.a = {3, 1, {}}, g.b = {2, 1, {}}, g.c = {2, 1, {}};

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-TEST(Kernels, DropAsManyDrawsAsTheRateSays) {
+TEST(Kernels, DropTheFractionOfTheRate) {
   EXPECT_EQ(dropThreshold(0.0), 0u);
   EXPECT_EQ(dropThreshold(0.5), 1u << 23);
   EXPECT_EQ(dropThreshold(0.1), 1677722u); // 1677721.6 of 2^24: no draw in [0, 0.1) stays

@@ -171,7 +171,7 @@ TEST(EmbeddingTest, LooksUpRowsAndAddsTheirGradientsInOrder) {
   }
 }
 
-TEST(EmbeddingTest, ClearsWhatIsNotNamedInALargeTable) {
+TEST(EmbeddingTest, ClearsUnusedRowsOfALargeTable) {
   const EmbeddingShape shape{3, 40000, 33}; // more than a streaming store's least
   const std::int32_t ids[] = {39998, 7, 39998};
   const Floats dOut(3 * 33, 1.5f);

@@ -138,7 +138,7 @@ TYPED_TEST(ShardedClasses, EmbeddingOfPartsIsThatOfTheWhole) {
   }
 }
 
-TEST(ShardedClassesTest, IndicesThatAreNoneAreNamed) {
+TEST(ShardedClassesTest, InvalidIndicesAreNamed) {
   const std::int32_t ids[] = {0, 7}, negative[] = {-1};
   std::int32_t own[2];
   EXPECT_EQ(messageOf([&] { kernels::shardIndices({2, 7, 4, 0}, ids, own); }),

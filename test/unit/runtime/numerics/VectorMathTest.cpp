@@ -88,7 +88,7 @@ TEST(VectorMathTest, DoublesAreTheLibrarys) {
   EXPECT_EQ(vectorErf(0.3), std::erf(0.3));
 }
 
-TEST(VectorMathTest, ExtremesPassOnWhatIsNoNumber) {
+TEST(VectorMathTest, ExtremesPropagateNans) {
   EXPECT_EQ(maximum(1.0f, 2.0f), 2.0f);
   EXPECT_EQ(minimum(1.0f, 2.0f), 1.0f);
   EXPECT_EQ(maximum(-kInfinity, -1.0f), -1.0f);

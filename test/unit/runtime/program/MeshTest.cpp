@@ -59,7 +59,7 @@ TEST(Mesh, DeviceOrderPlacesRanks) {
   EXPECT_EQ(mesh.group(0, {0}), (Ranks{0, 1}));
 }
 
-TEST(Mesh, RefusesWhatIsNoMesh) {
+TEST(Mesh, RefusesInvalidMeshes) {
   const MeshAxis empty[] = {{"fsdp", 0}}, twice[] = {{"a", 2}, {"a", 2}}, pair[] = {{"a", 2}};
   const int shortOrder[] = {0}, repeated[] = {1, 1};
   EXPECT_EQ(refusal(empty), "mesh axis 'fsdp' got size 0, expected at least 1");

@@ -62,7 +62,7 @@ constexpr const char *kUsual = R"(
   "trainable_token_indices": null, "use_bdlora": null, "use_dora": false, "use_qalora": false,
   "use_rslora": false, "velora_config": null)";
 
-TEST_F(AdapterFilesTest, TakesWhatComputesTheSame) {
+TEST_F(AdapterFilesTest, AcceptsEquivalentConfigurations) {
   for (const char *entries :
        {"", kUsual, R"("lora_dropout": 0.1, "task_type": "SEQ_CLS")", R"("inference_mode": false)",
         R"("init_lora_weights": false)", R"("init_lora_weights": "gaussian")",
@@ -75,7 +75,7 @@ TEST_F(AdapterFilesTest, TakesWhatComputesTheSame) {
     EXPECT_EQ(change(entries), "") << entries;
 }
 
-TEST_F(AdapterFilesTest, RefusesWhatComputesSomethingElse) {
+TEST_F(AdapterFilesTest, RefusesOtherConfigurations) {
   const struct {
     const char *entry, *expected;
   } cases[] = {
@@ -113,7 +113,7 @@ TEST_F(AdapterFilesTest, RefusesWhatComputesSomethingElse) {
        "'layers_to_transform' is [0,1], expected the block of 'model.layers.11.self_attn.q_proj'"},
       {R"("layers_to_transform": 11)", "expected the block of 'model.layers.0.self_attn.q_proj'"},
       {R"("use_what_comes": true)",
-       "'use_what_comes' is true, expected no such entry (this version does not know what it"},
+       "'use_what_comes' is true, expected no such entry (its effect is unknown to this version)"},
       {R"("what_config": {"x": 1})", R"('what_config' is {"x":1}, expected no such entry)"},
   };
   for (const auto &[entry, expected] : cases)

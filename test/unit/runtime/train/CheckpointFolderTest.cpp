@@ -292,7 +292,7 @@ TEST_F(CheckpointFolderTest, UnfinishedSavesDoNotPileUp) {
   EXPECT_EQ(names, std::vector<std::string>{"step-00000003"});
 }
 
-TEST_F(CheckpointFolderTest, WhatARemovalThatWasCutOffLeavesIsRemovedByTheNextSave) {
+TEST_F(CheckpointFolderTest, TheNextSaveCompletesAnInterruptedRemoval) {
   for (int failing = 0;; ++failing) {
     PowerLossFileSystem system("/");
     CheckpointRoot root(system, "/saves", {}, kSizes);
@@ -320,10 +320,10 @@ TEST_F(CheckpointFolderTest, ACheckpointThatHoldsAFolderStaysWhole) {
   for (int step : {1, 2, 3})
     saveStep(root, layout, step, 0);
   ASSERT_EQ(system.makeFolder("/saves/step-00000002/notes"), 0);
-  EXPECT_EQ(messageOf([&] { root.prune(3, 1); }),
-            "cannot remove '/saves/step-00000002': it holds the folder 'notes', which is not part "
-            "of a checkpoint; it is as it "
-            "was: move what it holds elsewhere");
+  EXPECT_EQ(
+      messageOf([&] { root.prune(3, 1); }),
+      "cannot remove '/saves/step-00000002': it holds the folder 'notes', which is not part of a "
+      "checkpoint; it was not changed: move its contents elsewhere");
   std::vector<std::string> steps;
   for (const SavedStep &saved : root.saved())
     steps.push_back(saved.folder);
@@ -439,7 +439,7 @@ TEST_F(CheckpointFolderTest, FilesThatTheModelPutsThereAreChecked) {
   EXPECT_NE(alteredExtras(folder, manifest)[0].find("config.json"), std::string::npos);
 }
 
-TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
+TEST_F(CheckpointFolderTest, ContradictoryManifestsAreRefused) {
   using Json = nlohmann::ordered_json;
   CheckpointManifest manifest;
   manifest.files = CheckpointManifest::filesOf(layout);
@@ -546,7 +546,7 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
   EXPECT_EQ(after([](Json &json) { json["schedule"] = 1; }),
             start + "got 'schedule' that is not an object");
   EXPECT_EQ(after([](Json &json) { json["schedule"]["kind"] = "stairs"; }),
-            start + "got the schedule 'stairs', which this version does not know");
+            start + "got the schedule 'stairs', which this version does not support");
   EXPECT_EQ(after([](Json &json) { json["schedule"]["min_lr"] = -1; }),
             start + "got 'min_lr' -1, expected at least 0");
   EXPECT_EQ(after([](Json &json) { json["schedule"]["decay_share"] = 1; }),

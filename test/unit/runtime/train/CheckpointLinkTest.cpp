@@ -23,7 +23,7 @@ void makeCheckpoint(const std::string &folder) {
 
 } // namespace
 
-TEST(CheckpointLink, StaysWithWhatItLeadsTo) {
+TEST(CheckpointLink, StaysWithItsTarget) {
   TemporaryFile file{"x"};
   const std::string other = file.folder + "/other", step = file.folder + "/saves/step-0000000",
                     why = "': it is a symbolic link, and the checkpoint that it leads to may be "

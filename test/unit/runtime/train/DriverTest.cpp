@@ -422,7 +422,7 @@ TEST_F(DriverTest, PrintsItsMemoryTable) {
   EXPECT_EQ(said, "arena: written by hand\n");
 }
 
-TEST(RecordTest, WritesDownWhatItWouldDo) {
+TEST(RecordTest, RecordsEveryAction) {
   const fs::path out = fs::temp_directory_path() / ("fsdp-record-" + std::to_string(getpid()));
   for (const std::string name : {"linear_regression", "every_call"}) {
     const std::string program = HANDWRITTEN_FOLDER "/" + name + "-record";

@@ -135,7 +135,7 @@ TEST_F(InitialWeightsTest, ThePartOfTheStarIsTheNameInTheFile) {
   }
 }
 
-TEST_F(InitialWeightsTest, WhatNoFileHasIsDrawn) {
+TEST_F(InitialWeightsTest, MissingTensorsAreDrawn) {
   InitialWeights weights({{"teacher.*", write("t", {{"wte", {6, 7, 8, 9}}})}});
   EXPECT_TRUE(weights.match(program(), /*drawsMissing=*/true).empty());
   EXPECT_EQ(weights.drawn(), (std::vector<std::string>{"student.in", "student.out"}));
@@ -151,7 +151,7 @@ TEST_F(InitialWeightsTest, WhatNoFileHasIsDrawn) {
   EXPECT_NE(loaded(weights, /*seed=*/4)[2], got[2]);
 }
 
-TEST_F(InitialWeightsTest, RefusesWhatDoesNotFitTogether) {
+TEST_F(InitialWeightsTest, RefusesFilesThatDoNotFitTogether) {
   const std::string a = write("a", {{"student.in", {1, 2, 3}}, {"student.out", {4, 5}}});
   const std::string b = write("b", {{"student.out", {4, 5}}, {"tok", {1, 2, 3, 4}}});
   const std::string other = write("other", {{"x", {1}}});

@@ -86,7 +86,7 @@ TEST_F(LogFileTest, ALinkStaysAndItsTargetIsRenamed) {
   EXPECT_TRUE(fs::is_symlink(file.path));
 }
 
-TEST_F(LogFileTest, ALogOfARunThatGoesOnIsRefused) {
+TEST_F(LogFileTest, ALogOfARunningProgramIsRefused) {
   std::string message;
   {
     LogFile first(file.path);
@@ -169,7 +169,7 @@ TEST_F(LogFileTest, GoesBackToAStep) {
   log.finish();
 }
 
-TEST_F(LogFileTest, GoesOnFromALogWithARollback) {
+TEST_F(LogFileTest, ContinuesFromALogWithARollback) {
   const std::string kept = "{\"step\": 1, \"seconds\": 7}\n{\"rollback\":{}}\n";
   file.write(kept + "{\"step\": 2, \"seconds\": 8}\n");
   LogFile log(file.path, {}, 1);
@@ -224,7 +224,7 @@ TEST_F(LogFileTest, ALogThatIsGivenUpEndsWithAWholeLine) {
   EXPECT_EQ(file.read(), "{\"step\": 1}\n{\"step\": 2}\n");
 }
 
-TEST_F(LogFileTest, WhatCannotBeCreatedIsAnError) {
+TEST_F(LogFileTest, AFailedCreationIsAnError) {
   EXPECT_NE(messageOf([] { LogFile other("/nowhere/log"); }).find("cannot create '/nowhere/log'"),
             std::string::npos);
 }

@@ -28,7 +28,7 @@ TEST(LogTest, WritesOneObjectALine) {
   EXPECT_EQ(textOf(line), "{\"step\": 2}\n");
 }
 
-TEST(LogTest, WhatIsNotFiniteIsNullAndNamesAreEscaped) {
+TEST(LogTest, NonFiniteValuesAreNullAndNamesAreEscaped) {
   JsonLine line;
   line.add("a\"b\\\n", std::nan(""));
   line.add("c", -std::numeric_limits<float>::infinity());
@@ -210,7 +210,7 @@ std::string helpOf(const std::vector<int> &ranks, bool evaluates) {
 }
 
 // An option that this program always refuses is not offered.
-TEST(CommandLineTest, HelpHasWhatTheProgramTakes) {
+TEST(CommandLineTest, HelpListsTheOptionsOfTheProgram) {
   const auto has = [](const std::string &help, const char *option) {
     return help.find(std::string("\n  ") + option) != help.npos;
   };

@@ -31,7 +31,7 @@ TEST(ModelChangeTest, AnotherDigestOfTheSameVersionIsAnotherModel) {
             "differs (heads, constants, activations)");
 }
 
-TEST(ModelChangeTest, WhatCannotBeComparedIsUnknown) {
+TEST(ModelChangeTest, IncomparableModelsAreUnknown) {
   const ModelChange without = changeOf("v1:9d2f0c1e8a7b6543", ""),
                     handWritten = changeOf("", "v1:9d2f0c1e8a7b6543"),
                     other = changeOf("v10:9d2f0c1e8a7b6543", "v1:9d2f0c1e8a7b6543");

@@ -59,7 +59,7 @@ TEST(SpikesTest, KeepsTheLatestOfCheckpoints) {
   EXPECT_EQ(history.losses().back(), 299);
 }
 
-TEST(SpikesTest, SaysWhatIsAboveWhat) {
+TEST(SpikesTest, NamesTheValueAndItsLimit) {
   const Spike spike{{4.125f, 2, 64}, {2.5, 128}};
   EXPECT_EQ(spike.describe(9, 1), "got loss 9 above 4.125");
   EXPECT_EQ(spike.describe(1, 3), "got gradient norm 3 above 2");

@@ -128,7 +128,7 @@ TEST(WeightFilesTest, ATiedHeadIsTheEmbedding) {
                       "own ('tie_word_embeddings' false)");
 }
 
-TEST(WeightFilesTest, NamesWhatIsMissing) {
+TEST(WeightFilesTest, NamesMissingFiles) {
   contains(remarkOn({renamed(kTable, "wt"), renamed(kBias, "bias")}),
            "got no tensor for 2 parameter(s): 'transformer.wte', 'transformer.ln.bias'; expected "
            "one for every parameter of the model, which does not use: 'bias', 'wt'");
@@ -187,7 +187,7 @@ TEST(WeightFilesTest, ReadsAModelAndItsAdaptersOfAFolder) {
   contains(remarkOn(model), "got no tensor for 1 parameter(s): 'transformer.ln.bias'");
 }
 
-TEST(WeightFilesTest, RefusesWhatIsNoIndex) {
+TEST(WeightFilesTest, RefusesInvalidIndices) {
   const Folder folder;
   const std::string path = folder.path + "/model.safetensors.index.json";
   for (const char *text : {"", "[]", "{\"weight_map\""}) {

@@ -35,7 +35,7 @@ using namespace base;
 using namespace fsdp::rt;
 
 //===----------------------------------------------------------------------===//
-// What is planted from outside
+// Injected faults
 //===----------------------------------------------------------------------===//
 
 /// What NCCL is to say of its communicators, where it is not what they say; see the linker's
@@ -74,7 +74,7 @@ extern "C" char *__wrap_getenv(const char *name) {
   return __real_getenv(name);
 }
 
-/// FORK=fail: no process can be started; FORK=kill: what is started dies at once.
+/// FORK=fail: no process can be started; FORK=kill: a started process dies immediately.
 extern "C" pid_t __fork();
 extern "C" pid_t fork() noexcept {
   const char *fault = std::getenv("FORK");
@@ -165,7 +165,7 @@ int steps(Job &job, Context &c, const std::string &mode, bool even) {
     if (planted && mode == "blas")
       CHECK(c, "product", CUBLAS_STATUS_NOT_SUPPORTED);
     if (planted && mode == "joined") {
-      // What goes on with the first call's result must not start where there is none.
+      // Work on the first call's result must not start if there is none.
       const float before = 7;
       CHECK(c, "start", cudaMemcpy(c.base(), &before, 4, cudaMemcpyHostToDevice));
       CHECK(c, "start", cudaStreamSynchronize(nullptr));

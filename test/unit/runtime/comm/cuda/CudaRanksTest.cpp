@@ -88,7 +88,7 @@ TEST_P(CudaRanks, FreeNothingThatIsInUse) {
 }
 
 // Jobs that end well leave no communicator, memory, stream or event.
-TEST(Nccl, FreesWhatItHasMade) {
+TEST(Nccl, FreesItsCommunicators) {
   for (const std::string emulator : {"devices=4,leaks", "devices=4,leaks,deferred,seed=9"}) {
     for (const char *mesh : {"fsdp=1", "fsdp=3", "data=2,fsdp=2"})
       EXPECT_EQ(runCudaRanks(mesh, "even-steps", "nccl", emulator).output, "done\n") << mesh;
@@ -152,7 +152,7 @@ TEST(Staging, WaitsForNoCopyOfTheSameWalk) {
   EXPECT_EQ(job.status, 0) << job.output;
 }
 
-TEST_P(CudaRanks, TellOfWhatIsWrong) {
+TEST_P(CudaRanks, ReportFaults) {
   struct Fault {
     const char *mode, *says;
   };
@@ -305,7 +305,7 @@ TEST(Nccl, NeedsTheOrderOfLaunchesOverCommunicators) {
 
 // What the environment or a configuration file of NCCL says of communicators must not make them
 // others than the runtime handles, nor take the order of their kernels away.
-TEST(Nccl, IsBlockingAndOrderedWhateverTheEnvironmentSays) {
+TEST(Nccl, IsBlockingAndOrderedInAnyEnvironment) {
   const std::string file = testing::TempDir() + "nccl.conf";
   std::ofstream(file) << "# of a cluster\nNCCL_COMM_BLOCKING=0\nNCCL_LAUNCH_ORDER_IMPLICIT=0\n";
   for (const std::string &said : {std::string("NCCL_COMM_BLOCKING=0 NCCL_LAUNCH_ORDER_IMPLICIT= "),
@@ -361,7 +361,7 @@ TEST(Nccl, UsesNoCopyEnginesUnasked) {
             "set: NCCL_SYM_CE_THRESHOLD=1000\n");
 }
 
-// What the environment of one rank turns off is off on all.
+// A feature that the environment of one rank disables is disabled on all.
 TEST(Nccl, RanksAgreeOnTheirSettings) {
   for (const char *one : {"RANK1_FSDP_NCCL_WINDOW=0 ", "RANK1_FSDP_NCCL_COPY_ENGINES=0 ",
                           "RANK1_FSDP_NCCL_COPY_ENGINES=1 "}) {
@@ -386,7 +386,7 @@ TEST(Nccl, RanksAgreeOnTheirSettings) {
 }
 
 // The policy that a communicator is made with, by its own ranks and nodes.
-TEST(Nccl, AsksForCopyEnginesByGroup) {
+TEST(Nccl, RequestsCopyEnginesByGroup) {
   struct Case {
     const char *mesh, *mode, *emulator, *env, *asks, *asksNot;
   };
@@ -452,7 +452,7 @@ TEST(Memory, OfLibrariesIsMeasured) {
   EXPECT_TRUE(none.says("a communicator takes 314572800 bytes of device ")) << none.output;
 }
 
-TEST(Nccl, SaysHowItGathers) {
+TEST(Nccl, ReportsHowItGathers) {
   EXPECT_EQ(runCudaRanks("fsdp=3", "describe", "nccl", "devices=3").output,
             "all-gathers by copy engines\n");
   EXPECT_EQ(
@@ -475,7 +475,7 @@ TEST(Nccl, EndsWhereAStreamWaitsForCopyEngines) {
 }
 
 // One rank cannot register the arena; the others are in the call that waits for it.
-TEST(Nccl, GoesOnWhereARankHasNoWindow) {
+TEST(Nccl, ContinuesWithoutAWindowOnOneRank) {
   for (const char *rank : {"0", "1"}) {
     Finished job = runCudaRanks("fsdp=3", "even-steps", "nccl",
                                 std::string("devices=3,deadlock=100,window=fail:") + rank);
@@ -494,7 +494,7 @@ TEST(Nccl, GoesOnWhereARankHasNoWindow) {
   EXPECT_EQ(without.output, "done\n");
 }
 
-TEST(Nccl, RefusesSettingsThatItDoesNotKnow) {
+TEST(Nccl, RefusesUnknownSettings) {
   for (const char *name : {"FSDP_NCCL_COPY_ENGINES", "FSDP_NCCL_WINDOW"}) {
     Finished job =
         runCudaRanks("fsdp=2", "steps", "nccl", "devices=2", std::string(name) + "=yes ");

@@ -106,7 +106,7 @@ TEST(NcclChoices, AreDescribed) {
   EXPECT_EQ(describe(22809, groups), "all-gathers by kernels (FSDP_NCCL_WINDOW=0)");
 }
 
-TEST(NcclChoices, StandInTheFirstLines) {
+TEST(NcclChoices, AreInTheFirstLines) {
   Program program{};
   program.name = "m", program.options = program.compilation = program.modelDigest = "";
   const Options options;

@@ -57,7 +57,7 @@ TEST(CudaProgram, RunsItsStepsThroughTheDriver) {
   EXPECT_TRUE(four.says("nothing: 0 parameters, 4 ranks, mesh fsdp=4, ")) << four.output;
 }
 
-TEST(CudaProgram, LogsOnceWhatLibrariesTake) {
+TEST(CudaProgram, LogsTheMemoryOfLibrariesOnce) {
   const std::string log = testing::TempDir() + "library_bytes-" + std::to_string(getpid());
   Finished job =
       runProgram("-emulated", 1, "--steps=2 --log=" + log + " && cat " + log + " && rm " + log);
@@ -68,7 +68,7 @@ TEST(CudaProgram, LogsOnceWhatLibrariesTake) {
   EXPECT_TRUE(job.says(", libraries ")) << job.output;
 }
 
-TEST(CudaProgram, AsksForQueuesBeforeTheFirstCall) {
+TEST(CudaProgram, RequestsQueuesBeforeTheFirstCall) {
   for (const char *given : {"", "CUDA_DEVICE_MAX_CONNECTIONS=8 "}) {
     Finished job =
         runProgram("-emulated", 1, "--steps=1", std::string("FSDP_EMULATOR=connections ") + given);
@@ -78,7 +78,7 @@ TEST(CudaProgram, AsksForQueuesBeforeTheFirstCall) {
   }
 }
 
-TEST(CudaDevice, WaitsForWhatRuns) {
+TEST(CudaDevice, WaitsForRunningWork) {
   // Whether a missing wait shows depends on the order that the seed gives.
   for (int seed = 1; seed <= 12; ++seed) {
     Finished job = runCommand("env FSDP_EMULATOR=deferred,seed=" + std::to_string(seed) + " " +
@@ -87,7 +87,7 @@ TEST(CudaDevice, WaitsForWhatRuns) {
   }
 }
 
-TEST(CudaProgram, SaysHowManyGpusItNeeds) {
+TEST(CudaProgram, ReportsHowManyGpusItNeeds) {
   Finished job = runProgram("-emulated", 4, "--steps=3", "FSDP_EMULATOR=devices=2 ");
   EXPECT_EQ(job.status, 3) << job.output;
   EXPECT_TRUE(job.says("error: got 2 GPU(s) on this machine, expected 4: ")) << job.output;
@@ -112,7 +112,7 @@ TEST(CudaProgram, SaysHowManyGpusItNeeds) {
   EXPECT_TRUE(job.says("ranks of several processes are not emulated")) << job.output; // by NCCL
 }
 
-TEST(CudaProgram, SaysWhatToCompileForWhereItHasNoKernelsForTheGpu) {
+TEST(CudaProgram, NamesTheArchitectureIfItHasNoKernelsForTheGpu) {
   for (int ranks : {1, 4}) {
     Finished job = runProgram("-emulated", ranks, "--steps=3 --communicator=loopback",
                               "FSDP_EMULATOR=noimage,compute=86 ");

@@ -64,7 +64,7 @@ TEST(CudaRecord, WritesOneLineForEachAction) {
       "launch compute \"output loss\" reads=[128:4] writes=[]\n");
 }
 
-TEST(CudaRecord, StandsAtTheFirstCoordinate) {
+TEST(CudaRecord, IsOfTheFirstCoordinate) {
   recorded([](Context &c) {
     EXPECT_EQ(c.worldSize(), 6);
     EXPECT_EQ(c.rankIn(1), 0);
