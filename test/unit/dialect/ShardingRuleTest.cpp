@@ -236,6 +236,16 @@ TEST_F(ShardingRuleTest, AttentionAndLookups) {
             "[query:5! batch:2 group:6*head:1+ width:4!], [batch:2 group:6*head:1+ query:5!], "
             "[query:5! batch:2 group:6*head:1+ width:4!] -> "
             "[query:5! part:3! batch:2 group:6*head:1+ width:4!]");
+  // Positions that ranks exchange keys for are one factor, of ids too; a bias has its rows.
+  EXPECT_EQ(
+      rule("%o, %l = nn.attention %a, %b, %b, %d, %c scale 1.0 bias documents exchange gather"
+           " : (tensor<2x6x5x4xf32>, tensor<2x3x5x4xf32>, tensor<2x3x5x4xf32>, "
+           "tensor<6x5x5xf32>, tensor<2x5xi32>) -> (tensor<2x6x5x4xf32>, tensor<2x6x5xf32>)",
+           {"tensor<2x6x5x4xf32>", "tensor<2x3x5x4xf32>", "tensor<2x5xi32>", "tensor<6x5x5xf32>"}),
+      "[batch:2 group:3*head:2 query:5& width:4!], [batch:2 group:3 query:5& width:4!], "
+      "[batch:2 group:3 query:5& width:4!], [group:3*head:2 query:5& key:5!], "
+      "[batch:2 query:5&] -> "
+      "[batch:2 group:3*head:2 query:5& width:4!], [batch:2 group:3*head:2 query:5&]");
   // Ids follow the batch, not the heads.
   EXPECT_EQ(rule("%o, %l = nn.attention %a, %b, %b, %c scale 1.0 documents : "
                  "(tensor<2x6x5x4xf32>, tensor<2x3x7x4xf32>, tensor<2x3x7x4xf32>, tensor<2x7xi32>) "
@@ -338,7 +348,7 @@ TEST_F(ShardingRuleTest, Generation) {
   const std::vector<StringRef> turned = {"tensor<2x6x5x4xf32>", "tensor<2x5xi32>"};
   const char *rope =
       "nn.rope %a at %b : tensor<2x5xi32> dim 2 theta 10.0 inverse : tensor<2x6x5x4xf32>";
-  EXPECT_EQ(rule(rope, turned), "[d0:2 d1:6 d2:5! d3:4!], [d0:2 d2:5!] -> [d0:2 d1:6 d2:5! d3:4!]");
+  EXPECT_EQ(rule(rope, turned), "[d0:2 d1:6 d2:5 d3:4!], [d0:2 d2:5] -> [d0:2 d1:6 d2:5 d3:4!]");
   EXPECT_EQ(cost(rope, turned), "720 flops 1000 read 960 written");
 }
 
@@ -400,6 +410,18 @@ TEST_F(ShardingRuleTest, Costs) {
                        window +
                        " : (tensor<1x2x3x4xf32>, tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>) -> "
                        "(tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)",
+                   {"tensor<1x2x3x4xf32>", "tensor<1x1x4x4xf32>"}),
+              std::string(flops) + " flops 224 read 120 written");
+  // Of ranks with queries before their keys, among them and behind them the one that sees most.
+  for (auto [places, flops] : {std::pair("at [-3, 4]", "384"),
+                               {"at [0, 1]", "288"},
+                               {"at [-1, -3]", "96"},
+                               {"at [-9, -8]", "0"},
+                               {"window 2 at [0, 4]", "160"},
+                               {"window 5 at [3, 5]", "352"}})
+    EXPECT_EQ(cost(std::string("%o, %l = nn.attention %a, %b, %b scale 1.0 causal ") + places +
+                       " over [\"context\"] : (tensor<1x2x3x4xf32>, tensor<1x1x4x4xf32>, "
+                       "tensor<1x1x4x4xf32>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)",
                    {"tensor<1x2x3x4xf32>", "tensor<1x1x4x4xf32>"}),
               std::string(flops) + " flops 224 read 120 written");
   EXPECT_EQ(cost("nn.embedding %a, %b : tensor<100x4xf32>, tensor<2xi32> -> tensor<2x4xf32>",

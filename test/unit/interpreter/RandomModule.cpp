@@ -259,7 +259,7 @@ static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &i
   if (byPositions)
     kinds.push_back("gather");
   if (inRing)
-    kinds.push_back("ring");
+    kinds.append(2, "ring"); // which documents and biases exclude
   return kinds;
 }
 
