@@ -78,7 +78,7 @@ Value StepSplitter::constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<
   builder.setInsertionPointAfterValue(value);
   StructureScope scope(builder, getStructure(value.getDefiningOp()));
   auto constraint = ConstraintOp::create(builder, value.getLoc(), value.getType(), value, sharding,
-                                         DenseI64ArrayAttr());
+                                         DenseI64ArrayAttr(), /*sequence_parallel=*/false, ArrayAttr());
   value.replaceAllUsesExcept(constraint, constraint);
   return constraint;
 }

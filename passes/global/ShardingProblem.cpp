@@ -105,10 +105,43 @@ propagation::Sharding ShardingProblem::shardingOf(ParamOp param) const {
   return sharding;
 }
 
+bool ShardingProblem::isManual(Value value) const {
+  Operation *op = value.getDefiningOp();
+  auto constraint = dyn_cast<ConstraintOp>(op);
+  return isa<ExitManualOp>(op) || (constraint && constraint.getManual()) ||
+         !manual.at(op->getParentOp())->lookup(value).empty();
+}
+
+void ShardingProblem::keepManual(Value value, propagation::Sharding &sharding) const {
+  Operation *op = value.getDefiningOp();
+  SmallVector<StringAttr> axes(manual.at(op->getParentOp())->lookup(value));
+  if (auto constraint = dyn_cast<ConstraintOp>(op); constraint && constraint.getManual())
+    llvm::append_range(axes, getAxisNames(*constraint.getManual()));
+  auto exit = dyn_cast<ExitManualOp>(op);
+  if (exit)
+    llvm::append_range(axes, getAxisNames(exit.getOver()));
+  if (axes.empty())
+    return;
+  if (sharding.dims.empty())
+    sharding.dims.assign(cast<RankedTensorType>(value.getType()).getRank(), {});
+  if (exit)
+    for (auto [dim, split] : llvm::enumerate(sharding.dims))
+      split.axes = toAxes(getSplittingAxes(exit.getSharding(), dim, mesh));
+  for (const propagation::AxisPart &axis : toAxes(axes))
+    if (llvm::none_of(sharding.dims, [&](const propagation::DimSharding &dim) {
+          return llvm::is_contained(dim.axes, axis);
+        }) &&
+        !llvm::is_contained(sharding.replicated, axis))
+      sharding.replicated.push_back(axis);
+}
+
 LogicalResult ShardingProblem::addValues(Operation *op) {
   if (isa<CheckpointOp>(op))
     return op->emitOpError()
            << "must be lowered before --fsdp-propagate; run --fsdp-differentiate first";
+  if (isa<ManualOp>(op))
+    return op->emitOpError()
+           << "must be lowered before --fsdp-propagate; run --fsdp-inline-manual first";
   if (op->getNumRegions() != 0)
     return op->emitOpError() << "has a region, which propagation does not support; run "
                                 "--fsdp-propagate before --fsdp-fuse";
@@ -162,6 +195,8 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
       return op->emitOpError()
              << "has no sharding rule, so its tensors cannot be split; use ops that have one";
     }
+    if (isManual(value))
+      keepManual(value, node.sharding);
   }
   return success();
 }
@@ -228,9 +263,10 @@ std::optional<OpSplit::DimSplit> ShardingProblem::toSplit(const propagation::Axi
   split.mayCut = mayCut;
   for (const propagation::AxisPart &axis : axes) {
     split.sizes.push_back(axis.size);
-    // What samples are loaded by is cut only where a user asks for it.
+    // What samples are loaded by is cut only where a user asks for it, what a region is over never.
     StringAttr name = mesh.getAxisNames()[axis.axis];
-    const bool splitsBatch = llvm::is_contained(batchAxes, name);
+    const bool splitsBatch =
+        llvm::is_contained(batchAxes, name) || llvm::is_contained(manualAxes, name);
     if (!isWhole(problem.mesh, axis) && splitsBatch)
       return std::nullopt;
     split.mayCut &= !splitsBatch;
@@ -269,6 +305,12 @@ FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
                                                   ArrayRef<StringAttr> batchAxes) {
   ShardingProblem built(steps.front()->getParentOfType<ModuleOp>(), getMesh(steps.front()),
                         batchAxes);
+  for (StepOp step : steps) {
+    auto &axes = built.manual[step] = std::make_unique<ManualAxes>(step);
+    if (failed(axes->verify(step)))
+      return failure();
+    llvm::append_range(built.manualAxes, axes->getAll());
+  }
   for (StepOp step : steps)
     for (Operation &op : step.getBody().front())
       if (failed(built.addValues(&op)))
@@ -311,7 +353,7 @@ propagation::Problem ShardingProblem::ofMicrobatches() const {
   const int axis = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
   for (auto [value, node] : llvm::zip_equal(values, samples.values)) {
     Operation *op = value.getDefiningOp();
-    if (isa<ConstraintOp, ReshardOp>(op)) {
+    if (isa<ConstraintOp, ReshardOp>(op) || isManual(value)) {
       node.sharding.dims.assign(node.sizes.size(), {});
       continue;
     }
@@ -395,7 +437,7 @@ SmallVector<AxisCut> ShardingProblem::getCuts() const {
   auto addCut = [&](const propagation::AxisPart &axis, int64_t position) {
     StringAttr name = mesh.getAxisNames()[axis.axis];
     if (position == 1 || position == problem.mesh.sizes[axis.axis] ||
-        llvm::is_contained(batchAxes, name))
+        llvm::is_contained(batchAxes, name) || llvm::is_contained(manualAxes, name))
       return;
     AxisPart part = *parseAxisPart(name);
     position *= part.before;

@@ -1,8 +1,8 @@
 //===- Partition.cpp - from one device to one rank ------------------------===//
 //
 // The jobs, one file each in partition/: StorageLayout (what a rank keeps), GatherPlan and Gathers
-// (parameters into compute), LocalOps (compute and its padding), LocalValues (resharding),
-// Gradients (sums into shards), Optimizer (norms and updates), Microbatches (steps in several
+// (parameters into compute), LocalOps (compute and its padding), Manual (what the model says
+// in local terms), LocalValues (resharding), Gradients (sums into shards), Optimizer (norms and updates), Microbatches (steps in several
 // parts).
 //
 //===----------------------------------------------------------------------===//

@@ -40,6 +40,9 @@ mlir::OwningOpRef<mlir::ModuleOp> readModel(Context &context, const std::string 
 /// change.
 mlir::OwningOpRef<mlir::ModuleOp> copyInto(Context &context, mlir::ModuleOp module);
 
+/// Whether `module` has regions in local terms, which are of the mesh that it was described for.
+bool hasManualRegions(mlir::ModuleOp module);
+
 /// Sets the mesh of `module` to `mesh`, unless that is empty, its optimizer to that of `options`,
 /// and the name of the generated program to `name` if it has none. Throws Failure for a module
 /// without a step

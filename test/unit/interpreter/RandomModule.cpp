@@ -255,7 +255,7 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
   auto mark = ConstraintOp::create(
       builder, input.getLoc(), input.getType(), input,
       ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh.getSymNameAttr()), dims),
-      DenseI64ArrayAttr(), /*sequence_parallel=*/true);
+      DenseI64ArrayAttr(), /*sequence_parallel=*/true, ArrayAttr());
   input.getResult().replaceAllUsesExcept(mark, mark);
   return true;
 }
