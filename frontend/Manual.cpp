@@ -70,7 +70,6 @@ ModelBuilder::manual(ArrayRef<ModelValue> inputs, ArrayRef<ir::ShardingAttr> in,
     if (origin.path.empty())
       origin = input.origin;
   }
-  ir::StructureScope scope(builder, structureOf(origin));
   auto shardings = [&](ArrayRef<ir::ShardingAttr> list) {
     return builder.getArrayAttr(SmallVector<Attribute>(list.begin(), list.end()));
   };
@@ -123,6 +122,7 @@ ModelBuilder::manual(ArrayRef<ModelValue> inputs, ArrayRef<ir::ShardingAttr> in,
                                      shardings(results.shardings));
   region.getBody().takeBody(open.getBody());
   open.erase();
+  ir::setStructure(region, structureOf(origin));
   check([&] { return mlir::verify(region); }, "the manual region", where);
   std::vector<ModelValue> wholes;
   for (auto [result, value] : llvm::zip_equal(results.values, region.getResults()))

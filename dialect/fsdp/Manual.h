@@ -14,6 +14,7 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace mlir::fsdp {
 
@@ -77,6 +78,7 @@ public:
 
 private:
   DenseMap<Value, SmallVector<StringAttr>> axes;
+  DenseSet<Value> constants; ///< what is computed from constants alone: the same in any terms
   SmallVector<StringAttr> all;
 };
 

@@ -177,6 +177,7 @@ public:
 
 private:
   Value varied(Value value, const AxisStates &wanted);
+  bool hoist(Value value, const AxisStates &wanted);
   void vary(Operation *op);
 
   ManualOp region;
@@ -186,6 +187,30 @@ private:
   DenseMap<std::pair<Value, Attribute>, Value> made;
 };
 } // namespace
+
+static int64_t elementsOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
+/// Makes `value` varying by varying operands of its op instead, where these have fewer elements, and
+/// nothing else uses it: sums of cotangents are formed over ranks where they are smallest, and at
+/// the boundary where they can be.
+bool Inliner::hoist(Value value, const AxisStates &wanted) {
+  Operation *maker = value.getDefiningOp();
+  if (!maker || !value.hasOneUse() || maker->getNumResults() != 1 || isManualCollective(maker) ||
+      !isa<nn::ShardingRuleOpInterface>(maker))
+    return false;
+  int64_t elements = 0;
+  for (Value operand : maker->getOperands())
+    if (Operation *definer = operand.getDefiningOp();
+        !definer || !definer->hasTrait<OpTrait::ConstantLike>())
+      elements += elementsOf(operand);
+  if (elements == 0 || elements > elementsOf(value))
+    return false;
+  for (OpOperand &operand : maker->getOpOperands())
+    operand.set(varied(operand.get(), wanted));
+  return true;
+}
 
 /// `value`, varying where it is invariant and `wanted` is not.
 Value Inliner::varied(Value value, const AxisStates &wanted) {
@@ -199,6 +224,8 @@ Value Inliner::varied(Value value, const AxisStates &wanted) {
     if (has == AxisState::invariant && wants != AxisState::invariant)
       axes.push_back(axis);
   if (axes.empty())
+    return value;
+  if (hoist(value, wanted))
     return value;
   ArrayAttr key = getAxisArray(region.getContext(), axes);
   Value &vary = made[{value, key}];
@@ -248,6 +275,8 @@ void Inliner::run() {
   for (auto [argument, operand, sharding] :
        llvm::zip_equal(body.getArguments(), region.getInputs(),
                        region.getInShardings().getAsRange<ShardingAttr>())) {
+    if (argument.use_empty())
+      continue;
     Value own = enterManual(builder, operand.getLoc(), operand, sharding, region.getOver());
     mark(own.getDefiningOp());
     mark(own.getDefiningOp()->getOperand(0).getDefiningOp<ConstraintOp>());
@@ -293,6 +322,12 @@ ManualAxes::ManualAxes(StepOp step) {
     names.erase(llvm::unique(names), names.end());
   };
   step.walk([&](Operation *op) {
+    const bool isNumber =
+        op->hasTrait<OpTrait::ConstantLike>() ||
+        (op->getNumOperands() > 0 && op->getNumRegions() == 0 &&
+         llvm::all_of(op->getOperands(), [&](Value value) { return constants.contains(value); }));
+    if (isNumber)
+      constants.insert_range(op->getResults());
     SmallVector<StringAttr> own;
     for (Value operand : op->getOperands())
       llvm::append_range(own, lookup(operand));
@@ -300,6 +335,8 @@ ManualAxes::ManualAxes(StepOp step) {
       llvm::append_range(own, getAxisNames(enter.getOver()));
     else if (auto index = dyn_cast<AxisIndexOp>(op))
       llvm::append_range(own, getAxisNames(index.getOver()));
+    else if (isManualCollective(op))
+      llvm::append_range(own, getManualCollectiveAxes(op));
     else if (auto exit = dyn_cast<ExitManualOp>(op))
       llvm::erase_if(own, [&](StringAttr axis) {
         return llvm::is_contained(exit.getOver(), axis);
@@ -329,6 +366,9 @@ ArrayRef<StringAttr> ManualAxes::lookup(Value value) const {
 LogicalResult ManualAxes::verify(StepOp step) const {
   WalkResult result = step.walk([&](Operation *op) {
     auto requireManual = [&](ArrayRef<StringAttr> over) {
+      // What is computed from constants is the same in any terms.
+      if (constants.contains(op->getOperand(0)))
+        return true;
       for (StringAttr axis : over)
         if (!llvm::is_contained(lookup(op->getOperand(0)), axis)) {
           op->emitOpError() << "is over axis " << axis

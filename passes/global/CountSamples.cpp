@@ -202,6 +202,9 @@ LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
   for (auto [index, factor] : llvm::enumerate(rule.factors)) {
     if (rowsOfFactor[index] == 0 || (factor.kind == nn::FactorKind::parallel && !factor.indexed))
       continue;
+    if (isa<EnterManualOp>(op) && factor.kind == nn::FactorKind::combined)
+      return warn(op) << "a manual region computes on the samples of each rank, of which it cannot "
+                         "leave out some";
     if (factor.kind == nn::FactorKind::whole || factor.kind == nn::FactorKind::combined ||
         factor.indexed)
       return warn(op) << "'" << op->getName() << "' needs all samples of a batch along '"

@@ -27,6 +27,10 @@ void LocalValues::remark(Operation *consumer, Value global, Operation *collectiv
   // An inserted move stands for the op that needs it.
   if (auto move = dyn_cast<ReshardOp>(consumer); move && move.getLowerPriority())
     return;
+  // What a manual region takes is cut as the model says.
+  if (auto boundary = dyn_cast<ConstraintOp>(consumer);
+      boundary && boundary.getManual() && isa<AllSliceOp>(collective))
+    return;
   // Between positions and heads, and of inputs: said once, by who split sequences.
   Operation *made = global.getDefiningOp();
   if ((isa<AllToAllOp, AllSliceOp>(collective) || (made && made->hasAttr(kTakenByHeadsAttrName))) &&
