@@ -262,11 +262,10 @@ void Inliner::run() {
     if (!isa<AxisIndexOp>(op))
       vary(&op);
   Operation *yield = body.getTerminator();
-  SmallVector<Value> yielded;
-  for (auto [value, sharding] :
-       llvm::zip_equal(yield->getOperands(), region.getOutShardings().getAsRange<ShardingAttr>())) {
-    yielded.push_back(varied(value, getBoundaryStates(sharding, over)));
-  }
+  for (auto [operand, sharding] :
+       llvm::zip_equal(yield->getOpOperands(),
+                       region.getOutShardings().getAsRange<ShardingAttr>()))
+    operand.set(varied(operand.get(), getBoundaryStates(sharding, over)));
   const Attribute structure = region->getAttr(FSDPDialect::structureAttrName);
   auto mark = [&](Operation *op) {
     if (op && structure && !op->hasAttr(FSDPDialect::structureAttrName))
@@ -285,7 +284,7 @@ void Inliner::run() {
   region->getBlock()->getOperations().splice(region->getIterator(), body.getOperations(),
                                              body.begin(), std::prev(body.end()));
   for (auto [value, result, sharding] :
-       llvm::zip_equal(yielded, region.getResults(),
+       llvm::zip_equal(yield->getOperands(), region.getResults(),
                        region.getOutShardings().getAsRange<ShardingAttr>())) {
     auto whole = ExitManualOp::create(builder, value.getLoc(), result.getType(), value, sharding,
                                       region.getOver());
