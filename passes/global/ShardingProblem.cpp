@@ -135,6 +135,21 @@ void ShardingProblem::keepManual(Value value, propagation::Sharding &sharding) c
       sharding.replicated.push_back(axis);
 }
 
+/// Samples that enter a region are split by the other axes of the batch behind those of the region:
+/// propagation would not put them there, where they stand before these otherwise.
+void ShardingProblem::splitSamples(ConstraintOp boundary, propagation::Sharding &sharding) const {
+  auto input = boundary.getInput().getDefiningOp<InputOp>();
+  if (!boundary.getManual() || !input || input->hasAttr(generatedAttrName))
+    return;
+  const int64_t dim = input.getSampleDim();
+  AxisList axes = splittingAxes(boundary.getSharding().getAxes(dim));
+  for (StringAttr axis : batchAxes)
+    if (mesh.getAxisSize(axis) != 1 && !llvm::is_contained(*boundary.getManual(), axis))
+      axes.push_back(axis);
+  if (cast<RankedTensorType>(input.getType()).getDimSize(dim) % mesh.getSize(axes) == 0)
+    sharding.dims[dim].axes = toAxes(axes);
+}
+
 LogicalResult ShardingProblem::addValues(Operation *op) {
   if (isa<CheckpointOp>(op))
     return op->emitOpError()
@@ -187,6 +202,7 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
             {toAxes(splittingAxes(constraint.getSharding().getAxes(dim))),
              constraint.getSharding().getDimOpen()[dim],
              constraint.getPriorities() ? (*constraint.getPriorities())[dim] : 0});
+      splitSamples(constraint, node.sharding);
     } else if (auto reshard = dyn_cast<ReshardOp>(op)) {
       closed();
       for (int64_t dim = 0; dim < rank; ++dim)
@@ -350,6 +366,15 @@ propagation::Solution ShardingProblem::propagate(propagation::Problem asked,
 propagation::Problem ShardingProblem::ofMicrobatches() const {
   propagation::Problem samples = problem;
   llvm::append_range(samples.ops, moves);
+  // Microbatches are parts of what a rank has: at a boundary they split the elements of its part.
+  for (auto [op, node] : llvm::zip(ops, samples.ops)) {
+    if (!isa<EnterManualOp, ExitManualOp>(op))
+      continue;
+    for (propagation::Mapping *tensor : {&node.operandDims.front(), &node.resultDims.front()})
+      for (std::vector<int> &factors : *tensor)
+        if (factors.size() > 1)
+          factors.erase(factors.begin());
+  }
   const int axis = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
   for (auto [value, node] : llvm::zip_equal(values, samples.values)) {
     Operation *op = value.getDefiningOp();

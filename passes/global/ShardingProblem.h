@@ -65,6 +65,7 @@ private:
   LogicalResult addValues(Operation *op);
   /// Keeps the axes that are manual for `value` away from it, except those that its sharding names.
   void keepManual(Value value, propagation::Sharding &sharding) const;
+  void splitSamples(ConstraintOp boundary, propagation::Sharding &sharding) const;
   /// True for a value at the boundary of a region in local terms, or in one.
   bool isManual(Value value) const;
   using Admits = decltype(propagation::Problem::admits);
