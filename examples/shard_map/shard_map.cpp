@@ -123,19 +123,16 @@ Tensor Network::fsdpTensor() const {
       .front();
 }
 
-// The layers between the first and the last, which are of one size, are divided into stages. In
-// each round every stage works on another microbatch and sends what it has computed to the next.
+// The layers between the first and the last, which are of one size and stacked, are divided into
+// stages. In each round every stage works on another microbatch and sends what it has computed to
+// the next.
 Tensor Network::pipeline() const {
   const int64_t stages = model.axisSize("stages"), count = microbatches;
   Tensor first = relu(einsum("bi,io->bo", x, layers.front().weight) + layers.front().bias);
-  std::vector<Located> weights, biases;
-  for (size_t i = 1; i + 1 < layers.size(); ++i) {
-    weights.emplace_back(rearrange("i o -> 1 i o", layers[i].weight));
-    biases.emplace_back(rearrange("o -> 1 o", layers[i].bias));
-  }
+  const Layer &stack = layers[1];
   Tensor middle =
-      manual({{first, "_,_"}, {concat(weights, 0), "stages,_,_"}, {concat(biases, 0), "stages,_"}},
-             {"_,_"}, "stages",
+      manual({{first, "_,_"}, {stack.weight, "stages,_,_"}, {stack.bias, "stages,_"}}, {"_,_"},
+             "stages",
              [&](const Tensors &own) -> Tensors {
                const Tensor stage = model.axisIndex("stages");
                const Tensor isFirst = equal(stage, model.scalar(0, ElementType::i64));
@@ -180,7 +177,16 @@ int main(int argc, char **argv) {
   return driver.run(argc, argv, [&](Model &model) {
     Network network{model, model.input("x", {batch, in}), model.input("y", {batch, out}), {},
                     microbatches};
+    const bool isStacked = kind == "pipeline";
     for (int64_t i = 0; i < blocks + 2; ++i) {
+      if (isStacked && i == 1) {
+        Scope unit = model.unit("middle");
+        network.layers.push_back(
+            {unit.parameter("weight", {blocks, hidden, hidden}, normal(0.1)).split("stages,_,_"),
+             unit.parameter("bias", {blocks, hidden}, zeros()).split("stages,_")});
+      }
+      if (isStacked && i > 0 && i <= blocks)
+        continue;
       Scope unit = model.unit("fc" + std::to_string(i));
       const int64_t from = i == 0 ? in : hidden, to = i == blocks + 1 ? out : hidden;
       network.layers.push_back(

@@ -36,7 +36,15 @@ VARIANTS = {
 SIZES = (16, 8, 8, 8, 4)
 
 
+def stacked(tensors):
+    """The layers between the first and the last as one, as the pipeline has them."""
+    joined = {f"middle.{what}": [*tensors[f"fc1.{what}"], *tensors[f"fc2.{what}"]] for what in ("weight", "bias")}
+    return {**{name: values for name, values in tensors.items() if name[2] in "03"}, **joined}
+
+
 def shape_of(name):
+    if name.startswith("middle"):
+        return (2, 8, 8) if name.endswith("weight") else (2, 8)
     layer = int(name[2:name.index(".")])
     return (SIZES[layer], SIZES[layer + 1]) if name.endswith("weight") else (SIZES[layer + 1],)
 
@@ -46,8 +54,9 @@ class Runner:
         self.scratch, self.golden = pathlib.Path(scratch), golden
         self.scratch.mkdir(parents=True, exist_ok=True)
         self.init, self.data = self.scratch / "init.safetensors", self.scratch / "data.safetensors"
-        from_cases.write_safetensors(
-            self.init, {name: ("F32", shape_of(name), values) for name, values in golden["params"].items()})
+        self.init_stacked = self.scratch / "stacked.safetensors"
+        for init, params in ((self.init, golden["params"]), (self.init_stacked, stacked(golden["params"]))):
+            from_cases.write_safetensors(init, {name: ("F32", shape_of(name), values) for name, values in params.items()})
         from_cases.write_safetensors(
             self.data, {"x": ("F32", (24, 16), golden["x"]), "y": ("F32", (24, 4), golden["y"])})
         os.environ.update(training.unoptimized())
@@ -58,8 +67,9 @@ class Runner:
         program = training.compile_model(
             "shard_map", folder, "--in=16", "--hidden=8", "--blocks=2", "--out=4", "--batch=8", "--microbatches=4",
             f"--network={network}", "--optimizer=sgd", "--lr=0.1", *options, mesh=mesh)
-        _, first = training.train(program, "first", 1, self.init, self.data)
-        log, last = training.train(program, "last", 3, self.init, self.data)
+        init = self.init_stacked if network == "pipeline" else self.init
+        _, first = training.train(program, "first", 1, init, self.data)
+        log, last = training.train(program, "last", 3, init, self.data)
         return [json.loads(line)["loss"] for line in log.read_text().splitlines()], first, last
 
     def check(self, name, losses, first, tolerance):
@@ -67,9 +77,13 @@ class Runner:
             if abs(got - want) > tolerance * abs(want):
                 sys.exit(f"{name}: loss {got} in step {step + 1}, expected {want}")
         after = weights.read(first)
-        for parameter, want in self.golden["gradients"].items():
+        params, gradients = self.golden["params"], self.golden["gradients"]
+        if "middle.weight" in after:
+            params, gradients = stacked(params), stacked(gradients)
+        assert after.keys() == gradients.keys(), after.keys()
+        for parameter, want in gradients.items():
             largest = max(map(abs, want))
-            for old, new, gradient in zip(self.golden["params"][parameter], after[parameter][2], want, strict=True):
+            for old, new, gradient in zip(params[parameter], after[parameter][2], want, strict=True):
                 # A weight is rounded to f32 after the step.
                 if abs((old - new) / 0.1 - gradient) > tolerance * max(largest, 10):
                     sys.exit(f"{name}: the gradient of {parameter} is {(old - new) / 0.1}, expected {gradient}")
