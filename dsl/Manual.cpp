@@ -33,14 +33,16 @@ static ir::ShardingAttr parseBoundary(ModelBuilder &model, const std::string &te
   SmallVector<SmallVector<StringAttr>> dims;
   SmallVector<StringAttr> unreduced;
   if (rank == 0 && !entries.empty())
-    fail("'" + text + "' has entries for a number without dimensions, expected '' or "
-                      "'partial(AXES)'");
+    fail("'" + text +
+         "' has entries for a number without dimensions, expected '' or "
+         "'partial(AXES)'");
   if (rank > 0)
     for (const ShardingEntry &entry :
          parseShardingEntries(model.builder, entries.str(), rank, fail)) {
       if (entry.open)
-        fail("'" + text + "' has '?', expected '_' or axes joined by '+': other axes are "
-                          "propagated in any case");
+        fail("'" + text +
+             "' has '?', expected '_' or axes joined by '+': other axes are "
+             "propagated in any case");
       dims.push_back(entry.axes);
     }
   if (!sums.empty())
@@ -69,8 +71,8 @@ manual(const std::vector<ManualInput> &inputs, const std::vector<std::string> &o
   SmallVector<ir::ShardingAttr> shardings;
   for (const ManualInput &input : inputs) {
     given.push_back(input.value.tensor);
-    shardings.push_back(parseBoundary(model, input.sharding, typeOf(input.value.tensor).getRank(),
-                                      fail));
+    shardings.push_back(
+        parseBoundary(model, input.sharding, typeOf(input.value.tensor).getRank(), fail));
   }
   // What ranks have is known by these axes alone: others are those of the compiler.
   auto requireOver = [&](ir::ShardingAttr sharding, const std::string &text) {
@@ -79,8 +81,8 @@ manual(const std::vector<ManualInput> &inputs, const std::vector<std::string> &o
       llvm::append_range(named, sharding.getAxes(dim));
     for (StringAttr axis : named)
       if (!llvm::is_contained(over, axis))
-        fail("'" + text + "' names axis '" + axis.str() + "', expected axes of the region, '" + axes +
-             "'");
+        fail("'" + text + "' names axis '" + axis.str() + "', expected axes of the region, '" +
+             axes + "'");
   };
   for (auto [input, sharding] : llvm::zip_equal(inputs, shardings))
     requireOver(sharding, input.sharding);
@@ -118,9 +120,9 @@ namespace {
 struct Collective {
   Collective(const char *name, const Located &input, const std::string &axes)
       : name(name), input(input), model(builderOf(input.tensor)),
-        over(ir::getAxisArray(&model.context,
-                              parseAxes(model.builder, axes,
-                                        [&](const std::string &message) { fail(message); }))) {}
+        over(ir::getAxisArray(
+            &model.context,
+            parseAxes(model.builder, axes, [&](const std::string &message) { fail(message); }))) {}
 
   [[noreturn]] void fail(const std::string &message) const {
     ModelBuilder::fail(name, {input.tensor}, input.where, message);
@@ -225,9 +227,9 @@ Tensor pshift(Located input, int64_t offset, bool wraps, const std::string &axes
   std::vector<int64_t> from;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     const int64_t source = rank - offset;
-    from.push_back(wraps                             ? ((source % ranks) + ranks) % ranks
+    from.push_back(wraps                           ? ((source % ranks) + ranks) % ranks
                    : source < 0 || source >= ranks ? -1
-                                                     : source);
+                                                   : source);
   }
   return ppermute(input, from, axes);
 }

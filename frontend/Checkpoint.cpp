@@ -29,7 +29,8 @@ void ModelBuilder::requireVisible(const std::string &what, const ModelValue &val
   Operation *around = valueOf(value).getParentBlock()->getParentOp();
   if (openRegion() && !isa<ir::ManualOp>(around))
     throw ModelError(where, of + "outside of the manual region; pass it as an input of the region");
-  throw ModelError(where, of + "in a " + (isa<ir::ManualOp>(around) ? "manual region" : "checkpoint") +
+  throw ModelError(where, of + "in a " +
+                              (isa<ir::ManualOp>(around) ? "manual region" : "checkpoint") +
                               " that does not return it; return it from the function");
 }
 

@@ -47,8 +47,9 @@ int64_t ModelBuilder::axisSize(const std::string &axis) const {
 
 ModelValue ModelBuilder::axisIndex(ArrayAttr over, Where where) {
   if (!openRegion())
-    throw ModelError(where, "axisIndex: the index of a rank exists in a manual region only; call it "
-                            "in the function of one");
+    throw ModelError(where,
+                     "axisIndex: the index of a rank exists in a manual region only; call it "
+                     "in the function of one");
   Value index = ir::AxisIndexOp::create(builder, location("axisIndex", where), over);
   check([&] { return index.getDefiningOp<ir::AxisIndexOp>().verify(); }, "axisIndex", where);
   return wrap(index, "axisIndex", Origin());
@@ -109,8 +110,8 @@ ModelBuilder::manual(ArrayRef<ModelValue> inputs, ArrayRef<ir::ShardingAttr> in,
     SmallVector<int64_t> shape(part.getShape());
     for (auto [dim, size] : llvm::enumerate(shape))
       size *= mesh.getSize(sharding.getAxes(static_cast<int64_t>(dim)));
-    checkedType("result '" + result.label + "' of the manual region", Shape(shape.begin(), shape.end()),
-                part.getElementType(), where);
+    checkedType("result '" + result.label + "' of the manual region",
+                Shape(shape.begin(), shape.end()), part.getElementType(), where);
     yielded.push_back(frontend::valueOf(result));
     types.push_back(part.clone(shape));
   }

@@ -101,7 +101,7 @@ public:
   std::optional<Where> optimizerAt; ///< where the model chose it
   /// The axes of the mesh that the model is compiled for, with their sizes, if it is known.
   std::vector<std::pair<std::string, int64_t>> meshAxes;
-  mlir::OpBuilder builder;          ///< at the end of the step
+  mlir::OpBuilder builder; ///< at the end of the step
 
 private:
   /// The region whose function runs, if there is one.

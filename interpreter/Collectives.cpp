@@ -40,8 +40,7 @@ struct Combine {
 
 } // namespace
 
-Tensor interpreter::reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind,
-                                  Numerics numerics) {
+Tensor interpreter::reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics numerics) {
   Tensor result = operands.front();
   Type type = result.getType().getElementType();
   Combine combine{kind, type, Rounding(nn::getSumType(type), numerics)};

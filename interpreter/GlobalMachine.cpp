@@ -196,8 +196,8 @@ public:
 private:
   /// The mesh of the axes `axes` alone.
   MeshAttr meshOf(ArrayRef<StringAttr> axes) {
-    SmallVector<int64_t> sizes = llvm::map_to_vector(
-        axes, [&](StringAttr axis) { return context.mesh.getAxisSize(axis); });
+    SmallVector<int64_t> sizes =
+        llvm::map_to_vector(axes, [&](StringAttr axis) { return context.mesh.getAxisSize(axis); });
     return MeshAttr::get(module.getContext(), axes, sizes, ArrayRef<int64_t>());
   }
 
@@ -226,9 +226,8 @@ private:
 
 /// Runs an op in local terms where there is one rank.
 LogicalResult GlobalMachine::run(const Instruction &instruction, MutableArrayRef<Tensor> values) {
-  FailureOr<std::vector<Tensor>> result =
-      performInLocalTerms(instruction.op, meshOf({}), CompiledBlock::operandsOf(instruction, values),
-                          options.numerics);
+  FailureOr<std::vector<Tensor>> result = performInLocalTerms(
+      instruction.op, meshOf({}), CompiledBlock::operandsOf(instruction, values), options.numerics);
   if (failed(result))
     return failure();
   values[instruction.firstResult] = result->front();
@@ -264,16 +263,15 @@ LogicalResult GlobalMachine::run(const CompiledBlock &block, MeshAttr manual) {
       if (failed(results))
         return failure();
       // What leaves local terms is one value again, unless it is in an outer region.
-      const bool isWhole = isa<ExitManualOp>(instruction.op) &&
-                           llvm::all_of(*results, [&](const Tensor &other) {
-                             return other.equals(results->front());
-                           });
+      const bool isWhole =
+          isa<ExitManualOp>(instruction.op) && llvm::all_of(*results, [&](const Tensor &other) {
+            return other.equals(results->front());
+          });
       for (int64_t rank = 0; rank < (isWhole ? 1 : ranks); ++rank)
         store(instruction, rank, (*results)[rank]);
     } else {
-      const bool isLocal = llvm::any_of(instruction.operands, [&](unsigned operand) {
-        return values[operand].size() > 1;
-      });
+      const bool isLocal = llvm::any_of(
+          instruction.operands, [&](unsigned operand) { return values[operand].size() > 1; });
       for (int64_t rank = 0; rank < (isLocal ? ranks : 1); ++rank) {
         SmallVector<Tensor, 4> operands, results(instruction.numResults);
         for (unsigned operand : instruction.operands)

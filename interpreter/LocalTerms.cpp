@@ -23,8 +23,8 @@ public:
 
 private:
   RankedTensorType resultType() const { return cast<RankedTensorType>(op->getResult(0).getType()); }
-  Tensor part(const Tensor &whole, RankedTensorType type, int64_t dim,
-              ArrayRef<StringAttr> axes, int64_t rank) const;
+  Tensor part(const Tensor &whole, RankedTensorType type, int64_t dim, ArrayRef<StringAttr> axes,
+              int64_t rank) const;
   Tensor enter(EnterManualOp enter, int64_t rank) const;
   FailureOr<Tensor> exit(ExitManualOp exit, int64_t rank);
   Tensor joined(ArrayRef<Tensor> parts, RankedTensorType type, int64_t dim) const;

@@ -71,8 +71,8 @@ void performCollective(Operation *op, ArrayRef<Tensor> operands, MutableArrayRef
 
 /// The sum or maximum of `operands`, one after the other.
 Tensor reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics numerics);
-/// Copies between a whole tensor and the part of it that `index` holds along `dim`, by the indices of
-/// elements in both; what has no counterpart in the other tensor stays as it is.
+/// Copies between a whole tensor and the part of it that `index` holds along `dim`, by the indices
+/// of elements in both; what has no counterpart in the other tensor stays as it is.
 void copyPart(RankedTensorType wholeType, RankedTensorType partType, int64_t dim, int64_t index,
               llvm::function_ref<void(int64_t whole, int64_t part)> copy);
 

@@ -189,7 +189,8 @@ LogicalResult ConstraintOp::verify() {
     for (ArrayAttr axes : getSharding().getDimAxes())
       for (Attribute axis : axes)
         if (!llvm::is_contained(*manual, axis))
-          return emitOpError() << "names axis " << axis << ", expected axes in 'manual', " << *manual;
+          return emitOpError() << "names axis " << axis << ", expected axes in 'manual', "
+                               << *manual;
   }
   if (getSequenceParallel() &&
       llvm::count_if(getSharding().getDimAxes(), [](ArrayAttr axes) { return !axes.empty(); }) != 1)

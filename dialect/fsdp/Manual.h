@@ -1,10 +1,10 @@
 //===- Manual.h - parts of a step in the terms of one rank ------*- C++ -*-===//
 //
 // `fsdp.manual` and what it becomes. Inside a region a value has, for each manual axis, a state: a
-// type that says what collectives may do with it, and what its cotangent is. `inlineManual` replaces
-// a region by its body between `fsdp.enter_manual` and `fsdp.exit_manual`, with a `fsdp.pvary`
-// wherever an invariant value meets a varying one: from then on each op has a derivative of its own,
-// and all passes see one flat step.
+// type that says what collectives may do with it, and what its cotangent is. `inlineManual`
+// replaces a region by its body between `fsdp.enter_manual` and `fsdp.exit_manual`, with a
+// `fsdp.pvary` wherever an invariant value meets a varying one: from then on each op has a
+// derivative of its own, and all passes see one flat step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,8 +63,8 @@ AxisState getBoundaryState(ShardingAttr sharding, StringAttr axis);
 /// The axes of `sharding` along dimension `dim` that have more than one rank.
 SmallVector<StringAttr> getSplittingAxes(ShardingAttr sharding, int64_t dim, MeshAttr mesh);
 
-/// The manual axes of the values of a step whose regions are inlined: those over which a value is in
-/// local terms, in the order of the mesh.
+/// The manual axes of the values of a step whose regions are inlined: those over which a value is
+/// in local terms, in the order of the mesh.
 class ManualAxes {
 public:
   explicit ManualAxes(StepOp step);

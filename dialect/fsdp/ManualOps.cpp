@@ -133,13 +133,11 @@ LogicalResult ManualOp::verifyRegions() {
     for (auto [axis, state] : llvm::zip_equal(types->getAxes(), types->lookup(value))) {
       const AxisState wanted = getBoundaryState(cast<ShardingAttr>(sharding), axis);
       const bool isSum = wanted == AxisState::partial;
-      if (isSum ? state != AxisState::invariant
-                : state == AxisState::invariant || state == wanted)
+      if (isSum ? state != AxisState::invariant : state == AxisState::invariant || state == wanted)
         continue;
-      InFlightDiagnostic diagnostic = emitOpError()
-                                      << "returns a value that is " << stringify(state)
-                                      << " over axis " << axis << " as result #" << index
-                                      << ", which is ";
+      InFlightDiagnostic diagnostic = emitOpError() << "returns a value that is "
+                                                    << stringify(state) << " over axis " << axis
+                                                    << " as result #" << index << ", which is ";
       if (isSum)
         diagnostic << "unreduced over it and would count it once for each rank; leave 'unreduced' "
                       "out";
@@ -177,8 +175,8 @@ LogicalResult PmaxOp::verify() { return verifyOver(*this, getOver()); }
 LogicalResult PvaryOp::verify() { return verifyOver(*this, getOver()); }
 LogicalResult AxisIndexOp::verify() { return verifyOver(*this, getOver()); }
 
-/// Fails unless `result` has the shape of `input`, as many times as long along `joined` as there are
-/// ranks, and cut into as many parts along `cut`; -1 is no dimension.
+/// Fails unless `result` has the shape of `input`, as many times as long along `joined` as there
+/// are ranks, and cut into as many parts along `cut`; -1 is no dimension.
 static LogicalResult verifyResized(Operation *op, ArrayAttr over, int64_t joined, int64_t cut,
                                    Value input, Value result) {
   if (failed(verifyOver(op, over)))
@@ -252,8 +250,8 @@ SmallVector<StringAttr> mlir::fsdp::getManualCollectiveAxes(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// The rule of the boundary `op`: a dimension of the whole value runs over the parts of the manual
-/// axes, and over the elements of a part, which is what other axes split. `parts` is the kind of the
-/// former.
+/// axes, and over the elements of a part, which is what other axes split. `parts` is the kind of
+/// the former.
 static nn::ShardingRule getBoundaryRule(Operation *op, ShardingAttr sharding, bool enters) {
   nn::ShardingRule rule;
   MeshAttr mesh = getMesh(op);
@@ -314,8 +312,8 @@ nn::ShardingRule PsumScatterOp::getShardingRule() {
   return getRuleWithout(*this, {static_cast<int64_t>(getDim())});
 }
 nn::ShardingRule PswapOp::getShardingRule() {
-  return getRuleWithout(
-      *this, {static_cast<int64_t>(getSplit()), static_cast<int64_t>(getConcat())});
+  return getRuleWithout(*this,
+                        {static_cast<int64_t>(getSplit()), static_cast<int64_t>(getConcat())});
 }
 
 // Sums over other axes may be completed after all but a maximum.
@@ -358,14 +356,15 @@ static ShardingAttr withoutSums(ShardingAttr sharding) {
                            sharding.getDimOpen(), {});
 }
 
-/// A constraint that splits `value` over manual axes as `sharding` says, and leaves the others open.
+/// A constraint that splits `value` over manual axes as `sharding` says, and leaves the others
+/// open.
 static Value constrain(OpBuilder &builder, Location loc, Value value, ShardingAttr sharding,
                        ArrayAttr over) {
   if (sharding.getRank() == 0)
     return value;
   SmallVector<bool> open(sharding.getRank(), true);
-  auto wanted = ShardingAttr::get(sharding.getContext(), sharding.getMesh(), sharding.getDimAxes(),
-                                  open, {});
+  auto wanted =
+      ShardingAttr::get(sharding.getContext(), sharding.getMesh(), sharding.getDimAxes(), open, {});
   auto constraint = ConstraintOp::create(builder, loc, value.getType(), value, wanted,
                                          DenseI64ArrayAttr(), /*sequence_parallel=*/false, over);
   return constraint;
@@ -380,8 +379,8 @@ Value mlir::fsdp::enterManual(OpBuilder &builder, Location loc, Value value, Sha
   return EnterManualOp::create(builder, loc, local, entered, sharding, over);
 }
 
-// Each rank has a term of the cotangent of what is split or a sum; what is replicated has one that is
-// equal on all ranks.
+// Each rank has a term of the cotangent of what is split or a sum; what is replicated has one that
+// is equal on all ranks.
 LogicalResult EnterManualOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
                                              ArrayRef<bool> needed,
                                              SmallVectorImpl<Value> &operandCotangents) {

@@ -18,8 +18,8 @@ StringRef mlir::fsdp::stringify(AxisState state) {
 }
 
 static AxisStates getBoundaryStates(ShardingAttr sharding, ArrayRef<StringAttr> axes) {
-  return AxisStates(llvm::map_range(
-      axes, [&](StringAttr axis) { return getBoundaryState(sharding, axis); }));
+  return AxisStates(
+      llvm::map_range(axes, [&](StringAttr axis) { return getBoundaryState(sharding, axis); }));
 }
 
 AxisStates ManualTypes::lookup(Value value) const {
@@ -68,9 +68,9 @@ LogicalResult ManualTypes::visitCompute(Operation *op) {
       continue;
     }
     auto refuse = [&](StringRef why, unsigned other) -> LogicalResult {
-      InFlightDiagnostic diagnostic =
-          op->emitOpError() << "has an operand #" << partial.front() << " that is partial over axis "
-                            << axis << why;
+      InFlightDiagnostic diagnostic = op->emitOpError()
+                                      << "has an operand #" << partial.front()
+                                      << " that is partial over axis " << axis << why;
       diagnostic.attachNote(op->getOperand(other).getLoc()) << "the operand is computed here";
       return diagnostic;
     };
@@ -84,7 +84,7 @@ LogicalResult ManualTypes::visitCompute(Operation *op) {
                     "'fsdp.psum' first",
                     partial.front());
     if (!isLinearIn(op, partial))
-      return refuse(", in which it is not linear, expected a value that is complete; use "
+      return refuse(", in which it is not additive, expected a value that is complete; use "
                     "'fsdp.psum' first",
                     partial.front());
     result[index] = AxisState::partial;
@@ -98,8 +98,8 @@ LogicalResult ManualTypes::visitCollective(Operation *op) {
   const SmallVector<StringAttr> over = getManualCollectiveAxes(op);
   for (StringAttr axis : over)
     if (!llvm::is_contained(axes, axis)) {
-      InFlightDiagnostic diagnostic =
-          op->emitOpError() << "is over axis " << axis << ", expected axes of its region";
+      InFlightDiagnostic diagnostic = op->emitOpError()
+                                      << "is over axis " << axis << ", expected axes of its region";
       diagnostic.attachNote(op->getParentOp()->getLoc()) << "the region is here";
       return diagnostic;
     }
@@ -108,7 +108,7 @@ LogicalResult ManualTypes::visitCollective(Operation *op) {
     if (!llvm::is_contained(over, axis)) {
       if (state == AxisState::partial && isa<PmaxOp>(op))
         return op->emitOpError() << "has an operand that is partial over axis " << axis
-                                 << ", in which it is not linear; use 'fsdp.psum' first";
+                                 << ", in which it is not additive; use 'fsdp.psum' first";
       continue;
     }
     if (isa<PvaryOp>(op) && state != AxisState::invariant)
@@ -139,9 +139,9 @@ LogicalResult ManualTypes::visit(Operation *op) {
     return success();
   }
   // Draws and counts of samples go by places in whole values, which parts do not know.
-  const bool computes = op->hasTrait<OpTrait::ConstantLike>() || isa<ManualOp>(op) ||
-                        (isa<nn::ShardingRuleOpInterface>(op) &&
-                         !isa<FSDPDialect>(op->getDialect()));
+  const bool computes =
+      op->hasTrait<OpTrait::ConstantLike>() || isa<ManualOp>(op) ||
+      (isa<nn::ShardingRuleOpInterface>(op) && !isa<FSDPDialect>(op->getDialect()));
   if (!computes)
     return op->emitOpError() << "is in 'fsdp.manual', expected computation, the collectives of a "
                                 "region, or another region; pass what it reads as an operand, and "
@@ -192,9 +192,9 @@ static int64_t elementsOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
 }
 
-/// Makes `value` varying by varying operands of its op instead, where these have fewer elements, and
-/// nothing else uses it: sums of cotangents are formed over ranks where they are smallest, and at
-/// the boundary where they can be.
+/// Makes `value` varying by varying operands of its op instead, where these have fewer elements,
+/// and nothing else uses it: sums of cotangents are formed over ranks where they are smallest, and
+/// at the boundary where they can be.
 bool Inliner::hoist(Value value, const AxisStates &wanted) {
   Operation *maker = value.getDefiningOp();
   if (!maker || !value.hasOneUse() || maker->getNumResults() != 1 || isManualCollective(maker) ||
@@ -263,8 +263,7 @@ void Inliner::run() {
       vary(&op);
   Operation *yield = body.getTerminator();
   for (auto [operand, sharding] :
-       llvm::zip_equal(yield->getOpOperands(),
-                       region.getOutShardings().getAsRange<ShardingAttr>()))
+       llvm::zip_equal(yield->getOpOperands(), region.getOutShardings().getAsRange<ShardingAttr>()))
     operand.set(varied(operand.get(), getBoundaryStates(sharding, over)));
   const Attribute structure = region->getAttr(FSDPDialect::structureAttrName);
   auto mark = [&](Operation *op) {
@@ -337,9 +336,8 @@ ManualAxes::ManualAxes(StepOp step) {
     else if (isManualCollective(op))
       llvm::append_range(own, getManualCollectiveAxes(op));
     else if (auto exit = dyn_cast<ExitManualOp>(op))
-      llvm::erase_if(own, [&](StringAttr axis) {
-        return llvm::is_contained(exit.getOver(), axis);
-      });
+      llvm::erase_if(own,
+                     [&](StringAttr axis) { return llvm::is_contained(exit.getOver(), axis); });
     if (auto checkpoint = dyn_cast<CheckpointOp>(op)) {
       Operation *yield = checkpoint.getBody().front().getTerminator();
       for (auto [result, value] : llvm::zip_equal(op->getResults(), yield->getOperands()))

@@ -2,7 +2,8 @@
 //
 // One multi-layer perceptron, written in local terms as the guide writes it: with data parallelism,
 // with fully sharded data parallelism, with tensor parallelism, with both, and as a pipeline of
-// stages; and once as a model that the compiler shards. All compute the same loss.
+// stages; with products that overlap the communication of their operands or results; and once as a
+// model that the compiler shards. All compute the same loss.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,6 +31,8 @@ struct Network {
   Tensor fsdp() const;
   Tensor tensor() const;
   Tensor fsdpTensor() const;
+  Tensor fsdpRing() const;
+  Tensor tensorRing() const;
   Tensor pipeline() const;
 
   /// The inputs of a region: x, y, and of each layer weight and bias.
@@ -123,6 +126,63 @@ Tensor Network::fsdpTensor() const {
       .front();
 }
 
+/// Block (index - behind) mod n of `input`, which is cut into n blocks along dimension 1; `index`
+/// is that of the rank among n.
+static Tensor blockOf(Model &model, const Tensor &input, const Tensor &index, int64_t behind,
+                      int64_t n) {
+  const int64_t width = input.size(1) / n;
+  Tensor chosen = slice(input, 1, 0, width);
+  for (int64_t block = 1; block < n; ++block) {
+    const double rank = static_cast<double>((block + behind) % n);
+    Tensor isOwn = equal(index, model.scalar(rank, ElementType::i64));
+    chosen = select(repeat("-> a b", isOwn, {{"a", input.size(0)}, {"b", width}}),
+                    slice(input, 1, block * width, width), chosen);
+  }
+  return chosen;
+}
+
+// The rows of a weight go round instead of being gathered: each rank multiplies those that it has
+// by the columns that they take, while it receives the next ones.
+Tensor Network::fsdpRing() const {
+  const int64_t n = model.axisSize("fsdp");
+  return manual(inputs("fsdp,_", "fsdp,_", "fsdp"), {""}, "fsdp",
+                [&](const Tensors &own) -> Tensors {
+                  const Tensor index = model.axisIndex("fsdp");
+                  auto layer = [&](const Tensor &h, const Tensor &weight, const Tensor &bias) {
+                    Tensor rows = weight, product;
+                    for (int64_t turn = 0; turn < n; ++turn) {
+                      Tensor term = einsum("bi,io->bo", blockOf(model, h, index, turn, n), rows);
+                      product = turn == 0 ? term : product + term;
+                      if (turn + 1 < n)
+                        rows = pshift(rows, 1, /*wraps=*/true, "fsdp");
+                    }
+                    return product + pgather(bias, 0, "fsdp");
+                  };
+                  return {psum(sumOfSquares(predict(own, layer), own[1]), "fsdp")};
+                })
+      .front();
+}
+
+// The sums go round instead of being scattered: each rank adds its terms of those that it has, and
+// ends with its own.
+Tensor Network::tensorRing() const {
+  const int64_t n = model.axisSize("tensor");
+  return manual(inputs("_,tensor", "tensor,_", "tensor"), {""}, "tensor",
+                [&](const Tensors &own) -> Tensors {
+                  const Tensor index = model.axisIndex("tensor");
+                  auto layer = [&](const Tensor &h, const Tensor &weight, const Tensor &bias) {
+                    Tensor sums;
+                    for (int64_t turn = 1; turn <= n; ++turn) {
+                      Tensor term = einsum("bi,io->bo", h, blockOf(model, weight, index, turn, n));
+                      sums = turn == 1 ? term : pshift(sums, 1, /*wraps=*/true, "tensor") + term;
+                    }
+                    return sums + bias;
+                  };
+                  return {psum(sumOfSquares(predict(own, layer), own[1]), "tensor")};
+                })
+      .front();
+}
+
 // The layers between the first and the last, which are of one size and stacked, are divided into
 // stages. In each round every stage works on another microbatch and sends what it has computed to
 // the next.
@@ -145,9 +205,9 @@ Tensor Network::pipeline() const {
                std::vector<Tensor> finished;
                for (int64_t round = 0; round < count + stages - 1; ++round) {
                  // The first stage begins a microbatch in each round until there is none.
-                 Tensor h = round < count
-                                ? select(like(isFirst), slice(own[0], 0, round * rows, rows), received)
-                                : received;
+                 Tensor h = round < count ? select(like(isFirst),
+                                                   slice(own[0], 0, round * rows, rows), received)
+                                          : received;
                  for (int64_t layer = 0; layer < own[1].size(0); ++layer)
                    h = relu(dense(h, rearrange("1 i o -> i o", slice(own[1], 0, layer, 1)),
                                   rearrange("1 o -> o", slice(own[2], 0, layer, 1))));
@@ -172,11 +232,12 @@ int main(int argc, char **argv) {
   driver.option("--out", out, "features of a target");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
   driver.option("--microbatches", microbatches, "parts of the batch in the pipeline");
-  driver.option("--network", kind, "KIND", "automatic, data, fsdp, tensor, fsdp-tensor or pipeline");
+  driver.option("--network", kind, "KIND",
+                "automatic, data, fsdp, tensor, fsdp-tensor, fsdp-ring, tensor-ring or pipeline");
 
   return driver.run(argc, argv, [&](Model &model) {
-    Network network{model, model.input("x", {batch, in}), model.input("y", {batch, out}), {},
-                    microbatches};
+    Network network{
+        model, model.input("x", {batch, in}), model.input("y", {batch, out}), {}, microbatches};
     const bool isStacked = kind == "pipeline";
     for (int64_t i = 0; i < blocks + 2; ++i) {
       if (isStacked && i == 1) {
@@ -189,8 +250,8 @@ int main(int argc, char **argv) {
         continue;
       Scope unit = model.unit("fc" + std::to_string(i));
       const int64_t from = i == 0 ? in : hidden, to = i == blocks + 1 ? out : hidden;
-      network.layers.push_back(
-          {unit.parameter("weight", {from, to}, normal(0.1)), unit.parameter("bias", {to}, zeros())});
+      network.layers.push_back({unit.parameter("weight", {from, to}, normal(0.1)),
+                                unit.parameter("bias", {to}, zeros())});
     }
     Tensor loss;
     if (kind == "automatic")
@@ -203,12 +264,16 @@ int main(int argc, char **argv) {
       loss = network.tensor();
     else if (kind == "fsdp-tensor")
       loss = network.fsdpTensor();
+    else if (kind == "fsdp-ring")
+      loss = network.fsdpRing();
+    else if (kind == "tensor-ring")
+      loss = network.tensorRing();
     else if (kind == "pipeline")
       loss = network.pipeline();
     else
       throw OptionError(Where::here(), "--network: got '" + kind +
                                            "', expected automatic, data, fsdp, tensor, "
-                                           "fsdp-tensor or pipeline");
+                                           "fsdp-tensor, fsdp-ring, tensor-ring or pipeline");
     model.loss({loss, model.scalar(static_cast<double>(batch), ElementType::f64)});
   });
 }

@@ -128,9 +128,10 @@ void ShardingProblem::keepManual(Value value, propagation::Sharding &sharding) c
     for (auto [dim, split] : llvm::enumerate(sharding.dims))
       split.axes = toAxes(getSplittingAxes(exit.getSharding(), dim, mesh));
   for (const propagation::AxisPart &axis : toAxes(axes))
-    if (llvm::none_of(sharding.dims, [&](const propagation::DimSharding &dim) {
-          return llvm::is_contained(dim.axes, axis);
-        }) &&
+    if (llvm::none_of(sharding.dims,
+                      [&](const propagation::DimSharding &dim) {
+                        return llvm::is_contained(dim.axes, axis);
+                      }) &&
         !llvm::is_contained(sharding.replicated, axis))
       sharding.replicated.push_back(axis);
 }

@@ -2,8 +2,8 @@
 //
 // The jobs, one file each in partition/: StorageLayout (what a rank keeps), GatherPlan and Gathers
 // (parameters into compute), LocalOps (compute and its padding), Manual (what the model says
-// in local terms), LocalValues (resharding), Gradients (sums into shards), Optimizer (norms and updates), Microbatches (steps in several
-// parts).
+// in local terms), LocalValues (resharding), Gradients (sums into shards), Optimizer (norms and
+// updates), Microbatches (steps in several parts).
 //
 //===----------------------------------------------------------------------===//
 

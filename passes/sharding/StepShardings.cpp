@@ -448,9 +448,9 @@ LogicalResult StepShardings::verify() const {
       for (StringAttr axis : manual.lookup(value))
         for (int64_t dim = 0; dim < lookup(value).getRank(); ++dim)
           if (llvm::is_contained(lookup(value).getAxes(dim), axis))
-            return op.emitOpError() << "has a sharding that splits dimension " << dim
-                                    << " over axis " << axis
-                                    << ", over which it is in local terms, expected other axes";
+            return op.emitOpError()
+                   << "has a sharding that splits dimension " << dim << " over axis " << axis
+                   << ", over which it is in local terms, expected other axes";
       AxisList expected = unreducedOf(value);
       ArrayRef<StringAttr> got = lookup(value).getUnreduced();
       if (got == ArrayRef<StringAttr>(expected))

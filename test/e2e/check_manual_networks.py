@@ -22,6 +22,8 @@ NETWORKS = {
     "fsdp": ("fsdp=2", ROWS),
     "tensor": ("tensor=2", []),
     "fsdp-tensor": ("fsdp=2,tensor=2", []),
+    "fsdp-ring": ("fsdp=2", ROWS),
+    "tensor-ring": ("tensor=2", []),
     "pipeline": ("stages=2", []),
 }
 # The same with what enters a region: on a mesh with another axis, in microbatches, computed again, in mixed precision.

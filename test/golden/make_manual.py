@@ -118,6 +118,35 @@ def fsdp_tensor(params, x, y):
                   lambda p, x, y: lax.psum(squares(predict(p, x, layer), y), ("fsdp", "tensor")))(params, x, y)
 
 
+def block(array, number, count):
+    return lax.dynamic_slice_in_dim(array, number * (array.shape[1] // count), array.shape[1] // count, 1)
+
+
+def fsdp_ring(params, x, y):
+    turn_to_next = [(0, 1), (1, 0)]
+
+    def layer(h, weight, bias):
+        index = lax.axis_index("fsdp")
+        product = block(h, index, 2) @ weight
+        weight = lax.ppermute(weight, "fsdp", turn_to_next)
+        return product + block(h, (index - 1) % 2, 2) @ weight + gathered(bias, "fsdp")
+
+    return mapped((2,), ("fsdp",), (P("fsdp"), P("fsdp"), P("fsdp")), P(),
+                  lambda p, x, y: lax.psum(squares(predict(p, x, layer), y), "fsdp"))(params, x, y)
+
+
+def tensor_ring(params, x, y):
+    turn_to_next = [(0, 1), (1, 0)]
+
+    def layer(h, weight, bias):
+        index = lax.axis_index("tensor")
+        sums = lax.ppermute(h @ block(weight, (index - 1) % 2, 2), "tensor", turn_to_next)
+        return sums + h @ block(weight, index, 2) + bias
+
+    return mapped((2,), ("tensor",), (P("tensor"), P(None, "tensor"), P(None, "tensor")), P(),
+                  lambda p, x, y: lax.psum(squares(predict(p, x, layer), y), "tensor"))(params, x, y)
+
+
 def pipeline(params, x, y):
     stages = 2
 
@@ -146,7 +175,7 @@ def networks():
     params = [(draw(i, o), draw(o)) for i, o in zip(SIZES, SIZES[1:])]
     x, y = draw(3 * BATCH, SIZES[0]), draw(3 * BATCH, SIZES[-1])
     reference = None
-    for network in (plain, data, fsdp, tensor, fsdp_tensor, pipeline):
+    for network in (plain, data, fsdp, tensor, fsdp_tensor, fsdp_ring, tensor_ring, pipeline):
         step = jax.jit(jax.value_and_grad(lambda p, x, y: network(p, x, y) / BATCH))
         now, losses, first = params, [], None
         for turn in range(3):

@@ -62,12 +62,27 @@ OwningOpRef<ModuleOp> copyInto(Context &context, ModuleOp module) {
   return copy;
 }
 
+void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<void()> action) {
+  if (!oneOfSeveral)
+    return action();
+  std::string name;
+  for (const auto &[axis, size] : mesh)
+    name += (name.empty() ? "" : ",") + axis + "=" + std::to_string(size);
+  try {
+    action();
+  } catch (const UsageError &error) {
+    throw UsageError("plan " + base::inQuotes(name) + ": " + error.what());
+  } catch (const Failure &error) {
+    throw Failure("plan " + base::inQuotes(name) + ": " + error.what());
+  }
+}
+
 bool hasManualRegions(ModuleOp module) {
   return module.walk([](ir::ManualOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// Adds the axes of regions that the mesh lacks, of one rank, to `names` and `sizes`, and throws where
-/// a region is of other sizes.
+/// Adds the axes of regions that the mesh lacks, of one rank, to `names` and `sizes`, and throws
+/// where a region is of other sizes.
 static void keepManualAxes(ModuleOp module, ir::MeshAttr old, SmallVectorImpl<StringAttr> &names,
                            SmallVectorImpl<int64_t> &sizes) {
   module.walk([&](ir::ManualOp region) {

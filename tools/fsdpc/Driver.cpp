@@ -199,22 +199,6 @@ void Driver::State::openOutputs() {
     throw UsageError(llvm::toString(std::move(error)));
 }
 
-/// Runs `action`, what it throws saying which of several plans it is about.
-static void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<void()> action) {
-  if (!oneOfSeveral)
-    return action();
-  std::string name;
-  for (const auto &[axis, size] : mesh)
-    name += (name.empty() ? "" : ",") + axis + "=" + std::to_string(size);
-  try {
-    action();
-  } catch (const UsageError &error) {
-    throw UsageError("plan " + base::inQuotes(name) + ": " + error.what());
-  } catch (const Failure &error) {
-    throw Failure("plan " + base::inQuotes(name) + ": " + error.what());
-  }
-}
-
 /// `module`, and where the number of its blocks is an option the same with fewer.
 PlanModel Driver::State::modelOf(ModuleOp module, Context &context, const Obtain &obtain) {
   PlanModel model(module, modelName());

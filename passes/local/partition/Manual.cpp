@@ -1,22 +1,21 @@
 //===- Manual.cpp - what the model says in the terms of one rank ----------===//
 //
-// A value in local terms is a tensor of the size that one rank along the manual axes has, so that the
-// other axes split it like any value. Where it enters, the part that a rank has of the whole value is
-// this tensor; collectives of the model become those of the program.
+// A value in local terms is a tensor of the size that one rank along the manual axes has, so that
+// the other axes split it like any value. Where it enters, the part that a rank has of the whole
+// value is this tensor; collectives of the model become those of the program.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/Manual.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "passes/local/partition/StepPartitioner.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
 LocalValue StepPartitioner::takeOperand(Operation *op, const nn::ShardingRule &rule) {
   const DimAxes axes = shardings.split(op, rule).project(rule.operands.front());
-  return values.as(op->getOperand(0),
-                   values.sharding(axes, shardings.getCarried(op).front()), op);
+  return values.as(op->getOperand(0), values.sharding(axes, shardings.getCarried(op).front()), op);
 }
 
 void StepPartitioner::convertEnter(EnterManualOp enter) {
@@ -28,15 +27,13 @@ void StepPartitioner::convertEnter(EnterManualOp enter) {
     auto type = cast<RankedTensorType>(local.value.getType());
     Value index = values.shardOffset(ranks, ranks, summed, loc);
     Value one = arith::ConstantOp::create(
-        builder, loc,
-        DenseElementsAttr::get(cast<RankedTensorType>(index.getType()), int64_t(1)));
+        builder, loc, DenseElementsAttr::get(cast<RankedTensorType>(index.getType()), int64_t(1)));
     Value zero = arith::ConstantOp::create(
-        builder, loc,
-        DenseElementsAttr::get(cast<RankedTensorType>(index.getType()), int64_t(0)));
-    Value left = arith::MaxSIOp::create(builder, loc,
-                                        arith::SubIOp::create(builder, loc, one, index), zero);
-    Value factor = arith::SIToFPOp::create(
-        builder, loc, RankedTensorType::get({}, type.getElementType()), left);
+        builder, loc, DenseElementsAttr::get(cast<RankedTensorType>(index.getType()), int64_t(0)));
+    Value left =
+        arith::MaxSIOp::create(builder, loc, arith::SubIOp::create(builder, loc, one, index), zero);
+    Value factor = arith::SIToFPOp::create(builder, loc,
+                                           RankedTensorType::get({}, type.getElementType()), left);
     if (type.getRank() > 0) {
       std::string names = "->";
       for (int64_t dim = 0; dim < type.getRank(); ++dim)

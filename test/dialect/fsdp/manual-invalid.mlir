@@ -323,7 +323,7 @@ fsdp.step @eval evaluate {
       : (tensor<8x4xf32>) -> tensor<8x4xf32> {
   // expected-note @below {{the operand is computed here}}
   ^bb0(%own: tensor<8x4xf32>):
-    // expected-error @below {{'math.exp' op has an operand #0 that is partial over axis "fsdp", in which it is not linear, expected a value that is complete; use 'fsdp.psum' first}}
+    // expected-error @below {{'math.exp' op has an operand #0 that is partial over axis "fsdp", in which it is not additive, expected a value that is complete; use 'fsdp.psum' first}}
     %e = math.exp %own : tensor<8x4xf32>
     fsdp.yield %e : tensor<8x4xf32>
   }
@@ -339,7 +339,7 @@ fsdp.step @eval evaluate {
       : (tensor<8x4xf32>) -> tensor<8x4xf32> {
   // expected-note @below {{the operand is computed here}}
   ^bb0(%own: tensor<8x4xf32>):
-    // expected-error @below {{'arith.mulf' op has an operand #0 that is partial over axis "fsdp", in which it is not linear, expected a value that is complete; use 'fsdp.psum' first}}
+    // expected-error @below {{'arith.mulf' op has an operand #0 that is partial over axis "fsdp", in which it is not additive, expected a value that is complete; use 'fsdp.psum' first}}
     %e = arith.mulf %own, %own : tensor<8x4xf32>
     fsdp.yield %e : tensor<8x4xf32>
   }
@@ -405,7 +405,7 @@ fsdp.step @eval evaluate {
   %y = fsdp.manual(%x) over ["fsdp", "tensor"] in [#fsdp.sharding<@mesh, [{}, {}], unreduced = {"fsdp"}>] out [#fsdp.sharding<@mesh, [{}, {}]>]
       : (tensor<8x4xf32>) -> tensor<8x4xf32> {
   ^bb0(%own: tensor<8x4xf32>):
-    // expected-error @below {{'fsdp.pmax' op has an operand that is partial over axis "fsdp", in which it is not linear; use 'fsdp.psum' first}}
+    // expected-error @below {{'fsdp.pmax' op has an operand that is partial over axis "fsdp", in which it is not additive; use 'fsdp.psum' first}}
     %e = fsdp.pmax %own over ["tensor"] : tensor<8x4xf32>
     fsdp.yield %e : tensor<8x4xf32>
   }
@@ -572,4 +572,20 @@ fsdp.step @eval evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
   // expected-error @below {{'fsdp.constraint' op names axis "tensor", expected axes in 'manual', ["fsdp"]}}
   %c = fsdp.constraint %x <@mesh, [{?}, {"tensor", ?}]> {manual = ["fsdp"]} : tensor<8x4xf32>
+}
+
+// -----
+
+// Arguments are tensors.
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  %one = arith.constant dense<1.0> : tensor<8x4xf32>
+  // expected-error @below {{op has an argument of type 'f32', expected a tensor}}
+  %y = fsdp.manual(%x) over ["fsdp"] in [#fsdp.sharding<@mesh, [{"fsdp"}, {}]>] out [#fsdp.sharding<@mesh, [{"fsdp"}, {}]>]
+      : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%own: f32):
+    %two = arith.constant dense<1.0> : tensor<4x4xf32>
+    fsdp.yield %two : tensor<4x4xf32>
+  }
 }

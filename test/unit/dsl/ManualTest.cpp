@@ -91,11 +91,11 @@ TEST_F(ManualTest, PartsHaveTheSizesOfOneRank) {
 }
 
 TEST_F(ManualTest, NumbersHaveNoEntries) {
-  Tensors results = manual({{x, "fsdp,_"}}, {"", "partial(fsdp)"}, "fsdp",
-                           [&](const Tensors &own) -> Tensors {
-                             Tensor sum = mean(own[0]).sum;
-                             return {psum(sum, "fsdp"), sum};
-                           });
+  Tensors results =
+      manual({{x, "fsdp,_"}}, {"", "partial(fsdp)"}, "fsdp", [&](const Tensors &own) -> Tensors {
+        Tensor sum = mean(own[0]).sum;
+        return {psum(sum, "fsdp"), sum};
+      });
   EXPECT_EQ(results[0].rank(), 0);
   EXPECT_EQ(results[1].rank(), 0);
 }
@@ -114,31 +114,33 @@ TEST_F(ManualTest, ShardingsThatCannotBe) {
   EXPECT_EQ(wrong([&] { manual({}, {}, "fsdp", [](const Tensors &) { return Tensors(); }); }),
             "manual: the region takes no inputs, expected at least one");
   auto same = [](const Tensor &own) { return own; };
-  EXPECT_EQ(wrongInside(same, "fsdp,_", "fsdp"),
-            "manual: 'fsdp' has 1 entry, expected 2, one for each dimension ('_' for an unsharded one)");
-  EXPECT_EQ(wrongInside(same, "fsdp,_", "fsdp?,_"),
-            "manual: 'fsdp?,_' has 'fsdp?', expected '_', or axes joined by '+' and followed by '?' "
-            "if more may be added");
+  EXPECT_EQ(
+      wrongInside(same, "fsdp,_", "fsdp"),
+      "manual: 'fsdp' has 1 entry, expected 2, one for each dimension ('_' for an unsharded one)");
+  EXPECT_EQ(
+      wrongInside(same, "fsdp,_", "fsdp?,_"),
+      "manual: 'fsdp?,_' has 'fsdp?', expected '_', or axes joined by '+' and followed by '?' "
+      "if more may be added");
   EXPECT_EQ(wrongInside(same, "fsdp,_", "fsdp+?,_"),
             "manual: 'fsdp+?,_' has '?', expected '_' or axes joined by '+': other axes are "
             "propagated in any case");
   EXPECT_EQ(wrongInside(same, "fsdp,_", "fsdp,tensor"),
             "manual: 'fsdp,tensor' names axis 'tensor', expected axes of the region, 'fsdp'");
-  EXPECT_EQ(wrongInside(same, "fsdp,_", "fsdp,_ partial(fsdp)"),
-            "manual: 'fsdp,_ partial(fsdp)' names axis 'fsdp' twice; an axis splits one dimension or "
-            "is one of a sum");
+  EXPECT_EQ(
+      wrongInside(same, "fsdp,_", "fsdp,_ partial(fsdp)"),
+      "manual: 'fsdp,_ partial(fsdp)' names axis 'fsdp' twice; an axis splits one dimension or "
+      "is one of a sum");
   EXPECT_EQ(wrongInside(same, "fsdp,_", "_,_ partial(fsdp"),
             "manual: '_,_ partial(fsdp' ends with 'fsdp', expected ')'");
-  EXPECT_EQ(wrongInside([&](const Tensor &own) { return psum(mean(own).sum, "fsdp"); }, "_"),
-            "manual: '_' has entries for a number without dimensions, expected '' or 'partial(AXES)'");
-  EXPECT_EQ(wrong([&] {
-              manual({{x, "_,_"}}, {"_,_"}, "_", [](const Tensors &own) { return own; });
-            }),
-            "manual: '_' names no axes, expected axes of the mesh joined by '+'");
-  EXPECT_EQ(wrong([&] {
-              manual({{x, "fsdp,_"}}, {}, "fsdp", [](const Tensors &own) { return own; });
-            }),
-            "manual: the function returns 1 tensors, expected 0, one for each output");
+  EXPECT_EQ(
+      wrongInside([&](const Tensor &own) { return psum(mean(own).sum, "fsdp"); }, "_"),
+      "manual: '_' has entries for a number without dimensions, expected '' or 'partial(AXES)'");
+  EXPECT_EQ(
+      wrong([&] { manual({{x, "_,_"}}, {"_,_"}, "_", [](const Tensors &own) { return own; }); }),
+      "manual: '_' names no axes, expected axes of the mesh joined by '+'");
+  EXPECT_EQ(
+      wrong([&] { manual({{x, "fsdp,_"}}, {}, "fsdp", [](const Tensors &own) { return own; }); }),
+      "manual: the function returns 1 tensors, expected 0, one for each output");
   Tensor odd = model->input("odd", {7, 2});
   EXPECT_EQ(wrong([&] {
               manual({{odd, "fsdp,_"}}, {"fsdp,_"}, "fsdp", [](const Tensors &own) { return own; });
@@ -149,31 +151,36 @@ TEST_F(ManualTest, ShardingsThatCannotBe) {
 
 TEST_F(ManualTest, WhatIsOutside) {
   Tensor other = relu(x);
-  EXPECT_EQ(wrongInside([&](const Tensor &own) { return own + other; }),
-            "+: 'relu' was computed outside of the manual region; pass it as an input of the region");
-  EXPECT_EQ(wrongInside([&](const Tensor &own) { return einsum("bi,io->bo", own, w); }),
-            "parameter 'fc.weight' is used in a manual region, where a rank has only what enters it; "
-            "pass it as an input of the region");
+  EXPECT_EQ(
+      wrongInside([&](const Tensor &own) { return own + other; }),
+      "+: 'relu' was computed outside of the manual region; pass it as an input of the region");
+  EXPECT_EQ(
+      wrongInside([&](const Tensor &own) { return einsum("bi,io->bo", own, w); }),
+      "parameter 'fc.weight' is used in a manual region, where a rank has only what enters it; "
+      "pass it as an input of the region");
   EXPECT_EQ(wrongInside([&](const Tensor &own) {
               model->loss(mean(own));
               return own;
             }),
             "the loss is in a manual region, which contains the computation of one rank; move it "
             "outside");
-  EXPECT_EQ(wrongInside([&](const Tensor &own) { return model->checkpoint([&] { return own; }); }),
-            "a checkpoint is in a manual region, which contains the computation of one rank; move it "
-            "outside");
+  EXPECT_EQ(
+      wrongInside([&](const Tensor &own) { return model->checkpoint([&] { return own; }); }),
+      "a checkpoint is in a manual region, which contains the computation of one rank; move it "
+      "outside");
   Tensor inside;
   EXPECT_EQ(wrongInside([&](const Tensor &own) { return inside = relu(own); }), "");
-  EXPECT_EQ(wrong([&] { relu(inside); }),
-            "relu: 'relu' was computed in a manual region that does not return it; return it from the "
-            "function");
+  EXPECT_EQ(
+      wrong([&] { relu(inside); }),
+      "relu: 'relu' was computed in a manual region that does not return it; return it from the "
+      "function");
   EXPECT_EQ(wrong([&] { psum(x, "fsdp"); }),
             "psum of 'x' (8x16xf32): is a collective outside of a manual region; call it in the "
             "function of 'manual'");
-  EXPECT_EQ(wrong([&] { model->axisIndex("fsdp"); }),
-            "axisIndex: the index of a rank exists in a manual region only; call it in the function "
-            "of one");
+  EXPECT_EQ(
+      wrong([&] { model->axisIndex("fsdp"); }),
+      "axisIndex: the index of a rank exists in a manual region only; call it in the function "
+      "of one");
   EXPECT_EQ(wrongInside([&](const Tensor &) { return Tensor(); }),
             "manual: the function returns a tensor that holds no value");
 }
@@ -184,15 +191,18 @@ TEST_F(ManualTest, WhatRanksHave) {
                       "replicated over it, expected an invariant value; use 'psum', or split the "
                       "result"),
             std::string::npos);
-  EXPECT_NE(wrongInside([&](const Tensor &own) { return exp(own); }, "_,_", "_,_ partial(fsdp)")
-                .find("is partial over axis \"fsdp\", in which it is not linear, expected a value that "
-                      "is complete; use 'psum' first"),
+  EXPECT_NE(
+      wrongInside([&](const Tensor &own) { return exp(own); }, "_,_", "_,_ partial(fsdp)")
+          .find("is partial over axis \"fsdp\", in which it is not additive, expected a value that "
+                "is complete; use 'psum' first"),
+      std::string::npos);
+  EXPECT_NE(wrongInside([&](const Tensor &own) {
+              return psum(own, "tensor");
+            }).find("is over axis \"tensor\", expected axes of its region"),
             std::string::npos);
-  EXPECT_NE(wrongInside([&](const Tensor &own) { return psum(own, "tensor"); })
-                .find("is over axis \"tensor\", expected axes of its region"),
-            std::string::npos);
-  EXPECT_NE(wrongInside([&](const Tensor &own) { return dropout(own, 0.5); })
-                .find("is in 'manual', expected computation"),
+  EXPECT_NE(wrongInside([&](const Tensor &own) {
+              return dropout(own, 0.5);
+            }).find("is in 'manual', expected computation"),
             std::string::npos);
 }
 
@@ -201,11 +211,10 @@ TEST_F(ManualTest, SizesOfCollectives) {
             "pgather of 'x' (4x16xf32): dimension is 2, expected 0 to 1");
   EXPECT_EQ(wrongInside([&](const Tensor &own) { return pgather(own, -1, "fsdp"); }),
             "pgather of 'x' (4x16xf32): dimension is -1, expected at least 0");
-  EXPECT_EQ(wrongInside([&](const Tensor &own) {
-              return psumScatter(slice(own, 1, 0, 3), 1, "fsdp");
-            }),
-            "psumScatter of 'slice' (4x3xf32): dimension 1 is of size 3, expected a multiple of 2 "
-            "ranks");
+  EXPECT_EQ(
+      wrongInside([&](const Tensor &own) { return psumScatter(slice(own, 1, 0, 3), 1, "fsdp"); }),
+      "psumScatter of 'slice' (4x3xf32): dimension 1 is of size 3, expected a multiple of 2 "
+      "ranks");
   EXPECT_EQ(wrongInside([&](const Tensor &own) { return pswap(own, -1, 0, "fsdp"); }),
             "pswap of 'x' (4x16xf32): dimensions are -1 and 0, expected at least 0");
   EXPECT_EQ(wrongInside([&](const Tensor &own) { return pvary(own, "a b"); }),
