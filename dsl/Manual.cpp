@@ -134,8 +134,13 @@ struct Collective {
   /// ranks, and a part of them along another; -1 is no dimension.
   RankedTensorType resized(int64_t joined, int64_t cut) const;
   Tensor create(llvm::function_ref<Value(OpBuilder &, Location)> build) const {
-    if (!isa<ir::ManualOp>(model.builder.getInsertionBlock()->getParentOp()))
+    auto region = dyn_cast<ir::ManualOp>(model.builder.getInsertionBlock()->getParentOp());
+    if (!region)
       fail("is a collective outside of a manual region; call it in the function of 'manual'");
+    for (Attribute axis : over)
+      if (!llvm::is_contained(region.getOver(), axis))
+        fail("is over axis '" + cast<StringAttr>(axis).str() +
+             "', which is not one of the manual region around it; add it there");
     return model.create(name, {input.tensor}, input.where, build);
   }
 

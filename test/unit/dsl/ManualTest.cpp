@@ -120,7 +120,7 @@ TEST_F(ManualTest, ShardingsThatCannotBe) {
   EXPECT_EQ(
       wrongInside(same, "fsdp,_", "fsdp?,_"),
       "manual: 'fsdp?,_' has 'fsdp?', expected '_', or axes joined by '+' and followed by '?' "
-      "if more may be added");
+      "if more may be added; a part of an axis is written as tensor:(1)2");
   EXPECT_EQ(wrongInside(same, "fsdp,_", "fsdp+?,_"),
             "manual: 'fsdp+?,_' has '?', expected '_' or axes joined by '+': other axes are "
             "propagated in any case");
@@ -153,7 +153,7 @@ TEST_F(ManualTest, WhatIsOutside) {
   Tensor other = relu(x);
   EXPECT_EQ(
       wrongInside([&](const Tensor &own) { return own + other; }),
-      "+: 'relu' was computed outside of the manual region; pass it as an input of the region");
+      "add: 'relu' was computed outside of the manual region; pass it as an input of the region");
   EXPECT_EQ(
       wrongInside([&](const Tensor &own) { return einsum("bi,io->bo", own, w); }),
       "parameter 'fc.weight' is used in a manual region, where a rank has only what enters it; "
