@@ -7,6 +7,7 @@ region; the program of ranks, with random options, with the step on one device.
 """
 
 import argparse
+import os
 import pathlib
 import random
 import subprocess
@@ -253,7 +254,7 @@ def main():
     parser.add_argument("scratch")
     parser.add_argument("tools")
     parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--cases", type=int, default=15)
+    parser.add_argument("--cases", type=int, default=500 if os.environ.get("FSDP_TEST_ALL") else 15)
     arguments = parser.parse_args()
     checker = Checker(arguments.scratch, arguments.tools)
     for seed in range(arguments.first, arguments.first + arguments.cases):
