@@ -4,7 +4,7 @@
 // CHECK: %[[COUNT:.*]] = fsdp.sample_count
 // CHECK: %[[OWN:.*]] = fsdp.enter_manual %{{.*}} <@mesh, [{"fsdp"}, {}]> over ["fsdp"] : tensor<10x5xf32> -> tensor<5x5xf32>
 // CHECK: %[[SQUARE:.*]] = arith.mulf %[[OWN]], %[[OWN]]
-// CHECK: %[[MASK:.*]] = fsdp.mask_samples %{{.*}} count %[[COUNT]]
+// CHECK: %[[MASK:.*]] = fsdp.mask_samples %{{.*}}, %[[COUNT]] dim 0
 // CHECK: %[[NUMBERS:.*]] = fsdp.constraint %[[MASK]] <@mesh, [{"fsdp", ?}]> {manual = ["fsdp"]} : tensor<10xf32>
 // CHECK: %[[PART:.*]] = fsdp.enter_manual %[[NUMBERS]] <@mesh, [{"fsdp"}]> over ["fsdp"] : tensor<10xf32> -> tensor<5xf32>
 // CHECK: %[[ROWS:.*]] = nn.repeat "d0 -> d0 d1" %[[PART]]
