@@ -7,6 +7,7 @@ region; the program of ranks, with random options, with the step on one device.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import random
@@ -14,6 +15,7 @@ import subprocess
 import sys
 
 import from_cases
+import training
 import weights
 
 MESHES = [({"fsdp": 2}, ["fsdp"]), ({"fsdp": 2, "tensor": 2}, ["fsdp", "tensor"]), ({"fsdp": 2, "tensor": 2}, ["tensor"]),
@@ -193,7 +195,8 @@ class Region:
 
 
 class Checker:
-    def __init__(self, scratch, tools):
+    def __init__(self, scratch, tools, emitted):
+        self.emitted = emitted  # how many cases are programs as well
         self.scratch, self.tools = pathlib.Path(scratch), pathlib.Path(tools)
         self.scratch.mkdir(parents=True, exist_ok=True)
         self.refused = 0
@@ -250,16 +253,39 @@ class Checker:
         for name in params:
             for one, ranks in zip(after[name][2], updated[name][2]):
                 assert abs(one - ranks) <= 2e-6 * max(1, abs(one)), (seed, options, name, one, ranks)
+        if self.emitted > 0:
+            self.emitted -= 1
+            self.check_program(seed, model, ["--" + option for option in options], loss, after)
+
+    def check_program(self, seed, model, options, loss, after):
+        """The program of the model on processes has the numbers of the step on one device, as far as f32 has them."""
+        program, log, weight_file = (self.scratch / f"{seed}.{kind}" for kind in ("train", "jsonl", "exported"))
+        commands = [[self.tools / "fsdpc", model, *options, "-o", program],
+                    [program, "--data", self.scratch / "data.safetensors", "--steps", 1, "--init", self.scratch / "params.safetensors",
+                     "--export", weight_file, "--log", log]]
+        for command in commands:
+            done = self.run(*command)
+            if done.returncode != 0:
+                sys.exit(f"case {seed}: {' '.join(map(str, command))}: {done.stderr}")
+        found = json.loads(log.read_text().splitlines()[0])["loss"]
+        assert abs(found - loss) <= 2e-5 * max(1, abs(loss)), (seed, options, found, loss)
+        exported = weights.read(weight_file)
+        for name, (_, _, values) in exported.items():
+            largest = max(1, max(map(abs, after[name][2])))
+            for one, other in zip(after[name][2], values):
+                assert abs(one - other) <= 1e-4 * largest, (seed, options, name, one, other)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("scratch")
     parser.add_argument("tools")
+    parser.add_argument("--emitted", type=int, default=40 if os.environ.get("FSDP_TEST_ALL") else 2)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--cases", type=int, default=500 if os.environ.get("FSDP_TEST_ALL") else 15)
     arguments = parser.parse_args()
-    checker = Checker(arguments.scratch, arguments.tools)
+    os.environ.update(training.unoptimized())
+    checker = Checker(arguments.scratch, arguments.tools, arguments.emitted)
     for seed in range(arguments.first, arguments.first + arguments.cases):
         checker.check(seed)
     print(f"{arguments.cases} cases, {checker.refused} of them refused with microbatches")

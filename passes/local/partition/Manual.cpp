@@ -26,14 +26,18 @@ void StepPartitioner::convertEnter(EnterManualOp enter) {
   if (const int64_t ranks = mesh.getSize(summed); ranks > 1) {
     auto type = cast<RankedTensorType>(local.value.getType());
     Value index = values.shardOffset(ranks, ranks, summed, loc);
-    Value one = arith::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(cast<RankedTensorType>(index.getType()), int64_t(1)));
-    Value zero = arith::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(cast<RankedTensorType>(index.getType()), int64_t(0)));
-    Value left =
-        arith::MaxSIOp::create(builder, loc, arith::SubIOp::create(builder, loc, one, index), zero);
-    Value factor = arith::SIToFPOp::create(builder, loc,
-                                           RankedTensorType::get({}, type.getElementType()), left);
+    auto indexType = cast<RankedTensorType>(index.getType());
+    auto element = cast<FloatType>(type.getElementType());
+    auto number = [&](double value) -> Value {
+      return arith::ConstantOp::create(
+          builder, loc,
+          DenseElementsAttr::get(RankedTensorType::get({}, element),
+                                 builder.getFloatAttr(element, value).getValue()));
+    };
+    Value zero =
+        arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(indexType, int64_t(0)));
+    Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, index, zero);
+    Value factor = arith::SelectOp::create(builder, loc, isFirst, number(1), number(0));
     if (type.getRank() > 0) {
       std::string names = "->";
       for (int64_t dim = 0; dim < type.getRank(); ++dim)
