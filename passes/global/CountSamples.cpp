@@ -211,14 +211,14 @@ LogicalResult SampleCounter::visitBoundary(Operation *op, ShardingAttr sharding,
   auto axes = sampleAxes.lookup(operand);
   const bool leaves = isa<ExitManualOp>(op) && axes.second == over;
   for (auto [dim, ofSample] : llvm::enumerate(known)) {
-    const bool isSplit = !getSplittingAxes(sharding, dim, getMesh(op)).empty();
-    if (ofSample == 0 || (!isSplit && !leaves))
+    const ArrayAttr own = sharding.getDimAxes()[dim];
+    if (ofSample == 0 || (getSplittingAxes(sharding, dim, getMesh(op)).empty() && !leaves))
       continue;
-    if (ofSample != 1 || axes.first != (leaves ? sharding.getDimAxes()[dim] : ArrayAttr()))
+    if (ofSample != 1 || axes.first != (isa<ExitManualOp>(op) ? own : ArrayAttr()))
       return warn(op)
              << "a manual region has the samples of a batch in parts that are not those of "
                 "its ranks, of which it cannot leave out some";
-    axes = {sharding.getDimAxes()[dim], over};
+    axes = {own, over};
   }
   if (axes.first && !leaves)
     sampleAxes[result] = axes;

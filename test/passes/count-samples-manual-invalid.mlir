@@ -69,3 +69,20 @@ fsdp.step @eval evaluate {
   %weight = arith.constant dense<8.0> : tensor<f64>
   fsdp.loss %sum over %weight
 }
+
+// -----
+
+// Samples that every rank has are stacked.
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  %y = fsdp.manual(%x) over ["fsdp"] in [#fsdp.sharding<@mesh, [{}, {}]>] out [#fsdp.sharding<@mesh, [{"fsdp"}, {}]>]
+      : (tensor<8x4xf32>) -> tensor<16x4xf32> {
+  // expected-warning @below {{evaluation uses full batches only: a manual region has the samples of a batch in parts that are not those of its ranks, of which it cannot leave out some}}
+  ^bb0(%all: tensor<8x4xf32>):
+    fsdp.yield %all : tensor<8x4xf32>
+  }
+  %sum = nn.reduce sum "b d ->" %y : tensor<16x4xf32> -> tensor<f64>
+  %weight = arith.constant dense<16.0> : tensor<f64>
+  fsdp.loss %sum over %weight
+}
