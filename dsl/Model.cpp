@@ -271,6 +271,10 @@ Tensor Model::scalar(double value, ElementType elementType, Where where) {
 
 OwningOpRef<ModuleOp> take(Model &model, Where where) { return model.builder->take(where); }
 
+void describeFor(Model &model, const std::vector<std::pair<std::string, int64_t>> &mesh) {
+  model.builder->meshAxes = mesh;
+}
+
 void requireFloat(const char *what, const Located &input) {
   if (!isa<FloatType>(typeOf(input.tensor).getElementType()))
     ModelBuilder::fail(what, {input.tensor}, input.where, "expected a float element type");

@@ -161,8 +161,15 @@ public:
   Tensor scalar(double value, ElementType elementType = ElementType::f32,
                 Where where = Where::here());
 
+  /// In the function of a manual region (dsl/Manual.h): the index of the rank along `axes`, joined
+  /// by `+`, an i64 of rank 0.
+  Tensor axisIndex(const std::string &axes, Where where = Where::here());
+  /// The ranks along `axis` in the mesh that the model is compiled for; 1 where it lacks the axis.
+  int64_t axisSize(const std::string &axis) const;
+
 private:
   friend mlir::OwningOpRef<mlir::ModuleOp> take(Model &model, Where where);
+  friend void describeFor(Model &model, const std::vector<std::pair<std::string, int64_t>> &mesh);
   std::unique_ptr<ModelBuilder> builder;
 };
 

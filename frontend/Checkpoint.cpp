@@ -8,21 +8,30 @@ namespace ir = mlir::fsdp;
 namespace fsdp::frontend {
 
 void ModelBuilder::requireOutside(const std::string &what, Where where) {
-  if (isInCheckpoint())
+  if (openRegion())
+    throw ModelError(where, what + " is in a manual region, which contains the computation of one "
+                                   "rank; move it outside");
+  if (!isOutside())
     throw ModelError(
         where, what + " is in a checkpoint, whose operations are computed twice; move it outside");
 }
 
 bool ModelBuilder::isVisible(const ModelValue &value) {
   Block *block = valueOf(value).getParentBlock();
-  return block == &step.getBody().front() || block == builder.getInsertionBlock();
+  return block == builder.getInsertionBlock() ||
+         (block == &step.getBody().front() && !openRegion());
 }
 
 void ModelBuilder::requireVisible(const std::string &what, const ModelValue &value, Where where) {
-  if (!isVisible(value))
-    throw ModelError(where, what + ": '" + value.label +
-                                "' was computed in a checkpoint that does not return it; return it "
-                                "from the function");
+  if (isVisible(value))
+    return;
+  const std::string of = what + ": '" + value.label + "' was computed ";
+  Operation *around = valueOf(value).getParentBlock()->getParentOp();
+  if (openRegion() && !isa<ir::ManualOp>(around))
+    throw ModelError(where, of + "outside of the manual region; pass it as an input of the region");
+  throw ModelError(where, of + "in a " +
+                              (isa<ir::ManualOp>(around) ? "manual region" : "checkpoint") +
+                              " that does not return it; return it from the function");
 }
 
 std::vector<ModelValue>

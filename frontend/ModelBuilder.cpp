@@ -98,6 +98,10 @@ ir::Structure ModelBuilder::structureOf(const Origin &origin) {
 }
 
 ModelValue ModelBuilder::read(const std::string &parameter, const Origin &origin, Where where) {
+  if (openRegion())
+    throw ModelError(where, "parameter '" + parameter +
+                                "' is used in a manual region, where a rank has only what enters "
+                                "it; pass it as an input of the region");
   ir::StructureScope scope(builder, structureOf(origin));
   auto param = cast<ir::ParamOp>(symbols.lookup(parameter));
   Value value =

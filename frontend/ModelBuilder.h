@@ -40,6 +40,23 @@ public:
   /// The result of `function`, computed in an `fsdp.checkpoint`.
   std::vector<ModelValue> checkpoint(llvm::function_ref<std::vector<ModelValue>()> function,
                                      mlir::fsdp::CheckpointPolicy policy, Where where);
+  /// The results of `function` for the parts of `inputs` that one rank along `over` has, by their
+  /// shardings `in`, computed in an `fsdp.manual`; `function` also says how each result leaves it.
+  struct ManualResults {
+    std::vector<ModelValue> values;
+    llvm::SmallVector<mlir::fsdp::ShardingAttr> shardings;
+  };
+  std::vector<ModelValue>
+  manual(llvm::ArrayRef<ModelValue> inputs, llvm::ArrayRef<mlir::fsdp::ShardingAttr> in,
+         mlir::ArrayAttr over,
+         llvm::function_ref<ManualResults(llvm::ArrayRef<ModelValue> parts)> function, Where where);
+  /// The index of the rank along `over`.
+  ModelValue axisIndex(mlir::ArrayAttr over, Where where);
+  /// The mesh of the module, in which each of `axes` has a place: of size 1, until the compiler is
+  /// told another, or, if it `isSized`, of the size that it has already been told.
+  mlir::fsdp::MeshOp meshWith(llvm::ArrayRef<mlir::StringAttr> axes, bool isSized = false);
+  /// The ranks along `axis` in the mesh that the model is compiled for: 1 where it lacks the axis.
+  int64_t axisSize(const std::string &axis) const;
   /// The loss that training minimizes, a quotient of scalars in f64.
   void loss(const ModelValue &sum, const ModelValue &weight, Where where);
   /// A further quotient to log.
@@ -59,9 +76,10 @@ public:
   /// Ends the description: the module. Throws without a loss, parameters or an optimizer.
   mlir::OwningOpRef<mlir::ModuleOp> take(Where where);
 
-  /// Throws while the function of a checkpoint runs.
+  /// Throws while the function of a checkpoint or a manual region runs.
   void requireOutside(const std::string &what, Where where);
-  /// Throws for a value of a checkpoint that has ended.
+  /// Throws for a value of a checkpoint or a manual region that has ended, and inside a region for
+  /// one from outside.
   void requireVisible(const std::string &what, const ModelValue &value, Where where);
   /// Throws `message` for operation `what` on `operands`.
   [[noreturn]] static void fail(const std::string &what, llvm::ArrayRef<ModelValue> operands,
@@ -81,10 +99,16 @@ public:
   mlir::SymbolTable symbols; ///< of the module
   mlir::fsdp::StepOp step;
   std::optional<Where> optimizerAt; ///< where the model chose it
-  mlir::OpBuilder builder;          ///< at the end of the step
+  /// The axes of the mesh that the model is compiled for, with their sizes, if it is known.
+  std::vector<std::pair<std::string, int64_t>> meshAxes;
+  mlir::OpBuilder builder; ///< at the end of the step
 
 private:
-  bool isInCheckpoint() { return builder.getInsertionBlock() != &step.getBody().front(); }
+  /// The region whose function runs, if there is one.
+  mlir::fsdp::ManualOp openRegion() {
+    return llvm::dyn_cast<mlir::fsdp::ManualOp>(builder.getInsertionBlock()->getParentOp());
+  }
+  bool isOutside() { return builder.getInsertionBlock() == &step.getBody().front(); }
   bool isVisible(const ModelValue &value);
   mlir::fsdp::Structure structureOf(const Origin &origin);
   ModelValue wrap(mlir::Value value, const std::string &label, const Origin &origin);

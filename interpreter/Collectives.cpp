@@ -40,7 +40,7 @@ struct Combine {
 
 } // namespace
 
-static Tensor reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics numerics) {
+Tensor interpreter::reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics numerics) {
   Tensor result = operands.front();
   Type type = result.getType().getElementType();
   Combine combine{kind, type, Rounding(nn::getSumType(type), numerics)};
@@ -55,10 +55,8 @@ static Tensor reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics
   return result;
 }
 
-/// Copies between a whole tensor and the part of it that `index` holds along `dim`; elements
-/// without a counterpart in the other tensor do not change.
-static void copyPart(RankedTensorType wholeType, RankedTensorType partType, int64_t dim,
-                     int64_t index, llvm::function_ref<void(int64_t, int64_t)> copy) {
+void interpreter::copyPart(RankedTensorType wholeType, RankedTensorType partType, int64_t dim,
+                           int64_t index, llvm::function_ref<void(int64_t, int64_t)> copy) {
   ArrayRef<int64_t> whole = wholeType.getShape(), part = partType.getShape();
   int64_t inner = 1, outer = 1;
   for (int64_t i = 0; i < wholeType.getRank(); ++i)

@@ -1,5 +1,6 @@
 //===- GlobalMachine.cpp - one imaginary device ---------------------------===//
 
+#include "dialect/fsdp/Manual.h"
 #include "dialect/fsdp/Names.h"
 #include "interpreter/Optimizer.h"
 #include "interpreter/Program.h"
@@ -131,6 +132,8 @@ RankKernel interpreter::detail::compileGlobalOp(Operation *op, Numerics numerics
 
 namespace {
 
+/// One device; a value in the local terms of a manual region is one tensor for each rank of the
+/// manual axes.
 class GlobalMachine : public Machine {
 public:
   GlobalMachine(ModuleOp module, const MachineOptions &options) : Machine(module, options) {
@@ -140,7 +143,18 @@ public:
   }
 
   LogicalResult compile() {
+    bool hasRegions = false;
+    module.walk([&](ManualOp) { hasRegions = true; });
+    if (hasRegions) {
+      inlined = module.clone();
+      module = *inlined;
+    }
     for (StepOp step : module.getOps<StepOp>()) {
+      inlineManual(step);
+      const ManualAxes manual(step);
+      if (failed(manual.verify(step)))
+        return failure();
+      manualMeshes.push_back(meshOf(manual.getAll()));
       FailureOr<CompiledBlock> block =
           CompiledBlock::compile(step.getBody().front(), options.numerics);
       if (failed(block))
@@ -164,10 +178,9 @@ public:
     context.batch = {stepState.step, 0};
     context.outputs.clear();
     context.stepState = stepState;
-    std::vector<Tensor> values(block.numValues);
-    for (const Instruction &instruction : block.instructions)
-      if (failed(CompiledBlock::run(instruction, context, values)))
-        return failure();
+    MeshAttr manual = manualMeshes[it - walks.begin()];
+    if (failed(manual.getNumRanks() == 1 ? run(block) : run(block, manual)))
+      return failure();
     stepState = context.stepState;
     return context.outputs;
   }
@@ -181,11 +194,98 @@ public:
   }
 
 private:
+  /// The mesh of the axes `axes` alone.
+  MeshAttr meshOf(ArrayRef<StringAttr> axes) {
+    SmallVector<int64_t> sizes =
+        llvm::map_to_vector(axes, [&](StringAttr axis) { return context.mesh.getAxisSize(axis); });
+    return MeshAttr::get(module.getContext(), axes, sizes, ArrayRef<int64_t>());
+  }
+
+  LogicalResult run(const CompiledBlock &block) {
+    std::vector<Tensor> values(block.numValues);
+    for (const Instruction &instruction : block.instructions) {
+      if (!instruction.kernel) { // over one rank
+        if (failed(run(instruction, values)))
+          return failure();
+      } else if (failed(CompiledBlock::run(instruction, context, values))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+  LogicalResult run(const CompiledBlock &block, MeshAttr manual);
+  LogicalResult run(const Instruction &instruction, MutableArrayRef<Tensor> values);
+
   RankContext context;
+  OwningOpRef<ModuleOp> inlined; ///< the module without regions, where it has some
   std::vector<CompiledBlock> blocks;
+  std::vector<MeshAttr> manualMeshes; ///< of the manual axes of each block
 };
 
 } // namespace
+
+/// Runs an op in local terms where there is one rank.
+LogicalResult GlobalMachine::run(const Instruction &instruction, MutableArrayRef<Tensor> values) {
+  FailureOr<std::vector<Tensor>> result = performInLocalTerms(
+      instruction.op, meshOf({}), CompiledBlock::operandsOf(instruction, values), options.numerics);
+  if (failed(result))
+    return failure();
+  values[instruction.firstResult] = result->front();
+  CompiledBlock::observe(instruction, context, values);
+  for (unsigned dead : instruction.dead)
+    values[dead] = Tensor();
+  return success();
+}
+
+LogicalResult GlobalMachine::run(const CompiledBlock &block, MeshAttr manual) {
+  // A value that is the same for all ranks has one tensor.
+  std::vector<std::vector<Tensor>> values(block.numValues);
+  const int64_t ranks = manual.getNumRanks();
+  auto ofRank = [&](unsigned value, int64_t rank) -> const Tensor & {
+    return values[value].size() == 1 ? values[value].front() : values[value][rank];
+  };
+  auto store = [&](const Instruction &instruction, int64_t rank, ArrayRef<Tensor> results) {
+    context.rank = rank;
+    for (unsigned i = 0; i < instruction.numResults; ++i) {
+      values[instruction.firstResult + i].push_back(results[i]);
+      if (context.isObserved)
+        options.observe(rank, instruction.op, i, results[i]);
+    }
+    context.rank = 0;
+  };
+  for (const Instruction &instruction : block.instructions) {
+    if (!instruction.kernel) {
+      std::vector<Tensor> operands;
+      for (int64_t rank = 0; rank < ranks && !instruction.operands.empty(); ++rank)
+        operands.push_back(ofRank(instruction.operands.front(), rank));
+      FailureOr<std::vector<Tensor>> results =
+          performInLocalTerms(instruction.op, manual, operands, options.numerics);
+      if (failed(results))
+        return failure();
+      // What leaves local terms is one value again, unless it is in an outer region.
+      const bool isWhole =
+          isa<ExitManualOp>(instruction.op) && llvm::all_of(*results, [&](const Tensor &other) {
+            return other.equals(results->front());
+          });
+      for (int64_t rank = 0; rank < (isWhole ? 1 : ranks); ++rank)
+        store(instruction, rank, (*results)[rank]);
+    } else {
+      const bool isLocal = llvm::any_of(
+          instruction.operands, [&](unsigned operand) { return values[operand].size() > 1; });
+      for (int64_t rank = 0; rank < (isLocal ? ranks : 1); ++rank) {
+        SmallVector<Tensor, 4> operands, results(instruction.numResults);
+        for (unsigned operand : instruction.operands)
+          operands.push_back(ofRank(operand, rank));
+        if (failed(instruction.kernel(context, operands, results)))
+          return failure();
+        store(instruction, rank, results);
+      }
+    }
+    for (unsigned dead : instruction.dead)
+      values[dead].clear();
+  }
+  return success();
+}
 
 FailureOr<std::unique_ptr<Machine>>
 interpreter::detail::createGlobalMachine(ModuleOp module, const MachineOptions &options) {

@@ -62,7 +62,7 @@ static LogicalResult append(Block &block, llvm::function_ref<Numerics(Operation 
       continue;
     }
     Instruction instruction{&op, nullptr, {}, result.numValues, op.getNumResults(), {}};
-    if (!involvesPeers(&op)) {
+    if (!involvesPeers(&op) && !isInLocalTerms(&op)) {
       FailureOr<RankKernel> kernel = compileKernel(&op, numericsOf(&op));
       if (failed(kernel))
         return failure();

@@ -35,7 +35,7 @@ using RankKernel =
 
 struct Instruction {
   Operation *op;
-  RankKernel kernel; ///< null for a collective
+  RankKernel kernel; ///< null for a collective and for what is in local terms
   SmallVector<unsigned, 4> operands;
   unsigned firstResult, numResults;
   /// Values that no later instruction uses.
@@ -68,6 +68,21 @@ struct CompiledBlock {
 /// The results of a collective for the operands of all ranks of a group, in the group's order.
 void performCollective(Operation *op, ArrayRef<Tensor> operands, MutableArrayRef<Tensor> results,
                        Numerics numerics);
+
+/// The sum or maximum of `operands`, one after the other.
+Tensor reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics numerics);
+/// Copies between a whole tensor and the part of it that `index` holds along `dim`, by the indices
+/// of elements in both; elements without a counterpart in the other tensor do not change.
+void copyPart(RankedTensorType wholeType, RankedTensorType partType, int64_t dim, int64_t index,
+              llvm::function_ref<void(int64_t whole, int64_t part)> copy);
+
+/// Whether `op` is in the local terms of a manual region or at their boundary: the machine of the
+/// global phase runs it.
+bool isInLocalTerms(Operation *op);
+/// The results of such an op on each rank of `mesh`, the manual axes, for the operands of each.
+/// Fails, emitting on the op, where ranks have different values of one that is replicated.
+FailureOr<std::vector<Tensor>> performInLocalTerms(Operation *op, MeshAttr mesh,
+                                                   ArrayRef<Tensor> operands, Numerics numerics);
 
 /// A description of `op` that must be equal on all ranks of a collective: op, types, axes.
 std::string signatureOf(Operation *op);

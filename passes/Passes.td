@@ -18,6 +18,18 @@ def VerifyPhasePass : Pass<"fsdp-verify-phase", "::mlir::ModuleOp"> {
   }];
 }
 
+def InlineManualPass : Pass<"fsdp-inline-manual", "::mlir::ModuleOp"> {
+  let summary = "Replace manual regions by their bodies, in local terms";
+  let description = [{
+    After this pass no step contains a `fsdp.manual`: in its place is its body, between a `fsdp.enter_manual` of each operand and a
+    `fsdp.exit_manual` of each result. Operands are constrained to what the region takes. Where an op of the body has an invariant and a varying
+    or partial operand, the invariant one goes through a `fsdp.pvary`, whose cotangent is summed over ranks. Regions inside regions and
+    in checkpoints are replaced as well.
+
+    Example: `fsdp-opt --fsdp-inline-manual model.mlir`
+  }];
+}
+
 def DeriveEvaluationPass : Pass<"fsdp-derive-evaluation", "::mlir::ModuleOp"> {
   let summary = "Add an evaluation step to a module that has only a training step";
   let description = [{

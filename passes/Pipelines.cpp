@@ -11,6 +11,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  // First, so that every other pass sees ops with derivatives and sharding rules.
+  manager.addPass(createInlineManualPass());
   // Before differentiation, so that evaluation holds nothing of backward, and no checkpoints.
   manager.addPass(createDeriveEvaluationPass());
   // Placements first: they are the user's decisions, and everything later reads them.

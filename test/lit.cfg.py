@@ -10,7 +10,7 @@
 # Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
 # races (kernels are built with their accesses visible: clang, no sanitizer),
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
-# chromium, node (the browser, or node without one, is installed), all (./check --all runs), linear mlp gpt2 llama (the model stands in examples/).
+# chromium, node (the browser, or node without one, is installed), all (./check --all runs), linear mlp gpt2 llama shard_map (the model stands in examples/).
 
 import os
 import shutil
@@ -100,7 +100,7 @@ if os.path.exists(os.path.join(config.fsdp_build, "data", "digits", "train.safet
 if os.environ.get("FSDP_TEST_ALL"):
     config.available_features.add("all")
 # A model that has a folder in examples/ must be built; its tests are not skipped then.
-for model in ("linear", "mlp", "gpt2", "llama"):
+for model in ("linear", "mlp", "gpt2", "llama", "shard_map"):
     if os.path.exists(os.path.join(config.fsdp_source, "examples", model, "CMakeLists.txt")) or (
         os.path.exists(os.path.join(config.fsdp_source, "examples", model + ".cpp"))
     ):

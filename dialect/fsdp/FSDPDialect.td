@@ -52,7 +52,7 @@ def FSDP_Dialect : Dialect {
     digits and `_`.
 
     Order of the files: FSDPAttrs.td (mesh, sharding, placement, initializer, structure, optimizer),
-    FSDPTypes.td, FSDPModuleOps.td (declarations and containers), FSDPGlobalOps.td,
+    FSDPTypes.td, FSDPModuleOps.td (declarations and containers), FSDPGlobalOps.td, FSDPManualOps.td,
     FSDPLocalOps.td, FSDPCollectiveOps.td, FSDPOptimizerOps.td, FSDPRandomOps.td, FSDPSampleOps.td, FSDPTimelineOps.td;
     FSDPOps.td includes them all.
   }];

@@ -258,6 +258,8 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
     (the default) reach the whole program before axes of priority 1 are propagated, and so on; until then no other
     value's sharding takes their place. Its cotangent has the same constraint.
 
+    With `manual` it is the boundary of a `fsdp.manual` region: these axes split the value as `sharding` says and not otherwise.
+
     With `sequence_parallel` it marks the positions of a residual stream, and `--sequence-parallel` decides whether it
     stays (`fsdp-sequence-parallel`).
 
@@ -265,6 +267,7 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
     - (C1) the sharding has the rank of the value, names axes of the mesh or parts of them that divide them, no `unreduced`.
     - (C2) priorities are as many as dimensions, 0 to 1000, not all 0, and 0 for a closed dimension without axes.
     - (C3) with `sequence_parallel`, one dimension has axes: that of the positions.
+    - (C4) `manual` names distinct axes of the mesh; each of the sharding is among them.
 
     Example:
     ```mlir
@@ -277,7 +280,8 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
     ```
   }];
   let arguments = (ins FSDP_Tensor:$input, FSDP_ShardingAttr:$sharding,
-                       OptionalAttr<DenseI64ArrayAttr>:$priorities, UnitAttr:$sequence_parallel);
+                       OptionalAttr<DenseI64ArrayAttr>:$priorities, UnitAttr:$sequence_parallel,
+                       OptionalAttr<StrArrayAttr>:$manual);
   let results = (outs FSDP_Tensor:$result);
   let assemblyFormat = "$input $sharding (`priorities` $priorities^)? attr-dict `:` type($result)";
   let hasVerifier = 1;

@@ -5,6 +5,7 @@
 
 include "dialect/fsdp/FSDPModuleOps.td"
 include "dialect/fsdp/FSDPGlobalOps.td"
+include "dialect/fsdp/FSDPManualOps.td"
 include "dialect/fsdp/FSDPLocalOps.td"
 include "dialect/fsdp/FSDPCollectiveOps.td"
 include "dialect/fsdp/FSDPOptimizerOps.td"

@@ -154,12 +154,12 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
 }
 
 def FSDP_YieldOp : FSDP_Op<"yield", [Pure, Terminator, InGlobalPhase, InScheduledPhase,
-                                     ParentOneOf<["LaunchOp", "CheckpointOp"]>]> {
-  let summary = "End the body of a launch or a checkpoint with its results";
+                                     ParentOneOf<["LaunchOp", "CheckpointOp", "ManualOp"]>]> {
+  let summary = "End the body of a launch, a checkpoint or a manual region with its results";
   let description = [{
-    Names, in order, the tensors that a launch writes to its `outs`, or the results of a checkpoint.
+    Names, in order, the tensors that a launch writes to its `outs`, or the results of a checkpoint or a manual region.
 
-    Example: see `fsdp.launch` and `fsdp.checkpoint`.
+    Example: see `fsdp.launch`, `fsdp.checkpoint` and `fsdp.manual`.
   }];
   let arguments = (ins Variadic<FSDP_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";

@@ -184,6 +184,15 @@ static LogicalResult verifyRequested(Operation *op, ShardingAttr sharding) {
 LogicalResult ConstraintOp::verify() {
   if (failed(verifyRequested(*this, getSharding())))
     return failure();
+  if (std::optional<ArrayAttr> manual = getManual()) {
+    if (failed(fsdp::detail::verifyAxes(*this, getAxisNames(*manual), "is at the boundary over")))
+      return failure();
+    for (ArrayAttr axes : getSharding().getDimAxes())
+      for (Attribute axis : axes)
+        if (!llvm::is_contained(*manual, axis))
+          return emitOpError() << "names axis " << axis << ", expected axes in 'manual', "
+                               << *manual;
+  }
   if (getSequenceParallel() &&
       llvm::count_if(getSharding().getDimAxes(), [](ArrayAttr axes) { return !axes.empty(); }) != 1)
     return emitOpError()
@@ -227,7 +236,7 @@ LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> 
   else
     operandCotangents.push_back(
         ConstraintOp::create(builder, getLoc(), getType(), resultCotangents[0], getSharding(),
-                             getPrioritiesAttr(), getSequenceParallelAttr()));
+                             getPrioritiesAttr(), getSequenceParallelAttr(), getManualAttr()));
   return success();
 }
 

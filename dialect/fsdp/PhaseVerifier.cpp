@@ -48,7 +48,7 @@ static bool mayHold(Operation *container, Operation *op) {
     return false;
   if (isa<ProgramOp>(container))
     return place;
-  if (isa<StepOp, CheckpointOp>(container))
+  if (isa<StepOp, CheckpointOp, ManualOp>(container))
     return op->hasTrait<InGlobalPhase>();
   if (isa<SegmentOp>(container))
     return op->hasTrait<InLocalPhase>() || place || isa<LaunchOp>(op);

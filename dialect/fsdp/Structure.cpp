@@ -144,7 +144,7 @@ LogicalResult mlir::fsdp::detail::verifyStructure(Operation *op, NamedAttribute 
                   !op->hasTrait<OpTrait::ConstantLike>();
   Operation *container = op->getParentOp();
   bool stands = isa_and_nonnull<SegmentOp>(container) ||
-                (isStructure && isa_and_nonnull<StepOp, CheckpointOp>(container));
+                (isStructure && isa_and_nonnull<StepOp, CheckpointOp, ManualOp>(container));
   if (!computes || !stands)
     return op->emitOpError() << "has '" << attribute.getName().getValue()
                              << "', expected it only on computations in a "

@@ -116,7 +116,8 @@ void CheckpointRegions::renewKept(const Region &region, const DenseSet<Value> &p
     Location loc = value.getLoc();
     if (std::string name = getLocationName(loc); !name.empty())
       loc = NameLoc::get(builder.getStringAttr(name + ".again"), loc);
-    auto view = ConstraintOp::create(builder, loc, type, value, open, DenseI64ArrayAttr());
+    auto view = ConstraintOp::create(builder, loc, type, value, open, DenseI64ArrayAttr(),
+                                     /*sequence_parallel=*/false, ArrayAttr());
     setStructure(view, getStructure(user).again());
     views.map(value, view.getResult());
     return view.getResult();

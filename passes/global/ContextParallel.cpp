@@ -102,8 +102,9 @@ Value StepSplitter::constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<
                         FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), split, open, {});
   builder.setInsertionPointAfterValue(value);
   StructureScope scope(builder, getStructure(value.getDefiningOp()));
-  auto constraint = ConstraintOp::create(builder, value.getLoc(), value.getType(), value, sharding,
-                                         DenseI64ArrayAttr());
+  auto constraint =
+      ConstraintOp::create(builder, value.getLoc(), value.getType(), value, sharding,
+                           DenseI64ArrayAttr(), /*sequence_parallel=*/false, ArrayAttr());
   value.replaceAllUsesExcept(constraint, constraint);
   return constraint;
 }

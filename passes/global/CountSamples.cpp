@@ -5,6 +5,7 @@
 //
 // - Reductions over samples exclude invalid samples. Which dimensions run over samples follows from
 // the inputs by the sharding rules of the ops, which state which dimensions share a factor.
+// A rank in a manual region excludes its invalid samples.
 // - A mean over samples divides by the number of valid samples.
 // - A number that does not depend on samples (a constant weight, a value computed from parameters
 // alone) and a mean over samples apply to the whole batch, and are scaled by the fraction of valid
@@ -21,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/Manual.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
 #include "passes/sharding/StepShardings.h"
@@ -71,6 +73,8 @@ private:
 
   LogicalResult analyze(Operation *op);
   LogicalResult visit(nn::ShardingRuleOpInterface op);
+  LogicalResult visitBoundary(Operation *op, ShardingAttr sharding, ArrayAttr over);
+  LogicalResult visitCollective(Operation *op);
   void spread(int64_t rows, const nn::DimFactors &dim, const nn::ShardingRule &rule,
               MutableArrayRef<int64_t> rowsOfFactor) const;
   int64_t rowsOf(const nn::DimFactors &dim, const nn::ShardingRule &rule,
@@ -86,6 +90,7 @@ private:
   }
 
   Value masked(Value value, int64_t dim, int64_t rows, double fill);
+  Value maskedInLocalTerms(Value value, int64_t dim);
   void rewriteMean(nn::ReduceOp op, int samples);
   Value constant(Location loc, Type element, double value);
   Value countAs(Location loc, Type element);
@@ -97,6 +102,9 @@ private:
   OpBuilder builder;
   DenseMap<Value, DimRows> rows;
   DenseMap<Value, Dependence> dependences;
+  /// In local terms: the axes of the region over which ranks have different samples, and all of its
+  /// axes.
+  DenseMap<Value, std::pair<ArrayAttr, ArrayAttr>> sampleAxes;
   SmallVector<Mask> masks;
   llvm::MapVector<nn::ReduceOp, int> means; ///< with the factors of each that are samples
   SmallVector<Operation *> measures;
@@ -155,6 +163,11 @@ int64_t SampleCounter::rowsOf(const nn::DimFactors &dim, const nn::ShardingRule 
   return rowsOfFactor[dim[first]] * elementsBehind(first, dim, rule);
 }
 
+static bool isMean(Operation *op) {
+  auto reduce = dyn_cast<nn::ReduceOp>(op);
+  return reduce && reduce.getKind() == nn::Reduction::mean;
+}
+
 /// Masks one operand along a factor that `op` reduces. A product is zero where one of its sides is.
 LogicalResult SampleCounter::addMask(Operation *op, int64_t factor, const nn::ShardingRule &rule,
                                      ArrayRef<int64_t> rowsOfFactor) {
@@ -180,13 +193,51 @@ LogicalResult SampleCounter::addMask(Operation *op, int64_t factor, const nn::Sh
     return warn(op) << "'" << op->getName()
                     << "' reduces over samples that are not contiguous; put samples "
                        "first where dimensions are merged";
+  const bool isLocal = sampleAxes.lookup(chosen->operand->get()).first != nullptr;
+  if (isLocal && (chosen->rows != 1 || isMean(op) || reducesByMaximum(op) ||
+                  !isa<FloatType>(getElementTypeOrSelf(chosen->operand->get().getType()))))
+    return warn(op) << "'" << op->getName()
+                    << "' combines the samples of a rank in a manual region, where only sums over "
+                       "whole samples can leave out some";
   masks.push_back(*chosen);
   return success();
 }
 
-static bool isMean(Operation *op) {
-  auto reduce = dyn_cast<nn::ReduceOp>(op);
-  return reduce && reduce.getKind() == nn::Reduction::mean;
+/// What enters or leaves local terms keeps its samples: those of a rank, or of all.
+LogicalResult SampleCounter::visitBoundary(Operation *op, ShardingAttr sharding, ArrayAttr over) {
+  Value operand = op->getOperand(0), result = op->getResult(0);
+  const DimRows known = rows[result] = DimRows(rows.lookup(operand));
+  dependences[result] = dependences.lookup(operand);
+  auto axes = sampleAxes.lookup(operand);
+  const bool leaves = isa<ExitManualOp>(op) && axes.second == over;
+  for (auto [dim, ofSample] : llvm::enumerate(known)) {
+    const ArrayAttr own = sharding.getDimAxes()[dim];
+    if (ofSample == 0 || (getSplittingAxes(sharding, dim, getMesh(op)).empty() && !leaves))
+      continue;
+    if (ofSample != 1 || axes.first != (isa<ExitManualOp>(op) ? own : ArrayAttr()))
+      return warn(op)
+             << "a manual region has the samples of a batch in parts that are not those of "
+                "its ranks, of which it cannot leave out some";
+    axes = {own, over};
+  }
+  if (axes.first && !leaves)
+    sampleAxes[result] = axes;
+  return success();
+}
+
+/// Ranks with different samples may add up what is a sum over them, and nothing else.
+LogicalResult SampleCounter::visitCollective(Operation *op) {
+  auto axes = sampleAxes.lookup(op->getOperand(0));
+  if (axes.first && !isa<PvaryOp>(op) &&
+      llvm::any_of(rows.lookup(op->getOperand(0)),
+                   [](int64_t ofSample) { return ofSample != 0; }) &&
+      llvm::any_of(getManualCollectiveAxes(op),
+                   [&](StringAttr axis) { return llvm::is_contained(axes.first, axis); }))
+    return warn(op)
+           << "'" << op->getName()
+           << "' combines samples of ranks in a manual region, of which it cannot leave out "
+              "some";
+  return visit(cast<nn::ShardingRuleOpInterface>(op));
 }
 
 LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
@@ -210,6 +261,17 @@ LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
     if (isMean(op))
       ++means[cast<nn::ReduceOp>(op.getOperation())];
   }
+  std::pair<ArrayAttr, ArrayAttr> axes;
+  for (Value operand : op->getOperands())
+    if (auto own = sampleAxes.lookup(operand); own.first) {
+      if (axes.first && axes != own)
+        return warn(op) << "'" << op->getName() << "' has operands whose samples are split over "
+                        << axes.first << " and over " << own.first << " in a manual region";
+      axes = own;
+    }
+  for (Value result : op->getResults())
+    if (axes.first)
+      sampleAxes[result] = axes;
   for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results)) {
     DimRows &known = rows[result];
     for (const nn::DimFactors &factors : tensor)
@@ -339,6 +401,12 @@ LogicalResult SampleCounter::analyze(Operation *op) {
   }
   if (isa<LossOp, MetricOp>(op))
     return checkMeasure(op);
+  if (auto enter = dyn_cast<EnterManualOp>(op))
+    return visitBoundary(op, enter.getSharding(), enter.getOver());
+  if (auto exit = dyn_cast<ExitManualOp>(op))
+    return visitBoundary(op, exit.getSharding(), exit.getOver());
+  if (isManualCollective(op))
+    return visitCollective(op);
   if (auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op))
     return visit(ruled);
   bool overSamples = llvm::any_of(op->getOperands(), [&](Value operand) {
@@ -363,7 +431,34 @@ LogicalResult SampleCounter::analyze() {
 // Rewriting
 //===----------------------------------------------------------------------===//
 
+/// `value`, in local terms, times 1 for a sample that counts, and 0 for others: the part of these
+/// numbers that a rank has.
+Value SampleCounter::maskedInLocalTerms(Value value, int64_t dim) {
+  Value &mask = made[{value.getAsOpaquePointer(), dim, 0}];
+  if (mask)
+    return mask;
+  auto type = cast<RankedTensorType>(value.getType());
+  auto [axes, over] = sampleAxes.lookup(value);
+  auto loc = value.getLoc();
+  auto all = RankedTensorType::get({batch}, type.getElementType());
+  Value ones = arith::ConstantOp::create(
+      builder, loc,
+      DenseElementsAttr::get(all, builder.getFloatAttr(type.getElementType(), 1).getValue()));
+  Value counted = MaskSamplesOp::create(builder, loc, ones, count, /*dim=*/0, /*rows=*/1,
+                                        IntegerAttr(), ArrayAttr(), APFloat(0.0));
+  auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
+  auto sharding = ShardingAttr::get(builder.getContext(), mesh, {axes}, {false}, {});
+  Value own = enterManual(builder, loc, counted, sharding, over);
+  std::string names = "d" + std::to_string(dim) + " ->";
+  for (int64_t other = 0; other < type.getRank(); ++other)
+    names += " d" + std::to_string(other);
+  own = nn::RepeatOp::create(builder, loc, type, names, own);
+  return mask = arith::MulFOp::create(builder, loc, value, own);
+}
+
 Value SampleCounter::masked(Value value, int64_t dim, int64_t rows, double fill) {
+  if (sampleAxes.lookup(value).first)
+    return maskedInLocalTerms(value, dim);
   Value &mask = made[{value.getAsOpaquePointer(), dim, fill}];
   if (!mask)
     mask = MaskSamplesOp::create(builder, value.getLoc(), value, count, dim, rows, IntegerAttr(),

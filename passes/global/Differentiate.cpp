@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/Manual.h"
 #include "dialect/fsdp/Precision.h"
 #include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
@@ -76,7 +77,8 @@ private:
   /// Float values that depend on a trainable parameter, with the first such parameter.
   DenseMap<Value, StringAttr> active;
   /// Values that depend on parameters and constants only, at least one parameter among them, and
-  /// are cheap to recompute: reads, casts, broadcasts, elementwise arithmetic.
+  /// are cheap to recompute: reads, casts, broadcasts, elementwise arithmetic,
+  /// and the gathers of manual regions, as reads are gathers.
   DenseSet<Value> parameterOnly;
   /// The ops between the parameters and the loss, in program order.
   SmallVector<Operation *> path;
@@ -102,7 +104,7 @@ void ReverseMode::collectActive() {
       continue;
     }
     StringAttr origin;
-    bool onlyParameters = isCheap(&op), anyParameter = false;
+    bool onlyParameters = isCheap(&op) || isa<PgatherOp>(op), anyParameter = false;
     for (Value operand : op.getOperands()) {
       if (!origin)
         origin = active.lookup(operand);
@@ -302,6 +304,31 @@ Operation *ReverseMode::beginAt(LossOp loss) {
   return one.getDefiningOp();
 }
 
+/// The sum over ranks of what leaves local terms is formed outside, where a gradient is reduced
+/// with those of its unit and into its shard.
+static void sumOutside(Operation *firstBackward) {
+  for (Operation &op : llvm::make_early_inc_range(
+           llvm::make_range(firstBackward->getIterator(), firstBackward->getBlock()->end()))) {
+    auto exit = dyn_cast<ExitManualOp>(op);
+    auto sum = exit ? exit.getInput().getDefiningOp<PsumOp>() : PsumOp();
+    if (!sum || !sum->hasOneUse() || !llvm::all_of(sum.getOver(), [&](Attribute axis) {
+          return llvm::is_contained(exit.getOver(), axis) &&
+                 getBoundaryState(exit.getSharding(), cast<StringAttr>(axis)) ==
+                     AxisState::invariant;
+        }))
+      continue;
+    ShardingAttr sharding = exit.getSharding();
+    SmallVector<SmallVector<StringAttr>> dims;
+    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+      dims.push_back(sharding.getAxes(dim));
+    SmallVector<StringAttr> summed(sharding.getUnreduced());
+    llvm::append_range(summed, getAxisNames(sum.getOver()));
+    exit.setShardingAttr(ShardingAttr::getCanonical(sharding.getMesh(), dims, summed));
+    exit.getInputMutable().set(sum.getInput());
+    sum.erase();
+  }
+}
+
 LogicalResult ReverseMode::run() {
   collectActive();
   collectPath();
@@ -317,6 +344,7 @@ LogicalResult ReverseMode::run() {
     if (failed(differentiate(op)) || failed(completeAt(op)))
       return failure();
   }
+  sumOutside(first);
   concatenateGradients(first);
   recomputeInBackward(first, parameterOnly, checkpoints.getKept());
   checkpoints.recompute(first, parameterOnly, [&](Operation *clone) { renewReads(clone); });
@@ -368,6 +396,13 @@ struct Differentiate : fsdp::impl::DifferentiatePassBase<Differentiate> {
 
   void runOnOperation() override {
     for (StepOp step : getOperation().getOps<StepOp>()) {
+      WalkResult region = step.walk([](ManualOp op) {
+        op.emitOpError("must be lowered before --fsdp-differentiate; run --fsdp-inline-manual "
+                       "first");
+        return WalkResult::interrupt();
+      });
+      if (region.wasInterrupted())
+        return signalPassFailure();
       auto losses = step.getBody().front().getOps<LossOp>();
       if (step.getKind() == StepKind::train) {
         if (losses.empty()) {

@@ -335,6 +335,27 @@ SmallVector<std::string> Digester::operandsOf(Operation *op) const {
   return texts;
 }
 
+/// The ops of `region`, without the sizes that they have on one mesh.
+static std::string bodyText(ManualOp region) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  llvm::DenseMap<Value, unsigned> numbers;
+  region.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    for (Value argument : op->getBlock()->getArguments())
+      numbers.try_emplace(argument, numbers.size());
+    out << op->getName();
+    for (Value operand : op->getOperands())
+      out << " %" << numbers.lookup(operand);
+    for (NamedAttribute attribute : op->getAttrs())
+      if (isa<StringAttr, ArrayAttr>(attribute.getValue()))
+        out << " " << attribute.getName().getValue() << "=" << attribute.getValue();
+    for (Value result : op->getResults())
+      numbers.try_emplace(result, numbers.size());
+    out << ";";
+  });
+  return text;
+}
+
 std::string Digester::textOf(Operation *op) const {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -360,6 +381,8 @@ std::string Digester::textOf(Operation *op) const {
       out << " " << ruleText(op, interface.getShardingRule());
     for (const std::string &operand : operandsOf(op))
       out << " " << operand;
+    if (auto region = dyn_cast<ManualOp>(op))
+      out << " " << bodyText(region);
   }
   for (Value result : op->getResults())
     out << " : " << typeText(result);

@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 bool mlir::fsdp::isCheap(Operation *op) {
-  return nn::isElementwise(op) || isa<nn::RearrangeOp, nn::RepeatOp, ConstraintOp>(op);
+  return nn::isElementwise(op) ||
+         isa<nn::RearrangeOp, nn::RepeatOp, ConstraintOp, EnterManualOp, ExitManualOp, PvaryOp>(op);
 }
 
 namespace {

@@ -105,10 +105,59 @@ propagation::Sharding ShardingProblem::shardingOf(ParamOp param) const {
   return sharding;
 }
 
+bool ShardingProblem::isManual(Value value) const {
+  Operation *op = value.getDefiningOp();
+  auto constraint = dyn_cast<ConstraintOp>(op);
+  return isa<ExitManualOp>(op) || (constraint && constraint.getManual()) ||
+         !manual.at(op->getParentOp())->lookup(value).empty();
+}
+
+void ShardingProblem::keepManual(Value value, propagation::Sharding &sharding) const {
+  Operation *op = value.getDefiningOp();
+  SmallVector<StringAttr> axes(manual.at(op->getParentOp())->lookup(value));
+  if (auto constraint = dyn_cast<ConstraintOp>(op); constraint && constraint.getManual())
+    llvm::append_range(axes, getAxisNames(*constraint.getManual()));
+  auto exit = dyn_cast<ExitManualOp>(op);
+  if (exit)
+    llvm::append_range(axes, getAxisNames(exit.getOver()));
+  if (axes.empty())
+    return;
+  if (sharding.dims.empty())
+    sharding.dims.assign(cast<RankedTensorType>(value.getType()).getRank(), {});
+  if (exit)
+    for (auto [dim, split] : llvm::enumerate(sharding.dims))
+      split.axes = toAxes(getSplittingAxes(exit.getSharding(), dim, mesh));
+  for (const propagation::AxisPart &axis : toAxes(axes))
+    if (llvm::none_of(sharding.dims,
+                      [&](const propagation::DimSharding &dim) {
+                        return llvm::is_contained(dim.axes, axis);
+                      }) &&
+        !llvm::is_contained(sharding.replicated, axis))
+      sharding.replicated.push_back(axis);
+}
+
+/// Samples that enter a region are split by the other axes of the batch behind those of the region:
+/// propagation would not put them there, where they stand before these otherwise.
+void ShardingProblem::splitSamples(ConstraintOp boundary, propagation::Sharding &sharding) const {
+  auto input = boundary.getInput().getDefiningOp<InputOp>();
+  if (!boundary.getManual() || !input || input->hasAttr(generatedAttrName))
+    return;
+  const int64_t dim = input.getSampleDim();
+  AxisList axes = splittingAxes(boundary.getSharding().getAxes(dim));
+  for (StringAttr axis : batchAxes)
+    if (mesh.getAxisSize(axis) != 1 && !llvm::is_contained(*boundary.getManual(), axis))
+      axes.push_back(axis);
+  if (cast<RankedTensorType>(input.getType()).getDimSize(dim) % mesh.getSize(axes) == 0)
+    sharding.dims[dim].axes = toAxes(axes);
+}
+
 LogicalResult ShardingProblem::addValues(Operation *op) {
   if (isa<CheckpointOp>(op))
     return op->emitOpError()
            << "must be lowered before --fsdp-propagate; run --fsdp-differentiate first";
+  if (isa<ManualOp>(op))
+    return op->emitOpError()
+           << "must be lowered before --fsdp-propagate; run --fsdp-inline-manual first";
   if (op->getNumRegions() != 0)
     return op->emitOpError() << "has a region, which propagation does not support; run "
                                 "--fsdp-propagate before --fsdp-fuse";
@@ -154,6 +203,7 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
             {toAxes(splittingAxes(constraint.getSharding().getAxes(dim))),
              constraint.getSharding().getDimOpen()[dim],
              constraint.getPriorities() ? (*constraint.getPriorities())[dim] : 0});
+      splitSamples(constraint, node.sharding);
     } else if (auto reshard = dyn_cast<ReshardOp>(op)) {
       closed();
       for (int64_t dim = 0; dim < rank; ++dim)
@@ -162,6 +212,8 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
       return op->emitOpError()
              << "has no sharding rule, so its tensors cannot be split; use ops that have one";
     }
+    if (isManual(value))
+      keepManual(value, node.sharding);
   }
   return success();
 }
@@ -228,9 +280,11 @@ std::optional<OpSplit::DimSplit> ShardingProblem::toSplit(const propagation::Axi
   split.mayCut = mayCut;
   for (const propagation::AxisPart &axis : axes) {
     split.sizes.push_back(axis.size);
-    // Axes over which samples are loaded are split only at the user's request.
+    // Axes over which samples are loaded are split only at the user's request, axes of manual
+    // regions never.
     StringAttr name = mesh.getAxisNames()[axis.axis];
-    const bool splitsBatch = llvm::is_contained(batchAxes, name);
+    const bool splitsBatch =
+        llvm::is_contained(batchAxes, name) || llvm::is_contained(manualAxes, name);
     if (!isWhole(problem.mesh, axis) && splitsBatch)
       return std::nullopt;
     split.mayCut &= !splitsBatch;
@@ -263,6 +317,12 @@ FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
                                                   ArrayRef<StringAttr> batchAxes) {
   ShardingProblem built(steps.front()->getParentOfType<ModuleOp>(), getMesh(steps.front()),
                         batchAxes);
+  for (StepOp step : steps) {
+    auto &axes = built.manual[step] = std::make_unique<ManualAxes>(step);
+    if (failed(axes->verify(step)))
+      return failure();
+    llvm::append_range(built.manualAxes, axes->getAll());
+  }
   for (StepOp step : steps)
     for (Operation &op : step.getBody().front())
       if (failed(built.addValues(&op)))
@@ -302,10 +362,19 @@ propagation::Solution ShardingProblem::propagate(propagation::Problem asked,
 propagation::Problem ShardingProblem::ofMicrobatches() const {
   propagation::Problem samples = problem;
   llvm::append_range(samples.ops, moves);
+  // Microbatches are parts of what a rank has: at a boundary they split the elements of its part.
+  for (auto [op, node] : llvm::zip(ops, samples.ops)) {
+    if (!isa<EnterManualOp, ExitManualOp>(op))
+      continue;
+    for (propagation::Mapping *tensor : {&node.operandDims.front(), &node.resultDims.front()})
+      for (std::vector<int> &factors : *tensor)
+        if (factors.size() > 1)
+          factors.erase(factors.begin());
+  }
   const int axis = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
   for (auto [value, node] : llvm::zip_equal(values, samples.values)) {
     Operation *op = value.getDefiningOp();
-    if (isa<ConstraintOp, ReshardOp>(op)) {
+    if (isa<ConstraintOp, ReshardOp>(op) || isManual(value)) {
       node.sharding.dims.assign(node.sizes.size(), {});
       continue;
     }
@@ -389,7 +458,7 @@ SmallVector<AxisCut> ShardingProblem::getCuts() const {
   auto addCut = [&](const propagation::AxisPart &axis, int64_t position) {
     StringAttr name = mesh.getAxisNames()[axis.axis];
     if (position == 1 || position == problem.mesh.sizes[axis.axis] ||
-        llvm::is_contained(batchAxes, name))
+        llvm::is_contained(batchAxes, name) || llvm::is_contained(manualAxes, name))
       return;
     AxisPart part = *parseAxisPart(name);
     position *= part.before;

@@ -3,6 +3,7 @@
 #ifndef PASSES_GLOBAL_SHARDINGPROBLEM_H
 #define PASSES_GLOBAL_SHARDINGPROBLEM_H
 
+#include "dialect/fsdp/Manual.h"
 #include "passes/propagation/Problem.h"
 #include "passes/sharding/MeshParts.h"
 #include "passes/sharding/OpSplit.h"
@@ -62,6 +63,11 @@ private:
     }
   }
   LogicalResult addValues(Operation *op);
+  /// Keeps the axes that are manual for `value` away from it, except those that its sharding names.
+  void keepManual(Value value, propagation::Sharding &sharding) const;
+  void splitSamples(ConstraintOp boundary, propagation::Sharding &sharding) const;
+  /// True for a value at the boundary of a region in local terms, or in one.
+  bool isManual(Value value) const;
   using Admits = decltype(propagation::Problem::admits);
   /// Propagates `asked`, a variant of `problem`.
   propagation::Solution propagate(propagation::Problem asked, const Admits &admits) const;
@@ -89,6 +95,8 @@ private:
   MeshAttr mesh;
   bool mayCut = false;
   SmallVector<StringAttr> batchAxes;
+  DenseMap<Operation *, std::unique_ptr<ManualAxes>> manual; ///< of each step
+  SmallVector<StringAttr> manualAxes;                        ///< of all of them
   propagation::Problem problem;
   propagation::Solution solution;
   /// For each value its origins in the solution, computed at the first request.

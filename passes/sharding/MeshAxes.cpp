@@ -54,6 +54,12 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
         used.insert(axisOf(axis));
   };
   module.walk([&](ConstraintOp op) { addSharding(op.getSharding()); });
+  auto addManual = [&](ArrayAttr over) {
+    for (auto axis : over.getAsRange<StringAttr>())
+      used.insert(axisOf(axis));
+  };
+  module.walk([&](ManualOp op) { addManual(op.getOver()); });
+  module.walk([&](EnterManualOp op) { addManual(op.getOver()); });
   for (auto param : module.getOps<ParamOp>()) {
     if (ArrayAttr split = param.getSplitAttr())
       for (auto axes : split.getAsRange<ArrayAttr>())

@@ -1,6 +1,7 @@
 //===- MeshParts.cpp - replace axes of the mesh by their parts ------------===//
 
 #include "passes/sharding/MeshParts.h"
+#include "dialect/fsdp/Manual.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 #include <set>
@@ -132,9 +133,18 @@ public:
 
   void rename(ModuleOp module) const {
     module.walk([&](Operation *op) {
-      if (auto constraint = dyn_cast<ConstraintOp>(op))
+      auto over = [&](StringRef name) {
+        if (auto names = op->getAttrOfType<ArrayAttr>(name))
+          op->setAttr(name, getAxisArray(context, axes(getAxisNames(names))));
+      };
+      if (auto constraint = dyn_cast<ConstraintOp>(op)) {
         constraint.setShardingAttr(sharding(constraint.getSharding(), /*keep=*/true));
-      else if (auto reshard = dyn_cast<ReshardOp>(op))
+        over("manual");
+      } else if (isa<EnterManualOp, ExitManualOp, AxisIndexOp>(op) || isManualCollective(op)) {
+        over("over");
+        if (auto boundary = op->getAttrOfType<ShardingAttr>("sharding"))
+          op->setAttr("sharding", sharding(boundary));
+      } else if (auto reshard = dyn_cast<ReshardOp>(op))
         reshard.setShardingAttr(sharding(reshard.getSharding()));
       else if (auto param = dyn_cast<ParamOp>(op))
         rename(param);

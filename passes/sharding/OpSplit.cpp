@@ -108,7 +108,10 @@ static bool leavesParts(const ShardingRule &rule, ArrayRef<int64_t> parts) {
     for (int64_t factor : factors) {
       if (parts[factor] != 0 && (!complete || rule.factors[factor].size % parts[factor] != 0))
         return false;
-      complete &= parts[factor] == rule.factors[factor].size;
+      // What is combined beside others is split completely by what the op itself says
+      // (fsdp.enter_manual).
+      complete &= parts[factor] == rule.factors[factor].size ||
+                  rule.factors[factor].kind == FactorKind::combined;
     }
     return true;
   };

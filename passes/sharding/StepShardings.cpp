@@ -1,6 +1,7 @@
 //===- StepShardings.cpp - the sharding of every value of a step ----------===//
 
 #include "passes/sharding/StepShardings.h"
+#include "dialect/fsdp/Manual.h"
 #include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/sharding/MeshAxes.h"
@@ -59,6 +60,13 @@ const nn::ShardingRule *StepShardings::getRule(Operation *op) const {
 }
 
 OpSplit StepShardings::split(Operation *op, const nn::ShardingRule &rule) const {
+  // What enters local terms is split over the manual axes as these say.
+  if (auto enter = dyn_cast<EnterManualOp>(op)) {
+    DimAxes axes;
+    for (int64_t dim = 0; dim < enter.getSharding().getRank(); ++dim)
+      axes.push_back(getSplittingAxes(enter.getSharding(), dim, getMesh(step)));
+    return OpSplit::settle(rule, getMesh(step), axes, axesOf(ValueRange(op->getResults())));
+  }
   return OpSplit::settle(rule, getMesh(step), axesOf(op->getOperands()),
                          axesOf(ValueRange(op->getResults())));
 }
@@ -184,6 +192,13 @@ SmallVector<AxisList> StepShardings::getCarried(Operation *op) const {
   return carried;
 }
 
+/// The axes over which the value of `exit` is the sum of what ranks have.
+static AxisList getSummedAxes(ExitManualOp exit) {
+  AxisList axes(exit.getSharding().getUnreduced());
+  llvm::erase_if(axes, [&](StringAttr axis) { return getMesh(exit).getAxisSize(axis) == 1; });
+  return axes;
+}
+
 /// The order of the axes of a partial sum.
 static bool isBefore(StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); }
 
@@ -199,6 +214,8 @@ AxisList StepShardings::unreducedOf(OpResult value) const {
     return {};
   const nn::ShardingRule &rule = *getRule(op);
   AxisList axes = split(op, rule).getReducedAxes(rule.results[value.getResultNumber()]);
+  if (auto exit = dyn_cast<ExitManualOp>(op))
+    llvm::append_range(axes, getSummedAxes(exit));
   for (const AxisList &carried : getCarried(op))
     for (StringAttr axis : carried)
       if (!llvm::is_contained(axes, axis))
@@ -230,6 +247,12 @@ AxisList StepShardings::findSummed(OpResult result, const OpSplit &taken) const 
     return {};
   const nn::ShardingRule &rule = *getRule(op);
   auto ruled = cast<nn::ShardingRuleOpInterface>(op);
+  if (auto exit = dyn_cast<ExitManualOp>(op)) {
+    AxisList axes = partial.lookup(exit.getInput());
+    llvm::append_range(axes, getSummedAxes(exit));
+    llvm::sort(axes, isBefore);
+    return axes;
+  }
   if (ruled.getLinearity() == nn::Linearity::additive) {
     // A sum of partial sums over the same axes is one.
     AxisList first = partial.lookup(op->getOperand(0));
@@ -249,7 +272,7 @@ AxisList StepShardings::findSummed(OpResult result, const OpSplit &taken) const 
 }
 
 void StepShardings::keepSums(Operation *op) {
-  if (op->getNumResults() != 1 || takesAsIs(op))
+  if (op->getNumResults() != 1 || isa<EnterManualOp, ExitManualOp>(op) || takesAsIs(op))
     return;
   Value result = op->getResult(0);
   const ShardingAttr wanted = lookup(result);
@@ -400,6 +423,11 @@ LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &sym
         admitted |= type.getDimSize(dim) % mesh.getSize(axes) == 0;
       else if (rule)
         admitted |= made[dim];
+      // The manual axes of what leaves local terms come first.
+      if (auto exit = dyn_cast<ExitManualOp>(op)) {
+        const SmallVector<StringAttr> first = getSplittingAxes(exit.getSharding(), dim, mesh);
+        admitted &= ArrayRef(axes).take_front(first.size()) == ArrayRef(first);
+      }
       if (!admitted)
         return op->emitOpError() << "has a sharding that splits dimension " << dim << " of result #"
                                  << index << ", which this op cannot produce";
@@ -410,12 +438,21 @@ LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &sym
 
 LogicalResult StepShardings::verify() const {
   SymbolTable symbols(step->getParentOfType<ModuleOp>());
+  const ManualAxes manual(step);
+  if (failed(manual.verify(step)))
+    return failure();
   for (Operation &op : step.getBody().front()) {
     if (op.getNumResults() == 0)
       continue;
     if (failed(verifyResults(&op, symbols)))
       return failure();
     for (OpResult value : op.getResults()) {
+      for (StringAttr axis : manual.lookup(value))
+        for (int64_t dim = 0; dim < lookup(value).getRank(); ++dim)
+          if (llvm::is_contained(lookup(value).getAxes(dim), axis))
+            return op.emitOpError()
+                   << "has a sharding that splits dimension " << dim << " over axis " << axis
+                   << ", over which it is in local terms, expected other axes";
       AxisList expected = unreducedOf(value);
       ArrayRef<StringAttr> got = lookup(value).getUnreduced();
       if (got == ArrayRef<StringAttr>(expected))

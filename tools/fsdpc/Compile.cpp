@@ -62,6 +62,47 @@ OwningOpRef<ModuleOp> copyInto(Context &context, ModuleOp module) {
   return copy;
 }
 
+void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<void()> action) {
+  if (!oneOfSeveral)
+    return action();
+  std::string name;
+  for (const auto &[axis, size] : mesh)
+    name += (name.empty() ? "" : ",") + axis + "=" + std::to_string(size);
+  try {
+    action();
+  } catch (const UsageError &error) {
+    throw UsageError("plan " + base::inQuotes(name) + ": " + error.what());
+  } catch (const Failure &error) {
+    throw Failure("plan " + base::inQuotes(name) + ": " + error.what());
+  }
+}
+
+bool hasManualRegions(ModuleOp module) {
+  return module.walk([](ir::ManualOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+/// Adds the axes of regions that the mesh lacks, of one rank, to `names` and `sizes`, and throws
+/// where a region is of other sizes.
+static void keepManualAxes(ModuleOp module, ir::MeshAttr old, SmallVectorImpl<StringAttr> &names,
+                           SmallVectorImpl<int64_t> &sizes) {
+  module.walk([&](ir::ManualOp region) {
+    for (auto axis : region.getOver().getAsRange<StringAttr>()) {
+      auto *own = llvm::find(names, axis);
+      if (own == names.end()) {
+        names.push_back(axis);
+        sizes.push_back(1);
+        own = std::prev(names.end());
+      }
+      const int64_t size = sizes[own - names.begin()], described = old.getAxisSize(axis);
+      if (size != described)
+        throw Failure("the model has a manual region over " + std::to_string(described) +
+                      " ranks along axis '" + axis.str() + "', got a mesh with " +
+                      std::to_string(size) +
+                      "; a region has the sizes of one mesh: describe the model for this one");
+    }
+  });
+}
+
 static void setMesh(ModuleOp module, const MeshAxes &axes) {
   ir::MeshOp old = ir::getMeshOp(module);
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
@@ -105,6 +146,8 @@ static void setMesh(ModuleOp module, const MeshAxes &axes) {
           sizes.push_back(1);
         }
   });
+  if (old)
+    keepManualAxes(module, old.getMesh(), names, sizes);
   auto mesh = ir::MeshAttr::get(builder.getContext(), names, sizes, ArrayRef<int64_t>());
   if (!old)
     old = ir::MeshOp::create(builder, module.getLoc(), "mesh", mesh);

@@ -7,6 +7,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/output/Messages.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/SourceMgr.h"
 #include <memory>
 
@@ -38,6 +39,11 @@ mlir::OwningOpRef<mlir::ModuleOp> readModel(Context &context, const std::string 
 
 /// A copy of `module`, names of values included, in another context, for use in another thread.
 mlir::OwningOpRef<mlir::ModuleOp> copyInto(Context &context, mlir::ModuleOp module);
+
+/// Runs `action`, what it throws saying which of several plans it is about: that of `mesh`.
+void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<void()> action);
+/// Whether `module` has regions in local terms, which are of the mesh that it was described for.
+bool hasManualRegions(mlir::ModuleOp module);
 
 /// Sets the mesh of `module` to `mesh`, unless that is empty, its optimizer to that of `options`,
 /// and the name of the generated program to `name` if it has none. Throws Failure for a module

@@ -65,6 +65,9 @@ struct Driver::State {
   std::string from;                  ///< the folder of --from
   std::function<void()> takeConfig;
   bool printsConfig = false;
+  /// The mesh that the model is described for, where it is that of a program.
+  MeshAxes described;
+  bool describes = false;
 
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
@@ -194,22 +197,6 @@ void Driver::State::openOutputs() {
   open(curves, "--svg", request ? request->svg : "");
   if (llvm::Error error = checkDistinctFiles(named))
     throw UsageError(llvm::toString(std::move(error)));
-}
-
-/// Runs `action`; with several plans, its exceptions name the plan.
-static void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<void()> action) {
-  if (!oneOfSeveral)
-    return action();
-  std::string name;
-  for (const auto &[axis, size] : mesh)
-    name += (name.empty() ? "" : ",") + axis + "=" + std::to_string(size);
-  try {
-    action();
-  } catch (const UsageError &error) {
-    throw UsageError("plan " + base::inQuotes(name) + ": " + error.what());
-  } catch (const Failure &error) {
-    throw Failure("plan " + base::inQuotes(name) + ": " + error.what());
-  }
 }
 
 /// `module`, and where the number of its blocks is an option the same with fewer.
@@ -365,8 +352,13 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
   for (const MeshAxes &mesh : llvm::ArrayRef(meshes).drop_front(plans.size())) {
     const bool last = plans.size() + 1 == meshes.size();
     plans.push_back(last ? std::move(model) : OwningOpRef<ModuleOp>(model->clone()));
-    ModuleOp module = *plans.back();
     inPlan(mesh, meshes.size() > 1, [&] {
+      // Regions have the sizes of one mesh.
+      if (describes && mesh != described && hasManualRegions(*plans.back())) {
+        described = mesh;
+        plans.back() = obtain(context);
+      }
+      ModuleOp module = *plans.back();
       const Options own = meshes.size() > 1 ? options.forMesh(mesh, meshes) : options;
       configure(module, modelName(), mesh, own);
       Emit done = Emit::Model;
@@ -577,9 +569,13 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
 
 int Driver::run(int argc, char **argv, const Describe &describe, ::fsdp::dsl::Where where) {
   state->options.declare(state->app);
+  state->describes = true;
   return state->compile(argc, argv, [&](Context &context) {
     context.describesProgram(state->name, ::fsdp::dsl::LibrarySources::contain);
     ::fsdp::dsl::Model model(context.get(), where);
+    if (state->described.empty())
+      state->described = state->options.getMeshes().front();
+    describeFor(model, state->described);
     describe(model);
     OwningOpRef<ModuleOp> module = ::fsdp::dsl::take(model, where);
     // Messages that concern no line of the model name the program, as they name a module's file.

@@ -1,6 +1,7 @@
 //===- StepPartitioner.cpp - one step, from global to local ---------------===//
 
 #include "passes/local/partition/StepPartitioner.h"
+#include "dialect/fsdp/Manual.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -51,6 +52,25 @@ LogicalResult StepPartitioner::convert(Operation *op) {
         convertCarryStore(store);
         return success();
       })
+      .Case([&](EnterManualOp enter) {
+        convertEnter(enter);
+        return success();
+      })
+      .Case([&](ExitManualOp exit) {
+        convertExit(exit);
+        return success();
+      })
+      .Case<PsumOp, PmaxOp, PvaryOp, PgatherOp, PsumScatterOp, PswapOp, PpermuteOp>([&](auto) {
+        convertManualCollective(op);
+        return success();
+      })
+      .Case([&](AxisIndexOp index) {
+        const SmallVector<StringAttr> axes = getAxisNames(index.getOver());
+        const int64_t ranks = mesh.getSize(axes);
+        values.define(index, {values.shardOffset(ranks, ranks, axes, index.getLoc()),
+                              values.replicated(index)});
+        return success();
+      })
       .Case([&](GlobalNormOp norm) {
         convertNorm(norm);
         return success();
@@ -58,6 +78,10 @@ LogicalResult StepPartitioner::convert(Operation *op) {
       .Case([&](UpdateOp update) {
         convertUpdate(update);
         return success();
+      })
+      .Case([&](ManualOp region) {
+        return region.emitOpError()
+               << "must be lowered before --fsdp-partition; run --fsdp-inline-manual first";
       })
       .Case<LossOp, MetricOp, CheckpointOp>(
           [&](auto op) {

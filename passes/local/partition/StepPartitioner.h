@@ -81,6 +81,13 @@ private:
   void maskPadding(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
                    MutableArrayRef<LocalValue> operands);
 
+  // Manual.cpp
+  void convertEnter(EnterManualOp enter);
+  void convertExit(ExitManualOp exit);
+  void convertManualCollective(Operation *op);
+  /// The operand of `op`, an op in local terms, as it takes it.
+  LocalValue takeOperand(Operation *op, const nn::ShardingRule &rule);
+
   // Gathers.cpp
   LogicalResult materialize(ReadOp read);
   Value gather(Storage *storage, ReadOp read);

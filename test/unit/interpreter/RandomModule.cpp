@@ -316,7 +316,7 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
         marks.push_back(ConstraintOp::create(
             builder, value.getLoc(), value.getType(), value,
             ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh.getSymNameAttr()), dims),
-            DenseI64ArrayAttr(), /*sequence_parallel=*/true));
+            DenseI64ArrayAttr(), /*sequence_parallel=*/true, ArrayAttr()));
         value.replaceAllUsesExcept(marks.back(), marks.back());
       }
       bool isWhole = false;

@@ -123,7 +123,7 @@ Value RandomStep::splitHeads(Value queries) {
   auto sharding = ShardingAttr::get(builder.getContext(), FlatSymbolRefAttr::get(mesh), dims,
                                     SmallVector<bool>{true, false, true, true}, {});
   return ConstraintOp::create(builder, location(), queries.getType(), queries, sharding,
-                              DenseI64ArrayAttr());
+                              DenseI64ArrayAttr(), /*sequence_parallel=*/false, ArrayAttr());
 }
 
 /// Now and then adds a bias to the inputs of an attention whose heads, queries and keys are `dims`,
@@ -399,7 +399,7 @@ Value RandomStep::split(Value value, StringRef dims, char dim) {
   auto sharding = ShardingAttr::get(builder.getContext(), FlatSymbolRefAttr::get(mesh), dimAxes,
                                     open, ArrayRef<StringAttr>());
   return ConstraintOp::create(builder, location(), value.getType(), value, sharding,
-                              DenseI64ArrayAttr());
+                              DenseI64ArrayAttr(), /*sequence_parallel=*/false, ArrayAttr());
 }
 
 void RandomStep::lookUp() {

@@ -415,7 +415,7 @@ void RandomStep::constrain() {
     }
   auto sharding = ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh), dims);
   add(ConstraintOp::create(builder, location(), x.value.getType(), x.value, sharding,
-                           DenseI64ArrayAttr()),
+                           DenseI64ArrayAttr(), /*sequence_parallel=*/false, ArrayAttr()),
       x.dims);
 }
 
