@@ -308,6 +308,7 @@ cudaError_t launch(const AttentionShape &s, const bf16 *q, const bf16 *k, const 
 cudaError_t device::attend(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
                            const float *bias, const std::int32_t *documents, bf16 *out,
                            float *logSumExp, WorkStream stream) {
+  s = placed(s);
   if (!takes(s))
     return cudaErrorInvalidValue;
   const float *shifts = nullptr;

@@ -267,6 +267,7 @@ cudaError_t device::launchShifts(const AttentionShape &s, const float *bias,
                                      const float *bias, const std::int32_t *documents,             \
                                      const T *out, const float *logSumExp, const T *dOut,          \
                                      float *dBias, WorkStream stream) {                            \
+    s = placed(s);                                                                                 \
     return biasGradient(s, q, k, v, bias, documents, out, logSumExp, dOut, dBias, stream);         \
   }
 ATTEND_BIAS_GRAD(float)

@@ -38,10 +38,14 @@ inline bool hasOptions(const AttentionShape &s, const std::int32_t *documents) {
   return s.window > 0 || s.softcap != 0 || documents;
 }
 
-/// The key at the position of query t, or the place of one before or behind all keys.
-__host__ __device__ inline int positionOf(const AttentionShape &s, int t) {
-  return t + static_cast<int>(s.keys) - static_cast<int>(s.queries) + s.offset;
+/// The shape as kernels take it: its offset is the key at the position of query 0. One number of
+/// the shape is all that a position takes there.
+inline AttentionShape placed(AttentionShape s) {
+  s.offset = static_cast<std::int32_t>(s.positionOf(0));
+  return s;
 }
+/// The key at the position of query t, or the place of one before or behind all keys.
+__host__ __device__ inline int positionOf(const AttentionShape &s, int t) { return t + s.offset; }
 /// How many keys query t sees, if there were more of them.
 __host__ __device__ inline int keysSeen(const AttentionShape &s, int t) {
   if (!s.causal)

@@ -393,6 +393,7 @@ cudaError_t withKernels(const AttentionShape &s, const float *bias, const std::i
 cudaError_t device::attend(AttentionShape s, const float *q, const float *k, const float *v,
                            const float *bias, const std::int32_t *documents, float *out,
                            float *logSumExp, WorkStream stream) {
+  s = placed(s);
   if (!takes(s))
     return cudaErrorInvalidValue;
   const float *shifts = nullptr;
@@ -408,6 +409,7 @@ cudaError_t device::attendGrad(AttentionShape s, const float *q, const float *k,
                                const float *bias, const std::int32_t *documents, const float *out,
                                const float *logSumExp, const float *dOut, float *dQ, float *dK,
                                float *dV, WorkStream stream) {
+  s = placed(s);
   if (!takes(s))
     return cudaErrorInvalidValue;
   Gradients at = {s, q, k, v, out, logSumExp, dOut, nullptr, dQ, dK, dV, bias, documents};

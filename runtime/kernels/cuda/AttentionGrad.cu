@@ -414,6 +414,7 @@ cudaError_t device::attendGrad(AttentionShape s, const bf16 *q, const bf16 *k, c
                                const float *bias, const std::int32_t *documents, const bf16 *out,
                                const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK,
                                bf16 *dV, WorkStream stream) {
+  s = placed(s);
   if (!takes(s))
     return cudaErrorInvalidValue;
   float *along = nullptr;

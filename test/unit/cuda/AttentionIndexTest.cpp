@@ -49,7 +49,7 @@ TEST(AttentionIndex, BlocksHoldAllThatIsSeen) {
         const auto sees = [&](int t, int key) { return !causal || key <= s.positionOf(t); };
         for (int first = 0; first < int(queries); first += 16) {
           // The last block has a key that is seen, and those after it have none.
-          const int blocks = device::keyBlocks(s, first, 16, 8);
+          const int blocks = device::keyBlocks(device::placed(s), first, 16, 8);
           int seen = 0;
           for (int t = first; t < first + 16 && t < int(queries); ++t)
             for (int key = 0; key < int(keys); ++key)
@@ -62,7 +62,9 @@ TEST(AttentionIndex, BlocksHoldAllThatIsSeen) {
           while (block * 16 < int(queries) &&
                  !sees(std::min(block * 16 + 15, int(queries) - 1), first))
             ++block;
-          EXPECT_EQ(std::min(device::firstQueryBlock(s, first, 16), int(queries + 15) / 16), block);
+          EXPECT_EQ(std::min(device::firstQueryBlock(device::placed(s), first, 16),
+                             int(queries + 15) / 16),
+                    block);
         }
       }
 }
@@ -92,14 +94,14 @@ TEST(AttentionIndex, RangesHoldAllThatIsSeenInAWindow) {
           }
         };
         for (int first = 0; first < int(queries); first += 16)
-          check(device::keysOf(s, first, 16), int(keys), [&](int key) {
+          check(device::keysOf(device::placed(s), first, 16), int(keys), [&](int key) {
             for (int t = first; t < std::min(first + 16, int(queries)); ++t)
               if (sees(t, key))
                 return true;
             return false;
           });
         for (int first = 0; first < int(keys); first += 8)
-          check(device::queriesOf(s, first, 8), int(queries), [&](int t) {
+          check(device::queriesOf(device::placed(s), first, 8), int(queries), [&](int t) {
             for (int key = first; key < std::min(first + 8, int(keys)); ++key)
               if (sees(t, key))
                 return true;
