@@ -254,8 +254,8 @@ Tensor constrain(Located input, const std::string &sharding, int64_t priority = 
 /// dimension `dim`, its positions, and those of values computed from it separately for each
 /// position (norms, residual sums, dropout) are split over `tensor` too, between the products
 /// (sequence parallelism). Applied to the embedding, it covers all blocks. --sequence-parallel
-/// turns it off, or on if `tensor` does not divide the positions. Throws ModelError if there is no
-/// such dimension.
+/// turns it off, or on if `tensor` does not divide the positions. An axis `context` splits these
+/// positions too. Throws ModelError if there is no such dimension.
 Tensor sequenceParallel(Located input, int64_t dim = 1);
 
 // Numbers of a step.

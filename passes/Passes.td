@@ -120,7 +120,7 @@ def ContextParallelPass : Pass<"fsdp-context-parallel", "::mlir::ModuleOp"> {
     else `ring`, or `gather` where there are documents or a bias. A table of positions that is added to each sample becomes a lookup
     of rows. Operands that are computed from inputs alone and whose positions an op needs whole, such as the ids of documents, are
     computed from whole inputs, which each rank has. Positions are dimension 1 of tokens, the marked dimension, and all dimensions that ops run over together with these. Refuses
-    a model without positions, positions that the axis does not divide, and grouped heads that the ranks do not divide.
+    a model without positions, positions that the axis does not divide, and attention that the chosen kind does not take.
     Runs before differentiation, which copies constraints to cotangents.
 
     Example: `fsdp-opt --fsdp-context-parallel=attention=all-to-all model.mlir`

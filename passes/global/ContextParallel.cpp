@@ -149,9 +149,11 @@ bool StepSplitter::isOverPositions(nn::AttentionOp attention) {
 std::string StepSplitter::findFault(nn::AttentionOp attention, AttentionKind kind) {
   const nn::AttentionLayout sizes = attention.getLayout();
   if (!isOverPositions(attention) || sizes.queries != sizes.keys)
-    return "takes keys and values of other positions than its queries, got " +
-           std::to_string(sizes.queries) + " queries and " + std::to_string(sizes.keys) +
-           " keys, expected those of one sequence; use all-to-all";
+    return std::string("takes keys and values of another sequence than its queries, expected those "
+                       "of one sequence; ") +
+           (divides(sizes, mesh.getSize(getHeadAxes()))
+                ? "use all-to-all"
+                : "split the batch over these ranks instead");
   if (kind == AttentionKind::ring && (attention.getBias() || attention.getDocuments()))
     return std::string("has ") + (attention.getBias() ? "a bias" : "the ids of documents") +
            ", for which a rank needs all keys, expected causal masks, windows and caps alone; use "

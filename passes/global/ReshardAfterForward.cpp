@@ -54,9 +54,8 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
     if (!llvm::all_of(axes, [&](StringAttr axis) { return llvm::is_contained(stored, axis); }))
       return param.emitOpError() << "'" << param.getSymName() << "' is stored as "
                                  << spellStorage(layout) << ", but --reshard-after-forward got '"
-                                 << when
-                                 << "', expected axes of its storage, such as axes:fsdp of "
-                                    "flat(node+fsdp)";
+                                 << when << "', expected axes of its storage, such as axes:"
+                                 << stored.front().getValue();
     // The part over all axes is the stored shard.
     if (axes.size() == stored.size()) {
       param.setPlacementAttr(placement.withReshard(Reshard::always));

@@ -23,9 +23,11 @@
 // RUN: sed 's/%%kr, %%v scale 0.5 causal/%%kr, %%v, %%bias scale 0.5 causal bias/; s/: (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>)/: (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>, tensor<3x6x6xf32>)/; s/^fsdp.step/fsdp.param @bias : tensor<3x6x6xf32> unit "b" init <normal, 0.5>\nfsdp.step/; s/^  %%ids = /  %%bias = fsdp.read @bias : tensor<3x6x6xf32>\n&/' %s > %t.bias.mlir
 // RUN: not fsdp-opt %t.bias.mlir --fsdp-context-parallel=attention=ring 2>&1 | FileCheck %s --check-prefix=BIAS
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.bias.mlir %t.bias
-// Keys of other positions than the queries'.
+// Keys of another sequence than the queries'.
 // RUN: sed 's/bhtk" %%x, %%w\([kv]\)/bhtk" %%some_x, %%w\1/; s/8x1x6x2xf32/8x1x5x2xf32/g; s/(tensor<8x6x8xf32>, tensor<8x1x2xf32>)/(tensor<8x5x8xf32>, tensor<8x1x2xf32>)/; s/^  %%wq = /  %%some_x = nn.slice %%x dim 1 start 1 : tensor<8x6x8xf32> -> tensor<8x5x8xf32>\n&/; s/ causal//' %s > %t.other.mlir
 // RUN: not fsdp-opt %t.other.mlir --fsdp-context-parallel=attention=gather 2>&1 | FileCheck %s --check-prefix=OTHER
+// RUN: sed 's/"context"=2/"context"=3/' %t.other.mlir > %t.heads.mlir
+// RUN: not fsdp-opt %t.heads.mlir --fsdp-context-parallel=attention=gather 2>&1 | FileCheck %s --check-prefix=HEADS
 // Where a constraint of one's own does not divide the positions.
 // RUN: fsdp-opt %s --fsdp-context-parallel | sed 's/"fsdp"=2, "context"=2/"fsdp"=2, "context"=4/' | not fsdp-opt --pass-pipeline='builtin.module(fsdp-shard-parameters,fsdp-differentiate,fsdp-apply-optimizer,fsdp-propagate,fsdp-partition)' 2>&1 | FileCheck %s --check-prefix=UNEVEN
 
@@ -77,7 +79,8 @@
 // IDS: remark: attention over context=2: gather, keys and values of all ranks on each (3 of 6 queries on each rank)
 // REFUSED: error: --context-attention=ring: attention has the ids of documents, for which a rank needs all keys, expected causal masks, windows and caps alone; use gather or all-to-all
 // BIAS: error: --context-attention=ring: attention has a bias, for which a rank needs all keys, expected causal masks, windows and caps alone; use gather or all-to-all
-// OTHER: error: --context-attention=gather: attention takes keys and values of other positions than its queries, got 6 queries and 5 keys, expected those of one sequence; use all-to-all
+// OTHER: error: --context-attention=gather: attention takes keys and values of another sequence than its queries, expected those of one sequence; split the batch over these ranks instead
+// HEADS: error: --context-attention=gather: attention takes keys and values of another sequence than its queries, expected those of one sequence; use all-to-all
 // UNEVEN: error: 'nn.attention' is split over context=4, got 6 positions, expected a multiple of 4; use another length, or another mesh
 fsdp.mesh @mesh <["fsdp"=2, "context"=2, "tensor"=1]>
 fsdp.param @table : tensor<11x8xf32> unit "u" init <normal, 0.5>

@@ -23,7 +23,7 @@
 // LAST: @free {{.*}}placement <flat over ["node", "fsdp"], {{.*}}reshard = axes ["node"]>
 // What is split over all of them is what is stored.
 // BOTH: @given {{.*}}placement <flat over ["fsdp", "node"], gather = f32, reduce = f32, reshard = always>
-// OTHER: error: 'fsdp.param' op 'given' is stored as flat(fsdp), but --reshard-after-forward got 'axes:node', expected axes of its storage, such as axes:fsdp of flat(node+fsdp)
+// OTHER: error: 'fsdp.param' op 'given' is stored as flat(fsdp), but --reshard-after-forward got 'axes:node', expected axes of its storage, such as axes:fsdp
 // DIMENSION: @given {{.*}}placement <dimension 0 over ["node", "fsdp"], gather = f32, reduce = f32, reshard = axes ["node"]>
 // ZERO: @free {{.*}}placement <parameter replicated, {{.*}}reshard = always>
 fsdp.mesh @mesh <["node"=2, "fsdp"=4]>

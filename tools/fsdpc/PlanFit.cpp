@@ -175,10 +175,12 @@ int64_t Fitter::countPositionShards(bool withTensor) const {
 /// The smallest step of which the model accepts two multiples, so that a width suits the number of
 /// heads.
 int64_t Fitter::findStep(int64_t initial) const {
-  const int64_t least = options.fit == "batch" ? countBatchShards()
-                        : options.fit == "layers"
-                            ? 1
-                            : std::lcm<int64_t>(64, countPositionShards(/*withTensor=*/true));
+  const int64_t least =
+      options.fit == "batch" ? countBatchShards()
+      : options.fit == "layers"
+          ? 1
+          : std::lcm<int64_t>(64, request ? request->devices
+                                          : countPositionShards(/*withTensor=*/true));
   for (int64_t factor = 1; factor <= kStepFactors; ++factor) {
     const int64_t step = least * factor, count = std::max<int64_t>(initial / step, 1);
     if (isAccepted(step * count) && isAccepted(step * (count + 1)))

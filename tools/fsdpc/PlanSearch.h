@@ -34,6 +34,7 @@ struct PlanSearchResult {
   std::vector<BoundedPlan> bounded;
   int64_t limit = 0;
   bool exhaustive = false;
+  bool onlyContext = false; ///< only meshes with axis `context` were compared
   std::string machine;
 
   /// Why `best` is empty.

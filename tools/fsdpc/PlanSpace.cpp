@@ -211,7 +211,10 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
         layouts.push_back(plan);
     }
   };
+  const bool onlyContext = options.pipeline.contextAttention != "auto";
   auto addStored = [&](int64_t context, int64_t tensor) {
+    if (onlyContext && context == 1)
+      return;
     const int64_t rest = request.devices / context / tensor;
     for (int64_t fsdp = rest; fsdp >= 1; --fsdp)
       if (rest % fsdp == 0)

@@ -68,7 +68,8 @@ ModelTotals measureModel(mlir::ModuleOp model, const Options &options);
 /// `zero1`, `zero2` and `fsdp`, which is `hsdp` where another axis replicates the shards. Axis
 /// `tensor` stays in a node, and so does `context` unless samples are fewer than devices; with
 /// `context`, parameters are split unless the request gives another strategy. Meshes with more
-/// batch shards than samples are left out.
+/// batch shards than samples are left out, and so are those without `context` if the options give a
+/// kind of attention over it.
 std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &options,
                                   const ModelTotals &model,
                                   const mlir::fsdp::cost::Machine &machine);
