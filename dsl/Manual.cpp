@@ -29,6 +29,8 @@ static ir::ShardingAttr parseBoundary(ModelBuilder &model, const std::string &te
     entries = entries.take_front(at).rtrim();
     if (!sums.consume_back(")"))
       fail("'" + text + "' ends with '" + sums.str() + "', expected ')'");
+    if (sums.trim().empty())
+      fail("'" + text + "' names no axes in 'partial()', expected axes joined by '+'");
   }
   SmallVector<SmallVector<StringAttr>> dims;
   SmallVector<StringAttr> unreduced;

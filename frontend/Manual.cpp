@@ -4,6 +4,7 @@
 
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
+#include "dialect/fsdp/ModelWords.h"
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
@@ -53,6 +54,21 @@ ModelValue ModelBuilder::axisIndex(ArrayAttr over, Where where) {
   Value index = ir::AxisIndexOp::create(builder, location("axisIndex", where), over);
   check([&] { return index.getDefiningOp<ir::AxisIndexOp>().verify(); }, "axisIndex", where);
   return wrap(index, "axisIndex", Origin());
+}
+
+void ModelBuilder::verifyManual(ir::ManualOp region, Where where) {
+  std::string message, operation;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    auto name = dyn_cast<NameLoc>(diagnostic.getLocation());
+    if (message.empty() && name && diagnostic.getLocation() != region.getLoc())
+      operation = ", in which '" + name.getName().str() + "'";
+    if (message.empty())
+      message = diagnostic.str();
+    return success();
+  });
+  if (failed(mlir::verify(region)))
+    throw ModelError(where, "the manual region" + (operation.empty() ? ":" : operation) + " " +
+                                ir::inWordsOfModel(message, &context));
 }
 
 std::vector<ModelValue>
@@ -124,7 +140,7 @@ ModelBuilder::manual(ArrayRef<ModelValue> inputs, ArrayRef<ir::ShardingAttr> in,
   region.getBody().takeBody(open.getBody());
   open.erase();
   ir::setStructure(region, structureOf(origin));
-  check([&] { return mlir::verify(region); }, "the manual region", where);
+  verifyManual(region, where);
   std::vector<ModelValue> wholes;
   for (auto [result, value] : llvm::zip_equal(results.values, region.getResults()))
     wholes.push_back(wrap(value, result.label, result.origin));

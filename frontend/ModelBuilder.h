@@ -108,6 +108,8 @@ private:
   mlir::fsdp::ManualOp openRegion() {
     return llvm::dyn_cast<mlir::fsdp::ManualOp>(builder.getInsertionBlock()->getParentOp());
   }
+  /// Throws, naming the operation of `region` that the verifier refuses.
+  void verifyManual(mlir::fsdp::ManualOp region, Where where);
   bool isOutside() { return builder.getInsertionBlock() == &step.getBody().front(); }
   bool isVisible(const ModelValue &value);
   mlir::fsdp::Structure structureOf(const Origin &origin);

@@ -38,6 +38,9 @@ public:
   /// The states of `value`; invariant over all axes for one that is not in the body.
   AxisStates lookup(Value value) const;
   ArrayRef<StringAttr> getAxes() const { return axes; }
+  /// Makes `value` varying over those of `over` over which it is invariant, and takes the states of
+  /// `from` for the others.
+  void addVarying(Value value, Value from, ArrayRef<StringAttr> over);
 
 private:
   LogicalResult visit(Operation *op);

@@ -27,6 +27,14 @@ AxisStates ManualTypes::lookup(Value value) const {
   return known == states.end() ? AxisStates(axes.size(), AxisState::invariant) : known->second;
 }
 
+void ManualTypes::addVarying(Value value, Value from, ArrayRef<StringAttr> over) {
+  AxisStates result = lookup(from);
+  for (auto [axis, state] : llvm::zip_equal(axes, result))
+    if (llvm::is_contained(over, axis))
+      state = AxisState::varying;
+  states[value] = result;
+}
+
 /// Whether `op` is linear in its operands `partial`, the others being equal on all ranks.
 static bool isLinearIn(Operation *op, ArrayRef<unsigned> partial) {
   auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
@@ -170,18 +178,19 @@ namespace {
 /// Puts the body of a region in its place.
 class Inliner {
 public:
-  Inliner(ManualOp region, const ManualTypes &types)
-      : region(region), types(types), over(getAxisNames(region.getOver())), builder(region) {}
+  Inliner(ManualOp region, ManualTypes types)
+      : region(region), types(std::move(types)), over(getAxisNames(region.getOver())),
+        builder(region) {}
 
   void run();
 
 private:
   Value varied(Value value, const AxisStates &wanted);
-  bool hoist(Value value, const AxisStates &wanted);
+  bool hoist(Value value, ArrayRef<StringAttr> axes, const AxisStates &wanted);
   void vary(Operation *op);
 
   ManualOp region;
-  const ManualTypes &types;
+  ManualTypes types; ///< of what is made as well
   SmallVector<StringAttr> over;
   OpBuilder builder;
   DenseMap<std::pair<Value, Attribute>, Value> made;
@@ -195,7 +204,7 @@ static int64_t elementsOf(Value value) {
 /// Makes `value` varying by varying operands of its op instead, where these have fewer elements,
 /// and nothing else uses it: sums of cotangents are formed over ranks where they are smallest, and
 /// at the boundary where they can be.
-bool Inliner::hoist(Value value, const AxisStates &wanted) {
+bool Inliner::hoist(Value value, ArrayRef<StringAttr> axes, const AxisStates &wanted) {
   Operation *maker = value.getDefiningOp();
   if (!maker || !value.hasOneUse() || maker->getNumResults() != 1 || isManualCollective(maker) ||
       !isa<nn::ShardingRuleOpInterface>(maker))
@@ -209,6 +218,7 @@ bool Inliner::hoist(Value value, const AxisStates &wanted) {
     return false;
   for (OpOperand &operand : maker->getOpOperands())
     operand.set(varied(operand.get(), wanted));
+  types.addVarying(value, value, axes);
   return true;
 }
 
@@ -225,7 +235,7 @@ Value Inliner::varied(Value value, const AxisStates &wanted) {
       axes.push_back(axis);
   if (axes.empty())
     return value;
-  if (hoist(value, wanted))
+  if (hoist(value, axes, wanted))
     return value;
   ArrayAttr key = getAxisArray(region.getContext(), axes);
   Value &vary = made[{value, key}];
@@ -237,6 +247,7 @@ Value Inliner::varied(Value value, const AxisStates &wanted) {
       if (Attribute structure = maker->getAttr(FSDPDialect::structureAttrName))
         op->setAttr(FSDPDialect::structureAttrName, structure);
     vary = op;
+    types.addVarying(op, value, axes);
   }
   return vary;
 }
@@ -296,7 +307,7 @@ void Inliner::run() {
 void mlir::fsdp::inlineManual(ManualOp region) {
   FailureOr<ManualTypes> types = ManualTypes::infer(region);
   assert(succeeded(types) && "the verifier has accepted the region");
-  Inliner(region, *types).run();
+  Inliner(region, std::move(*types)).run();
 }
 
 void mlir::fsdp::inlineManual(StepOp step) {
@@ -335,9 +346,11 @@ ManualAxes::ManualAxes(StepOp step) {
       llvm::append_range(own, getAxisNames(index.getOver()));
     else if (isManualCollective(op))
       llvm::append_range(own, getManualCollectiveAxes(op));
-    else if (auto exit = dyn_cast<ExitManualOp>(op))
+    else if (auto exit = dyn_cast<ExitManualOp>(op)) {
+      llvm::append_range(all, getAxisNames(exit.getOver())); // also of what no rank's value enters
       llvm::erase_if(own,
                      [&](StringAttr axis) { return llvm::is_contained(exit.getOver(), axis); });
+    }
     if (auto checkpoint = dyn_cast<CheckpointOp>(op)) {
       Operation *yield = checkpoint.getBody().front().getTerminator();
       for (auto [result, value] : llvm::zip_equal(op->getResults(), yield->getOperands()))

@@ -98,6 +98,16 @@ ROWS = {
     %s = arith.mulf %t, %scale : tensor<2x4xf32>
     %y = fsdp.psum %s over ["tensor"] : tensor<2x4xf32>
     fsdp.yield %y : tensor<2x4xf32>"""),
+    # Of operands that vary over no axis, and over one; the product then meets a value that varies over the other.
+    "varying one axis at a time": (IJ, '{}, {"tensor"}', "{}, {}", '{"fsdp"}, {}', '{"fsdp"}, {"tensor"}', "8x2", "4x4", "4x4", "8x16", """
+    %a = nn.reduce sum "a b -> a" %w : tensor<4x4xf32> -> tensor<4xf32>
+    %b = nn.reduce sum "a b -> a" %v : tensor<8x2xf32> -> tensor<8xf32>
+    %p = nn.einsum "a,b->ab" %a, %b : (tensor<4xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+    %c = nn.reduce sum "a b -> a" %x : tensor<4x4xf32> -> tensor<4xf32>
+    %r = nn.repeat "a -> a b" %c : tensor<4xf32> -> tensor<4x8xf32>
+    %s = arith.addf %p, %r : tensor<4x8xf32>
+    %y = math.tanh %s : tensor<4x8xf32>
+    fsdp.yield %y : tensor<4x8xf32>"""),
     "nested": (I, '{"fsdp"}, {}', "{}, {}", "{}, {}", '{"fsdp"}, {}', "4x4", "4x4", "8x4", "8x4", """
     %joined = fsdp.manual(%v, %w) over ["tensor"] in [#fsdp.sharding<@mesh, [{}, {"tensor"}]>, #fsdp.sharding<@mesh, [{"tensor"}, {}]>]
         out [#fsdp.sharding<@mesh, [{}, {}]>] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {

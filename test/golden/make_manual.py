@@ -56,6 +56,8 @@ ROWS = {
     "two axes": (P(("i", "j")), P(), P(), P(), lambda v, w, x: lax.psum(jnp.tanh(v), ("i", "j"))),
     "one of two axes": (P(("i", "j")), P(), P(), P("i"),
                         lambda v, w, x: lax.psum(jnp.tanh(v) * index(("i", "j")), "j")),
+    "varying one axis at a time": (P(None, "j"), P(), P("i"), P("i", "j"), lambda v, w, x: jnp.tanh(
+        w.sum(1)[:, None] * v.sum(1)[None, :] + x.sum(1)[:, None])),
     "nested": (P("i", "j"), P("j"), P(), P("i"), lambda v, w, x: jnp.tanh(lax.psum(v @ w, "j"))),
 }
 

@@ -132,6 +132,8 @@ TEST_F(ManualTest, ShardingsThatCannotBe) {
       "is one of a sum");
   EXPECT_EQ(wrongInside(same, "fsdp,_", "_,_ partial(fsdp"),
             "manual: '_,_ partial(fsdp' ends with 'fsdp', expected ')'");
+  EXPECT_EQ(wrongInside(same, "fsdp,_", "_,_ partial()"),
+            "manual: '_,_ partial()' names no axes in 'partial()', expected axes joined by '+'");
   EXPECT_EQ(
       wrongInside([&](const Tensor &own) { return psum(mean(own).sum, "fsdp"); }, "_"),
       "manual: '_' has entries for a number without dimensions, expected '' or 'partial(AXES)'");
@@ -193,15 +195,16 @@ TEST_F(ManualTest, WhatRanksHave) {
             std::string::npos);
   EXPECT_NE(
       wrongInside([&](const Tensor &own) { return exp(own); }, "_,_", "_,_ partial(fsdp)")
-          .find("is partial over axis \"fsdp\", in which it is not additive, expected a value that "
-                "is complete; use 'psum' first"),
+          .find("the manual region, in which 'exp' has an operand #0 that is partial over axis "
+                "\"fsdp\", in which it is not additive, expected a value that is complete; use "
+                "'psum' first"),
       std::string::npos);
   EXPECT_EQ(wrongInside([&](const Tensor &own) { return psum(own, "tensor"); }),
             "psum of 'x' (4x16xf32): is over axis 'tensor', which is not one of the manual region "
             "around it; add it there");
   EXPECT_NE(wrongInside([&](const Tensor &own) {
               return dropout(own, 0.5);
-            }).find("is in 'manual', expected computation"),
+            }).find("the manual region, in which 'dropout' is in 'manual', expected computation"),
             std::string::npos);
 }
 
