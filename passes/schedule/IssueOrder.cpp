@@ -125,7 +125,19 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   std::sort(units.begin(), units.end(), [](const UnshardedUnit &a, const UnshardedUnit &b) {
     return std::make_pair(a.needed, a.makers.front()) < std::make_pair(b.needed, b.makers.front());
   });
-  std::set<int> updates(groups.updates.begin(), groups.updates.end());
+  // An update that computation reads before any gather does keeps its place.
+  std::set<int> gathers, updates;
+  for (const UnshardedUnit &unit : units)
+    gathers.insert(unit.makers.begin(), unit.makers.end());
+  for (int update : groups.updates) {
+    int first = count;
+    for (const Access &written : launches[update].writes)
+      for (int l : uses.of(written.buffer))
+        if (l > update)
+          first = std::min(first, l);
+    if (gathers.count(first))
+      updates.insert(update);
+  }
   // The launch, at least `after`, after which all operands of `launch` are available.
   auto writtenBefore = [&](int launch, int after) {
     for (const Access &read : launches[launch].reads)

@@ -28,7 +28,8 @@ struct IssueGroups {
 /// the end when its gathers start. So at most `prefetch` + 1 units are unsharded at once, if the
 /// computation needs only one; a part does not count in the budget, and is gathered when the unit
 /// before it is;
-/// - each of `updates` directly before the first gather that reads what it writes;
+/// - each of `updates` directly before the first gather that reads what it writes, unless other
+/// launches read that before;
 /// - everything else stays in order, except that launches that write a gradient wait, by the same
 ///   rule, until earlier ones are reduced.
 /// Adds the waits that keep the budgets. Requires launches without waits. Returns the old index of
