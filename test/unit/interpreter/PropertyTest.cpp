@@ -380,6 +380,16 @@ static void checkCoverage(const Coverage &coverage) {
   llvm::outs().flush();
 }
 
+/// Seeds that once failed: a deferred update that computation reads before any gather does.
+TEST(PropertyTest, KeptSeeds) {
+  Coverage coverage;
+  SplitCoverage splits;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  loadDialects(context);
+  for (uint64_t seed : {31830})
+    EXPECT_EQ(Case(context, seed).check(coverage, splits), "") << "case --seed=" << seed;
+}
+
 TEST(PropertyTest, ShardedEqualsUnsharded) {
   Coverage coverage;
   SplitCoverage splits;
