@@ -11,7 +11,7 @@ namespace ir = mlir::fsdp;
 
 namespace fsdp::dsl {
 
-/// The axes of "fsdp+tensor"; calls `fail`, which throws, for what is no list of axes.
+/// The axes of "fsdp+tensor"; calls `fail`, which throws, if `axes` is not a list of axes.
 static SmallVector<StringAttr> parseAxes(Builder &builder, const std::string &axes,
                                          llvm::function_ref<void(const std::string &)> fail) {
   const SmallVector<ShardingEntry> entries = parseShardingEntries(builder, axes, 1, fail);

@@ -266,21 +266,26 @@ nn::ShapeArgument CollectivePermuteOp::getRequest() {
   llvm::raw_string_ostream(ranks) << llvm::interleaved(getFrom());
   return nn::ShapeArgument().expression("sources", "SourceRanks::of<" + ranks + ">()");
 }
-LogicalResult CollectivePermuteOp::verify() {
-  int64_t ranks = getMesh(*this).getSize(getAxes());
-  if (static_cast<int64_t>(getFrom().size()) != ranks)
-    return emitOpError() << "has " << getFrom().size() << " sources, expected one for each of "
-                         << ranks << " ranks; -1 means none";
+LogicalResult mlir::fsdp::detail::verifySources(Operation *op, ArrayRef<int64_t> from,
+                                                int64_t ranks, StringRef advice) {
+  if (static_cast<int64_t>(from.size()) != ranks)
+    return op->emitOpError() << "has " << from.size() << " sources, expected one for each of "
+                             << ranks << " ranks; -1 means none";
   llvm::SmallDenseSet<int64_t> seen;
-  for (int64_t source : getFrom()) {
+  for (int64_t source : from) {
     if (source < -1 || source >= ranks)
-      return emitOpError() << "receives from rank " << source << ", expected -1 or a rank below "
-                           << ranks;
+      return op->emitOpError() << "receives from rank " << source
+                               << ", expected -1 or a rank below " << ranks;
     if (source >= 0 && !seen.insert(source).second)
-      return emitOpError() << "receives from rank " << source
-                           << " twice, expected each rank at most once; use 'fsdp.broadcast'";
+      return op->emitOpError() << "receives from rank " << source
+                               << " twice, expected each rank at most once" << advice;
   }
   return success();
+}
+
+LogicalResult CollectivePermuteOp::verify() {
+  return detail::verifySources(*this, getFrom(), getMesh(*this).getSize(getAxes()),
+                               "; use 'fsdp.broadcast'");
 }
 
 int64_t BroadcastOp::getReceivedBytes() { return bytesOf(getResult()); }

@@ -82,6 +82,10 @@ SmallVector<StringAttr> getAxisNames(ArrayAttr axes);
 namespace detail {
 /// The rules that all collectives share (CollectiveOpInterface).
 LogicalResult verifyCollective(Operation *op);
+/// Fails, emitting on `op`, unless `from` has a source for each of `ranks` ranks: -1, or a rank
+/// that no other receives from; `advice` ends the message about two that do.
+LogicalResult verifySources(Operation *op, ArrayRef<int64_t> from, int64_t ranks,
+                            StringRef advice = "");
 /// Default implementations of CollectiveOpInterface.
 int64_t getGroupSize(Operation *op);
 int64_t getCollectiveBytes(Operation *op);

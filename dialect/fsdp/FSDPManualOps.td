@@ -167,8 +167,8 @@ def FSDP_PvaryOp : FSDP_SameTypeCollectiveOp<"pvary", [DeclareOpInterfaceMethods
   let summary = "Take an invariant value of a manual region as a varying one";
   let description = [{
     The identity: the result counts as varying over `over`. The cotangent of the operand is the sum over these axes of that of
-    the result (`fsdp.psum`): what one value does on several ranks adds up. `fsdp-inline-manual` inserts it where an invariant value
-    meets a varying one.
+    the result (`fsdp.psum`): what one value does on several ranks adds up. `fsdp-inline-manual` inserts it where an op combines
+    an invariant value with a varying one.
 
     Constraints:
     - (C1) `over` names distinct axes of the mesh, at least one; the operand is invariant over them.

@@ -3,8 +3,8 @@
 // `fsdp.manual` and what it becomes. Inside a region a value has, for each manual axis, a state: a
 // type that says what collectives may do with it, and what its cotangent is. `inlineManual`
 // replaces a region by its body between `fsdp.enter_manual` and `fsdp.exit_manual`, with a
-// `fsdp.pvary` wherever an invariant value meets a varying one: from then on each op has a
-// derivative of its own, and all passes see one flat step.
+// `fsdp.pvary` wherever an op combines an invariant value with a varying one: from then on each op
+// has a derivative of its own, and all passes see one flat step.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,7 +2,6 @@
 
 #include "dialect/fsdp/Manual.h"
 
-#include "llvm/ADT/SmallSet.h"
 #include <limits>
 
 using namespace mlir;
@@ -225,20 +224,7 @@ LogicalResult PswapOp::verify() {
 LogicalResult PpermuteOp::verify() {
   if (failed(verifyOver(*this, getOver())))
     return failure();
-  const int64_t ranks = getMesh(*this).getSize(getAxisNames(getOver()));
-  if (static_cast<int64_t>(getFrom().size()) != ranks)
-    return emitOpError() << "has " << getFrom().size() << " sources, expected one for each of "
-                         << ranks << " ranks; -1 means none";
-  llvm::SmallSet<int64_t, 8> seen;
-  for (int64_t source : getFrom()) {
-    if (source < -1 || source >= ranks)
-      return emitOpError() << "receives from rank " << source << ", expected -1 or a rank below "
-                           << ranks;
-    if (source >= 0 && !seen.insert(source).second)
-      return emitOpError() << "receives from rank " << source
-                           << " twice, expected each rank at most once";
-  }
-  return success();
+  return detail::verifySources(*this, getFrom(), getMesh(*this).getSize(getAxisNames(getOver())));
 }
 
 SmallVector<StringAttr> mlir::fsdp::getManualCollectiveAxes(Operation *op) {

@@ -311,7 +311,7 @@ void mlir::fsdp::inlineManual(ManualOp region) {
 }
 
 void mlir::fsdp::inlineManual(StepOp step) {
-  // What is around another region goes first: the body of the inner one may meet its values.
+  // An outer region first: the body of an inner one may use its values.
   SmallVector<ManualOp> regions;
   step.walk<WalkOrder::PreOrder>([&](ManualOp region) { regions.push_back(region); });
   for (ManualOp region : regions)

@@ -47,7 +47,7 @@ CheckpointRegions::CheckpointRegions(StepOp step) {
   }
 }
 
-/// A placeholder op that marks a position while other ops are created around it.
+/// A temporary op that marks a position while other ops are created around it.
 static Operation *createMark(OpBuilder &builder, Location loc) {
   auto type = RankedTensorType::get({}, builder.getI1Type());
   return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, false));

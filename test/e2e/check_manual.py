@@ -98,7 +98,7 @@ ROWS = {
     %s = arith.mulf %t, %scale : tensor<2x4xf32>
     %y = fsdp.psum %s over ["tensor"] : tensor<2x4xf32>
     fsdp.yield %y : tensor<2x4xf32>"""),
-    # Of operands that vary over no axis, and over one; the product then meets a value that varies over the other.
+    # A product of an operand that varies over no axis and one that varies over one, then a sum with a value that varies over the other.
     "varying one axis at a time": (IJ, '{}, {"tensor"}', "{}, {}", '{"fsdp"}, {}', '{"fsdp"}, {"tensor"}', "8x2", "4x4", "4x4", "8x16", """
     %a = nn.reduce sum "a b -> a" %w : tensor<4x4xf32> -> tensor<4xf32>
     %b = nn.reduce sum "a b -> a" %v : tensor<8x2xf32> -> tensor<8xf32>

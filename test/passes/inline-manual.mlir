@@ -1,4 +1,4 @@
-// Regions are replaced by their bodies, also in checkpoints and in one another. An invariant value that meets a varying one goes through
+// Regions are replaced by their bodies, also in checkpoints and in one another. An invariant value that an op combines with a varying one goes through
 // pvary: before what is computed from it alone (a tanh, a repeated bias), where it is smallest, so that its gradient leaves the region as a
 // partial sum and is reduced with those of its unit.
 // RUN: fsdp-opt --fsdp-inline-manual %s | FileCheck %s

@@ -65,9 +65,7 @@ OwningOpRef<ModuleOp> copyInto(Context &context, ModuleOp module) {
 void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<void()> action) {
   if (!oneOfSeveral)
     return action();
-  std::string name;
-  for (const auto &[axis, size] : mesh)
-    name += (name.empty() ? "" : ",") + axis + "=" + std::to_string(size);
+  const std::string name = describe(mesh);
   try {
     action();
   } catch (const UsageError &error) {

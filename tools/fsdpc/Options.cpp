@@ -103,6 +103,13 @@ static std::vector<std::string> parseAxes(const std::string &text, std::string &
   return names;
 }
 
+std::string describe(const MeshAxes &mesh) {
+  std::string text;
+  for (const auto &[name, size] : mesh)
+    text += (text.empty() ? "" : ",") + name + "=" + std::to_string(size);
+  return text;
+}
+
 MeshAxes parseMesh(const std::string &text, std::string &message) {
   MeshAxes axes;
   int64_t ranks = 1;

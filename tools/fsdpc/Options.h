@@ -139,6 +139,8 @@ struct Options {
   mlir::fsdp::CudaArchitectures getCudaArchitectures() const;
 };
 
+/// `data=2,fsdp=4`, which parseMesh reads.
+std::string describe(const MeshAxes &mesh);
 /// Parses `data=2,fsdp=4`; on an error sets `message` and returns nothing.
 MeshAxes parseMesh(const std::string &text, std::string &message);
 /// The same for several, separated by `|`; duplicates are errors.

@@ -111,22 +111,15 @@ int64_t PlanSpec::sizeOf(llvm::StringRef axis) const {
   return 1;
 }
 
-std::string PlanSpec::describeMesh() const {
-  std::string text;
-  for (const auto &[name, size] : mesh)
-    text += (text.empty() ? "" : ",") + name + "=" + std::to_string(size);
-  return text;
-}
-
 std::string PlanSpec::describe() const {
-  return "--mesh=" + describeMesh() + " --strategy=" + strategy + " --tied-gradients=" + tied +
-         " --remat=" + remat + " --accumulate=" + std::to_string(accumulate) +
-         " --prefetch=" + std::to_string(prefetch);
+  return "--mesh=" + ::fsdpc::describe(mesh) + " --strategy=" + strategy +
+         " --tied-gradients=" + tied + " --remat=" + remat +
+         " --accumulate=" + std::to_string(accumulate) + " --prefetch=" + std::to_string(prefetch);
 }
 
 Options PlanSpec::apply(const Options &options) const {
   Options own = options;
-  own.mesh = describeMesh();
+  own.mesh = ::fsdpc::describe(mesh);
   own.pipeline.strategy = strategy;
   own.pipeline.tiedGradients = tied;
   own.pipeline.remat = remat;

@@ -46,7 +46,6 @@ struct PlanSpec {
   int64_t batchShards() const { return sizeOf("data") * sizeOf("fsdp"); }
   /// Of what the strategy splits.
   int64_t storageShards() const { return sizeOf("fsdp") * sizeOf("context"); }
-  std::string describeMesh() const; ///< "data=2,fsdp=4"
   /// The options, each with its value: "--mesh=fsdp=8 --strategy=fsdp ...".
   std::string describe() const;
   Options apply(const Options &options) const;

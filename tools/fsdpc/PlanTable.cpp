@@ -63,7 +63,7 @@ static const char *kindOf(const RankedPlan *plan) {
 }
 
 static std::string summarizeLayout(const PlanSpec &plan) {
-  return plan.describeMesh() + " " + plan.strategy;
+  return describe(plan.mesh) + " " + plan.strategy;
 }
 
 /// "--remat=none --accumulate=2 --prefetch=1": the options of a plan besides mesh and strategy.
@@ -116,7 +116,7 @@ void print(const PlanSearchResult &result, const PlanRequest &request, const std
 }
 
 static llvm::json::Object toJSON(const PlanSpec &plan) {
-  return llvm::json::Object{{"mesh", plan.describeMesh()},   {"strategy", plan.strategy},
+  return llvm::json::Object{{"mesh", describe(plan.mesh)},   {"strategy", plan.strategy},
                             {"tied_gradients", plan.tied},   {"remat", plan.remat},
                             {"accumulate", plan.accumulate}, {"prefetch", plan.prefetch}};
 }

@@ -358,9 +358,16 @@ static void checkCoverage(const Coverage &coverage) {
                                    "nn.embedding partial", "nn.embedding_grad partial",
                                    "nn.cached_attention",  "nn.write_rows",
                                    "nn.positions_since"};
+  // Ops of manual regions, which models in C++ and text write: test/e2e/check_manual_random.py
+  // draws those with derivatives and fails if one has no case; check_manual.py has fsdp.pmax.
+  const std::set<std::string> inRegions{"fsdp.enter_manual", "fsdp.exit_manual", "fsdp.pgather",
+                                        "fsdp.pmax",         "fsdp.ppermute",    "fsdp.psum",
+                                        "fsdp.psum_scatter", "fsdp.pswap",       "fsdp.pvary"};
   std::set<std::string> names = rare;
   for (RegisteredOperationName name : context.getRegisteredOperations())
-    if (name.getDialectNamespace() != "builtin" && name.hasInterface<nn::ShardingRuleOpInterface>())
+    if (name.getDialectNamespace() != "builtin" &&
+        name.hasInterface<nn::ShardingRuleOpInterface>() &&
+        !inRegions.count(name.getStringRef().str()))
       names.insert(name.getStringRef().str());
   for (const std::string &name : names) {
     auto it = coverage.find(name);
@@ -370,11 +377,11 @@ static void checkCoverage(const Coverage &coverage) {
       os << llvm::format("%12lld", static_cast<long long>(count));
       if (rare.count(name) && numCases < 10000)
         continue;
-      EXPECT_GT(count, 0) << name << " stands in no case that is '" << columns[i]
+      EXPECT_GT(count, 0) << name << " is in no case that is '" << columns[i]
                           << "'; teach the generator";
     }
     os << "\n";
-    EXPECT_TRUE(coverage.count(name)) << name << " stands in no case; teach the generator";
+    EXPECT_TRUE(coverage.count(name)) << name << " is in no case; teach the generator";
   }
   llvm::outs() << table;
   llvm::outs().flush();
