@@ -116,6 +116,9 @@ struct Launch {
   std::string kind = {};      ///< the op that it runs: "nn.einsum"; empty for constants
   LaunchCost cost = {};
   bool output = false; ///< of a step: the next one is enqueued once it is complete
+  /// Bytes among `reads` and `writes` that the launch replaces by a minimum with a value: two
+  /// launches that do so may run in either order.
+  std::vector<Access> minima = {};
 };
 
 /// A straight line of launches in issue order.

@@ -3,6 +3,7 @@
 #include "dialect/fsdp/Deferred.h"
 #include "passes/Passes.h"
 #include "passes/schedule/IssueOrder.h"
+#include "passes/schedule/ProgramOrder.h"
 #include "passes/schedule/Waits.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "passes/scheduled/SegmentPlan.h"
@@ -40,6 +41,10 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
       launch.reads.push_back(ofState(bytes));
     for (StepStateBytes bytes : planned.state.writes)
       launch.writes.push_back(ofState(bytes));
+    // An update notes the first parameter whose gradient is not finite.
+    if (isa<OptimizerStepOp>(planned.body.back()))
+      for (StepStateBytes bytes : planned.state.writes)
+        launch.minima.push_back(ofState(bytes));
     segment.launches.push_back(std::move(launch));
   }
   return segment;
@@ -224,6 +229,14 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
         return failure();
       schedule::Segment problem = getProblem(*plan);
       std::vector<int> order = schedule::orderIssue(problem, getIssueGroups(*plan), prefetch.value);
+      if (std::optional<schedule::ReorderedAccess> reordered =
+              schedule::findReordered(problem.launches, order))
+        return segment.emitError()
+               << "the compiler issues '" << problem.launches[reordered->later].name << "' before '"
+               << problem.launches[reordered->earlier].name
+               << "', which precedes it in the program and accesses the same bytes of '"
+               << plan->buffers[reordered->buffer].name
+               << "'; this is a fault of the compiler: report it with the model and its options";
       schedule::materializeWaits(problem);
       schedule::elideImpliedWaits(problem);
       Emitter(segment, *plan, persistent).emit(problem, order);
