@@ -128,8 +128,8 @@ static LogicalResult verifySharedPositions(Op op, const AttentionLayout &sizes) 
   }
   if (op.getAt().has_value() != op.getOver().has_value() || (op.getAt() && op.getAt()->empty()))
     return op.emitOpError("expected 'at' and 'over' together, with one number for each rank");
-  if (op.getAt() && op.getDocuments())
-    for (int64_t first : *op.getAt())
+  if (const std::optional<ArrayRef<int64_t>> at = op.getAt(); at && op.getDocuments())
+    for (int64_t first : *at)
       if (first < 0 || first + sizes.queries > sizes.keys)
         return op.emitOpError("has queries at ")
                << first << " to " << first + sizes.queries - 1 << ", expected keys from 0 to "

@@ -482,6 +482,11 @@ void mlir::nn::registerElementwiseModels(DialectRegistry &registry) {
   });
 }
 
+Linearity mlir::nn::getLinearity(Operation *op) {
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+  return ruled ? ruled.getLinearity() : Linearity::none;
+}
+
 bool mlir::nn::isElementwise(Operation *op) {
   if (isa<arith::ConstantOp>(op) || op->getNumResults() != 1 ||
       !isa<RankedTensorType>(op->getResult(0).getType()))

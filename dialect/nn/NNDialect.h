@@ -37,6 +37,9 @@ void registerElementwiseModels(DialectRegistry &registry);
 /// True for an op of `arith` or `math` that works element by element on tensors
 /// (constants are not among them).
 bool isElementwise(Operation *op);
+/// The linearity that `op` declares (ShardingRuleOpInterface), `Linearity::none` if it declares
+/// nothing.
+Linearity getLinearity(Operation *op);
 
 } // namespace mlir::nn
 

@@ -13,9 +13,9 @@
 //
 // The sum and the weight of a measure are added up over batches. The totals are those of the whole
 // set only if both are additive over samples: linear in sums over samples, with coefficients that
-// no sample changes. How each value depends on samples (`Dependence`) is followed through the ops;
-// a product, a quotient or a maximum of two numbers that depend on samples is not such a sum, and
-// neither is a sum of values scaled by statistics of the batch.
+// no sample changes. How each value depends on samples is followed through the ops
+// (SampleAnalysis); a product, a quotient or a maximum of two numbers that depend on samples is not
+// such a sum, and neither is a sum of values scaled by statistics of the batch.
 //
 // A step for which this is impossible does not change, with a warning: the program then accepts
 // validation sets of whole batches only (runtime/train/Driver.cpp).
@@ -25,8 +25,8 @@
 #include "dialect/fsdp/Manual.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
+#include "passes/global/SampleAnalysis.h"
 #include "passes/sharding/StepShardings.h"
-#include "llvm/ADT/MapVector.h"
 #include <cmath>
 #include <map>
 
@@ -40,55 +40,15 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// For each dimension of a tensor, the number of consecutive elements that belong to one sample: 0
-/// if it does not run over samples, `mixed` if samples are not consecutive.
-using DimRows = SmallVector<int64_t, 4>;
-constexpr int64_t mixed = -1;
-
-/// How a value depends on the samples of a batch.
-enum class Dependence {
-  none,      ///< not at all
-  perSample, ///< each element on one sample, along one dimension of the value
-  mean,      ///< the mean of a term for each sample, possibly plus a value that depends on none
-  sum,       ///< the sum of a term for each sample
-  affineSum, ///< a number: such a sum plus values for the whole batch (none, mean)
-  batch,     ///< in another way
-};
-
+/// Makes a step that evaluates exclude invalid samples.
 class SampleCounter {
 public:
-  SampleCounter(StepOp step, int64_t batch)
-      : step(step), batch(batch), builder(step.getContext()) {}
+  SampleCounter(StepOp step, int64_t batch, const SampleAnalysis &analysis)
+      : step(step), batch(batch), analysis(analysis), builder(step.getContext()) {}
 
-  /// Finds the required changes; fails with a warning if the step cannot count samples.
-  LogicalResult analyze();
   void rewrite();
 
 private:
-  /// An operand with a dimension of samples that its op reduces.
-  struct Mask {
-    OpOperand *operand;
-    int64_t dim, rows;
-  };
-
-  LogicalResult analyze(Operation *op);
-  LogicalResult visit(nn::ShardingRuleOpInterface op);
-  LogicalResult visitBoundary(Operation *op, ShardingAttr sharding, ArrayAttr over);
-  LogicalResult visitCollective(Operation *op);
-  void spread(int64_t rows, const nn::DimFactors &dim, const nn::ShardingRule &rule,
-              MutableArrayRef<int64_t> rowsOfFactor) const;
-  int64_t rowsOf(const nn::DimFactors &dim, const nn::ShardingRule &rule,
-                 ArrayRef<int64_t> rowsOfFactor) const;
-  LogicalResult addMask(Operation *op, int64_t factor, const nn::ShardingRule &rule,
-                        ArrayRef<int64_t> rowsOfFactor);
-  Dependence ofOperands(Operation *op) const;
-  Dependence ofResult(Operation *op, const nn::ShardingRule &rule, const nn::TensorFactors &result,
-                      ArrayRef<int64_t> rowsOfFactor) const;
-  LogicalResult checkMeasure(Operation *op);
-  InFlightDiagnostic warn(Operation *op) const {
-    return op->emitWarning() << "evaluation uses full batches only: ";
-  }
-
   Value masked(Value value, int64_t dim, int64_t rows, double fill);
   Value maskedInLocalTerms(Value value, int64_t dim);
   void rewriteMean(nn::ReduceOp op, int samples);
@@ -99,337 +59,14 @@ private:
 
   StepOp step;
   int64_t batch;
+  const SampleAnalysis &analysis;
   OpBuilder builder;
-  DenseMap<Value, DimRows> rows;
-  DenseMap<Value, Dependence> dependences;
-  /// In local terms: the axes of the region over which ranks have different samples, and all of its
-  /// axes.
-  DenseMap<Value, std::pair<ArrayAttr, ArrayAttr>> sampleAxes;
-  SmallVector<Mask> masks;
-  llvm::MapVector<nn::ReduceOp, int> means; ///< with the factors of each that are samples
-  SmallVector<Operation *> measures;
   SmallVector<Operation *> replaced;
   Value count;
   std::map<std::tuple<void *, int64_t, double>, Value> made;
 };
 
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Which dimensions run over samples
-//===----------------------------------------------------------------------===//
-
-/// The first factor of `dim` of more than one element, which is major to the others.
-static size_t leading(const nn::DimFactors &dim, const nn::ShardingRule &rule) {
-  size_t first = 0;
-  while (first < dim.size() && rule.factors[dim[first]].size == 1)
-    ++first;
-  return first;
-}
-
-static int64_t elementsBehind(size_t first, const nn::DimFactors &dim,
-                              const nn::ShardingRule &rule) {
-  int64_t inner = 1;
-  for (int64_t factor : ArrayRef(dim).drop_front(std::min(first + 1, dim.size())))
-    inner *= rule.factors[factor].size;
-  return inner;
-}
-
-/// Hands the samples of a dimension on to its factors.
-void SampleCounter::spread(int64_t rows, const nn::DimFactors &dim, const nn::ShardingRule &rule,
-                           MutableArrayRef<int64_t> rowsOfFactor) const {
-  if (rows == 0)
-    return;
-  auto note = [&](int64_t factor, int64_t rows) {
-    int64_t &known = rowsOfFactor[factor];
-    known = known == 0 || known == rows ? rows : mixed;
-  };
-  size_t first = leading(dim, rule);
-  int64_t inner = elementsBehind(first, dim, rule);
-  if (rows != mixed && first < dim.size() && inner > 0 && rows % inner == 0)
-    return note(dim[first], rows / inner);
-  for (int64_t factor : dim)
-    note(factor, mixed);
-}
-
-int64_t SampleCounter::rowsOf(const nn::DimFactors &dim, const nn::ShardingRule &rule,
-                              ArrayRef<int64_t> rowsOfFactor) const {
-  size_t first = leading(dim, rule);
-  for (size_t i = 0; i < dim.size(); ++i)
-    if (i != first && rowsOfFactor[dim[i]] != 0)
-      return mixed;
-  if (first == dim.size() || rowsOfFactor[dim[first]] <= 0)
-    return first == dim.size() ? 0 : rowsOfFactor[dim[first]];
-  return rowsOfFactor[dim[first]] * elementsBehind(first, dim, rule);
-}
-
-static bool isMean(Operation *op) {
-  auto reduce = dyn_cast<nn::ReduceOp>(op);
-  return reduce && reduce.getKind() == nn::Reduction::mean;
-}
-
-/// Masks one operand along a factor that `op` reduces. A product is zero where one of its sides is.
-LogicalResult SampleCounter::addMask(Operation *op, int64_t factor, const nn::ShardingRule &rule,
-                                     ArrayRef<int64_t> rowsOfFactor) {
-  std::optional<Mask> chosen;
-  auto rank = [](const Mask &mask) {
-    Value value = mask.operand->get();
-    return std::tuple(isa_and_nonnull<InputOp, arith::ConstantOp>(value.getDefiningOp()),
-                      cast<RankedTensorType>(value.getType()).getNumElements());
-  };
-  for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
-    if (rule.annihilator >= 0 && static_cast<int64_t>(index) != rule.annihilator)
-      continue;
-    for (auto [dim, factors] : llvm::enumerate(tensor)) {
-      if (!llvm::is_contained(factors, factor))
-        continue;
-      Mask mask{&op->getOpOperand(index), static_cast<int64_t>(dim),
-                rowsOf(factors, rule, rowsOfFactor)};
-      if (mask.rows > 0 && (!chosen || rank(mask) < rank(*chosen)))
-        chosen = mask;
-    }
-  }
-  if (!chosen)
-    return warn(op) << "'" << op->getName()
-                    << "' reduces over samples that are not contiguous; put samples "
-                       "first where dimensions are merged";
-  const bool isLocal = sampleAxes.lookup(chosen->operand->get()).first != nullptr;
-  if (isLocal && (chosen->rows != 1 || isMean(op) || reducesByMaximum(op) ||
-                  !isa<FloatType>(getElementTypeOrSelf(chosen->operand->get().getType()))))
-    return warn(op) << "'" << op->getName()
-                    << "' combines the samples of a rank in a manual region, where only sums over "
-                       "whole samples can leave out some";
-  masks.push_back(*chosen);
-  return success();
-}
-
-/// What enters or leaves local terms keeps its samples: those of a rank, or of all.
-LogicalResult SampleCounter::visitBoundary(Operation *op, ShardingAttr sharding, ArrayAttr over) {
-  Value operand = op->getOperand(0), result = op->getResult(0);
-  const DimRows known = rows[result] = DimRows(rows.lookup(operand));
-  dependences[result] = dependences.lookup(operand);
-  auto axes = sampleAxes.lookup(operand);
-  const bool leaves = isa<ExitManualOp>(op) && axes.second == over;
-  for (auto [dim, ofSample] : llvm::enumerate(known)) {
-    const ArrayAttr own = sharding.getDimAxes()[dim];
-    if (ofSample == 0 || (getSplittingAxes(sharding, dim, getMesh(op)).empty() && !leaves))
-      continue;
-    if (ofSample != 1 || axes.first != (isa<ExitManualOp>(op) ? own : ArrayAttr()))
-      return warn(op)
-             << "a manual region has the samples of a batch in parts that are not those of "
-                "its ranks, of which it cannot leave out some";
-    axes = {own, over};
-  }
-  if (axes.first && !leaves)
-    sampleAxes[result] = axes;
-  return success();
-}
-
-/// Ranks with different samples may add up what is a sum over them, and nothing else.
-LogicalResult SampleCounter::visitCollective(Operation *op) {
-  auto axes = sampleAxes.lookup(op->getOperand(0));
-  if (axes.first && !isa<PvaryOp>(op) &&
-      llvm::any_of(rows.lookup(op->getOperand(0)),
-                   [](int64_t ofSample) { return ofSample != 0; }) &&
-      llvm::any_of(getManualCollectiveAxes(op),
-                   [&](StringAttr axis) { return llvm::is_contained(axes.first, axis); }))
-    return warn(op)
-           << "'" << op->getName()
-           << "' combines samples of ranks in a manual region, of which it cannot leave out "
-              "some";
-  return visit(cast<nn::ShardingRuleOpInterface>(op));
-}
-
-LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
-  nn::ShardingRule rule = op.getShardingRule();
-  SmallVector<int64_t> rowsOfFactor(rule.factors.size(), 0);
-  for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule.operands)) {
-    const DimRows known = rows.lookup(operand);
-    for (auto [dim, factors] : llvm::enumerate(tensor))
-      if (dim < known.size())
-        spread(known[dim], factors, rule, rowsOfFactor);
-  }
-  for (auto [index, factor] : llvm::enumerate(rule.factors)) {
-    if (rowsOfFactor[index] == 0 || (factor.kind == nn::FactorKind::parallel && !factor.indexed))
-      continue;
-    if (factor.kind == nn::FactorKind::whole || factor.kind == nn::FactorKind::combined ||
-        factor.indexed)
-      return warn(op) << "'" << op->getName() << "' needs all samples of a batch along '"
-                      << factor.name << "', where invalid samples cannot be excluded";
-    if (failed(addMask(op, index, rule, rowsOfFactor)))
-      return failure();
-    if (isMean(op))
-      ++means[cast<nn::ReduceOp>(op.getOperation())];
-  }
-  std::pair<ArrayAttr, ArrayAttr> axes;
-  for (Value operand : op->getOperands())
-    if (auto own = sampleAxes.lookup(operand); own.first) {
-      if (axes.first && axes != own)
-        return warn(op) << "'" << op->getName() << "' has operands whose samples are split over "
-                        << axes.first << " and over " << own.first << " in a manual region";
-      axes = own;
-    }
-  for (Value result : op->getResults())
-    if (axes.first)
-      sampleAxes[result] = axes;
-  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results)) {
-    DimRows &known = rows[result];
-    for (const nn::DimFactors &factors : tensor)
-      known.push_back(rowsOf(factors, rule, rowsOfFactor));
-    dependences[result] = ofResult(op, rule, tensor, rowsOfFactor);
-  }
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// How values depend on samples
-//===----------------------------------------------------------------------===//
-
-static nn::Linearity linearityOf(Operation *op) {
-  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
-  return ruled ? ruled.getLinearity() : nn::Linearity::none;
-}
-
-/// That of the elements that `op` computes from single elements of its operands.
-Dependence SampleCounter::ofOperands(Operation *op) const {
-  constexpr auto none = Dependence::none, mean = Dependence::mean, sum = Dependence::sum;
-  constexpr auto affineSum = Dependence::affineSum, batch = Dependence::batch;
-  SmallVector<Dependence> given;
-  for (Value operand : op->getOperands())
-    given.push_back(dependences.lookup(operand));
-  auto all = [&](std::initializer_list<Dependence> kinds) {
-    return llvm::all_of(given, [&](Dependence one) { return llvm::is_contained(kinds, one); });
-  };
-  if (all({none}))
-    return none;
-  if (all({none, Dependence::perSample}))
-    return Dependence::perSample;
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  bool isFloat = isa<FloatType>(type.getElementType()), isNumber = isFloat && type.getRank() == 0;
-  // The terms of an affine sum are found again where the number is computed (`grown`).
-  auto moved = [&](Dependence from) { return from == affineSum ? batch : from; };
-  // The dependence of a selection from, or the sum of, all operands from `first` on.
-  auto joined = [&](size_t first) {
-    ArrayRef<Dependence> terms = ArrayRef(given).drop_front(first);
-    auto allOf = [&](std::initializer_list<Dependence> kinds) {
-      return llvm::all_of(terms, [&](Dependence one) { return llvm::is_contained(kinds, one); });
-    };
-    if (allOf({sum}))
-      return sum;
-    return allOf({none, mean}) && isFloat ? mean : batch;
-  };
-  const bool elementwise = nn::isElementwise(op);
-  switch (linearityOf(op)) {
-  case nn::Linearity::none:
-  case nn::Linearity::homogeneous:
-    return batch;
-  case nn::Linearity::additive:
-    if (given.size() == 1)
-      return elementwise ? given[0] : moved(given[0]);
-    if (Dependence together = joined(0); together != batch || !isNumber || !elementwise)
-      return together;
-    return all({none, mean, sum, affineSum}) ? affineSum : batch;
-  case nn::Linearity::rounding:
-    return given[0];
-  case nn::Linearity::linearMap:
-    return moved(given[0]);
-  case nn::Linearity::choice:
-    return given[0] == none ? joined(1) : batch;
-  case nn::Linearity::product: {
-    Dependence factor = given[0] == none ? given[1] : given[1] == none ? given[0] : batch;
-    return elementwise ? factor : moved(factor);
-  }
-  case nn::Linearity::quotient:
-    return given[1] == none ? given[0] : batch;
-  }
-  llvm_unreachable("unknown linearity");
-}
-
-/// The dependence of a result of `op`, which runs over the factors in `result`; others are reduced.
-Dependence SampleCounter::ofResult(Operation *op, const nn::ShardingRule &rule,
-                                   const nn::TensorFactors &result,
-                                   ArrayRef<int64_t> rowsOfFactor) const {
-  Dependence dependence = ofOperands(op);
-  if (dependence != Dependence::perSample)
-    return dependence;
-  // Exactly one factor runs over samples; with two, an element depends on two samples.
-  std::optional<size_t> samples;
-  for (auto [index, rows] : llvm::enumerate(rowsOfFactor)) {
-    if (rows == 0)
-      continue;
-    if (samples)
-      return Dependence::batch;
-    samples = index;
-  }
-  if (!samples)
-    return Dependence::batch;
-  auto hasSamples = [&](const nn::DimFactors &dim) {
-    return llvm::is_contained(dim, static_cast<int64_t>(*samples));
-  };
-  if (llvm::any_of(result, hasSamples))
-    return Dependence::perSample;
-  if (rule.factors[*samples].kind != nn::FactorKind::sumReduction)
-    return Dependence::batch;
-  return isMean(op) ? Dependence::mean : Dependence::sum;
-}
-
-LogicalResult SampleCounter::checkMeasure(Operation *op) {
-  constexpr StringLiteral names[] = {"sum", "weight"};
-  for (auto [what, value] : llvm::zip_equal(names, op->getOperands())) {
-    Dependence dependence = dependences.lookup(value);
-    if (dependence == Dependence::perSample || dependence == Dependence::batch)
-      return warn(op) << "the " << what << " of '"
-                      << (isa<LossOp>(op) ? StringRef("loss") : cast<MetricOp>(op).getName())
-                      << "' is neither a sum nor a mean over samples, so that the results of "
-                         "several batches cannot be combined";
-  }
-  measures.push_back(op);
-  return success();
-}
-
-LogicalResult SampleCounter::analyze(Operation *op) {
-  if (auto input = dyn_cast<InputOp>(op)) {
-    auto type = cast<RankedTensorType>(input.getType());
-    DimRows &known = rows[input.getResult()];
-    known.assign(type.getRank(), 0);
-    known[input.getSampleDim()] = 1;
-    dependences[input.getResult()] = Dependence::perSample;
-    if (type.getDimSize(input.getSampleDim()) != batch)
-      return warn(op) << "input '" << input.getName() << "' has "
-                      << type.getDimSize(input.getSampleDim()) << " samples, another one " << batch;
-    return success();
-  }
-  if (isa<LossOp, MetricOp>(op))
-    return checkMeasure(op);
-  if (auto enter = dyn_cast<EnterManualOp>(op))
-    return visitBoundary(op, enter.getSharding(), enter.getOver());
-  if (auto exit = dyn_cast<ExitManualOp>(op))
-    return visitBoundary(op, exit.getSharding(), exit.getOver());
-  if (isManualCollective(op))
-    return visitCollective(op);
-  if (auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op))
-    return visit(ruled);
-  bool overSamples = llvm::any_of(op->getOperands(), [&](Value operand) {
-    return llvm::any_of(rows.lookup(operand), [](int64_t rows) { return rows != 0; });
-  });
-  if (overSamples)
-    return warn(op) << "'" << op->getName()
-                    << "' does not declare how it acts along the samples of a batch";
-  for (Value result : op->getResults())
-    dependences[result] = ofOperands(op);
-  return success();
-}
-
-LogicalResult SampleCounter::analyze() {
-  for (Operation &op : step.getBody().front())
-    if (failed(analyze(&op)))
-      return failure();
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Rewriting
-//===----------------------------------------------------------------------===//
 
 /// `value`, in local terms, times 1 for a sample that counts, and 0 for others: the part of these
 /// numbers that a rank has.
@@ -438,7 +75,7 @@ Value SampleCounter::maskedInLocalTerms(Value value, int64_t dim) {
   if (mask)
     return mask;
   auto type = cast<RankedTensorType>(value.getType());
-  auto [axes, over] = sampleAxes.lookup(value);
+  auto [axes, over] = analysis.getSampleAxes(value);
   auto loc = value.getLoc();
   auto all = RankedTensorType::get({batch}, type.getElementType());
   Value ones = arith::ConstantOp::create(
@@ -457,7 +94,7 @@ Value SampleCounter::maskedInLocalTerms(Value value, int64_t dim) {
 }
 
 Value SampleCounter::masked(Value value, int64_t dim, int64_t rows, double fill) {
-  if (sampleAxes.lookup(value).first)
+  if (analysis.getSampleAxes(value).first)
     return maskedInLocalTerms(value, dim);
   Value &mask = made[{value.getAsOpaquePointer(), dim, fill}];
   if (!mask)
@@ -533,16 +170,16 @@ Value SampleCounter::forSamples(Location loc, Value value) {
 
 /// `value`, a number that a measure may have, as a sum over the valid samples.
 Value SampleCounter::grown(Value value) {
-  Dependence dependence = dependences.lookup(value);
-  if (dependence == Dependence::sum)
+  SampleDependence dependence = analysis.getDependence(value);
+  if (dependence == SampleDependence::sum)
     return value;
-  if (dependence != Dependence::affineSum)
+  if (dependence != SampleDependence::affineSum)
     return forSamples(value.getLoc(), value);
   Operation *op = value.getDefiningOp();
-  bool adds = linearityOf(op) == nn::Linearity::additive && op->getNumOperands() > 1;
+  bool adds = nn::getLinearity(op) == nn::Linearity::additive && op->getNumOperands() > 1;
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
-    bool isFactor = !adds && dependences.lookup(operand) == Dependence::none;
+    bool isFactor = !adds && analysis.getDependence(operand) == SampleDependence::none;
     operands.push_back(isFactor ? operand : grown(operand));
   }
   replaced.push_back(op);
@@ -555,7 +192,7 @@ void SampleCounter::rewrite() {
   builder.setInsertionPointToStart(&step.getBody().front());
   count = SampleCountOp::create(
       builder, NameLoc::get(builder.getStringAttr("sample_count"), step.getLoc()), batch);
-  for (const Mask &mask : masks) {
+  for (const SampleAnalysis::Mask &mask : analysis.getMasks()) {
     Operation *op = mask.operand->getOwner();
     builder.setInsertionPoint(op);
     StructureScope scope(builder, getStructure(op));
@@ -563,7 +200,7 @@ void SampleCounter::rewrite() {
                              getReductionIdentity(op, mask.operand->get())));
   }
   // Dependences refer to the values before they are replaced.
-  for (Operation *measure : measures) {
+  for (Operation *measure : analysis.getMeasures()) {
     builder.setInsertionPoint(measure);
     StructureScope scope(builder, getStructure(measure));
     for (OpOperand &operand : measure->getOpOperands())
@@ -574,7 +211,7 @@ void SampleCounter::rewrite() {
   for (Operation *op : replaced)
     if (op->use_empty())
       op->erase();
-  for (auto [mean, samples] : means)
+  for (auto [mean, samples] : analysis.getMeans())
     rewriteMean(mean, samples);
 }
 
@@ -590,9 +227,9 @@ struct CountSamples : fsdp::impl::CountSamplesPassBase<CountSamples> {
       int64_t batch = cast<RankedTensorType>(first.getType()).getDimSize(first.getSampleDim());
       if (batch < 2) // a batch of one sample is whole
         continue;
-      SampleCounter counter(step, batch);
-      if (succeeded(counter.analyze()))
-        counter.rewrite();
+      SampleAnalysis analysis(step, batch);
+      if (succeeded(analysis.run()))
+        SampleCounter(step, batch, analysis).rewrite();
     }
   }
 };

@@ -131,8 +131,7 @@ static bool isGradient(Value value) {
 }
 
 bool StepShardings::addsPartialSums(Operation *op) const {
-  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
-  nn::Linearity linearity = ruled ? ruled.getLinearity() : nn::Linearity::none;
+  const nn::Linearity linearity = nn::getLinearity(op);
   // A cast rounds each partial sum: that is what reducing in a narrow type means.
   if (linearity != nn::Linearity::additive &&
       !(linearity == nn::Linearity::rounding && isGradient(op->getResult(0))))
