@@ -55,7 +55,13 @@ static LogicalResult translate(ModuleOp module, raw_ostream &out) {
   fsdp::EmittedProgram program;
   if (failed(fsdp::emitProgram(module, options, program)))
     return failure();
-  out << program.files.front().second;
+  if (program.files.size() == 1) {
+    out << program.files.front().second;
+    return success();
+  }
+  // Programs of several roles are several files, as split-file(1) takes them apart.
+  for (const auto &[name, text] : program.files)
+    out << "//--- " << name << "\n" << text;
   return success();
 }
 
