@@ -139,7 +139,7 @@ static std::string plansHeader(ArrayRef<Plan> plans, const EmitOptions &options)
     writer.line("extern const Program " + plan.name + "; // " + spellMesh(plan.program.mesh) +
                 (plan.programs.empty()
                      ? ""
-                     : ", role " + escaped(ProgramOp(plan.program.program).getSymName())));
+                     : ", role " + commentFor(ProgramOp(plan.program.program).getSymName())));
   for (const Plan &first : firstOfEach(plans)) {
     if (first.programs.empty())
       continue;
@@ -166,9 +166,11 @@ static std::string mainFile(ArrayRef<Plan> plans, const EmitOptions &options) {
   const auto each = firstOfEach(plans);
   writer.line("//");
   if (each.size() > 1)
-    writer.line("// The number of ranks picks the first plan that has as many; --plan=MESH another.");
+    writer.line(
+        "// The number of ranks picks the first plan that has as many; --plan=MESH another.");
   if (llvm::any_of(plans, [](const Plan &plan) { return !plan.programs.empty(); }))
-    writer.line("// A plan is here by the program of its first role, and each rank runs that of its own.");
+    writer.line(
+        "// A plan is here by the program of its first role, and each rank runs that of its own.");
   for (StringRef line : {"", "#include \"plans.h\"", ""})
     writer.line(line);
   std::vector<std::string> addresses;
@@ -190,7 +192,8 @@ static LogicalResult addPlan(const PlanSource &source, const EmitOptions &option
   if (areSeveral && options.target == TargetKind::Cuda)
     return ModuleOp(source.module).emitError()
            << "got " << programs->size()
-           << " programs, expected 1: with CUDA all ranks make their communicators together, in the "
+           << " programs, expected 1: with CUDA all ranks make their communicators together, in "
+              "the "
               "order of one program; compile programs of several roles for CPUs";
   const std::string mesh = "plan " + spellMesh(programs->front().mesh);
   const std::string table = areSeveral ? names.unique(mesh + " programs") : "";
@@ -235,8 +238,8 @@ LogicalResult mlir::fsdp::emitPlans(ArrayRef<PlanSource> sources, const EmitOpti
   const std::string elsewhere = textOf(rest);
   out.files.push_back({"train.cpp", mainFile(plans, options)});
   for (const Plan &plan : plans) {
-    HostFile file{plan.name + ".cpp", {}, elsewhere,
-                  plan.programs.empty() ? "" : "plans::" + plan.programs};
+    HostFile file{
+        plan.name + ".cpp", {}, elsewhere, plan.programs.empty() ? "" : "plans::" + plan.programs};
     if (!kernels.all().empty())
       file.headers.push_back("kernels.h");
     file.headers.push_back("plans.h");

@@ -6,8 +6,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 RoleNumbers::RoleNumbers(ModuleOp module) {
-  MeshAttr mesh = getMesh(module.getBody()->empty() ? module.getOperation()
-                                                    : &module.getBody()->front());
+  MeshAttr mesh =
+      getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());
   auto programs = module.getOps<ProgramOp>();
   for (StringAttr axis : mesh.getAxisNames())
     if (llvm::any_of(programs, [&](ProgramOp program) { return program.getRole().get(axis); }))

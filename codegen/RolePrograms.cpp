@@ -26,11 +26,10 @@ static LogicalResult verifySame(const ScheduledProgram &program, const Scheduled
                                 const std::set<std::string> &expected, StringRef remedy) {
   if (got == expected)
     return success();
-  InFlightDiagnostic diagnostic =
-      program.program.emitOpError()
-      << "'" << program.program.getSymName() << "' has " << what << " " << listed(got)
-      << ", expected " << listed(expected) << " as in '" << first.program.getSymName() << "'; "
-      << remedy;
+  InFlightDiagnostic diagnostic = program.program.emitOpError()
+                                  << "'" << program.program.getSymName() << "' has " << what << " "
+                                  << listed(got) << ", expected " << listed(expected) << " as in '"
+                                  << first.program.getSymName() << "'; " << remedy;
   diagnostic.attachNote(first.program.getLoc()) << "the first role is here";
   return diagnostic;
 }
@@ -64,11 +63,11 @@ static LogicalResult joinRoles(std::vector<ScheduledProgram> &programs) {
       auto same = llvm::find_if(
           first.walks, [&](const ProgramWalk &other) { return stepOf(first, other) == step; });
       for (bool checks : {false, true})
-        if (failed(verifySame(program, first,
-                              std::string(checks ? "checks" : "outputs") + " of step '" + step +
-                                  "'",
-                              outputsOf(walk, checks), outputsOf(*same, checks),
-                              "every rank acts on them, send them to each role")))
+        if (failed(
+                verifySame(program, first,
+                           std::string(checks ? "checks" : "outputs") + " of step '" + step + "'",
+                           outputsOf(walk, checks), outputsOf(*same, checks),
+                           "every rank acts on them, send them to each role")))
           return failure();
       same->countsSamples |= walk.countsSamples;
     }

@@ -551,8 +551,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
       spellGeneration(program, arena, planOf(StepKind::prefill), planOf(StepKind::decode));
   table("generation", generation, generation.empty());
   if (program.roles.areSeveral()) {
-    field("roleAxes", axisList(program, getAxisArray(program.module.getContext(),
-                                                     program.roles.axes)));
+    field("roleAxes",
+          axisList(program, getAxisArray(program.module.getContext(), program.roles.axes)));
     field("role", quoted(ProgramOp(program.program).getSymName()));
     field("roles", spellRoles(program));
     field("programs", programs);

@@ -304,8 +304,8 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
   row("lower bound", "", report.lowerBound, "of the arena, for this schedule");
   for (const RoleMemory &role : report.roles) // the numbers above are the most of any
     row(role.name, "", role.arena,
-        "arena of this role, " +
-            formatBytes(role.parameters + role.gradients + role.optimizer) + " of it sharded");
+        "arena of this role, " + formatBytes(role.parameters + role.gradients + role.optimizer) +
+            " of it sharded");
   printPeak(report.peak, report.arena, os);
   size_t kindWidth = 15;
   for (const auto *counts : {&report.collectives, &report.evaluateCollectives})

@@ -82,8 +82,8 @@ struct MemoryReport {
       0;                 ///< buffers that keep their contents from step to step, in multiples of 64
   int64_t transient = 0; ///< the rest of the arena; its parts peak at different times
   int64_t arena = 0;     ///< the allocation of a rank
-  int64_t lowerBound = 0; ///< lower bound of every plan
-  MemoryPeak peak;        ///< of the role that needs most
+  int64_t lowerBound = 0;        ///< lower bound of every plan
+  MemoryPeak peak;               ///< of the role that needs most
   std::vector<RoleMemory> roles; ///< in the order of their programs; none where there is one
   /// The memory of each rank without sharding.
   int64_t replicatedParameters = 0, replicatedGradients = 0, replicatedOptimizer = 0;

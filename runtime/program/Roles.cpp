@@ -47,8 +47,8 @@ std::optional<Replica> replicaAt(const Program &program, const Input &input,
 
 const Program &programAt(const Program &plan, const RankPosition &position) {
   const int role = position.along(plan.roleAxes);
-  const auto found = std::find_if(
-      plan.programs.begin(), plan.programs.end(), [&](const Program *program) {
+  const auto found =
+      std::find_if(plan.programs.begin(), plan.programs.end(), [&](const Program *program) {
         return std::find(program->roles.begin(), program->roles.end(), role) !=
                program->roles.end();
       });

@@ -88,7 +88,8 @@ std::vector<ShardShare> CheckpointLayout::sharesOf(const std::vector<int> &coord
     // Parts begin about at pages of the file.
     constexpr std::size_t kGrain = 1024;
     const std::size_t count = shard.buffer.count;
-    const std::size_t part = ((count + replica->count - 1) / replica->count + kGrain - 1) / kGrain * kGrain;
+    const std::size_t part =
+        ((count + replica->count - 1) / replica->count + kGrain - 1) / kGrain * kGrain;
     ShardShare share{&storage,
                      shard.buffer,
                      std::min(replica->index * part, count),

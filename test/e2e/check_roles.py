@@ -105,9 +105,9 @@ class Program:
 
     @staticmethod
     def read(log):
-        keys = ("loss", "grad_norm", "lr")
+        keys = ("loss", "grad_norm", "lr", "val_loss", "samples_digest")
         steps = [json.loads(line) for line in log.read_text().splitlines()]
-        return [{key: step[key] for key in (*keys, *(key for key in ("val_loss",) if key in step))} for step in steps if "step" in step]
+        return [{key: step[key] for key in keys if key in step} for step in steps if "step" in step]
 
 
 def compile_roles(module, folder):
@@ -146,10 +146,14 @@ def check_interpreter(folder, ir, model, data, init):
 
 def check_programs(roles, one):
     """Losses, norms, evaluations and weights; started by the program, and rank by rank."""
-    evaluate = ("--val-data", roles.data, "--eval-every", "2", "--init", roles.init, "--report")
-    log, weights, said = roles.train("roles", *evaluate)
+    trace = roles.path.parent / "trace.json"
+    evaluate = ("--val-data", roles.data, "--eval-every", "2", "--init", roles.init, "--log-data")
+    log, weights, said = roles.train("roles", *evaluate, "--trace", trace)
     expected, reference, _ = one.train("one", *evaluate)
     expect(len(log) == STEPS and any("val_loss" in step for step in log), f"got the log {log}")
+    expect([step["samples_digest"] for step in log] == [step["samples_digest"] for step in expected], "each sample counts once")
+    processes = {event["pid"] for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"}
+    expect(len(processes) == RANKS, f"got a trace of ranks {processes}")
     close(log, expected, "programs of roles")
     close_weights(weights, reference, "programs of roles")
     expect("mesh pipeline=3,fsdp=2" in said, f"got the header\n{said}")
@@ -185,7 +189,7 @@ def check_checkpoints(roles, one):
 def check_bad_step(roles):
     """The first gradient that is not finite is named by every role, whoever keeps the parameter; the update is skipped by all."""
     start = write(roles.path.parent / "huge.safetensors", {name: ("F32", (WIDTH,), [3e38 if name == "c" else 0.0] * WIDTH) for name in "abc"})
-    _, _, command = roles.command("huge", STEPS, "--init", start)
+    _, _, command = roles.command("diverged", STEPS, "--init", start)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     expect(done.returncode == 1 and "the first gradient that is not finite is that of 'b'" in done.stderr,
            f"a loss that is not finite: status {done.returncode}\n{done.stdout}{done.stderr}")

@@ -152,8 +152,7 @@ void StorageLayout::declare(OpBuilder &builder, SymbolTable &symbols) {
     storage.op = StorageOp::create(
         builder, NameLoc::get(builder.getStringAttr(name), first.getLoc()), name, storage.shard,
         kind, storage.placement.getDim(), getAxisArray(context, storage.getAxes()),
-        /*roles=*/ArrayAttr(), copy,
-        builder.getArrayAttr(states), builder.getArrayAttr(members));
+        /*roles=*/ArrayAttr(), copy, builder.getArrayAttr(states), builder.getArrayAttr(members));
     // A parameter may have the name.
     symbols.insert(storage.op, builder.getInsertionPoint());
   }
