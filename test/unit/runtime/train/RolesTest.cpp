@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -109,13 +110,12 @@ TEST(RolesTest, EachRankRunsTheProgramOfItsRole) {
 }
 
 TEST(RolesTest, EachElementOfACheckpointIsWrittenOnce) {
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(seed);
     const auto draw = [&](int most) { return static_cast<int>(random() % unsigned(most)) + 1; };
     // Up to four axes; the second is one of roles.
     const std::vector<MeshAxis> axes = {
         {"data", draw(2)}, {"pipeline", draw(4)}, {"fsdp", draw(3)}, {"tensor", draw(2)}};
-    const int roles = axes[1].size;
     std::vector<std::vector<int>> owners(3);
     std::vector<std::vector<Parameter>> members(3);
     std::vector<std::vector<State>> states(3);
@@ -123,7 +123,7 @@ TEST(RolesTest, EachElementOfACheckpointIsWrittenOnce) {
     int position = 0;
     const char *const names[] = {"a", "b", "c", "d", "e", "f"};
     for (std::size_t s = 0; s < 3; ++s) {
-      for (int role = 0; role < roles; ++role)
+      for (int role = 0; role < axes[1].size; ++role)
         if (draw(2) == 1)
           owners[s].push_back(role);
       std::int64_t size = 0;
@@ -174,7 +174,11 @@ TEST(RolesTest, EachElementOfACheckpointIsWrittenOnce) {
     const Mesh mesh(program.axes);
     for (int rank = 0; rank < mesh.size(); ++rank)
       for (const ShardShare &share : layout.sharesOf(mesh.coordinates(rank))) {
-        EXPECT_TRUE(replicaAt(program, *share.storage, {program.axes, mesh.coordinates(rank)}));
+        const std::vector<int> &roles = owners[std::size_t(share.storage - storages.data())];
+        EXPECT_TRUE(roles.empty() ||
+                    std::count(roles.begin(), roles.end(), mesh.coordinate(rank, 1)) == 1)
+            << "seed " << seed << ": rank " << rank << " does not own '" << share.storage->name
+            << "'";
         for (const CheckpointPiece &piece : share.pieces)
           for (std::size_t i = 0; i < piece.count; ++i)
             ++written[piece.file][piece.tensor][piece.inTensor + i];
