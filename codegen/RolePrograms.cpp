@@ -88,8 +88,10 @@ static LogicalResult joinRoles(std::vector<ScheduledProgram> &programs) {
 
 FailureOr<std::vector<ScheduledProgram>> mlir::fsdp::readPrograms(ModuleOp module) {
   std::vector<ScheduledProgram> programs;
-  if (module.getOps<ProgramOp>().empty())
-    return module.emitError() << "got 0 programs, expected 1 for each role";
+  if (module.getOps<ProgramOp>().empty()) {
+    (void)ScheduledProgram::create(module); // says what the module lacks
+    return failure();
+  }
   for (ProgramOp program : module.getOps<ProgramOp>()) {
     FailureOr<ScheduledProgram> read = ScheduledProgram::create(module, program);
     if (failed(read))
