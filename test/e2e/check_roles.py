@@ -32,10 +32,13 @@ def expect(condition, what):
         sys.exit(what)
 
 
-def dataset(folder):
+def dataset(path, huge=None):
+    """`huge`: a sample of which the loss is not finite."""
     draw = random.Random(5)
-    return write(folder / "data.safetensors", {name: ("F32", (SAMPLES, WIDTH), [draw.gauss(0, 1) for _ in range(SAMPLES * WIDTH)])
-                                               for name in ("t", "x")})
+    rows = {name: [draw.gauss(0, 1) for _ in range(SAMPLES * WIDTH)] for name in ("t", "x")}
+    if huge is not None:
+        rows["x"][huge * WIDTH] = 1e30
+    return write(path, {name: ("F32", (SAMPLES, WIDTH), values) for name, values in rows.items()})
 
 
 def initial(folder):
@@ -122,7 +125,7 @@ def compile_roles(module, folder):
     build = pathlib.Path(training.tool("fsdpc")).parent.parent
     chain = json.loads((build / "runtime" / "toolchain.json").read_text())
     include = [f"-I{emulated.ROOT}", f"-I{folder}"]
-    training.run([chain["compiler"], "-std=c++20", *chain["flags"], "-O1", *include, *sources, "-o", folder / "train", *chain["libraries"]])
+    training.run([chain["compiler"], "-std=c++20", *chain["flags"], "-O0", *include, *sources, "-o", folder / "train", *chain["libraries"]])
     training.run([chain["compiler"], "-std=c++20", "-w", "-O0", "-DFSDP_RECORD", *include, *sources, "-o", folder / "record"])
     got = training.run([folder / "record"]).stdout
     expected = training.run([training.tool("fsdp-translate"), "--fsdp-to-record", module]).stdout
@@ -195,9 +198,19 @@ def check_bad_step(roles):
            f"a loss that is not finite: status {done.returncode}\n{done.stdout}{done.stderr}")
 
 
+def check_rollback(roles, one, data):
+    """The second step is bad: both runs go back to their beginning, where moments are zero, and pass over its samples."""
+    runs = [Program(program.path, data, program.init).train("rollback", "--init", program.init, "--on-nan=rollback", "--save",
+                                                            program.path.parent / "rollback", "--save-every", "9", steps=2)
+            for program in (roles, one)]
+    expect(len(runs[1][0]) == 2, f"got the log {runs[1][0]}")
+    close(runs[0][0], runs[1][0], "after a rollback")
+    close_weights(runs[0][1], runs[1][1], "after a rollback")
+
+
 def main(scratch, ir, model):
     folder = pathlib.Path(scratch)
-    data, init = dataset(folder), initial(folder)
+    data, init = dataset(folder / "data.safetensors"), initial(folder)
     scheduled = check_interpreter(folder, ir, model, data, init)
     roles = Program(compile_roles(scheduled, folder / "roles"), data, init)
     reference = folder / "one"
@@ -207,6 +220,7 @@ def main(scratch, ir, model):
     check_programs(roles, one)
     check_checkpoints(roles, one)
     check_bad_step(roles)
+    check_rollback(roles, one, dataset(folder / "huge.safetensors", huge=5))
 
 
 if __name__ == "__main__":
