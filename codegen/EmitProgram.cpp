@@ -170,7 +170,7 @@ static std::string mainFile(ArrayRef<Plan> plans, const EmitOptions &options) {
         "// The number of ranks picks the first plan that has as many; --plan=MESH another.");
   if (llvm::any_of(plans, [](const Plan &plan) { return !plan.programs.empty(); }))
     writer.line(
-        "// A plan is here by the program of its first role, and each rank runs that of its own.");
+        "// A plan with several roles is listed by its first program; each rank runs its role's.");
   for (StringRef line : {"", "#include \"plans.h\"", ""})
     writer.line(line);
   std::vector<std::string> addresses;
@@ -192,9 +192,8 @@ static LogicalResult addPlan(const PlanSource &source, const EmitOptions &option
   if (areSeveral && options.target == TargetKind::Cuda)
     return ModuleOp(source.module).emitError()
            << "got " << programs->size()
-           << " programs, expected 1: with CUDA all ranks make their communicators together, in "
-              "the "
-              "order of one program; compile programs of several roles for CPUs";
+           << " programs, expected 1: with CUDA all ranks create their communicators together, in "
+              "the order of one program; compile programs of several roles for CPUs";
   const std::string mesh = "plan " + spellMesh(programs->front().mesh);
   const std::string table = areSeveral ? names.unique(mesh + " programs") : "";
   for (ScheduledProgram &program : *programs) {

@@ -4,9 +4,9 @@
 // axes whose ranks run different programs (Program::roleAxes, such as `pipeline`), as one number,
 // row-major. A storage names the roles that own it, an input those that load it: programs of other
 // roles have the same row in their tables, without a place in the arena. So each rank knows all
-// tensors of the model, and which ranks hold them, from the tables of its own program. What reads
-// or writes storages (initial values, checkpoints, exports, norms of reports) asks `replicaAt`, and
-// nothing else decides who holds what.
+// tensors of the model, and which ranks hold them, from the tables of its program. Whatever reads
+// or writes storages (initial values, checkpoints, exports) asks `replicaAt`, and nothing else
+// decides which rank holds what.
 //
 //===----------------------------------------------------------------------===//
 

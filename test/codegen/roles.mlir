@@ -1,13 +1,12 @@
 // Ranks that run different programs: the stages of a pipeline that computes y = (x * a + c) * b + c. Each role keeps its
-// parameters, sharded over `fsdp` in ways of their own, and `c` is kept by the first and the third. check_roles.py trains with
-// this module.
+// parameters, each sharded over `fsdp` in another way; the first and the third role keep `c`. check_roles.py trains with this module.
 // DEFINE: %{lower} = fsdp-opt --fsdp-schedule --fsdp-plan-memory --fsdp-link-segments --fsdp-verify-schedule --fsdp-verify-phase
 // RUN: %{lower} %s > %t.scheduled
 // RUN: FileCheck %s --input-file=%t.scheduled --check-prefix=SCHEDULED
 // RUN: fsdp-translate --fsdp-to-cpp %t.scheduled > %t.files && FileCheck %s --input-file=%t.files
 // RUN: fsdp-translate --fsdp-to-record %t.scheduled | FileCheck %s --check-prefix=RECORD
 // RUN: not fsdp-translate --fsdp-to-cuda %t.scheduled 2>&1 | FileCheck %s --check-prefix=CUDA
-// CUDA: error: got 3 programs, expected 1: with CUDA all ranks make their communicators together, in the order of one program; compile programs of several roles for CPUs
+// CUDA: error: got 3 programs, expected 1: with CUDA all ranks create their communicators together, in the order of one program; compile programs of several roles for CPUs
 
 // A program has places for the storages that its role owns, and each has its own arena.
 // SCHEDULED: fsdp.program @first role {pipeline = 0 : i64} arena [[FIRST:[0-9]+]]
@@ -22,7 +21,7 @@
 
 // Started alone, the plan is the program of its first role; the driver finds the others in its table.
 // CHECK: //--- train.cpp
-// CHECK: // A plan is here by the program of its first role, and each rank runs that of its own.
+// CHECK: // A plan with several roles is listed by its first program; each rank runs its role's.
 // CHECK: static constexpr const fsdp::rt::Program *all[] = {&plans::plan_pipeline_3_fsdp_2_role_first};
 // CHECK: //--- plan_pipeline_3_fsdp_2_role_first.cpp
 // All roles have the same streams and communicators by number, used or not.
