@@ -3,6 +3,7 @@
 #include "codegen/EmitRecord.h"
 
 #include "codegen/Calls.h"
+#include "codegen/RolePrograms.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "runtime/program/Limits.h"
 
@@ -84,23 +85,33 @@ void mlir::fsdp::printLaunch(const ScheduledProgram &program, LaunchOp launch, c
   out << "\n";
 }
 
-LogicalResult mlir::fsdp::emitRecord(ModuleOp module, llvm::raw_ostream &out) {
-  FailureOr<ScheduledProgram> program = ScheduledProgram::create(module);
-  if (failed(program))
-    return failure();
-  for (const Timeline &timeline : program->timelines) {
+static LogicalResult recordProgram(const ScheduledProgram &program, llvm::raw_ostream &out) {
+  for (const Timeline &timeline : program.timelines) {
     out << "segment " << timeline.segment.getSymName() << "\n";
     for (const Action &action : timeline.actions) {
       LaunchOp launch = action.launch;
-      FailureOr<Call> call = callFor(*program, launch);
+      FailureOr<Call> call = callFor(program, launch);
       if (failed(call))
         return failure();
       for (int event : action.waits)
         out << "wait " << launch.getStream() << " " << event << "\n";
-      printLaunch(*program, launch, *call, out);
+      printLaunch(program, launch, *call, out);
       for (int event : action.records)
         out << "record " << launch.getStream() << " " << event << "\n";
     }
+  }
+  return success();
+}
+
+LogicalResult mlir::fsdp::emitRecord(ModuleOp module, llvm::raw_ostream &out) {
+  FailureOr<std::vector<ScheduledProgram>> programs = readPrograms(module);
+  if (failed(programs))
+    return failure();
+  for (const ScheduledProgram &program : *programs) {
+    if (program.roles.areSeveral())
+      out << "role " << program.program.getSymName() << "\n";
+    if (failed(recordProgram(program, out)))
+      return failure();
   }
   return success();
 }

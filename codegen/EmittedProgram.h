@@ -30,7 +30,8 @@ struct EmitOptions {
   std::string compilation;
   /// Program::modelFlops and Program::peakSeconds of a training step; 0 if unknown.
   double modelFlops = 0, peakSeconds = 0;
-  /// One file, with the kernels in it; otherwise they are in separate files.
+  /// One file, with the kernels in it; otherwise they are in separate files. Without effect where
+  /// ranks run different programs, which are files each.
   bool singleFile = false;
 };
 

@@ -3,6 +3,7 @@
 #include "codegen/HostEmitter.h"
 
 #include "codegen/Functions.h"
+#include "codegen/RoleTables.h"
 #include "codegen/SharedFunctions.h"
 #include "codegen/TraceTables.h"
 
@@ -223,12 +224,13 @@ LogicalResult HostEmitter::emit(const KernelTable &allKernels, const HostFile &f
   arena.declarePersistent(writer);
   writer.line("} // namespace persistent");
   writer.line();
+  emitRoleTables(program, writer);
   emitStorages(program, arena, modelTables, writer);
   for (const Timeline &timeline : program.timelines)
     if (failed(emitSegment(timeline, writer)))
       return failure();
   emitBanner(writer, "Tables");
-  emitProgramTable(program, arena, options, modelTables, file.elsewhere, writer);
+  emitProgramTable(program, arena, options, modelTables, file.elsewhere, file.programs, writer);
   writer.line();
   writer.line("} // namespace");
   return success();

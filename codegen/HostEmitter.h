@@ -17,6 +17,7 @@ struct HostFile {
   std::string name;
   std::vector<std::string> headers; ///< of the program, to include
   std::string elsewhere;            ///< source in other files that belongs to the program
+  std::string programs = {};        ///< the table of the programs of all roles; "": there is one
 };
 
 /// Writes functions and tables of one scheduled module. Its kernels, and tables shared with other

@@ -23,7 +23,7 @@ static void emitTexts(StringRef name, ArrayAttr texts, Writer &writer) {
 
 OptimizerTable::OptimizerTable(const ScheduledProgram &program)
     : f32(Builder(program.module.getContext()).getF32Type()) {
-  program.program.walk([&](LearningRateOp op) { optimizer = op.getOptimizer(); });
+  program.module.walk([&](LearningRateOp op) { optimizer = op.getOptimizer(); });
 }
 
 void OptimizerTable::emitConstants(Writer &writer) const {

@@ -12,6 +12,9 @@ namespace mlir::fsdp {
 
 struct ScheduledProgram;
 
+/// The namespace of lists of roles.
+inline constexpr llvm::StringLiteral kRoleSpace = "roles";
+
 /// The identifiers of streams, communicators, axes, storages, inputs, events, segments and outputs
 /// in emitted code: distinct even if names of the model are similar.
 class ProgramNames {

@@ -162,6 +162,10 @@ static LogicalResult readInput(ScheduledProgram &program, LaunchOp launch, Input
   InputEntry &entry = program.inputs[input.getNameAttr()];
   if (!entry.op)
     entry.op = input;
+  auto loader = launch->getParentOfType<ProgramOp>();
+  if (!entry.own && loader == program.program)
+    entry.own = input;
+  entry.roles.insert_range(program.roles.ofProgram.find(loader.getSymNameAttr())->second);
   if (entry.op.getType() != input.getType() ||
       entry.op.getGlobalBatchAttr() != input.getGlobalBatchAttr() ||
       entry.op.getSampleDim() != input.getSampleDim() ||
@@ -178,7 +182,8 @@ static LogicalResult readInput(ScheduledProgram &program, LaunchOp launch, Input
   return success();
 }
 
-static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, LaunchOp launch) {
+/// Numbers the streams, communicators and inputs of a launch of any program of the module.
+static LogicalResult numberLaunch(ScheduledProgram &program, LaunchOp launch) {
   program.streams.insert({launch.getStreamAttr(), static_cast<int>(program.streams.size())});
   for (Operation &op : launch.getBody().front()) {
     if (auto collective = dyn_cast<CollectiveOpInterface>(op);
@@ -189,6 +194,12 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
     if (auto input = dyn_cast<InputOp>(op))
       if (failed(readInput(program, launch, input)))
         return failure();
+  }
+  return success();
+}
+
+static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, LaunchOp launch) {
+  for (Operation &op : launch.getBody().front()) {
     if (isa<OutputOp, OutputSumOp>(op)) {
       bool evaluates = timeline.segment.getKind() == StepKind::evaluate;
       if (evaluates != isa<OutputSumOp>(op))
@@ -297,18 +308,29 @@ static LogicalResult checkOffsets(ProgramOp program) {
   return success();
 }
 
-FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
+static LogicalResult verifyScheduled(ModuleOp module) {
   if (Phase phase = getPhase(module); phase != Phase::scheduled)
     return module.emitError() << "got a module in the " << stringifyPhase(phase)
                               << " phase, expected the scheduled phase; run fsdp-schedule and "
                                  "fsdp-plan-memory";
+  return success();
+}
+
+FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
+  if (failed(verifyScheduled(module)))
+    return failure();
   auto programs = llvm::to_vector(module.getOps<ProgramOp>());
   if (programs.size() != 1)
-    return module.emitError() << "got " << programs.size()
-                              << " programs, expected 1; this target runs the same program on "
-                                 "every rank";
+    return module.emitError() << "got " << programs.size() << " programs, expected 1";
+  return create(module, programs.front());
+}
+
+FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module, ProgramOp program) {
+  if (failed(verifyScheduled(module)))
+    return failure();
   ScheduledProgram result(module);
-  result.program = programs.front();
+  result.program = program;
+  result.roles = RoleNumbers(module);
   result.storages = llvm::to_vector(module.getOps<StorageOp>());
   if (failed(checkOffsets(result.program)))
     return failure();
@@ -321,6 +343,8 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
     return result.program.emitOpError()
            << "has no persistent buffer 'step_state'; run fsdp-schedule";
   for (StorageOp storage : result.storages) {
+    if (!storage.isOwnedBy(program))
+      continue;
     for (StringRef what : storage.getKept())
       if (!result.shardOf(storage, what))
         return storage.emitOpError()
@@ -336,6 +360,13 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
     timeline.segment = segment;
     if (failed(readTimeline(programEvents, timeline)))
       return failure();
+  }
+  for (ProgramOp each : module.getOps<ProgramOp>())
+    for (auto segment : each.getBody().front().getOps<SegmentOp>())
+      for (auto launch : segment.getBody().front().getOps<LaunchOp>())
+        if (failed(numberLaunch(result, launch)))
+          return failure();
+  for (Timeline &timeline : result.timelines) {
     for (Action &action : timeline.actions)
       if (failed(readLaunch(result, timeline, action.launch)))
         return failure();
@@ -367,6 +398,8 @@ void ProgramNames::create(const ScheduledProgram &program) {
   auto enumerator = [&](StringRef kind, StringRef text) {
     return names.unique(enumeratorFor((kind + " " + text).str()));
   };
+  if (program.roles.areSeveral())
+    names.unique(kRoleSpace);
   for (const Timeline &timeline : program.timelines)
     segments[timeline.segment] = names.unique(timeline.segment.getSymName());
   for (const auto &[stream, index] : program.streams)

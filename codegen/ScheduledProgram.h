@@ -9,7 +9,9 @@
 
 #include "codegen/ModelNames.h"
 #include "codegen/ProgramNames.h"
+#include "codegen/RoleNumbers.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include <map>
 
 namespace mlir::fsdp {
@@ -55,8 +57,10 @@ struct ArenaSpan {
 
 /// An input of the data set: the same tensor of samples for all segments that load it.
 struct InputEntry {
-  mutable InputOp op; ///< the first that names it
-  int64_t limit = 0;  ///< labels are in [0, limit); 0: any value
+  mutable InputOp op;  ///< the first that names it, in any program of the module
+  mutable InputOp own; ///< the first in this program; null if other roles load it
+  int64_t limit = 0;   ///< labels are in [0, limit); 0: any value
+  llvm::SmallSetVector<int64_t, 4> roles = {}; ///< numbers of those that load it
 };
 
 struct ScheduledProgram {
@@ -65,6 +69,8 @@ struct ScheduledProgram {
 
   /// Reads `module`. Fails with a diagnostic when the module is not in the scheduled phase, has no
   /// offsets yet, or contains unexpected ops.
+  static FailureOr<ScheduledProgram> create(ModuleOp module, ProgramOp program);
+  /// The program of a module that has one; fails with a diagnostic if it has several.
   static FailureOr<ScheduledProgram> create(ModuleOp module);
 
   // The accessors of ops are not const.
@@ -72,12 +78,14 @@ struct ScheduledProgram {
   SymbolTable symbols; ///< of the module
   mutable ProgramOp program;
   MeshAttr mesh;
+  RoleNumbers roles;
   mutable BufferOp stepState;
   SmallVector<StorageOp> storages;
   SmallVector<EventOp> programEvents; ///< by number; those of segments follow
   std::vector<Timeline> timelines;
   std::vector<ProgramWalk> walks;
-  /// Numbered in order of first use.
+  /// Numbered in order of first use in the programs of the module, which all have the same: ranks
+  /// of different roles meet in a communicator by its number, on a stream by its number.
   llvm::MapVector<StringAttr, int> streams;
   /// A communicator serves one stream and one list of axes.
   llvm::MapVector<std::pair<StringAttr, ArrayAttr>, int> communicators;

@@ -2,6 +2,7 @@
 
 #include "codegen/Tables.h"
 #include "codegen/OptimizerTable.h"
+#include "codegen/RoleTables.h"
 #include "codegen/TableFields.h"
 #include "codegen/TraceTables.h"
 
@@ -261,11 +262,15 @@ void mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &aren
     StringAttr symbol = storage.getSymNameAttr();
     const std::string &members = program.names.members(symbol);
     const ModelTable &table = tables.find(members)->second;
+    // Ranks of other roles have a place for what this program does not own.
+    const bool isOwn = storage.isOwnedBy(program.program);
+    auto placeOf = [&](StringRef what) {
+      return isOwn ? arena.spell(program.shardOf(storage, what).getResult())
+                   : spellElsewhere(storage.getKeptType(what));
+    };
     std::vector<Fields> states;
     for (StringRef state : storage.getStates().getAsValueRange<StringAttr>())
-      states.emplace_back()
-          .add("name", quoted(state))
-          .add("shard", arena.spell(program.shardOf(storage, state).getResult()));
+      states.emplace_back().add("name", quoted(state)).add("shard", placeOf(state));
     emitRows("State", program.names.states(symbol), states, writer);
     if (table.place.empty())
       writer.lines(table.text);
@@ -281,15 +286,17 @@ void mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &aren
           .addUnless(storage.getKind() != StorageKind::dimension, "dim", storage.getDim());
     row.add("size", table.size).add("firstParameter", parameters);
     row.add("shard", storage.keepsShard()
-                         ? arena.spell(program.shardOf(storage, StorageOp::parameter).getResult())
+                         ? placeOf(StorageOp::parameter)
                          : "Buffer::unplaced(" +
                                std::to_string(storage.getShardType().getNumElements()) + ")");
     row.addUnless(states.empty(), "states", program.names.states(symbol));
     row.add("members", table.place + members);
     if (storage.getCopy())
-      row.add("copy", arena.spell(program.shardOf(storage, StorageOp::copy).getResult()));
+      row.add("copy", placeOf(StorageOp::copy));
     if (ArrayAttr axes = getAxisArray(storage.getContext(), storage.getSplitAxes()); !axes.empty())
       row.add("splitAxes", axisList(program, axes));
+    const std::string roles = spellRoles(program, storage);
+    row.addUnless(roles.empty(), "roles", roles);
     parameters += storage.getMembers().size();
   }
   emitRows("Storage", "storages", rows, writer);
@@ -320,7 +327,9 @@ static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writ
     row.add("name", quoted(name.getValue()))
         .add("sample", braced(sample))
         .addUnless(op.getSampleDim() == 0, "sampleDim", op.getSampleDim())
-        .add("slice", arena.spellOutside(op->getParentOfType<LaunchOp>().getOuts().front()))
+        .add("slice", entry.own ? arena.spellOutside(
+                                      entry.own->getParentOfType<LaunchOp>().getOuts().front())
+                                : spellElsewhere(type))
         .add("batch", batch)
         .add("rows", rows);
     if (op.getOver() && !op.getOver()->empty())
@@ -328,6 +337,8 @@ static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writ
     row.addUnless(entry.limit == 0, "limit", entry.limit)
         .add("source", sourceName(op))
         .addUnless(parts == 1, "parts", parts);
+    const std::string roles = spellRoles(program, entry);
+    row.addUnless(roles.empty(), "roles", roles);
   }
   emitRows("Input", "inputs", inputs, writer);
 }
@@ -421,7 +432,7 @@ static int64_t tokensPerSample(const ScheduledProgram &program) {
 
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
                                   const EmitOptions &options, const ModelTables &tables,
-                                  StringRef elsewhere, Writer &writer) {
+                                  StringRef elsewhere, StringRef programs, Writer &writer) {
   std::vector<Fields> axes, communicators, segments;
   std::vector<std::string> order, streams;
   for (auto [axis, size] :
@@ -539,5 +550,12 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   const std::string generation =
       spellGeneration(program, arena, planOf(StepKind::prefill), planOf(StepKind::decode));
   table("generation", generation, generation.empty());
+  if (program.roles.areSeveral()) {
+    field("roleAxes",
+          axisList(program, getAxisArray(program.module.getContext(), program.roles.axes)));
+    field("role", quoted(ProgramOp(program.program).getSymName()));
+    field("roles", spellRoles(program));
+    field("programs", programs);
+  }
   writer.close(";");
 }

@@ -27,10 +27,11 @@ LogicalResult emitModelTables(const ScheduledProgram &program, ModelTables &tabl
 /// `storages[]` with their states and members (runtime/program/Program.h).
 void emitStorages(const ScheduledProgram &program, const Arena &arena, const ModelTables &tables,
                   Writer &writer);
-/// Every other table and `program` itself. `elsewhere` is source of the program in other files.
+/// Every other table and `program` itself. `elsewhere` is source of the program in other files,
+/// `programs` the table of the programs of all roles, if there are several.
 void emitProgramTable(const ScheduledProgram &program, const Arena &arena,
                       const EmitOptions &options, const ModelTables &tables, StringRef elsewhere,
-                      Writer &writer);
+                      StringRef programs, Writer &writer);
 
 } // namespace mlir::fsdp
 

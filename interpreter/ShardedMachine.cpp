@@ -84,6 +84,10 @@ ShardedMachine::find(StringRef parameter) {
   return module.emitError() << "has no storage for parameter '" << parameter << "'";
 }
 
+bool ShardedMachine::owns(size_t rank, const StorageLayout &storage) {
+  return storage.getOp().isOwnedBy(programs[programOf[rank]]);
+}
+
 /// The tensor of the storage that holds `what` of a parameter: the shard of that name, or the copy
 /// if there is no shard of the parameter; "" if there is none.
 static StringRef findKept(const StorageLayout &storage, StringRef what) {
@@ -117,6 +121,8 @@ FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
   Element *to = whole.mutableData();
   std::optional<std::pair<int64_t, int64_t>> conflict;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (!owns(rank, *storage))
+      continue;
     const Tensor &part = shard(rank, storage->getOp().getSymName(), kept);
     if (!part)
       return param.emitError() << "rank " << rank << " holds no '" << what << "' of '" << parameter
@@ -156,6 +162,8 @@ LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Ten
     RankedTensorType type = StorageOp(storage->getOp()).getKeptType(place);
     Type element = type.getElementType();
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (!owns(rank, *storage))
+        continue;
       Tensor part = shard(rank, name, place);
       if (!part) {
         part = options.poison ? Tensor::poison(type) : Tensor(type);

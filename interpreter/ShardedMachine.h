@@ -68,6 +68,8 @@ private:
   };
   WalkRuns &addWalk(StringRef name);
   void addSegment(WalkRuns &walk, size_t program, SegmentOp segment, int64_t times);
+  /// Whether `rank` keeps `storage`.
+  bool owns(size_t rank, const StorageLayout &storage);
   /// The storage of a parameter and the parameter's place in it.
   FailureOr<std::pair<const StorageLayout *, const StorageLayout::Member *>>
   find(StringRef parameter);

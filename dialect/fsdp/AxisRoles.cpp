@@ -8,10 +8,13 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr AxisRole roles[] = {
-    //          batch  storage compute
-    {"data", true, false, false},     {"fsdp", true, true, false},
-    {"tensor", false, false, true},   {"context", false, true, true, true},
-    {"pipeline", false, false, true}, {"expert", false, false, true},
+    //          batch  storage compute sequence roles
+    {"data", true, false, false},
+    {"fsdp", true, true, false},
+    {"tensor", false, false, true},
+    {"context", false, true, true, true},
+    {"pipeline", false, false, true, false, true},
+    {"expert", false, false, true},
 };
 
 const AxisRole *mlir::fsdp::findAxisRole(StringRef axis) {
@@ -23,6 +26,11 @@ const AxisRole *mlir::fsdp::findAxisRole(StringRef axis) {
 bool mlir::fsdp::splitsSequence(StringRef axis) {
   const AxisRole *role = findAxisRole(axis);
   return role && role->splitsSequence;
+}
+
+bool mlir::fsdp::carriesRoles(StringRef axis) {
+  const AxisRole *role = findAxisRole(axis);
+  return role && role->carriesRoles;
 }
 
 StringRef mlir::fsdp::getStorageAxis() {

@@ -22,12 +22,16 @@ struct AxisRole {
   bool splitsCompute;
   /// Of these: parts of the positions of a sequence.
   bool splitsSequence = false;
+  /// Of these: different programs (`role` of `fsdp.program`).
+  bool carriesRoles = false;
 };
 
 /// The role of `axis`, the name of an axis or of a part of one; null for an axis without one.
 const AxisRole *findAxisRole(StringRef axis);
 /// True if the ranks along `axis`, or a part of one, have parts of sequences.
 bool splitsSequence(StringRef axis);
+/// True if the ranks along `axis`, or a part of one, run different programs.
+bool carriesRoles(StringRef axis);
 /// The axis over which strategies store; a module without a mesh is for one rank of it.
 StringRef getStorageAxis();
 /// "'data' and 'fsdp'", the axes that split the batch by their names.

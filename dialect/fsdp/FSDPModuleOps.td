@@ -150,6 +150,8 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     With `copy` every rank also keeps all members unsplit, in a tensor of that type: forward reads it, and it is gathered after each
     update. The parameter is then stored as a shard only if its element type is not that of the copy.
     Decay applies to the members whose file rank is two or more.
+    `roles` names the programs whose ranks keep the storage; without it all ranks do. Several of them keep the same values: each
+    updates its own copy.
 
     Constraints:
     - (C1) flat members do not overlap, are in order and fit; their shard has rank one.
@@ -158,6 +160,8 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     - (C5) all members are split over the same axes in compute, none of which the storage is over.
     - (C4) a `copy` is of a storage that is split; it has the members without padding (the one member's shape) in the shard's element
       type or a narrower one.
+    - (C6) `roles` names some programs of the module, not all of them, each once; no other program uses the storage.
+    - (C7) with `roles`, neither the storage nor its members are split over an axis of a program's role.
 
     Example:
     ```mlir
@@ -174,9 +178,10 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     SymbolNameAttr:$sym_name, TypeAttrOf<FSDP_FloatTensor>:$shard,
     FSDP_StorageKindAttr:$kind,
     DefaultValuedAttr<I64Attr, "-1">:$dim, StrArrayAttr:$axes,
+    OptionalAttr<TypedArrayAttrBase<FlatSymbolRefAttr, "programs">>:$roles,
     OptionalAttr<TypeAttrOf<FSDP_FloatTensor>>:$copy, StrArrayAttr:$states, ArrayAttr:$members);
   let assemblyFormat = [{
-    $sym_name `:` $shard `` $kind (`dim` $dim^)? `over` $axes (`copy` $copy^)? `states` $states `members` $members attr-dict
+    $sym_name `:` $shard `` $kind (`dim` $dim^)? `over` $axes (`roles` $roles^)? (`copy` $copy^)? `states` $states `members` $members attr-dict
   }];
   let extraClassDeclaration = [{
     /// The tensors that a rank keeps besides states: its shard of the parameter, and the copy of all of it.
@@ -198,6 +203,8 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     ::llvm::SmallVector<::llvm::StringRef> getKept();
     /// The type of the tensor `what`; null for other names.
     ::mlir::RankedTensorType getKeptType(::llvm::StringRef what);
+    /// Whether the ranks of `program` keep the storage.
+    bool isOwnedBy(ProgramOp program);
   }];
 }
 

@@ -20,6 +20,19 @@ FailureOr<StorageOp> mlir::fsdp::detail::findStorage(SymbolTableCollection &symb
   auto storage = module ? symbols.lookupSymbolIn<StorageOp>(module, symbol) : StorageOp();
   if (!storage)
     return op->emitOpError() << "names '" << symbol.getValue() << "', which is not a storage";
+  if (auto program = op->getParentOfType<ProgramOp>(); program && !storage.isOwnedBy(program))
+    return op->emitOpError()
+           << "is in program '" << program.getSymName() << "' and names storage '"
+           << symbol.getValue() << "', which only "
+           << llvm::join(llvm::map_range(*storage.getRoles(),
+                                         [](Attribute role) {
+                                           return "'" +
+                                                  cast<FlatSymbolRefAttr>(role).getValue().str() +
+                                                  "'";
+                                         }),
+                         ", ")
+           << " keeps; name the program in its 'roles', or let a rank that keeps "
+              "the storage send the values";
   return storage;
 }
 

@@ -249,6 +249,39 @@ RankedTensorType StorageOp::getKeptType(StringRef what) {
   return getCopy() && what == copy ? getCopyType() : getShardType();
 }
 
+bool StorageOp::isOwnedBy(ProgramOp program) {
+  return !getRoles() ||
+         llvm::is_contained(*getRoles(), FlatSymbolRefAttr::get(program.getSymNameAttr()));
+}
+
+/// Fails unless (C6) and (C7) hold; `axes` are those that split the storage or its members.
+static LogicalResult verifyRoles(StorageOp storage, ArrayRef<StringAttr> axes,
+                                 SymbolTableCollection &symbols) {
+  if (!storage.getRoles())
+    return success();
+  llvm::SmallPtrSet<Attribute, 4> named;
+  for (auto symbol : storage.getRoles()->getAsRange<FlatSymbolRefAttr>()) {
+    if (!symbols.lookupNearestSymbolFrom<ProgramOp>(storage, symbol))
+      return storage.emitOpError()
+             << "is kept by '" << symbol.getValue() << "', which is not an 'fsdp.program'";
+    if (!named.insert(symbol).second)
+      return storage.emitOpError() << "names role '" << symbol.getValue() << "' twice";
+  }
+  auto programs = storage->getParentOfType<ModuleOp>().getOps<ProgramOp>();
+  const size_t all = std::distance(programs.begin(), programs.end());
+  if (named.empty() || named.size() == all)
+    return storage.emitOpError() << "names " << named.size() << " of " << all
+                                 << " programs in 'roles', expected some of them; leave it out for "
+                                    "a storage of all ranks";
+  for (ProgramOp program : programs)
+    for (NamedAttribute entry : program.getRole())
+      if (llvm::is_contained(axes, entry.getName()))
+        return storage.emitOpError()
+               << "has 'roles' and is split over axis '" << entry.getName().getValue()
+               << "', along which ranks have different roles; split it over other axes";
+  return success();
+}
+
 /// Fails unless the copy of `storage` has the shape `members`, which holds all members.
 static LogicalResult verifyCopy(StorageOp storage, ArrayRef<int64_t> members) {
   RankedTensorType copy = storage.getCopyType(), shard = storage.getShardType();
@@ -305,6 +338,10 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "has member '" << param.getSymName() << "' at " << member.getOffset()
                            << ", expected 0 to 2^48";
   }
+  SmallVector<StringAttr> splitting(axes);
+  llvm::append_range(splitting, getSplitAxes());
+  if (failed(verifyRoles(*this, splitting, symbols)))
+    return failure();
   if (getKind() == StorageKind::dimension) {
     if (getMembers().size() != 1)
       return emitOpError() << "is split along a dimension and has " << getMembers().size()

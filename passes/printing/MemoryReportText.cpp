@@ -90,6 +90,15 @@ llvm::json::Value mlir::fsdp::toJSON(const MemoryReport &report) {
   for (int kind = 0; kind < kBufferKinds; ++kind)
     object[("peak_" + stringifyBufferKind(static_cast<BufferKind>(kind))).str()] =
         report.peak.kinds[kind];
+  llvm::json::Array roles;
+  for (const RoleMemory &role : report.roles)
+    roles.push_back(llvm::json::Object{{"role", role.name},
+                                       {"parameters", role.parameters},
+                                       {"gradients", role.gradients},
+                                       {"optimizer", role.optimizer},
+                                       {"arena", role.arena}});
+  if (!roles.empty())
+    object["roles"] = std::move(roles);
   if (!report.contextAttention.empty())
     object["context_attention"] = report.contextAttention;
   object["peak_alignment"] = report.peak.alignment;
@@ -293,6 +302,10 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
       formatBytes(report.persistent) + " persistent, " + formatBytes(report.transient) +
           " transient");
   row("lower bound", "", report.lowerBound, "of the arena, for this schedule");
+  for (const RoleMemory &role : report.roles) // the numbers above are the most of any
+    row(role.name, "", role.arena,
+        "arena of this role, " + formatBytes(role.parameters + role.gradients + role.optimizer) +
+            " of it sharded");
   printPeak(report.peak, report.arena, os);
   size_t kindWidth = 15;
   for (const auto *counts : {&report.collectives, &report.evaluateCollectives})

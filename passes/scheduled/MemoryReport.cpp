@@ -285,6 +285,9 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProb
           &MemoryReport::gathered, &MemoryReport::activations, &MemoryReport::persistent,
           &MemoryReport::transient, &MemoryReport::arena, &MemoryReport::lowerBound})
       report.*field = std::max(report.*field, role.*field);
+    if (end > 1)
+      report.roles.push_back({schedule.problem.roles[index].name, role.parameters, role.gradients,
+                              role.optimizer, role.arena});
     if (role.peak.bytes > report.peak.bytes)
       report.peak = role.peak;
     if (index == 0)

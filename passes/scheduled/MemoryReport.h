@@ -61,6 +61,12 @@ struct TiedGradient {
       0; ///< the unsharded gradients, which `once` keeps from the first use to the last
 };
 
+/// Memory in bytes of each rank of one role.
+struct RoleMemory {
+  std::string name; ///< of its program
+  int64_t parameters = 0, gradients = 0, optimizer = 0, arena = 0;
+};
+
 /// Memory in bytes per rank, the maximum over roles, read off a scheduled module.
 struct MemoryReport {
   std::string mesh; ///< as in `fsdp=4`
@@ -76,8 +82,9 @@ struct MemoryReport {
       0;                 ///< buffers that keep their contents from step to step, in multiples of 64
   int64_t transient = 0; ///< the rest of the arena; its parts peak at different times
   int64_t arena = 0;     ///< the allocation of a rank
-  int64_t lowerBound = 0; ///< lower bound of every plan
-  MemoryPeak peak;        ///< of the role that needs most
+  int64_t lowerBound = 0;        ///< lower bound of every plan
+  MemoryPeak peak;               ///< of the role that needs most
+  std::vector<RoleMemory> roles; ///< in the order of their programs; none where there is one
   /// The memory of each rank without sharding.
   int64_t replicatedParameters = 0, replicatedGradients = 0, replicatedOptimizer = 0;
   std::vector<CollectiveCount> collectives;         ///< of a training step

@@ -36,6 +36,25 @@ int mlir::fsdp::findStaged(ArrayRef<PlannedBuffer> buffers, InputOp input) {
   return found == buffers.end() ? -1 : static_cast<int>(found - buffers.begin());
 }
 
+/// Whether the ranks of `program` do not keep `carried`: other programs use it alone.
+static bool isOfOtherRoles(CarriedOp carried, ProgramOp program) {
+  auto uses = [&](ProgramOp user) {
+    return user
+        .walk([&](Operation *op) {
+          FlatSymbolRefAttr symbol;
+          if (auto load = dyn_cast<CarryLoadOp>(op))
+            symbol = load.getCarriedAttr();
+          else if (auto store = dyn_cast<CarryStoreOp>(op))
+            symbol = store.getCarriedAttr();
+          return symbol && symbol.getAttr() == carried.getSymNameAttr() ? WalkResult::interrupt()
+                                                                        : WalkResult::advance();
+        })
+        .wasInterrupted();
+  };
+  auto programs = program->getParentOfType<ModuleOp>().getOps<ProgramOp>();
+  return !llvm::hasSingleElement(programs) && !uses(program) && llvm::any_of(programs, uses);
+}
+
 std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program,
                                                       const StagedInputs &staged) {
   std::vector<PlannedBuffer> buffers;
@@ -43,11 +62,15 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program,
       {"step_state", getStepStateType(program.getContext()), program.getLoc(), "", ""});
   auto module = program->getParentOfType<ModuleOp>();
   for (auto storage : module.getOps<StorageOp>()) {
+    if (!storage.isOwnedBy(program))
+      continue;
     for (StringRef what : storage.getKept())
       buffers.push_back({(storage.getSymName() + "." + what).str(), storage.getKeptType(what),
                          storage.getLoc(), storage.getSymName().str(), what.str()});
   }
   for (auto carried : module.getOps<CarriedOp>()) {
+    if (isOfOtherRoles(carried, program))
+      continue;
     std::string storage = carried.getStorage().value_or("").str();
     std::string what = storage.empty() ? "" : BufferOp::accumulator.str();
     buffers.push_back({carried.getSymName().str(), carried.getTensorType(), carried.getLoc(),

@@ -72,10 +72,19 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
         addSharding(placement.getCompute());
     }
   }
-  for (StringAttr axis : (*meshes.begin()).getMesh().getAxisNames())
-    if (!used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes) && !storesParameters(axis))
+  MeshAttr mesh = (*meshes.begin()).getMesh();
+  for (StringAttr axis : mesh.getAxisNames())
+    if (!used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes) && !storesParameters(axis) &&
+        !(carriesRoles(axis) && mesh.getAxisSize(axis) == 1))
       return axis;
   return StringAttr();
+}
+
+std::string mlir::fsdp::explainUnusedRoles(StringRef axis) {
+  return carriesRoles(axis) ? "ranks along axis '" + axis.str() +
+                                  "' would run different programs, and no pass divides a model "
+                                  "into such programs; give the axis size 1, or leave it out"
+                            : "";
 }
 
 FailureOr<MeshAttr> mlir::fsdp::withMicrobatches(MeshAttr mesh, int64_t microbatches) {

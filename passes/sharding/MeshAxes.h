@@ -23,9 +23,11 @@ SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others
 SmallVector<StringAttr> getStorageAxes(MeshAttr mesh);
 
 /// An axis of the module's mesh that nothing uses; null where there is none. `stored`: axes that
-/// later placements will use.
+/// later placements will use. An axis of roles of size 1 is used: all ranks have the one role.
 StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
                           ArrayRef<std::string> stored = {});
+/// The message about `axis`, which nothing uses, where its ranks have different roles; else "".
+std::string explainUnusedRoles(StringRef axis);
 
 /// The axis over which the microbatches of a step follow one another in time, from `fsdp-propagate`
 /// to `fsdp-partition`: no rank has a coordinate on it.

@@ -8,6 +8,7 @@
 #include "runtime/execution/Device.h"
 #include "runtime/execution/Trace.h"
 #include "runtime/kernels/Gemm.h"
+#include "runtime/program/Roles.h"
 
 #include <algorithm>
 #include <memory>
@@ -174,7 +175,7 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
   JobOptions options;
   options.transport = parseTransport(communicator);
   options.program = program.name;
-  options.arenaBytes = program.arenaBytes;
+  options.arenaBytes = arenaBytesOf(program);
   options.communicators = program.communicators;
   return options;
 }

@@ -57,6 +57,8 @@ struct Input {
   Source source = Source::Tensor;
   /// Microbatches: loads that take a rank's samples of a batch, one after another.
   std::int64_t parts = 1;
+  /// The roles that load it, by number; empty: all. The slice is elsewhere in programs of others.
+  Table<int> roles = {};
 };
 
 /// A straight-line piece of the program, enqueued whole.
@@ -218,10 +220,19 @@ struct Program {
   double peakSeconds = 0;
   Adapters adapters = {};
   Generation generation = {};
+  /// Where ranks run different programs (runtime/program/Roles.h): the axes along which they
+  /// differ, the name and the numbers of the role of this program, and the programs of all roles,
+  /// this one included. The programs have the same axes, streams, communicators, storages and
+  /// inputs, by the same numbers, and write the same outputs.
+  AxisList roleAxes = {};
+  const char *role = "";
+  Table<int> roles = {};
+  Table<const Program *> programs = {};
 };
 
 /// The programs of one model for several meshes, in the order in which the compiler was given
-/// these; at least one. They have the same name, inputs, outputs and evaluation.
+/// these; at least one. They have the same name, inputs, outputs and evaluation. A plan whose ranks
+/// run different programs is here as one of these; Program::programs has all.
 using Plans = Table<const Program *>;
 
 /// The number of ranks over `axes`.

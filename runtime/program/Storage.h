@@ -61,6 +61,8 @@ struct Buffer {
   constexpr bool isPlaced() const { return offset != kNowhere; }
 
   static constexpr std::size_t kNowhere = SIZE_MAX;
+  /// The offset where only programs of other roles have a place for it.
+  static constexpr std::size_t kElsewhere = SIZE_MAX - 1;
 
   std::size_t offset = 0; ///< bytes from the start of the arena
   std::size_t count = 0;  ///< elements
@@ -160,6 +162,9 @@ struct Storage {
                     ///< there is none
   /// Over which the members are split in compute, in the order of the mesh.
   AxisList splitAxes = {};
+  /// The roles that own it (runtime/program/Roles.h), by number; empty: all. Its buffers are
+  /// elsewhere in programs of other roles.
+  Table<int> roles = {};
 
   constexpr bool hasCopy() const { return copy.count > 0; }
   /// The copy as a storage of its own, on each rank.

@@ -1,5 +1,7 @@
 #include "runtime/train/Batches.h"
 
+#include "runtime/program/Roles.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -17,13 +19,10 @@ Batches::Batches(const Program &program, const Dataset &data, SampleOrder order,
     widest = std::max(widest, static_cast<std::size_t>(elements(input.sample)) *
                                   sizeInBytes(input.slice.dtype));
   }
-  AxisList replicas; // the axes over which input 0 is not split
-  for (int axis = 0; axis < job.mesh().dimensions(); ++axis)
-    if (!program.inputs.empty() &&
-        std::find(program.inputs[0].axes.begin(), program.inputs[0].axes.end(), axis) ==
-            program.inputs[0].axes.end())
-      replicas.axis[replicas.count++] = axis;
-  isReplica = positionOf(program, job).along(replicas) != 0;
+  if (!program.inputs.empty()) {
+    const auto replica = replicaAt(program, program.inputs[0], positionOf(program, job));
+    isReplica = !replica || replica->index != 0;
+  }
   rows.assign(program.inputs.size(), std::vector<std::byte>(widest));
 }
 

@@ -3,6 +3,7 @@
 #include "base/Error.h"
 #include "base/PrintableText.h"
 #include "base/Thread.h"
+#include "runtime/program/Roles.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>
@@ -136,6 +137,8 @@ std::string Checkpoint::load(const std::vector<ShardShare> &shares, const Progra
     });
   };
   for (const Storage &storage : program.storages) {
+    if (!replicaAt(program, storage, position))
+      continue;
     if (storage.shard.isPlaced())
       fill(storage, storage.shard, 0);
     if (storage.hasCopy())

@@ -3,11 +3,13 @@
 #include "base/Error.h"
 #include "base/Safetensors.h"
 #include "runtime/job/RunIdentity.h"
+#include "runtime/program/Roles.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace fsdp::rt {
@@ -19,20 +21,6 @@ namespace {
 constexpr const char *kEnding = ".safetensors";
 
 } // namespace
-
-AxisList axesOfReplicas(const Program &program, const Storage &storage) {
-  AxisList others;
-  const auto splits = [&](int axis) {
-    const auto in = [axis](const AxisList &list) {
-      return std::find(list.begin(), list.end(), axis) != list.end();
-    };
-    return in(storage.axes) || in(storage.splitAxes);
-  };
-  for (int axis = 0; axis < static_cast<int>(program.axes.size()); ++axis)
-    if (!splits(axis))
-      others.axis[others.count++] = axis;
-  return others;
-}
 
 CheckpointLayout::CheckpointLayout(const Program &program) : program(program) {
   // File by file, the tensors in the order of the model.
@@ -94,17 +82,18 @@ std::vector<ShardShare> CheckpointLayout::sharesOf(const std::vector<int> &coord
   const RankPosition position{program.axes, coordinates};
   for (const Shard &shard : shards) {
     const Storage &storage = *shard.storage;
-    const AxisList others = axesOfReplicas(program, storage);
-    const auto copies = static_cast<std::size_t>(ranksOver(program, others));
-    const auto copy = static_cast<std::size_t>(position.along(others));
+    const std::optional<Replica> replica = replicaAt(program, storage, position);
+    if (!replica)
+      continue;
     // Parts begin about at pages of the file.
     constexpr std::size_t kGrain = 1024;
     const std::size_t count = shard.buffer.count;
-    const std::size_t part = ((count + copies - 1) / copies + kGrain - 1) / kGrain * kGrain;
+    const std::size_t part =
+        ((count + replica->count - 1) / replica->count + kGrain - 1) / kGrain * kGrain;
     ShardShare share{&storage,
                      shard.buffer,
-                     std::min(copy * part, count),
-                     std::min((copy + 1) * part, count),
+                     std::min(replica->index * part, count),
+                     std::min((replica->index + 1) * part, count),
                      {}};
     for (const Run &run : shardRuns(storage, position)) {
       const std::size_t begin = std::max(run.inShard, share.begin),

@@ -77,10 +77,6 @@ private:
   std::vector<Shard> shards;
 };
 
-/// The axes of the mesh over which neither the storage nor its members are split: ranks that differ
-/// on these alone hold the same shard.
-AxisList axesOfReplicas(const Program &program, const Storage &storage);
-
 /// Sum over elements [first, first + count) of a tensor of hash(index, bits), modulo 2^64. Sums of
 /// disjoint ranges add up to that of the whole tensor, in any order.
 std::uint64_t checksum(const float *values, std::size_t first, std::size_t count);

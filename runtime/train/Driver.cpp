@@ -8,6 +8,8 @@
 #include "runtime/job/Launcher.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
+#include "runtime/program/Roles.h"
+#include "runtime/train/Batches.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/Hyperparameters.h"
 #include "runtime/train/ParameterNames.h"
@@ -150,7 +152,8 @@ int runTraining(Plans plans, int argc, char **argv) {
             cause = error.describe();
         };
       return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
-        return train(plan, options, sources, outputs, runStart, steps, rank);
+        return train(programAt(plan, positionOf(plan, rank)), options, sources, outputs, runStart,
+                     steps, rank);
       });
     });
   } catch (const NoPlan &none) {

@@ -21,7 +21,8 @@ int runTraining(Plans plans, int argc, char **argv);
 #else
 
 /// Prints the actions of every segment after a line `segment NAME`; with several plans, each after
-/// a line `plan MESH`. `Recording` is the recording context of the program's target.
+/// a line `plan MESH`; where ranks run different programs, each after a line `role NAME`.
+/// `Recording` is the recording context of the program's target.
 template <class Recording = Context> int runTraining(Plans plans, int argc, char **argv) {
   if (argc > 1) {
     std::fprintf(stderr,
@@ -29,18 +30,25 @@ template <class Recording = Context> int runTraining(Plans plans, int argc, char
                  plans[0]->name, argv[1]);
     return 2;
   }
-  for (const Program *program : plans) {
-    Recording c(program->axes, program->streams, program->communicators);
+  for (const Program *plan : plans) {
+    Recording c(plan->axes, plan->streams, plan->communicators);
     if (plans.size() > 1) {
       std::fprintf(c.log(), "plan ");
-      for (std::size_t i = 0; i < program->axes.size(); ++i)
-        std::fprintf(c.log(), "%s%s=%d", i ? "," : "", program->axes[i].name,
-                     program->axes[i].size);
+      for (std::size_t i = 0; i < plan->axes.size(); ++i)
+        std::fprintf(c.log(), "%s%s=%d", i ? "," : "", plan->axes[i].name, plan->axes[i].size);
       std::fprintf(c.log(), "\n");
     }
-    for (const Segment &segment : program->segments) {
-      std::fprintf(c.log(), "segment %s\n", segment.name);
-      segment.run(c);
+    const auto recordProgram = [&c](const Program &program) {
+      for (const Segment &segment : program.segments) {
+        std::fprintf(c.log(), "segment %s\n", segment.name);
+        segment.run(c);
+      }
+    };
+    if (plan->programs.empty())
+      recordProgram(*plan);
+    for (const Program *program : plan->programs) {
+      std::fprintf(c.log(), "role %s\n", program->role);
+      recordProgram(*program);
     }
   }
   return 0;

@@ -7,6 +7,8 @@
 #include "base/WaitCounter.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/job/StopSignals.h"
+#include "runtime/program/Roles.h"
+#include "runtime/train/Batches.h"
 #include "runtime/train/ModelChange.h"
 
 #include <algorithm>
@@ -428,10 +430,12 @@ bool RunCheckpoints::goBack(std::int64_t samples) {
       throw Error(problem).byAll();
     back = checkpoint.manifest();
   } else {
+    const RankPosition position = positionOf(program, device.job());
     for (const Storage &storage : program.storages)
-      for (const State &state : storage.states)
-        device.write(state.shard,
-                     [&](float *shard) { std::fill_n(shard, state.shard.count, 0.0f); });
+      if (replicaAt(program, storage, position))
+        for (const State &state : storage.states)
+          device.write(state.shard,
+                       [&](float *shard) { std::fill_n(shard, state.shard.count, 0.0f); });
   }
   back.runs = from.runs; // that of this run is added by save()
   back.samples = samples;

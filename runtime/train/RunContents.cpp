@@ -2,6 +2,7 @@
 
 #include "base/Error.h"
 #include "base/MappedFile.h"
+#include "runtime/program/Roles.h"
 #include "runtime/train/Hyperparameters.h"
 #include "runtime/train/Log.h"
 
@@ -109,7 +110,7 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
                                const std::string &resumed) {
   RunIdentity identity;
   const auto number = [](auto value) { return std::to_string(value); };
-  identity.add("source digest", digestText(program.digest));
+  identity.add("source digest", digestText(digestOf(program)));
   identity.add("--communicator", options.communicator);
   identity.add("--steps", number(steps));
   identity.add("--seed", number(options.generation ? options.generation->seed : options.seed));

@@ -4,6 +4,7 @@
 #include "base/PrintableText.h"
 #include "runtime/job/Launcher.h"
 #include "runtime/job/RunIdentity.h"
+#include "runtime/program/Roles.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/Version.h"
@@ -129,7 +130,7 @@ std::string RunHeader::text() const {
     size = formatCount(static_cast<double>(trainable())) + " of " + size + " trainable";
   std::string text = format("%s: %s, %d rank%s, mesh %s, arena %s per rank, ", program.name,
                             size.c_str(), ranks, ranks == 1 ? "" : "s", mesh.c_str(),
-                            formatBytes(static_cast<double>(program.arenaBytes)).c_str());
+                            formatBytes(static_cast<double>(arenaBytesOf(program))).c_str());
   text += options.onlyEvaluates() && !options.valData.empty()
               ? std::string("evaluation in batches")
               : format("%lld step%s", static_cast<long long>(steps), steps == 1 ? "" : "s");
@@ -211,7 +212,7 @@ std::string RunHeader::record() const {
   run["ranks"] = worldSize(program);
   run["steps"] = steps;
   run["batch"] = globalBatch(program);
-  run["arena_bytes"] = program.arenaBytes;
+  run["arena_bytes"] = arenaBytesOf(program);
   run["compiled"] = program.options;
   run["seed"] = options.seed;
   run["lr"] = numberOf(hyper.rate);
@@ -229,7 +230,7 @@ std::string RunHeader::record() const {
   run["libraries"] = libraries;
   if (!collectives.empty())
     run["collectives"] = collectives;
-  run["digest"] = digestText(program.digest);
+  run["digest"] = digestText(digestOf(program));
   run["model_digest"] = program.modelDigest;
   run["compiler"] = *program.compilation ? Json::parse(program.compilation) : Json::object();
   run["arguments"] = options.arguments;

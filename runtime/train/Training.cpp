@@ -7,6 +7,7 @@
 #include "runtime/files/StandardStreams.h"
 #include "runtime/job/Job.h"
 #include "runtime/job/StopSignals.h"
+#include "runtime/program/Roles.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/BadSteps.h"
 #include "runtime/train/Batches.h"
@@ -138,19 +139,21 @@ private:
   double valueOf(std::string_view name) const { return outputOf(name); }
 
   void fillParameters() {
+    const RankPosition position = positionOf(program, job);
     for (const Storage &storage : program.storages) {
+      if (!replicaAt(program, storage, position))
+        continue;
       if (storage.shard.isPlaced())
-        fill(storage);
+        fill(storage, position);
       if (storage.hasCopy())
-        fill(storage.asReplicated());
+        fill(storage.asReplicated(), position);
       // So that a rank does not hold a second copy of the parameters.
       if (sources.weights)
         sources.weights->releasePages();
     }
   }
 
-  void fill(const Storage &storage) {
-    const RankPosition position = positionOf(program, device->job());
+  void fill(const Storage &storage, const RankPosition &position) {
     device->write(storage.shard, [&](float *shard) {
       if (sources.weights)
         loadShard(*sources.weights, storage, position, options.seed, shard);

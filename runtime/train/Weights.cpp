@@ -2,8 +2,8 @@
 
 #include "base/Error.h"
 #include "base/NamePattern.h"
+#include "runtime/program/Roles.h"
 #include "runtime/program/Shard.h"
-#include "runtime/train/CheckpointLayout.h"
 #include "runtime/train/ParameterNames.h"
 
 #include <algorithm>
@@ -24,7 +24,6 @@ namespace {
 std::vector<float> gatherMembers(const Storage &storage, const Program &program, Device &device) {
   const Storage held = storage.shard.isPlaced() ? storage : storage.asReplicated();
   const Mesh &mesh = device.job().mesh();
-  const AxisList replicaAxes = axesOfReplicas(program, held);
   AxisList allAxes;
   for (int axis = 0; axis < mesh.dimensions(); ++axis)
     allAxes.axis[allAxes.count++] = axis;
@@ -41,7 +40,8 @@ std::vector<float> gatherMembers(const Storage &storage, const Program &program,
   std::vector<float> whole(isReceiver ? size : 0), received;
   for (int rank = 0; rank < mesh.size(); ++rank) {
     const RankPosition position = positionOf(rank);
-    if (position.along(replicaAxes) != 0) // another rank has the same shard
+    const std::optional<Replica> replica = replicaAt(program, held, position);
+    if (!replica || replica->index != 0) // it has no shard, or another rank has the same
       continue;
     if (rank == device.rank() && !isReceiver)
       device.world().send(device.read(held.shard), held.shard.count, DType::F32,

@@ -29,11 +29,13 @@ static cl::opt<std::string> outputFile("o", cl::desc("output file"), cl::value_d
                                        cl::init("-"), cl::cat(category));
 static cl::opt<Language> language(
     cl::desc("output:"), cl::Required,
-    cl::values(clEnumValN(Language::Cpp, "fsdp-to-cpp", "the C++ program of a scheduled module"),
-               clEnumValN(Language::Record, "fsdp-to-record",
-                          "the log that the program prints when compiled with -DFSDP_RECORD"),
-               clEnumValN(Language::Cuda, "fsdp-to-cuda",
-                          "the CUDA program of a scheduled module")),
+    cl::values(
+        clEnumValN(Language::Cpp, "fsdp-to-cpp",
+                   "the C++ program of a scheduled module; where ranks run different programs, its "
+                   "files, after lines of '//--- NAME'"),
+        clEnumValN(Language::Record, "fsdp-to-record",
+                   "the log that the program prints when compiled with -DFSDP_RECORD"),
+        clEnumValN(Language::Cuda, "fsdp-to-cuda", "the CUDA program of a scheduled module")),
     cl::cat(category));
 static cl::opt<bool>
     splitInput("split-input-file",
@@ -55,7 +57,13 @@ static LogicalResult translate(ModuleOp module, raw_ostream &out) {
   fsdp::EmittedProgram program;
   if (failed(fsdp::emitProgram(module, options, program)))
     return failure();
-  out << program.files.front().second;
+  if (program.files.size() == 1) {
+    out << program.files.front().second;
+    return success();
+  }
+  // Programs of several roles are several files, which LLVM's split-file separates.
+  for (const auto &[name, text] : program.files)
+    out << "//--- " << name << "\n" << text;
   return success();
 }
 

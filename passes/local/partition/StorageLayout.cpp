@@ -151,8 +151,8 @@ void StorageLayout::declare(OpBuilder &builder, SymbolTable &symbols) {
       copy = TypeAttr::get(storage.getGathered());
     storage.op = StorageOp::create(
         builder, NameLoc::get(builder.getStringAttr(name), first.getLoc()), name, storage.shard,
-        kind, storage.placement.getDim(), getAxisArray(context, storage.getAxes()), copy,
-        builder.getArrayAttr(states), builder.getArrayAttr(members));
+        kind, storage.placement.getDim(), getAxisArray(context, storage.getAxes()),
+        /*roles=*/ArrayAttr(), copy, builder.getArrayAttr(states), builder.getArrayAttr(members));
     // A parameter may have the name.
     symbols.insert(storage.op, builder.getInsertionPoint());
   }

@@ -5,7 +5,8 @@
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["pipeline"=2, "fsdp"=2]>
   fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
-  fsdp.storage @u.flat : tensor<4xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+  // CHECK: fsdp.storage @u.flat : tensor<4xf32> flat over ["fsdp"] roles [@first] states []
+  fsdp.storage @u.flat : tensor<4xf32> flat over ["fsdp"] roles [@first] states [] members [#fsdp.member<@w at 0>]
 
   // CHECK: fsdp.program @first role {pipeline = 0 : i64}
   fsdp.program @first role {pipeline = 0 : i64} {

@@ -19,14 +19,15 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// The three-unit chain of test/passes/schedule.mlir, scheduled.
+/// By default the three-unit chain of test/passes/schedule.mlir, scheduled.
 class MemoryReportTest : public testing::Test {
 protected:
-  MemoryReport measure(int prefetch, bool plan = true) {
+  MemoryReport measure(int prefetch, bool plan = true,
+                       const std::string &file = "test/passes/schedule.mlir") {
     DialectRegistry registry;
     registry.insert<nn::NNDialect, FSDPDialect, arith::ArithDialect, math::MathDialect>();
     MLIRContext context(registry);
-    std::string path = std::string(std::getenv("FSDP_SOURCE_DIR")) + "/test/passes/schedule.mlir";
+    std::string path = std::string(std::getenv("FSDP_SOURCE_DIR")) + "/" + file;
     OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(path, &context);
     PassManager manager(&context);
     SchedulePassOptions options;
@@ -53,6 +54,30 @@ TEST_F(MemoryReportTest, SumsShards) {
   EXPECT_EQ(report.transient, report.arena - report.persistent);
   EXPECT_GE(report.arena, report.lowerBound);
   EXPECT_EQ(measure(1, /*plan=*/false).arena, report.arena);
+}
+
+TEST_F(MemoryReportTest, EachRoleHasItsOwnMemory) {
+  MemoryReport report = measure(1, /*plan=*/true, "test/codegen/roles.mlir");
+  ASSERT_EQ(report.roles.size(), 3u);
+  // `a` in 16 elements for each of two ranks, `b` in 2, `c` in 4 on each rank of two roles.
+  const int64_t own[] = {(16 + 4) * 4, 2 * 4, 4 * 4};
+  int64_t most = 0;
+  for (size_t role = 0; role < 3; ++role) {
+    EXPECT_EQ(report.roles[role].parameters, own[role]);
+    EXPECT_EQ(report.roles[role].gradients, own[role]);
+    EXPECT_EQ(report.roles[role].optimizer, 2 * own[role]);
+    most = std::max(most, report.roles[role].arena);
+  }
+  EXPECT_EQ(report.arena, most);
+  EXPECT_LT(report.roles[1].arena, most);
+  EXPECT_EQ(report.parameters, own[0]);
+  EXPECT_EQ(report.replicatedParameters, 3 * 4 * 4) << "counted once, whoever keeps them";
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  print(report, stream);
+  EXPECT_NE(text.find("  second "), std::string::npos) << text;
+  EXPECT_NE(text.find("arena of this role, 32 B of it sharded"), std::string::npos) << text;
+  EXPECT_TRUE(measure(1).roles.empty());
 }
 
 TEST_F(MemoryReportTest, AtMostTwoUnitsAreWhole) {
