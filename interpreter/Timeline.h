@@ -52,7 +52,7 @@ struct CompiledLaunch {
   std::optional<BufferRange> stepState;
   StepStateAccess stateAccess;
   CompiledBlock body;
-  Operation *collective = nullptr;
+  SmallVector<Operation *> collectives; ///< of a group, several
   bool leavesOutputs = false; ///< for which the host waits
 };
 
