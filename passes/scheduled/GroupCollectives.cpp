@@ -51,7 +51,7 @@ public:
   }
 
 private:
-  /// A gather of a storage, or the reduce-scatter of its gradients.
+  /// A gather of a storage or of its copy, or the reduce-scatter of its gradients.
   static bool isMember(const PlannedLaunch &launch) {
     Operation *op = collectiveOf(launch);
     return op && launch.structure.unit && mayBeGrouped(op) && storageOf(op);
@@ -63,9 +63,16 @@ private:
                                                                      : launch.body.back();
   }
 
+  /// The storage that `op` gathers or reduces, or whose copy it gathers after an update; null for
+  /// other collectives.
   static Attribute storageOf(Operation *op) {
-    Attribute gathered = op->getDiscardableAttr(FSDPDialect::gathersAttrName);
-    return gathered ? gathered : op->getDiscardableAttr(FSDPDialect::reducesAttrName);
+    for (StringRef name : {FSDPDialect::gathersAttrName, FSDPDialect::reducesAttrName})
+      if (Attribute storage = op->getDiscardableAttr(name))
+        return storage;
+    for (Operation *user : op->getUsers())
+      if (auto store = dyn_cast<StoreOp>(user))
+        return store.getStorageAttr();
+    return nullptr;
   }
 
   static bool areAlike(const PlannedLaunch &a, const PlannedLaunch &b) {
