@@ -33,8 +33,7 @@ std::string Target::spellKernel(const PrintedLaunch &launch, const KernelTable &
 static std::string spellMember(const PrintedLaunch &launch, const Call &member) {
   std::string text = (member.function + "(").str();
   for (auto [index, argument] : llvm::enumerate(member.arguments))
-    text += (index ? ", " : "") +
-            (argument.buffer ? launch.slice(argument.buffer) : argument.text);
+    text += (index ? ", " : "") + (argument.buffer ? launch.slice(argument.buffer) : argument.text);
   return text + ")";
 }
 

@@ -53,7 +53,7 @@ struct CompiledLaunch {
   StepStateAccess stateAccess;
   CompiledBlock body;
   SmallVector<Operation *> collectives; ///< of a group, several
-  bool leavesOutputs = false; ///< for which the host waits
+  bool leavesOutputs = false;           ///< for which the host waits
 };
 
 /// A segment of a program in the scheduled phase.

@@ -133,7 +133,8 @@ static LogicalResult verifyCollectives(LaunchOp launch, Block &body) {
   if (collectives.size() == 1)
     return success();
   if (collectives.size() > limits::kMaxGroupedCollectives)
-    return launch.emitOpError() << "groups " << collectives.size() << " collectives, expected at most "
+    return launch.emitOpError() << "groups " << collectives.size()
+                                << " collectives, expected at most "
                                 << limits::kMaxGroupedCollectives << "; use separate launches";
   CollectiveOpInterface first = collectives.front();
   Operation *yield = body.getTerminator();
@@ -143,15 +144,17 @@ static LogicalResult verifyCollectives(LaunchOp launch, Block &body) {
                                   << "', expected only 'fsdp.all_gather' or only "
                                      "'fsdp.reduce_scatter'; use separate launches";
     if (op.getAxes() != first.getAxes())
-      return launch.emitOpError()
-             << "groups a collective over " << getAxisArray(op.getContext(), op.getAxes())
-             << " with one over " << getAxisArray(op.getContext(), first.getAxes())
-             << ", expected the same axes; use separate launches";
+      return launch.emitOpError() << "groups a collective over "
+                                  << getAxisArray(op.getContext(), op.getAxes())
+                                  << " with one over "
+                                  << getAxisArray(op.getContext(), first.getAxes())
+                                  << ", expected the same axes; use separate launches";
     if (index >= body.getNumArguments() || op.getSendValue() != body.getArgument(index) ||
         index >= yield->getNumOperands() || op.getRecvValue() != yield->getOperand(index))
-      return launch.emitOpError()
-             << "groups collectives of which #" << index << " does not take block argument #"
-             << index << " and give yielded value #" << index << "; bring them into one order";
+      return launch.emitOpError() << "groups collectives of which #" << index
+                                  << " does not take block argument #" << index
+                                  << " and give yielded value #" << index
+                                  << "; bring them into one order";
   }
   return success();
 }

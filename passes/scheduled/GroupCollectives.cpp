@@ -16,14 +16,12 @@ using namespace mlir::fsdp;
 /// True where the order of the two accesses matters: one writes what the other reads or writes.
 static bool conflict(const PlannedLaunch &a, const PlannedLaunch &b) {
   auto overlap = [](const BufferView &one, const BufferView &other) {
-    return one.buffer == other.buffer &&
-           one.offset < other.offset + other.type.getNumElements() &&
+    return one.buffer == other.buffer && one.offset < other.offset + other.type.getNumElements() &&
            other.offset < one.offset + one.type.getNumElements();
   };
   auto touch = [&](ArrayRef<BufferView> written, ArrayRef<BufferView> others) {
     return llvm::any_of(written, [&](const BufferView &view) {
-      return llvm::any_of(others,
-                          [&](const BufferView &other) { return overlap(view, other); });
+      return llvm::any_of(others, [&](const BufferView &other) { return overlap(view, other); });
     });
   };
   return touch(a.outs, b.ins) || touch(a.outs, b.outs) || touch(a.ins, b.outs) ||
@@ -59,8 +57,7 @@ private:
 
   /// The last collective of `launch`; null if it has none.
   static Operation *collectiveOf(const PlannedLaunch &launch) {
-    return launch.body.empty() || !involvesPeers(launch.body.back()) ? nullptr
-                                                                     : launch.body.back();
+    return launch.body.empty() || !involvesPeers(launch.body.back()) ? nullptr : launch.body.back();
   }
 
   /// The storage that `op` gathers or reduces, or whose copy it gathers after an update; null for

@@ -186,8 +186,8 @@ private:
     SmallVector<CollectiveOpInterface> collectives = getCollectives(op);
     if (!collectives.empty()) {
       const bool transfers = ofPlaces && collectives.front().getPeerOffset() != 0;
-      launch.collective = transfers ? translateTransfer(op, collectives.front())
-                                    : translate(op, collectives);
+      launch.collective =
+          transfers ? translateTransfer(op, collectives.front()) : translate(op, collectives);
     }
     describe(op, launch);
     return launch;

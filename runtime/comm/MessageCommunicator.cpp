@@ -211,8 +211,7 @@ void MessageCommunicator::completeScatter(const Posted &posted, bool padded) {
   std::size_t at = 0;
   forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
     for (int peer = 0; peer < size(); ++peer)
-      sources_[peer] =
-          peer == rank() ? from + w * element : posted.scratch + incoming * peer + at;
+      sources_[peer] = peer == rank() ? from + w * element : posted.scratch + incoming * peer + at;
     reduceInRankOrder(piece + p * element, sources_.data(), size(), count, posted.request.type,
                       posted.request.op);
     at += count * element;
@@ -250,8 +249,7 @@ void MessageCommunicator::doGroup(const Request &request, const GroupedCollectiv
   std::size_t room = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Request &own = members[i].request;
-    group[i].emplace(
-        Posted{own, members[i].source, members[i].target, TransferRuns(own, size())});
+    group[i].emplace(Posted{own, members[i].source, members[i].target, TransferRuns(own, size())});
     room += scratchOf(*group[i]);
   }
   char *memory = scratch(room);

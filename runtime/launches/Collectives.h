@@ -55,14 +55,14 @@ void collective_group(Context &c, int stream, ActionName action, int over,
                       GroupMember<T>... members) {
   static_assert(sizeof...(T) <= limits::kMaxGroupedCollectives, "too many collectives of a group");
   const CollectiveKind kind = std::get<0>(std::make_tuple(members...)).kind;
-  launchCollective(c, stream, action, kind == CollectiveKind::AllGather ? "all_gather" : "reduce_scatter", over, reads(members.source...),
-                   writes(members.target...),
-                   [kind, layouts = std::array<ShardLayout, sizeof...(T)>{{members.layout...}}](
-                       auto &&comm, auto... p) {
-                     return detail::performMembers<T...>(comm, kind, layouts,
-                                                         std::index_sequence_for<T...>(),
-                                                         std::make_tuple(p...));
-                   });
+  launchCollective(
+      c, stream, action, kind == CollectiveKind::AllGather ? "all_gather" : "reduce_scatter", over,
+      reads(members.source...), writes(members.target...),
+      [kind, layouts = std::array<ShardLayout, sizeof...(T)>{{members.layout...}}](auto &&comm,
+                                                                                   auto... p) {
+        return detail::performMembers<T...>(comm, kind, layouts, std::index_sequence_for<T...>(),
+                                            std::make_tuple(p...));
+      });
 }
 
 #define FSDP_COLLECTIVE(name, Kind, Request)                                                       \

@@ -98,7 +98,8 @@ public:
     sum(local, axis, /*varyingToo=*/false);
     local.split[dim].pop_back();
     local.shape[dim] *= mesh.getAxisSize(axis);
-    local.value = PgatherOp::create(builder, location, local.getType(), local.value, dim, over(axis));
+    local.value =
+        PgatherOp::create(builder, location, local.getType(), local.value, dim, over(axis));
     local.states[axis] = AxisState::varying;
   }
 
@@ -128,8 +129,8 @@ private:
     case 1:
       if (divides) {
         local.shape[dim] /= ranks;
-        local.value = PsumScatterOp::create(builder, location, local.getType(), local.value, dim,
-                                            over(axis));
+        local.value =
+            PsumScatterOp::create(builder, location, local.getType(), local.value, dim, over(axis));
         for (SmallVector<StringAttr> &split : local.split)
           llvm::erase(split, axis);
         state = AxisState::varying;
@@ -151,8 +152,8 @@ private:
         return;
       local.shape[dim] /= ranks;
       local.shape[other] *= ranks;
-      local.value = PswapOp::create(builder, location, local.getType(), local.value, dim, other,
-                                    over(axis));
+      local.value =
+          PswapOp::create(builder, location, local.getType(), local.value, dim, other, over(axis));
       for (SmallVector<StringAttr> &split : local.split)
         llvm::erase(split, axis);
       state = AxisState::varying;
@@ -236,16 +237,16 @@ void RandomStep::computeInRegion() {
     const size_t at = b.dims.find(added);
     c.shape[ofA] = b.shape[at];
     c.split[ofA] = b.split[at];
-    c.value = nn::EinsumOp::create(
-        builder, location(), RankedTensorType::get(c.shape, builder.getF32Type()),
-        a.dims + "," + b.dims + "->" + c.dims, a.value, b.value);
+    c.value = nn::EinsumOp::create(builder, location(),
+                                   RankedTensorType::get(c.shape, builder.getF32Type()),
+                                   a.dims + "," + b.dims + "->" + c.dims, a.value, b.value);
   } else { // the sum of the parameter as a factor
     Value factor =
         nn::ReduceOp::create(builder, location(), RankedTensorType::get({}, builder.getF32Type()),
                              nn::Reduction::sum, notation(b.dims, ""), b.value);
-    c.value = make<arith::MulFOp>(
-        a.value, nn::RepeatOp::create(builder, location(), a.value.getType(),
-                                      notation("", a.dims), factor));
+    c.value =
+        make<arith::MulFOp>(a.value, nn::RepeatOp::create(builder, location(), a.value.getType(),
+                                                          notation("", a.dims), factor));
   }
   for (int64_t count = between(0, 2); count > 0; --count)
     region.change(c);
@@ -262,7 +263,8 @@ void RandomStep::computeInRegion() {
       free.push_back(static_cast<int64_t>(dim));
   for (StringAttr axis : axes) {
     AxisState &state = c.states[axis];
-    if (state == AxisState::partial || (batch != std::string::npos && llvm::is_contained(split[batch], axis)))
+    if (state == AxisState::partial ||
+        (batch != std::string::npos && llvm::is_contained(split[batch], axis)))
       continue;
     const bool mayJoin = !free.empty() && !(state == AxisState::invariant && !chance(20));
     if (mayJoin && (state == AxisState::invariant || chance(70)))

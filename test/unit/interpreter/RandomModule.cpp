@@ -367,6 +367,9 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     addCheckpoint(step, draw);
   constexpr const char *reductions[] = {"auto", "each", "last"};
   result.options.accumulate = draw.chance(isShort ? 20 : 50) ? draw.between(2, 5) : 1;
+  // Microbatches of a region need samples that are split over all axes that split the batch.
+  if (body.computesInRegion && besides() % 100 < 80)
+    result.options.accumulate = 1;
   result.options.accumulateReduce = reductions[draw.between(0, 2)];
   bool readsLogits = result.module->walk([](nn::CrossEntropyOp) { return WalkResult::interrupt(); })
                          .wasInterrupted();

@@ -243,8 +243,7 @@ private:
     request.op = op;
     return request;
   }
-  void checkScattered(const char *name, ShardLayout tile, ReduceOp op, bool rough,
-                      const T *piece) {
+  void checkScattered(const char *name, ShardLayout tile, ReduceOp op, bool rough, const T *piece) {
     const std::size_t me = comm_.rank();
     for (std::size_t o = 0; o < tile.outer; ++o)
       for (std::size_t l = 0; l < tile.local; ++l)
@@ -276,9 +275,9 @@ private:
       for (ShardLayout tile : tiles) {
         if (gathers) {
           fillPiece(tile, piece);
-          members.push_back({Communicator::Request::of(CollectiveKind::AllGather, tile, 0,
-                                                       dtypeOf<T>),
-                             piece, whole});
+          members.push_back(
+              {Communicator::Request::of(CollectiveKind::AllGather, tile, 0, dtypeOf<T>), piece,
+               whole});
         } else {
           fillWhole(tile, true, whole);
           members.push_back({scatterOf(tile, ReduceOp::Sum), whole, piece});
@@ -304,20 +303,26 @@ private:
     group({even, uneven});
     group({small, rows, uneven, none, even});
     group(std::vector<ShardLayout>(limits::kMaxGroupedCollectives, uneven));
+    const GroupedCollective gathers{
+        Communicator::Request::of(CollectiveKind::AllGather, even, 0, dtypeOf<T>), nullptr,
+        nullptr},
+        scatters{scatterOf(even, ReduceOp::Sum), nullptr, nullptr};
+    refuse({gathers, scatters},
+           "expected only all_gather or only reduce_scatter; perform the others apart");
+    refuse(std::vector<GroupedCollective>(limits::kMaxGroupedCollectives + 1, gathers),
+           "got 9 collectives, expected 1..8; perform the others in another group");
+  }
+
+  void refuse(const std::vector<GroupedCollective> &members, const char *expected) {
     try {
-      const GroupedCollective mixed[] = {
-          {Communicator::Request::of(CollectiveKind::AllGather, even, 0, dtypeOf<T>), nullptr,
-           nullptr},
-          {scatterOf(even, ReduceOp::Sum), nullptr, nullptr}};
-      comm_.performGroup(mixed, 2);
+      comm_.performGroup(members.data(), members.size());
     } catch (const Error &error) {
-      if (std::string(error.what()).find("expected only all_gather or only reduce_scatter") ==
-          std::string::npos)
+      if (std::string(error.what()).find(expected) == std::string::npos)
         throw;
       ++compared_;
       return;
     }
-    throw Error("a group of a gather and a reduction was not refused");
+    throw Error(format("a group was not refused: %s", expected));
   }
 
   void reduce(std::size_t count, ReduceOp op, bool rough, bool inPlace) {
