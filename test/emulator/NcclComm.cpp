@@ -440,10 +440,27 @@ ncclResult_t ncclGroupEnd() {
   }
   for (ncclComm_t comm : aborted)
     releaseAborted(comm);
+  // A communicator does all of its calls as one.
+  std::map<ncclComm_t, std::vector<std::function<ncclResult_t()>>> works;
+  std::vector<ncclComm_t> order;
+  for (auto &[comm, work] : std::exchange(workOfGroup, {})) {
+    std::vector<std::function<ncclResult_t()>> &ofComm = works[comm];
+    if (ofComm.empty())
+      order.push_back(comm);
+    ofComm.push_back(std::move(work));
+  }
   ncclResult_t result = ncclSuccess;
-  for (auto &[comm, work] : std::exchange(workOfGroup, {}))
-    if (const ncclResult_t status = perform(comm, std::move(work)); status != ncclSuccess)
+  for (ncclComm_t comm : order) {
+    const ncclResult_t status = perform(comm, [all = std::move(works[comm])] {
+      ncclResult_t status = ncclSuccess;
+      for (const auto &work : all)
+        if (status == ncclSuccess)
+          status = work();
+      return status;
+    });
+    if (status != ncclSuccess)
       result = status;
+  }
   const ncclResult_t sent = flushPointToPoint();
   return result == ncclSuccess ? sent : result;
 }
