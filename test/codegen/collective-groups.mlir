@@ -4,12 +4,17 @@
 // RUN: fsdp-translate --fsdp-to-cuda %t.scheduled | FileCheck %s
 // RUN: fsdp-translate --fsdp-to-record %t.scheduled | FileCheck %s --check-prefix=RECORD
 
-// CHECK: collective_group(c, kGather, "a all_gather", kFsdpGather,
-// CHECK-NEXT: all_gather(ShardLayout{/*outer=*/1, /*local=*/4, /*inner=*/1, /*total=*/7}, persistent::a_flat_parameter, arena::a_flat_all_gather),
-// CHECK-NEXT: all_gather(ShardLayout{/*outer=*/1, /*local=*/6, /*inner=*/1, /*total=*/12}, persistent::a_flat_tensor_parameter, arena::a_flat_tensor_all_gather));
-// CHECK: collective_group(c, kReduce, "a reduce_scatter", kFsdpReduce,
-// CHECK-NEXT: reduce_scatter(ShardLayout{/*outer=*/1, /*local=*/4, /*inner=*/1, /*total=*/7},
-// CHECK-NEXT: reduce_scatter(ShardLayout{/*outer=*/1, /*local=*/6, /*inner=*/1, /*total=*/12},
+// CHECK: collective_group(c, kGather, "a all_gather", kOverFsdpGather,
+// CHECK-NEXT: all_gather(ShardLayout{/*outer=*/1, /*local=*/4, /*inner=*/1, /*total=*/7},
+// CHECK-NEXT: persistent::a_flat_parameter, arena::a_flat_all_gather),
+// CHECK-NEXT: all_gather(ShardLayout{/*outer=*/1, /*local=*/6, /*inner=*/1, /*total=*/12},
+// CHECK-NEXT: persistent::a_flat_tensor_parameter, arena::a_flat_tensor_all_gather));
+// CHECK-NEXT: record(c, kGather,
+// CHECK: collective_group(c, kReduce, "a reduce_scatter", kOverFsdpReduce,
+// CHECK-NEXT: reduce_scatter(ShardLayout{/*outer=*/1, /*local=*/4, /*inner=*/1, /*total=*/7}, arena::sin,
+// CHECK-NEXT: arena::reduce_scatter),
+// CHECK-NEXT: reduce_scatter(ShardLayout{/*outer=*/1, /*local=*/6, /*inner=*/1, /*total=*/12}, arena::sin_2,
+// CHECK-NEXT: arena::reduce_scatter_2));
 
 // RECORD: launch gather "a all_gather" reads=[{{[0-9]+:16,[0-9]+:24}}] writes=[{{[0-9]+:28,[0-9]+:48}}] over=fsdp_gather kind=all_gather
 // RECORD: launch reduce "a reduce_scatter" reads=[{{[0-9]+:28,[0-9]+:48}}] writes=[{{[0-9]+:16,[0-9]+:24}}] over=fsdp_reduce kind=reduce_scatter

@@ -7,7 +7,7 @@ import collections
 import re
 import sys
 
-counts, segment, counted = {}, None, False
+counts, segment, launches, counted = {}, None, False, False
 sizes, calls = "--sizes" in sys.argv, "--calls" in sys.argv
 for line in open(sys.argv[1]):
     if walk := re.search(r"fsdp\.walk @(\S+) \w+ \[(.*?)\] times \[(.*?)\]", line):
@@ -16,7 +16,7 @@ for line in open(sys.argv[1]):
     if begin := re.search(r"fsdp\.segment @(\S+) ", line):
         segment = counts.setdefault(begin[1], collections.Counter())
     if "fsdp.launch" in line:
-        counted = False
+        launches, counted = True, False
     if call := re.search(r"fsdp\.(all_gather|reduce_scatter|all_reduce|all_to_all|collective_permute)\b.* over \[([^\]]*)\](.*)", line):
         text = f"{call[1]} {call[2].replace(chr(34), '').replace(', ', '+')}"
         if sizes:
@@ -28,7 +28,7 @@ for line in open(sys.argv[1]):
                     product *= int(size)
                 elements.append(product)
             text += f" {max(elements)} {types[0][1]}"
-        segment[text] += not (calls and counted)
+        segment[text] += not (calls and launches and counted)
         counted = True
 for name, found in counts.items():
     text = ", ".join(f"{call} x {count}" for call, count in sorted(found.items()))
