@@ -1,6 +1,7 @@
 //===- Calls.cpp ----------------------------------------------------------===//
 
 #include "codegen/Calls.h"
+#include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/StepStateAccess.h"
 
@@ -21,6 +22,7 @@ public:
   CallFinder(const ScheduledProgram &program, LaunchOp launch, Call &call)
       : program(program), launch(launch), call(call) {}
   LogicalResult find(Operation *op);
+  LogicalResult group(ArrayRef<CollectiveOpInterface> collectives);
 
 private:
   // The buffers of operands and results; null for constants and unused results.
@@ -181,6 +183,20 @@ LogicalResult CallFinder::output(Operation *op, StringAttr name) {
   return success();
 }
 
+/// Several collectives that ranks meet in once.
+LogicalResult CallFinder::group(ArrayRef<CollectiveOpInterface> collectives) {
+  begin("collective_group");
+  for (CollectiveOpInterface op : collectives) {
+    Call &member = call.members.emplace_back();
+    if (failed(CallFinder(program, launch, member).collective(op)))
+      return failure();
+    call.over = std::exchange(member.over, nullptr);
+    call.reads.append(member.reads);
+    call.writes.append(member.writes);
+  }
+  return success();
+}
+
 /// Every collective that involves peers: its axes, its request, its operand and its result.
 LogicalResult CallFinder::collective(CollectiveOpInterface op) {
   begin(op->getName().stripDialect());
@@ -315,9 +331,14 @@ LogicalResult CallFinder::find(Operation *op) {
 
 FailureOr<Call> mlir::fsdp::callFor(const ScheduledProgram &program, LaunchOp launch) {
   Call call;
-  if (Operation *op = onlyOp(launch))
-    if (failed(CallFinder(program, launch, call).find(op)))
+  CallFinder finder(program, launch, call);
+  if (Operation *op = onlyOp(launch)) {
+    if (failed(finder.find(op)))
       return failure();
+  } else if (SmallVector<CollectiveOpInterface> group = getCollectives(launch); !group.empty()) {
+    if (failed(finder.group(group)))
+      return failure();
+  }
   if (call.kernel != Call::alone)
     return call;
   call.reads.assign(launch.getIns().begin(), launch.getIns().end());

@@ -4,6 +4,7 @@
 
 #include "codegen/Calls.h"
 #include "codegen/RolePrograms.h"
+#include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "runtime/program/Limits.h"
 
@@ -76,12 +77,13 @@ void mlir::fsdp::printLaunch(const ScheduledProgram &program, LaunchOp launch, c
         "reads", out);
   print(inOrderOf(rangesOf(program, launch.getOuts(), state, access.writes), called(call.writes)),
         "writes", out);
-  if (auto collective = dyn_cast_or_null<CollectiveOpInterface>(onlyOp(launch));
-      collective && collective.involvesPeers())
+  if (SmallVector<CollectiveOpInterface> group = getCollectives(launch); !group.empty()) {
+    CollectiveOpInterface collective = group.front();
     out << " over="
         << program.communicatorName(launch.getStreamAttr(),
                                     getAxisArray(launch.getContext(), collective.getAxes()))
         << " kind=" << collective->getName().stripDialect();
+  }
   out << "\n";
 }
 

@@ -16,10 +16,11 @@ struct Communication {
   explicit Communication(const Timeline &timeline) {
     for (const Action &action : timeline.actions) {
       LaunchOp launch = action.launch;
-      if (isa_and_nonnull<CollectiveOpInterface>(onlyOp(launch)))
+      for (auto collective : launch.getBody().getOps<CollectiveOpInterface>()) {
         streams.insert(launch.getStream());
-      if (isa_and_nonnull<AllGatherOp>(onlyOp(launch)))
-        gathers.insert(launch.getStream());
+        if (isa<AllGatherOp>(collective))
+          gathers.insert(launch.getStream());
+      }
     }
   }
 };

@@ -86,6 +86,7 @@ static constexpr llvm::StringLiteral used[] = {
     "axes",
     "badGradient",
     "badGradients",
+    "collective_group",
     "combineParts",
     "communicators",
     "cudaError_t",

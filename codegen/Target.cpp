@@ -29,6 +29,14 @@ std::string Target::spellKernel(const PrintedLaunch &launch, const KernelTable &
   return "[" + captures + "](auto... p) { return " + name + "(" + names + "p...); }";
 }
 
+/// A collective of a group as an argument: "all_gather(ShardLayout{...}, source, target)".
+static std::string spellMember(const PrintedLaunch &launch, const Call &member) {
+  std::string text = (member.function + "(").str();
+  for (auto [index, argument] : llvm::enumerate(member.arguments))
+    text += (index ? ", " : "") + (argument.buffer ? launch.slice(argument.buffer) : argument.text);
+  return text + ")";
+}
+
 void Target::launch(const PrintedLaunch &launch, const KernelTable &kernels, Writer &writer) const {
   const Call &call = launch.call;
   std::vector<std::string> items;
@@ -40,6 +48,8 @@ void Target::launch(const PrintedLaunch &launch, const KernelTable &kernels, Wri
     LaunchOp op = launch.op;
     items.push_back(program.names.communicator(op.getStreamAttr(), call.over));
   }
+  for (const Call &member : call.members)
+    items.push_back(spellMember(launch, member));
   bool kernelIsNext = call.kernel == Call::argument;
   for (const CallArgument &argument : call.arguments) {
     if (!argument.buffer) {

@@ -75,7 +75,7 @@ static std::vector<std::pair<int, int>> gatherUses(const Timeline &timeline) {
       uses.push_back({found->second.number, number});
       gathered.erase(found);
     }
-    if (isa_and_nonnull<AllGatherOp>(onlyOp(launch)))
+    if (!launch.getBody().getOps<AllGatherOp>().empty())
       for (Value value : launch.getOuts())
         gathered[bufferOf(value)] = {number, launch.getStream()};
   }

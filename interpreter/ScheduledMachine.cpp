@@ -39,12 +39,17 @@ struct Issued {
   SegmentRun run;
   SmallVector<std::shared_ptr<Issued>> waits; ///< until it begins
   bool inFlight = false, done = false;
-  /// While in flight: the step state and the operands as they were at the beginning; for a
-  /// collective, whether all ranks of the group have begun, and then the result.
+  /// While in flight: the step state and the operands as they were at the beginning; for
+  /// collectives, whether all ranks of the group have begun, and then the results.
   StepState stepState;
   SmallVector<Tensor> operands;
   bool met = false;
-  Tensor result;
+  SmallVector<Tensor> results;
+
+  /// The collective, or the first of the group; null for other launches.
+  Operation *collective() const {
+    return launch->collectives.empty() ? nullptr : launch->collectives.front();
+  }
 
   /// Buffers of a segment are unwritten in each of its runs: their contents belong to one run.
   uint64_t ownerOf(const BufferRange &range) const {
@@ -269,19 +274,19 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
 /// A transfer can end once the other rank has begun its side of it; immediately if there is no
 /// other rank.
 FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, size_t stream, Issued &issued) {
-  auto op = cast<CollectiveOpInterface>(issued.launch->collective);
+  auto op = cast<CollectiveOpInterface>(issued.collective());
   std::optional<int64_t> peer = peerOf(op, rank);
   if (!peer) {
     issued.met = true;
     if (Value received = op.getRecvValue())
-      issued.result = Tensor(cast<RankedTensorType>(received.getType()));
+      issued.results = {Tensor(cast<RankedTensorType>(received.getType()))};
     return true;
   }
   Issued *other = nextOf(*peer, stream);
-  if (!other || !other->inFlight || other->met || !other->launch->collective ||
-      !isTransfer(other->launch->collective))
+  if (!other || !other->inFlight || other->met || !other->collective() ||
+      !isTransfer(other->collective()))
     return false;
-  auto theirs = cast<CollectiveOpInterface>(other->launch->collective);
+  auto theirs = cast<CollectiveOpInterface>(other->collective());
   bool sends = op.getSendValue() != nullptr;
   if (theirs.getAxes() != op.getAxes() || theirs.getPeerOffset() != -op.getPeerOffset() ||
       sends == (theirs.getSendValue() != nullptr))
@@ -291,40 +296,42 @@ FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, size_t stream, Is
     return failure();
   issued.met = other->met = true;
   Issued &sender = sends ? issued : *other, &receiver = sends ? *other : issued;
-  receiver.result = sender.operands[0];
+  receiver.results = {sender.operands[0]};
   return true;
 }
 
-/// A collective can end once all ranks of its group have begun it.
+/// Collectives of a launch can end once all ranks of their group have begun it.
 FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
   Issued *issued = nextOf(rank, stream);
   if (!issued || !issued->inFlight)
     return false;
-  Operation *collective = issued->launch->collective;
+  Operation *collective = issued->collective();
   if (!collective || issued->met)
     return true;
   if (isTransfer(collective))
     return canEndTransfer(rank, stream, *issued);
 
   SmallVector<Issued *> members;
-  SmallVector<Tensor> operands;
   for (int64_t member : groupOf(collective, rank)) {
     Issued *other = nextOf(member, stream);
     // A rank with a result that has not ended is still in the previous collective.
-    if (!other || !other->inFlight || other->met || !other->launch->collective ||
-        !mayMeet(collective, other->launch->collective))
+    if (!other || !other->inFlight || other->met || !other->collective() ||
+        !mayMeet(collective, other->collective()))
       return false;
-    if (failed(checkSame(rank, collective, member, other->launch->collective)))
+    if (failed(checkSame(rank, issued->launch->collectives, member, other->launch->collectives)))
       return failure();
     members.push_back(other);
-    operands.push_back(other->operands[0]);
   }
-  SmallVector<Tensor> results(members.size());
-  performCollective(collective, operands, results, options.numerics);
-  for (auto [member, result] : llvm::zip_equal(members, results)) {
+  for (auto [number, op] : llvm::enumerate(issued->launch->collectives)) {
+    SmallVector<Tensor> operands, results(members.size());
+    for (Issued *member : members)
+      operands.push_back(member->operands[number]);
+    performCollective(op, operands, results, options.numerics);
+    for (auto [member, result] : llvm::zip_equal(members, results))
+      member->results.push_back(std::move(result));
+  }
+  for (Issued *member : members)
     member->met = true;
-    member->result = std::move(result);
-  }
   return true;
 }
 
@@ -339,9 +346,10 @@ LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
   std::vector<Tensor> values(launch.body.numValues);
   llvm::copy(issued->operands, values.begin());
   for (const Instruction &instruction : launch.body.instructions) {
-    if (instruction.op == launch.collective) {
+    if (const auto *at = llvm::find(launch.collectives, instruction.op);
+        at != launch.collectives.end()) {
       if (instruction.numResults)
-        values[instruction.firstResult] = issued->result;
+        values[instruction.firstResult] = issued->results[at - launch.collectives.begin()];
       continue;
     }
     if (failed(CompiledBlock::run(instruction, context, values)))
@@ -358,7 +366,7 @@ LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
   }
   issued->done = true;
   issued->operands.clear();
-  issued->result = Tensor();
+  issued->results.clear();
   state.streams[stream].queue.pop_front();
   state.outputsMissing -= launch.leavesOutputs;
   if (--state.unfinished == 0)
@@ -410,7 +418,7 @@ LogicalResult ScheduledMachine::reportNoProgress() {
       Diagnostic &note = diagnostic->attachNote(op.getLoc());
       note << "rank " << rank << ", stream '" << streams[stream] << "': '" << op.getName() << "' ";
       if (issued->inFlight) {
-        Operation *collective = issued->launch->collective;
+        Operation *collective = issued->collective();
         note << "waits in '" << signatureOf(collective) << "' for "
              << describeWait(collective, rank);
         continue;

@@ -4,6 +4,7 @@
 #include "interpreter/Rounding.h"
 
 #include "dialect/fsdp/Deferred.h"
+#include "llvm/ADT/StringExtras.h"
 #include <utility>
 
 using namespace mlir;
@@ -236,17 +237,20 @@ std::string ShardedMachine::describeWait(Operation *op, int64_t rank) {
   return text;
 }
 
-LogicalResult ShardedMachine::checkSame(int64_t rank, Operation *op, int64_t otherRank,
-                                        Operation *other) {
-  if (op == other)
+LogicalResult ShardedMachine::checkSame(int64_t rank, ArrayRef<Operation *> ops, int64_t otherRank,
+                                        ArrayRef<Operation *> others) {
+  if (ops == others)
     return success();
-  std::string mine = signatureOf(op), others = signatureOf(other);
-  if (mine == others)
+  auto spell = [](ArrayRef<Operation *> group) {
+    return llvm::join(llvm::map_range(group, signatureOf), " and ");
+  };
+  std::string mine = spell(ops), theirs = spell(others);
+  if (mine == theirs)
     return success();
-  InFlightDiagnostic diagnostic = op->emitError()
+  InFlightDiagnostic diagnostic = ops.front()->emitError()
                                   << "ranks call different collectives: rank " << rank << " at '"
-                                  << mine << "', rank " << otherRank << " at '" << others << "'";
-  diagnostic.attachNote(other->getLoc()) << "rank " << otherRank << " is here";
+                                  << mine << "', rank " << otherRank << " at '" << theirs << "'";
+  diagnostic.attachNote(others.front()->getLoc()) << "rank " << otherRank << " is here";
   return diagnostic;
 }
 

@@ -48,8 +48,9 @@ protected:
   /// The ranks that `rank` waits for in `op`: "ranks [0, 1]", "rank 1, which must receive it".
   std::string describeWait(Operation *op, int64_t rank);
 
-  /// Fails, naming both ops, unless two ranks of a collective issue the same one.
-  LogicalResult checkSame(int64_t rank, Operation *op, int64_t otherRank, Operation *other);
+  /// Fails, naming all ops, unless two ranks issue the same collective, or the same group.
+  LogicalResult checkSame(int64_t rank, ArrayRef<Operation *> ops, int64_t otherRank,
+                          ArrayRef<Operation *> others);
 
   MeshAttr mesh;
   SmallVector<ProgramOp> programs;

@@ -86,7 +86,7 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
     launch.body = std::move(*block);
     for (Operation &inner : body) {
       if (involvesPeers(&inner))
-        launch.collective = &inner;
+        launch.collectives.push_back(&inner);
       launch.leavesOutputs |= isa<OutputOp, OutputSumOp>(inner);
       timeline.loadsInputs |= isa<InputOp>(inner);
       if (!launch.stepState && !getStepStateAccess({&inner}).isNone())

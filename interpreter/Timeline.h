@@ -52,8 +52,8 @@ struct CompiledLaunch {
   std::optional<BufferRange> stepState;
   StepStateAccess stateAccess;
   CompiledBlock body;
-  Operation *collective = nullptr;
-  bool leavesOutputs = false; ///< for which the host waits
+  SmallVector<Operation *> collectives; ///< of a group, several
+  bool leavesOutputs = false;           ///< for which the host waits
 };
 
 /// A segment of a program in the scheduled phase.

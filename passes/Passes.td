@@ -460,15 +460,18 @@ def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
     After this pass the module is in the scheduled phase: values are `fsdp.buffer`s without offsets, ops are in
     `fsdp.launch`es in issue order. Inputs come first; the gather of a unit is issued as soon as all units used
     before it except the last `prefetch` are no longer needed, so that at most `prefetch` + 1 units are unsharded
-    at any time; the same limit applies to gradients before their reduction. Launches have all waits between streams that
-    their accesses require, except those that other waits imply.
+    at any time; the same limit applies to gradients before their reduction. The storages of a unit are gathered by one
+    launch, over each group of ranks, and their gradients reduced by one, unless `group` is false. Launches have all
+    waits between streams that their accesses require, except those that other waits imply.
 
     Example: `fsdp-opt --fsdp-schedule=prefetch=0 local.mlir`
   }];
   let dependentDialects = ["::mlir::nn::NNDialect"];
   let options = [
     Option<"prefetch", "prefetch", "::mlir::fsdp::Count", /*default=*/"::mlir::fsdp::Count{1}",
-           "number of units gathered ahead of the unit in use; 0 gathers each unit after the last use of the one before">];
+           "number of units gathered ahead of the unit in use; 0 gathers each unit after the last use of the one before">,
+    Option<"group", "group", "bool", /*default=*/"true",
+           "gather all storages of a unit, and reduce their gradients, by one launch">];
 }
 
 def PlanMemoryPass : Pass<"fsdp-plan-memory", "::mlir::ModuleOp"> {

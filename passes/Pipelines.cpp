@@ -113,6 +113,7 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
 void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options) {
   SchedulePassOptions schedule;
   schedule.prefetch = Count{options.prefetch};
+  schedule.group = options.buckets == "unit"; // else each parameter is gathered by itself
   manager.addPass(createSchedulePass(schedule));
   // After the waits: buffers may share bytes only where streams and waits keep their lives apart.
   manager.addPass(createPlanMemoryPass());

@@ -104,19 +104,22 @@ def FSDP_EventOp : FSDP_Op<"event", [InScheduledPhase, HasParent<"::mlir::fsdp::
 def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegments,
                                        SingleBlockImplicitTerminator<"YieldOp">,
                                        IsolatedFromAbove]> {
-  let summary = "Run one kernel or collective on a stream";
+  let summary = "Run one kernel, one collective or a group of collectives on a stream";
   let description = [{
     Launches on one stream run in program order. This one starts when it is its turn and every timepoint of `wait` is
     reached; the result is the timepoint of its completion, which the events in `records` denote from then on: a wait
     for an event means the launch that recorded it last before the waiting one was issued. The block holds local IR on tensors: its
     arguments are the contents of `ins`, what `fsdp.yield` yields becomes the contents of
-    `outs`. A buffer may be in both where the kernel works in place. Launches
+    `outs`. A buffer may be in both where the kernel works in place. Several collectives in one body are one grouped call: ranks
+    meet once for all of them. Launches
     whose body reads or writes the step state name its buffer as `step_state`; it is not a block argument. `of` is
     the `#fsdp.structure` of the body.
 
     Constraints:
     - (C1) block arguments have the tensor types of `ins`, yielded values those of `outs`.
-    - (C2) the body holds at most one collective, and then nothing else.
+    - (C2) a body that holds a collective holds nothing else, or a group: at most 8 `fsdp.all_gather`, or
+      `fsdp.reduce_scatter`, over the same axes, in the order of the block arguments that they take and of the values
+      that the body yields.
     - (C3) `ins`, `outs` and `step_state` are buffers or subviews of this program, `wait` are launches of this segment and
       events, `records` are events, each once; the step state is a `tensor<16xi64>`.
 

@@ -1,6 +1,8 @@
 //===- TimelineOps.cpp - verify buffers and launches ----------------------===//
 
+#include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/FSDPDialect.h"
+#include "runtime/program/GroupLimit.h"
 #include "runtime/program/Limits.h"
 
 using namespace mlir;
@@ -121,6 +123,42 @@ static LogicalResult verifyOperands(LaunchOp launch) {
   return success();
 }
 
+/// (C2)
+static LogicalResult verifyCollectives(LaunchOp launch, Block &body) {
+  auto collectives = llvm::to_vector(body.getOps<CollectiveOpInterface>());
+  if (collectives.empty())
+    return success();
+  if (body.getOperations().size() != collectives.size() + 1)
+    return launch.emitOpError() << "contains a collective and other ops; use separate launches";
+  if (collectives.size() == 1)
+    return success();
+  if (collectives.size() > limits::kMaxGroupedCollectives)
+    return launch.emitOpError() << "groups " << collectives.size()
+                                << " collectives, expected at most "
+                                << limits::kMaxGroupedCollectives << "; use separate launches";
+  CollectiveOpInterface first = collectives.front();
+  Operation *yield = body.getTerminator();
+  for (auto [index, op] : llvm::enumerate(collectives)) {
+    if (!mayBeGrouped(op) || op->getName() != first->getName())
+      return launch.emitOpError() << "groups '" << first->getName() << "' and '" << op->getName()
+                                  << "', expected only 'fsdp.all_gather' or only "
+                                     "'fsdp.reduce_scatter'; use separate launches";
+    if (op.getAxes() != first.getAxes())
+      return launch.emitOpError() << "groups a collective over "
+                                  << getAxisArray(op.getContext(), op.getAxes())
+                                  << " with one over "
+                                  << getAxisArray(op.getContext(), first.getAxes())
+                                  << ", expected the same axes; use separate launches";
+    if (index >= body.getNumArguments() || op.getSendValue() != body.getArgument(index) ||
+        index >= yield->getNumOperands() || op.getRecvValue() != yield->getOperand(index))
+      return launch.emitOpError() << "groups collectives of which #" << index
+                                  << " does not take block argument #" << index
+                                  << " and give yielded value #" << index
+                                  << "; bring them into one order";
+  }
+  return success();
+}
+
 LogicalResult LaunchOp::verify() {
   if (failed(verifyOperands(*this)))
     return failure();
@@ -129,9 +167,15 @@ LogicalResult LaunchOp::verify() {
   if (failed(verifyContents(*this, body.getArguments(), getIns(), "block argument", "ins")) ||
       failed(verifyContents(*this, yield.getValues(), getOuts(), "yielded value", "outs")))
     return failure();
-  bool collective =
-      llvm::any_of(body, [](Operation &op) { return isa<CollectiveOpInterface>(op); });
-  if (collective && body.getOperations().size() != 2)
-    return emitOpError() << "contains a collective and other ops; use separate launches";
-  return success();
+  return verifyCollectives(*this, body);
 }
+
+SmallVector<CollectiveOpInterface> mlir::fsdp::getCollectives(LaunchOp launch) {
+  SmallVector<CollectiveOpInterface> collectives;
+  for (auto op : launch.getBody().getOps<CollectiveOpInterface>())
+    if (op.involvesPeers())
+      collectives.push_back(op);
+  return collectives;
+}
+
+bool mlir::fsdp::mayBeGrouped(Operation *op) { return isa<AllGatherOp, ReduceScatterOp>(op); }

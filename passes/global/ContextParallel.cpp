@@ -128,6 +128,25 @@ static bool divides(const nn::AttentionLayout &sizes, int64_t ranks) {
   return sizes.groups % ranks == 0 || (ranks % sizes.groups == 0 && sizes.heads % ranks == 0);
 }
 
+/// What to do where `others` ranks along `tensor` and those along `context` cannot share the heads.
+static std::string findFittingSizes(const nn::AttentionLayout &sizes, int64_t others) {
+  SmallVector<std::string> contexts, products;
+  for (int64_t context = 2; context <= sizes.heads; ++context) {
+    if (sizes.queries % context != 0)
+      continue;
+    if (divides(sizes, context * others))
+      contexts.push_back(std::to_string(context));
+    for (int64_t tensor = 1; others > 1 && tensor * context <= sizes.heads; ++tensor)
+      if (divides(sizes, tensor * context))
+        products.push_back(std::to_string(tensor) + "*" + std::to_string(context));
+  }
+  if (!contexts.empty())
+    return "give the axis 'context' a size of " + llvm::join(contexts, ", ");
+  if (!products.empty())
+    return "give the axes 'tensor' and 'context' the sizes " + llvm::join(products, ", ");
+  return "split the batch over these ranks instead";
+}
+
 /// The axes that split heads where attention has all positions: weights split heads first.
 SmallVector<StringAttr> StepSplitter::getHeadAxes() const {
   SmallVector<StringAttr> heads;
@@ -210,16 +229,15 @@ LogicalResult StepSplitter::splitByHeads(nn::AttentionOp attention) {
   const SmallVector<StringAttr> heads = getHeadAxes();
   const int64_t parts = mesh.getSize(heads);
   if (!divides(sizes, parts)) {
-    std::string fitting;
-    for (int64_t size = 2; size * parts / getParts() <= sizes.heads; ++size)
-      if (sizes.queries % size == 0 && divides(sizes, size * parts / getParts()))
-        fitting += (fitting.empty() ? "" : ", ") + std::to_string(size);
+    const int64_t others = parts / getParts(); // ranks that split heads besides
     return attention.emitError() << "the mesh splits attention by heads over " << spell(heads)
                                  << "=" << parts << ", got " << sizes.heads << " heads in "
-                                 << sizes.groups << " groups of keys and values; "
-                                 << (fitting.empty()
-                                         ? std::string("split the batch over these ranks instead")
-                                         : "give the axis 'context' a size of " + fitting)
+                                 << sizes.groups << " groups of keys and values"
+                                 << (isOverPositions(attention)
+                                         ? "; "
+                                         : ", to keys of another sequence than the queries, which "
+                                           "no other way splits; ")
+                                 << findFittingSizes(sizes, others)
                                  << (findFault(attention, AttentionKind::ring).empty()
                                          ? ", or use --context-attention=ring"
                                      : findFault(attention, AttentionKind::gather).empty()
@@ -449,7 +467,11 @@ void ContextParallel::runOnOperation() {
       axes.push_back(axis);
   if (axes.empty())
     return;
-  bool hasPositions = false;
+  bool isUsed = false;
+  module.walk([&](ExitManualOp region) { // uses the axis by itself
+    isUsed |= llvm::any_of(getAxisNames(region.getOver()),
+                           [](StringAttr axis) { return splitsSequence(axis); });
+  });
   std::set<AttentionKind> kinds;
   for (StepOp step : module.getOps<StepOp>()) {
     if (step.getKind() != StepKind::train && step.getKind() != StepKind::evaluate)
@@ -457,7 +479,7 @@ void ContextParallel::runOnOperation() {
     StepSplitter splitter(step, axes, wanted);
     if (!splitter.hasPositions())
       continue; // whose ranks along the axis compute the same
-    hasPositions = true;
+    isUsed = true;
     if (failed(splitter.run()))
       return signalPassFailure();
     kinds.insert(splitter.getKinds().begin(), splitter.getKinds().end());
@@ -468,12 +490,12 @@ void ContextParallel::runOnOperation() {
     module->setAttr(kContextAttentionAttrName,
                     StringAttr::get(&getContext(), llvm::join(names, "+")));
   }
-  if (hasPositions || module.getOps<StepOp>().empty())
+  if (isUsed || module.getOps<StepOp>().empty())
     return;
   (*module.getOps<StepOp>().begin()).emitError()
       << "the mesh splits sequences over " << llvm::join(spellAxes(mesh.getMesh(), axes), "+")
       << "=" << mesh.getMesh().getSize(axes)
       << ", but the model has no tokens and marks no positions; write sequenceParallel(x) on its "
-         "residual stream, or use another axis";
+         "residual stream, compute with the axis in a manual region, or use another axis";
   signalPassFailure();
 }

@@ -2,6 +2,7 @@
 
 #include "passes/scheduled/MemoryReport.h"
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/schedule/MemoryPlanner.h"
@@ -68,25 +69,24 @@ static void countTied(const ScheduleProblem &schedule, int role, size_t index, i
   llvm::DenseMap<int, std::pair<StringAttr, int64_t>> begun; // by buffer
   const schedule::Segment &segment = schedule.problem.roles[role].segments[index];
   for (auto [op, launch] : llvm::zip_equal(schedule.launches[role][index], segment.launches)) {
-    auto collectives = LaunchOp(op).getBody().getOps<CollectiveOpInterface>();
-    if (collectives.empty() || launch.reads.size() != 1)
-      continue;
-    const int input = launch.reads.front().buffer;
-    BufferOp buffer = schedule.buffers[role][input];
-    if (buffer.getWhat() == BufferOp::gradient && buffer.getStorageAttr()) {
-      Reductions &all = ofStorage[buffer.getStorageAttr().getAttr()];
-      all.bytes = schedule.problem.roles[role].buffers[input].size;
-      begun[input] = {buffer.getStorageAttr().getAttr(), ++all.count};
-    }
-    auto part = begun.find(input);
-    if (part == begun.end())
-      continue;
-    const std::pair<StringAttr, int64_t> reduction = part->second;
-    if (reduction.second > 1)
-      for (CollectiveOpInterface collective : collectives)
+    // Each collective has one operand and one result, except transfers.
+    for (auto [read, write, collective] :
+         llvm::zip(launch.reads, launch.writes, getCollectives(op))) {
+      const int input = read.buffer;
+      BufferOp buffer = schedule.buffers[role][input];
+      if (buffer.getWhat() == BufferOp::gradient && buffer.getStorageAttr()) {
+        Reductions &all = ofStorage[buffer.getStorageAttr().getAttr()];
+        all.bytes = schedule.problem.roles[role].buffers[input].size;
+        begun[input] = {buffer.getStorageAttr().getAttr(), ++all.count};
+      }
+      auto part = begun.find(input);
+      if (part == begun.end())
+        continue;
+      const std::pair<StringAttr, int64_t> reduction = part->second;
+      if (reduction.second > 1)
         ofStorage[reduction.first].doubled += times * collective.getReceivedBytes();
-    for (const schedule::Access &access : launch.writes)
-      begun[access.buffer] = reduction;
+      begun[write.buffer] = reduction;
+    }
   }
   SymbolTable symbols(schedule.programs[role]->getParentOp());
   for (const auto &entry : ofStorage) {

@@ -5,6 +5,7 @@
 #include "passes/schedule/IssueOrder.h"
 #include "passes/schedule/ProgramOrder.h"
 #include "passes/schedule/Waits.h"
+#include "passes/scheduled/GroupCollectives.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "passes/scheduled/SegmentPlan.h"
 
@@ -72,10 +73,12 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
     if (launch.stream == streams::gather) {
       // Adjacent gathers of one unit form one group; a repeated storage is another use. The result
       // of a cast before a gather holds no storage.
-      StringRef storage;
-      if (!launch.ins.empty())
-        storage = plan.buffers[launch.ins.front().buffer].storage;
-      bool again = !storage.empty() && gatheredStorages.contains(storage);
+      SmallVector<StringRef> storages;
+      for (const BufferView &place : launch.ins)
+        if (StringRef storage = plan.buffers[place.buffer].storage; !storage.empty())
+          storages.push_back(storage);
+      bool again = llvm::any_of(
+          storages, [&](StringRef storage) { return gatheredStorages.contains(storage); });
       // Launches do not wait for a part that is gathered first and kept.
       if (groups.gathers.empty() || unit != gatheredUnit || again || partial) {
         groups.gathers.emplace_back();
@@ -84,7 +87,8 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
       gatheredUnit = unit;
       partial = isa<AllGatherOp>(launch.body.back()) &&
                 plan.buffers[launch.outs.front().buffer].storage.empty();
-      gatheredStorages.insert(storage);
+      for (StringRef storage : storages)
+        gatheredStorages.insert(storage);
       groups.gathers.back().push_back(number);
       if (partial)
         groups.parts.push_back(number);
@@ -93,17 +97,21 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
     // shard.
     if (launch.stream != streams::reduce || launch.ins.front().type.getRank() == 0)
       continue;
-    auto buffer = seen.find(launch.ins.front().buffer);
-    if (buffer == seen.end() || buffer->second)
+    SmallVector<int> gradients; // of which no earlier launch is the reduction
+    for (const BufferView &place : launch.ins)
+      if (auto buffer = seen.find(place.buffer); buffer != seen.end() && !buffer->second) {
+        buffer->second = true;
+        gradients.push_back(place.buffer);
+      }
+    if (gradients.empty())
       continue;
-    buffer->second = true;
     // A launch that reduces no gradient is a separate group.
     if (!launch.body.back()->getDiscardableAttr(FSDPDialect::reducesAttrName))
       unit = nullptr;
     if (groups.gradients.empty() || !unit || unit != reducedUnit)
       groups.gradients.emplace_back();
     reducedUnit = unit;
-    groups.gradients.back().push_back(buffer->first);
+    llvm::append_range(groups.gradients.back(), gradients);
   }
   return groups;
 }
@@ -227,6 +235,8 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
       FailureOr<SegmentPlan> plan = planSegment(segment, planned, staged, symbols);
       if (failed(plan))
         return failure();
+      if (group)
+        groupCollectives(*plan);
       schedule::Segment problem = getProblem(*plan);
       std::vector<int> order = schedule::orderIssue(problem, getIssueGroups(*plan), prefetch.value);
       if (std::optional<schedule::ReorderedAccess> reordered =

@@ -1,6 +1,7 @@
 //===- ScheduleProblem.cpp - from scheduled IR to plain data --------------===//
 
 #include "passes/scheduled/ScheduleProblem.h"
+#include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "dialect/nn/ProductCost.h"
@@ -182,11 +183,11 @@ private:
     for (auto [index, value] : llvm::enumerate(op.getBody().front().getTerminator()->getOperands()))
       if (matchPattern(value, m_Zero()))
         launch.clears.push_back(static_cast<int>(index));
-    for (auto collective : op.getBody().getOps<CollectiveOpInterface>()) {
-      if (ofPlaces && collective.getPeerOffset() != 0)
-        launch.collective = translateTransfer(op, collective);
-      else if (collective.involvesPeers())
-        launch.collective = translate(op, collective);
+    SmallVector<CollectiveOpInterface> collectives = getCollectives(op);
+    if (!collectives.empty()) {
+      const bool transfers = ofPlaces && collectives.front().getPeerOffset() != 0;
+      launch.collective =
+          transfers ? translateTransfer(op, collectives.front()) : translate(op, collectives);
     }
     describe(op, launch);
     return launch;
@@ -205,7 +206,9 @@ private:
     }
   }
 
-  schedule::Collective translate(LaunchOp launch, CollectiveOpInterface op) {
+  /// A group is one collective: what must be equal is joined in the order of its members.
+  schedule::Collective translate(LaunchOp launch, ArrayRef<CollectiveOpInterface> group) {
+    CollectiveOpInterface op = group.front();
     // The participating roles differ only along these axes; other roles have other ranks.
     std::vector<int> members;
     SmallVector<StringAttr> axes = op.getAxes();
@@ -217,6 +220,15 @@ private:
       name += " of " + roles[members.front()].name;
     schedule::Collective collective = describeValues(op, name, members);
     collective.arguments = op.getArguments();
+    for (CollectiveOpInterface member : group.drop_front()) {
+      const schedule::Collective other = describeValues(member, name, members);
+      collective.bytes += other.bytes;
+      auto join = [](std::string &all, const std::string &more) { all += " and " + more; };
+      join(collective.arguments, member.getArguments());
+      join(collective.type, other.type);
+      join(collective.given, other.given);
+      join(collective.received, other.received);
+    }
     return collective;
   }
 

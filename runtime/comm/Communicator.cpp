@@ -77,6 +77,56 @@ void Communicator::perform(const Request &request, const void *source, void *tar
   });
 }
 
+namespace {
+
+/// A hash of the requests of a group, not 0.
+std::uint64_t hashOf(const GroupedCollective *members, std::size_t count) {
+  std::uint64_t hash = count;
+  const auto add = [&](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 29;
+  };
+  for (const GroupedCollective *member = members; member != members + count; ++member) {
+    const CollectiveRequest &request = member->request;
+    for (std::uint64_t value :
+         {static_cast<std::uint64_t>(request.type), static_cast<std::uint64_t>(request.op),
+          request.outer, request.local, request.inner, request.total})
+      add(value);
+  }
+  return hash ? hash : 1;
+}
+
+} // namespace
+
+void Communicator::performGroup(const GroupedCollective *members, std::size_t count) {
+  if (count == 0 || count > limits::kMaxGroupedCollectives)
+    throw Error(format("a group over '%s' got %zu collectives, expected 1..%zu; perform the others "
+                       "in another group",
+                       name_.c_str(), count, limits::kMaxGroupedCollectives));
+  const Kind kind = members->request.kind;
+  for (std::size_t i = 0; i < count; ++i) {
+    members[i].request.check(size_, name_.c_str());
+    if (members[i].request.kind != kind || (kind != Kind::AllGather && kind != Kind::ReduceScatter))
+      throw Error(format("a group over '%s' got '%s' after '%s', expected only all_gather or only "
+                         "reduce_scatter; perform the others apart",
+                         name_.c_str(), members[i].request.describe().c_str(),
+                         members->request.describe().c_str()));
+  }
+  if (size_ == 1) {
+    for (std::size_t i = 0; i < count; ++i)
+      copy(members[i].request, members[i].source, members[i].target, nullptr);
+    return;
+  }
+  Request group = members->request;
+  group.message = count;
+  group.sources = hashOf(members, count);
+  track(group, [&] {
+    doGroup(group, members, count);
+    for (std::size_t i = 1; i < count && linkBandwidth_ > 0; ++i)
+      occupyLink(members[i].request);
+  });
+}
+
 void Communicator::copy(const Request &request, const void *source, void *target,
                         const int *sources) const {
   const std::size_t element = sizeInBytes(request.type);

@@ -8,10 +8,11 @@
 #define FSDP_RUNTIME_COMM_COMMUNICATOR_H
 
 #include "runtime/program/ArenaSpan.h"
-#include "runtime/program/CollectiveRequest.h"
+#include "runtime/program/CollectiveGroup.h"
 #include "runtime/program/ShardLayout.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -49,6 +50,9 @@ public:
   /// of a permutation.
   void perform(const Request &request, const void *source, void *target,
                const int *sources = nullptr);
+  /// Performs the `count` collectives of a group: the ranks wait for one another as often as in one
+  /// of them. The group counts as one collective.
+  void performGroup(const GroupedCollective *members, std::size_t count);
   /// The same of `kind`, where a rank has `count` elements of the source.
   template <class Asked>
   void perform(Kind kind, const Asked &asked, std::size_t count, DType type, const void *source,
@@ -86,6 +90,10 @@ protected:
   virtual void doMove(const void *source, void *target, const Request &request,
                       const int *sources) = 0;
   virtual void doReduceScatter(const void *whole, void *piece, const Request &request) = 0;
+  /// `request` is that of the group: the first member's, with the number of members as `message`
+  /// and a hash of all their requests as `sources`.
+  virtual void doGroup(const Request &request, const GroupedCollective *members,
+                       std::size_t count) = 0;
   virtual void doAllReduce(const void *source, void *target, const Request &request) = 0;
   virtual void doBarrier(const Request &request) = 0;
   /// To and from group rank `request.root`.
@@ -122,6 +130,10 @@ template <class Request, class T>
 void perform(Communicator &comm, CollectiveKind kind, const Request &request, std::size_t count,
              const T *source, T *target) {
   comm.perform(kind, request, count, dtypeOf<T>, source, target);
+}
+template <std::size_t N>
+void performGroup(Communicator &comm, const std::array<GroupedCollective, N> &members) {
+  comm.performGroup(members.data(), N);
 }
 template <class T> void send(Communicator &comm, Peer peer, std::size_t count, const T *source) {
   if (const int rank = comm.rank() + peer.offset; rank >= 0 && rank < comm.size())

@@ -3,7 +3,10 @@
 #include "runtime/comm/Reduction.h"
 #include "runtime/comm/TransferRuns.h"
 
+#include <array>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 namespace fsdp::rt {
 
@@ -89,24 +92,38 @@ OutgoingMessage outgoingMessageOf(const TransferRuns &moves, int sender, int rec
 
 } // namespace
 
-void MessageCommunicator::move(const void *source, void *target, const TransferRuns &moves,
-                               const Request &request) {
-  const std::size_t element = sizeOf(request);
-  const char *from = static_cast<const char *>(source);
-  char *to = static_cast<char *>(target);
+/// A collective whose messages are under way.
+struct MessageCommunicator::Posted {
+  Request request;
+  const void *source;
+  void *target;
+  TransferRuns moves; ///< of a gather
+  char *scratch = nullptr;
+
+  std::size_t element() const { return sizeOf(request); }
+};
+
+std::size_t MessageCommunicator::scratchForMove(const Posted &posted) const {
+  std::size_t room = 0;
+  for (int peer = 0; peer < size(); ++peer) {
+    const OutgoingMessage in = outgoingMessageOf(posted.moves, peer, rank()),
+                          out = outgoingMessageOf(posted.moves, rank(), peer);
+    room += peer == rank() ? 0 : (in.runs > 1 ? in.count : 0) + (out.runs > 1 ? out.count : 0);
+  }
+  return room * posted.element();
+}
+
+// Messages of several runs are packed in scratch memory: first all incoming, then all outgoing
+// ones.
+void MessageCommunicator::postMove(const Posted &posted) {
+  const TransferRuns &moves = posted.moves;
+  const std::size_t element = posted.element();
+  const char *from = static_cast<const char *>(posted.source);
+  char *to = static_cast<char *>(posted.target);
   if (moves.hasGaps(rank()))
     std::memset(to, 0, moves.targetCount() * element);
 
-  // Messages of several runs are packed in scratch memory: first all incoming, then all outgoing
-  // ones.
-  std::size_t room = 0;
-  for (int peer = 0; peer < size(); ++peer) {
-    const OutgoingMessage in = outgoingMessageOf(moves, peer, rank()),
-                          out = outgoingMessageOf(moves, rank(), peer);
-    room += peer == rank() ? 0 : (in.runs > 1 ? in.count : 0) + (out.runs > 1 ? out.count : 0);
-  }
-  char *free = scratch(room * element);
-  const char *incoming = free;
+  char *free = posted.scratch;
   for (int peer = 0; peer < size(); ++peer) {
     const OutgoingMessage in = outgoingMessageOf(moves, peer, rank());
     if (peer == rank() || !in.runs)
@@ -137,55 +154,112 @@ void MessageCommunicator::move(const void *source, void *target, const TransferR
     if (to + t * element != from + f * element)
       std::memcpy(to + t * element, from + f * element, count * element);
   });
-  finish(request);
+}
+
+void MessageCommunicator::completeMove(const Posted &posted) {
+  const std::size_t element = posted.element();
+  char *to = static_cast<char *>(posted.target);
+  const char *incoming = posted.scratch;
   for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank() && outgoingMessageOf(moves, peer, rank()).runs > 1)
-      moves.forEach(peer, rank(), [&](std::size_t, std::size_t t, std::size_t count) {
+    if (peer != rank() && outgoingMessageOf(posted.moves, peer, rank()).runs > 1)
+      posted.moves.forEach(peer, rank(), [&](std::size_t, std::size_t t, std::size_t count) {
         std::memcpy(to + t * element, incoming, count * element);
         incoming += count * element;
       });
 }
 
-void MessageCommunicator::scatter(const void *whole, void *piece, const Request &request,
-                                  bool padded) {
+/// Bytes of the part of `peer` that hold elements.
+static std::size_t heldBytes(const Communicator::Request &request, int peer) {
   const ShardLayout layout = layoutOf(request);
-  const std::size_t element = sizeOf(request);
-  const char *from = static_cast<const char *>(whole);
-  auto heldBytes = [&](int peer) {
-    return layout.outer * layout.held(peer) * layout.inner * element;
-  };
+  return layout.outer * layout.held(peer) * layout.inner * sizeOf(request);
+}
 
-  const bool direct = layout.outer == 1;
-  const std::size_t incoming = heldBytes(rank());
-  char *received = scratch(incoming * size() + (direct ? 0 : layout.wholeCount() * element));
-  char *packed = received + incoming * size();
+std::size_t MessageCommunicator::scratchForScatter(const Posted &posted) const {
+  const ShardLayout layout = layoutOf(posted.request);
+  return heldBytes(posted.request, rank()) * static_cast<std::size_t>(size()) +
+         (layout.outer == 1 ? 0 : layout.wholeCount() * posted.element());
+}
+
+void MessageCommunicator::postScatter(const Posted &posted) {
+  const ShardLayout layout = layoutOf(posted.request);
+  const std::size_t element = posted.element(), incoming = heldBytes(posted.request, rank());
+  const char *from = static_cast<const char *>(posted.source);
+  char *packed = posted.scratch + incoming * size();
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank())
-      receive(received + incoming * peer, incoming, peer);
+      receive(posted.scratch + incoming * peer, incoming, peer);
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank())
       continue;
     const char *start = from + peer * layout.local * layout.inner * element;
-    if (!direct) {
+    if (layout.outer != 1) {
       start = packed;
       forEachRun(layout, peer, [&](std::size_t, std::size_t w, std::size_t count) {
         std::memcpy(packed, from + w * element, count * element);
         packed += count * element;
       });
     }
-    send(start, heldBytes(peer), peer);
+    send(start, heldBytes(posted.request, peer), peer);
   }
-  finish(request);
+}
+
+void MessageCommunicator::completeScatter(const Posted &posted, bool padded) {
+  const ShardLayout layout = layoutOf(posted.request);
+  const std::size_t element = posted.element(), incoming = heldBytes(posted.request, rank());
+  const char *from = static_cast<const char *>(posted.source);
+  char *piece = static_cast<char *>(posted.target);
   std::size_t at = 0;
   forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
     for (int peer = 0; peer < size(); ++peer)
-      sources_[peer] = peer == rank() ? from + w * element : received + incoming * peer + at;
-    reduceInRankOrder(static_cast<char *>(piece) + p * element, sources_.data(), size(), count,
-                      request.type, request.op);
+      sources_[peer] = peer == rank() ? from + w * element : posted.scratch + incoming * peer + at;
+    reduceInRankOrder(piece + p * element, sources_.data(), size(), count, posted.request.type,
+                      posted.request.op);
     at += count * element;
   });
   if (padded)
     clearPadding(layout, rank(), piece, element);
+}
+
+void MessageCommunicator::move(const void *source, void *target, const TransferRuns &moves,
+                               const Request &request) {
+  Posted posted{request, source, target, moves};
+  posted.scratch = scratch(scratchForMove(posted));
+  postMove(posted);
+  finish(request);
+  completeMove(posted);
+}
+
+void MessageCommunicator::scatter(const void *whole, void *piece, const Request &request,
+                                  bool padded) {
+  Posted posted{request, whole, piece, TransferRuns(request, size())};
+  posted.scratch = scratch(scratchForScatter(posted));
+  postScatter(posted);
+  finish(request);
+  completeScatter(posted, padded);
+}
+
+void MessageCommunicator::doGroup(const Request &request, const GroupedCollective *members,
+                                  std::size_t count) {
+  open(request);
+  const bool moves = request.kind == Kind::AllGather;
+  std::array<std::optional<Posted>, limits::kMaxGroupedCollectives> group; // allocates nothing
+  const auto scratchOf = [&](const Posted &posted) {
+    return ((moves ? scratchForMove(posted) : scratchForScatter(posted)) + 63) / 64 * 64;
+  };
+  std::size_t room = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Request &own = members[i].request;
+    group[i].emplace(Posted{own, members[i].source, members[i].target, TransferRuns(own, size())});
+    room += scratchOf(*group[i]);
+  }
+  char *memory = scratch(room);
+  for (std::size_t i = 0; i < count; ++i) {
+    group[i]->scratch = std::exchange(memory, memory + scratchOf(*group[i]));
+    moves ? postMove(*group[i]) : postScatter(*group[i]);
+  }
+  finish(request);
+  for (std::size_t i = 0; i < count; ++i)
+    moves ? completeMove(*group[i]) : completeScatter(*group[i], /*padded=*/true);
 }
 
 void MessageCommunicator::doMove(const void *source, void *target, const Request &request,

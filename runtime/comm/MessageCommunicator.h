@@ -41,6 +41,8 @@ protected:
   void doMove(const void *source, void *target, const Request &request,
               const int *sources) override;
   void doReduceScatter(const void *whole, void *piece, const Request &request) override;
+  void doGroup(const Request &request, const GroupedCollective *members,
+               std::size_t count) override;
   void doAllReduce(const void *source, void *target, const Request &request) override;
   void doBarrier(const Request &request) override;
   void doSend(const void *source, const Request &request) override;
@@ -53,9 +55,17 @@ protected:
 private:
   /// Sends this rank's request to every peer and checks that all requests are equal.
   void open(const Request &request);
+  struct Posted;
+  /// Bytes of scratch memory of a collective; its messages; what is done after their arrival.
+  std::size_t scratchForMove(const Posted &posted) const;
+  void postMove(const Posted &posted);
+  void completeMove(const Posted &posted);
+  std::size_t scratchForScatter(const Posted &posted) const;
+  void postScatter(const Posted &posted);
+  /// `padded`: the piece has room for its padding, which is cleared.
+  void completeScatter(const Posted &posted, bool padded);
   /// `request` is named in errors.
   void move(const void *source, void *target, const TransferRuns &moves, const Request &request);
-  /// `padded`: the piece has room for its padding, which is cleared.
   void scatter(const void *whole, void *piece, const Request &request, bool padded);
   [[noreturn]] void reportAbsent(const Request &request);
   /// Scratch memory of at least this many bytes, which grows in the first step.

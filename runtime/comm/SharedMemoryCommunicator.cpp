@@ -41,30 +41,22 @@ SharedMemoryCommunicator::SharedMemoryCommunicator(std::string name, const PeerC
 // The barrier of the group
 //===----------------------------------------------------------------------===//
 
-bool SharedMemoryCommunicator::open(const Request &request, const void *source,
-                                    const void *target) {
+std::size_t SharedMemoryCommunicator::sourceBytes(const Request &request) const {
   const std::size_t element = sizeOf(request);
-  std::size_t sourceBytes = 0, targetBytes = 0;
   switch (request.kind) {
   case Kind::ReduceScatter:
-    sourceBytes = layoutOf(request).wholeCount() * element;
-    break;
+    return layoutOf(request).wholeCount() * element;
   case Kind::AllReduce:
-    sourceBytes = targetBytes = request.total * element;
-    break;
+    return request.total * element;
   case Kind::Barrier:
-    break;
+    return 0;
   default:
-    if (const TransferRuns moves(request, size()); moves.hasSource(rank()))
-      sourceBytes = moves.sourceCount() * element;
+    const TransferRuns moves(request, size());
+    return moves.hasSource(rank()) ? moves.sourceCount() * element : 0;
   }
-  ++opened_;
-  CollectiveSlot::PublishedBuffer &mine = publishedBy(rank());
-  mine.request = request;
-  mine.source = offsetOf(source, sourceBytes);
-  mine.target = offsetOf(target, targetBytes);
-  awaitAll(request);
+}
 
+bool SharedMemoryCommunicator::compare(const Request &request) const {
   bool outside = false;
   for (int peer = 0; peer < size(); ++peer) {
     const CollectiveSlot::PublishedBuffer &theirs = publishedBy(peer);
@@ -73,6 +65,34 @@ bool SharedMemoryCommunicator::open(const Request &request, const void *source,
     outside |= theirs.source == kOutside || theirs.target == kOutside;
   }
   return outside;
+}
+
+bool SharedMemoryCommunicator::open(const Request &request, const void *source,
+                                    const void *target) {
+  const std::size_t bytes = sourceBytes(request);
+  ++opened_;
+  CollectiveSlot::PublishedBuffer &mine = publishedBy(rank());
+  mine.request = request;
+  mine.source = offsetOf(source, bytes);
+  mine.target = offsetOf(target, request.kind == Kind::AllReduce ? bytes : 0);
+  awaitAll(request);
+  return compare(request);
+}
+
+bool SharedMemoryCommunicator::openGroup(const Request &request, const GroupedCollective *members,
+                                         std::size_t count) {
+  ++opened_;
+  CollectiveSlot::PublishedBuffer &mine = publishedBy(rank());
+  mine.request = request;
+  mine.source = mine.target = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t source = offsetOf(members[i].source, sourceBytes(members[i].request));
+    slots_[rank()]->sources[opened_ & 1][i] = source;
+    if (source == kOutside)
+      mine.source = kOutside;
+  }
+  awaitAll(request);
+  return compare(request);
 }
 
 void SharedMemoryCommunicator::awaitAll(const Request &request) {
@@ -153,26 +173,71 @@ void SharedMemoryCommunicator::reduceAll(void *target, const void *const *source
 // Collectives
 //===----------------------------------------------------------------------===//
 
-void SharedMemoryCommunicator::doMove(const void *source, void *target, const Request &request,
-                                      const int *sources) {
+template <class SourceOf>
+void SharedMemoryCommunicator::moveFrom(SourceOf sourceOf, const Request &request,
+                                        const int *sources, const void *source, void *target) {
   const TransferRuns moves(request, size(), sources);
   const std::size_t element = sizeOf(request);
   char *to = static_cast<char *>(target);
-  const bool staged = open(request, source);
   if (moves.hasGaps(rank()))
     std::memset(to, 0, moves.targetCount() * element);
-  if (!staged) {
-    // Each rank starts with itself, so that the ranks read from different peers.
-    for (int step = 0; step < size(); ++step) {
-      int peer = (rank() + step) % size();
-      const char *from = peer == rank() ? static_cast<const char *>(source) : sourceOf(peer);
-      moves.forEach(peer, rank(), [&](std::size_t f, std::size_t t, std::size_t count) {
-        if (to + t * element != from + f * element)
-          copyBytes(to + t * element, from + f * element, count * element);
-      });
-    }
+  // Each rank starts with itself, so that the ranks read from different peers.
+  for (int step = 0; step < size(); ++step) {
+    int peer = (rank() + step) % size();
+    const char *from = peer == rank() ? static_cast<const char *>(source) : sourceOf(peer);
+    moves.forEach(peer, rank(), [&](std::size_t f, std::size_t t, std::size_t count) {
+      if (to + t * element != from + f * element)
+        copyBytes(to + t * element, from + f * element, count * element);
+    });
+  }
+}
+
+template <class SourceOf>
+void SharedMemoryCommunicator::scatterFrom(SourceOf sourceOf, const Request &request,
+                                           const void *whole, void *piece) {
+  const ShardLayout layout = layoutOf(request);
+  const std::size_t element = sizeOf(request);
+  for (int peer = 0; peer < size(); ++peer)
+    sources_[peer] = peer == rank() ? whole : sourceOf(peer);
+  forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
+    reduceAll(static_cast<char *>(piece) + p * element, sources_.data(), w, count, request);
+  });
+  clearPadding(layout, rank(), piece, element);
+}
+
+void SharedMemoryCommunicator::doGroup(const Request &request, const GroupedCollective *members,
+                                       std::size_t count) {
+  const bool staged = openGroup(request, members, count), moves = request.kind == Kind::AllGather;
+  for (std::size_t i = 0; i < count; ++i) {
+    const GroupedCollective &member = members[i];
+    const auto sourceOf = [&](int peer) {
+      return reinterpret_cast<const char *>(segment_.arena(group_[peer]) +
+                                            slots_[peer]->sources[opened_ & 1][i]);
+    };
+    if (staged && moves)
+      doMove(member.source, member.target, member.request, nullptr);
+    else if (staged)
+      doReduceScatter(member.source, member.target, member.request);
+    else if (moves)
+      moveFrom(sourceOf, member.request, nullptr, member.source, member.target);
+    else
+      scatterFrom(sourceOf, member.request, member.source, member.target);
+  }
+  if (!staged)
+    awaitAll(request);
+}
+
+void SharedMemoryCommunicator::doMove(const void *source, void *target, const Request &request,
+                                      const int *sources) {
+  if (!open(request, source)) {
+    moveFrom([&](int peer) { return sourceOf(peer); }, request, sources, source, target);
     return awaitAll(request);
   }
+  const TransferRuns moves(request, size(), sources);
+  const std::size_t element = sizeOf(request);
+  char *to = static_cast<char *>(target);
+  if (moves.hasGaps(rank()))
+    std::memset(to, 0, moves.targetCount() * element);
   const std::size_t room = kStagingBytes / element, all = moves.sourceCount();
   for (std::size_t low = 0; low < all; low += room) {
     const std::size_t high = std::min(all, low + room);
@@ -193,18 +258,13 @@ void SharedMemoryCommunicator::doMove(const void *source, void *target, const Re
 
 void SharedMemoryCommunicator::doReduceScatter(const void *whole, void *piece,
                                                const Request &request) {
+  if (!open(request, whole)) {
+    scatterFrom([&](int peer) { return sourceOf(peer); }, request, whole, piece);
+    return awaitAll(request);
+  }
   const ShardLayout layout = layoutOf(request);
   const std::size_t element = sizeOf(request);
   char *to = static_cast<char *>(piece);
-  if (!open(request, whole)) {
-    for (int peer = 0; peer < size(); ++peer)
-      sources_[peer] = peer == rank() ? whole : sourceOf(peer);
-    forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
-      reduceAll(to + p * element, sources_.data(), w, count, request);
-    });
-    clearPadding(layout, rank(), piece, element);
-    return awaitAll(request);
-  }
   for (int peer = 0; peer < size(); ++peer)
     sources_[peer] = stagingOf(peer);
   const std::size_t room = kStagingBytes / element, all = layout.wholeCount();

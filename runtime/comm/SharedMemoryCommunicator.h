@@ -27,6 +27,8 @@ protected:
   void doMove(const void *source, void *target, const Request &request,
               const int *sources) override;
   void doReduceScatter(const void *whole, void *piece, const Request &request) override;
+  void doGroup(const Request &request, const GroupedCollective *members,
+               std::size_t count) override;
   void doAllReduce(const void *source, void *target, const Request &request) override;
   void doBarrier(const Request &request) override;
   void doSend(const void *source, const Request &request) override;
@@ -36,6 +38,12 @@ private:
   /// Publishes this rank's request, waits for all ranks, and checks that all requests are equal.
   /// True if a rank's data is outside its arena, so that all ranks must use staging.
   bool open(const Request &request, const void *source, const void *target = nullptr);
+  /// The same of the collectives of a group, which has `request`.
+  bool openGroup(const Request &request, const GroupedCollective *members, std::size_t count);
+  /// Checks that all ranks have published `request`; true if one of them uses staging.
+  bool compare(const Request &request) const;
+  /// Bytes of the source of this rank.
+  std::size_t sourceBytes(const Request &request) const;
   /// Returns when all ranks of the group have arrived at the barrier as often as this rank.
   void awaitAll(const Request &request);
   void reportAbsent(const Request &request);
@@ -57,6 +65,12 @@ private:
     return slots_[peer]->published[opened_ & 1];
   }
 
+  /// After all ranks have opened: reads the sources of the peers, which `sourceOf(peer)` returns.
+  template <class SourceOf>
+  void moveFrom(SourceOf sourceOf, const Request &request, const int *sources, const void *source,
+                void *target);
+  template <class SourceOf>
+  void scatterFrom(SourceOf sourceOf, const Request &request, const void *whole, void *piece);
   void reduceAll(void *target, const void *const *sources, std::size_t first, std::size_t count,
                  const Request &request);
 

@@ -6,7 +6,7 @@
 #include "base/WaitCounter.h"
 #include "runtime/device/FlightTrack.h"
 #include "runtime/device/Mapping.h"
-#include "runtime/program/CollectiveRequest.h"
+#include "runtime/program/CollectiveGroup.h"
 
 #include <atomic>
 #include <cstddef>
@@ -34,6 +34,8 @@ struct alignas(64) CollectiveSlot {
   /// Collectives alternate between the two: a peer may still read one while this rank opens the
   /// next.
   PublishedBuffer published[2];
+  /// Of a group: the `source` of each collective.
+  std::uint64_t sources[2][limits::kMaxGroupedCollectives];
   /// The number of barriers that this rank has reached, for diagnostics.
   std::atomic<std::uint64_t> arrivals;
 

@@ -80,8 +80,12 @@ std::string CollectiveRequest::describe() const {
     return text + format(" x%zu by %d", std::size_t(total), int(root));
   if (local == 0)
     return text + format(" x%zu", std::size_t(total));
-  return text + format(" %zux%zux%zu of %zu", std::size_t(outer), std::size_t(local),
-                       std::size_t(inner), std::size_t(total));
+  text += format(" %zux%zux%zu of %zu", std::size_t(outer), std::size_t(local), std::size_t(inner),
+                 std::size_t(total));
+  if (message) // Communicator::performGroup
+    text += format(", first of a group of %zu with hash %016zx", std::size_t(message),
+                   std::size_t(sources));
+  return text;
 }
 
 void encode(const SourceRanks &sources, CollectiveRequest &request) {

@@ -8,7 +8,6 @@ carries the messages. Compiled to record, both programs print the actions that a
 """
 
 import json
-import os
 import pathlib
 import random
 import re
@@ -20,7 +19,6 @@ import emulated
 import training
 from check_cyclic import compile_for_cpu, compile_for_emulator
 from check_refusals import write
-from ports import free_port
 
 STEPS, SAMPLES, BATCH, WIDTH, RATE = 5, 24, 6, 4, 0.1
 
@@ -67,17 +65,8 @@ def train(program, name, data, *options, launcher=()):
 
 
 def train_over_tcp(program, name, data, ranks):
-    """Starts the ranks as torchrun would, connected by TCP alone."""
-    port, folder = free_port(), program.parent
-    log, weights = folder / f"{name}.jsonl", folder / f"{name}.safetensors"
-    command = [program, "--data", data, "--steps", str(STEPS), "--export", weights, "--log", log, "--communicator=tcp"]
-    started = [subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank),
-                                     "LOCAL_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
-               for rank in range(ranks)]
-    said = "".join(process.communicate()[0] for process in started)
-    if any(process.returncode for process in started):
-        sys.exit(f"{program} over TCP failed\n{said}")
+    log, weights = program.parent / f"{name}.jsonl", program.parent / f"{name}.safetensors"
+    training.run_over_tcp([program, "--data", data, "--steps", STEPS, "--export", weights, "--log", log], ranks)
     return [json.loads(line)["loss"] for line in log.read_text().splitlines()], weights
 
 

@@ -10,6 +10,7 @@ import time
 
 import compare_log as log_comparison
 import compare_weights as weight_comparison
+from ports import free_port
 
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = HERE.parent / "golden"
@@ -97,6 +98,19 @@ def train(program, name, steps, init, data, *options, launcher=()):
     run([*launcher, program, "--data", data, "--steps", steps, "--init", init,
          "--export", weights, "--log", log, *options])
     return log, weights
+
+
+def run_over_tcp(command, ranks):
+    """Starts `command` on each rank as torchrun would, connected by TCP alone."""
+    port = free_port()
+    command = [*map(str, command), "--communicator=tcp"]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank),
+                                     "LOCAL_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
+               for rank in range(ranks)]
+    said = "".join(process.communicate()[0] for process in started)
+    if any(process.returncode for process in started):
+        sys.exit(f"{command[0]} over TCP failed\n{said}")
 
 
 def compare_log(log, expected, *options):

@@ -2,7 +2,8 @@
 //
 // A collective is an operation of each rank's stream. Every rank brings its buffers when its stream
 // comes to it; the last one computes for all and sets the others free. Ranks must bring the same
-// call: kind, count, type, operator, in the same order.
+// call: kind, count, type, operator, in the same order. Collectives of a group are enqueued when it
+// ends: what a program enqueues inside the group comes before all of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -214,7 +215,7 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
   part.comm = comm;
   ++comm->unfinished;
   comm->copying += part.copies;
-  return perform(comm, [=] {
+  return performAfterGroup(comm, [=] {
     const LaunchOrder order(comm);
     if (!part.copies)
       order.require();

@@ -23,6 +23,7 @@ namespace {
 thread_local std::string lastError;
 thread_local int groupDepth = 0;
 thread_local std::vector<ncclComm_t> abortedInGroup;
+thread_local std::vector<std::pair<ncclComm_t, std::function<ncclResult_t()>>> workOfGroup;
 
 std::mutex registryMutex;
 std::set<ncclComm_t> &registry() {
@@ -302,6 +303,13 @@ ncclResult_t perform(ncclComm_t comm, std::function<ncclResult_t()> work) {
   return ncclInProgress;
 }
 
+ncclResult_t performAfterGroup(ncclComm_t comm, std::function<ncclResult_t()> work) {
+  if (groupDepth == 0)
+    return perform(comm, std::move(work));
+  workOfGroup.emplace_back(comm, std::move(work));
+  return ncclSuccess;
+}
+
 } // namespace emulator
 
 using namespace emulator;
@@ -432,7 +440,29 @@ ncclResult_t ncclGroupEnd() {
   }
   for (ncclComm_t comm : aborted)
     releaseAborted(comm);
-  return flushPointToPoint();
+  // A communicator does all of its calls as one.
+  std::map<ncclComm_t, std::vector<std::function<ncclResult_t()>>> works;
+  std::vector<ncclComm_t> order;
+  for (auto &[comm, work] : std::exchange(workOfGroup, {})) {
+    std::vector<std::function<ncclResult_t()>> &ofComm = works[comm];
+    if (ofComm.empty())
+      order.push_back(comm);
+    ofComm.push_back(std::move(work));
+  }
+  ncclResult_t result = ncclSuccess;
+  for (ncclComm_t comm : order) {
+    const ncclResult_t status = perform(comm, [all = std::move(works[comm])] {
+      ncclResult_t status = ncclSuccess;
+      for (const auto &work : all)
+        if (status == ncclSuccess)
+          status = work();
+      return status;
+    });
+    if (status != ncclSuccess)
+      result = status;
+  }
+  const ncclResult_t sent = flushPointToPoint();
+  return result == ncclSuccess ? sent : result;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {

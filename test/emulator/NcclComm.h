@@ -189,6 +189,8 @@ private:
 };
 /// Bytes of an element; 0 where the type is none.
 std::size_t bytesOf(ncclDataType_t type);
+/// In a group, keeps `work` until ncclGroupEnd, else performs it.
+ncclResult_t performAfterGroup(ncclComm_t comm, std::function<ncclResult_t()> work);
 /// Enqueues the sends and receives of this thread's group.
 ncclResult_t flushPointToPoint();
 

@@ -2,7 +2,7 @@
 
 Siblings never include one another; runtime includes nothing of ours from above, and only
 generated code and tests include it, but for the numbers that the compiler plans with
-(runtime/program/Limits.h, and the lists *.def beside it, which include nothing of ours);
+(Limits.h and GroupLimit.h of runtime/program, and the lists *.def beside it, which include nothing of ours);
 base, which compiler and runtime share, includes nothing of ours; passes/cost, passes/schedule and passes/reshard decide on plain data, without IR.
 Includes are rooted at the repository.
 
@@ -50,6 +50,7 @@ RUNTIME = {
 KERNELS_OF_COMM = "runtime/comm/cuda/"
 # Files of one folder that folders which must not include the others of it may include.
 NUMBERS = ("runtime/program/Limits.h",
+           "runtime/program/GroupLimit.h",
            *(f"runtime/program/{name}.def" for name in ("Collectives", "CudaArchitectures", "Kernels")))
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*(["<])([^">]+)[">]')
 

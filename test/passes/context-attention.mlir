@@ -28,6 +28,12 @@
 // RUN: not fsdp-opt %t.other.mlir --fsdp-context-parallel=attention=gather 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: sed 's/"context"=2/"context"=3/' %t.other.mlir > %t.heads.mlir
 // RUN: not fsdp-opt %t.heads.mlir --fsdp-context-parallel=attention=gather 2>&1 | FileCheck %s --check-prefix=HEADS
+// Heads are then all that can be split: where they do not divide, what does is named; so it is where a constraint splits them by hand over `tensor`.
+// RUN: not fsdp-opt %t.other.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=CROSS
+// RUN: sed 's/"tensor"=1/"tensor"=2/' %t.other.mlir | not fsdp-opt --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=CROSS-TENSOR
+// RUN: sed 's/"tensor"=1/"tensor"=3/; s/^  %%qr = nn.rope %%q /  %%qh = fsdp.constraint %%q <@mesh, [{?}, {"tensor"}, {?}, {?}]> : tensor<8x3x6x2xf32>\n  %%qr = nn.rope %%qh /' %s > %t.hand.mlir
+// RUN: not fsdp-opt %t.hand.mlir --fsdp-context-parallel=attention=all-to-all 2>&1 | FileCheck %s --check-prefix=HAND
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.hand.mlir %t.hand
 // Where a constraint of one's own does not divide the positions.
 // RUN: fsdp-opt %s --fsdp-context-parallel | sed 's/"fsdp"=2, "context"=2/"fsdp"=2, "context"=4/' | not fsdp-opt --pass-pipeline='builtin.module(fsdp-shard-parameters,fsdp-differentiate,fsdp-apply-optimizer,fsdp-propagate,fsdp-partition)' 2>&1 | FileCheck %s --check-prefix=UNEVEN
 
@@ -81,6 +87,9 @@
 // BIAS: error: --context-attention=ring: attention has a bias, for which a rank needs all keys, expected causal masks, windows and caps alone; use gather or all-to-all
 // OTHER: error: --context-attention=gather: attention takes keys and values of another sequence than its queries, expected those of one sequence; split the batch over these ranks instead
 // HEADS: error: --context-attention=gather: attention takes keys and values of another sequence than its queries, expected those of one sequence; use all-to-all
+// CROSS: error: the mesh splits attention by heads over context=2, got 3 heads in 1 groups of keys and values, to keys of another sequence than the queries, which no other way splits; give the axis 'context' a size of 3
+// CROSS-TENSOR: error: the mesh splits attention by heads over tensor+context=4, got 3 heads in 1 groups of keys and values, to keys of another sequence than the queries, which no other way splits; give the axes 'tensor' and 'context' the sizes 1*3{{$}}
+// HAND: error: the mesh splits attention by heads over tensor+context=6, got 3 heads in 1 groups of keys and values; give the axes 'tensor' and 'context' the sizes 1*3, or use --context-attention=ring
 // UNEVEN: error: 'nn.attention' is split over context=4, got 6 positions, expected a multiple of 4; use another length, or another mesh
 fsdp.mesh @mesh <["fsdp"=2, "context"=2, "tensor"=1]>
 fsdp.param @table : tensor<11x8xf32> unit "u" init <normal, 0.5>

@@ -55,8 +55,8 @@
 // ONE: fsdp.step @train
 // WORD: error: --context-attention got 'sometimes', expected auto, all-to-all, gather or ring
 // LENGTH: error: the mesh splits sequences over context=3, got 4 positions, expected a multiple of 3; use another length, or a mesh whose axis 'context' divides it
-// GROUPS: error: the mesh splits attention by heads over tensor+context=6, got 4 heads in 2 groups of keys and values; split the batch over these ranks instead, or use --context-attention=ring
-// NONE: error: the mesh splits sequences over context=2, but the model has no tokens and marks no positions; write sequenceParallel(x) on its residual stream, or use another axis
+// GROUPS: error: the mesh splits attention by heads over tensor+context=6, got 4 heads in 2 groups of keys and values; give the axes 'tensor' and 'context' the sizes 1*2, 2*2, 1*4, or use --context-attention=ring
+// NONE: error: the mesh splits sequences over context=2, but the model has no tokens and marks no positions; write sequenceParallel(x) on its residual stream, compute with the axis in a manual region, or use another axis
 fsdp.mesh @mesh <["context"=2, "fsdp"=2, "tensor"=1]>
 fsdp.param @table : tensor<11x8xf32> unit "u" init <normal, 0.5>
 fsdp.param @places : tensor<6x8xf32> unit "u" init <normal, 0.5>

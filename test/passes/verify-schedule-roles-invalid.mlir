@@ -233,3 +233,38 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
 }
+
+// -----
+
+// A group meets a group of the same collectives, not one of its members.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.param @w4 : tensor<4xf32> unit "u" init <constant, 0.0>
+  fsdp.storage @p4 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4 at 0>]
+  fsdp.program @first role {pipeline = 0 : i64} {
+    %p = fsdp.buffer "p" persistent holds @p4 "parameter" : !fsdp.buffer<tensor<4xf32>>
+    fsdp.segment @evaluate evaluate next [@evaluate] {
+      %r = fsdp.buffer "r" : !fsdp.buffer<tensor<8xf32>>
+      %s = fsdp.buffer "s" : !fsdp.buffer<tensor<7xf32>>
+      // expected-error@below {{as number 0 on communicator 'gather over [pipeline]' in segment 'evaluate', role 'first' issues 'both' (all_gather dim 0 and dim 0 of 4 and 4 -> 8 and 7 f32 and f32, 60 bytes), but role 'second' issues 'one' (all_gather dim 0 of 4 -> 8 f32, 32 bytes)}}
+      %t1 = fsdp.launch "both" on "gather" ins(%p, %p : !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>) outs(%r, %s : !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<7xf32>>) {
+      ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+        %0 = fsdp.all_gather %a dim 0 over ["pipeline"] : tensor<4xf32> -> tensor<8xf32>
+        %1 = fsdp.all_gather %b dim 0 over ["pipeline"] : tensor<4xf32> -> tensor<7xf32>
+        fsdp.yield %0, %1 : tensor<8xf32>, tensor<7xf32>
+      }
+    }
+  }
+  fsdp.program @second role {pipeline = 1 : i64} {
+    %p = fsdp.buffer "p" persistent holds @p4 "parameter" : !fsdp.buffer<tensor<4xf32>>
+    fsdp.segment @evaluate evaluate next [@evaluate] {
+      %r = fsdp.buffer "r" : !fsdp.buffer<tensor<8xf32>>
+      // expected-note@below {{the other end is here}}
+      %t1 = fsdp.launch "one" on "gather" ins(%p : !fsdp.buffer<tensor<4xf32>>) outs(%r : !fsdp.buffer<tensor<8xf32>>) {
+      ^bb0(%a: tensor<4xf32>):
+        %0 = fsdp.all_gather %a dim 0 over ["pipeline"] : tensor<4xf32> -> tensor<8xf32>
+        fsdp.yield %0 : tensor<8xf32>
+      }
+    }
+  }
+}

@@ -8,10 +8,13 @@
 
 #include "runtime/comm/TransferRuns.h"
 #include "runtime/device/cuda/LaunchWork.h"
+#include "runtime/program/CollectiveGroup.h"
 
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include <array>
+#include <functional>
 #include <vector>
 
 namespace fsdp::rt {
@@ -40,6 +43,10 @@ public:
   /// gaps of the target do not change.
   virtual ncclResult_t exchange(const TransferRuns &moves, const void *source, void *target,
                                 ncclDataType_t type, cudaStream_t stream) = 0;
+  /// Performs `calls`, which call allGather or reduceScatter of this object on `stream`, as one
+  /// operation of the stream.
+  virtual ncclResult_t group(bool gathers, cudaStream_t stream,
+                             const std::function<ncclResult_t()> &calls) = 0;
   /// The transfer `request` of this rank with another one. Later work on the stream waits until
   /// `source` may be changed, or `target` is complete.
   virtual ncclResult_t send(const void *source, const CollectiveRequest &request,
@@ -118,6 +125,10 @@ constexpr std::size_t bytesOf(ncclDataType_t type) {
 /// padding.
 ncclResult_t perform(Comm comm, const CollectiveRequest &request, const int *sources,
                      const void *source, void *target, cudaStream_t stream);
+/// Enqueues the `count` collectives of a group as one operation; what is packed is packed before
+/// it.
+ncclResult_t performGroup(Comm comm, const GroupedCollective *members, std::size_t count,
+                          cudaStream_t stream);
 /// ncclSend and ncclRecv of `count` elements, to and from the rank `peer.offset` further in the
 /// group. If there is no such rank, nothing is sent, and zeros are received. A separate call, not
 /// in a group: the last rank of a chain only receives, so that all can continue.
@@ -132,6 +143,11 @@ ncclResult_t perform(Comm comm, CollectiveKind kind, const Request &request, std
                      const T *source, T *target, cudaStream_t stream) {
   return perform(comm, CollectiveRequest::of(kind, request, count, dtypeOf<T>), sourcesOf(request),
                  source, target, stream);
+}
+template <std::size_t N>
+ncclResult_t performGroup(Comm comm, const std::array<GroupedCollective, N> &members,
+                          cudaStream_t stream) {
+  return performGroup(comm, members.data(), N, stream);
 }
 template <class T>
 ncclResult_t send(Comm comm, Peer peer, std::size_t count, const T *source, cudaStream_t stream) {

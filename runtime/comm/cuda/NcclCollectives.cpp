@@ -101,6 +101,20 @@ public:
       return failed;
     });
   }
+  ncclResult_t group(bool gathers, cudaStream_t stream,
+                     const std::function<ncclResult_t()> &calls) override {
+    if (size() == 1 && !all_.always())
+      return calls();
+    return enqueue(gathers, nullptr, stream, [&](ncclComm_t) {
+      if (ncclResult_t begun = ::ncclGroupStart())
+        return begun;
+      grouping_ = true;
+      const ncclResult_t status = calls();
+      grouping_ = false;
+      const ncclResult_t ended = ::ncclGroupEnd();
+      return status == ncclSuccess ? ended : status;
+    });
+  }
   ncclResult_t send(const void *source, const CollectiveRequest &request,
                     cudaStream_t stream) override {
     return transfer(&request, stream, [&](ncclComm_t comm) {
@@ -130,6 +144,8 @@ private:
                        ncclDataType_t type, cudaStream_t stream, Collective collective) {
     if (size() == 1 && !all_.always())
       return copy(from, to, count, type, stream);
+    if (grouping_)
+      return collective(comm_);
     return enqueue(gathers, nullptr, stream, collective);
   }
   /// `request` is that of a transfer, or null.
@@ -201,6 +217,7 @@ private:
   ncclComm_t comm_ = nullptr;
   bool mayCopy_ = false;   ///< gathers may be made by copy engines
   bool connected_ = false; ///< for transfers
+  bool grouping_ = false;  ///< in group(), which enqueues
   StreamWorkspace workspace_;
   std::int64_t collectives_ = 0;
   PendingActions pending_;

@@ -52,42 +52,84 @@ struct Call {
   }
 };
 
-ncclResult_t allGather(const Call &call) {
-  const ShardLayout tile = layoutOf(call.request);
-  if (call.isPlain(tile))
-    return call.backend().allGather(call.source, call.target, tile.pieceCount(), call.type(),
-                                    call.stream);
-  if (tile.wholeCount() == 0)
-    return ncclSuccess;
-  void *pieces = nullptr;
-  const std::size_t bytes = call.ranks() * tile.pieceCount() * call.elementBytes();
-  if (ncclResult_t status = asNccl(call.backend().staging(bytes, call.stream, pieces)))
-    return status;
-  if (ncclResult_t status = call.backend().allGather(call.source, pieces, tile.pieceCount(),
-                                                     call.type(), call.stream))
-    return status;
-  return asNccl(
-      unpack_pieces(tile, call.ranks(), call.elementBytes(), pieces, call.target, call.stream));
-}
+/// An all-gather or a reduce-scatter: NCCL's call, with packed data before or after it where its
+/// tile is not NCCL's.
+class TiledCall {
+public:
+  explicit TiledCall(const Call &call)
+      : call_(call), tile_(layoutOf(call.request)), plain_(call.isPlain(tile_)) {}
 
-ncclResult_t reduceScatter(const Call &call) {
-  const ShardLayout tile = layoutOf(call.request);
-  if (call.isPlain(tile))
-    return call.backend().reduceScatter(call.source, call.target, tile.pieceCount(), call.type(),
-                                        call.op(), call.stream);
-  if (tile.wholeCount() == 0)
-    return asNccl(
-        cudaMemsetAsync(call.target, 0, tile.pieceCount() * call.elementBytes(), call.stream));
-  void *pieces = nullptr;
-  const std::size_t bytes = call.ranks() * tile.pieceCount() * call.elementBytes();
-  if (ncclResult_t status = asNccl(call.backend().staging(bytes, call.stream, pieces)))
+  /// Bytes of scratch memory.
+  std::size_t scratchBytes() const {
+    return plain_ ? 0 : call_.ranks() * tile_.pieceCount() * call_.elementBytes();
+  }
+  void setScratch(void *pieces) { pieces_ = pieces; }
+
+  /// The data of every rank of a reduce-scatter as one piece, with zeros as padding: so has their
+  /// combination.
+  ncclResult_t pack() const {
+    if (plain_ || gathers())
+      return ncclSuccess;
+    if (tile_.wholeCount() == 0)
+      return call_.clear(call_.target, tile_.pieceCount());
+    return asNccl(pack_pieces(tile_, call_.ranks(), call_.elementBytes(), call_.source, pieces_,
+                              call_.stream));
+  }
+  ncclResult_t enqueue() const {
+    if (!plain_ && tile_.wholeCount() == 0)
+      return ncclSuccess;
+    CollectiveBackend &backend = call_.backend();
+    if (gathers())
+      return backend.allGather(call_.source, plain_ ? call_.target : pieces_, tile_.pieceCount(),
+                               call_.type(), call_.stream);
+    return backend.reduceScatter(plain_ ? call_.source : pieces_, call_.target, tile_.pieceCount(),
+                                 call_.type(), call_.op(), call_.stream);
+  }
+  ncclResult_t unpack() const {
+    if (plain_ || !gathers() || tile_.wholeCount() == 0)
+      return ncclSuccess;
+    return asNccl(unpack_pieces(tile_, call_.ranks(), call_.elementBytes(), pieces_, call_.target,
+                                call_.stream));
+  }
+
+private:
+  bool gathers() const { return call_.request.kind == Kind::AllGather; }
+
+  Call call_;
+  ShardLayout tile_;
+  bool plain_;
+  void *pieces_ = nullptr;
+};
+
+/// `calls` on one communicator and stream, of one kind.
+ncclResult_t performTiled(TiledCall *calls, std::size_t count, CollectiveBackend &backend,
+                          bool gathers, cudaStream_t stream) {
+  const auto roomOf = [](const TiledCall &call) { return (call.scratchBytes() + 255) / 256 * 256; };
+  std::size_t room = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    room += roomOf(calls[i]);
+  void *scratch = nullptr;
+  if (room)
+    if (ncclResult_t status = asNccl(backend.staging(room, stream, scratch)))
+      return status;
+  for (std::size_t i = 0; i < count; ++i) {
+    calls[i].setScratch(scratch);
+    scratch = static_cast<std::byte *>(scratch) + roomOf(calls[i]);
+    if (ncclResult_t status = calls[i].pack())
+      return status;
+  }
+  const auto enqueue = [&] {
+    ncclResult_t status = ncclSuccess;
+    for (std::size_t i = 0; i < count && status == ncclSuccess; ++i)
+      status = calls[i].enqueue();
     return status;
-  if (ncclResult_t status = asNccl(
-          pack_pieces(tile, call.ranks(), call.elementBytes(), call.source, pieces, call.stream)))
+  };
+  if (ncclResult_t status = count == 1 ? enqueue() : backend.group(gathers, stream, enqueue))
     return status;
-  // Every rank has zeros in the padding, and so has their combination.
-  return call.backend().reduceScatter(pieces, call.target, tile.pieceCount(), call.type(),
-                                      call.op(), call.stream);
+  for (std::size_t i = 0; i < count; ++i)
+    if (ncclResult_t status = calls[i].unpack())
+      return status;
+  return ncclSuccess;
 }
 
 ncclResult_t allToAll(const Call &call) {
@@ -161,9 +203,10 @@ ncclResult_t perform(Comm comm, const CollectiveRequest &request, const int *sou
   CollectiveBackend &backend = *comm.backend;
   switch (request.kind) {
   case Kind::AllGather:
-    return allGather(call);
-  case Kind::ReduceScatter:
-    return reduceScatter(call);
+  case Kind::ReduceScatter: {
+    TiledCall tiled(call);
+    return performTiled(&tiled, 1, backend, request.kind == Kind::AllGather, stream);
+  }
   case Kind::AllReduce:
     return backend.allReduce(source, target, request.total, call.type(), call.op(), stream);
   case Kind::Broadcast:
@@ -175,6 +218,16 @@ ncclResult_t perform(Comm comm, const CollectiveRequest &request, const int *sou
   default: // one piece between two ranks
     return call.exchange(TransferRuns(request, comm.size(), sources), source, target);
   }
+}
+
+ncclResult_t performGroup(Comm comm, const GroupedCollective *members, std::size_t count,
+                          cudaStream_t stream) {
+  std::vector<TiledCall> calls;
+  calls.reserve(count);
+  for (const GroupedCollective *member = members; member != members + count; ++member)
+    calls.emplace_back(Call{comm, member->request, member->source, member->target, stream});
+  return performTiled(calls.data(), count, *comm.backend, members->request.kind == Kind::AllGather,
+                      stream);
 }
 
 ncclResult_t send(Comm comm, Peer peer, const void *source, std::size_t count, DType type,

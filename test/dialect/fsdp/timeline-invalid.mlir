@@ -151,6 +151,89 @@ fsdp.program @p role {} {
 
 // -----
 
+// launch C2: a group has one kind of collective, over the same axes, in one order.
+
+fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %a = fsdp.buffer "a" : !fsdp.buffer<tensor<4xf32>>
+    %b = fsdp.buffer "b" : !fsdp.buffer<tensor<4xf32>>
+    %c = fsdp.buffer "c" : !fsdp.buffer<tensor<8xf32>>
+    %d = fsdp.buffer "d" : !fsdp.buffer<tensor<8xf32>>
+    // expected-error @below {{groups 'fsdp.all_gather' and 'fsdp.all_reduce', expected only 'fsdp.all_gather' or only 'fsdp.reduce_scatter'; use separate launches}}
+    %t = fsdp.launch "l" on "gather" ins(%a, %b : !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>) outs(%c, %b : !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<4xf32>>) {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      %u = fsdp.all_gather %x dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %v = fsdp.all_reduce sum %y over ["fsdp"] : tensor<4xf32>
+      fsdp.yield %u, %v : tensor<8xf32>, tensor<4xf32>
+    }
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %a = fsdp.buffer "a" : !fsdp.buffer<tensor<4xf32>>
+    %b = fsdp.buffer "b" : !fsdp.buffer<tensor<4xf32>>
+    %c = fsdp.buffer "c" : !fsdp.buffer<tensor<8xf32>>
+    %d = fsdp.buffer "d" : !fsdp.buffer<tensor<8xf32>>
+    // expected-error @below {{groups a collective over ["data"] with one over ["fsdp"], expected the same axes; use separate launches}}
+    %t = fsdp.launch "l" on "gather" ins(%a, %b : !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>) outs(%c, %d : !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<8xf32>>) {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      %u = fsdp.all_gather %x dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %v = fsdp.all_gather %y dim 0 over ["data"] : tensor<4xf32> -> tensor<8xf32>
+      fsdp.yield %u, %v : tensor<8xf32>, tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %a = fsdp.buffer "a" : !fsdp.buffer<tensor<4xf32>>
+    %b = fsdp.buffer "b" : !fsdp.buffer<tensor<4xf32>>
+    %c = fsdp.buffer "c" : !fsdp.buffer<tensor<8xf32>>
+    %d = fsdp.buffer "d" : !fsdp.buffer<tensor<8xf32>>
+    // expected-error @below {{groups collectives of which #0 does not take block argument #0 and give yielded value #0; bring them into one order}}
+    %t = fsdp.launch "l" on "gather" ins(%a, %b : !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>) outs(%c, %d : !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<8xf32>>) {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      %u = fsdp.all_gather %y dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %v = fsdp.all_gather %x dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      fsdp.yield %u, %v : tensor<8xf32>, tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %a = fsdp.buffer "a" : !fsdp.buffer<tensor<4xf32>>
+    %c = fsdp.buffer "c" : !fsdp.buffer<tensor<8xf32>>
+    // expected-error @below {{groups 9 collectives, expected at most 8; use separate launches}}
+    %t = fsdp.launch "l" on "gather" ins(%a, %a, %a, %a, %a, %a, %a, %a, %a : !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>) outs(%c, %c, %c, %c, %c, %c, %c, %c, %c : !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<8xf32>>, !fsdp.buffer<tensor<8xf32>>) {
+    ^bb0(%x0: tensor<4xf32>, %x1: tensor<4xf32>, %x2: tensor<4xf32>, %x3: tensor<4xf32>, %x4: tensor<4xf32>, %x5: tensor<4xf32>, %x6: tensor<4xf32>, %x7: tensor<4xf32>, %x8: tensor<4xf32>):
+      %u0 = fsdp.all_gather %x0 dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %u1 = fsdp.all_gather %x1 dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %u2 = fsdp.all_gather %x2 dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %u3 = fsdp.all_gather %x3 dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %u4 = fsdp.all_gather %x4 dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %u5 = fsdp.all_gather %x5 dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %u6 = fsdp.all_gather %x6 dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %u7 = fsdp.all_gather %x7 dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      %u8 = fsdp.all_gather %x8 dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+      fsdp.yield %u0, %u1, %u2, %u3, %u4, %u5, %u6, %u7, %u8 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
 // launch C3: what launches record.
 
 fsdp.program @p role {} {

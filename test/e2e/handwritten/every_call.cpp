@@ -43,6 +43,8 @@ void step(Context &c) {
   load_input(c, 0, "load_input", 0, p);
   all_gather(c, 0, "all_gather", 0, tile, m, p);
   reduce_scatter(c, 0, "reduce_scatter", 0, tile, p, m);
+  collective_group(c, 0, "gathers", 0, all_gather(tile, m, p), all_gather(tile, v, g));
+  collective_group(c, 0, "reductions", 0, reduce_scatter(tile, p, m), reduce_scatter(tile, g, v));
   all_slice(c, 0, "all_slice", RankPiece{1, 2, 1, 4, /*index=*/0}, p, m);
   all_reduce(c, 0, "all_reduce", 0, ReduceOp::Sum, sum, sum);
   broadcast(c, 0, "broadcast", 0, Root{0}, p, p);

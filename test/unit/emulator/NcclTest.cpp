@@ -63,6 +63,26 @@ TEST_F(Nccl, GroupedSendsAndReceivesMeet) {
   }
 }
 
+// What is enqueued inside of a group comes before all of its collectives.
+TEST_F(Nccl, CollectivesOfAGroupBeginAtItsEnd) {
+  for (const char *words : {"devices=2", "deferred,seed=4,devices=2"}) {
+    emulator::configure(words);
+    onRanks(2, [](int r, ncclComm_t comm, cudaStream_t stream) {
+      const float first[1] = {1.0f + r}, later[1] = {10.0f + r};
+      Buffer<float> x(1), y(2), z(2);
+      OK(cudaMemcpyAsync(x.data, first, 4, cudaMemcpyHostToDevice, stream));
+      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+      ASSERT_EQ(ncclAllGather(x.data, y.data, 1, ncclFloat, comm, stream), ncclSuccess);
+      OK(cudaMemcpyAsync(x.data, later, 4, cudaMemcpyHostToDevice, stream));
+      ASSERT_EQ(ncclAllGather(x.data, z.data, 1, ncclFloat, comm, stream), ncclSuccess);
+      ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+      OK(cudaStreamSynchronize(stream));
+      EXPECT_EQ(y.values(), (std::vector<float>{10, 11}));
+      EXPECT_EQ(z.values(), (std::vector<float>{10, 11}));
+    });
+  }
+}
+
 TEST_F(Nccl, RefusesAFaultOfARankThatThereIsNot) {
   emulator::configure("devices=2,window=fail:2");
   ncclUniqueId id;

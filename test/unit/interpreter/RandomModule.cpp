@@ -186,7 +186,7 @@ static void addCheckpoint(StepOp step, Draw draw) {
 static void addReports(StepOp step, Draw draw) {
   SmallVector<Value> values;
   step.walk([&](Operation *op) {
-    if (!isa<CheckpointOp>(op))
+    if (!isa<CheckpointOp>(op) && !op->getParentOfType<ManualOp>())
       llvm::append_range(values, op->getResults());
   });
   for (int64_t number = 0, count = draw.between(1, 3); number < count && !values.empty();
@@ -348,7 +348,9 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   auto step = StepOp::create(builder, loc, "train", StepKind::train, makeOptimizer(context, draw));
   builder.setInsertionPointToStart(&step.getBody().emplaceBlock());
   RandomStep body(builder, *result.module, step, random, result.data);
-  body.attends = std::mt19937_64(~seed)() % 100 < 25;
+  std::mt19937_64 besides(~seed);
+  body.attends = besides() % 100 < 25;
+  body.computesInRegion = besides() % 100 < 20;
   isShort ? body.buildShort() : body.build();
   // A separate evaluation instead of the derived one: other ops, metrics and batch.
   if (draw.chance(20)) {
@@ -365,6 +367,9 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     addCheckpoint(step, draw);
   constexpr const char *reductions[] = {"auto", "each", "last"};
   result.options.accumulate = draw.chance(isShort ? 20 : 50) ? draw.between(2, 5) : 1;
+  // Microbatches of a region need samples that are split over all axes that split the batch.
+  if (body.computesInRegion && besides() % 100 < 80)
+    result.options.accumulate = 1;
   result.options.accumulateReduce = reductions[draw.between(0, 2)];
   bool readsLogits = result.module->walk([](nn::CrossEntropyOp) { return WalkResult::interrupt(); })
                          .wasInterrupted();

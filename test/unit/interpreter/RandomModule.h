@@ -34,8 +34,8 @@ public:
   /// A short program, in which many values are constrained or partial sums.
   void buildShort();
   int64_t getBatch() const { return sizes.at('b'); }
-  /// Attention is among the ops, whatever is drawn.
-  bool attends = false;
+  /// Attention, or a manual region, is among the ops, whatever is drawn.
+  bool attends = false, computesInRegion = false;
 
 private:
   struct Var {
@@ -100,7 +100,7 @@ private:
   Value splitRow(Value value, StringRef dims, char dim);
   void normalizeRows();
   void attend(bool toItself = false);
-  void attendBesides();
+  void addBesides();
   Value splitHeads(Value queries);
   bool addBias(SmallVectorImpl<Value> &inputs, std::string dims);
   void turn();
@@ -113,6 +113,8 @@ private:
   void cutAndJoin();
   Value weights();
   void measure();
+  // RandomManual.cpp
+  void computeInRegion();
 
   OpBuilder &builder;
   ModuleOp module;

@@ -523,7 +523,7 @@ void RandomStep::build() {
     contract();
   for (int64_t i = between(2, 7); i > 0; --i)
     addLayer();
-  attendBesides();
+  addBesides();
   measure();
 }
 
@@ -545,16 +545,17 @@ void RandomStep::buildShort() {
   }
   if (chance(50))
     constrain();
-  attendBesides();
+  addBesides();
   measure();
 }
 
 /// With draws of its own, so that those of a seed with a draw for it are all that change.
-void RandomStep::attendBesides() {
-  if (!attends)
-    return;
+void RandomStep::addBesides() {
   std::mt19937_64 others = random;
   random.seed(others());
-  attend(/*toItself=*/true);
+  if (attends)
+    attend(/*toItself=*/true);
+  if (computesInRegion)
+    computeInRegion();
   random = others;
 }

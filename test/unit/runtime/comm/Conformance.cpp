@@ -64,6 +64,7 @@ public:
         broadcastInto(count, root);
       }
     inPlaceParts();
+    groups();
     for (const AllToAllLayout &layout : exchanges())
       exchange(layout);
     for (const RepartitionLayout &layout : repartitions())
@@ -91,6 +92,7 @@ public:
     }
     reduce(local, ReduceOp::Sum, true, false);
     reduce(local, ReduceOp::Sum, true, true);
+    group({tile, rows});
     broadcast(local, comm_.size() - 1);
     exchange({2, 1, 3, local / 6 / n, local / 6 / n * n - 1, 2, 2 * n - 1, true});
     exchange({1, 1, 1, local / 2, local / 2 * n, 2, 2 * n, false});
@@ -210,8 +212,7 @@ private:
 
   // Element (o, t, k) of the whole, t in this rank's part, is element (o, t - first, k) of the
   // piece.
-  void gather(ShardLayout tile) {
-    T *piece = buffer(0, tile.pieceCount()), *whole = buffer(1, tile.wholeCount());
+  void fillPiece(ShardLayout tile, T *piece) {
     const std::size_t me = comm_.rank();
     for (std::size_t o = 0; o < tile.outer; ++o)
       for (std::size_t l = 0; l < tile.held(me); ++l)
@@ -219,31 +220,109 @@ private:
           std::size_t at = (o * tile.total + me * tile.local + l) * tile.inner + k;
           piece[(o * tile.local + l) * tile.inner + k] = valueAt<T>(3, at, true);
         }
-    comm_.allGather(piece, whole, tile);
+  }
+  void checkGathered(const char *name, ShardLayout tile, const T *whole) {
     for (std::size_t i = 0; i < tile.wholeCount(); ++i)
-      check("all_gather", i, whole[i], valueAt<T>(3, i, true));
+      check(name, i, whole[i], valueAt<T>(3, i, true));
+  }
+
+  void gather(ShardLayout tile) {
+    T *piece = buffer(0, tile.pieceCount()), *whole = buffer(1, tile.wholeCount());
+    fillPiece(tile, piece);
+    comm_.allGather(piece, whole, tile);
+    checkGathered("all_gather", tile, whole);
     checkGuards("all_gather");
   }
 
-  void scatter(ShardLayout tile, ReduceOp op, bool rough) {
-    T *piece = buffer(0, tile.pieceCount()), *whole = buffer(1, tile.wholeCount());
-    const std::size_t me = comm_.rank();
+  void fillWhole(ShardLayout tile, bool rough, T *whole) {
     for (std::size_t i = 0; i < tile.wholeCount(); ++i)
       whole[i] = valueAt<T>(comm_.rank(), i, rough);
-    Communicator::Request request =
-        Communicator::Request::of(CollectiveKind::ReduceScatter, tile, 0, dtypeOf<T>);
+  }
+  Communicator::Request scatterOf(ShardLayout tile, ReduceOp op) const {
+    auto request = Communicator::Request::of(CollectiveKind::ReduceScatter, tile, 0, dtypeOf<T>);
     request.op = op;
-    comm_.perform(request, whole, piece);
+    return request;
+  }
+  void checkScattered(const char *name, ShardLayout tile, ReduceOp op, bool rough, const T *piece) {
+    const std::size_t me = comm_.rank();
     for (std::size_t o = 0; o < tile.outer; ++o)
       for (std::size_t l = 0; l < tile.local; ++l)
         for (std::size_t k = 0; k < tile.inner; ++k) {
           std::size_t at = (o * tile.total + me * tile.local + l) * tile.inner + k;
           std::size_t in = (o * tile.local + l) * tile.inner + k;
           bool padding = l >= tile.held(me);
-          check("reduce_scatter", in, piece[in],
-                padding ? T(0) : combined<T>(op, comm_.size(), at, rough));
+          check(name, in, piece[in], padding ? T(0) : combined<T>(op, comm_.size(), at, rough));
         }
+  }
+
+  void scatter(ShardLayout tile, ReduceOp op, bool rough) {
+    T *piece = buffer(0, tile.pieceCount()), *whole = buffer(1, tile.wholeCount());
+    fillWhole(tile, rough, whole);
+    comm_.perform(scatterOf(tile, op), whole, piece);
+    checkScattered("reduce_scatter", tile, op, rough, piece);
     checkGuards("reduce_scatter");
+  }
+
+  // Pieces and wholes of a group stand one after another, each aligned as in an arena.
+  void group(const std::vector<ShardLayout> &tiles) {
+    const auto padded = [](std::size_t count) { return (count + 31) / 32 * 32; };
+    std::size_t pieces = 0, wholes = 0;
+    for (ShardLayout tile : tiles)
+      pieces += padded(tile.pieceCount()), wholes += padded(tile.wholeCount());
+    for (bool gathers : {true, false}) {
+      T *piece = buffer(0, pieces), *whole = buffer(1, wholes);
+      std::vector<GroupedCollective> members;
+      for (ShardLayout tile : tiles) {
+        if (gathers) {
+          fillPiece(tile, piece);
+          members.push_back(
+              {Communicator::Request::of(CollectiveKind::AllGather, tile, 0, dtypeOf<T>), piece,
+               whole});
+        } else {
+          fillWhole(tile, true, whole);
+          members.push_back({scatterOf(tile, ReduceOp::Sum), whole, piece});
+        }
+        piece += padded(tile.pieceCount()), whole += padded(tile.wholeCount());
+      }
+      comm_.performGroup(members.data(), members.size());
+      for (std::size_t i = 0; i < tiles.size(); ++i)
+        if (gathers)
+          checkGathered("all_gather of a group", tiles[i], static_cast<T *>(members[i].target));
+        else
+          checkScattered("reduce_scatter of a group", tiles[i], ReduceOp::Sum, true,
+                         static_cast<T *>(members[i].target));
+      checkGuards("group");
+    }
+  }
+
+  void groups() {
+    const std::size_t n = comm_.size();
+    const ShardLayout even{1, 40, 1, 40 * n}, uneven{1, 48, 1, 48 * n - 9}, small{1, 16, 1, n},
+        rows{3, 5, 4, 5 * n - 1}, none{1, 0, 1, 0};
+    group({uneven});
+    group({even, uneven});
+    group({small, rows, uneven, none, even});
+    group(std::vector<ShardLayout>(limits::kMaxGroupedCollectives, uneven));
+    const GroupedCollective gathers{
+        Communicator::Request::of(CollectiveKind::AllGather, even, 0, dtypeOf<T>), nullptr,
+        nullptr},
+        scatters{scatterOf(even, ReduceOp::Sum), nullptr, nullptr};
+    refuse({gathers, scatters},
+           "expected only all_gather or only reduce_scatter; perform the others apart");
+    refuse(std::vector<GroupedCollective>(limits::kMaxGroupedCollectives + 1, gathers),
+           "got 9 collectives, expected 1..8; perform the others in another group");
+  }
+
+  void refuse(const std::vector<GroupedCollective> &members, const char *expected) {
+    try {
+      comm_.performGroup(members.data(), members.size());
+    } catch (const Error &error) {
+      if (std::string(error.what()).find(expected) == std::string::npos)
+        throw;
+      ++compared_;
+      return;
+    }
+    throw Error(format("a group was not refused: %s", expected));
   }
 
   void reduce(std::size_t count, ReduceOp op, bool rough, bool inPlace) {

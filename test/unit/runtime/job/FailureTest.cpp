@@ -35,6 +35,7 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"leave", 1, "for rank 1, which has ended already\n"},
         Fault{"kind", 1, "collectives over 'all axes' do not match: "},
         Fault{"count", 1, "'all_gather of f32 1x3336x1 of 10000'"},
+        Fault{"group", 1, "1x3336x1 of 10007, first of a group of 2 with hash "},
         Fault{"sizes", 1,
               "rank 1 of the group called 'receive of f32 x5 from 0 (message 1)', rank 0 called "
               "'send of f32 x4 "

@@ -232,6 +232,9 @@ void plant(const std::string &mode, Context &c, const Units &u) {
   if (mode == "count")
     all_gather(c, kGather, "wrong count", 0, ShardLayout{1, u.tile.local, 1, 10000}, u.piece,
                u.whole);
+  if (mode == "group")
+    collective_group(c, kGather, "wrong group", 0, all_gather(u.tile, u.piece, u.whole),
+                     all_gather(u.tile, u.sum, u.gradient));
   if (mode == "unsent")
     receive(c, kGather, "unsent", 0, Peer{-1}, ArenaSpan<float>{u.sum.offset, 4});
   if (mode == "suspend")

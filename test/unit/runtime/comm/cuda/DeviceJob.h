@@ -50,6 +50,33 @@ protected:
     perform(request, at);
     take(at, piece, tile.pieceCount() * element);
   }
+  void doGroup(const Request &, const GroupedCollective *members, std::size_t count) override {
+    std::vector<GroupedCollective> placed(members, members + count);
+    std::byte *free = c_.base();
+    const auto bring = [&](const void *memory, std::size_t bytes) {
+      std::byte *at = free;
+      CHECK(c_, "bring", cudaMemcpy(at, memory, bytes, cudaMemcpyHostToDevice));
+      free += (bytes + 255) / 256 * 256;
+      return at;
+    };
+    std::vector<std::size_t> targetBytes;
+    for (GroupedCollective &member : placed) {
+      const ShardLayout tile = layoutOf(member.request);
+      const std::size_t element = sizeInBytes(member.request.type);
+      const bool gathers = member.request.kind == CollectiveKind::AllGather;
+      const std::size_t piece = tile.pieceCount() * element, whole = tile.wholeCount() * element;
+      targetBytes.push_back(gathers ? whole : piece);
+      member.source = bring(member.source, gathers ? piece : whole);
+      member.target = bring(member.target, targetBytes.back());
+    }
+    CHECK(c_, "bring", cudaStreamSynchronize(nullptr));
+    CHECK(c_, "group", fsdp::rt::performGroup(comm(), placed.data(), count, stream()));
+    for (std::size_t i = 0; i < count; ++i)
+      CHECK(c_, "take",
+            cudaMemcpyAsync(members[i].target, placed[i].target, targetBytes[i],
+                            cudaMemcpyDeviceToHost, stream()));
+    c_.synchronize();
+  }
   void doAllReduce(const void *source, void *target, const Request &request) override {
     const std::size_t bytes = request.total * sizeInBytes(request.type);
     Placed at = bring(source, bytes, target, bytes);
