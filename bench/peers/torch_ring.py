@@ -104,6 +104,7 @@ class Ring(torch.autograd.Function):
         return dq, dk, dv, None
 
 
+@torch.compiler.disable
 def attention(q, k, v, group=None):
     """Causal attention over the positions of all ranks of `group`."""
     return Ring.apply(q, k, v, group or dist.group.WORLD)
