@@ -18,7 +18,7 @@ MODELS = {
     # Longer sequences, for context and sequence parallelism.
     "10m-2048": {"model": {"layers": 6, "width": 384, "heads": 6, "context": 2048, "vocab": 256},
                  "batch": 1, "data": "bible/train.txt"},
-    "long": {"model": {"layers": 4, "width": 256, "heads": 4, "context": 8192, "vocab": 256},
+    "long": {"model": {"layers": 2, "width": 256, "heads": 4, "context": 8192, "vocab": 256},
              "batch": 1, "data": "bible/train.txt"},
     # GPT-2's own context, for memory: with --remat and --accumulate.
     "124m-1024": {"model": {"layers": 12, "width": 768, "heads": 12, "context": 1024, "vocab": 50257},
