@@ -15,6 +15,11 @@ MODELS = {
              "batch": 4, "data": "bible/train.txt"},
     "124m": {"model": {"layers": 12, "width": 768, "heads": 12, "context": 512, "vocab": 50257},
              "batch": 2, "data": "pieces.bin"},
+    # Longer sequences, for context and sequence parallelism.
+    "10m-2048": {"model": {"layers": 6, "width": 384, "heads": 6, "context": 2048, "vocab": 256},
+                 "batch": 1, "data": "bible/train.txt"},
+    "long": {"model": {"layers": 2, "width": 256, "heads": 4, "context": 8192, "vocab": 256},
+             "batch": 1, "data": "bible/train.txt"},
     # GPT-2's own context, for memory: with --remat and --accumulate.
     "124m-1024": {"model": {"layers": 12, "width": 768, "heads": 12, "context": 1024, "vocab": 50257},
                   "batch": 8, "data": "pieces.bin"},
@@ -23,11 +28,11 @@ OPTIMIZER = {"lr": 3e-4, "eps": 1e-8, "decay": 0.01, "clip": 1.0}
 PIECES = 8192
 
 
-def prepare():
-    """The text and its tokens."""
+def prepare(names):
+    """The text, and its tokens where one of the models `names` reads them."""
     WORK.mkdir(parents=True, exist_ok=True)
     subprocess.run([ROOT / "scripts/bible", WORK / "bible"], check=True)
-    if not (WORK / "pieces.bin").exists():
+    if any(MODELS[name]["data"] == "pieces.bin" for name in names) and not (WORK / "pieces.bin").exists():
         subprocess.run(["spm_train", f"--input={WORK}/bible/train.txt", f"--model_prefix={WORK}/pieces",
                         f"--vocab_size={PIECES}"], check=True, capture_output=True)
         subprocess.run([ROOT / "scripts/tokens", WORK / "bible/train.txt", "-o", WORK / "pieces.bin",

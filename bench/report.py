@@ -32,12 +32,14 @@ def circumstances(root):
             "extensions": [f for f in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f in flags],
             "system": f"Linux {platform.release()}"},
         "versions": {"g++": gcc.stdout.strip(), "python": platform.python_version(),
-                     **{name: importlib.metadata.version(name) for name in ("torch", "jax", "numpy")}}}
+                     **{of.metadata["Name"]: of.version for of in importlib.metadata.distributions()
+                        if of.metadata["Name"] in ("torch", "jax", "numpy")}}}
 
 
 def setting(form):
-    """What forms must have in common to be compared: precision, rematerialization, microbatches."""
-    return tuple(word for word in form.split()[2:])
+    """What forms must have in common to be compared: precision, rematerialization, microbatches, and a split along the sequence."""
+    _, how, *rest = form.split()
+    return {"ring": "context", "context": "context", "sequence": "sequence"}.get(how), *rest
 
 
 def fastest_peer(forms, form, by):
@@ -48,7 +50,7 @@ def fastest_peer(forms, form, by):
 
 def smallest_peer(forms, form):
     """The peer's form with the least memory among those of `form`'s mesh and setting."""
-    peers = [other for other in forms if other.split()[0] not in OURS and other.split()[1:] == form.split()[1:]]
+    peers = [other for other in forms if other.split()[0] not in OURS and setting(other) == setting(form) and (other.split()[1] == form.split()[1] or setting(form)[0])]
     return min(peers, key=lambda other: min(forms[other]["memory"]), default=None)
 
 

@@ -19,7 +19,7 @@ class Form:
     """Who computes (`fsdpc`, `deferred`, `before`, `torch`, `torch.compile`, `jax`), how, in which precision, with each
     block of the model computed again in backward or not, and in how many microbatches."""
     who: str
-    how: str  # "one": one process; "ddp", "fsdp", "tensor": on `ranks`
+    how: str  # "one": one process; "ddp", "fsdp", "tensor", "sequence", "context" and, of ours, "ring": on `ranks`
     precision: str = "f32"
     remat: bool = False
     accumulate: int = 1
@@ -174,7 +174,10 @@ def compile_ours(form, compiler, model, job, ranks, folder, more=()):
     folder.mkdir(parents=True, exist_ok=True)
     sizes = [f"--{name}={value}" for name, value in model.items()]
     mesh = {"one": [], "ddp": [f"--mesh=data={ranks}", "--strategy=ddp"], "fsdp": [f"--mesh=fsdp={ranks}"],
-            "tensor": [f"--mesh=tensor={ranks}"]}
+            "tensor": [f"--mesh=tensor={ranks}", "--sequence-parallel=off"],
+            "sequence": [f"--mesh=tensor={ranks}", "--sequence-parallel=on"],
+            "context": [f"--mesh=context={ranks}", "--context-attention=all-to-all"],
+            "ring": [f"--mesh=context={ranks}", "--context-attention=ring"]}
     command = [compiler, *sizes, f"--batch={job['batch']}", "--optimizer=adamw", f"--lr={job['lr']}",
                f"--eps={job['eps']}", f"--weight-decay={job['decay']}", f"--clip={job['clip']}",
                *mesh[form.how], *more, "-o", folder / "train"]

@@ -4,7 +4,7 @@
 The model's own annotations, on meshes with an axis `tensor`, under every strategy and with what else changes a schedule: 8 steps (--all: 20) of
 AdamW with clipping and validation have the losses of one rank to 1e-6 (f32; bf16: to 5e-4, against one rank in bf16; --all: 2e-5 and 2e-3). With SGD
 first gradients are one rank's to 1e-5 of the largest, and weights after the last step to 1e-5. Sizes that the axis does not
-divide too, positions among them. Positions are split where the axis divides them, where that is asked for, and not where it is turned off. Losses and norms are those of PyTorch's DTensors to 2e-6 and 2e-5. The measured peak is the report's arena, parameters take the bytes that the split leaves, and the emulated CUDA program
+divide too, positions among them. Positions are split where the axis divides them, where that is asked for, and not where it is turned off. The measured peak is the report's arena, parameters take the bytes that the split leaves, and the emulated CUDA program
 agrees as well. Programs are compiled without optimization: it is the runtime that computes.
 """
 
@@ -159,21 +159,8 @@ def check_sgd(runs, cases):
         training.compare_weights(weights, end[1], "--absolute=1e-5")
 
 
-def check_pytorch(runs):
-    """PyTorch's tensor parallelism from the same weights: see test/golden/make_tensor.py."""
-    goldens = training.GOLDEN / runs.model
-    golden = json.loads((goldens / "adamw.json").read_text())
-    options = [*(f"--{name}={size}" for name, size in golden["sizes"].items()), f"--batch={golden['batch']}", *golden["options"]]
-    for mesh in training.chosen(("tensor=2", "fsdp=2,tensor=2"), 1):
-        program = runs.folder / f"pytorch-{mesh}"
-        training.run([training.tool(runs.model), *options, f"--mesh={mesh}", "-o", program])
-        log, _ = runs.train(program, "--init", goldens / "init.safetensors")
-        training.compare_log(log, goldens / "tensor.json", "--loss=2e-6", "--grad_norm=2e-5", f"--steps={STEPS}")
-
-
 def main(scratch, model):
     runs = Runs(pathlib.Path(scratch), model)
-    check_pytorch(runs)
     sizes = SIZES[model]
     alone, _ = runs.run("alone", sizes, "fsdp=1")
     for name, (mesh, options) in training.chosen(ADAMW[model], "tensor-4", "three-axes", "all", OWN[model]).items():
