@@ -79,6 +79,7 @@ def check_generation(runs, weights):
 
 
 def main(scratch, model):
+    os.environ.update(training.unoptimized())
     runs = Runs(pathlib.Path(scratch), model)
     check_pytorch(runs)
     sizes = SIZES[model]
