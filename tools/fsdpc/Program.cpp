@@ -140,7 +140,8 @@ static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, const std::stri
     if (cached)
       words.push_back(launcher);
     words.insert(words.end(), command.begin(), command.end());
-    // With the list of files that were read, a cache that is told so (CCACHE_DEPEND) need not preprocess.
+    // With the list of files that were read, a cache that is told so (CCACHE_DEPEND) need not
+    // preprocess.
     if (cached && files::path(command.front()).filename() != "nvcc")
       words.push_back("-MD");
     std::string log = folder + "/" + std::to_string(all.size()) + ".log";
