@@ -8,6 +8,7 @@ whole batch. The emulated CUDA program and the report say the same.
 """
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -145,6 +146,7 @@ def check_gpt2(folder):
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
     check_counts(folder)

@@ -18,7 +18,7 @@ import time
 from check_refusals import write
 from checkpoints import LIMIT, Runs, expect, lines_of, logged, mlp, run_cases, same, twice, until_hit
 from ports import free_port
-from training import GOLDEN, compile_model
+from training import compile_model, GOLDEN, unoptimized
 from weights import read
 
 SAMPLES, BATCH, SAVES = 200, 10, 4
@@ -225,6 +225,7 @@ def ranks_agree_on_it(runs, program):
 
 
 def main():
+    os.environ.update(unoptimized())
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True)
     program = compile_model("linear", folder / "programs", "--in=8", "--out=3", f"--batch={BATCH}", "--lr=0.05", mesh="fsdp=1|fsdp=2|fsdp=4")

@@ -9,6 +9,7 @@ it. In bf16 the losses are those of f32 to 3 %.
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -43,6 +44,7 @@ def expected_log(folder, kind):
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
     data = GOLDEN / "data.safetensors"

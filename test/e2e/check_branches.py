@@ -7,6 +7,7 @@ metrics and gradient norm, and the loss falls.
 """
 
 import json
+import os
 import pathlib
 import random
 import sys
@@ -41,6 +42,7 @@ def initial(folder):
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
     data, first = dataset(folder), None

@@ -236,6 +236,7 @@ def changed_files_and_data_are_warnings(runs, programs):
 
 
 def main():
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(sys.argv[1])
     programs = {name: mlp(folder / "programs" / name, mesh, *options) for name, (mesh, options) in MESHES.items()}
     run_cases((in_one_piece, a_checkpoint_holds_whole_tensors, a_run_in_parts_is_the_run_in_one_piece,

@@ -16,7 +16,7 @@ import time
 
 import faulty
 from checkpoints import Runs, expect, folders, logged, mlp, run_cases, same
-from training import GOLDEN
+from training import GOLDEN, unoptimized
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
 WAYS = ([], ["--save-async"])
@@ -226,6 +226,7 @@ def where_none_can_be_used_it_is_an_error(runs, programs, _):
 
 
 def main():
+    os.environ.update(unoptimized())
     folder, library = map(pathlib.Path, sys.argv[1:])
     programs = [mlp(folder / "one", "fsdp=1"), mlp(folder / "two", "fsdp=2")]
     run_cases((a_save_that_fails_ends_the_run, with_warn_training_goes_on, a_full_disk_is_named, a_folder_that_vanishes_is_named,

@@ -67,6 +67,7 @@ def check_generation(runs, weights):
 
 
 def main(scratch, model):
+    os.environ.update(training.unoptimized())
     runs = Runs(pathlib.Path(scratch), model)
     sizes = SIZES[model]
     alone, whole = runs.run("alone", sizes, "fsdp=1")

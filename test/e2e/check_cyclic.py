@@ -121,6 +121,7 @@ def check_missing_wait(folder, text, data):
 
 
 def main(scratch, ir, counter):
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
     text, data = pathlib.Path(ir).read_text(), dataset(folder)

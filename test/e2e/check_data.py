@@ -24,7 +24,7 @@ from check_plans import kill_last
 from check_refusals import write
 from check_restarts import children
 from checkpoints import LIMIT, Runs, close, expect, lines_of, logged, mlp, run_cases, until_hit
-from training import GOLDEN
+from training import GOLDEN, unoptimized
 
 BATCH, SEED = 10, 5
 # On the last one ranks along 'tensor' load the same samples.
@@ -207,6 +207,7 @@ def what_is_not_taken_is_refused(runs, program):
 
 
 def main():
+    os.environ.update(unoptimized())
     folder = pathlib.Path(sys.argv[1])
     program = mlp(folder / "program", "|".join(MESHES), "--shard=fc1.weight:_,tensor", hidden=18)
     runs = Runs(folder / "runs", None)

@@ -49,7 +49,7 @@ def compile_all(arguments, folder):
     def compile_one(source):
         compiler, flags, _ = rules[source.name.split("-")[0]]
         target = source.with_suffix(".o")
-        training.run([*compiler, *flags, "-w", "-c", source, "-o", target])
+        training.run([*compiler, *flags, "-w", "-MD", "-c", source, "-o", target])
         return target
 
     sources = sorted(path for target in arguments.targets for path in folder.glob(f"{target}-*.c[pu]*"))

@@ -276,6 +276,7 @@ def language(folder, cuda, meshes):
 
 
 def main(*arguments):
+    os.environ.update(training.unoptimized())
     cuda = arguments[0] == "--cuda"
     folder = pathlib.Path(arguments[-1])
     folder.mkdir(parents=True, exist_ok=True)

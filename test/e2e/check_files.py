@@ -554,6 +554,7 @@ def messages_are_short(runs):
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized())
     scratch = pathlib.Path(scratch)
     # That decay makes infinities of weights at a learning rate that is large enough.
     program = training.compile_model("mlp", scratch, "--in=12", "--hidden=17", "--classes=10", "--batch=10",

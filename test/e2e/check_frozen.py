@@ -3,6 +3,7 @@
 loaded, used and exported, on every mesh, and the others train as they do on one rank."""
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -19,6 +20,7 @@ MESHES = [("fsdp=1", []), ("fsdp=2", []), ("data=2", ["--strategy=ddp"]), ("data
 
 
 def main():
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(sys.argv[1])
     numbers = random.Random(3)
 

@@ -7,6 +7,7 @@ emulated CUDA program too. The loss of the first step has the same bits: only th
 """
 
 import json
+import os
 import pathlib
 import random
 import sys
@@ -67,6 +68,7 @@ class Runs:
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized())
     runs = Runs(pathlib.Path(scratch))
     for number, (model, mesh, options, chunks) in enumerate(training.chosen(RUNS, 1, 3, 4)):
         whole = runs.run(f"whole-{number}", model, mesh, options)

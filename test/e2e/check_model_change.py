@@ -7,6 +7,7 @@ entry. Logs and checkpoints record what repeats a run.
 """
 
 import json
+import os
 import pathlib
 import shlex
 import shutil
@@ -239,6 +240,7 @@ def runs_are_recorded(runs, programs):
 
 
 def main():
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(sys.argv[1])
     compiled = {
         "heads-2": ("gpt2", [*GPT2, "--heads=2"], "fsdp=1"), "heads-4": ("gpt2", [*GPT2, "--heads=4"], "fsdp=2"),

@@ -8,6 +8,7 @@ the model on every mesh.
 """
 
 import json
+import os
 import pathlib
 import random
 import sys
@@ -114,4 +115,5 @@ def check_clashing(folder):
 
 
 if __name__ == "__main__":
+    os.environ.update(training.unoptimized())
     check_clashing(pathlib.Path(sys.argv[1]))

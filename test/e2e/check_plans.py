@@ -150,6 +150,7 @@ def so_with_tensor_parallelism(runs, programs):
 
 
 def main():
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(sys.argv[1])
     programs = {mesh: mlp(folder / f"program-{number}", mesh) for number, mesh in enumerate(ALONE)}
     programs["all"] = mlp(folder / "all", "|".join(PLANS))

@@ -56,8 +56,6 @@ def logged(log):
 
 def train(folder, name, model, mesh, data, options):
     program = folder / name
-    # It is the compiler that decides where values are gathered.
-    os.environ.update(training.unoptimized() if "tensor" in mesh else {})
     training.run([training.tool("fsdpc" if model == "split" else model), *MODELS[model], f"--mesh={mesh}", *options, "-o", program])
     log, weights = folder / f"{name}.jsonl", folder / f"{name}.safetensors"
     training.run([program, "--data", data, "--steps", STEPS, "--seed=3", "--log", log, "--export", weights])
@@ -65,6 +63,7 @@ def train(folder, name, model, mesh, data, options):
 
 
 def main(scratch, extent=""):
+    os.environ.update(training.unoptimized())  # it is the compiler that decides what is recomputed and where values are gathered
     folder = pathlib.Path(scratch)
     draw = random.Random(11)
     text = folder / "data.bin"

@@ -12,7 +12,7 @@ import sys
 import time
 
 from checkpoints import LIMIT, Runs, expect, lines_of, logged, mlp, run_cases, same, until_hit
-from training import GOLDEN
+from training import GOLDEN, unoptimized
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
 STEPS = 2000
@@ -116,6 +116,7 @@ def several_machines_need_a_launcher(runs, programs):
 
 
 def main():
+    os.environ.update(unoptimized())
     folder = pathlib.Path(sys.argv[1])
     programs = {"one": mlp(folder / "one", "fsdp=1"), "two": mlp(folder / "two", "fsdp=2")}
     run_cases((restarts_end_as_no_failure, too_many_failures_end_the_run, a_signal_still_ends_it,

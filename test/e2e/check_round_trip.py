@@ -7,6 +7,7 @@ read back and printed as it was, with and without locations (`--emit-locations`)
 the bytes of the program, without them to the same program with other names.
 """
 
+import os
 import pathlib
 import re
 import sys
@@ -79,6 +80,7 @@ def check_phases(folder, model, options):
 
 
 def main():
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(sys.argv[1])
     for model, own in MODELS.items():
         here = folder / model

@@ -7,6 +7,7 @@ A token that the table lacks ends the program with its place and value.
 """
 
 import json
+import os
 import pathlib
 import random
 import sys
@@ -51,6 +52,7 @@ def initial(folder):
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
     data, weights, first = dataset(folder), initial(folder), None

@@ -8,6 +8,7 @@ decides as one in one piece.
 
 import json
 import math
+import os
 import pathlib
 import random
 import statistics
@@ -17,7 +18,7 @@ import sys
 from check_bad_steps import rollbacks, steps_of
 from check_refusals import write
 from checkpoints import Runs, expect, mlp, run_cases, same, twice
-from training import GOLDEN, compile_model
+from training import compile_model, GOLDEN, unoptimized
 
 BATCH, STEPS, SPIKE = 10, 40, 30
 WINDOW, DEVIATIONS = 16, 5
@@ -183,6 +184,7 @@ def with_deferred_updates_and_microbatches(runs, _):
 
 
 def main():
+    os.environ.update(unoptimized())
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True)
     program = compile_model("linear", folder / "programs", "--in=8", "--out=3", f"--batch={BATCH}", "--lr=0.05", mesh="fsdp=1|fsdp=3")

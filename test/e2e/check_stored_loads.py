@@ -7,6 +7,7 @@ number of the typed interpreter, on one rank and on two that the batch does not 
 """
 
 import json
+import os
 import pathlib
 import random
 import struct
@@ -49,6 +50,7 @@ def single(number):
 
 
 def main(folder):
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(3)

@@ -6,6 +6,7 @@ shapes of one rank's: before the first update the same bytes, after it the same 
 and from an exported file; a save while training continues has the same bytes.
 """
 
+import os
 import pathlib
 import shutil
 import sys
@@ -110,6 +111,7 @@ def a_save_behind_training_has_the_same_bytes(runs, programs):
 
 
 def main():
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(sys.argv[1])
     for model, meshes in training.chosen((("gpt2", {**MESHES, **OF_GPT2}), ("llama", MESHES)), 0):
         programs = {name: program(folder / model / "programs" / name, model, *of) for name, of in training.chosen(meshes, "one", "tensor-2", "tensor-4", "context-2", "zero2", "bf16").items()}

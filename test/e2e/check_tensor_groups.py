@@ -66,6 +66,7 @@ def check_checkpoints(runs, alone):
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized())
     runs = Runs(pathlib.Path(scratch), "llama")
     alone = {}
 

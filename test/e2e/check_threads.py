@@ -101,6 +101,7 @@ def check_generation(folder, program):
 
 
 def main():
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True)
     data = folder / "data.txt"

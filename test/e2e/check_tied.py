@@ -5,6 +5,7 @@ gpt2 with --tied-gradients=once, one program of several plans: the losses of 2 a
 fsdp and hsdp; in bf16 with zero1 and microbatches, each of which reduces.
 """
 
+import os
 import pathlib
 import random
 import sys
@@ -20,6 +21,7 @@ PROGRAMS = (
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized())
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(7)

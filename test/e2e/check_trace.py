@@ -8,6 +8,7 @@ that the compiler counts.
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -21,6 +22,7 @@ SHARE = 0.8
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized())
     for number, (model, mesh, options) in enumerate((
             ("gpt2", "fsdp=2", ["--prefetch=0"]), ("gpt2", "fsdp=1", ["--precision=bf16"]),
             ("llama", "data=2,fsdp=2", ["--prefetch=2"]))):

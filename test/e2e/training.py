@@ -79,8 +79,9 @@ def unoptimized():
     build = pathlib.Path(tool("fsdpc")).parent.parent
     compiler, headers = build / "test" / "unoptimized", build / "Unoptimized.pch.sum"
     # ccache does not detect headers that the compiler adds, and could mistake a newer one for
-    # another.
-    return {"CXX": str(compiler), "CCACHE_COMPILERCHECK": f"cat {headers}" if headers.exists() else "%compiler% --version"}
+    # another. CCACHE_DEPEND: it need not preprocess, a fifth of the time.
+    return {"CXX": str(compiler), "CCACHE_DEPEND": "1",
+            "CCACHE_COMPILERCHECK": f"cat {headers}" if headers.exists() else "%compiler% --version"}
 
 
 def compile_model(model, folder, *options, ranks=1, mesh=None):

@@ -136,9 +136,14 @@ static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, const std::stri
                                       "CCACHE_SLOPPINESS=time_macros,pch_defines",
                                       "CCACHE_PCH_EXTSUM=1",
                                       "TMPDIR=" + folder};
-    if (!launcher.empty() && llvm::is_contained(command, "-c"))
+    const bool cached = !launcher.empty() && llvm::is_contained(command, "-c");
+    if (cached)
       words.push_back(launcher);
     words.insert(words.end(), command.begin(), command.end());
+    // With the list of files that were read, a cache that is told so (CCACHE_DEPEND) need not
+    // preprocess.
+    if (cached && files::path(command.front()).filename() != "nvcc")
+      words.push_back("-MD");
     std::string log = folder + "/" + std::to_string(all.size()) + ".log";
     std::vector<llvm::StringRef> arguments(words.begin(), words.end());
     std::optional<llvm::StringRef> redirects[] = {llvm::StringRef("/dev/null"),
