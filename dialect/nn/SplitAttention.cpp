@@ -1,13 +1,15 @@
 //===- SplitAttention.cpp - attention of ranks with parts of a sequence ---===//
 //
-// Each rank has as many consecutive positions, with their queries, keys and values. What `exchange`
-// of nn.attention says is built here: of attention to keys that are at other places than the
-// queries, of arithmetic, and of what ranks exchange.
+// Each rank has as many positions, consecutive ones or two chunks in zigzag order, with their
+// queries, keys and values. What `exchange` of nn.attention says is built here: of attention to
+// keys that are at other places than the queries, of arithmetic, and of what ranks exchange.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
+#include "dialect/nn/Zigzag.h"
+#include <array>
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -22,6 +24,18 @@ struct AttentionTensors {
 /// What a query has of some of the keys, in the type of sums.
 struct AttentionState {
   Value out, logSumExp;
+};
+
+/// Queries of a rank and what a gradient has of them: `out`, `log_sum_exp` and `d_out`.
+struct QueryRows {
+  Value q;
+  SmallVector<Value, 3> others;
+};
+
+/// A pair of chunks in zigzag order: the numbers of the query's and the key's chunk of a rank, 0 or
+/// 1.
+struct ChunkPair {
+  int64_t query, key;
 };
 
 /// `Op`, an attention or a gradient of one, on a rank that has `operands`.
@@ -44,11 +58,15 @@ public:
   int64_t lastDistance() const;
 
   /// Attention to the keys of `parts`, the first query at the key `places` of each rank.
-  AttentionOp attend(TypeRange types, const AttentionTensors &parts, ArrayRef<int64_t> places,
+  AttentionOp attend(const AttentionTensors &parts, ArrayRef<int64_t> places,
                      Value allIds = Value()) const;
-  /// Its gradients, in the type of sums.
+  /// Its gradients, in the type of sums, where `others` are those of the queries of `parts`.
+  AttentionTensors attendGrad(const AttentionTensors &parts, ValueRange others,
+                              ArrayRef<int64_t> places, Value allIds = Value()) const;
   AttentionTensors attendGrad(const AttentionTensors &parts, ArrayRef<int64_t> places,
-                              Value allIds = Value()) const;
+                              Value allIds = Value()) const {
+    return attendGrad(parts, others, places, allIds);
+  }
   AttentionBiasGradOp attendBiasGrad(Type type, const AttentionTensors &parts,
                                      ArrayRef<int64_t> places, Value allIds) const;
 
@@ -56,6 +74,42 @@ public:
   AttentionState stateOf(AttentionOp block) const {
     return {widen(block.getOut()), block.getLogSumExp()};
   }
+  /// In zigzag order: the chunks of a rank, 0 and 1, of a value whose dimension `dim` are
+  /// positions.
+  Value split(Value value, int64_t dim) const { return splitChunks(builder, loc, value, dim, 2); }
+  Value split(Value value) const { return split(value, positionDim()); }
+  Value chunk(Value chunks, int64_t index) const { return takeChunk(builder, loc, chunks, index); }
+  std::array<QueryRows, 2> splitQueries() const;
+  /// The opposite, of the values of both chunks.
+  Value join(Value first, Value second, int64_t dim) const {
+    return mergeChunks(builder, loc, stack(first, second), dim);
+  }
+  Value join(Value first, Value second) const { return join(first, second, positionDim()); }
+  Value stack(Value first, Value second) const {
+    return stackChunks(builder, loc, {first, second});
+  }
+  /// A sum for both chunks of keys of a rank, 0 for one that no query sees.
+  Value stackSums(std::array<Value, 2> sums) const;
+  /// The keys, values or ids of all ranks in the order of their positions, of two chunks each, and
+  /// the sum over ranks of a gradient of them, of which each keeps its two chunks.
+  Value gatherChunks(Value value, int64_t dim) const;
+  Value gatherIdsInOrder() const { return ids ? gatherChunks(ids, 1) : Value(); }
+  Value scatterChunks(Value gradient) const;
+  /// The chunk of all at the first query of each rank's chunk `half`, in keys.
+  SmallVector<int64_t> placesOfChunk(int64_t half) const;
+  /// The key at the position of the first query of each rank, of a pair of chunks, if the keys are
+  /// those of the rank `distance` before it; nothing where no rank sees a key.
+  std::optional<SmallVector<int64_t>> placesOf(ChunkPair pair, int64_t distance) const;
+  /// The pairs that some rank sees at `distance`, each query's own chunk first.
+  SmallVector<std::pair<ChunkPair, SmallVector<int64_t>>> getPairs(int64_t distance) const;
+  /// The largest distance at which some rank sees a pair.
+  int64_t lastDistanceOfPairs() const;
+  /// Keys and values as chunks, which are sent together.
+  AttentionTensors splitKeys() const {
+    Value k = split(own.k);
+    return {Value(), k, split(own.v)};
+  }
+
   /// The gradients as the op has them: of its types, and in one tensor where its operand is one.
   SmallVector<Value> pack(const AttentionTensors &gradients, TypeRange types) const;
   Value narrow(Value value, Type like) const {
@@ -65,13 +119,15 @@ public:
   /// The sum over ranks of a gradient of all keys, of which each keeps its own.
   Value scatter(Value gradient) const { return shards.scatterSum(gradient, positionDim()); }
 
+  int64_t positionDim() const { return attentionDim(order, 't'); }
+
   AttentionTensors own;
 
 private:
-  int64_t positionDim() const { return attentionDim(order, 't'); }
   int64_t getPositions() const {
     return cast<RankedTensorType>(own.q.getType()).getDimSize(positionDim());
   }
+  int64_t getChunk() const { return getPositions() / 2; }
   /// The order of a part of the one tensor, as a notation.
   std::string onePart() const {
     std::string notation = op.getOrder().str();
@@ -205,24 +261,29 @@ SmallVector<Value> RankAttention<Op>::inputs(const AttentionTensors &parts, Valu
 }
 
 template <typename Op>
-AttentionOp RankAttention<Op>::attend(TypeRange types, const AttentionTensors &parts,
-                                      ArrayRef<int64_t> places, Value allIds) const {
-  return AttentionOp::create(builder, loc, types, orderAttr(), inputs(parts, allIds),
+AttentionOp RankAttention<Op>::attend(const AttentionTensors &parts, ArrayRef<int64_t> places,
+                                      Value allIds) const {
+  auto q = cast<RankedTensorType>(parts.q.getType());
+  Type sums =
+      RankedTensorType::get({q.getDimSize(attentionDim(order, 'b')),
+                             q.getDimSize(attentionDim(order, 'h')), q.getDimSize(positionDim())},
+                            getElementTypeOrSelf(getSumType(q)));
+  return AttentionOp::create(builder, loc, TypeRange{q, sums}, orderAttr(), inputs(parts, allIds),
                              op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
                              op.getSoftcapAttr(), bias ? builder.getUnitAttr() : UnitAttr(),
-                             op.getDocumentsAttr(), KeyExchangeAttr(), atAttr(places),
-                             overAttr(places));
+                             op.getDocumentsAttr(), KeyExchangeAttr(), IntegerAttr(),
+                             atAttr(places), overAttr(places));
 }
 
 template <typename Op>
-AttentionTensors RankAttention<Op>::attendGrad(const AttentionTensors &parts,
+AttentionTensors RankAttention<Op>::attendGrad(const AttentionTensors &parts, ValueRange others,
                                                ArrayRef<int64_t> places, Value allIds) const {
   Type types[] = {parts.q.getType(), parts.k.getType(), parts.v.getType()};
   auto grad = AttentionGradOp::create(
       builder, loc, types, orderAttr(), inputs(parts, allIds), others[0], others[1], others[2],
       op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(), op.getSoftcapAttr(),
       bias ? builder.getUnitAttr() : UnitAttr(), op.getDocumentsAttr(), KeyExchangeAttr(),
-      atAttr(places), overAttr(places));
+      IntegerAttr(), atAttr(places), overAttr(places));
   Value q = widen(grad.getGradients()[0]), k = widen(grad.getGradients()[1]);
   return {q, k, widen(grad.getGradients()[2])};
 }
@@ -256,6 +317,193 @@ AttentionState RankAttention<Op>::merge(const AttentionState &a, const Attention
   return {out, add(top, math::LogOp::create(builder, loc, sum))};
 }
 
+//===----------------------------------------------------------------------===//
+// Zigzag order
+//===----------------------------------------------------------------------===//
+
+template <typename Op> std::array<QueryRows, 2> RankAttention<Op>::splitQueries() const {
+  std::array<QueryRows, 2> rows;
+  auto add = [&](Value value, int64_t dim, llvm::function_ref<void(QueryRows &, Value)> take) {
+    Value chunks = split(value, dim);
+    for (int64_t half : {0, 1})
+      take(rows[half], chunk(chunks, half));
+  };
+  add(own.q, positionDim(), [](QueryRows &row, Value part) { row.q = part; });
+  for (auto [index, value] : llvm::enumerate(others))
+    add(value, index == 1 ? 2 : positionDim(), // log_sum_exp is (batch, heads, queries)
+        [](QueryRows &row, Value part) { row.others.push_back(part); });
+  return rows;
+}
+
+template <typename Op> Value RankAttention<Op>::stackSums(std::array<Value, 2> sums) const {
+  auto type = cast<RankedTensorType>((sums[0] ? sums[0] : sums[1]).getType());
+  for (Value &sum : sums)
+    if (!sum)
+      sum = arith::ConstantOp::create(
+          builder, loc,
+          DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 0).getValue()));
+  return stack(sums[0], sums[1]);
+}
+
+template <typename Op> Value RankAttention<Op>::gatherChunks(Value value, int64_t dim) const {
+  Value all = shards.gather(split(value, dim), 0);
+  return mergeChunks(builder, loc, fromZigzagChunks(builder, loc, all, shards.getRanks()), dim);
+}
+
+template <typename Op> Value RankAttention<Op>::scatterChunks(Value gradient) const {
+  const int64_t ranks = shards.getRanks();
+  Value chunks = splitChunks(builder, loc, gradient, positionDim(), 2 * ranks);
+  Value own = shards.scatterSum(toZigzagChunks(builder, loc, chunks, ranks), 0);
+  return mergeChunks(builder, loc, own, positionDim());
+}
+
+template <typename Op> SmallVector<int64_t> RankAttention<Op>::placesOfChunk(int64_t half) const {
+  const int64_t ranks = shards.getRanks();
+  return llvm::map_to_vector(llvm::seq<int64_t>(ranks), [&](int64_t rank) {
+    return zigzagChunk(rank, half, ranks) * getChunk();
+  });
+}
+
+template <typename Op>
+std::optional<SmallVector<int64_t>> RankAttention<Op>::placesOf(ChunkPair pair,
+                                                                int64_t distance) const {
+  const int64_t ranks = shards.getRanks(), length = getChunk();
+  SmallVector<int64_t> places;
+  bool isSeen = false;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const int64_t owner = (rank + ranks - distance) % ranks;
+    const int64_t place =
+        (zigzagChunk(rank, pair.query, ranks) - zigzagChunk(owner, pair.key, ranks)) * length;
+    places.push_back(place);
+    // The last query sees the first key, and in a window the first query the last key.
+    isSeen |= place > -length &&
+              (!op.getWindow() || place - static_cast<int64_t>(*op.getWindow()) < length - 1);
+  }
+  return isSeen ? std::optional(places) : std::nullopt;
+}
+
+template <typename Op>
+SmallVector<std::pair<ChunkPair, SmallVector<int64_t>>>
+RankAttention<Op>::getPairs(int64_t distance) const {
+  SmallVector<std::pair<ChunkPair, SmallVector<int64_t>>> pairs;
+  for (ChunkPair pair : {ChunkPair{0, 0}, {1, 1}, {1, 0}, {0, 1}})
+    if (std::optional<SmallVector<int64_t>> places = placesOf(pair, distance)) {
+      if (llvm::all_of(*places, [](int64_t place) { return place == 0; }))
+        places->clear(); // the rank's own keys, at the places of its queries
+      pairs.push_back({pair, *places});
+    }
+  return pairs;
+}
+
+template <typename Op> int64_t RankAttention<Op>::lastDistanceOfPairs() const {
+  int64_t last = shards.getRanks() - 1;
+  while (last > 0 && getPairs(last).empty())
+    --last;
+  return last;
+}
+
+/// The result and the logarithms of a rank, in the order of its positions.
+static SmallVector<Value> attendZigzag(RankAttention<AttentionOp> &rank, KeyExchange exchange,
+                                       int64_t ranks, TypeRange types) {
+  std::array<QueryRows, 2> queries = rank.splitQueries();
+  std::array<AttentionState, 2> states;
+  if (exchange == KeyExchange::gather) {
+    const int64_t dim = rank.positionDim();
+    Value k = rank.gatherChunks(rank.own.k, dim), v = rank.gatherChunks(rank.own.v, dim),
+          ids = rank.gatherIdsInOrder();
+    for (int64_t half : {0, 1}) {
+      auto made = rank.attend({queries[half].q, k, v}, rank.placesOfChunk(half), ids);
+      states[half] = {made.getOut(), made.getLogSumExp()};
+    }
+  } else {
+    AttentionTensors block = rank.splitKeys();
+    const int64_t last = rank.lastDistanceOfPairs();
+    for (int64_t distance = 0; distance <= last; ++distance) {
+      AttentionTensors next;
+      if (distance < last)
+        next = rank.ofRankBefore(block, 1);
+      for (const auto &[pair, places] : rank.getPairs(distance)) {
+        Value k = rank.chunk(block.k, pair.key), v = rank.chunk(block.v, pair.key);
+        AttentionState seen = rank.stateOf(rank.attend({queries[pair.query].q, k, v}, places));
+        AttentionState &state = states[pair.query];
+        state = state.out ? rank.merge(state, seen) : seen;
+      }
+      block = next;
+    }
+  }
+  Value first = rank.narrow(states[0].out, types[0]), second = rank.narrow(states[1].out, types[0]);
+  Value out = rank.join(first, second);
+  return {out, rank.join(states[0].logSumExp, states[1].logSumExp, 2)};
+}
+
+/// The gradients of a rank, in the type of sums.
+static AttentionTensors attendGradZigzag(RankAttention<AttentionGradOp> &rank, KeyExchange exchange,
+                                         int64_t ranks) {
+  std::array<QueryRows, 2> queries = rank.splitQueries();
+  std::array<Value, 2> dQ;
+  auto addTo = [&](Value &sum, Value value) { sum = sum ? rank.add(sum, value) : value; };
+  if (exchange == KeyExchange::gather) {
+    const int64_t dim = rank.positionDim();
+    Value k = rank.gatherChunks(rank.own.k, dim), v = rank.gatherChunks(rank.own.v, dim),
+          ids = rank.gatherIdsInOrder(), dK, dV;
+    for (int64_t half : {0, 1}) {
+      const QueryRows &rows = queries[half];
+      AttentionTensors d =
+          rank.attendGrad({rows.q, k, v}, rows.others, rank.placesOfChunk(half), ids);
+      dQ[half] = d.q;
+      addTo(dK, d.k);
+      addTo(dV, d.v);
+    }
+    Value ownK = rank.scatterChunks(dK);
+    return {rank.join(dQ[0], dQ[1]), ownK, rank.scatterChunks(dV)};
+  }
+  // As in a ring of consecutive positions: sums go with their block, one rank after it.
+  AttentionTensors block = rank.splitKeys(), sums;
+  std::array<Value, 2> ownK, ownV;
+  const int64_t last = rank.lastDistanceOfPairs();
+  for (int64_t distance = 0; distance <= last; ++distance) {
+    AttentionTensors next;
+    if (distance < last)
+      next = rank.ofRankBefore(block, 1);
+    std::array<Value, 2> dK, dV;
+    if (distance > 1) {
+      sums = rank.ofRankBefore(sums, 1);
+      for (int64_t half : {0, 1}) {
+        dK[half] = rank.chunk(sums.k, half);
+        dV[half] = rank.chunk(sums.v, half);
+      }
+    }
+    for (const auto &[pair, places] : rank.getPairs(distance)) {
+      const QueryRows &rows = queries[pair.query];
+      Value k = rank.chunk(block.k, pair.key), v = rank.chunk(block.v, pair.key);
+      AttentionTensors d = rank.attendGrad({rows.q, k, v}, rows.others, places);
+      addTo(dQ[pair.query], d.q);
+      addTo(dK[pair.key], d.k);
+      addTo(dV[pair.key], d.v);
+    }
+    if (distance == 0)
+      ownK = dK, ownV = dV;
+    else
+      sums = {Value(), rank.stackSums(dK), rank.stackSums(dV)};
+    block = next;
+  }
+  if (last > 0) {
+    AttentionTensors home = rank.ofRankBefore(sums, ranks - last);
+    for (int64_t half : {0, 1}) {
+      addTo(ownK[half], rank.chunk(home.k, half));
+      addTo(ownV[half], rank.chunk(home.v, half));
+    }
+  }
+  Value q = rank.join(dQ[0], dQ[1]), k = rank.join(ownK[0], ownK[1]);
+  return {q, k, rank.join(ownV[0], ownV[1])};
+}
+
+//===----------------------------------------------------------------------===//
+// What ops become
+//===----------------------------------------------------------------------===//
+
+int64_t AttentionOp::getSplitRanks() { return static_cast<int64_t>(getZigzag().value_or(0)); }
+int64_t AttentionGradOp::getSplitRanks() { return static_cast<int64_t>(getZigzag().value_or(0)); }
 bool AttentionOp::needsEvenParts() { return true; }
 bool AttentionGradOp::needsEvenParts() { return true; }
 bool AttentionBiasGradOp::needsEvenParts() { return true; }
@@ -263,10 +511,11 @@ bool AttentionBiasGradOp::needsEvenParts() { return true; }
 SmallVector<Value> AttentionOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
                                            FactorShards &shards) {
   RankAttention<AttentionOp> rank(*this, builder, operands, shards);
-  Type blockTypes[] = {rank.own.q.getType(), types[1]}; // of `out`, whose order is that of queries
+  if (getZigzag())
+    return attendZigzag(rank, *getExchange(), shards.getRanks(), types);
   if (*getExchange() == KeyExchange::gather) {
     AttentionTensors all = rank.gatherKeys();
-    auto made = rank.attend(blockTypes, all, rank.placesAmongAll(), rank.gatherIds());
+    auto made = rank.attend(all, rank.placesAmongAll(), rank.gatherIds());
     return {made.getOut(), made.getLogSumExp()};
   }
   // Each block is sent on before it is attended to, so that the next one comes meanwhile.
@@ -277,7 +526,7 @@ SmallVector<Value> AttentionOp::buildSplit(OpBuilder &builder, ValueRange operan
     AttentionTensors next;
     if (distance < last)
       next = rank.ofRankBefore(block, 1);
-    AttentionState seen = rank.stateOf(rank.attend(blockTypes, block, rank.placesBehind(distance)));
+    AttentionState seen = rank.stateOf(rank.attend(block, rank.placesBehind(distance)));
     state = distance == 0 ? seen : rank.merge(state, seen);
     block = next;
   }
@@ -287,6 +536,8 @@ SmallVector<Value> AttentionOp::buildSplit(OpBuilder &builder, ValueRange operan
 SmallVector<Value> AttentionGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
                                                TypeRange types, FactorShards &shards) {
   RankAttention<AttentionGradOp> rank(*this, builder, operands, shards);
+  if (getZigzag())
+    return rank.pack(attendGradZigzag(rank, *getExchange(), shards.getRanks()), types);
   if (*getExchange() == KeyExchange::gather) {
     AttentionTensors all = rank.gatherKeys();
     AttentionTensors d = rank.attendGrad(all, rank.placesAmongAll(), rank.gatherIds());

@@ -4,6 +4,10 @@
 // resharded, by all-to-alls where positions are to be whole and heads split. Attention that is to
 // be split by positions is told so, and partitioning builds what its ranks do together.
 //
+// In zigzag order positions are permuted behind inputs, by chunks. Only what depends on their order
+// takes it into account: attention, rotations, tables of positions, and what is computed from whole
+// inputs, whose results are permuted.
+//
 // Ranks load inputs with all positions, so the split of an input is a slice. Operands that are
 // computed from inputs alone and whose positions an op needs whole (the document ids of attention,
 // the tokens of nn.positions_since) are computed from the whole inputs, without communication.
@@ -12,11 +16,15 @@
 
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
+#include "dialect/nn/Zigzag.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/Passes.h"
-#include "passes/global/PositionClass.h"
+#include "passes/global/SequenceOrder.h"
 #include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -33,19 +41,43 @@ namespace {
 enum class AttentionKind { allToAll, gather, ring };
 constexpr llvm::StringLiteral attentionKindNames[] = {"all-to-all", "gather", "ring"};
 
+/// In which order positions are split.
+enum class PositionOrder { zigzag, contiguous };
+constexpr llvm::StringLiteral positionOrderNames[] = {"zigzag", "contiguous"};
+
+/// The index of `word` in `words`, or nothing where it is "auto"; an error if it is neither.
+template <typename Word, size_t N>
+FailureOr<std::optional<Word>> readWord(ModuleOp module, StringRef option, const std::string &word,
+                                        const llvm::StringLiteral (&words)[N]) {
+  if (word == "auto")
+    return std::optional<Word>();
+  if (const auto *known = llvm::find(words, word); known != std::end(words))
+    return std::optional(Word(known - std::begin(words)));
+  SmallVector<StringRef> all = {"auto"};
+  llvm::append_range(all, words);
+  return module.emitError() << option << " got '" << word << "', expected "
+                            << llvm::join(ArrayRef(all).drop_back(), ", ") << " or " << all.back();
+}
+
 /// The constraints of one step.
 class StepSplitter {
 public:
-  /// `wanted`: of all attention; none where each has the kind that fits it.
-  StepSplitter(StepOp step, ArrayRef<StringAttr> axes, std::optional<AttentionKind> wanted)
-      : step(step), mesh(getMesh(step)), axes(axes), wanted(wanted), positions(step),
-        builder(step.getContext()) {}
+  /// `wanted`: of all attention; none where each has the kind that fits it. `wantedOrder`: none
+  /// where that order is taken in which the busiest rank has least to do.
+  StepSplitter(StepOp step, ArrayRef<StringAttr> axes, std::optional<AttentionKind> wanted,
+               std::optional<PositionOrder> wantedOrder)
+      : step(step), mesh(getMesh(step)), axes(axes), wanted(wanted), wantedOrder(wantedOrder),
+        positions(step), sequenceOrder(step, positions), builder(step.getContext()) {}
 
   /// Whether the step has positions to split.
   bool hasPositions() const { return !positions.isEmpty(); }
   LogicalResult run();
   /// What attention there was.
   const std::set<AttentionKind> &getKinds() const { return kinds; }
+  /// The order of positions; contiguous where nothing depends on it.
+  PositionOrder getOrder() const {
+    return zigzag ? PositionOrder::zigzag : PositionOrder::contiguous;
+  }
 
 private:
   int64_t getParts() const { return mesh.getSize(axes); }
@@ -55,9 +87,12 @@ private:
   Value constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<StringAttr>>> dims,
                   bool maySplitFurther = false);
   FailureOr<Value> split(Value value, int64_t dim, bool maySplitFurther = false);
-  bool collectOps(Value value, Operation *user, DenseSet<Operation *> &ops,
-                  DenseSet<Operation *> &users) const;
-  DenseSet<Operation *> findUsersOfWhole();
+  LogicalResult chooseOrder();
+  std::pair<Operation *, std::string> findOrderFault() const;
+  Value permute(Value value, int64_t dim);
+  void permuteSources();
+  Value permuteUses(Value value, llvm::function_ref<bool(Operation *)> takes);
+  void splitConstantsOfWhole();
   SmallVector<StringAttr> getHeadAxes() const;
   bool isOverPositions(nn::AttentionOp attention);
   std::string findFault(nn::AttentionOp attention, AttentionKind kind);
@@ -65,6 +100,7 @@ private:
   void say(nn::AttentionOp attention, AttentionKind kind);
   LogicalResult splitByHeads(nn::AttentionOp attention);
   void splitByPositions(nn::AttentionOp attention, nn::KeyExchange exchange);
+  void turnByNumbers(nn::RopeOp rope);
   void lookUpPositions(nn::RepeatOp repeat);
   Value getPositions(int64_t samples, int64_t count, int64_t start, Location loc);
 
@@ -72,9 +108,15 @@ private:
   MeshAttr mesh;
   ArrayRef<StringAttr> axes; ///< `context`, or its parts
   std::optional<AttentionKind> wanted;
+  std::optional<PositionOrder> wantedOrder;
   PositionClass positions;
+  SequenceOrder sequenceOrder;
   OpBuilder builder;
+  SmallVector<std::pair<nn::AttentionOp, AttentionKind>> attentions;
   std::set<AttentionKind> kinds;
+  DenseSet<Operation *> lookups; ///< of tables of positions
+  bool zigzag = false;
+  std::string orderText; ///< about the order, for remarks
   /// Numbers of positions, by block, samples and positions.
   DenseMap<std::pair<Block *, std::pair<int64_t, int64_t>>, Value> numbersOf;
 };
@@ -198,7 +240,8 @@ void StepSplitter::say(nn::AttentionOp attention, AttentionKind kind) {
   }
   diag << (kind == AttentionKind::ring ? ", keys and values from rank to rank ("
                                        : ", keys and values of all ranks on each (")
-       << sizes.queries / getParts() << " of " << sizes.queries << " queries on each rank)";
+       << sizes.queries / getParts() << " of " << sizes.queries << " queries on each rank)"
+       << orderText;
 }
 
 /// By heads, each rank those of all positions; what makes its operands and uses its result, by
@@ -248,28 +291,33 @@ LogicalResult StepSplitter::splitByHeads(nn::AttentionOp attention) {
 void StepSplitter::splitByPositions(nn::AttentionOp attention, nn::KeyExchange exchange) {
   const int64_t dim = nn::attentionDim(attention.getOrder(), 't');
   attention.setExchange(exchange);
+  if (zigzag)
+    attention.setZigzag(getParts());
   llvm::SmallSetVector<Value, 3> inputs;
   inputs.insert_range(attention.getTensors());
   for (Value input : inputs) {
     for (auto rope = input.getDefiningOp<nn::RopeOp>(); rope;
-         rope = rope.getX().getDefiningOp<nn::RopeOp>()) {
-      const RankedTensorType type = rope.getX().getType();
-      const int64_t along = rope.getDim(), count = type.getDimSize(along);
-      if (rope.getPositions() || along == 0 || !positions.contains(rope, along) ||
-          count >= int64_t(1) << 24)
-        continue;
-      // Once for all rotations of a block, before them.
-      Value &numbers = numbersOf[{rope->getBlock(), {type.getDimSize(0), count}}];
-      if (!numbers) {
-        builder.setInsertionPointToStart(rope->getBlock());
-        numbers = getPositions(type.getDimSize(0), count, 0, rope.getLoc());
-      }
-      rope.getPositionsMutable().assign(numbers);
-    }
+         rope = rope.getX().getDefiningOp<nn::RopeOp>())
+      turnByNumbers(rope);
     constrain(input, {{dim, axes}});
   }
   constrain(attention.getOut(),
             {{nn::attentionDim(nn::attentionOutOrder(attention.getOrder()), 't'), axes}});
+}
+
+/// Gives a rotation over positions their numbers as an operand, if it can take them.
+void StepSplitter::turnByNumbers(nn::RopeOp rope) {
+  if (!takesNumbers(rope, positions))
+    return;
+  const RankedTensorType type = rope.getX().getType();
+  const int64_t samples = type.getDimSize(0), count = type.getDimSize(rope.getDim());
+  // Once for all rotations of a block, before them.
+  Value &numbers = numbersOf[{rope->getBlock(), {samples, count}}];
+  if (!numbers) {
+    builder.setInsertionPointToStart(rope->getBlock());
+    numbers = getPositions(samples, count, 0, rope.getLoc());
+  }
+  rope.getPositionsMutable().assign(numbers);
 }
 
 /// The numbers of `count` positions from `start` on, for each sample.
@@ -286,6 +334,8 @@ Value StepSplitter::getPositions(int64_t samples, int64_t count, int64_t start, 
         builder, loc, DenseElementsAttr::get(number, builder.getI32IntegerAttr(start).getValue()));
     numbers = arith::AddIOp::create(builder, loc, numbers, first);
   }
+  if (zigzag)
+    numbers = permute(numbers, 0);
   // Each rank counts all positions and selects its part.
   numbers = constrain(numbers, {{0, {}}});
   return nn::RepeatOp::create(builder, loc,
@@ -296,79 +346,151 @@ Value StepSplitter::getPositions(int64_t samples, int64_t count, int64_t start, 
 /// A table of positions that is added to each sample becomes a lookup of each position's row: a
 /// rank's gradient is then a term of the sum over ranks, as for other parameters.
 void StepSplitter::lookUpPositions(nn::RepeatOp repeat) {
-  Value rows = repeat.getInput(), table = rows;
-  int64_t start = 0;
-  if (auto slice = rows.getDefiningOp<nn::SliceOp>(); slice && slice.getDim() == 0) {
-    table = slice.getInput();
-    start = slice.getStart();
-  }
-  auto type = dyn_cast<RankedTensorType>(table.getType());
-  auto result = cast<RankedTensorType>(repeat.getType());
-  nn::ShardingRule rule =
-      cast<nn::ShardingRuleOpInterface>(repeat.getOperation()).getShardingRule();
-  // Samples come first.
-  if (!table.getDefiningOp<ReadOp>() || type.getRank() != 2 || result.getRank() != 3 ||
-      rule.results[0][1] != rule.operands[0][0] || rule.results[0][2] != rule.operands[0][1] ||
-      !positions.contains(repeat, 1) || result.getDimSize(1) >= int64_t(1) << 24)
+  std::optional<PositionTable> found = findPositionTable(repeat, positions);
+  if (!found)
     return;
+  Value rows = repeat.getInput();
+  auto result = cast<RankedTensorType>(repeat.getType());
   builder.setInsertionPoint(repeat);
   StructureScope scope(builder, getStructure(repeat));
-  Value ids = getPositions(result.getDimSize(0), result.getDimSize(1), start, repeat.getLoc());
+  Value ids =
+      getPositions(result.getDimSize(0), result.getDimSize(1), found->start, repeat.getLoc());
   builder.setInsertionPoint(repeat);
-  Value each = nn::EmbeddingOp::create(builder, repeat.getLoc(), result, table, ids);
-  repeat.replaceAllUsesWith(each);
+  auto each = nn::EmbeddingOp::create(builder, repeat.getLoc(), result, found->table, ids);
+  lookups.insert(each);
+  repeat.replaceAllUsesWith(each.getResult());
   Operation *slice = rows.getDefiningOp();
   repeat.erase();
   if (rows.use_empty() && isa<nn::SliceOp>(slice))
     slice->erase();
 }
 
-/// Adds `user` to `users`, and to `ops` and `users` the ops that compute its operand `value`. False
-/// if `value` depends on anything but inputs and constants.
-bool StepSplitter::collectOps(Value value, Operation *user, DenseSet<Operation *> &ops,
-                              DenseSet<Operation *> &users) const {
-  Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<InputOp>(op)) {
-    users.insert(user);
-    return true;
-  }
-  if (!op || !isa<nn::ShardingRuleOpInterface>(op) || op->getNumOperands() == 0)
-    return op && op->hasTrait<OpTrait::ConstantLike>();
-  ops.insert(op);
-  return llvm::all_of(op->getOperands(),
-                      [&](Value operand) { return collectOps(operand, op, ops, users); });
-}
-
-/// The ops that use inputs to compute operands whose positions an op needs whole. The ops on the
-/// way get constants of their own, through which no split reaches them.
-DenseSet<Operation *> StepSplitter::findUsersOfWhole() {
-  DenseSet<Operation *> all, users;
-  step->walk([&](nn::ShardingRuleOpInterface op) {
-    const nn::ShardingRule rule = op.getShardingRule();
-    auto isWhole = [&](int64_t factor) {
-      return rule.factors[factor].kind == nn::FactorKind::whole && rule.factors[factor].size > 1;
-    };
-    for (auto [operand, factors] : llvm::zip_equal(op->getOperands(), rule.operands))
-      for (auto [dim, own] : llvm::enumerate(factors))
-        if (llvm::any_of(own, isWhole) && positions.contains(operand, dim))
-          if (DenseSet<Operation *> ops, found; collectOps(operand, op, ops, found)) {
-            all.insert_range(ops);
-            users.insert_range(found);
-          }
-  });
-  for (Operation *op : all)
+/// Ops that each rank computes from whole inputs get constants of their own, through which no split
+/// reaches them.
+void StepSplitter::splitConstantsOfWhole() {
+  for (Operation *op : sequenceOrder.getWhole())
     for (OpOperand &operand : op->getOpOperands())
       if (Operation *constant = operand.get().getDefiningOp();
           constant->hasTrait<OpTrait::ConstantLike>() && !constant->hasOneUse()) {
         builder.setInsertionPoint(op);
         operand.set(builder.clone(*constant)->getResult(0));
       }
-  return users;
+}
+
+/// Dimension `dim` of `value`, which are all positions, in zigzag order.
+Value StepSplitter::permute(Value value, int64_t dim) {
+  const Location loc = value.getLoc();
+  Value chunks = nn::splitChunks(builder, loc, value, dim, 2 * getParts());
+  return nn::mergeChunks(builder, loc, nn::toZigzagChunks(builder, loc, chunks, getParts()), dim);
+}
+
+/// `value` with all its positions in zigzag order, for those of its uses that `takes` is true of.
+Value StepSplitter::permuteUses(Value value, llvm::function_ref<bool(Operation *)> takes) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : value.getUses())
+    if (takes(use.getOwner()))
+      uses.push_back(&use);
+  builder.setInsertionPointAfterValue(value);
+  StructureScope scope(builder, getStructure(value.getDefiningOp()));
+  Value permuted = value;
+  for (int64_t dim = 0; dim < cast<RankedTensorType>(value.getType()).getRank(); ++dim)
+    if (positions.contains(value, dim) && !uses.empty())
+      permuted = permute(permuted, dim);
+  for (OpOperand *use : uses)
+    use->set(permuted);
+  return permuted;
+}
+
+/// Puts parameters and constants with a number for each position in zigzag order.
+void StepSplitter::permuteSources() {
+  SmallVector<Value> sources;
+  step.walk([&](Operation *op) {
+    DenseElementsAttr numbers;
+    if (isa<ReadOp>(op) || (matchPattern(op, m_Constant(&numbers)) && !numbers.isSplat()))
+      for (Value result : op->getResults())
+        if (positions.find(result) >= 0)
+          sources.push_back(result);
+  });
+  for (Value source : sources)
+    permuteUses(source, [&](Operation *user) {
+      return !sequenceOrder.isWhole(user) && !lookups.contains(user);
+    });
+}
+
+/// Why positions cannot be in zigzag order, at an op, as the end of a sentence; no op where they
+/// can.
+std::pair<Operation *, std::string> StepSplitter::findOrderFault() const {
+  for (auto [attention, kind] : attentions) {
+    nn::AttentionOp op = attention;
+    const int64_t count = op.getLayout().queries;
+    if (kind == AttentionKind::allToAll)
+      return {op, "attention by all-to-all has all positions on each rank"};
+    if (!op.getCausal())
+      return {op, "attention is not causal, so that ranks compute as much as each other"};
+    if (op.getBias())
+      return {op, "attention has a bias, whose keys are in the order of positions"};
+    if (count % (2 * getParts()) != 0)
+      return {
+          op,
+          (Twine(2 * getParts()) + " chunks do not divide " + Twine(count) + " positions").str()};
+  }
+  if (auto fault = sequenceOrder.findFault())
+    return {fault->first, fault->second + " depends on the order of positions"};
+  return {nullptr, ""};
+}
+
+/// By the scores that the busiest rank computes, of all attention by positions.
+LogicalResult StepSplitter::chooseOrder() {
+  SmallVector<double> scores[2] = {SmallVector<double>(getParts()),
+                                   SmallVector<double>(getParts())};
+  bool isByPositions = false;
+  for (auto [attention, kind] : attentions) {
+    nn::AttentionOp op = attention;
+    isByPositions |= kind != AttentionKind::allToAll;
+    if (!op.getCausal() || kind == AttentionKind::allToAll)
+      continue;
+    const nn::AttentionLayout sizes = op.getLayout();
+    for (PositionOrder order : {PositionOrder::zigzag, PositionOrder::contiguous})
+      for (auto [sum, count] : llvm::zip_equal(
+               scores[int(order)],
+               countScores(sizes.queries, static_cast<int64_t>(op.getWindow().value_or(0)),
+                           getParts(), order == PositionOrder::zigzag)))
+        sum += count * static_cast<double>(sizes.heads * sizes.width);
+  }
+  auto balance = [&](PositionOrder order) {
+    const SmallVector<double> &ranks = scores[int(order)];
+    const double sum = std::accumulate(ranks.begin(), ranks.end(), 0.0);
+    return sum == 0 ? 1 : *llvm::max_element(ranks) * static_cast<double>(ranks.size()) / sum;
+  };
+  const double even = balance(PositionOrder::zigzag), uneven = balance(PositionOrder::contiguous);
+  const bool isNamed = wantedOrder == PositionOrder::zigzag;
+  const bool isBetter = even < uneven;
+  if (isNamed || (!wantedOrder && isBetter)) {
+    sequenceOrder.findWhole(/*inOrder=*/true);
+    auto [op, fault] = findOrderFault();
+    if (op && isNamed)
+      return op->emitError() << "--context-order=zigzag: " << fault
+                             << "; use --context-order=contiguous, or auto";
+    zigzag = !op;
+    if (op)
+      orderText = "; positions in contiguous order, as " + fault;
+  }
+  if (!zigzag)
+    sequenceOrder.findWhole(/*inOrder=*/false);
+  if (!isByPositions)
+    return success();
+  if (orderText.empty())
+    orderText =
+        std::string("; positions in ") + positionOrderNames[int(getOrder())].str() + " order";
+  orderText += llvm::formatv(", the busiest rank computing {0:f2} times the mean of scores",
+                             zigzag ? even : uneven);
+  if (zigzag)
+    orderText += llvm::formatv(" ({0:f2} in contiguous order)", uneven);
+  return success();
 }
 
 LogicalResult StepSplitter::run() {
   // Chosen before there are constraints, whose results are of no class.
-  SmallVector<std::pair<nn::AttentionOp, AttentionKind>> attentions;
   WalkResult chosen = step.walk([&](nn::AttentionOp attention) {
     FailureOr<AttentionKind> kind = choose(attention);
     if (failed(kind))
@@ -376,12 +498,21 @@ LogicalResult StepSplitter::run() {
     attentions.push_back({attention, *kind});
     return WalkResult::advance();
   });
-  if (chosen.wasInterrupted())
+  if (chosen.wasInterrupted() || failed(chooseOrder()))
     return failure();
   SmallVector<nn::RepeatOp> repeats;
   step.walk([&](nn::RepeatOp repeat) { repeats.push_back(repeat); });
   for (nn::RepeatOp repeat : repeats)
     lookUpPositions(repeat);
+  splitConstantsOfWhole();
+  if (zigzag) {
+    step.walk([&](nn::RopeOp rope) { turnByNumbers(rope); });
+    for (Operation *op : sequenceOrder.getWhole())
+      for (Value result : op->getResults())
+        if (positions.find(result) >= 0)
+          permuteUses(result, [&](Operation *user) { return !sequenceOrder.isWhole(user); });
+    permuteSources();
+  }
   SmallVector<ConstraintOp> marks;
   step.walk([&](ConstraintOp constraint) {
     if (constraint.getSequenceParallel())
@@ -406,17 +537,18 @@ LogicalResult StepSplitter::run() {
     mark.setShardingAttr(
         ShardingAttr::get(builder.getContext(), before.getMesh(), dims, before.getDimOpen(), {}));
   }
-  const DenseSet<Operation *> usersOfWhole = findUsersOfWhole();
   SmallVector<InputOp> inputs(step.getBody().getOps<InputOp>());
   for (InputOp input : inputs) {
     const int64_t dim = positions.find(input);
     if (dim < 0 || dim == static_cast<int64_t>(input.getSampleDim()))
       continue;
-    FailureOr<Value> part = split(input, dim);
+    auto takesParts = [&](Operation *user) { return !sequenceOrder.takesWhole(user); };
+    FailureOr<Value> part =
+        split(zigzag ? permuteUses(input, takesParts) : Value(input.getResult()), dim);
     if (failed(part))
       return failure();
     part->replaceUsesWithIf(input.getResult(),
-                            [&](OpOperand &use) { return usersOfWhole.contains(use.getOwner()); });
+                            [&](OpOperand &use) { return !takesParts(use.getOwner()); });
   }
   for (auto [attention, kind] : attentions) {
     if (kind == AttentionKind::allToAll && failed(splitByHeads(attention)))
@@ -431,15 +563,11 @@ LogicalResult StepSplitter::run() {
 
 void ContextParallel::runOnOperation() {
   ModuleOp module = getOperation();
-  const auto *known = llvm::find(attentionKindNames, attention);
-  if (attention != "auto" && known == std::end(attentionKindNames)) {
-    module.emitError() << "--context-attention got '" << attention
-                       << "', expected auto, all-to-all, gather or ring";
+  auto wanted =
+      readWord<AttentionKind>(module, "--context-attention", attention, attentionKindNames);
+  auto wantedOrder = readWord<PositionOrder>(module, "--context-order", order, positionOrderNames);
+  if (failed(wanted) || failed(wantedOrder))
     return signalPassFailure();
-  }
-  std::optional<AttentionKind> wanted;
-  if (attention != "auto")
-    wanted = AttentionKind(known - std::begin(attentionKindNames));
   MeshOp mesh = getMeshOp(module);
   if (!mesh)
     return;
@@ -451,22 +579,27 @@ void ContextParallel::runOnOperation() {
     return;
   bool hasPositions = false;
   std::set<AttentionKind> kinds;
+  bool isZigzag = false;
   for (StepOp step : module.getOps<StepOp>()) {
     if (step.getKind() != StepKind::train && step.getKind() != StepKind::evaluate)
       continue;
-    StepSplitter splitter(step, axes, wanted);
+    StepSplitter splitter(step, axes, *wanted, *wantedOrder);
     if (!splitter.hasPositions())
       continue; // whose ranks along the axis compute the same
     hasPositions = true;
     if (failed(splitter.run()))
       return signalPassFailure();
     kinds.insert(splitter.getKinds().begin(), splitter.getKinds().end());
+    isZigzag |= splitter.getOrder() == PositionOrder::zigzag;
   }
   if (!kinds.empty()) {
     auto names =
         llvm::map_range(kinds, [](AttentionKind kind) { return attentionKindNames[int(kind)]; });
     module->setAttr(kContextAttentionAttrName,
                     StringAttr::get(&getContext(), llvm::join(names, "+")));
+    PositionOrder taken = isZigzag ? PositionOrder::zigzag : PositionOrder::contiguous;
+    module->setAttr(kContextOrderAttrName,
+                    StringAttr::get(&getContext(), positionOrderNames[int(taken)]));
   }
   if (hasPositions || module.getOps<StepOp>().empty())
     return;

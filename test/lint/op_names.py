@@ -39,6 +39,8 @@ ALLOWED = [
      "how they act on one position of a text"),
     (("passes/global/ContextParallel.cpp",), {"nn::AttentionOp", "nn::RopeOp", "nn::RepeatOp", "nn::SliceOp"},
      "heads in the place of positions, and tables of positions that are added"),
+    (("passes/global/SequenceOrder.",), {"nn::AttentionOp", "nn::RopeOp", "nn::RepeatOp", "nn::SliceOp"},
+     "take the numbers of positions"),
     # Where values lie.
     (("passes/scheduled/SegmentPlan.cpp", "passes/local/JoinAllReduces.cpp"), {"nn::RearrangeOp", "nn::SliceOp", "nn::ConcatOp"}, "values that lie inside of others"),
     (("passes/scheduled/SegmentPlan.h",), {"nn::RearrangeOp"}, "the same"),

@@ -132,6 +132,8 @@ struct Options {
   /// The machine of `--machine` for a mesh of `ranks`. Throws UsageError, or Failure for a file
   /// that is wrong.
   mlir::fsdp::cost::Machine findMachine(int64_t ranks) const;
+  /// An option that applies to the mesh axis `context` alone, with its value; "" without one.
+  std::string getContextOption() const;
   /// The axes of each mesh of `--mesh`: one plan of the program each. A single empty one if it was
   /// not given.
   std::vector<MeshAxes> getMeshes() const;

@@ -223,10 +223,13 @@ static void addGroups(ModuleOp module, StepOp step, Draw draw) {
       optimizer.getSchedule(), optimizer.getWarmup(), groups));
 }
 
-/// Which kinds of attention `step` may have, as --context-attention has them. `heads`: over how
-/// many ranks heads are then split. `isWhole`: some attention is to its own positions, those that
-/// are split.
-static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &isWhole) {
+/// --context-attention and --context-order.
+using ContextOptions = std::pair<StringRef, StringRef>;
+
+/// Which kinds of attention `step` may have, in which orders of positions. `heads`: over how many
+/// ranks heads are then split. `isWhole`: some attention is to its own positions, those that are
+/// split.
+static SmallVector<ContextOptions> attentionKinds(StepOp step, int64_t heads, bool &isWhole) {
   PositionClass positions(step);
   bool byHeads = true, byPositions = true, inRing = true, anyFits = true;
   isWhole = false;
@@ -247,19 +250,23 @@ static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &i
     inRing &= isWithin && !attention.getBias() && !attention.getDocuments();
     anyFits &= divides || isWithin;
   });
-  SmallVector<StringRef> kinds;
+  SmallVector<ContextOptions> kinds;
   // Positions of a batch are samples.
   for (InputOp input : step.getBody().getOps<InputOp>())
     if (positions.contains(input, input.getSampleDim()))
       return kinds;
   if (anyFits)
-    kinds.push_back("auto");
+    kinds.push_back({"auto", "auto"});
   if (byHeads)
-    kinds.push_back("all-to-all");
+    kinds.append(2, {"all-to-all", "auto"});
   if (byPositions)
-    kinds.push_back("gather");
-  if (inRing)
-    kinds.append(2, "ring"); // which documents and biases exclude
+    kinds.append({{"gather", "auto"}, {"gather", "auto"}, {"gather", "contiguous"}});
+  if (inRing) // which documents and biases exclude
+    kinds.append({{"ring", "auto"},
+                  {"ring", "auto"},
+                  {"ring", "auto"},
+                  {"ring", "contiguous"},
+                  {"ring", "contiguous"}});
   return kinds;
 }
 
@@ -267,12 +274,12 @@ static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &i
 /// samples divides, or the positions of an attention. Draws from a copy of the engine: what a seed
 /// draws besides stays.
 static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int64_t mostRanks,
-                       std::string &attention) {
+                       PipelineOptions &options) {
   Draw draw{random};
   MeshOp mesh = getMeshOp(module);
   MeshAttr before = mesh.getMesh();
   const int64_t size = draw.chance(70) ? 2 : 3;
-  if (before.getNumRanks() * size > mostRanks || !before.getDevices().empty() || draw.chance(20))
+  if (before.getNumRanks() * size > mostRanks || !before.getDevices().empty() || draw.chance(10))
     return false;
   using Place = SmallVector<std::pair<Value, int64_t>, 3>; // that have the same positions
   SmallVector<Place> places;
@@ -303,7 +310,7 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
   // Mostly where attention is, if there is any.
   const bool wantsAttention = draw.chance(80);
   std::shuffle(places.begin(), places.end(), draw.random);
-  SmallVector<StringRef> kinds;
+  SmallVector<ContextOptions> kinds;
   for (bool any : {false, true})
     for (const Place &place : places) {
       SmallVector<ConstraintOp> marks;
@@ -322,7 +329,9 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
       bool isWhole = false;
       kinds = attentionKinds(step, heads, isWhole);
       if (!kinds.empty() && (any || (isWhole && wantsAttention))) {
-        attention = kinds[draw.random() % kinds.size()].str();
+        const ContextOptions &drawn = kinds[draw.random() % kinds.size()];
+        options.contextAttention = drawn.first.str();
+        options.contextOrder = drawn.second.str();
         return true;
       }
       for (ConstraintOp mark : llvm::reverse(marks)) {
@@ -348,7 +357,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   auto step = StepOp::create(builder, loc, "train", StepKind::train, makeOptimizer(context, draw));
   builder.setInsertionPointToStart(&step.getBody().emplaceBlock());
   RandomStep body(builder, *result.module, step, random, result.data);
-  body.attends = std::mt19937_64(~seed)() % 100 < 25;
+  body.attends = std::mt19937_64(~seed)() % 100 < 75;
   isShort ? body.buildShort() : body.build();
   // A separate evaluation instead of the derived one: other ops, metrics and batch.
   if (draw.chance(20)) {
@@ -381,7 +390,6 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     addReports(step, draw);
   if (draw.chance(40))
     addGroups(*result.module, step, draw);
-  result.splitsSequence =
-      addContext(*result.module, step, random, mostRanks, result.options.contextAttention);
+  result.splitsSequence = addContext(*result.module, step, random, mostRanks, result.options);
   return result;
 }

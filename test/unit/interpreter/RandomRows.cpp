@@ -155,7 +155,7 @@ void RandomStep::attend(bool toItself) {
   Var x = use();
   std::string dims = x.dims;
   toItself &= dims.size() < 4;
-  const char sequence = toItself ? newDim(2 * between(1, 3)) : '\0';
+  const char sequence = toItself ? newDim(2 * between(1, 6)) : '\0';
   if (toItself)
     dims += sequence;
   while (dims.size() < 4)
@@ -229,7 +229,8 @@ void RandomStep::attend(bool toItself) {
     order += {letter, ' '};
   order.pop_back();
   const bool bias = addBias(inputs, {dims[1], dims[2], kDims[2]});
-  const bool causal = chance(60), documents = dims[0] == 'b' && chance(50);
+  const bool causal = chance(toItself ? 85 : 60),
+             documents = dims[0] == 'b' && chance(toItself ? 20 : 50);
   auto flag = [&](bool is) { return is ? builder.getUnitAttr() : UnitAttr(); };
   // Documents follow one another, or any that are equal are one.
   if (documents) {
@@ -241,7 +242,7 @@ void RandomStep::attend(bool toItself) {
       inputs, builder.getF64FloatAttr(0.5), flag(causal),
       causal && chance(40) ? builder.getI64IntegerAttr(between(1, sizes[kDims[2]])) : IntegerAttr(),
       chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(bias), flag(documents),
-      nn::KeyExchangeAttr(), DenseI64ArrayAttr(), ArrayAttr());
+      nn::KeyExchangeAttr(), IntegerAttr(), DenseI64ArrayAttr(), ArrayAttr());
   add(attention.getOut(), outDims);
 }
 

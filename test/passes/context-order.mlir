@@ -1,0 +1,81 @@
+// Positions in zigzag order, so that causal attention by gather or ring computes as much on each rank: rank r of c has the chunks r and 2 c - 1 - r. The numbers are
+// those of one device, and a ring has as many permutes as one of contiguous positions.
+// RUN: fsdp-opt %s --fsdp-context-parallel 2>&1 | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-to-local 2>&1 | FileCheck %s --check-prefix=RING --implicit-check-not=warning --implicit-check-not=all_to_all
+// RUN: fsdp-opt %s --fsdp-to-local="context-attention=gather" 2>&1 | FileCheck %s --check-prefix=GATHER --implicit-check-not=warning --implicit-check-not=collective_permute
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t context-attention=gather accumulate=2 remat=full
+// Three ranks, of which each sends keys and values on twice: 4 permutes forward, 8 backward.
+// RUN: sed 's/"context"=2/"context"=3/' %s > %t.three.mlir
+// RUN: fsdp-opt %t.three.mlir --fsdp-to-local 2> /dev/null | FileCheck %s --check-prefix=THREE --implicit-check-not=collective_permute
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.three.mlir %t.three remat=full
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.three.mlir %t.three context-attention=gather
+// A window that some ranks still have less of: pairs of chunks that no query reaches are not computed.
+// RUN: sed 's/causal/causal window 7/' %t.three.mlir > %t.window.mlir
+// RUN: fsdp-opt %t.window.mlir --fsdp-context-parallel=order=zigzag 2>&1 | FileCheck %s --check-prefix=WINDOW
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.window.mlir %t.window context-order=zigzag accumulate=2
+// RUN: sed 's/window 7/window 2/' %t.window.mlir > %t.short.mlir
+// RUN: fsdp-opt %t.short.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=SHORT
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.short.mlir %t.short context-order=zigzag
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.short.mlir %t.short context-order=zigzag context-attention=gather
+// Ids of documents and positions in them are computed from whole tokens, in their order, and permuted then; no integers are exchanged but the ids that attention gathers.
+// RUN: sed 's/%%kr, %%v scale 0.5 causal/%%kr, %%v, %%docs scale 0.5 causal documents/; s/: (tensor<8x3x12x2xf32>, tensor<8x1x12x2xf32>, tensor<8x1x12x2xf32>)/: (tensor<8x3x12x2xf32>, tensor<8x1x12x2xf32>, tensor<8x1x12x2xf32>, tensor<8x12xi32>)/; s/^  %%to = .*/&\n  %%since = nn.positions_since [1] documents in %%ids : tensor<8x12xi32> -> tensor<8x12xi32>\n  %%ends = arith.constant dense<0> : tensor<8x12xi32>\n  %%starts = arith.cmpi eq, %%since, %%ends : tensor<8x12xi32>\n  %%flags = arith.uitofp %%starts : tensor<8x12xi1> to tensor<8x12xf32>\n  %%sums = nn.scan_sum "b t" along "t" %%flags : tensor<8x12xf32>\n  %%docs = arith.fptosi %%sums : tensor<8x12xf32> to tensor<8x12xi32>/; s/nn.rope %%q dim/nn.rope %%q at %%since : tensor<8x12xi32> dim/' %s > %t.ids.mlir
+// RUN: fsdp-opt %t.ids.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=IDS
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.ids.mlir %t.ids
+// Chosen order, and what keeps positions contiguous.
+// RUN: fsdp-opt %s --fsdp-context-parallel=order=contiguous 2>&1 | FileCheck %s --check-prefix=CONTIGUOUS
+// RUN: sed 's/ causal//' %s > %t.all.mlir
+// RUN: fsdp-opt %t.all.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=ALL
+// RUN: not fsdp-opt %t.all.mlir --fsdp-context-parallel=order=zigzag 2>&1 | FileCheck %s --check-prefix=NONCAUSAL
+// RUN: sed 's/"context"=2/"context"=4/' %s > %t.four.mlir
+// RUN: fsdp-opt %t.four.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=FOUR
+// RUN: not fsdp-opt %t.four.mlir --fsdp-context-parallel=order=zigzag 2>&1 | FileCheck %s --check-prefix=CHUNKS
+// RUN: sed 's/%%rows, %%places/%%rows, %%dropped/; s/^  %%x = /  %%dropped = fsdp.dropout %%places rate 1.0e-01 name "drop" : tensor<8x12x8xf32>\n&/' %s > %t.drop.mlir
+// RUN: fsdp-opt %t.drop.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=DROP
+// RUN: not fsdp-opt %t.drop.mlir --fsdp-context-parallel=order=zigzag 2>&1 | FileCheck %s --check-prefix=DROPPED
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.drop.mlir %t.drop
+// RUN: sed 's/"btd,dhk->bhtk" %%x, %%wv/"btd,dhk->bhtk" %%counted, %%wv/; s/^  %%wq = /  %%counted = nn.scan_sum "b t d" along "t" %%x : tensor<8x12x8xf32>\n&/' %s > %t.scan.mlir
+// RUN: not fsdp-opt %t.scan.mlir --fsdp-context-parallel=order=zigzag 2>&1 | FileCheck %s --check-prefix=SCAN
+// RUN: not fsdp-opt %s --fsdp-context-parallel="attention=all-to-all order=zigzag" 2>&1 | FileCheck %s --check-prefix=HEADS
+// RUN: not fsdp-opt %s --fsdp-context-parallel=order=sorted 2>&1 | FileCheck %s --check-prefix=WORD
+// RUN: fsdp-opt %s --fsdp-to-global="context-order=contiguous" 2> /dev/null | FileCheck %s --check-prefix=OPTION
+// On another mesh than that whose order it is.
+// RUN: fsdp-opt %s --fsdp-context-parallel 2> /dev/null | sed 's/"fsdp"=2, "context"=2/"fsdp"=2, "context"=3/' | not fsdp-opt --pass-pipeline='builtin.module(fsdp-shard-parameters,fsdp-differentiate,fsdp-apply-optimizer,fsdp-propagate,fsdp-partition)' 2>&1 | FileCheck %s --check-prefix=MESH
+
+// CHECK: remark: attention over context=2: ring, keys and values from rank to rank (6 of 12 queries on each rank); positions in zigzag order, the busiest rank computing 1.00 times the mean of scores (1.46 in contiguous order)
+// CHECK: fsdp.context_order = "zigzag"
+fsdp.mesh @mesh <["fsdp"=2, "context"=2]>
+fsdp.param @table : tensor<11x8xf32> unit "u" init <normal, 0.5>
+fsdp.param @places : tensor<13x8xf32> unit "u" init <normal, 0.5>
+fsdp.param @wq : tensor<8x3x2xf32> unit "u" init <normal, 0.5>
+fsdp.param @wk : tensor<8x1x2xf32> unit "u" init <normal, 0.5>
+fsdp.param @wv : tensor<8x1x2xf32> unit "u" init <normal, 0.5>
+fsdp.param @wo : tensor<3x2x8xf32> unit "u" init <normal, 0.5>
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  %ids = fsdp.input "tokens" sample_dim 0 {fsdp.tokens = 11 : i64} : tensor<8x12xi32>
+  %to = fsdp.input "targets" sample_dim 0 {fsdp.targets = 11 : i64} : tensor<8x12xi32>
+  %table = fsdp.read @table : tensor<11x8xf32>
+  %rows = nn.embedding %table, %ids : tensor<11x8xf32>, tensor<8x12xi32> -> tensor<8x12x8xf32>
+  %all = fsdp.read @places : tensor<13x8xf32>
+  %some = nn.slice %all dim 0 start 1 : tensor<13x8xf32> -> tensor<12x8xf32>
+  %places = nn.repeat "t d -> b t d" %some : tensor<12x8xf32> -> tensor<8x12x8xf32>
+  %x = arith.addf %rows, %places : tensor<8x12x8xf32>
+  %wq = fsdp.read @wq : tensor<8x3x2xf32>
+  %wk = fsdp.read @wk : tensor<8x1x2xf32>
+  %wv = fsdp.read @wv : tensor<8x1x2xf32>
+  %q = nn.einsum "btd,dhk->bhtk" %x, %wq : (tensor<8x12x8xf32>, tensor<8x3x2xf32>) -> tensor<8x3x12x2xf32>
+  %k = nn.einsum "btd,dhk->bhtk" %x, %wk : (tensor<8x12x8xf32>, tensor<8x1x2xf32>) -> tensor<8x1x12x2xf32>
+  %v = nn.einsum "btd,dhk->bhtk" %x, %wv : (tensor<8x12x8xf32>, tensor<8x1x2xf32>) -> tensor<8x1x12x2xf32>
+  %qr = nn.rope %q dim 2 theta 1.0e+04 : tensor<8x3x12x2xf32>
+  %kr = nn.rope %k dim 2 theta 1.0e+04 : tensor<8x1x12x2xf32>
+  %a, %l = nn.attention %qr, %kr, %v scale 0.5 causal : (tensor<8x3x12x2xf32>, tensor<8x1x12x2xf32>, tensor<8x1x12x2xf32>) -> (tensor<8x3x12x2xf32>, tensor<8x3x12xf32>)
+  %wo = fsdp.read @wo : tensor<3x2x8xf32>
+  %o = nn.einsum "bhtk,hkd->btd" %a, %wo : (tensor<8x3x12x2xf32>, tensor<3x2x8xf32>) -> tensor<8x12x8xf32>
+  %y = arith.addf %x, %o : tensor<8x12x8xf32>
+  %again = fsdp.read @table : tensor<11x8xf32>
+  %logits = nn.einsum "btd,vd->btv" %y, %again : (tensor<8x12x8xf32>, tensor<11x8xf32>) -> tensor<8x12x11xf32>
+  %losses, %lse = nn.cross_entropy %logits, %to : tensor<8x12x11xf32>, tensor<8x12xi32> -> tensor<8x12xf32>, tensor<8x12xf32>
+  %total = nn.reduce sum "b t ->" %losses : tensor<8x12xf32> -> tensor<f64>
+  %weight = arith.constant dense<96.0> : tensor<f64>
+  fsdp.loss %total over %weight
+}
