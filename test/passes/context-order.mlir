@@ -44,6 +44,78 @@
 
 // CHECK: remark: attention over context=2: ring, keys and values from rank to rank (6 of 12 queries on each rank); positions in zigzag order, the busiest rank computing 1.00 times the mean of scores (1.46 in contiguous order)
 // CHECK: fsdp.context_order = "zigzag"
+// The numbers of positions of rotations, of tokens and of targets, and of the lookup that a table becomes.
+// CHECK: %[[COUNTED:.*]] = arith.fptosi %{{.*}} : tensor<12xf32> to tensor<12xi32>
+// CHECK: %[[PARTS:.*]] = nn.rearrange "(n l) -> n l" %[[COUNTED]] : tensor<12xi32> -> tensor<4x3xi32>
+// CHECK: %[[C0:.*]] = nn.slice %[[PARTS]] dim 0 start 0
+// CHECK: %[[C3:.*]] = nn.slice %[[PARTS]] dim 0 start 3
+// CHECK: %[[C1:.*]] = nn.slice %[[PARTS]] dim 0 start 1
+// CHECK: %[[C2:.*]] = nn.slice %[[PARTS]] dim 0 start 2
+// CHECK: nn.concat %[[C0]], %[[C3]], %[[C1]], %[[C2]] dim 0
+// CHECK: %[[NUMBERS:.*]] = nn.repeat "t -> b t"
+// CHECK: %[[TOKENS:.*]] = fsdp.input "tokens"
+// CHECK: nn.rearrange "d0 (n l) -> n d0 l" %[[TOKENS]]
+// CHECK: %[[PERMUTED:.*]] = nn.rearrange "n d0 l -> d0 (n l)"
+// CHECK: fsdp.constraint %[[PERMUTED]] <@mesh, [{?}, {"context"}]> : tensor<8x12xi32>
+// CHECK: fsdp.input "targets"
+// CHECK: nn.rearrange "d0 (n l) -> n d0 l"
+// CHECK: nn.rearrange "(n l) -> n l"
+// CHECK: nn.embedding
+// CHECK-COUNT-2: nn.rope %{{.*}} at %[[NUMBERS]]
+// CHECK: nn.attention {{.*}} causal exchange ring zigzag 2 :
+
+// A rank's first chunk sees the first of the other if it is behind it, the second sees the second if it is behind it, and every second chunk sees every first one: three pairs, of which a
+// rank computes two. The two chunks are sent together.
+// RING-LABEL: fsdp.segment @train train
+// RING-COUNT-2: fsdp.collective_permute {{.*}} from [1, 0] over ["context"] {{.*}}tensor<2x4x1x3x2xf32>
+// RING-COUNT-2: nn.attention {{.*}} causal :
+// RING: nn.attention {{.*}} causal at [9, 3] over ["context"]
+// RING: nn.attention {{.*}} causal at [-3, 3] over ["context"]
+// RING: nn.attention {{.*}} causal at [3, -3] over ["context"]
+// RING: nn.attention {{.*}} causal at [6, 6] over ["context"]
+// RING-COUNT-2: fsdp.collective_permute {{.*}} from [1, 0] over ["context"] {{.*}}tensor<2x4x1x3x2xf32>
+// RING: nn.attention_grad {{.*}} causal {
+// RING: nn.attention_grad {{.*}} causal {
+// RING: nn.attention_grad {{.*}} causal at [9, 3] over ["context"]
+// RING: nn.attention_grad {{.*}} causal at [-3, 3] over ["context"]
+// RING: nn.attention_grad {{.*}} causal at [3, -3] over ["context"]
+// RING: nn.attention_grad {{.*}} causal at [6, 6] over ["context"]
+// RING-COUNT-2: fsdp.collective_permute {{.*}} from [1, 0] over ["context"] {{.*}}tensor<2x4x1x3x2xf32>
+// RING-LABEL: fsdp.segment @evaluate
+
+// Gathered chunks are put in the order of positions, and gradients in that of ranks before they are scattered.
+// GATHER-LABEL: fsdp.segment @train train
+// GATHER-COUNT-2: fsdp.all_gather {{.*}} dim 0 over ["context"]{{.*}} : tensor<2x4x1x3x2xf32> -> tensor<4x4x1x3x2xf32>
+// GATHER: nn.attention {{.*}} causal at [0, 3] over ["context"]{{.*}} : (tensor<4x3x3x2xf32>, tensor<4x1x12x2xf32>, tensor<4x1x12x2xf32>)
+// GATHER: nn.attention {{.*}} causal at [9, 6] over ["context"]{{.*}} : (tensor<4x3x3x2xf32>, tensor<4x1x12x2xf32>, tensor<4x1x12x2xf32>)
+// GATHER-COUNT-2: fsdp.all_gather {{.*}} dim 0 over ["context"]{{.*}} : tensor<2x4x1x3x2xf32> -> tensor<4x4x1x3x2xf32>
+// GATHER: nn.attention_grad {{.*}} causal at [0, 3] over ["context"]
+// GATHER: nn.attention_grad {{.*}} causal at [9, 6] over ["context"]
+// GATHER-COUNT-2: fsdp.reduce_scatter {{.*}} dim 0 over ["context"]{{.*}} : tensor<4x4x1x3x2xf32> -> tensor<2x4x1x3x2xf32>
+// GATHER-LABEL: fsdp.segment @evaluate
+
+// THREE-LABEL: fsdp.segment @train train
+// THREE-COUNT-12: fsdp.collective_permute {{.*}} from [2, 0, 1] over ["context"]
+// THREE-LABEL: fsdp.segment @evaluate
+// THREE-COUNT-4: fsdp.collective_permute {{.*}} from [2, 0, 1] over ["context"]
+
+// WINDOW: remark: attention over context=3: ring, {{.*}}; positions in zigzag order, the busiest rank
+// SHORT: remark: attention over context=3: ring, {{.*}}; positions in contiguous order, the busiest rank computing 1.04 times the mean of scores
+// IDS: remark: attention over context=2: gather, {{.*}}; positions in zigzag order
+// CONTIGUOUS: remark: attention over context=2: ring, {{.*}}; positions in contiguous order, the busiest rank computing 1.46 times the mean of scores
+// CONTIGUOUS: fsdp.context_order = "contiguous"
+// CONTIGUOUS-NOT: zigzag
+// ALL: remark: attention over context=2: ring, {{.*}}; positions in contiguous order, the busiest rank computing 1.00 times the mean of scores
+// NONCAUSAL: error: --context-order=zigzag: attention is not causal, so that ranks compute as much as each other; use --context-order=contiguous, or auto
+// FOUR: remark: attention over context=4: ring, {{.*}}; positions in contiguous order, as 8 chunks do not divide 12 positions, the busiest rank computing 1.69 times the mean of scores
+// CHUNKS: error: --context-order=zigzag: 8 chunks do not divide 12 positions; use --context-order=contiguous, or auto
+// DROP: remark: attention over context=2: ring, {{.*}}; positions in contiguous order, as 'fsdp.dropout', whose draws are numbered by positions, depends on the order of positions, the busiest rank computing 1.46 times the mean of scores
+// DROPPED: error: --context-order=zigzag: 'fsdp.dropout', whose draws are numbered by positions, depends on the order of positions; use --context-order=contiguous, or auto
+// SCAN: error: --context-order=zigzag: 'nn.scan_sum' along positions depends on the order of positions; use --context-order=contiguous, or auto
+// HEADS: error: --context-order=zigzag: attention by all-to-all has all positions on each rank; use --context-order=contiguous, or auto
+// WORD: error: --context-order got 'sorted', expected auto, zigzag or contiguous
+// OPTION: fsdp.context_order = "contiguous"
+// MESH: error: 'nn.attention' is in the zigzag order of 2 ranks, but is split over context=3, expected axes of that size; use --context-order=contiguous, or another mesh
 fsdp.mesh @mesh <["fsdp"=2, "context"=2]>
 fsdp.param @table : tensor<11x8xf32> unit "u" init <normal, 0.5>
 fsdp.param @places : tensor<13x8xf32> unit "u" init <normal, 0.5>
