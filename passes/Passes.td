@@ -126,8 +126,8 @@ def ContextParallelPass : Pass<"fsdp-context-parallel", "::mlir::ModuleOp"> {
     take are permuted behind where they are made, and attention knows it by its attribute `zigzag`. `auto` takes it where the busiest rank
     then computes less and nothing else depends on the order; else positions stay contiguous, and a remark names the reason.
 
-    Positions are dimension 1 of tokens, the marked dimension, and all dimensions that ops run over together with these. Refuses
-    a model without positions, positions that the axis does not divide, and attention that the chosen kind does not take.
+    Positions are dimension 1 of tokens, the marked dimension, and all dimensions that ops run over together with these. The last of
+    positions that the axis does not divide are padding, with a remark. Refuses a model without positions and attention that the chosen kind does not take.
     Runs before differentiation, which copies constraints to cotangents.
 
     Example: `fsdp-opt --fsdp-context-parallel=attention=all-to-all model.mlir`

@@ -1,8 +1,9 @@
 //===- SplitAttention.cpp - attention of ranks with parts of a sequence ---===//
 //
-// Each rank has as many positions, consecutive ones or two chunks in zigzag order, with their
-// queries, keys and values. What `exchange` of nn.attention says is built here: of attention to
-// keys that are at other places than the queries, of arithmetic, and of what ranks exchange.
+// Each rank has as many positions, consecutive ones, the last of which may be padding, or two
+// chunks in zigzag order, with their queries, keys and values. What `exchange` of nn.attention says
+// is built here: of attention to keys that are at other places than the queries, of arithmetic, and
+// of what ranks exchange.
 //
 //===----------------------------------------------------------------------===//
 
@@ -117,7 +118,9 @@ public:
   }
   Value add(Value a, Value b) const { return arith::AddFOp::create(builder, loc, a, b); }
   /// The sum over ranks of a gradient of all keys, of which each keeps its own.
-  Value scatter(Value gradient) const { return shards.scatterSum(gradient, positionDim()); }
+  Value scatter(Value gradient) const;
+  /// A result of attention, with zeros behind the last position.
+  Value masked(Value result, int64_t dim) const { return shards.masked(result, dim, 0); }
 
   int64_t positionDim() const { return attentionDim(order, 't'); }
 
@@ -128,6 +131,12 @@ private:
     return cast<RankedTensorType>(own.q.getType()).getDimSize(positionDim());
   }
   int64_t getChunk() const { return getPositions() / 2; }
+  /// The gathered keys or values that count: no query sees padding before it under a causal mask,
+  /// but a bias has none.
+  Value gather(Value keys) const;
+  bool leavesPaddingOut() const {
+    return (!op.getCausal() || bias) && getPositions() * shards.getRanks() != shards.getSize();
+  }
   /// The order of a part of the one tensor, as a notation.
   std::string onePart() const {
     std::string notation = op.getOrder().str();
@@ -165,18 +174,25 @@ RankAttention<Op>::RankAttention(Op op, OpBuilder &builder, ValueRange operands,
                                  FactorShards &shards)
     : op(op), builder(builder), loc(op.getLoc()), shards(shards),
       order(attentionOutOrder(op.getOrder())) {
+  // Positions behind the last have zeros, so that all they compute is finite, and their gradients
+  // 0.
+  auto masked = [&](Value value, int64_t dim) { return shards.masked(value, dim, 0); };
   const size_t tensors = op.getTensors().size();
-  own = unpack(operands.take_front(tensors));
+  SmallVector<Value> all;
+  for (Value value : operands.take_front(tensors))
+    all.push_back(masked(value, attentionDim(op.getOrder(), 't')));
+  own = unpack(all);
   ValueRange rest = operands.drop_front(tensors);
   if (op.getBias()) {
-    bias = rest.front();
+    bias = masked(rest.front(), 1);
     rest = rest.drop_front();
   }
   if (op.getDocuments()) {
     ids = rest.front();
     rest = rest.drop_front();
   }
-  others.assign(rest.begin(), rest.end());
+  for (auto [index, value] : llvm::enumerate(rest)) // log_sum_exp is (batch, heads, queries)
+    others.push_back(masked(value, index == 1 ? 2 : positionDim()));
 }
 
 template <typename Op> AttentionTensors RankAttention<Op>::unpack(ValueRange tensors) const {
@@ -215,8 +231,28 @@ SmallVector<Value> RankAttention<Op>::pack(const AttentionTensors &gradients,
 }
 
 template <typename Op> AttentionTensors RankAttention<Op>::gatherKeys() const {
-  Value k = shards.gather(own.k, positionDim());
-  return {own.q, k, shards.gather(own.v, positionDim())};
+  Value k = gather(own.k);
+  return {own.q, k, gather(own.v)};
+}
+
+template <typename Op> Value RankAttention<Op>::gather(Value keys) const {
+  Value all = shards.gather(keys, positionDim());
+  auto type = cast<RankedTensorType>(all.getType());
+  if (!leavesPaddingOut())
+    return all;
+  SmallVector<int64_t> shape(type.getShape());
+  shape[positionDim()] = shards.getSize();
+  return SliceOp::create(builder, loc, type.clone(shape), all, positionDim(), 0);
+}
+
+template <typename Op> Value RankAttention<Op>::scatter(Value gradient) const {
+  auto type = cast<RankedTensorType>(gradient.getType());
+  if (leavesPaddingOut()) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape[positionDim()] = getPositions() * shards.getRanks();
+    gradient = PadOp::create(builder, loc, type.clone(shape), gradient, positionDim(), 0);
+  }
+  return shards.scatterSum(gradient, positionDim());
 }
 
 template <typename Op> SmallVector<int64_t> RankAttention<Op>::placesAmongAll() const {
@@ -504,9 +540,16 @@ static AttentionTensors attendGradZigzag(RankAttention<AttentionGradOp> &rank, K
 
 int64_t AttentionOp::getSplitRanks() { return static_cast<int64_t>(getZigzag().value_or(0)); }
 int64_t AttentionGradOp::getSplitRanks() { return static_cast<int64_t>(getZigzag().value_or(0)); }
-bool AttentionOp::needsEvenParts() { return true; }
-bool AttentionGradOp::needsEvenParts() { return true; }
-bool AttentionBiasGradOp::needsEvenParts() { return true; }
+/// Where keys that are padding cannot be told from others: by no mask, or not by one number of keys
+/// for ids and bias.
+template <typename Op> static bool attendsToPadding(Op op) {
+  return op.getDocuments() ? !op.getCausal() || op.getBias()
+                           : !op.getCausal() && op.getExchange() == KeyExchange::ring;
+}
+
+bool AttentionOp::needsEvenParts() { return attendsToPadding(*this); }
+bool AttentionGradOp::needsEvenParts() { return attendsToPadding(*this); }
+bool AttentionBiasGradOp::needsEvenParts() { return attendsToPadding(*this); }
 
 SmallVector<Value> AttentionOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
                                            FactorShards &shards) {
@@ -516,7 +559,8 @@ SmallVector<Value> AttentionOp::buildSplit(OpBuilder &builder, ValueRange operan
   if (*getExchange() == KeyExchange::gather) {
     AttentionTensors all = rank.gatherKeys();
     auto made = rank.attend(all, rank.placesAmongAll(), rank.gatherIds());
-    return {made.getOut(), made.getLogSumExp()};
+    Value out = rank.masked(made.getOut(), rank.positionDim());
+    return {out, rank.masked(made.getLogSumExp(), 2)};
   }
   // Each block is sent on before it is attended to, so that the next one comes meanwhile.
   AttentionTensors block = rank.own;
@@ -530,7 +574,8 @@ SmallVector<Value> AttentionOp::buildSplit(OpBuilder &builder, ValueRange operan
     state = distance == 0 ? seen : rank.merge(state, seen);
     block = next;
   }
-  return {rank.narrow(state.out, types[0]), state.logSumExp};
+  Value out = rank.masked(rank.narrow(state.out, types[0]), rank.positionDim());
+  return {out, rank.masked(state.logSumExp, 2)};
 }
 
 SmallVector<Value> AttentionGradOp::buildSplit(OpBuilder &builder, ValueRange operands,

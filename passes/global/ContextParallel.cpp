@@ -86,9 +86,9 @@ private:
   }
   Value constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<StringAttr>>> dims,
                   bool maySplitFurther = false);
-  FailureOr<Value> split(Value value, int64_t dim, bool maySplitFurther = false);
+  Value split(Value value, int64_t dim, bool maySplitFurther = false);
   LogicalResult chooseOrder();
-  std::pair<Operation *, std::string> findOrderFault() const;
+  std::pair<Operation *, std::string> findOrderFault();
   Value permute(Value value, int64_t dim);
   void permuteSources();
   Value permuteUses(Value value, llvm::function_ref<bool(Operation *)> takes);
@@ -115,7 +115,7 @@ private:
   SmallVector<std::pair<nn::AttentionOp, AttentionKind>> attentions;
   std::set<AttentionKind> kinds;
   DenseSet<Operation *> lookups; ///< of tables of positions
-  bool zigzag = false;
+  bool zigzag = false, saysPadding = false;
   std::string orderText; ///< about the order, for remarks
   /// Numbers of positions, by block, samples and positions.
   DenseMap<std::pair<Block *, std::pair<int64_t, int64_t>>, Value> numbersOf;
@@ -152,13 +152,16 @@ Value StepSplitter::constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<
 }
 
 /// Splits `value` along `dim`, its positions; returns the split value, which all ops now use.
-FailureOr<Value> StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
+Value StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
   const int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
-  if (size % getParts() != 0)
-    return value.getDefiningOp()->emitError()
-           << "the mesh splits sequences over " << spell(axes) << "=" << getParts() << ", got "
-           << size << " positions, expected a multiple of " << getParts()
-           << "; use another length, or a mesh whose axis 'context' divides it";
+  const int64_t part = llvm::divideCeil(size, getParts()), padding = part * getParts() - size;
+  if (padding != 0 && !saysPadding && step.getKind() == StepKind::train)
+    value.getDefiningOp()->emitRemark()
+        << size << " positions over " << spell(axes) << "=" << getParts() << ": " << part
+        << " on each rank, of which the last " << padding
+        << " are padding, which has no weight and is no key; a multiple of " << getParts()
+        << " has none";
+  saysPadding |= padding != 0;
   return constrain(value, {{dim, axes}}, maySplitFurther);
 }
 
@@ -200,6 +203,16 @@ std::string StepSplitter::findFault(nn::AttentionOp attention, AttentionKind kin
     return std::string("has ") + (attention.getBias() ? "a bias" : "the ids of documents") +
            ", for which a rank needs all keys, expected causal masks, windows and caps alone; use "
            "gather or all-to-all";
+  // Keys that are padding are behind all queries that count.
+  const bool isMasked = kind == AttentionKind::ring ? attention.getCausal()
+                        : attention.getDocuments()  ? attention.getCausal() && !attention.getBias()
+                                                    : true;
+  if (sizes.queries % getParts() != 0 && !isMasked)
+    return "has " + std::to_string(sizes.queries) + " positions, of which " +
+           std::to_string(getParts()) + " ranks have padding, and " +
+           (attention.getCausal() ? "documents with a bias" : "no causal mask") +
+           ", expected a multiple of " + std::to_string(getParts()) + "; use " +
+           (kind == AttentionKind::ring ? "gather or " : "") + "all-to-all, or another length";
   return "";
 }
 
@@ -419,7 +432,9 @@ void StepSplitter::permuteSources() {
 
 /// Why positions cannot be in zigzag order, at an op, as the end of a sentence; no op where they
 /// can.
-std::pair<Operation *, std::string> StepSplitter::findOrderFault() const {
+std::pair<Operation *, std::string> StepSplitter::findOrderFault() {
+  if (attentions.empty())
+    return {step, "there is no attention to balance"};
   for (auto [attention, kind] : attentions) {
     nn::AttentionOp op = attention;
     const int64_t count = op.getLayout().queries;
@@ -521,8 +536,7 @@ LogicalResult StepSplitter::run() {
   for (ConstraintOp mark : marks) {
     const int64_t dim = positions.find(mark);
     SmallVector<StringAttr> own = mark.getSharding().getAxes(dim);
-    if (failed(split(mark.getInput(), dim, /*maySplitFurther=*/true)))
-      return failure();
+    split(mark.getInput(), dim, /*maySplitFurther=*/true);
     llvm::erase_if(own, [](StringAttr axis) { return splitsSequence(axis); });
     if (mesh.getSize(own) == 1) { // then the preceding constraint suffices
       mark.getResult().replaceAllUsesWith(mark.getInput());
@@ -543,12 +557,9 @@ LogicalResult StepSplitter::run() {
     if (dim < 0 || dim == static_cast<int64_t>(input.getSampleDim()))
       continue;
     auto takesParts = [&](Operation *user) { return !sequenceOrder.takesWhole(user); };
-    FailureOr<Value> part =
-        split(zigzag ? permuteUses(input, takesParts) : Value(input.getResult()), dim);
-    if (failed(part))
-      return failure();
-    part->replaceUsesWithIf(input.getResult(),
-                            [&](OpOperand &use) { return !takesParts(use.getOwner()); });
+    Value part = split(zigzag ? permuteUses(input, takesParts) : Value(input.getResult()), dim);
+    part.replaceUsesWithIf(input.getResult(),
+                           [&](OpOperand &use) { return !takesParts(use.getOwner()); });
   }
   for (auto [attention, kind] : attentions) {
     if (kind == AttentionKind::allToAll && failed(splitByHeads(attention)))

@@ -225,6 +225,13 @@ static void addGroups(ModuleOp module, StepOp step, Draw draw) {
 
 /// --context-attention and --context-order.
 using ContextOptions = std::pair<StringRef, StringRef>;
+/// What cases whose sequences are split ask for, as often as each other. `auto` puts positions in
+/// zigzag order where it can.
+static constexpr ContextOptions contextWishes[] = {{"all-to-all", "auto"},
+                                                   {"gather", "auto"},
+                                                   {"gather", "contiguous"},
+                                                   {"ring", "auto"},
+                                                   {"ring", "contiguous"}};
 
 /// Which kinds of attention `step` may have, in which orders of positions. `heads`: over how many
 /// ranks heads are then split. `isWhole`: some attention is to its own positions, those that are
@@ -257,16 +264,9 @@ static SmallVector<ContextOptions> attentionKinds(StepOp step, int64_t heads, bo
       return kinds;
   if (anyFits)
     kinds.push_back({"auto", "auto"});
-  if (byHeads)
-    kinds.append(2, {"all-to-all", "auto"});
-  if (byPositions)
-    kinds.append({{"gather", "auto"}, {"gather", "auto"}, {"gather", "contiguous"}});
-  if (inRing) // which documents and biases exclude
-    kinds.append({{"ring", "auto"},
-                  {"ring", "auto"},
-                  {"ring", "auto"},
-                  {"ring", "contiguous"},
-                  {"ring", "contiguous"}});
+  for (const ContextOptions &wish : contextWishes)
+    if (wish.first == "ring" ? inRing : wish.first == "gather" ? byPositions : byHeads)
+      kinds.push_back(wish);
   return kinds;
 }
 
@@ -274,13 +274,21 @@ static SmallVector<ContextOptions> attentionKinds(StepOp step, int64_t heads, bo
 /// samples divides, or the positions of an attention. Draws from a copy of the engine: what a seed
 /// draws besides stays.
 static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int64_t mostRanks,
-                       PipelineOptions &options) {
+                       const ContextOptions *wish, PipelineOptions &options) {
   Draw draw{random};
   MeshOp mesh = getMeshOp(module);
   MeshAttr before = mesh.getMesh();
-  const int64_t size = draw.chance(70) ? 2 : 3;
-  if (before.getNumRanks() * size > mostRanks || !before.getDevices().empty() || draw.chance(10))
+  const int64_t size = draw.chance(70) || (wish && before.getNumRanks() * 3 > mostRanks) ? 2 : 3;
+  if (before.getNumRanks() * size > mostRanks || (draw.chance(20) && !wish))
     return false;
+  // An order of devices stays one, of more.
+  SmallVector<int64_t> devices;
+  if (!before.getDevices().empty()) {
+    devices = llvm::to_vector(llvm::seq<int64_t>(before.getNumRanks() * size));
+    std::shuffle(devices.begin(), devices.end(), draw.random);
+    if (llvm::is_sorted(devices))
+      return false;
+  }
   using Place = SmallVector<std::pair<Value, int64_t>, 3>; // that have the same positions
   SmallVector<Place> places;
   for (InputOp input : step.getBody().getOps<InputOp>())
@@ -306,9 +314,9 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
   auto context = StringAttr::get(module.getContext(), "context");
   names.insert(names.begin() + place, context);
   sizes.insert(sizes.begin() + place, size);
-  mesh.setMeshAttr(MeshAttr::get(module.getContext(), names, sizes, ArrayRef<int64_t>()));
+  mesh.setMeshAttr(MeshAttr::get(module.getContext(), names, sizes, devices));
   // Mostly where attention is, if there is any.
-  const bool wantsAttention = draw.chance(80);
+  const bool wantsAttention = draw.chance(80) || wish;
   std::shuffle(places.begin(), places.end(), draw.random);
   SmallVector<ContextOptions> kinds;
   for (bool any : {false, true})
@@ -329,7 +337,8 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
       bool isWhole = false;
       kinds = attentionKinds(step, heads, isWhole);
       if (!kinds.empty() && (any || (isWhole && wantsAttention))) {
-        const ContextOptions &drawn = kinds[draw.random() % kinds.size()];
+        const ContextOptions &drawn =
+            wish && llvm::is_contained(kinds, *wish) ? *wish : kinds[draw.random() % kinds.size()];
         options.contextAttention = drawn.first.str();
         options.contextOrder = drawn.second.str();
         return true;
@@ -352,12 +361,21 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   result.module = ModuleOp::create(loc);
   builder.setInsertionPointToStart(result.module->getBody());
   const bool isShort = draw.chance(40);
-  MeshAttr mesh = makeMesh(context, draw, mostRanks, isShort);
+  // Most cases wish for sequences that are split: their meshes leave room for the axis.
+  std::mt19937_64 own(~seed);
+  const ContextOptions *wish = nullptr;
+  const bool attends = own() % 100 < 25;
+  if (own() % 100 < 84)
+    wish = &contextWishes[own() % std::size(contextWishes)];
+  MeshAttr mesh =
+      makeMesh(context, draw, wish ? std::max<int64_t>(mostRanks / 2, 1) : mostRanks, isShort);
   MeshOp::create(builder, loc, "mesh", mesh);
   auto step = StepOp::create(builder, loc, "train", StepKind::train, makeOptimizer(context, draw));
   builder.setInsertionPointToStart(&step.getBody().emplaceBlock());
   RandomStep body(builder, *result.module, step, random, result.data);
-  body.attends = std::mt19937_64(~seed)() % 100 < 75;
+  body.attends = attends || wish;
+  body.balances = wish && wish->first != "all-to-all" && wish->second == "auto";
+  body.inRing = wish && wish->first == "ring";
   isShort ? body.buildShort() : body.build();
   // A separate evaluation instead of the derived one: other ops, metrics and batch.
   if (draw.chance(20)) {
@@ -390,6 +408,6 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     addReports(step, draw);
   if (draw.chance(40))
     addGroups(*result.module, step, draw);
-  result.splitsSequence = addContext(*result.module, step, random, mostRanks, result.options);
+  result.splitsSequence = addContext(*result.module, step, random, mostRanks, wish, result.options);
   return result;
 }
