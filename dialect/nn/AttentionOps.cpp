@@ -316,9 +316,11 @@ static TensorFactors factorsIn(StringRef order, DimFactors heads, int64_t positi
   return inOrder<DimFactors>(order, {0}, heads, {positions}, {5}, {6});
 }
 
-/// The factor of the positions of keys and values: with `exchange` that of queries, whose positions
-/// they share.
-template <typename Op> static int64_t keyFactor(Op op) { return op.getExchange() ? 3 : 4; }
+/// The factor of the positions of keys and values: that of queries where they share positions, with
+/// `exchange` and in one tensor.
+template <typename Op> static int64_t keyFactor(Op op) {
+  return op.getExchange() || op.getTensors().size() == 1 ? 3 : 4;
+}
 
 /// Whether the bias of an attention is one for all heads.
 template <typename Op> static bool sharesBias(Op op) {

@@ -314,6 +314,12 @@ void StepSplitter::splitByPositions(nn::AttentionOp attention, nn::KeyExchange e
       turnByNumbers(rope);
     constrain(input, {{dim, axes}});
   }
+  // So that no split of ids by other ops keeps attention whole.
+  if (attention.getDocuments()) {
+    Value ids = attention.getInputs().back(), split = constrain(ids, {{1, axes}});
+    split.replaceUsesWithIf(
+        ids, [&](OpOperand &use) { return use.getOwner() != attention.getOperation(); });
+  }
   constrain(attention.getOut(),
             {{nn::attentionDim(nn::attentionOutOrder(attention.getOrder()), 't'), axes}});
 }

@@ -62,6 +62,8 @@ bool SequenceOrder::collectOps(Value value, Operation *user, DenseSet<Operation 
   }
   if (!op || !isa<nn::ShardingRuleOpInterface>(op) || op->getNumOperands() == 0)
     return op && op->hasTrait<OpTrait::ConstantLike>();
+  if (auto constraint = dyn_cast<ConstraintOp>(op); constraint && constraint.getSequenceParallel())
+    return false; // which splits positions
   ops.insert(op);
   return llvm::all_of(op->getOperands(),
                       [&](Value operand) { return collectOps(operand, op, ops, found); });

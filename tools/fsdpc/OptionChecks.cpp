@@ -20,9 +20,17 @@ static const std::pair<std::string, std::string ir::PipelineOptions::*> contextO
     {"--context-attention=", &ir::PipelineOptions::contextAttention},
     {"--context-order=", &ir::PipelineOptions::contextOrder}};
 
+bool Options::choosesAttention() const {
+  const std::vector<MeshAxes> meshes = getMeshes();
+  return !machine.empty() && pipeline.contextAttention == kAutomaticWord && meshes.size() == 1 &&
+         getEmit() != Emit::Model && llvm::any_of(meshes.front(), [](const auto &axis) {
+           return axis.first == kContext && axis.second > 1;
+         });
+}
+
 std::string Options::getContextOption() const {
   for (const auto &[option, word] : contextOptions)
-    if (pipeline.*word != "auto")
+    if (pipeline.*word != kAutomaticWord && pipeline.*word != kFastestWord)
       return option + pipeline.*word;
   return "";
 }

@@ -122,6 +122,9 @@ struct Options {
   bool onlyReport() const;
   /// Whether an option is `auto`.
   bool choosesPlan() const;
+  /// Whether --context-attention is `auto` for one mesh that splits sequences, and a machine is
+  /// named, on which the kinds are compared.
+  bool choosesAttention() const;
   /// Whether shardings are to be printed, drawn or explained.
   bool asksForShardings() const {
     return pipeline.printShardings || !pipeline.drawSharding.empty() ||

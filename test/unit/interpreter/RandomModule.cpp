@@ -403,6 +403,10 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     if (name.getValue() != "tensor")
       shares *= size;
   result.unevenBatch = body.getBatch() % shares != 0;
+  // Where samples are merged with other dimensions, microbatches must divide them.
+  for (int64_t parts = 5; wish && result.options.accumulate > 1 && parts >= 2; --parts)
+    if (body.getBatch() % (shares * parts) == 0)
+      result.options.accumulate = parts;
   result.options.tiedGradients = draw.chance(50) ? "once" : "each";
   if (draw.chance(40))
     addReports(step, draw);
