@@ -22,6 +22,8 @@
 // RUN: sed 's/%%kr, %%v scale 0.5 causal/%%kr, %%v, %%docs scale 0.5 causal documents/; s/: (tensor<8x3x12x2xf32>, tensor<8x1x12x2xf32>, tensor<8x1x12x2xf32>)/: (tensor<8x3x12x2xf32>, tensor<8x1x12x2xf32>, tensor<8x1x12x2xf32>, tensor<8x12xi32>)/; s/^  %%to = .*/&\n  %%since = nn.positions_since [1] documents in %%ids : tensor<8x12xi32> -> tensor<8x12xi32>\n  %%ends = arith.constant dense<0> : tensor<8x12xi32>\n  %%starts = arith.cmpi eq, %%since, %%ends : tensor<8x12xi32>\n  %%flags = arith.uitofp %%starts : tensor<8x12xi1> to tensor<8x12xf32>\n  %%sums = nn.scan_sum "b t" along "t" %%flags : tensor<8x12xf32>\n  %%docs = arith.fptosi %%sums : tensor<8x12xf32> to tensor<8x12xi32>/; s/nn.rope %%q dim/nn.rope %%q at %%since : tensor<8x12xi32> dim/' %s > %t.ids.mlir
 // RUN: fsdp-opt %t.ids.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=IDS
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.ids.mlir %t.ids
+// They are those of contiguous positions, after an update too.
+// RUN: bash -c 'for o in contiguous zigzag; do fsdp-opt %t.ids.mlir --fsdp-to-global=context-order=$o -o %t.order.mlir 2> /dev/null; fsdp-run %t.order.mlir --inputs=%t.ids/inputs.safetensors --outputs=%t.order --steps=2 --numerics=exact --seed=5; done' | FileCheck %s --check-prefix=SAME
 // Positions that ranks do not divide: the last part is padding, which has no weight and is no key.
 // RUN: sed 's/13x8/14x8/g; s/x12/x13/g; s/tensor<12/tensor<13/g; s/"context"=2/"context"=3/' %s > %t.uneven.mlir
 // RUN: fsdp-opt %t.uneven.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=PADDED
@@ -128,6 +130,12 @@
 // HEADS: error: --context-order=zigzag: attention by all-to-all has all positions on each rank; use --context-order=contiguous, or auto
 // WORD: error: --context-order got 'sorted', expected auto, zigzag or contiguous
 // OPTION: fsdp.context_order = "contiguous"
+// SAME: step 1 loss [[LOSS:[0-9]\.[0-9]{11}]]
+// SAME: step 2 grad_norm [[NORM:[0-9]\.[0-9]{11}]]
+// SAME: step 2 loss [[AFTER:[0-9]\.[0-9]{11}]]
+// SAME: step 1 loss [[LOSS]]
+// SAME: step 2 grad_norm [[NORM]]
+// SAME: step 2 loss [[AFTER]]
 // PADDED: remark: 13 positions over context=3: 5 on each rank, of which the last 2 are padding, which has no weight and is no key; a multiple of 3 has none
 // SEEN: error: --context-attention=ring: attention has 13 positions, of which 3 ranks have padding, and no causal mask, expected a multiple of 3; use gather or all-to-all, or another length
 // UNKNOWN: error: --context-attention=gather: attention has 13 positions, of which 3 ranks have padding, and no causal mask, expected a multiple of 3; use all-to-all, or another length
