@@ -130,11 +130,7 @@ static LogicalResult verifySharedPositions(Op op, const AttentionLayout &sizes) 
   if (std::optional<uint64_t> zigzag = op.getZigzag()) {
     const auto ranks = static_cast<int64_t>(*zigzag);
     if (!op.getExchange() || !op.getCausal() || op.getBias())
-      return op.emitOpError("has 'zigzag' ")
-             << (op.getBias()      ? "with a bias"
-                 : !op.getCausal() ? "without 'causal'"
-                                   : "without 'exchange'")
-             << ", expected it with 'exchange' and 'causal' and without a bias";
+      return op.emitOpError("has 'zigzag', expected 'exchange' and 'causal' with it, and no bias");
     if (ranks < 2 || sizes.queries % (2 * ranks) != 0)
       return op.emitOpError("has 'zigzag' ")
              << ranks << " for " << sizes.queries

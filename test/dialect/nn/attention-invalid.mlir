@@ -521,7 +521,7 @@ func.func @attention_c12_documents(%q: tensor<2x4x16x8xf32>, %ids: tensor<2x16xi
 // -----
 
 func.func @attention_c13_exchange(%q: tensor<2x4x16x8xf32>) {
-  // expected-error @below {{has 'zigzag' without 'exchange', expected it with 'exchange' and 'causal' and without a bias}}
+  // expected-error @below {{has 'zigzag', expected 'exchange' and 'causal' with it, and no bias}}
   %0:2 = nn.attention %q, %q, %q scale 0.125 causal zigzag 2 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
@@ -529,7 +529,7 @@ func.func @attention_c13_exchange(%q: tensor<2x4x16x8xf32>) {
 // -----
 
 func.func @attention_c13_causal(%q: tensor<2x4x16x8xf32>) {
-  // expected-error @below {{has 'zigzag' without 'causal', expected it with 'exchange' and 'causal' and without a bias}}
+  // expected-error @below {{has 'zigzag', expected 'exchange' and 'causal' with it, and no bias}}
   %0:2 = nn.attention %q, %q, %q scale 0.125 exchange ring zigzag 2 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
@@ -537,7 +537,7 @@ func.func @attention_c13_causal(%q: tensor<2x4x16x8xf32>) {
 // -----
 
 func.func @attention_c13_bias(%q: tensor<2x4x16x8xf32>, %b: tensor<1x16x16xf32>) {
-  // expected-error @below {{has 'zigzag' with a bias, expected it with 'exchange' and 'causal' and without a bias}}
+  // expected-error @below {{has 'zigzag', expected 'exchange' and 'causal' with it, and no bias}}
   %0:2 = nn.attention %q, %q, %q, %b scale 0.125 causal bias exchange gather zigzag 2 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
