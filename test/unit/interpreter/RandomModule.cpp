@@ -225,13 +225,12 @@ static void addGroups(ModuleOp module, StepOp step, Draw draw) {
 
 /// --context-attention and --context-order.
 using ContextOptions = std::pair<StringRef, StringRef>;
-/// What cases whose sequences are split ask for, as often as each other. `auto` puts positions in
-/// zigzag order where it can.
-static constexpr ContextOptions contextWishes[] = {{"all-to-all", "auto"},
-                                                   {"gather", "auto"},
-                                                   {"gather", "contiguous"},
-                                                   {"ring", "auto"},
-                                                   {"ring", "contiguous"}};
+/// What cases whose sequences are split ask for. `auto` puts positions in zigzag order where it
+/// can, which is rarer than that it is asked for.
+static constexpr ContextOptions contextWishes[] = {
+    {"all-to-all", "auto"}, {"all-to-all", "auto"},   {"gather", "auto"},
+    {"gather", "auto"},     {"gather", "contiguous"}, {"ring", "auto"},
+    {"ring", "auto"},       {"ring", "auto"},         {"ring", "contiguous"}};
 
 /// Which kinds of attention `step` may have, in which orders of positions. `heads`: over how many
 /// ranks heads are then split. `isWhole`: some attention is to its own positions, those that are
@@ -404,9 +403,13 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
       shares *= size;
   result.unevenBatch = body.getBatch() % shares != 0;
   // Where samples are merged with other dimensions, microbatches must divide them.
-  for (int64_t parts = 5; wish && result.options.accumulate > 1 && parts >= 2; --parts)
-    if (body.getBatch() % (shares * parts) == 0)
-      result.options.accumulate = parts;
+  if (wish) {
+    const bool accumulates = own() % 100 < 60;
+    result.options.accumulate = 1;
+    for (int64_t parts : {5, 4, 3, 2})
+      if (accumulates && body.getBatch() % (shares * parts) == 0)
+        result.options.accumulate = parts;
+  }
   result.options.tiedGradients = draw.chance(50) ? "once" : "each";
   if (draw.chance(40))
     addReports(step, draw);
