@@ -130,11 +130,10 @@ private:
     return cast<RankedTensorType>(own.q.getType()).getDimSize(positionDim());
   }
   int64_t getChunk() const { return getPositions() / 2; }
-  /// The gathered keys or values that count: no query sees padding before it under a causal mask,
-  /// but a bias has none.
+  /// The gathered keys or values that count: under a causal mask no query sees padding before it.
   Value gather(Value keys) const;
   bool leavesPaddingOut() const {
-    return (!op.getCausal() || bias) && getPositions() * shards.getRanks() != shards.getSize();
+    return !op.getCausal() && getPositions() * shards.getRanks() != shards.getSize();
   }
   /// The order of a part of the one tensor, as a notation.
   std::string onePart() const {
@@ -181,7 +180,7 @@ RankAttention<Op>::RankAttention(Op op, OpBuilder &builder, ValueRange operands,
   own = unpack(all);
   ValueRange rest = operands.drop_front(tensors);
   if (op.getBias()) {
-    bias = masked(rest.front(), 1);
+    bias = rest.front();
     rest = rest.drop_front();
   }
   if (op.getDocuments()) {

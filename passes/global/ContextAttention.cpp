@@ -50,14 +50,14 @@ std::string StepSplitter::findFault(nn::AttentionOp attention, AttentionKind kin
            ", for which a rank needs all keys, expected causal masks, windows and caps alone; use "
            "gather or all-to-all";
   // Keys that are padding are behind all queries that count.
-  const bool isMasked = kind == AttentionKind::ring ? attention.getCausal()
-                        : attention.getDocuments()  ? attention.getCausal() && !attention.getBias()
-                                                    : true;
+  const bool isMasked =
+      !attention.getBias() &&
+      (attention.getCausal() || (kind == AttentionKind::gather && !attention.getDocuments()));
   if (sizes.queries % getParts() != 0 && !isMasked)
     return "has " + std::to_string(sizes.queries) + " positions, of which " +
            std::to_string(getParts()) + " ranks have padding, and " +
-           (attention.getCausal() ? "documents with a bias" : "no causal mask") +
-           ", expected a multiple of " + std::to_string(getParts()) + "; use " +
+           (attention.getBias() ? "a bias" : "no causal mask") + ", expected a multiple of " +
+           std::to_string(getParts()) + "; use " +
            (kind == AttentionKind::ring ? "gather or " : "") + "all-to-all, or another length";
   return "";
 }

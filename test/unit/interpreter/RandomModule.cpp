@@ -228,9 +228,9 @@ using ContextOptions = std::pair<StringRef, StringRef>;
 /// What cases whose sequences are split ask for. `auto` puts positions in zigzag order where it
 /// can, which is rarer than that it is asked for.
 static constexpr ContextOptions contextWishes[] = {
-    {"all-to-all", "auto"}, {"all-to-all", "auto"},   {"gather", "auto"},
-    {"gather", "auto"},     {"gather", "contiguous"}, {"ring", "auto"},
-    {"ring", "auto"},       {"ring", "auto"},         {"ring", "contiguous"}};
+    {"all-to-all", "auto"}, {"all-to-all", "auto"},   {"gather", "auto"},    {"gather", "auto"},
+    {"gather", "auto"},     {"gather", "contiguous"}, {"ring", "auto"},      {"ring", "auto"},
+    {"ring", "auto"},       {"ring", "contiguous"},   {"ring", "contiguous"}};
 
 /// Which kinds of attention `step` may have, in which orders of positions. `heads`: over how many
 /// ranks heads are then split. `isWhole`: some attention is to its own positions, those that are
