@@ -245,7 +245,7 @@ static Tensor attend(const std::string &order, std::vector<frontend::ModelValue>
                    options.window ? builder.getI64IntegerAttr(*options.window) : IntegerAttr(),
                    options.softcap ? builder.getF64FloatAttr(*options.softcap) : FloatAttr(),
                    flag(options.bias.operand.has_value()), flag(options.documents.has_value()),
-                   nn::KeyExchangeAttr(), DenseI64ArrayAttr(), ArrayAttr())
+                   nn::KeyExchangeAttr(), IntegerAttr(), DenseI64ArrayAttr(), ArrayAttr())
             .getOut();
       });
 }

@@ -3,6 +3,7 @@
 #include "interpreter/Evaluator.h"
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Zigzag.h"
 #include "interpreter/Rounding.h"
 #include "interpreter/RoundingNoise.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -31,6 +32,7 @@ struct AttentionShape : AttentionLayout {
   bool packed;    ///< one tensor holds queries, keys and values
   int64_t window; ///< larger than any distance without
   int64_t first;  ///< the key at the position of the first query
+  int64_t zigzag; ///< the ranks in whose order queries and keys are; 0 where they are in their own
   int64_t bias;   ///< the operand that holds it, or -1
   bool shared;    ///< all heads have one bias
   int64_t ids;    ///< the operand that holds them, or -1
@@ -44,6 +46,7 @@ struct AttentionShape : AttentionLayout {
         packed(op.getTensors().size() == 1),
         window(op.getWindow().value_or(std::numeric_limits<int32_t>::max())),
         first(op.getAt() ? (*op.getAt())[rank] : keys - queries),
+        zigzag(static_cast<int64_t>(op.getZigzag().value_or(0))),
         bias(op.getBias() ? static_cast<int64_t>(op.getTensors().size()) : -1),
         shared(bias >= 0 &&
                cast<RankedTensorType>(op.getInputs()[bias].getType()).getDimSize(0) == 1),
@@ -53,10 +56,13 @@ struct AttentionShape : AttentionLayout {
   /// The keys that query `t` of batch `b` attends to.
   std::vector<int64_t> visible(ArrayRef<Tensor> in, int64_t b, int64_t t) const {
     std::vector<int64_t> seen;
-    const int64_t position = first + t;
+    auto at = [&](int64_t index) {
+      return zigzag == 0 ? index : zigzagPosition(index, keys, zigzag);
+    };
+    const int64_t own = first + t, position = at(own);
     auto id = [&](int64_t key) { return ids < 0 ? 0 : in[ids].getInt(b * keys + key); };
     for (int64_t s = 0; s < keys; ++s)
-      if ((!causal || (s <= position && s > position - window)) && id(s) == id(position))
+      if ((!causal || (at(s) <= position && at(s) > position - window)) && id(s) == id(own))
         seen.push_back(s);
     return seen;
   }

@@ -119,14 +119,22 @@ def ContextParallelPass : Pass<"fsdp-context-parallel", "::mlir::ModuleOp"> {
     then says; rotations of its operands take the numbers of positions. `auto` takes heads where the ranks divide them and their groups,
     else `ring`, or `gather` where there are documents or a bias. A table of positions that is added to each sample becomes a lookup
     of rows. Operands that are computed from inputs alone and whose positions an op needs whole, such as the ids of documents, are
-    computed from whole inputs, which each rank has. Positions are dimension 1 of tokens, the marked dimension, and all dimensions that ops run over together with these. Refuses
-    a model without positions, positions that the axis does not divide, and attention that the chosen kind does not take.
+    computed from whole inputs, which each rank has.
+
+    With `order` zigzag each rank has two chunks of positions, one from the beginning and one from the end, so that causal attention by
+    `gather` or `ring` computes as many scores on each: inputs, what is computed from whole inputs, and the numbers of positions that rotations and lookups
+    take are permuted behind where they are made, and attention knows it by its attribute `zigzag`. `auto` takes it where the busiest rank
+    then computes less and nothing else depends on the order; else positions stay contiguous, and a remark names the reason.
+
+    Positions are dimension 1 of tokens, the marked dimension, and all dimensions that ops run over together with these. The last of
+    positions that the axis does not divide are padding, with a remark. Refuses a model without positions and attention that the chosen kind does not take.
     Runs before differentiation, which copies constraints to cotangents.
 
     Example: `fsdp-opt --fsdp-context-parallel=attention=all-to-all model.mlir`
   }];
   let options = [
     Option<"attention", "attention", "std::string", "\"auto\"", "auto, all-to-all, gather or ring">,
+    Option<"order", "order", "std::string", "\"auto\"", "auto, zigzag or contiguous">,
   ];
   let dependentDialects = ["::mlir::nn::NNDialect"];
 }

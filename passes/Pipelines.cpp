@@ -44,6 +44,7 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   // Before backward copies the constraints; the axis tensor then splits the remaining positions.
   ContextParallelPassOptions context;
   context.attention = options.contextAttention;
+  context.order = options.contextOrder;
   manager.addPass(createContextParallelPass(context));
   // Before backward copies the marks; the steps of generation have few positions.
   SequenceParallelPassOptions sequence;

@@ -108,7 +108,7 @@ static LogicalResult verifyBias(Operation *op, const AttentionLayout &sizes, Typ
   return error << expected(1) << ", one for all heads";
 }
 
-/// (C11), (C12).
+/// (C11) to (C13).
 template <typename Op>
 static LogicalResult verifySharedPositions(Op op, const AttentionLayout &sizes) {
   if (std::optional<KeyExchange> exchange = op.getExchange()) {
@@ -125,6 +125,16 @@ static LogicalResult verifySharedPositions(Op op, const AttentionLayout &sizes) 
              << (op.getBias() ? "a bias" : "the ids of documents")
              << " with 'exchange ring', expected 'exchange gather', where each "
                 "rank has all keys";
+  }
+  // (C13)
+  if (std::optional<uint64_t> zigzag = op.getZigzag()) {
+    const auto ranks = static_cast<int64_t>(*zigzag);
+    if (!op.getExchange() || !op.getCausal() || op.getBias())
+      return op.emitOpError("has 'zigzag', expected 'exchange' and 'causal' with it, and no bias");
+    if (ranks < 2 || sizes.queries % (2 * ranks) != 0)
+      return op.emitOpError("has 'zigzag' ")
+             << ranks << " for " << sizes.queries
+             << " positions, expected at least 2 ranks with two chunks of as many positions each";
   }
   if (op.getAt().has_value() != op.getOver().has_value() || (op.getAt() && op.getAt()->empty()))
     return op.emitOpError("expected 'at' and 'over' together, with one number for each rank");
@@ -204,7 +214,7 @@ LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
 LogicalResult AttentionGradOp::verify() {
   if (failed(verifyAttention(*this)))
     return failure();
-  // (C13)
+  // (C14)
   if (getGradients().size() != getTensors().size())
     return emitOpError("has ") << getGradients().size() << " results, expected "
                                << getTensors().size() << ": one for each input"
@@ -221,7 +231,7 @@ LogicalResult AttentionGradOp::verify() {
 LogicalResult AttentionBiasGradOp::verify() {
   if (failed(verifyAttention(*this)))
     return failure();
-  // (C13)
+  // (C14)
   if (Type bias = getBiasOf(*this).getType(); getGradient().getType() != bias)
     return emitOpError("has a gradient of type ")
            << getGradient().getType() << ", expected that of the bias, " << bias;
@@ -302,9 +312,11 @@ static TensorFactors factorsIn(StringRef order, DimFactors heads, int64_t positi
   return inOrder<DimFactors>(order, {0}, heads, {positions}, {5}, {6});
 }
 
-/// The factor of the positions of keys and values: with `exchange` that of queries, whose positions
-/// they share.
-template <typename Op> static int64_t keyFactor(Op op) { return op.getExchange() ? 3 : 4; }
+/// The factor of the positions of keys and values: that of queries where they share positions, with
+/// `exchange` and in one tensor.
+template <typename Op> static int64_t keyFactor(Op op) {
+  return op.getExchange() || op.getTensors().size() == 1 ? 3 : 4;
+}
 
 /// Whether the bias of an attention is one for all heads.
 template <typename Op> static bool sharesBias(Op op) {
@@ -500,8 +512,9 @@ LogicalResult AttentionBiasGradOp::verifyCuda() {
 // Costs
 //===----------------------------------------------------------------------===//
 
-/// Pairs of a query and a key it sees, over all batches and heads, of the rank that has most of
-/// them; documents are not known.
+/// Pairs of a query and a key it sees, over all batches and heads; of the last rank where ranks
+/// have different ones: it has the last positions, of which no other has more, or in zigzag order
+/// as many as each other. Documents are not known.
 template <typename Op> static int64_t countPairs(Op op) {
   const AttentionLayout sizes = op.getLayout();
   // How many keys the queries at positions below `end` see together, without a window.
@@ -512,16 +525,12 @@ template <typename Op> static int64_t countPairs(Op op) {
   auto seenFrom = [&](int64_t first) {
     return seenBelow(first + sizes.queries) - seenBelow(first);
   };
-  SmallVector<int64_t> places = {sizes.keys - sizes.queries};
-  if (op.getAt())
-    places.assign(op.getAt()->begin(), op.getAt()->end());
-  int64_t pairs = 0;
-  for (int64_t first : places)
-    pairs = std::max(pairs, !op.getCausal() ? sizes.queries * sizes.keys
-                            : !op.getWindow()
-                                ? seenFrom(first)
-                                : seenFrom(first) -
-                                      seenFrom(first - static_cast<int64_t>(*op.getWindow())));
+  const int64_t first = op.getAt() ? op.getAt()->back() : sizes.keys - sizes.queries;
+  int64_t pairs = sizes.queries * sizes.keys;
+  if (op.getCausal())
+    pairs = seenFrom(first);
+  if (op.getWindow())
+    pairs -= seenFrom(first - static_cast<int64_t>(*op.getWindow()));
   return sizes.batch * sizes.heads * pairs;
 }
 
@@ -557,11 +566,11 @@ LogicalResult AttentionOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
   if (!resultCotangents[0])
     return success();
   if (llvm::is_contained(needed.take_front(tensors), true)) {
-    auto grad = AttentionGradOp::create(builder, getLoc(), getTensors().getTypes(), getOrderAttr(),
-                                        getInputs(), getOut(), getLogSumExp(), resultCotangents[0],
-                                        getScaleAttr(), getCausalAttr(), getWindowAttr(),
-                                        getSoftcapAttr(), getBiasAttr(), getDocumentsAttr(),
-                                        getExchangeAttr(), getAtAttr(), getOverAttr());
+    auto grad = AttentionGradOp::create(
+        builder, getLoc(), getTensors().getTypes(), getOrderAttr(), getInputs(), getOut(),
+        getLogSumExp(), resultCotangents[0], getScaleAttr(), getCausalAttr(), getWindowAttr(),
+        getSoftcapAttr(), getBiasAttr(), getDocumentsAttr(), getExchangeAttr(), getZigzagAttr(),
+        getAtAttr(), getOverAttr());
     for (OpResult cotangent : grad->getResults())
       if (needed[cotangent.getResultNumber()])
         operandCotangents[cotangent.getResultNumber()] = cotangent;

@@ -15,7 +15,7 @@ def NN_KeyExchange : I32EnumAttr<"KeyExchange", "how ranks with parts of the pos
 
 def NN_AttentionOp : NN_ComputeOp<"attention",
     [DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-     DeclareOpInterfaceMethods<SplitOpInterface, ["needsEvenParts"]>],
+     DeclareOpInterfaceMethods<SplitOpInterface, ["needsEvenParts", "getSplitRanks"]>],
     ["getKernelCall", "getPrecisionClass", "keepsSumType", "isContraction", "verifyCuda"]> {
   let summary = "Softmax attention, causal or not, with grouped heads";
   let description = [{
@@ -57,6 +57,12 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
       of their gradients so far, in `log_sum_exp`'s type. Blocks that no query of a rank sees are not computed there, and those that no
       rank sees are not sent.
 
+    With `zigzag` C the positions are those of C ranks in zigzag order: of 2 C chunks of consecutive positions, as long as
+    each other, rank r has chunk r and behind it chunk 2 C - 1 - r. The mask is that of the positions, so that each rank
+    computes as many scores. A ring then attends, for each block, to three pairs of chunks, of which a rank
+    sees two; with `gather` keys and values are put in the order of their positions, and a rank's two chunks of queries
+    attend to them one after the other.
+
     Constraints:
     - (C1) `order` has `b`, `h` and `t` once each, may have `n`, and ends with `d`.
     - (C2) there are three inputs, or with `n` in the order one, whose dimension `n` has size 3; with `bias` one more,
@@ -73,6 +79,7 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
     - (C10) the bias is (1, queries, keys) or (heads, queries, keys), of the element type of `log_sum_exp`.
     - (C11) with `exchange` there are as many keys as queries, and neither `at` nor `over`; `ring` has no bias and no documents.
     - (C12) `at` and `over` stand together, with one number for each rank, at least one; with documents each query is at a key.
+    - (C13) `zigzag` is at least 2 and has `exchange` and `causal`, but no bias; twice its number divides the positions.
 
     Example:
     ```mlir
@@ -89,6 +96,9 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
     %long, %llong = nn.attention %q, %k, %v scale 0.125 causal exchange ring
         : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>)
           -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
+    %even, %leven = nn.attention %q, %k, %v scale 0.125 causal exchange ring zigzag 4
+        : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>)
+          -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
     // The second of two blocks of a ring of 2: the first rank's queries come before its keys, the other's behind them.
     %block, %lblock = nn.attention %q, %k, %v scale 0.125 causal at [-16, 16] over ["context"]
         : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>)
@@ -99,13 +109,13 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
                        Variadic<NN_AttentionInput>:$inputs, F64Attr:$scale, UnitAttr:$causal,
                        OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
                        UnitAttr:$bias, UnitAttr:$documents,
-                       OptionalAttr<NN_KeyExchange>:$exchange,
+                       OptionalAttr<NN_KeyExchange>:$exchange, OptionalAttr<I64Attr>:$zigzag,
                        OptionalAttr<DenseI64ArrayAttr>:$at, OptionalAttr<StrArrayAttr>:$over);
   let results = (outs NN_FloatTensor:$out, NN_FloatTensor:$log_sum_exp);
   let assemblyFormat = [{
     ($order^)? $inputs `scale` $scale (`causal` $causal^)? (`window` $window^)?
     (`softcap` $softcap^)? (`bias` $bias^)? (`documents` $documents^)?
-    (`exchange` $exchange^)? (`at` $at^ `over` $over)? attr-dict `:`
+    (`exchange` $exchange^)? (`zigzag` $zigzag^)? (`at` $at^ `over` $over)? attr-dict `:`
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
@@ -118,7 +128,7 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
 }
 
 def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
-    [AllTypesMatch<["out", "d_out"]>, DeclareOpInterfaceMethods<SplitOpInterface, ["needsEvenParts"]>],
+    [AllTypesMatch<["out", "d_out"]>, DeclareOpInterfaceMethods<SplitOpInterface, ["needsEvenParts", "getSplitRanks"]>],
     ["getKernelCall", "verifyCuda"]> {
   let summary = "Cotangents of the operands of an attention";
   let description = [{
@@ -130,8 +140,8 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
     `nn.attention` subtracts from it, and its own gradient is that of `nn.attention_bias_grad`.
 
     Constraints:
-    - (C1) to (C12) of `nn.attention`.
-    - (C13) there is a gradient of each input but the bias and the ids, of its type.
+    - (C1) to (C13) of `nn.attention`.
+    - (C14) there is a gradient of each input but the bias and the ids, of its type.
 
     Example:
     ```mlir
@@ -146,13 +156,13 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
                        NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_out, F64Attr:$scale,
                        UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
                        OptionalAttr<F64Attr>:$softcap, UnitAttr:$bias, UnitAttr:$documents,
-                       OptionalAttr<NN_KeyExchange>:$exchange,
+                       OptionalAttr<NN_KeyExchange>:$exchange, OptionalAttr<I64Attr>:$zigzag,
                        OptionalAttr<DenseI64ArrayAttr>:$at, OptionalAttr<StrArrayAttr>:$over);
   let results = (outs Variadic<NN_FloatTensor>:$gradients);
   let assemblyFormat = [{
     ($order^)? operands `scale` $scale (`causal` $causal^)? (`window` $window^)?
     (`softcap` $softcap^)? (`bias` $bias^)? (`documents` $documents^)?
-    (`exchange` $exchange^)? (`at` $at^ `over` $over)? attr-dict `:`
+    (`exchange` $exchange^)? (`zigzag` $zigzag^)? (`at` $at^ `over` $over)? attr-dict `:`
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
@@ -174,8 +184,8 @@ def NN_AttentionBiasGradOp : NN_ComputeOp<"attention_bias_grad",
     has none of this.
 
     Constraints:
-    - (C1) to (C12) of `nn.attention` with `bias`.
-    - (C13) the gradient has the type of the bias.
+    - (C1) to (C13) of `nn.attention` with `bias`.
+    - (C14) the gradient has the type of the bias.
 
     Example:
     ```mlir
@@ -202,6 +212,8 @@ def NN_AttentionBiasGradOp : NN_ComputeOp<"attention_bias_grad",
     /// Sizes and element strides.
     ::mlir::nn::AttentionLayout getLayout();
     bool getBias() { return true; }
+    /// An attention with a bias has its positions in their order.
+    std::optional<uint64_t> getZigzag() { return std::nullopt; }
     /// Queries, keys and values, or the one tensor that contains them: the inputs without the bias and the ids.
     ::mlir::OperandRange getTensors() { return getInputs().drop_back(getBias() + getDocuments()); }
   }];

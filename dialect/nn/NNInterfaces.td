@@ -49,6 +49,8 @@ def SplitOpInterface : OpInterface<"SplitOpInterface"> {
                          "::mlir::TypeRange":$types, "::mlir::nn::FactorShards &":$shards)>,
     InterfaceMethod<"True if every rank must have as many instances of the factor, without padding.",
                     "bool", "needsEvenParts", (ins), "", "return false;">,
+    InterfaceMethod<"The number of ranks that must share the factor; 0 for any.",
+                    "int64_t", "getSplitRanks", (ins), "", "return 0;">,
   ];
 }
 

@@ -4,6 +4,10 @@
 // resharded, by all-to-alls where positions are to be whole and heads split. Attention that is to
 // be split by positions is told so, and partitioning builds what its ranks do together.
 //
+// In zigzag order positions are permuted behind inputs, by chunks. Only what depends on their order
+// takes it into account: attention, rotations, tables of positions, and what is computed from whole
+// inputs, whose results are permuted.
+//
 // Ranks load inputs with all positions, so the split of an input is a slice. Operands that are
 // computed from inputs alone and whose positions an op needs whole (the document ids of attention,
 // the tokens of nn.positions_since) are computed from the whole inputs, without communication.
@@ -12,8 +16,10 @@
 
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
+#include "dialect/nn/Zigzag.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/Passes.h"
-#include "passes/global/PositionClass.h"
+#include "passes/global/StepSplitter.h"
 #include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -29,55 +35,19 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// How the ranks of a sequence attend.
-enum class AttentionKind { allToAll, gather, ring };
-constexpr llvm::StringLiteral attentionKindNames[] = {"all-to-all", "gather", "ring"};
-
-/// The constraints of one step.
-class StepSplitter {
-public:
-  /// `wanted`: of all attention; none where each has the kind that fits it.
-  StepSplitter(StepOp step, ArrayRef<StringAttr> axes, std::optional<AttentionKind> wanted)
-      : step(step), mesh(getMesh(step)), axes(axes), wanted(wanted), positions(step),
-        builder(step.getContext()) {}
-
-  /// Whether the step has positions to split.
-  bool hasPositions() const { return !positions.isEmpty(); }
-  LogicalResult run();
-  /// What attention there was.
-  const std::set<AttentionKind> &getKinds() const { return kinds; }
-
-private:
-  int64_t getParts() const { return mesh.getSize(axes); }
-  std::string spell(ArrayRef<StringAttr> names) const {
-    return llvm::join(spellAxes(mesh, names), "+");
-  }
-  Value constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<StringAttr>>> dims,
-                  bool maySplitFurther = false);
-  FailureOr<Value> split(Value value, int64_t dim, bool maySplitFurther = false);
-  bool collectOps(Value value, Operation *user, DenseSet<Operation *> &ops,
-                  DenseSet<Operation *> &users) const;
-  DenseSet<Operation *> findUsersOfWhole();
-  SmallVector<StringAttr> getHeadAxes() const;
-  bool isOverPositions(nn::AttentionOp attention);
-  std::string findFault(nn::AttentionOp attention, AttentionKind kind);
-  FailureOr<AttentionKind> choose(nn::AttentionOp attention);
-  void say(nn::AttentionOp attention, AttentionKind kind);
-  LogicalResult splitByHeads(nn::AttentionOp attention);
-  void splitByPositions(nn::AttentionOp attention, nn::KeyExchange exchange);
-  void lookUpPositions(nn::RepeatOp repeat);
-  Value getPositions(int64_t samples, int64_t count, int64_t start, Location loc);
-
-  StepOp step;
-  MeshAttr mesh;
-  ArrayRef<StringAttr> axes; ///< `context`, or its parts
-  std::optional<AttentionKind> wanted;
-  PositionClass positions;
-  OpBuilder builder;
-  std::set<AttentionKind> kinds;
-  /// Numbers of positions, by block, samples and positions.
-  DenseMap<std::pair<Block *, std::pair<int64_t, int64_t>>, Value> numbersOf;
-};
+/// The index of `word` in `words`, or nothing where it is "auto"; an error if it is neither.
+template <typename Word, size_t N>
+FailureOr<std::optional<Word>> readWord(ModuleOp module, StringRef option, const std::string &word,
+                                        const llvm::StringLiteral (&words)[N]) {
+  if (word == "auto")
+    return std::optional<Word>();
+  if (const auto *known = llvm::find(words, word); known != std::end(words))
+    return std::optional(Word(known - std::begin(words)));
+  SmallVector<StringRef> all = {"auto"};
+  llvm::append_range(all, words);
+  return module.emitError() << option << " got '" << word << "', expected "
+                            << llvm::join(ArrayRef(all).drop_back(), ", ") << " or " << all.back();
+}
 
 struct ContextParallel : fsdp::impl::ContextParallelPassBase<ContextParallel> {
   using Base::Base;
@@ -110,22 +80,17 @@ Value StepSplitter::constrain(Value value, ArrayRef<std::pair<int64_t, ArrayRef<
 }
 
 /// Splits `value` along `dim`, its positions; returns the split value, which all ops now use.
-FailureOr<Value> StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
+Value StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
   const int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
-  if (size % getParts() != 0)
-    return value.getDefiningOp()->emitError()
-           << "the mesh splits sequences over " << spell(axes) << "=" << getParts() << ", got "
-           << size << " positions, expected a multiple of " << getParts()
-           << "; use another length, or a mesh whose axis 'context' divides it";
+  const int64_t part = llvm::divideCeil(size, getParts()), padding = part * getParts() - size;
+  if (padding != 0 && !saysPadding && step.getKind() == StepKind::train)
+    value.getDefiningOp()->emitRemark()
+        << size << " positions over " << spell(axes) << "=" << getParts() << ": " << part
+        << " on each rank, of which the last " << padding
+        << " are padding, which has no weight and is no key; a multiple of " << getParts()
+        << " has none";
+  saysPadding |= padding != 0;
   return constrain(value, {{dim, axes}}, maySplitFurther);
-}
-
-/// Whether `ranks` can share the heads of an attention: each has whole groups, or heads of one; as
-/// many groups as heads are padded, as other sizes are.
-static bool divides(const nn::AttentionLayout &sizes, int64_t ranks) {
-  if (sizes.groups == sizes.heads)
-    return ranks <= sizes.heads;
-  return sizes.groups % ranks == 0 || (ranks % sizes.groups == 0 && sizes.heads % ranks == 0);
 }
 
 /// What to do where `others` ranks along `tensor` and those along `context` cannot share the heads.
@@ -134,10 +99,10 @@ static std::string findFittingSizes(const nn::AttentionLayout &sizes, int64_t ot
   for (int64_t context = 2; context <= sizes.heads; ++context) {
     if (sizes.queries % context != 0)
       continue;
-    if (divides(sizes, context * others))
+    if (dividesHeads(sizes, context * others))
       contexts.push_back(std::to_string(context));
     for (int64_t tensor = 1; others > 1 && tensor * context <= sizes.heads; ++tensor)
-      if (divides(sizes, tensor * context))
+      if (dividesHeads(sizes, tensor * context))
         products.push_back(std::to_string(tensor) + "*" + std::to_string(context));
   }
   if (!contexts.empty())
@@ -145,79 +110,6 @@ static std::string findFittingSizes(const nn::AttentionLayout &sizes, int64_t ot
   if (!products.empty())
     return "give the axes 'tensor' and 'context' the sizes " + llvm::join(products, ", ");
   return "split the batch over these ranks instead";
-}
-
-/// The axes that split heads where attention has all positions: weights split heads first.
-SmallVector<StringAttr> StepSplitter::getHeadAxes() const {
-  SmallVector<StringAttr> heads;
-  for (StringAttr axis : mesh.getAxisNames())
-    if (axisOf(axis) == "tensor" && mesh.getAxisSize(axis) > 1)
-      heads.push_back(axis);
-  llvm::append_range(heads, axes);
-  return heads;
-}
-
-/// Whether queries and keys have the positions of the step's sequences.
-bool StepSplitter::isOverPositions(nn::AttentionOp attention) {
-  const int64_t dim = nn::attentionDim(attention.getOrder(), 't');
-  return llvm::all_of(attention.getTensors(),
-                      [&](Value input) { return positions.contains(input, dim); });
-}
-
-/// Why attention cannot be of `kind`, which splits positions; empty where it can.
-std::string StepSplitter::findFault(nn::AttentionOp attention, AttentionKind kind) {
-  const nn::AttentionLayout sizes = attention.getLayout();
-  if (!isOverPositions(attention) || sizes.queries != sizes.keys)
-    return std::string("takes keys and values of another sequence than its queries, expected those "
-                       "of one sequence; ") +
-           (divides(sizes, mesh.getSize(getHeadAxes()))
-                ? "use all-to-all"
-                : "split the batch over these ranks instead");
-  if (kind == AttentionKind::ring && (attention.getBias() || attention.getDocuments()))
-    return std::string("has ") + (attention.getBias() ? "a bias" : "the ids of documents") +
-           ", for which a rank needs all keys, expected causal masks, windows and caps alone; use "
-           "gather or all-to-all";
-  return "";
-}
-
-/// By heads where these divide, else in a ring, which keeps least of other ranks, or what is left.
-FailureOr<AttentionKind> StepSplitter::choose(nn::AttentionOp attention) {
-  if (wanted && *wanted != AttentionKind::allToAll)
-    if (std::string fault = findFault(attention, *wanted); !fault.empty())
-      return attention.emitError() << "--context-attention=" << attentionKindNames[int(*wanted)]
-                                   << ": attention " << fault;
-  if (wanted)
-    return *wanted;
-  const nn::AttentionLayout sizes = attention.getLayout();
-  const int64_t parts = mesh.getSize(getHeadAxes());
-  if (sizes.heads % parts == 0 && sizes.groups % parts == 0)
-    return AttentionKind::allToAll;
-  for (AttentionKind kind : {AttentionKind::ring, AttentionKind::gather})
-    if (findFault(attention, kind).empty())
-      return kind;
-  return AttentionKind::allToAll;
-}
-
-/// Once for each kind of attention in training.
-void StepSplitter::say(nn::AttentionOp attention, AttentionKind kind) {
-  if (!kinds.insert(kind).second || step.getKind() != StepKind::train)
-    return;
-  const nn::AttentionLayout sizes = attention.getLayout();
-  InFlightDiagnostic diag = attention.emitRemark()
-                            << "attention over " << spell(axes) << "=" << getParts() << ": "
-                            << attentionKindNames[int(kind)];
-  if (kind == AttentionKind::allToAll) {
-    const int64_t parts = mesh.getSize(getHeadAxes());
-    diag << ", from positions to heads and back (" << llvm::divideCeil(sizes.heads, parts) << " of "
-         << sizes.heads << " heads on each rank";
-    if (parts > sizes.groups)
-      diag << ", the keys and values of a group on " << parts / sizes.groups;
-    diag << ")";
-    return;
-  }
-  diag << (kind == AttentionKind::ring ? ", keys and values from rank to rank ("
-                                       : ", keys and values of all ranks on each (")
-       << sizes.queries / getParts() << " of " << sizes.queries << " queries on each rank)";
 }
 
 /// By heads, each rank those of all positions; what makes its operands and uses its result, by
@@ -228,7 +120,7 @@ LogicalResult StepSplitter::splitByHeads(nn::AttentionOp attention) {
   const int64_t positionDim = nn::attentionDim(order, 't');
   const SmallVector<StringAttr> heads = getHeadAxes();
   const int64_t parts = mesh.getSize(heads);
-  if (!divides(sizes, parts)) {
+  if (!dividesHeads(sizes, parts)) {
     const int64_t others = parts / getParts(); // ranks that split heads besides
     return attention.emitError() << "the mesh splits attention by heads over " << spell(heads)
                                  << "=" << parts << ", got " << sizes.heads << " heads in "
@@ -266,28 +158,39 @@ LogicalResult StepSplitter::splitByHeads(nn::AttentionOp attention) {
 void StepSplitter::splitByPositions(nn::AttentionOp attention, nn::KeyExchange exchange) {
   const int64_t dim = nn::attentionDim(attention.getOrder(), 't');
   attention.setExchange(exchange);
+  if (zigzag)
+    attention.setZigzag(getParts());
   llvm::SmallSetVector<Value, 3> inputs;
   inputs.insert_range(attention.getTensors());
   for (Value input : inputs) {
     for (auto rope = input.getDefiningOp<nn::RopeOp>(); rope;
-         rope = rope.getX().getDefiningOp<nn::RopeOp>()) {
-      const RankedTensorType type = rope.getX().getType();
-      const int64_t along = rope.getDim(), count = type.getDimSize(along);
-      if (rope.getPositions() || along == 0 || !positions.contains(rope, along) ||
-          count >= int64_t(1) << 24)
-        continue;
-      // Once for all rotations of a block, before them.
-      Value &numbers = numbersOf[{rope->getBlock(), {type.getDimSize(0), count}}];
-      if (!numbers) {
-        builder.setInsertionPointToStart(rope->getBlock());
-        numbers = getPositions(type.getDimSize(0), count, 0, rope.getLoc());
-      }
-      rope.getPositionsMutable().assign(numbers);
-    }
+         rope = rope.getX().getDefiningOp<nn::RopeOp>())
+      turnByNumbers(rope);
     constrain(input, {{dim, axes}});
+  }
+  // So that no split of ids by other ops keeps attention whole.
+  if (attention.getDocuments()) {
+    Value ids = attention.getInputs().back(), split = constrain(ids, {{1, axes}});
+    split.replaceUsesWithIf(
+        ids, [&](OpOperand &use) { return use.getOwner() != attention.getOperation(); });
   }
   constrain(attention.getOut(),
             {{nn::attentionDim(nn::attentionOutOrder(attention.getOrder()), 't'), axes}});
+}
+
+/// Gives a rotation over positions their numbers as an operand, if it can take them.
+void StepSplitter::turnByNumbers(nn::RopeOp rope) {
+  if (!takesNumbers(rope, positions))
+    return;
+  const RankedTensorType type = rope.getX().getType();
+  const int64_t samples = type.getDimSize(0), count = type.getDimSize(rope.getDim());
+  // Once for all rotations of a block, before them.
+  Value &numbers = numbersOf[{rope->getBlock(), {samples, count}}];
+  if (!numbers) {
+    builder.setInsertionPointToStart(rope->getBlock());
+    numbers = getPositions(samples, count, 0, rope.getLoc());
+  }
+  rope.getPositionsMutable().assign(numbers);
 }
 
 /// The numbers of `count` positions from `start` on, for each sample.
@@ -304,6 +207,8 @@ Value StepSplitter::getPositions(int64_t samples, int64_t count, int64_t start, 
         builder, loc, DenseElementsAttr::get(number, builder.getI32IntegerAttr(start).getValue()));
     numbers = arith::AddIOp::create(builder, loc, numbers, first);
   }
+  if (zigzag)
+    numbers = permute(numbers, 0);
   // Each rank counts all positions and selects its part.
   numbers = constrain(numbers, {{0, {}}});
   return nn::RepeatOp::create(builder, loc,
@@ -314,79 +219,79 @@ Value StepSplitter::getPositions(int64_t samples, int64_t count, int64_t start, 
 /// A table of positions that is added to each sample becomes a lookup of each position's row: a
 /// rank's gradient is then a term of the sum over ranks, as for other parameters.
 void StepSplitter::lookUpPositions(nn::RepeatOp repeat) {
-  Value rows = repeat.getInput(), table = rows;
-  int64_t start = 0;
-  if (auto slice = rows.getDefiningOp<nn::SliceOp>(); slice && slice.getDim() == 0) {
-    table = slice.getInput();
-    start = slice.getStart();
-  }
-  auto type = dyn_cast<RankedTensorType>(table.getType());
-  auto result = cast<RankedTensorType>(repeat.getType());
-  nn::ShardingRule rule =
-      cast<nn::ShardingRuleOpInterface>(repeat.getOperation()).getShardingRule();
-  // Samples come first.
-  if (!table.getDefiningOp<ReadOp>() || type.getRank() != 2 || result.getRank() != 3 ||
-      rule.results[0][1] != rule.operands[0][0] || rule.results[0][2] != rule.operands[0][1] ||
-      !positions.contains(repeat, 1) || result.getDimSize(1) >= int64_t(1) << 24)
+  std::optional<PositionTable> found = findPositionTable(repeat, positions);
+  if (!found)
     return;
+  Value rows = repeat.getInput();
+  auto result = cast<RankedTensorType>(repeat.getType());
   builder.setInsertionPoint(repeat);
   StructureScope scope(builder, getStructure(repeat));
-  Value ids = getPositions(result.getDimSize(0), result.getDimSize(1), start, repeat.getLoc());
+  Value ids =
+      getPositions(result.getDimSize(0), result.getDimSize(1), found->start, repeat.getLoc());
   builder.setInsertionPoint(repeat);
-  Value each = nn::EmbeddingOp::create(builder, repeat.getLoc(), result, table, ids);
-  repeat.replaceAllUsesWith(each);
+  auto each = nn::EmbeddingOp::create(builder, repeat.getLoc(), result, found->table, ids);
+  lookups.insert(each);
+  repeat.replaceAllUsesWith(each.getResult());
   Operation *slice = rows.getDefiningOp();
   repeat.erase();
   if (rows.use_empty() && isa<nn::SliceOp>(slice))
     slice->erase();
 }
 
-/// Adds `user` to `users`, and to `ops` and `users` the ops that compute its operand `value`. False
-/// if `value` depends on anything but inputs and constants.
-bool StepSplitter::collectOps(Value value, Operation *user, DenseSet<Operation *> &ops,
-                              DenseSet<Operation *> &users) const {
-  Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<InputOp>(op)) {
-    users.insert(user);
-    return true;
-  }
-  if (!op || !isa<nn::ShardingRuleOpInterface>(op) || op->getNumOperands() == 0)
-    return op && op->hasTrait<OpTrait::ConstantLike>();
-  ops.insert(op);
-  return llvm::all_of(op->getOperands(),
-                      [&](Value operand) { return collectOps(operand, op, ops, users); });
-}
-
-/// The ops that use inputs to compute operands whose positions an op needs whole. The ops on the
-/// way get constants of their own, through which no split reaches them.
-DenseSet<Operation *> StepSplitter::findUsersOfWhole() {
-  DenseSet<Operation *> all, users;
-  step->walk([&](nn::ShardingRuleOpInterface op) {
-    const nn::ShardingRule rule = op.getShardingRule();
-    auto isWhole = [&](int64_t factor) {
-      return rule.factors[factor].kind == nn::FactorKind::whole && rule.factors[factor].size > 1;
-    };
-    for (auto [operand, factors] : llvm::zip_equal(op->getOperands(), rule.operands))
-      for (auto [dim, own] : llvm::enumerate(factors))
-        if (llvm::any_of(own, isWhole) && positions.contains(operand, dim))
-          if (DenseSet<Operation *> ops, found; collectOps(operand, op, ops, found)) {
-            all.insert_range(ops);
-            users.insert_range(found);
-          }
-  });
-  for (Operation *op : all)
+/// Ops that each rank computes from whole inputs get constants of their own, through which no split
+/// reaches them.
+void StepSplitter::splitConstantsOfWhole() {
+  for (Operation *op : sequenceOrder.getWhole())
     for (OpOperand &operand : op->getOpOperands())
       if (Operation *constant = operand.get().getDefiningOp();
           constant->hasTrait<OpTrait::ConstantLike>() && !constant->hasOneUse()) {
         builder.setInsertionPoint(op);
         operand.set(builder.clone(*constant)->getResult(0));
       }
-  return users;
+}
+
+/// Dimension `dim` of `value`, which are all positions, in zigzag order.
+Value StepSplitter::permute(Value value, int64_t dim) {
+  const Location loc = value.getLoc();
+  Value chunks = nn::splitChunks(builder, loc, value, dim, 2 * getParts());
+  return nn::mergeChunks(builder, loc, nn::toZigzagChunks(builder, loc, chunks, getParts()), dim);
+}
+
+/// `value` with all its positions in zigzag order, for those of its uses that `takes` is true of.
+Value StepSplitter::permuteUses(Value value, llvm::function_ref<bool(Operation *)> takes) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : value.getUses())
+    if (takes(use.getOwner()))
+      uses.push_back(&use);
+  builder.setInsertionPointAfterValue(value);
+  StructureScope scope(builder, getStructure(value.getDefiningOp()));
+  Value permuted = value;
+  for (int64_t dim = 0; dim < cast<RankedTensorType>(value.getType()).getRank(); ++dim)
+    if (positions.contains(value, dim) && !uses.empty())
+      permuted = permute(permuted, dim);
+  for (OpOperand *use : uses)
+    use->set(permuted);
+  return permuted;
+}
+
+/// Puts parameters and constants with a number for each position in zigzag order.
+void StepSplitter::permuteSources() {
+  SmallVector<Value> sources;
+  step.walk([&](Operation *op) {
+    DenseElementsAttr numbers;
+    if (isa<ReadOp>(op) || (matchPattern(op, m_Constant(&numbers)) && !numbers.isSplat()))
+      for (Value result : op->getResults())
+        if (positions.find(result) >= 0)
+          sources.push_back(result);
+  });
+  for (Value source : sources)
+    permuteUses(source, [&](Operation *user) {
+      return !sequenceOrder.isWhole(user) && !lookups.contains(user);
+    });
 }
 
 LogicalResult StepSplitter::run() {
   // Chosen before there are constraints, whose results are of no class.
-  SmallVector<std::pair<nn::AttentionOp, AttentionKind>> attentions;
   WalkResult chosen = step.walk([&](nn::AttentionOp attention) {
     FailureOr<AttentionKind> kind = choose(attention);
     if (failed(kind))
@@ -394,12 +299,21 @@ LogicalResult StepSplitter::run() {
     attentions.push_back({attention, *kind});
     return WalkResult::advance();
   });
-  if (chosen.wasInterrupted())
+  if (chosen.wasInterrupted() || failed(chooseOrder()))
     return failure();
   SmallVector<nn::RepeatOp> repeats;
   step.walk([&](nn::RepeatOp repeat) { repeats.push_back(repeat); });
   for (nn::RepeatOp repeat : repeats)
     lookUpPositions(repeat);
+  splitConstantsOfWhole();
+  if (zigzag) {
+    step.walk([&](nn::RopeOp rope) { turnByNumbers(rope); });
+    for (Operation *op : sequenceOrder.getWhole())
+      for (Value result : op->getResults())
+        if (positions.find(result) >= 0)
+          permuteUses(result, [&](Operation *user) { return !sequenceOrder.isWhole(user); });
+    permuteSources();
+  }
   SmallVector<ConstraintOp> marks;
   step.walk([&](ConstraintOp constraint) {
     if (constraint.getSequenceParallel())
@@ -408,8 +322,7 @@ LogicalResult StepSplitter::run() {
   for (ConstraintOp mark : marks) {
     const int64_t dim = positions.find(mark);
     SmallVector<StringAttr> own = mark.getSharding().getAxes(dim);
-    if (failed(split(mark.getInput(), dim, /*maySplitFurther=*/true)))
-      return failure();
+    split(mark.getInput(), dim, /*maySplitFurther=*/true);
     llvm::erase_if(own, [](StringAttr axis) { return splitsSequence(axis); });
     if (mesh.getSize(own) == 1) { // then the preceding constraint suffices
       mark.getResult().replaceAllUsesWith(mark.getInput());
@@ -424,17 +337,15 @@ LogicalResult StepSplitter::run() {
     mark.setShardingAttr(
         ShardingAttr::get(builder.getContext(), before.getMesh(), dims, before.getDimOpen(), {}));
   }
-  const DenseSet<Operation *> usersOfWhole = findUsersOfWhole();
   SmallVector<InputOp> inputs(step.getBody().getOps<InputOp>());
   for (InputOp input : inputs) {
     const int64_t dim = positions.find(input);
     if (dim < 0 || dim == static_cast<int64_t>(input.getSampleDim()))
       continue;
-    FailureOr<Value> part = split(input, dim);
-    if (failed(part))
-      return failure();
-    part->replaceUsesWithIf(input.getResult(),
-                            [&](OpOperand &use) { return usersOfWhole.contains(use.getOwner()); });
+    auto takesParts = [&](Operation *user) { return !sequenceOrder.takesWhole(user); };
+    Value part = split(zigzag ? permuteUses(input, takesParts) : Value(input.getResult()), dim);
+    part.replaceUsesWithIf(input.getResult(),
+                           [&](OpOperand &use) { return !takesParts(use.getOwner()); });
   }
   for (auto [attention, kind] : attentions) {
     if (kind == AttentionKind::allToAll && failed(splitByHeads(attention)))
@@ -449,15 +360,11 @@ LogicalResult StepSplitter::run() {
 
 void ContextParallel::runOnOperation() {
   ModuleOp module = getOperation();
-  const auto *known = llvm::find(attentionKindNames, attention);
-  if (attention != "auto" && known == std::end(attentionKindNames)) {
-    module.emitError() << "--context-attention got '" << attention
-                       << "', expected auto, all-to-all, gather or ring";
+  auto wanted =
+      readWord<AttentionKind>(module, "--context-attention", attention, attentionKindNames);
+  auto wantedOrder = readWord<PositionOrder>(module, "--context-order", order, positionOrderNames);
+  if (failed(wanted) || failed(wantedOrder))
     return signalPassFailure();
-  }
-  std::optional<AttentionKind> wanted;
-  if (attention != "auto")
-    wanted = AttentionKind(known - std::begin(attentionKindNames));
   MeshOp mesh = getMeshOp(module);
   if (!mesh)
     return;
@@ -473,22 +380,27 @@ void ContextParallel::runOnOperation() {
                            [](StringAttr axis) { return splitsSequence(axis); });
   });
   std::set<AttentionKind> kinds;
+  bool isZigzag = false;
   for (StepOp step : module.getOps<StepOp>()) {
     if (step.getKind() != StepKind::train && step.getKind() != StepKind::evaluate)
       continue;
-    StepSplitter splitter(step, axes, wanted);
+    StepSplitter splitter(step, axes, *wanted, *wantedOrder);
     if (!splitter.hasPositions())
       continue; // whose ranks along the axis compute the same
     isUsed = true;
     if (failed(splitter.run()))
       return signalPassFailure();
     kinds.insert(splitter.getKinds().begin(), splitter.getKinds().end());
+    isZigzag |= splitter.getOrder() == PositionOrder::zigzag;
   }
   if (!kinds.empty()) {
     auto names =
         llvm::map_range(kinds, [](AttentionKind kind) { return attentionKindNames[int(kind)]; });
     module->setAttr(kContextAttentionAttrName,
                     StringAttr::get(&getContext(), llvm::join(names, "+")));
+    PositionOrder taken = isZigzag ? PositionOrder::zigzag : PositionOrder::contiguous;
+    module->setAttr(kContextOrderAttrName,
+                    StringAttr::get(&getContext(), positionOrderNames[int(taken)]));
   }
   if (isUsed || module.getOps<StepOp>().empty())
     return;

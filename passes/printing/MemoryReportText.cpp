@@ -101,6 +101,8 @@ llvm::json::Value mlir::fsdp::toJSON(const MemoryReport &report) {
     object["roles"] = std::move(roles);
   if (!report.contextAttention.empty())
     object["context_attention"] = report.contextAttention;
+  if (!report.contextOrder.empty())
+    object["context_order"] = report.contextOrder;
   object["peak_alignment"] = report.peak.alignment;
   return object;
 }
@@ -288,7 +290,8 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
   };
   os << "memory of each of " << report.ranks << (report.ranks == 1 ? " rank" : " ranks") << " ("
      << report.mesh << (report.contextAttention.empty() ? "" : "; attention over context: ")
-     << report.contextAttention << "), in bytes\n";
+     << report.contextAttention << (report.contextOrder == "zigzag" ? ", in zigzag order" : "")
+     << "), in bytes\n";
   os << llvm::formatv("  {0,-14} {1,15} {2,15}\n", "", "replicated", "sharded");
   row("parameters", group(report.replicatedParameters), report.parameters);
   row("gradients", group(report.replicatedGradients), report.gradients);

@@ -276,6 +276,8 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProb
   report.mesh = describeAxes(mesh);
   if (auto attention = module->getAttrOfType<StringAttr>(kContextAttentionAttrName))
     report.contextAttention = attention.str();
+  if (auto order = module->getAttrOfType<StringAttr>(kContextOrderAttrName))
+    report.contextOrder = order.str();
   report.ranks = mesh.getNumRanks();
   addReplicated(module, report);
   for (int index = 0, end = static_cast<int>(schedule.programs.size()); index < end; ++index) {

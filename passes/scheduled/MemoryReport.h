@@ -72,6 +72,8 @@ struct MemoryReport {
   std::string mesh; ///< as in `fsdp=4`
   /// How attention gets all positions of split sequences; "" if none are split.
   std::string contextAttention;
+  /// "zigzag" or "contiguous"; "" likewise.
+  std::string contextOrder;
   int64_t ranks = 1;
   int64_t parameters = 0;  ///< shards of parameters
   int64_t gradients = 0;   ///< shards of gradients, as the optimizer reads them

@@ -40,6 +40,8 @@ constexpr llvm::StringLiteral kTakenByHeadsAttrName = "fsdp.taken_by_heads";
 /// On a module whose sequences are split: how attention gets all positions ("all-to-all", "gather",
 /// "ring"; where attentions differ, several with "+" between them).
 constexpr llvm::StringLiteral kContextAttentionAttrName = "fsdp.context_attention";
+/// On the same module: the order in which positions are split, "zigzag" or "contiguous".
+constexpr llvm::StringLiteral kContextOrderAttrName = "fsdp.context_order";
 
 /// `mesh` with this axis, innermost; fails if it already has an axis of that name, or has too many
 /// parts.

@@ -37,8 +37,12 @@ ALLOWED = [
     (("passes/global/Differentiate.cpp",), {"nn::EinsumOp", "arith::TruncFOp"}, "a product is rounded to any type at once"),
     (("passes/global/DeriveGeneration.cpp",), {"nn::AttentionOp", "nn::RopeOp", "nn::PositionsSinceOp"},
      "how they act on one position of a text"),
-    (("passes/global/ContextParallel.cpp",), {"nn::AttentionOp", "nn::RopeOp", "nn::RepeatOp", "nn::SliceOp"},
+    (("passes/global/ContextParallel.cpp", "passes/global/StepSplitter.h"), {"nn::AttentionOp", "nn::RopeOp", "nn::RepeatOp"},
      "heads in the place of positions, and tables of positions that are added"),
+    (("passes/global/ContextParallel.cpp",), {"nn::SliceOp"}, "rows of such tables"),
+    (("passes/global/ContextAttention.cpp",), {"nn::AttentionOp"}, "which kind of attention fits"),
+    (("passes/global/SequenceOrder.",), {"nn::AttentionOp", "nn::RopeOp", "nn::RepeatOp", "nn::SliceOp"},
+     "take the numbers of positions"),
     # Where values lie.
     (("passes/scheduled/SegmentPlan.cpp", "passes/local/JoinAllReduces.cpp"), {"nn::RearrangeOp", "nn::SliceOp", "nn::ConcatOp"}, "values that lie inside of others"),
     (("passes/scheduled/SegmentPlan.h",), {"nn::RearrangeOp"}, "the same"),

@@ -4,12 +4,14 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/nn/NNDialect.h"
 #include "passes/global/Strategies.h"
 #include "passes/sharding/MeshAxes.h"
 #include "passes/sharding/ShardSpec.h"
 #include "tools/fsdpc/PlanCosts.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include <set>
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
@@ -85,6 +87,19 @@ static std::string explainReshard(const OpenDecision &choice, const PlanCosts &,
              : "parameters stay on every rank with --strategy=" + pipeline.strategy;
 }
 
+/// The kinds of context attention, and `auto` where attentions differ so that no kind may take all.
+static std::vector<std::string> findAttentions(ModuleOp model, const ir::PipelineOptions &) {
+  std::vector<std::string> values = getDecision("context-attention").values;
+  std::set<std::pair<bool, bool>> forms;
+  model.walk([&](nn::AttentionOp attention) {
+    const nn::AttentionLayout sizes = attention.getLayout();
+    forms.insert({attention.getBias() || attention.getDocuments(), sizes.queries == sizes.keys});
+  });
+  if (forms.size() > 1)
+    values.push_back(kAutomaticWord);
+  return values;
+}
+
 /// "gather 3.1 ms > compute 2.4 ms": the longest gather, and the computation of a step for each.
 static std::string compareGathers(const OpenDecision &, const PlanCosts &costs,
                                   const ir::PipelineOptions &) {
@@ -102,6 +117,13 @@ const std::vector<Decision> &getDecisions() {
        &Pipeline::remat,
        ir::Phase::global,
        {"none", "selective", "full", "every:2", "every:3"}},
+      {"context-attention",
+       &Pipeline::contextAttention,
+       ir::Phase::global,
+       {"all-to-all", "ring", "gather"},
+       findAttentions,
+       nullptr,
+       kFastestWord},
       {"accumulate", &Pipeline::accumulate, ir::Phase::global, {"1", "2", "4", "8", "16"}},
       {"reshard-after-forward",
        &Pipeline::reshard,

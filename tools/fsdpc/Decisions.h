@@ -20,6 +20,9 @@ struct PlanCosts;
 /// The value of a field of PipelineOptions while its option is `auto`.
 inline constexpr const char *kAutomaticWord = "auto";
 inline constexpr int64_t kAutomaticCount = -1;
+/// The value of `--context-attention=auto` where a machine is named (Options::choosesAttention):
+/// else the pass chooses by a rule.
+inline constexpr const char *kFastestWord = "fastest";
 
 struct Decision {
   using Pipeline = mlir::fsdp::PipelineOptions;
@@ -33,11 +36,12 @@ struct Decision {
   /// The reason for the value that `plan` has; null or empty if the others are slower.
   std::string (*explain)(const OpenDecision &choice, const PlanCosts &plan,
                          const Pipeline &pipeline) = nullptr;
+  const char *openWord = kAutomaticWord; ///< the value while it is open
 
   /// The value as on the command line.
   std::string get(const Pipeline &pipeline) const;
   void set(Pipeline &pipeline, const std::string &value) const;
-  bool isOpen(const Pipeline &pipeline) const { return get(pipeline) == kAutomaticWord; }
+  bool isOpen(const Pipeline &pipeline) const { return get(pipeline) == openWord; }
 };
 
 /// An open decision, and its candidates.

@@ -541,6 +541,8 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     asked = commandWith(Options::listGiven(app, {"--json", "--svg"}), request ? " plan" : "");
     if (!options.fit.empty())
       options.report = "-"; // so that no path of a program is asked for
+    if (options.choosesAttention())
+      options.pipeline.contextAttention = kFastestWord;
     options.check();
     openOutputs();
     Context context;

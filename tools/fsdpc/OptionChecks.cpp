@@ -14,7 +14,26 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-static constexpr const char *kContext = "context"; ///< the mesh axis of --context-attention
+static constexpr const char *kContext = "context"; ///< the mesh axis of the options below
+/// Options about sequences that are split, up to their value.
+static const std::pair<std::string, std::string ir::PipelineOptions::*> contextOptions[] = {
+    {"--context-attention=", &ir::PipelineOptions::contextAttention},
+    {"--context-order=", &ir::PipelineOptions::contextOrder}};
+
+bool Options::choosesAttention() const {
+  const std::vector<MeshAxes> meshes = getMeshes();
+  return !machine.empty() && pipeline.contextAttention == kAutomaticWord && meshes.size() == 1 &&
+         getEmit() != Emit::Model && llvm::any_of(meshes.front(), [](const auto &axis) {
+           return axis.first == kContext && axis.second > 1;
+         });
+}
+
+std::string Options::getContextOption() const {
+  for (const auto &[option, word] : contextOptions)
+    if (pipeline.*word != kAutomaticWord && pipeline.*word != kFastestWord)
+      return option + pipeline.*word;
+  return "";
+}
 
 static bool namesAxis(const MeshAxes &mesh, llvm::StringRef name) {
   return llvm::any_of(mesh, [&](const auto &axis) { return axis.first == name; });
@@ -119,9 +138,8 @@ void Options::checkMesh(mlir::ModuleOp module) const {
       this->mesh.empty() ? has(kContext) : llvm::any_of(getMeshes(), [](const MeshAxes &given) {
         return namesAxis(given, kContext);
       });
-  if (pipeline.contextAttention != "auto" && !hasContext)
-    throw UsageError("--context-attention=" + pipeline.contextAttention +
-                     " applies to sequences that the mesh axis 'context' splits" + got +
+  if (const std::string option = getContextOption(); !option.empty() && !hasContext)
+    throw UsageError(option + " applies to sequences that the mesh axis 'context' splits" + got +
                      "give it that axis, or leave the option out");
   if (pipeline.reshard != "always" && pipeline.reshard != kAutomaticWord &&
       !gathersParameters(module, pipeline))
@@ -171,9 +189,12 @@ Options Options::forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &mesh
   }
   llvm::erase_if(own.pipeline.batchAxes, [&](const std::string &name) { return !keeps(name); });
   requireKnown("--batch-axes names axis " + base::inQuotes(unknown));
-  if (own.pipeline.contextAttention != "auto" && !keeps(kContext))
-    own.pipeline.contextAttention = "auto";
-  requireKnown("--context-attention got " + base::inQuotes(pipeline.contextAttention));
+  for (const auto &[option, word] : contextOptions) {
+    if (own.pipeline.*word != "auto" && !keeps(kContext))
+      own.pipeline.*word = "auto";
+    requireKnown(llvm::StringRef(option).drop_back().str() + " got " +
+                 base::inQuotes(pipeline.*word));
+  }
   // Parts over axes that this mesh lacks are not kept.
   if (auto choice = ir::parseReshard(own.pipeline.reshard);
       choice && choice->reshard == ir::Reshard::axes) {

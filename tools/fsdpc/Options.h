@@ -122,6 +122,9 @@ struct Options {
   bool onlyReport() const;
   /// Whether an option is `auto`.
   bool choosesPlan() const;
+  /// Whether --context-attention is `auto` for one mesh that splits sequences, and a machine is
+  /// named, on which the kinds are compared.
+  bool choosesAttention() const;
   /// Whether shardings are to be printed, drawn or explained.
   bool asksForShardings() const {
     return pipeline.printShardings || !pipeline.drawSharding.empty() ||
@@ -132,6 +135,8 @@ struct Options {
   /// The machine of `--machine` for a mesh of `ranks`. Throws UsageError, or Failure for a file
   /// that is wrong.
   mlir::fsdp::cost::Machine findMachine(int64_t ranks) const;
+  /// An option that applies to the mesh axis `context` alone, with its value; "" without one.
+  std::string getContextOption() const;
   /// The axes of each mesh of `--mesh`: one plan of the program each. A single empty one if it was
   /// not given.
   std::vector<MeshAxes> getMeshes() const;

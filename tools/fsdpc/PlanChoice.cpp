@@ -57,8 +57,10 @@ static ChoiceProblem problemOf(llvm::ArrayRef<OpenDecision> open) {
   ChoiceProblem problem;
   for (const OpenDecision &choice : open) {
     problem.sizes.push_back(choice.values.size());
+    // The first where the default is not a candidate.
     auto initial = llvm::find(choice.values, choice.decision->get(ir::PipelineOptions()));
-    problem.defaults.push_back(initial - choice.values.begin());
+    problem.defaults.push_back(initial == choice.values.end() ? 0
+                                                              : initial - choice.values.begin());
   }
   return problem;
 }

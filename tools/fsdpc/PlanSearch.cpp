@@ -64,10 +64,9 @@ PlanSearch::PlanSearch(PlanModel &model, const PlanRequest &request, const Optio
       choosesTied(!request.fixesTied) {
   result.limit = options.getMemoryLimit() ? options.getMemoryLimit() : machine.memory;
   result.machine = machine.name;
-  const std::string &attention = options.pipeline.contextAttention;
-  result.onlyContext = attention != "auto";
-  if (result.onlyContext && !totals.hasPositions)
-    throw UsageError("--context-attention=" + attention +
+  result.contextOption = options.getContextOption();
+  if (!result.contextOption.empty() && !totals.hasPositions)
+    throw UsageError(result.contextOption +
                      " applies to sequences, got a model without positions; leave it out");
 }
 
@@ -328,10 +327,12 @@ std::string PlanSearchResult::explainNone(const PlanRequest &request) const {
                               return one.memory < other.memory;
                             })->memory);
   else
-    return "no mesh of " + devices + (onlyContext ? " with an axis 'context'" : "") +
+    return "no mesh of " + devices + (contextOption.empty() ? "" : " with an axis 'context'") +
            " suits the strategy and the batch; give fewer devices, a larger batch, or another "
            "--strategy" +
-           (onlyContext ? ", or leave --context-attention out" : "");
+           (contextOption.empty()
+                ? ""
+                : ", or leave " + contextOption.substr(0, contextOption.find('=')) + " out");
   return "no plan on " + devices + " fits the limit of " + ir::formatBytes(limit) + least +
          "; give more --devices, or a smaller model, batch or context";
 }

@@ -34,7 +34,8 @@ struct PlanSearchResult {
   std::vector<BoundedPlan> bounded;
   int64_t limit = 0;
   bool exhaustive = false;
-  bool onlyContext = false; ///< only meshes with axis `context` were compared
+  std::string contextOption; ///< the option for which only meshes with axis `context` were
+                             ///< compared; "" without one
   std::string machine;
 
   /// Why `best` is empty.

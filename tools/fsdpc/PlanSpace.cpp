@@ -204,7 +204,7 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
         layouts.push_back(plan);
     }
   };
-  const bool onlyContext = options.pipeline.contextAttention != "auto";
+  const bool onlyContext = !options.getContextOption().empty();
   auto addStored = [&](int64_t context, int64_t tensor) {
     if (onlyContext && context == 1)
       return;

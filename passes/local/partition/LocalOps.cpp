@@ -246,6 +246,10 @@ void StepPartitioner::convertCompute(Operation *op) {
     operands.push_back(values.as(operand, values.sharding(axes, carried[index]), op));
   }
   maskPadding(op, rule, split, operands);
+  if (auto shared = dyn_cast<nn::SplitOpInterface>(op); shared && shared.getSplitRanks() != 0)
+    for (auto [factor, info] : llvm::enumerate(rule.factors))
+      if (info.kind == nn::FactorKind::combined)
+        values.requireRanks(op, shared.getSplitRanks(), split.getAxes(factor));
   for (auto [factor, info] : llvm::enumerate(rule.factors))
     if ((info.indexed || info.kind == nn::FactorKind::combined) &&
         (mesh.getSize(split.getAxes(factor)) > 1 || padded.lookup(op, rule, factor) != info.size))

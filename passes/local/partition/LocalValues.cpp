@@ -112,6 +112,19 @@ void LocalValues::refuseUneven(Operation *op, int64_t size, ArrayRef<StringAttr>
   failed = true;
 }
 
+void LocalValues::requireRanks(Operation *op, int64_t ranks, ArrayRef<StringAttr> axes) {
+  if (mesh.getSize(axes) == ranks)
+    return;
+  const std::string over = llvm::join(spellAxes(mesh, axes), "+");
+  if (!failed)
+    op->emitError() << "'" << op->getName() << "' is in the zigzag order of " << ranks
+                    << " ranks, but is split over "
+                    << (over.empty() ? "none" : over + "=" + std::to_string(mesh.getSize(axes)))
+                    << ", expected axes of that size; use --context-order=contiguous, or another "
+                       "mesh";
+  failed = true;
+}
+
 Value LocalValues::shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes,
                              Location loc) {
   Value &count = shardSizes[{size, padded}][axisArray(axes)];

@@ -90,7 +90,10 @@ public:
   /// Rejects `op`, which takes `size` instances of a factor in as many parts over `axes`, all of
   /// one size.
   void refuseUneven(Operation *op, int64_t size, ArrayRef<StringAttr> axes);
-  /// False after a diagnostic: an op needs a value of several microbatches at once, or even parts.
+  /// Rejects `op`, which `ranks` ranks share, unless that is the number of those over `axes`.
+  void requireRanks(Operation *op, int64_t ranks, ArrayRef<StringAttr> axes);
+  /// False after a diagnostic: an op needs a value of several microbatches at once, even parts, or
+  /// another number of ranks.
   bool succeeded() const { return !failed; }
 
   /// `axes` in the order of the mesh.

@@ -200,7 +200,7 @@ func.func @attention_grad_c4(%q: tensor<2x4x16x8xf32>, %k: tensor<2x3x16x8xf32>,
 
 // -----
 
-func.func @attention_grad_c13_count(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+func.func @attention_grad_c14_count(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
   // expected-error @below {{has 2 results, expected 3: one for each input}}
   %0:2 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
   return
@@ -208,7 +208,7 @@ func.func @attention_grad_c13_count(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16x
 
 // -----
 
-func.func @attention_grad_c13_type(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+func.func @attention_grad_c14_type(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
   // expected-error @below {{has a gradient #1 of type 'tensor<2x4x15x8xf32>', expected that of the input, 'tensor<2x4x16x8xf32>'}}
   %0:3 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x15x8xf32>, tensor<2x4x16x8xf32>)
   return
@@ -288,7 +288,7 @@ func.func @attention_grad_c8(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
 
 // -----
 
-func.func @attention_grad_c13_documents(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %ids: tensor<2x16xi32>) {
+func.func @attention_grad_c14_documents(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %ids: tensor<2x16xi32>) {
   // expected-error @below {{has 4 results, expected 3: one for each input but the ids}}
   %0:4 = nn.attention_grad %q, %q, %q, %ids, %q, %l, %q scale 0.125 documents : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x16xi32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
   return
@@ -360,7 +360,7 @@ func.func @attention_c10_one_head(%q: tensor<2x1x16x8xf32>, %b: tensor<2x16x16xf
 
 // -----
 
-func.func @attention_grad_c13_bias(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %b: tensor<1x16x16xf32>) {
+func.func @attention_grad_c14_bias(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %b: tensor<1x16x16xf32>) {
   // expected-error @below {{has 4 results, expected 3: one for each input but the bias}}
   %0:4 = nn.attention_grad %q, %q, %q, %b, %q, %l, %q scale 0.125 bias : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>)
   return
@@ -368,7 +368,7 @@ func.func @attention_grad_c13_bias(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf
 
 // -----
 
-func.func @attention_grad_c13_bias_documents(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %b: tensor<1x16x16xf32>, %ids: tensor<2x16xi32>) {
+func.func @attention_grad_c14_bias_documents(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %b: tensor<1x16x16xf32>, %ids: tensor<2x16xi32>) {
   // expected-error @below {{has 4 results, expected 3: one for each input but the bias and the ids}}
   %0:4 = nn.attention_grad %q, %q, %q, %b, %ids, %q, %l, %q scale 0.125 bias documents : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>, tensor<2x16xi32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>)
   return
@@ -384,7 +384,7 @@ func.func @attention_bias_grad_c10(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf
 
 // -----
 
-func.func @attention_bias_grad_c13(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %b: tensor<1x16x16xf32>) {
+func.func @attention_bias_grad_c14(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>, %b: tensor<1x16x16xf32>) {
   // expected-error @below {{has a gradient of type 'tensor<4x16x16xf32>', expected that of the bias, 'tensor<1x16x16xf32>'}}
   %0 = nn.attention_bias_grad %q, %q, %q, %b, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> tensor<4x16x16xf32>
   return
@@ -515,5 +515,45 @@ func.func @attention_c12_alone(%q: tensor<2x4x16x8xf32>) {
 func.func @attention_c12_documents(%q: tensor<2x4x16x8xf32>, %ids: tensor<2x16xi32>) {
   // expected-error @below {{has queries at 1 to 16, expected keys from 0 to 15 with documents, so that every query is at a key}}
   %0:2 = nn.attention %q, %q, %q, %ids scale 0.125 documents at [0, 1] over ["context"] : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x16xi32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c13_exchange(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has 'zigzag', expected 'exchange' and 'causal' with it, and no bias}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 causal zigzag 2 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c13_causal(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has 'zigzag', expected 'exchange' and 'causal' with it, and no bias}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 exchange ring zigzag 2 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c13_bias(%q: tensor<2x4x16x8xf32>, %b: tensor<1x16x16xf32>) {
+  // expected-error @below {{has 'zigzag', expected 'exchange' and 'causal' with it, and no bias}}
+  %0:2 = nn.attention %q, %q, %q, %b scale 0.125 causal bias exchange gather zigzag 2 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<1x16x16xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c13_one(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has 'zigzag' 1 for 16 positions, expected at least 2 ranks with two chunks of as many positions each}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 causal exchange ring zigzag 1 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c13_size(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has 'zigzag' 3 for 16 positions, expected at least 2 ranks with two chunks of as many positions each}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 causal exchange ring zigzag 3 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }

@@ -84,5 +84,9 @@ func.func @places(%q: tensor<8x12x16x64xf32>, %k: tensor<8x4x16x64xf32>, %long: 
   %1:2 = nn.attention %q, %long, %long, %ids scale 1.0 causal documents at [0, 16] over ["context"] : (tensor<8x12x16x64xf32>, tensor<8x4x32x64xf32>, tensor<8x4x32x64xf32>, tensor<8x32xi32>) -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
   // CHECK: nn.attention_bias_grad {{.*}} scale 1.000000e+00 causal at [0, 16] over ["context"] :
   %2 = nn.attention_bias_grad %q, %long, %long, %b, %out, %lse, %q scale 1.0 causal at [0, 16] over ["context"] : (tensor<8x12x16x64xf32>, tensor<8x4x32x64xf32>, tensor<8x4x32x64xf32>, tensor<1x16x32xf32>, tensor<8x12x16x64xf32>, tensor<8x12x16xf32>, tensor<8x12x16x64xf32>) -> tensor<1x16x32xf32>
+  // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 causal exchange ring zigzag 4 : (tensor<8x12x16x64xf32>
+  %3:2 = nn.attention %q, %k, %k scale 1.0 causal exchange ring zigzag 4 : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>) -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
+  // CHECK: nn.attention_grad {{.*}} scale 1.000000e+00 causal exchange gather zigzag 2 :
+  %4:3 = nn.attention_grad %q, %k, %k, %3#0, %3#1, %q scale 1.0 causal exchange gather zigzag 2 : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x12x16x64xf32>, tensor<8x12x16xf32>, tensor<8x12x16x64xf32>) -> (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>)
   return
 }

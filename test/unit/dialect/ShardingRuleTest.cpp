@@ -246,7 +246,7 @@ TEST_F(ShardingRuleTest, AttentionAndLookups) {
       "[batch:2 group:3 query:5& width:4!], [group:3*head:2 query:5& key:5!], "
       "[batch:2 query:5&] -> "
       "[batch:2 group:3*head:2 query:5& width:4!], [batch:2 group:3*head:2 query:5&]");
-  // Ids follow the batch, not the heads.
+  // Ids follow the batch, not the heads, and in one tensor keys have the positions of queries.
   EXPECT_EQ(rule("%o, %l = nn.attention %a, %b, %b, %c scale 1.0 documents : "
                  "(tensor<2x6x5x4xf32>, tensor<2x3x7x4xf32>, tensor<2x3x7x4xf32>, tensor<2x7xi32>) "
                  "-> (tensor<2x6x5x4xf32>, tensor<2x6x5xf32>)",
@@ -259,7 +259,7 @@ TEST_F(ShardingRuleTest, AttentionAndLookups) {
                  "tensor<2x6x5xf32>, tensor<5x2x6x4xf32>) -> tensor<5x3x2x6x4xf32>",
                  {"tensor<5x3x2x6x4xf32>", "tensor<5x2x6x4xf32>", "tensor<2x6x5xf32>",
                   "tensor<2x5xi32>"}),
-            "[query:5! part:3! batch:2 group:6*head:1+ width:4!], [batch:2 key:5!], "
+            "[query:5! part:3! batch:2 group:6*head:1+ width:4!], [batch:2 query:5!], "
             "[query:5! batch:2 group:6*head:1+ width:4!], [batch:2 group:6*head:1+ query:5!], "
             "[query:5! batch:2 group:6*head:1+ width:4!] -> "
             "[query:5! part:3! batch:2 group:6*head:1+ width:4!]");
@@ -412,13 +412,17 @@ TEST_F(ShardingRuleTest, Costs) {
                        "(tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)",
                    {"tensor<1x2x3x4xf32>", "tensor<1x1x4x4xf32>"}),
               std::string(flops) + " flops 224 read 120 written");
-  // Of ranks with queries before their keys, among them and behind them the one that sees most.
+  // Of ranks with queries before their keys, among them and behind them the last one.
   for (auto [places, flops] : {std::pair("at [-3, 4]", "384"),
                                {"at [0, 1]", "288"},
-                               {"at [-1, -3]", "96"},
+                               {"at [-3, -1]", "96"},
+                               {"at [4, -1]", "96"},
+                               {"at [-1, -3]", "0"},
                                {"at [-9, -8]", "0"},
-                               {"window 2 at [0, 4]", "160"},
-                               {"window 5 at [3, 5]", "352"}})
+                               {"window 2 at [4, 0]", "160"},
+                               {"window 2 at [0, 4]", "32"},
+                               {"window 5 at [5, 3]", "352"},
+                               {"window 5 at [3, 5]", "192"}})
     EXPECT_EQ(cost(std::string("%o, %l = nn.attention %a, %b, %b scale 1.0 causal ") + places +
                        " over [\"context\"] : (tensor<1x2x3x4xf32>, tensor<1x1x4x4xf32>, "
                        "tensor<1x1x4x4xf32>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)",

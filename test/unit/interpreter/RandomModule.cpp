@@ -223,10 +223,19 @@ static void addGroups(ModuleOp module, StepOp step, Draw draw) {
       optimizer.getSchedule(), optimizer.getWarmup(), groups));
 }
 
-/// Which kinds of attention `step` may have, as --context-attention has them. `heads`: over how
-/// many ranks heads are then split. `isWhole`: some attention is to its own positions, those that
-/// are split.
-static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &isWhole) {
+/// --context-attention and --context-order.
+using ContextOptions = std::pair<StringRef, StringRef>;
+/// What cases whose sequences are split ask for. `auto` puts positions in zigzag order where it
+/// can, which is rarer than that it is asked for.
+static constexpr ContextOptions contextWishes[] = {
+    {"all-to-all", "auto"}, {"all-to-all", "auto"},   {"gather", "auto"},    {"gather", "auto"},
+    {"gather", "auto"},     {"gather", "contiguous"}, {"ring", "auto"},      {"ring", "auto"},
+    {"ring", "auto"},       {"ring", "contiguous"},   {"ring", "contiguous"}};
+
+/// Which kinds of attention `step` may have, in which orders of positions. `heads`: over how many
+/// ranks heads are then split. `isWhole`: some attention is to its own positions, those that are
+/// split.
+static SmallVector<ContextOptions> attentionKinds(StepOp step, int64_t heads, bool &isWhole) {
   PositionClass positions(step);
   bool byHeads = true, byPositions = true, inRing = true, anyFits = true;
   isWhole = false;
@@ -247,19 +256,16 @@ static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &i
     inRing &= isWithin && !attention.getBias() && !attention.getDocuments();
     anyFits &= divides || isWithin;
   });
-  SmallVector<StringRef> kinds;
+  SmallVector<ContextOptions> kinds;
   // Positions of a batch are samples.
   for (InputOp input : step.getBody().getOps<InputOp>())
     if (positions.contains(input, input.getSampleDim()))
       return kinds;
   if (anyFits)
-    kinds.push_back("auto");
-  if (byHeads)
-    kinds.push_back("all-to-all");
-  if (byPositions)
-    kinds.push_back("gather");
-  if (inRing)
-    kinds.append(2, "ring"); // which documents and biases exclude
+    kinds.push_back({"auto", "auto"});
+  for (const ContextOptions &wish : contextWishes)
+    if (wish.first == "ring" ? inRing : wish.first == "gather" ? byPositions : byHeads)
+      kinds.push_back(wish);
   return kinds;
 }
 
@@ -267,13 +273,21 @@ static SmallVector<StringRef> attentionKinds(StepOp step, int64_t heads, bool &i
 /// samples divides, or the positions of an attention. Draws from a copy of the engine: what a seed
 /// draws besides stays.
 static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int64_t mostRanks,
-                       std::string &attention) {
+                       const ContextOptions *wish, PipelineOptions &options) {
   Draw draw{random};
   MeshOp mesh = getMeshOp(module);
   MeshAttr before = mesh.getMesh();
-  const int64_t size = draw.chance(70) ? 2 : 3;
-  if (before.getNumRanks() * size > mostRanks || !before.getDevices().empty() || draw.chance(20))
+  const int64_t size = draw.chance(70) || (wish && before.getNumRanks() * 3 > mostRanks) ? 2 : 3;
+  if (before.getNumRanks() * size > mostRanks || (draw.chance(20) && !wish))
     return false;
+  // An order of devices stays one, of more.
+  SmallVector<int64_t> devices;
+  if (!before.getDevices().empty()) {
+    devices = llvm::to_vector(llvm::seq<int64_t>(before.getNumRanks() * size));
+    std::shuffle(devices.begin(), devices.end(), draw.random);
+    if (llvm::is_sorted(devices))
+      return false;
+  }
   using Place = SmallVector<std::pair<Value, int64_t>, 3>; // that have the same positions
   SmallVector<Place> places;
   for (InputOp input : step.getBody().getOps<InputOp>())
@@ -299,11 +313,11 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
   auto context = StringAttr::get(module.getContext(), "context");
   names.insert(names.begin() + place, context);
   sizes.insert(sizes.begin() + place, size);
-  mesh.setMeshAttr(MeshAttr::get(module.getContext(), names, sizes, ArrayRef<int64_t>()));
+  mesh.setMeshAttr(MeshAttr::get(module.getContext(), names, sizes, devices));
   // Mostly where attention is, if there is any.
-  const bool wantsAttention = draw.chance(80);
+  const bool wantsAttention = draw.chance(80) || wish;
   std::shuffle(places.begin(), places.end(), draw.random);
-  SmallVector<StringRef> kinds;
+  SmallVector<ContextOptions> kinds;
   for (bool any : {false, true})
     for (const Place &place : places) {
       SmallVector<ConstraintOp> marks;
@@ -322,7 +336,10 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
       bool isWhole = false;
       kinds = attentionKinds(step, heads, isWhole);
       if (!kinds.empty() && (any || (isWhole && wantsAttention))) {
-        attention = kinds[draw.random() % kinds.size()].str();
+        const ContextOptions &drawn =
+            wish && llvm::is_contained(kinds, *wish) ? *wish : kinds[draw.random() % kinds.size()];
+        options.contextAttention = drawn.first.str();
+        options.contextOrder = drawn.second.str();
         return true;
       }
       for (ConstraintOp mark : llvm::reverse(marks)) {
@@ -343,14 +360,22 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   result.module = ModuleOp::create(loc);
   builder.setInsertionPointToStart(result.module->getBody());
   const bool isShort = draw.chance(40);
-  MeshAttr mesh = makeMesh(context, draw, mostRanks, isShort);
+  // Most cases wish for sequences that are split: their meshes leave room for the axis.
+  std::mt19937_64 own(~seed);
+  const ContextOptions *wish = nullptr;
+  const bool attends = own() % 100 < 25;
+  if (own() % 100 < 84)
+    wish = &contextWishes[own() % std::size(contextWishes)];
+  MeshAttr mesh =
+      makeMesh(context, draw, wish ? std::max<int64_t>(mostRanks / 2, 1) : mostRanks, isShort);
   MeshOp::create(builder, loc, "mesh", mesh);
   auto step = StepOp::create(builder, loc, "train", StepKind::train, makeOptimizer(context, draw));
   builder.setInsertionPointToStart(&step.getBody().emplaceBlock());
   RandomStep body(builder, *result.module, step, random, result.data);
-  std::mt19937_64 besides(~seed);
-  body.attends = besides() % 100 < 25;
-  body.computesInRegion = besides() % 100 < 20;
+  body.attends = attends || wish;
+  body.balances = wish && wish->first != "all-to-all" && wish->second == "auto";
+  body.inRing = wish && wish->first == "ring";
+  body.computesInRegion = own() % 100 < 20;
   isShort ? body.buildShort() : body.build();
   // A separate evaluation instead of the derived one: other ops, metrics and batch.
   if (draw.chance(20)) {
@@ -368,7 +393,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   constexpr const char *reductions[] = {"auto", "each", "last"};
   result.options.accumulate = draw.chance(isShort ? 20 : 50) ? draw.between(2, 5) : 1;
   // Microbatches of a region need samples that are split over all axes that split the batch.
-  if (body.computesInRegion && besides() % 100 < 80)
+  if (body.computesInRegion && own() % 100 < 80)
     result.options.accumulate = 1;
   result.options.accumulateReduce = reductions[draw.between(0, 2)];
   bool readsLogits = result.module->walk([](nn::CrossEntropyOp) { return WalkResult::interrupt(); })
@@ -381,12 +406,19 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     if (name.getValue() != "tensor")
       shares *= size;
   result.unevenBatch = body.getBatch() % shares != 0;
+  // Where samples are merged with other dimensions, microbatches must divide them.
+  if (wish) {
+    const bool accumulates = own() % 100 < 60;
+    result.options.accumulate = 1;
+    for (int64_t parts : {5, 4, 3, 2})
+      if (accumulates && body.getBatch() % (shares * parts) == 0)
+        result.options.accumulate = parts;
+  }
   result.options.tiedGradients = draw.chance(50) ? "once" : "each";
   if (draw.chance(40))
     addReports(step, draw);
   if (draw.chance(40))
     addGroups(*result.module, step, draw);
-  result.splitsSequence =
-      addContext(*result.module, step, random, mostRanks, result.options.contextAttention);
+  result.splitsSequence = addContext(*result.module, step, random, mostRanks, wish, result.options);
   return result;
 }

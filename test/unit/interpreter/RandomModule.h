@@ -34,8 +34,13 @@ public:
   /// A short program, in which many values are constrained or partial sums.
   void buildShort();
   int64_t getBatch() const { return sizes.at('b'); }
-  /// Attention, or a manual region, is among the ops, whatever is drawn.
-  bool attends = false, computesInRegion = false;
+  /// Attention of a sequence to itself is among the ops, whatever is drawn.
+  bool attends = false;
+  /// A manual region is among the ops, whatever is drawn.
+  bool computesInRegion = false;
+  /// That it is causal, with neither bias nor window, so that an order of positions balances it;
+  /// and that it has neither bias nor documents, as a ring takes it.
+  bool balances = false, inRing = false;
 
 private:
   struct Var {

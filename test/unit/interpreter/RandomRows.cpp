@@ -155,7 +155,7 @@ void RandomStep::attend(bool toItself) {
   Var x = use();
   std::string dims = x.dims;
   toItself &= dims.size() < 4;
-  const char sequence = toItself ? newDim(2 * between(1, 3)) : '\0';
+  const char sequence = toItself ? newDim(balances ? 4 * between(1, 3) : 2 * between(1, 3)) : '\0';
   if (toItself)
     dims += sequence;
   while (dims.size() < 4)
@@ -163,6 +163,9 @@ void RandomStep::attend(bool toItself) {
   dims = shuffled(dims);
   if (toItself)
     std::swap(dims[2], dims[dims.find(sequence)]);
+  // A width that is the batch would keep microbatches out.
+  if (toItself && hasBatch(std::string(1, dims[3])))
+    std::swap(dims[0], dims[3]);
   char heads = dims[1];
   std::string scaled;
   for (char dim : dims)
@@ -228,8 +231,10 @@ void RandomStep::attend(bool toItself) {
   for (char letter : letters)
     order += {letter, ' '};
   order.pop_back();
-  const bool bias = addBias(inputs, {dims[1], dims[2], kDims[2]});
-  const bool causal = chance(60), documents = dims[0] == 'b' && chance(50);
+  const bool plain = toItself && balances, free = toItself && inRing;
+  const bool bias = !plain && !free && addBias(inputs, {dims[1], dims[2], kDims[2]});
+  const bool causal = chance(toItself ? 85 : 60),
+             documents = dims[0] == 'b' && chance(toItself ? 20 : 50);
   auto flag = [&](bool is) { return is ? builder.getUnitAttr() : UnitAttr(); };
   // Documents follow one another, or any that are equal are one.
   if (documents) {
@@ -239,9 +244,10 @@ void RandomStep::attend(bool toItself) {
   auto attention = nn::AttentionOp::create(
       builder, location(), TypeRange{typeOf(outDims), typeOf(rows)}, builder.getStringAttr(order),
       inputs, builder.getF64FloatAttr(0.5), flag(causal),
-      causal && chance(40) ? builder.getI64IntegerAttr(between(1, sizes[kDims[2]])) : IntegerAttr(),
+      causal && chance(40) && !plain ? builder.getI64IntegerAttr(between(1, sizes[kDims[2]]))
+                                     : IntegerAttr(),
       chance(25) ? builder.getF64FloatAttr(0.75) : FloatAttr(), flag(bias), flag(documents),
-      nn::KeyExchangeAttr(), DenseI64ArrayAttr(), ArrayAttr());
+      nn::KeyExchangeAttr(), IntegerAttr(), DenseI64ArrayAttr(), ArrayAttr());
   add(attention.getOut(), outDims);
 }
 
