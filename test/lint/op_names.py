@@ -28,7 +28,7 @@ ALLOWED = [
     (("codegen/KernelPrinter.cpp", "codegen/CudaKernelPrinter.cpp"), {"nn::ArgmaxOp"}, "no loops over elements"),
     # What is about one law of arithmetic.
     (("passes/global/ConcatGradients.cpp",), {"nn::PadOp", "arith::AddFOp"}, "a sum of padded pieces is their join"),
-    (("passes/global/CountSamples.cpp", "passes/sharding/StepShardings.cpp", "passes/local/partition/LocalOps.cpp",
+    (("passes/global/CountSamples.cpp", "passes/global/SampleAnalysis.", "passes/sharding/StepShardings.cpp", "passes/local/partition/LocalOps.cpp",
       "passes/local/partition/StepPartitioner.h"), {"nn::ReduceOp"}, "a mean becomes a sum and a division"),
     (("passes/sharding/StepShardings.cpp", "passes/local/partition/Gradients.cpp", "passes/local/partition/Microbatches.cpp"), {"arith::AddFOp"},
      "gradients of a parameter that is used twice are added up"),

@@ -72,10 +72,11 @@ TEST(AttentionIndex, BlocksHoldAllThatIsSeen) {
 TEST(AttentionIndex, RangesHoldAllThatIsSeenInAWindow) {
   for (unsigned queries : {1, 5, 64, 100})
     for (unsigned keys : {1, 7, 64, 130})
-      for (const auto &[window, offset] : std::vector<std::pair<unsigned, int>>{
+      for (const std::pair<unsigned, int> &drawn : std::vector<std::pair<unsigned, int>>{
                {0, 0}, {1, 0}, {9, 0}, {64, 0}, {200, 0}, {0, 90}, {9, 40}, {150, 64}, {9, -50}}) {
         AttentionShape s{1, 1, 1, queries, keys, 8, 1, true};
-        s.window = window, s.offset = offset;
+        const unsigned window = drawn.first;
+        s.window = window, s.offset = drawn.second;
         const auto sees = [&](int t, int key) {
           const int position = static_cast<int>(s.positionOf(t));
           return key <= position && (window == 0 || key > position - int(window));

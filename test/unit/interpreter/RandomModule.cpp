@@ -391,7 +391,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   for (int64_t regions = draw.between(0, 2); regions > 0; --regions)
     addCheckpoint(step, draw);
   constexpr const char *reductions[] = {"auto", "each", "last"};
-  result.options.accumulate = draw.chance(isShort ? 20 : 50) ? draw.between(2, 5) : 1;
+  result.options.accumulate = draw.chance(isShort ? 40 : 75) ? draw.between(2, 5) : 1;
   // Microbatches of a region need samples that are split over all axes that split the batch.
   if (body.computesInRegion && own() % 100 < 80)
     result.options.accumulate = 1;
