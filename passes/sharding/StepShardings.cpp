@@ -122,6 +122,22 @@ bool StepShardings::hasWholeSamples() const {
   return true;
 }
 
+/// Partial sums over `partial` as an op passes them on. Where they enter local terms, they are the
+/// pending sum of the boundary along the manual axes over which its sharding is unreduced, and no
+/// longer one of the value; nothing where they must be completed first.
+static std::optional<AxisList> passOn(Operation *op, ArrayRef<StringAttr> partial) {
+  AxisList passed(partial);
+  if (auto enter = dyn_cast<EnterManualOp>(op))
+    for (StringAttr axis : getAxisNames(enter.getOver())) {
+      if (!llvm::is_contained(partial, axis))
+        continue;
+      if (!llvm::is_contained(enter.getSharding().getUnreduced(), axis))
+        return std::nullopt;
+      llvm::erase(passed, axis);
+    }
+  return passed;
+}
+
 /// True for values used only as gradients: they are reduced in their own type.
 static bool isGradient(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
@@ -140,6 +156,8 @@ bool StepShardings::addsPartialSums(Operation *op) const {
   if (first.empty() || llvm::any_of(op->getOperands(), [&](Value operand) {
         return lookup(operand).getUnreduced() != first || !leavesSums(operand.getDefiningOp());
       }))
+    return false;
+  if (!passOn(op, first))
     return false;
   // An operand whose split differs from the one that the op needs is moved, and a moved value is
   // complete.
@@ -216,7 +234,7 @@ AxisList StepShardings::unreducedOf(OpResult value) const {
   if (auto exit = dyn_cast<ExitManualOp>(op))
     llvm::append_range(axes, getSummedAxes(exit));
   for (const AxisList &carried : getCarried(op))
-    for (StringAttr axis : carried)
+    for (StringAttr axis : passOn(op, carried).value_or(AxisList()))
       if (!llvm::is_contained(axes, axis))
         axes.push_back(axis);
   llvm::sort(axes, isBefore);
@@ -257,7 +275,7 @@ AxisList StepShardings::findSummed(OpResult result, const OpSplit &taken) const 
     AxisList first = partial.lookup(op->getOperand(0));
     const bool agree = llvm::all_of(
         op->getOperands(), [&](Value operand) { return partial.lookup(operand) == first; });
-    return agree ? first : AxisList();
+    return agree ? passOn(op, first).value_or(AxisList()) : AxisList();
   }
   AxisList axes = taken.getReducedAxes(rule.results[result.getResultNumber()]);
   // A product that is added up anyway carries the sums of an operand: see getCarried.
@@ -426,6 +444,11 @@ LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &sym
       if (auto exit = dyn_cast<ExitManualOp>(op)) {
         const SmallVector<StringAttr> first = getSplittingAxes(exit.getSharding(), dim, mesh);
         admitted &= ArrayRef(axes).take_front(first.size()) == ArrayRef(first);
+        if (!admitted && llvm::is_contained(axes, kMicrobatchAxis))
+          return op->emitError() << "a manual region splits the samples of dimension " << dim
+                                 << " of its result over '" << first.front().getValue()
+                                 << "', across the microbatches of a step; train without gradient "
+                                    "accumulation";
       }
       if (!admitted)
         return op->emitOpError() << "has a sharding that splits dimension " << dim << " of result #"

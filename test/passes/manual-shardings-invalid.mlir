@@ -18,3 +18,14 @@ fsdp.step @eval evaluate {
   // expected-error @below {{'fsdp.exit_manual' op has a sharding that splits dimension 0 of result #0, which this op cannot produce}}
   %y = fsdp.exit_manual %own <@mesh, [{"fsdp"}, {}]> over ["fsdp"] {fsdp.shardings = [#fsdp.sharding<@mesh, [{}, {}]>]} : tensor<4x4xf32> -> tensor<8x4xf32>
 }
+
+// -----
+
+// Microbatches split samples that the region splits otherwise.
+fsdp.mesh @mesh <["fsdp"=2, "microbatch"=2]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 {fsdp.shardings = [#fsdp.sharding<@mesh, [{"fsdp"}, {}]>]} : tensor<8x4xf32>
+  %own = fsdp.enter_manual %x <@mesh, [{"fsdp"}, {}]> over ["fsdp"] {fsdp.shardings = [#fsdp.sharding<@mesh, [{}, {}]>]} : tensor<8x4xf32> -> tensor<4x4xf32>
+  // expected-error @below {{a manual region splits the samples of dimension 0 of its result over 'fsdp', across the microbatches of a step; train without gradient accumulation}}
+  %y = fsdp.exit_manual %own <@mesh, [{"fsdp"}, {}]> over ["fsdp"] {fsdp.shardings = [#fsdp.sharding<@mesh, [{"microbatch"}, {}]>]} : tensor<4x4xf32> -> tensor<8x4xf32>
+}

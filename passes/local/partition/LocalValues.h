@@ -3,6 +3,7 @@
 #ifndef PASSES_LOCAL_PARTITION_LOCALVALUES_H
 #define PASSES_LOCAL_PARTITION_LOCALVALUES_H
 
+#include "dialect/fsdp/Manual.h"
 #include "passes/reshard/Reshard.h"
 #include "passes/sharding/DimensionClasses.h"
 #include "passes/sharding/OpSplit.h"
@@ -35,9 +36,9 @@ struct LocalValue {
 /// are created at `builder`, which only moves forward.
 class LocalValues {
 public:
-  LocalValues(OpBuilder &builder, MeshAttr mesh, FlatSymbolRefAttr meshName,
+  LocalValues(OpBuilder &builder, StepOp step, FlatSymbolRefAttr meshName,
               const PaddedShapes &padded)
-      : builder(builder), mesh(mesh), meshName(meshName), padded(padded) {}
+      : builder(builder), mesh(getMesh(step)), meshName(meshName), padded(padded), manual(step) {}
 
   /// Sets the local result of the op that produces `global`.
   void define(Value global, LocalValue local);
@@ -116,11 +117,12 @@ private:
   // Reshard.cpp
   FailureOr<LocalValue> reduced(Value global, LocalValue local, const DimAxes &wanted);
   bool movesMicrobatches(Value global, ShardingAttr from, const DimAxes &wanted) const;
-  SmallVector<StringAttr> rankAxes() const;
+  SmallVector<StringAttr> rankAxes(Value global) const;
   reshard::Problem problemOf(Value global, const LocalValue &local, const DimAxes &wanted) const;
-  Operation *buildPermute(const reshard::Step &step, RankedTensorType type, Value value,
-                          Location loc);
-  Operation *buildStep(const reshard::Step &step, Value value, Location loc);
+  Operation *buildPermute(const reshard::Step &step, ArrayRef<StringAttr> all,
+                          RankedTensorType type, Value value, Location loc);
+  Operation *buildStep(const reshard::Step &step, ArrayRef<StringAttr> all, Value value,
+                       Location loc);
   /// Rejects a change of the sharding of `global` that the solver does not take, for `fault`.
   void refuseReshard(Value global, const std::string &fault, Operation *consumer);
   void remark(Operation *consumer, Value global, Operation *collective) const;
@@ -129,6 +131,7 @@ private:
   MeshAttr mesh;
   FlatSymbolRefAttr meshName;
   const PaddedShapes &padded;
+  const ManualAxes manual; ///< of the step as it is before it is partitioned
   bool failed = false;
   std::map<std::pair<int64_t, bool>, DenseMap<Attribute, Value>> microbatchSamples;
   DenseMap<Value, Value> microbatchSums;

@@ -21,8 +21,12 @@ LocalValue StepPartitioner::takeOperand(Operation *op, const nn::ShardingRule &r
 void StepPartitioner::convertEnter(EnterManualOp enter) {
   LocalValue local = takeOperand(enter, enter.getShardingRule());
   Location loc = enter.getLoc();
-  // The first of the ranks has the whole sum, the others zeros.
+  // A partial sum stays as it is. Of a complete one, the first of the ranks has the whole, the
+  // others zeros.
   SmallVector<StringAttr> summed(enter.getSharding().getUnreduced());
+  llvm::erase_if(summed, [&](StringAttr axis) {
+    return llvm::is_contained(local.sharding.getUnreduced(), axis);
+  });
   if (const int64_t ranks = mesh.getSize(summed); ranks > 1) {
     auto type = cast<RankedTensorType>(local.value.getType());
     Value index = values.shardOffset(ranks, ranks, summed, loc);

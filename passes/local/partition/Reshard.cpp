@@ -88,10 +88,12 @@ void LocalValues::refuseReshard(Value global, const std::string &fault, Operatio
   failed = true;
 }
 
-/// The axes of the mesh that ranks have coordinates on.
-SmallVector<StringAttr> LocalValues::rankAxes() const {
-  return llvm::filter_to_vector(mesh.getAxisNames(),
-                                [](StringAttr axis) { return axis != kMicrobatchAxis; });
+/// The axes of the mesh over which `global` may move: those that ranks have coordinates on, except,
+/// in local terms, the manual ones, along which each rank has another value.
+SmallVector<StringAttr> LocalValues::rankAxes(Value global) const {
+  return llvm::filter_to_vector(mesh.getAxisNames(), [&](StringAttr axis) {
+    return axis != kMicrobatchAxis && !llvm::is_contained(manual.lookup(global), axis);
+  });
 }
 
 /// The moves of a value of the type of `global` from `local` to the axes `wanted`; splits over
@@ -102,7 +104,7 @@ static_assert(kMaxMeshAxes <= static_cast<size_t>(reshard::SubAxes::kMax));
 reshard::Problem LocalValues::problemOf(Value global, const LocalValue &local,
                                         const DimAxes &wanted) const {
   reshard::Problem problem;
-  SmallVector<StringAttr> axes = rankAxes();
+  SmallVector<StringAttr> axes = rankAxes(global);
   for (StringAttr axis : axes)
     problem.mesh.push_back({mesh.getAxisSize(axis)});
   auto toParts = [&](ArrayRef<StringAttr> names) {
@@ -135,10 +137,11 @@ reshard::Problem LocalValues::problemOf(Value global, const LocalValue &local,
   return problem;
 }
 
-/// A permute of all ranks, as one within groups over the axes along which values move.
-Operation *LocalValues::buildPermute(const reshard::Step &step, RankedTensorType type, Value value,
-                                     Location loc) {
-  SmallVector<StringAttr> all = rankAxes(), over;
+/// A permute of all ranks along the axes `all`, as one within groups over the axes along which
+/// values move.
+Operation *LocalValues::buildPermute(const reshard::Step &step, ArrayRef<StringAttr> all,
+                                     RankedTensorType type, Value value, Location loc) {
+  SmallVector<StringAttr> over;
   SmallVector<int64_t> sizes =
       llvm::map_to_vector(all, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
   auto coordinate = [&](int64_t rank, size_t axis) {
@@ -168,15 +171,16 @@ Operation *LocalValues::buildPermute(const reshard::Step &step, RankedTensorType
     known = indexOf(source);
   }
   if (!alike) { // groups differ: one of all ranks
-    over = all;
+    over.assign(all.begin(), all.end());
     from.assign(step.sources.begin(), step.sources.end());
   }
   return CollectivePermuteOp::create(builder, loc, type, value, from, axisArray(over));
 }
 
-/// Builds the op of one step on `value`.
-Operation *LocalValues::buildStep(const reshard::Step &step, Value value, Location loc) {
-  SmallVector<StringAttr> all = rankAxes(), over;
+/// Builds the op of one step of a problem over the axes `all` on `value`.
+Operation *LocalValues::buildStep(const reshard::Step &step, ArrayRef<StringAttr> all, Value value,
+                                  Location loc) {
+  SmallVector<StringAttr> over;
   for (const reshard::AxisPart &part : step.axes)
     over.push_back(all[part.axis]);
   auto type = cast<RankedTensorType>(value.getType()).clone(ArrayRef(step.after));
@@ -194,7 +198,7 @@ Operation *LocalValues::buildStep(const reshard::Step &step, Value value, Locati
   case reshard::Kind::repartition:
     return AllToAllOp::create(builder, loc, type, value, step.dim, step.dim, axisArray(over));
   case reshard::Kind::permute:
-    return buildPermute(step, type, value, loc);
+    return buildPermute(step, all, type, value, loc);
   }
   llvm_unreachable("unknown kind of step");
 }
@@ -333,8 +337,9 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
     }
   }
   Value value = local.value;
+  const SmallVector<StringAttr> movable = rankAxes(global);
   for (const reshard::Step &step : plan->steps) {
-    Operation *op = buildStep(step, value, loc);
+    Operation *op = buildStep(step, movable, value, loc);
     value = op->getResult(0);
     if (step.kind != reshard::Kind::reduceScatter && step.kind != reshard::Kind::allReduce)
       remark(consumer, global, op);

@@ -13,7 +13,7 @@ StepPartitioner::StepPartitioner(StepOp step, const StepShardings &shardings,
                                  OpBuilder &builder)
     : step(step), mesh(getMesh(step)), shardings(shardings), padded(padded), layout(layout),
       accumulateReduce(accumulateReduce), tiedGradients(tiedGradients), builder(builder),
-      values(builder, mesh, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), padded),
+      values(builder, step, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), padded),
       plan(step, layout) {
   values.hasWholeSamples = shardings.hasWholeSamples();
 }

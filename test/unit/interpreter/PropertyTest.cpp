@@ -36,6 +36,25 @@ static int64_t numCases = ::fsdp::test::casesOf(200, 2000);
 static uint64_t firstSeed = 1;
 static bool printModules = false, printCoverage = false;
 
+/// Those that differ from the defaults, as on a command line.
+static std::string spellOptions(const PipelineOptions &options) {
+  const PipelineOptions defaults;
+  std::string text;
+  llvm::raw_string_ostream out(text);
+#define FSDP_WORD(field, flag, ...)                                                                \
+  if (options.field != defaults.field)                                                             \
+    out << "--" flag "=" << options.field << " ";
+#define FSDP_FLAG(field, flag, ...) FSDP_WORD(field, flag)
+#define FSDP_TEXT(field, flag, ...) FSDP_WORD(field, flag)
+#define FSDP_COUNT(type, field, flag, ...) FSDP_WORD(field, flag)
+#include "passes/PipelineOptions.def"
+  for (const std::string &axis : options.batchAxes)
+    out << "--batch-axes=" << axis << " ";
+  for (const std::string &pattern : options.shardPatterns)
+    out << "--shard=" << pattern << " ";
+  return text;
+}
+
 namespace {
 
 constexpr const char *columns[] = {"flat",      "dimension", "replicated", "uneven",      "2-D",
@@ -83,7 +102,7 @@ private:
     manager.enableVerifier(false);
     stage(manager, options);
     if (printModules)
-      llvm::errs() << *random.module << "\n";
+      llvm::errs() << "// " << spellOptions(options) << "\n" << *random.module << "\n";
     return succeeded(manager.run(*random.module)) && succeeded(verify(*random.module));
   }
   FailureOr<Trace> trace(Numerics numerics, bool poison);
@@ -268,8 +287,13 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
     return failure("the generated module is invalid");
   OwningOpRef<ModuleOp> model = random.module->clone();
   FailureOr<Trace> plain = traceWithoutRegions();
-  if (failed(plain))
+  if (failed(plain)) {
+    // Microbatches of samples that a manual region splits otherwise.
+    if (random.options.accumulate > 1 &&
+        StringRef(messages).contains("across the microbatches of a step; train without"))
+      return {};
     return failure("the global phase without regions does not run");
+  }
   if (!lower(buildGlobalPipeline))
     return failure("the global stage fails");
   FailureOr<Trace> global = trace(Numerics::exact, /*poison=*/false);
@@ -420,7 +444,7 @@ TEST(PropertyTest, KeptSeeds) {
   SplitCoverage splits;
   MLIRContext context(MLIRContext::Threading::DISABLED);
   loadDialects(context);
-  for (uint64_t seed : {31830})
+  for (uint64_t seed : {304, 968, 31830})
     EXPECT_EQ(Case(context, seed).check(coverage, splits), "") << "case --seed=" << seed;
 }
 
