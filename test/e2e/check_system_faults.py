@@ -51,7 +51,7 @@ def a_rank_that_does_not_end_is_left(runs, programs, library):
     """As in the uninterruptible sleep of a disk that does not answer: here, waitpid never returns it."""
     for words, more in (((), ""), (("--save", runs.at("left"), "--max-restarts=3"), "; not restarted, as a rank of this attempt may still write")):
         said = ended(runs, programs["two"], library, "--timeout=1", "--flight-record=none", *words, faults=("1 pthread_create 2 kill", "parent waitpid 1+ nothing"), steps=FOREVER,
-                     says=("error: rank 1: ", "note: rank 0 (process ", ") has not ended 5 s after it was killed: it waits in the system, as for a disk that does not answer",
+                     says=("error: rank ", "note: rank 0 (process ", ") has not ended 5 s after it was killed: it waits in the system, as for a disk that does not answer",
                            more))
         expect(": restart " not in said and said.count("error: ") == 1, said)
 

@@ -32,7 +32,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::interpreter;
 
-static int64_t numCases = ::fsdp::test::casesOf(200, 2000);
+static int64_t numCases = ::fsdp::test::casesOf(200, 5000);
 static uint64_t firstSeed = 1;
 static bool printModules = false, printCoverage = false;
 

@@ -351,7 +351,8 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
   return false;
 }
 
-RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks) {
+RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks,
+                                      uint64_t wishes) {
   std::mt19937_64 random(seed);
   Draw draw{random};
   RandomCase result;
@@ -364,7 +365,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   std::mt19937_64 own(~seed);
   const ContextOptions *wish = nullptr;
   const bool attends = own() % 100 < 25;
-  if (own() % 100 < 84)
+  if (own() % 100 < wishes)
     wish = &contextWishes[own() % std::size(contextWishes)];
   MeshAttr mesh =
       makeMesh(context, draw, wish ? std::max<int64_t>(mostRanks / 2, 1) : mostRanks, isShort);
