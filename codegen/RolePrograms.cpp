@@ -3,6 +3,8 @@
 #include "codegen/RolePrograms.h"
 
 #include "dialect/fsdp/Deferred.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include <set>
 
@@ -86,6 +88,45 @@ static LogicalResult joinRoles(std::vector<ScheduledProgram> &programs) {
   return success();
 }
 
+/// The settings of the optimizer are a table of the program, and every owner of a storage updates
+/// its copy.
+static LogicalResult verifyUpdates(ModuleOp module) {
+  OptimizerAttr optimizer;
+  auto verifySettings = [&](auto op) -> LogicalResult {
+    if (!optimizer)
+      optimizer = op.getOptimizer();
+    if (op.getOptimizer() == optimizer)
+      return success();
+    return op.emitOpError() << "has the optimizer " << op.getOptimizer() << ", expected "
+                            << optimizer << " as in other updates and learning rates of the module";
+  };
+  llvm::MapVector<StringAttr, llvm::SmallSetVector<ProgramOp, 2>> updaters;
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    WalkResult walked = program.walk([&](Operation *op) -> WalkResult {
+      if (auto rate = dyn_cast<LearningRateOp>(op))
+        return verifySettings(rate);
+      auto step = dyn_cast<OptimizerStepOp>(op);
+      if (!step)
+        return WalkResult::advance();
+      updaters[step.getStorageAttr().getAttr()].insert(program);
+      return verifySettings(step);
+    });
+    if (walked.wasInterrupted())
+      return failure();
+  }
+  SymbolTable symbols(module);
+  for (auto &[name, programs] : updaters) {
+    auto storage = symbols.lookup<StorageOp>(name);
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      if (storage.isOwnedBy(program) && !programs.contains(program))
+        return storage.emitOpError()
+               << "is owned by '" << program.getSymName() << "', which does not update it, while '"
+               << ProgramOp(programs.front()).getSymName()
+               << "' does; name the owners in 'roles', and update the storage in each";
+  }
+  return success();
+}
+
 FailureOr<std::vector<ScheduledProgram>> mlir::fsdp::readPrograms(ModuleOp module) {
   std::vector<ScheduledProgram> programs;
   if (module.getOps<ProgramOp>().empty()) {
@@ -98,7 +139,7 @@ FailureOr<std::vector<ScheduledProgram>> mlir::fsdp::readPrograms(ModuleOp modul
       return failure();
     programs.push_back(std::move(*read));
   }
-  if (programs.size() > 1 && failed(joinRoles(programs)))
+  if (failed(verifyUpdates(module)) || (programs.size() > 1 && failed(joinRoles(programs))))
     return failure();
   return programs;
 }

@@ -408,10 +408,17 @@ LogicalResult ProgramOp::verify() {
       return emitOpError() << "role has coordinate " << entry.getValue() << " on axis '"
                            << entry.getName().getValue() << "', expected 0 to " << size - 1;
   }
-  // The first program of the module verifies the sum over all of them.
+  // The first program of the module verifies the sum over all of them, and the storages.
   auto programs = (*this)->getParentOfType<ModuleOp>().getOps<ProgramOp>();
   if (*programs.begin() != *this)
     return success();
+  DenseMap<StringAttr, StorageOp> storageOf;
+  for (auto storage : (*this)->getParentOfType<ModuleOp>().getOps<StorageOp>())
+    for (auto member : storage.getMembers().getAsRange<MemberAttr>())
+      if (auto [known, isNew] = storageOf.try_emplace(member.getParam().getAttr(), storage); !isNew)
+        return storage.emitOpError()
+               << "has member '" << member.getParam().getValue() << "', which storage '"
+               << known->second.getSymName() << "' has too; give a parameter one storage";
   int64_t covered = 0;
   for (ProgramOp program : programs) {
     int64_t part = mesh.getNumRanks();

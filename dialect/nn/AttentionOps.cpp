@@ -131,7 +131,7 @@ static LogicalResult verifySharedPositions(Op op, const AttentionLayout &sizes) 
     const auto ranks = static_cast<int64_t>(*zigzag);
     if (!op.getExchange() || !op.getCausal() || op.getBias())
       return op.emitOpError("has 'zigzag', expected 'exchange' and 'causal' with it, and no bias");
-    if (ranks < 2 || sizes.queries % (2 * ranks) != 0)
+    if (ranks < 2 || ranks > sizes.queries || sizes.queries % (2 * ranks) != 0)
       return op.emitOpError("has 'zigzag' ")
              << ranks << " for " << sizes.queries
              << " positions, expected at least 2 ranks with two chunks of as many positions each";

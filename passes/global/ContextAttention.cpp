@@ -99,8 +99,8 @@ void StepSplitter::say(nn::AttentionOp attention, AttentionKind kind) {
   }
   diag << (kind == AttentionKind::ring ? ", keys and values from rank to rank ("
                                        : ", keys and values of all ranks on each (")
-       << sizes.queries / getParts() << " of " << sizes.queries << " queries on each rank)"
-       << orderText;
+       << llvm::divideCeil(sizes.queries, getParts()) << " of " << sizes.queries
+       << " queries on each rank)" << orderText;
 }
 
 /// Why positions cannot be in zigzag order, at an op, as the end of a sentence; no op where they

@@ -97,8 +97,6 @@ Value StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
 static std::string findFittingSizes(const nn::AttentionLayout &sizes, int64_t others) {
   SmallVector<std::string> contexts, products;
   for (int64_t context = 2; context <= sizes.heads; ++context) {
-    if (sizes.queries % context != 0)
-      continue;
     if (dividesHeads(sizes, context * others))
       contexts.push_back(std::to_string(context));
     for (int64_t tensor = 1; others > 1 && tensor * context <= sizes.heads; ++tensor)
@@ -381,6 +379,8 @@ void ContextParallel::runOnOperation() {
   });
   std::set<AttentionKind> kinds;
   bool isZigzag = false;
+  const bool trains = llvm::any_of(module.getOps<StepOp>(),
+                                   [](StepOp step) { return step.getKind() == StepKind::train; });
   for (StepOp step : module.getOps<StepOp>()) {
     if (step.getKind() != StepKind::train && step.getKind() != StepKind::evaluate)
       continue;
@@ -391,7 +391,9 @@ void ContextParallel::runOnOperation() {
     if (failed(splitter.run()))
       return signalPassFailure();
     kinds.insert(splitter.getKinds().begin(), splitter.getKinds().end());
-    isZigzag |= splitter.getOrder() == PositionOrder::zigzag;
+    // An evaluation may have another order; what is reported is that of training.
+    if (step.getKind() == StepKind::train || !trains)
+      isZigzag |= splitter.getOrder() == PositionOrder::zigzag;
   }
   if (!kinds.empty()) {
     auto names =

@@ -3,6 +3,7 @@
 #include "passes/global/SequenceOrder.h"
 
 #include "dialect/nn/Zigzag.h"
+#include "passes/sharding/StepShardings.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -79,7 +80,11 @@ std::string SequenceOrder::getDependence(Operation *op) const {
   if (isa<InputOp, ReadOp, ConstraintOp, CheckpointOp, YieldOp>(op) ||
       op->hasTrait<OpTrait::ConstantLike>())
     return "";
-  const std::string name = "'" + op->getName().getStringRef().str() + "'";
+  // The diagnostic is of an attention: it names the value, for models without names by its op.
+  const std::string name =
+      "'" +
+      (op->getNumResults() > 0 ? nameOf(op->getResult(0)) : op->getName().getStringRef().str()) +
+      "'";
   auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
   if (!ruled)
     return name;
@@ -109,8 +114,10 @@ std::string SequenceOrder::getDependence(Operation *op) const {
               llvm::any_of(factors, [&](int64_t factor) { return own.contains(factor); });
   });
   const bool combines = llvm::any_of(own, [&](int64_t factor) {
-    return rule.factors[factor].size > 1 && (rule.factors[factor].kind == nn::FactorKind::whole ||
-                                             rule.factors[factor].kind == nn::FactorKind::combined);
+    // Rows that are looked up by number are in order.
+    return rule.factors[factor].size > 1 &&
+           (rule.factors[factor].indexed || rule.factors[factor].kind == nn::FactorKind::whole ||
+            rule.factors[factor].kind == nn::FactorKind::combined);
   });
   return merges     ? name + ", which splits or merges positions,"
          : combines ? name + " along positions"

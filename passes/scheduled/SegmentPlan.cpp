@@ -291,12 +291,32 @@ private:
     return {launchNames.get(name), stream, location, structure, {}, {}, {}, {}, {}, {}};
   }
 
+  /// An update writes its results where its operands are: a result that the storage keeps must be
+  /// stored there.
+  LogicalResult checkStored(OptimizerStepOp step) {
+    auto isStored = [&](Value result) {
+      return llvm::any_of(result.getUsers(), [&](Operation *user) {
+        auto store = dyn_cast<StoreOp>(user);
+        return store && store.getStorage() == step.getStorage();
+      });
+    };
+    const bool keepsParameter = symbols.lookup<StorageOp>(step.getStorage()).keepsShard();
+    for (OpResult result : step->getResults())
+      if (!isStored(result) && (keepsParameter || result.getResultNumber() > 0))
+        return step.emitOpError() << "has a result that is not stored into storage '"
+                                  << step.getStorage() << "', expected an 'fsdp.store' of each";
+    return success();
+  }
+
   LogicalResult visit(Operation *op) {
     if (auto load = dyn_cast<LoadOp>(op)) {
       int buffer = findPersistent(load.getStorage(), load.getWhat());
       places[load.getResult()] = {buffer, 0, plan.buffers[buffer].type};
       return checkNotReadLater(load);
     }
+    if (auto step = dyn_cast<OptimizerStepOp>(op))
+      if (failed(checkStored(step)))
+        return failure();
     if (auto store = dyn_cast<StoreOp>(op)) {
       BufferView expected{findPersistent(store.getStorage(), store.getWhat()), 0,
                           cast<RankedTensorType>(store.getValue().getType())};

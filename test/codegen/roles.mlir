@@ -7,6 +7,13 @@
 // RUN: fsdp-translate --fsdp-to-record %t.scheduled | FileCheck %s --check-prefix=RECORD
 // RUN: not fsdp-translate --fsdp-to-cuda %t.scheduled 2>&1 | FileCheck %s --check-prefix=CUDA
 // CUDA: error: got 3 programs, expected 1: with CUDA all ranks create their communicators together, in the order of one program; compile programs of several roles for CPUs
+// Each owner of a storage updates its copy, and all updates have the settings that the program has a table of.
+// RUN: sed 's/ roles \[@second\]//' %s > %t.all.mlir && %{lower} %t.all.mlir > %t.all
+// RUN: not fsdp-translate --fsdp-to-cpp %t.all 2>&1 | FileCheck %s --check-prefix=OWNER
+// OWNER: error: 'fsdp.storage' op is owned by 'first', which does not update it, while 'second' does; name the owners in 'roles', and update the storage in each
+// RUN: sed 's/clip = 5.000000e-01> @b.part/clip = 2.500000e-01> @b.part/' %t.scheduled > %t.other
+// RUN: not fsdp-translate --fsdp-to-cpp %t.other 2>&1 | FileCheck %s --check-prefix=SETTINGS
+// SETTINGS: error: 'fsdp.optimizer_step' op has the optimizer #fsdp.optimizer<adamw, lr = 5.000000e-02, clip = 2.500000e-01>, expected #fsdp.optimizer<adamw, lr = 5.000000e-02, clip = 5.000000e-01> as in other updates and learning rates of the module
 
 // A program has places for the storages that its role owns, and each has its own arena.
 // SCHEDULED: fsdp.program @first role {pipeline = 0 : i64} arena [[FIRST:[0-9]+]]

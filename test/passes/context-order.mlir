@@ -51,6 +51,10 @@
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.drop.mlir %t.drop
 // RUN: sed 's/"btd,dhk->bhtk" %%x, %%wv/"btd,dhk->bhtk" %%counted, %%wv/; s/^  %%wq = /  %%counted = nn.scan_sum "b t d" along "t" %%x : tensor<8x12x8xf32>\n&/' %s > %t.scan.mlir
 // RUN: not fsdp-opt %t.scan.mlir --fsdp-context-parallel=order=zigzag 2>&1 | FileCheck %s --check-prefix=SCAN
+// Rows with positions that are looked up by number: a table that is computed, and added too.
+// RUN: sed 's/"btd,dhk->bhtk" %%x, %%wv/"btd,dhk->bhtk" %%found, %%wv/; s/^  %%wq = /  %%mean = nn.reduce mean "b t d -> t d" %%x : tensor<8x12x8xf32> -> tensor<12x8xf32>\n  %%found = nn.embedding %%mean, %%ids : tensor<12x8xf32>, tensor<8x12xi32> -> tensor<8x12x8xf32>\n&/' %s > %t.table.mlir
+// RUN: not fsdp-opt %t.table.mlir --fsdp-context-parallel=order=zigzag 2>&1 | FileCheck %s --check-prefix=TABLE
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.table.mlir %t.table
 // RUN: not fsdp-opt %s --fsdp-context-parallel="attention=all-to-all order=zigzag" 2>&1 | FileCheck %s --check-prefix=HEADS
 // RUN: not fsdp-opt %s --fsdp-context-parallel=order=sorted 2>&1 | FileCheck %s --check-prefix=WORD
 // RUN: fsdp-opt %s --fsdp-to-global="context-order=contiguous" 2> /dev/null | FileCheck %s --check-prefix=OPTION
@@ -126,6 +130,7 @@
 // CHUNKS: error: --context-order=zigzag: 8 chunks do not divide 12 positions; use --context-order=contiguous, or auto
 // DROP: remark: attention over context=2: ring, {{.*}}; positions in contiguous order, as 'fsdp.dropout', whose draws are numbered by positions, depends on the order of positions, the busiest rank computing 1.46 times the mean of scores
 // DROPPED: error: --context-order=zigzag: 'fsdp.dropout', whose draws are numbered by positions, depends on the order of positions; use --context-order=contiguous, or auto
+// TABLE: error: --context-order=zigzag: 'nn.embedding' along positions depends on the order of positions; use --context-order=contiguous, or auto
 // SCAN: error: --context-order=zigzag: 'nn.scan_sum' along positions depends on the order of positions; use --context-order=contiguous, or auto
 // HEADS: error: --context-order=zigzag: attention by all-to-all has all positions on each rank; use --context-order=contiguous, or auto
 // WORD: error: --context-order got 'sorted', expected auto, zigzag or contiguous

@@ -80,3 +80,22 @@ module attributes {fsdp.phase = "local"} {
     }
   }
 }
+
+// -----
+
+// An update writes to the places of its operands, whether or not its results are stored.
+module attributes {fsdp.phase = "local"} {
+  fsdp.param @w : tensor<8xf32> unit "w" init <constant, 0.0>
+  fsdp.storage @s : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %p = fsdp.load @s "parameter" : tensor<8xf32>
+      %g = arith.constant dense<1.0> : tensor<8xf32>
+      %scale = arith.constant dense<1.0> : tensor<f32>
+      %ok = arith.constant dense<true> : tensor<i1>
+      %lr = fsdp.learning_rate <sgd, lr = 0.1>
+      // expected-error@below {{has a result that is not stored into storage 's', expected an 'fsdp.store' of each}}
+      %p1 = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %g states() lr %lr scale %scale if %ok : tensor<8xf32> states 0
+    }
+  }
+}

@@ -37,7 +37,8 @@ fsdp.program @p role {} {
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0>
 fsdp.storage @u : tensor<8xf32> flat over ["fsdp"] copy tensor<12xf32> states [] members [#fsdp.member<@w at 0>]
-fsdp.storage @v : tensor<8xf32> flat over ["fsdp"] copy tensor<12xbf16> states [] members [#fsdp.member<@w at 0>]
+fsdp.param @x : tensor<12xf32> unit "u" init <constant, 0.0>
+fsdp.storage @v : tensor<8xf32> flat over ["fsdp"] copy tensor<12xbf16> states [] members [#fsdp.member<@x at 0>]
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %m = fsdp.load @v "parameter" : tensor<8xf32>
@@ -328,3 +329,14 @@ fsdp.program @p role {} {
 
 // expected-error @below {{names 'u', which is not a storage}}
 fsdp.carried @sum : tensor<8xf32> of @u
+
+// -----
+
+// Which of two storages has the value of a parameter would be undecided.
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
+fsdp.storage @u : tensor<4xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+// expected-error @below {{has member 'w', which storage 'u' has too; give a parameter one storage}}
+fsdp.storage @v : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+fsdp.program @p role {} {
+}
