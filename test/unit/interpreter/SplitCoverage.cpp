@@ -207,6 +207,11 @@ const std::set<S::Way> anySplit{S::even,         S::uneven,  S::empty, S::twoAxe
 
 const Excused excused[] = {
     {"*", "whole*", anySplit, "the op needs the factor whole"},
+    {"fsdp.*_manual",
+     "* minor",
+     {S::microbatches},
+     "a rank's rows of a dimension that a region splits are minor, and in microbatches if samples",
+     true},
     {"*",
      "* minor",
      {S::uneven, S::empty, S::microbatches},
