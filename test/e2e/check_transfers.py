@@ -8,6 +8,7 @@ carries the messages. Compiled to record, both programs print the actions that a
 """
 
 import json
+import os
 import pathlib
 import random
 import re
