@@ -7,6 +7,7 @@ Whatever the system does, a run ends: with its cause first, then what could not 
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,8 @@ def a_rank_that_does_not_end_is_left(runs, programs, library):
         said = ended(runs, programs["two"], library, "--timeout=1", "--flight-record=none", *words, faults=("1 pthread_create 2 kill", "parent waitpid 1+ nothing"), steps=FOREVER,
                      says=("error: rank ", "note: rank 0 (process ", ") has not ended 5 s after it was killed: it waits in the system, as for a disk that does not answer",
                            more))
+        # Rank 1 reports that it was killed, or rank 0, on a loaded machine, that it waits for rank 1.
+        expect("error: rank 1: " in said or re.search("error: rank 0: timed out .* waiting for rank 1;", said), said)
         expect(": restart " not in said and said.count("error: ") == 1, said)
 
 

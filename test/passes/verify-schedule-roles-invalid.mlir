@@ -236,7 +236,7 @@ module attributes {fsdp.phase = "scheduled"} {
 
 // -----
 
-// A group meets a group of the same collectives, not one of its members.
+// A group of collectives matches a group of the same collectives, not one of its members.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2]>
   fsdp.param @w4 : tensor<4xf32> unit "u" init <constant, 0.0>
