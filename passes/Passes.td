@@ -351,6 +351,43 @@ def DrawShardingPass : Pass<"fsdp-draw-sharding", "::mlir::ModuleOp"> {
   ];
 }
 
+def AssignStagesPass : Pass<"fsdp-assign-stages", "::mlir::ModuleOp"> {
+  let summary = "Divide the units of a model among the ranks of a pipeline";
+  let description = [{
+    Where the mesh has an axis of roles (`pipeline`) of more than one rank that nothing else uses, each op of a unit gets the stage that computes it, in the
+    `stage` of its structure, and each read belongs to one stage. Stages have consecutive units in the order of forward; a unit that is used in several places
+    (embedding and head of a tied model) counts once for each. Rank r of p computes stages r, r+p, ...: one, or V with the schedule
+    `interleaved:V`. `stages` is the number of units of each, or `auto`: the dearest stage has the least floating-point operations. Ops without a unit follow
+    their operands; what is computed from inputs and constants alone is computed wherever it is needed.
+
+    Parameters of one unit that different ranks use become units of their own, so that a rank stores what it computes with: `wte` of gpt2 is `wte.stage0`
+    (positions), `wte.stage0_3` (the table, on the first and the last of four) and `wte.stage3`. Runs before differentiation, which copies stages to backward.
+
+    Example: `fsdp-opt --fsdp-assign-stages=stages=2,3 model.mlir`
+  }];
+  let options = [
+    Option<"stages", "stages", "std::string", "\"auto\"", "auto, or the number of units of each stage, separated by commas">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "1f1b, gpipe, interleaved:V or zb: how many stages a rank has">,
+  ];
+}
+
+def SplitStagesPass : Pass<"fsdp-split-stages", "::mlir::ModuleOp"> {
+  let summary = "Turn the program of all ranks into one for each rank of a pipeline";
+  let description = [{
+    After this pass a module whose ops have stages has a program for each rank along the axis of roles, and storages name their owners. A
+    program receives what the stage before sends, computes its own, and sends on; backward goes the other way. A value that is needed
+    further away passes through the stages between. What follows all microbatches is computed by the ranks that need it: updates by the owners of a storage,
+    outputs by all. Scalars that others need for that, such as the loss and the squares of gradients, are exchanged by one all-reduce in which
+    one rank has the value and others add zero, so that sums keep their order and bits; shards of the gradients of a weight that several
+    stages use are sent, and added up in one order.
+
+    Each program still runs one microbatch after another (see `fsdp-pipeline-microbatches`). A module without stages, and one of several programs, is left as it is.
+
+    Example: `fsdp-opt --fsdp-split-stages local.mlir`
+  }];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
+}
+
 def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
   let summary = "Turn the program of one device into the program of one rank";
   let description = [{

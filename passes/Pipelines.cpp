@@ -50,6 +50,12 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   SequenceParallelPassOptions sequence;
   sequence.mode = options.sequenceParallel;
   manager.addPass(createSequenceParallelPass(sequence));
+  // After all ops of forward exist, and before regions, which belong to one stage, and backward, which
+  // follows the stages of forward.
+  AssignStagesPassOptions stages;
+  stages.stages = options.stages;
+  stages.schedule = options.pipelineSchedule;
+  manager.addPass(createAssignStagesPass(stages));
   // Regions hold the values that backward would keep: casts among them, so after mixed precision.
   // Models may already have fsdp.checkpoint regions; the passes above process their bodies or skip
   // them. Differentiation removes all regions, so the passes below never handle one.
@@ -101,6 +107,8 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
     loss.chunks = PositiveCount{options.lossChunks};
     manager.addPass(createChunkLossPass(loss));
   }
+  // After the last pass that looks at a whole step; each program is then fused and scheduled by itself.
+  manager.addPass(createSplitStagesPass());
   // Within each chunk; before kernels are formed, which end at collectives.
   manager.addPass(createJoinAllReducesPass());
   // After gathers are placed, and before kernels are formed: carried values are computed in place.

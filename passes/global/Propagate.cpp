@@ -154,15 +154,12 @@ private:
       if (!hasAxis(mesh.getMesh(), name))
         return mesh.emitError() << "option 'batch-axes' names axis '" << name << "', got mesh "
                                 << describeAxes(mesh.getMesh()) << "; name one of its axes";
-    if (StringAttr unused = findUnusedAxis(module, others)) {
-      if (const std::string roles = explainUnusedRoles(unused); !roles.empty())
-        return mesh.emitError() << roles;
+    if (StringAttr unused = findUnusedAxis(module, others))
       return mesh.emitError()
              << "nothing uses axis " << unused << ": " << listBatchAxes()
              << " split the batch, and so does the option "
                 "'batch-axes'; name it there, in a constraint, in the split of a parameter or in "
                 "a placement, or leave it out";
-    }
     return success();
   }
 

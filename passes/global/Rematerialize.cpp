@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "base/Numbers.h"
+#include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -34,6 +35,7 @@ struct Run {
   StringAttr unit;
   Operation *first; ///< that uses one of them
   bool byAuthor;    ///< contains a checkpoint of the model
+  int64_t stage;    ///< of `first`
 };
 
 struct Rematerialize : fsdp::impl::RematerializePassBase<Rematerialize> {
@@ -92,7 +94,7 @@ static SmallVector<Run> collectRuns(Block &body, const SymbolTable &symbols) {
     const bool byAuthor = isa<CheckpointOp>(op);
     for (StringAttr unit : unitsOf(&op, symbols))
       if (runs.empty() || runs.back().unit != unit)
-        runs.push_back({unit, &op, byAuthor});
+        runs.push_back({unit, &op, byAuthor, getStructure(&op).stage});
     if (byAuthor && !runs.empty())
       runs.back().byAuthor = true;
   }
@@ -109,7 +111,7 @@ static Operation *beginOf(const Run &run) {
 
 /// Makes a checkpoint of the ops from `begin` to the one before `end`. Inputs and constants with
 /// other users stay before it, losses and metrics after it.
-static void formRegion(StringAttr name, CheckpointPolicy policy, Operation *begin, Operation *end) {
+static void formRegion(const Run &run, CheckpointPolicy policy, Operation *begin, Operation *end) {
   OpBuilder builder(begin);
   Block &outer = *begin->getBlock();
   llvm::SetVector<Operation *> ops;
@@ -133,7 +135,13 @@ static void formRegion(StringAttr name, CheckpointPolicy policy, Operation *begi
       if (!ops.contains(outer.findAncestorOpInBlock(*use.getOwner())))
         results.insert(use.get());
 
-  auto checkpoint = CheckpointOp::create(builder, NameLoc::get(name),
+  // A region is computed again by one stage: with what its last ops begin of the next unit.
+  for (Operation *op : ops)
+    if (Structure structure = getStructure(op); structure.stage != run.stage && structure.unit) {
+      structure.stage = run.stage;
+      setStructure(op, structure);
+    }
+  auto checkpoint = CheckpointOp::create(builder, NameLoc::get(run.unit),
                                          ValueRange(results.getArrayRef()).getTypes(), policy);
   Block &body = checkpoint.getBody().emplaceBlock();
   for (Operation *op : before)
@@ -161,10 +169,10 @@ static size_t rematerialize(StepOp step, const Policy &policy, const SymbolTable
     next = first + 1;
     if (runs[first].byAuthor)
       continue;
-    while (next < last && !runs[next].byAuthor &&
+    while (next < last && !runs[next].byAuthor && runs[next].stage == runs[first].stage &&
            static_cast<int64_t>(next - first) < policy.blocks)
       ++next;
-    formRegion(runs[first].unit, policy.keep, begins[first], begins[next]);
+    formRegion(runs[first], policy.keep, begins[first], begins[next]);
   }
   return llvm::range_size(body.getOps<CheckpointOp>());
 }

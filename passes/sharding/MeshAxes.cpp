@@ -40,14 +40,9 @@ SmallVector<StringAttr> mlir::fsdp::getStorageAxes(MeshAttr mesh) {
   return axes;
 }
 
-StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
-                                      ArrayRef<std::string> stored) {
-  auto meshes = module.getOps<MeshOp>();
-  if (meshes.empty())
-    return StringAttr();
+/// The axes that constraints, manual regions and parameters of `module` name.
+static llvm::StringSet<> collectNamedAxes(ModuleOp module) {
   llvm::StringSet<> used;
-  for (const std::string &axis : stored)
-    used.insert(axisOf(axis));
   auto addSharding = [&](ShardingAttr sharding) {
     for (ArrayAttr axes : sharding.getDimAxes())
       for (auto axis : axes.getAsRange<StringAttr>())
@@ -72,19 +67,35 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
         addSharding(placement.getCompute());
     }
   }
+  return used;
+}
+
+StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
+                                      ArrayRef<std::string> stored) {
+  auto meshes = module.getOps<MeshOp>();
+  if (meshes.empty())
+    return StringAttr();
+  llvm::StringSet<> used = collectNamedAxes(module);
+  for (const std::string &axis : stored)
+    used.insert(axisOf(axis));
   MeshAttr mesh = (*meshes.begin()).getMesh();
   for (StringAttr axis : mesh.getAxisNames())
     if (!used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes) && !storesParameters(axis) &&
-        !(carriesRoles(axis) && mesh.getAxisSize(axis) == 1))
+        !carriesRoles(axis))
       return axis;
   return StringAttr();
 }
 
-std::string mlir::fsdp::explainUnusedRoles(StringRef axis) {
-  return carriesRoles(axis) ? "ranks along axis '" + axis.str() +
-                                  "' would run different programs, and no pass divides a model "
-                                  "into such programs; give the axis size 1, or leave it out"
-                            : "";
+StringAttr mlir::fsdp::findPipelineAxis(ModuleOp module) {
+  auto meshes = module.getOps<MeshOp>();
+  if (meshes.empty())
+    return StringAttr();
+  MeshAttr mesh = (*meshes.begin()).getMesh();
+  StringAttr found;
+  for (StringAttr axis : mesh.getAxisNames())
+    if (carriesRoles(axis) && mesh.getAxisSize(axis) > 1)
+      found = axis;
+  return found && !collectNamedAxes(module).contains(axisOf(found)) ? found : StringAttr();
 }
 
 FailureOr<MeshAttr> mlir::fsdp::withMicrobatches(MeshAttr mesh, int64_t microbatches) {

@@ -23,11 +23,13 @@ SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others
 SmallVector<StringAttr> getStorageAxes(MeshAttr mesh);
 
 /// An axis of the module's mesh that nothing uses; null where there is none. `stored`: axes that
-/// later placements will use. An axis of roles of size 1 is used: all ranks have the one role.
+/// later placements will use. An axis of roles is used: the stages of the model are divided over it.
 StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
                           ArrayRef<std::string> stored = {});
-/// The message about `axis`, which nothing uses, where its ranks have different roles; else "".
-std::string explainUnusedRoles(StringRef axis);
+
+/// The axis of the module's mesh whose ranks compute different stages of the model: one of roles,
+/// of more than one rank, that no manual region, constraint or placement uses. Null without.
+StringAttr findPipelineAxis(ModuleOp module);
 
 /// The axis over which the microbatches of a step follow one another in time, from `fsdp-propagate`
 /// to `fsdp-partition`: no rank has a coordinate on it.

@@ -151,16 +151,13 @@ void Options::checkMesh(mlir::ModuleOp module) const {
     for (const std::string &name :
          ir::parseShardSpec(ir::splitShardPattern(pattern).second)->getAxes())
       stored.push_back(name);
-  if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes, stored)) {
-    if (const std::string roles = ir::explainUnusedRoles(unused); !roles.empty())
-      throw UsageError(roles);
+  if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes, stored))
     throw UsageError(
         "nothing uses axis " + base::inQuotes(unused.str()) +
         " of the mesh: " + ir::listBatchAxes() +
         " split the "
         "batch, others if --batch-axes names them, and parameters and values are split as the "
         "model or --shard says; use it there, or leave it out");
-  }
 }
 
 Emit Options::getEmit() const {

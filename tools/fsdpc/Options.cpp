@@ -11,6 +11,7 @@
 #include "dialect/fsdp/UpdateRule.h"
 #include "passes/CountOption.h"
 #include "passes/global/Strategies.h"
+#include "passes/schedule/PipelineOrder.h"
 #include "passes/sharding/ShardSpec.h"
 #include "runtime/program/Limits.h"
 #include "tools/fsdpc/Decisions.h"
@@ -36,6 +37,24 @@ static std::string checkReshard(const std::string &text) {
   return text == kAutomaticWord || ir::parseReshard(text)
              ? ""
              : base::mismatch(text, "auto, " + ir::reshardForm.str());
+}
+
+static std::string checkStages(const std::string &text) {
+  llvm::SmallVector<llvm::StringRef> words;
+  llvm::StringRef(text).split(words, ',');
+  int64_t units = 0;
+  const bool isList = llvm::all_of(words, [&](llvm::StringRef word) {
+    return base::parseInteger(word.str(), fromOne, units).empty();
+  });
+  return text == kAutomaticWord || isList
+             ? ""
+             : base::mismatch(text, "auto, or the number of units of each stage, at least 1, "
+                                    "separated by commas");
+}
+
+static std::string checkPipelineSchedule(const std::string &text) {
+  ir::schedule::PipelineSchedule schedule;
+  return ir::schedule::parsePipelineSchedule(text, schedule);
 }
 
 static std::string checkRematPolicy(const std::string &text) {

@@ -9,7 +9,8 @@ using namespace mlir::fsdp;
 /// otherwise there is one gather (a cast, if one rank stores all of it in another type) for a group
 /// of reads, at `read`, the first of them.
 Value StepPartitioner::gather(Storage *storage, ReadOp read) {
-  Value &whole = gathers[{storage, plan.getGroup(read)}];
+  const int64_t stage = getStructure(read).stage;
+  Value &whole = gathers[{storage, {plan.getGroup(read), stage}}];
   if (whole)
     return whole;
   StructureScope scope(builder, structureOf(storage, read));
@@ -20,7 +21,7 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
     return whole;
   }
   PlacementAttr placement = storage->placement;
-  Value &kept = keptParts[storage];
+  Value &kept = keptParts[{storage, stage}];
   Value part = kept;
   if (!part)
     part = LoadOp::create(builder, loc, storage->shard, storage->op.getSymName(),

@@ -68,8 +68,6 @@ static void collectTerms(Value gradient, SmallVectorImpl<Value> &terms,
 /// unit: with TiedGradients::once there are no runs.
 void StepPartitioner::splitIntoParts(Reduction &reduction) {
   Storage *storage = reduction.storage;
-  if (storage->placement.getKind() != StorageKind::flat || tiedGradients == TiedGradients::once)
-    return;
   struct Term {
     Value value;
     size_t member;
@@ -97,7 +95,13 @@ void StepPartitioner::splitIntoParts(Reduction &reduction) {
       found.push_back({term, member});
     allSums.append(sums);
   }
-  if (allSums.empty())
+  auto stageOf = [](Value value) { return getStructure(value.getDefiningOp()).stage; };
+  // Each stage of a pipeline reduces its own term.
+  const bool isStaged = llvm::any_of(
+      found, [&](const Term &term) { return stageOf(term.value) != stageOf(found[0].value); });
+  const bool isJoined =
+      storage->placement.getKind() != StorageKind::flat || tiedGradients == TiedGradients::once;
+  if (allSums.empty() || (isJoined && !isStaged))
     return;
   llvm::sort(found, [](const Term &a, const Term &b) {
     Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
@@ -115,7 +119,8 @@ void StepPartitioner::splitIntoParts(Reduction &reduction) {
   Operation *previous = nullptr;
   for (auto [value, member] : found) {
     Operation *op = value.getDefiningOp();
-    if (!previous || (op != previous && between(previous, op)))
+    const bool isNext = previous && getStructure(previous).stage != getStructure(op).stage;
+    if (!previous || isNext || (!isJoined && op != previous && between(previous, op)))
       parts.emplace_back(storage->members.size());
     if (parts.back()[member])
       return; // Two terms in one run: added up before they are reduced.
@@ -279,9 +284,9 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
 }
 
 /// A storage that is split along a dimension takes its gradient in that sharding.
-Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Operation *user) {
+Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Value gradient,
+                                            Operation *user) {
   Storage *storage = reduction.storage;
-  Value gradient = reduction.gradients.front();
   int64_t dim = storage->placement.getDim();
   DimAxes axes;
   ShardingAttr compute = computeSharding(storage->members.front());
@@ -293,7 +298,7 @@ Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Operation *use
   // 2 + 1 and 2 + 1, and one split has 2 + 2 and 2 + 0.
   ParamOp param = storage->members.front().param;
   if (computed > 1 && param.getSplitShape()[dim] % mesh.getSize(axes[dim]) != 0)
-    return reduceStored(reduction, reduction.gradients, user);
+    return reduceStored(reduction, gradient, user);
   ShardingAttr stored = values.sharding(axes);
   values.scatterEach = reducesEach(storage);
   LocalValue local = values.as(gradient, stored, user);
@@ -308,8 +313,9 @@ void StepPartitioner::reduce(Reduction &reduction, unsigned part, Operation *las
   scope.add(FSDPDialect::reducesAttrName,
             FlatSymbolRefAttr::get(reduction.storage->op.getSymNameAttr()));
   bool dimension = reduction.storage->placement.getKind() == StorageKind::dimension;
-  Value shard = dimension ? reduceAlongDimension(reduction, user)
-                          : reduceStored(reduction, reduction.parts[part], user);
+  Value shard = dimension
+                    ? reduceAlongDimension(reduction, reduction.parts[part].front(), user)
+                    : reduceStored(reduction, reduction.parts[part], user);
   // Norm and update work in the type of what is stored; so do the terms of a tied weight add up.
   if (shard.getType() != reduction.storage->shard)
     shard = arith::ExtFOp::create(builder, nameLoc(reduction.storage, "widen", shard.getLoc()),

@@ -85,6 +85,13 @@ static bool hasConsequences(Operation *op) {
   });
 }
 
+/// True where `op` adds up the gradients of a weight that several stages of a pipeline use.
+static bool joinsStages(Operation *op) {
+  auto add = dyn_cast<arith::AddFOp>(op);
+  return add && getStructure(add.getLhs().getDefiningOp()).stage !=
+                    getStructure(add.getRhs().getDefiningOp()).stage;
+}
+
 /// The sum over microbatches from which `value` is computed by ops with one operand and one use;
 /// these are appended to `chain`, the last one first. Null if there is none.
 static AllReduceOp findSum(Value value, SmallVectorImpl<Operation *> &chain) {
@@ -110,6 +117,7 @@ void MicrobatchSplitter::joinSums() {
     AllReduceOp first = findSum(add.getLhs(), firstChain),
                 second = findSum(add.getRhs(), secondChain);
     bool alike = first && second && first->isBeforeInBlock(second) &&
+                 getStructure(first).stage == getStructure(second).stage &&
                  first.getType() == second.getType() && firstChain.size() == secondChain.size() &&
                  llvm::all_of(llvm::zip(firstChain, secondChain), [](auto pair) {
                    auto [a, b] = pair;
@@ -152,7 +160,9 @@ LogicalResult MicrobatchSplitter::classify(Operation *op) {
   if (isSumOverMicrobatches(op))
     part = Part::sum;
   else if (ofSums)
-    part = afterSums && op->hasAttr(FSDPDialect::reducesAttrName) ? Part::last : Part::update;
+    part = afterSums && op->hasAttr(FSDPDialect::reducesAttrName) && !joinsStages(op)
+               ? Part::last
+               : Part::update;
   else if (ofSamples)
     part = Part::microbatch;
   else

@@ -104,7 +104,7 @@ private:
   /// True where the gradients of `storage` are reduced over ranks in each microbatch.
   bool reducesEach(Storage *storage) const;
   LocalValue withZeroPadding(Value gradient, LocalValue local);
-  Value reduceAlongDimension(Reduction &reduction, Operation *user);
+  Value reduceAlongDimension(Reduction &reduction, Value gradient, Operation *user);
   Value reduceStored(Reduction &reduction, ArrayRef<Value> gradients, Operation *user);
   Value accumulate(Value sum, SmallVectorImpl<StringAttr> &partial, Storage *storage);
   /// How `member` is split in compute.
@@ -135,9 +135,10 @@ private:
   OpBuilder &builder;
   LocalValues values;
   GatherPlan plan;
-  DenseMap<std::pair<Storage *, unsigned>, Value> gathers;
-  /// Values gathered over some of the axes only, and kept from forward to backward.
-  DenseMap<Storage *, Value> keptParts;
+  /// By storage, and by the group and the stage of the reads.
+  DenseMap<std::pair<Storage *, std::pair<unsigned, int64_t>>, Value> gathers;
+  /// Values gathered over some of the axes only, and kept from forward to backward of a stage.
+  DenseMap<std::pair<Storage *, int64_t>, Value> keptParts;
   SmallVector<std::unique_ptr<Reduction>> reductions;
   /// The parts that are complete after an op, with their users.
   DenseMap<Operation *, SmallVector<Complete>> completedBy;

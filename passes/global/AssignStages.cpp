@@ -1,0 +1,265 @@
+//===- AssignStages.cpp - which stage of a pipeline computes a unit -------===//
+//
+// Units are divided in the order of forward. A unit that is used in several places (the table of a
+// tied embedding) is several: each place has a stage of its own.
+//
+//===----------------------------------------------------------------------===//
+
+#include "base/Numbers.h"
+#include "dialect/fsdp/Structure.h"
+#include "passes/Passes.h"
+#include "passes/schedule/BalancedCut.h"
+#include "passes/schedule/PipelineOrder.h"
+#include "passes/sharding/MeshAxes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_ASSIGNSTAGESPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// Consecutive ops of one unit in forward.
+struct UnitRun {
+  StringAttr unit;
+  int64_t flops = 0;
+};
+
+struct AssignStages : fsdp::impl::AssignStagesPassBase<AssignStages> {
+  using Base::Base;
+
+  void runOnOperation() override;
+
+private:
+  FailureOr<SmallVector<int64_t>> cut(ArrayRef<UnitRun> runs, int64_t count, int64_t ranks);
+};
+
+} // namespace
+
+/// The unit of `op`, or of the first op in its regions that has one; null without.
+static StringAttr unitOf(Operation *op) {
+  StringAttr unit;
+  op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
+    unit = getStructure(inner).unit;
+    return unit ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return unit;
+}
+
+/// The ops of `step` that begin or continue a run. A read belongs to the op that uses it.
+static auto opsOfUnits(StepOp step) {
+  return llvm::make_filter_range(step.getBody().front(), [](Operation &op) {
+    return !isa<ReadOp, arith::ConstantOp>(op) && unitOf(&op);
+  });
+}
+
+static SmallVector<UnitRun> collectRuns(StepOp step) {
+  SmallVector<UnitRun> runs;
+  for (Operation &op : opsOfUnits(step)) {
+    StringAttr unit = unitOf(&op);
+    if (runs.empty() || runs.back().unit != unit)
+      runs.push_back({unit});
+    op.walk([&](nn::CostOpInterface inner) { runs.back().flops += inner.getCost().flops; });
+  }
+  return runs;
+}
+
+static std::string listUnits(ArrayRef<UnitRun> runs) {
+  std::string text;
+  for (const UnitRun &run : runs)
+    text += (text.empty() ? "" : ", ") + run.unit.str();
+  return text;
+}
+
+/// The number of units of each of `count` stages of `ranks` ranks.
+FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_t count,
+                                                  int64_t ranks) {
+  const auto units = static_cast<int64_t>(runs.size());
+  if (units < count)
+    return getOperation().emitError()
+           << "the model has " << units << " units (" << listUnits(runs) << "), expected at least "
+           << count << ", one for each stage; take fewer ranks along 'pipeline', or fewer parts a "
+           << "rank";
+  if (stages == "auto") {
+    std::vector<double> costs;
+    for (const UnitRun &run : runs)
+      costs.push_back(static_cast<double>(run.flops));
+    return SmallVector<int64_t>(schedule::cutBalanced(costs, count));
+  }
+  SmallVector<int64_t> sizes;
+  SmallVector<StringRef> words;
+  StringRef(stages).split(words, ',');
+  for (StringRef word : words) {
+    int64_t &size = sizes.emplace_back();
+    const base::IntegerRange<int64_t> range{1, INT64_MAX};
+    if (std::string wrong = base::parseInteger(std::string_view(word), range, size); !wrong.empty())
+      return getOperation().emitError()
+             << "--stages=" << stages << ": " << wrong << "; give 'auto', or the number of units of "
+             << "each stage, separated by commas";
+  }
+  int64_t sum = 0;
+  for (int64_t size : sizes)
+    sum += std::min(size, units + 1);
+  if (static_cast<int64_t>(sizes.size()) != count)
+    return getOperation().emitError()
+           << "--stages=" << stages << " has " << sizes.size() << " stages, expected " << count
+           << ": " << ranks << " ranks along 'pipeline', " << count / ranks << " each";
+  if (sum != units)
+    return getOperation().emitError() << "--stages=" << stages << " adds up to "
+                                      << (sum > units ? "more" : "fewer") << " units than the "
+                                      << units << " of the model: " << listUnits(runs);
+  return sizes;
+}
+
+/// Reads are cloned so that each has users of one stage.
+static void separateReads(StepOp step, const DenseMap<Operation *, int64_t> &stages) {
+  Block &body = step.getBody().front();
+  for (ReadOp read : llvm::to_vector(body.getOps<ReadOp>())) {
+    llvm::MapVector<int64_t, Operation *> first; // user of each stage
+    for (Operation *user : read->getUsers()) {
+      Operation *op = body.findAncestorOpInBlock(*user);
+      auto [known, isNew] = first.insert({stages.lookup(op), op});
+      if (!isNew && op->isBeforeInBlock(known->second))
+        known->second = op;
+    }
+    for (auto [stage, user] : first) {
+      OpBuilder builder(user);
+      Operation *copy = builder.clone(*read);
+      Structure structure = getStructure(read);
+      structure.stage = stage;
+      setStructure(copy, structure);
+      read.getResult().replaceUsesWithIf(copy->getResult(0), [&](OpOperand &use) {
+        return stages.lookup(body.findAncestorOpInBlock(*use.getOwner())) == stage;
+      });
+    }
+    if (!first.empty())
+      read.erase();
+  }
+}
+
+/// Sets the stage of each op of `step`: that of its unit. What has no unit and is computed from
+/// inputs and constants alone has none, and is computed where it is needed; the rest, such as a
+/// loss, follows its operands.
+static void setStages(StepOp step, ArrayRef<int64_t> sizes) {
+  Block &body = step.getBody().front();
+  DenseMap<Operation *, int64_t> stages;
+  int64_t stage = 0, left = sizes.front();
+  StringAttr unit;
+  for (Operation &op : opsOfUnits(step)) {
+    if (unit && unitOf(&op) != unit && --left == 0)
+      left = sizes[++stage];
+    unit = unitOf(&op);
+    stages[&op] = stage;
+  }
+  for (Operation &op : body) {
+    if (!stages.contains(&op) && !isa<ReadOp>(op)) {
+      int64_t latest = -1;
+      op.walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (auto made = stages.find(operand.getDefiningOp()); made != stages.end())
+            latest = std::max(latest, made->second);
+      });
+      if (latest < 0)
+        continue;
+      stages[&op] = latest;
+    }
+    op.walk([&](Operation *inner) {
+      if (isa<arith::ConstantOp, YieldOp, ReadOp>(inner) && inner != &op)
+        return;
+      Structure structure = getStructure(inner);
+      structure.stage = stages.lookup(&op);
+      setStructure(inner, structure);
+    });
+  }
+  separateReads(step, stages);
+}
+
+/// Parameters of a unit that are used by other ranks than its other ones are a unit of their own:
+/// what a rank stores, gathers and reduces together, it also computes with.
+static void separateUnits(ModuleOp module, int64_t ranks) {
+  SymbolTable symbols(module);
+  llvm::MapVector<ParamOp, llvm::SmallBitVector> users;
+  for (auto param : module.getOps<ParamOp>())
+    users.insert({param, llvm::SmallBitVector(ranks)});
+  llvm::MapVector<ParamOp, std::pair<int64_t, int64_t>> ends; // first and last stage
+  module.walk([&](ReadOp read) {
+    auto param = symbols.lookup<ParamOp>(read.getParam());
+    const int64_t stage = getStructure(read).stage;
+    users[param].set(static_cast<unsigned>(stage % ranks));
+    auto [known, isNew] = ends.insert({param, {stage, stage}});
+    known->second.first = std::min(known->second.first, stage);
+    known->second.second = std::max(known->second.second, stage);
+  });
+  llvm::MapVector<StringAttr, SmallVector<ParamOp>> units;
+  for (auto &[param, ranks] : users)
+    if (ranks.any())
+      units[param.getUnitAttr()].push_back(param);
+  for (auto &[unit, params] : units) {
+    const bool alike = llvm::all_of(params, [&](ParamOp param) {
+      return users.lookup(param) == users.lookup(params.front());
+    });
+    if (alike)
+      continue;
+    for (ParamOp param : params) {
+      auto [first, last] = ends.lookup(param);
+      const bool isShared = users.lookup(param).count() > 1;
+      std::string name = unit.str() + ".stage" + std::to_string(first);
+      if (isShared)
+        name += "_" + std::to_string(last);
+      param.setUnit(name);
+    }
+  }
+}
+
+void AssignStages::runOnOperation() {
+  ModuleOp module = getOperation();
+  schedule::PipelineSchedule order;
+  if (std::string fault = schedule::parsePipelineSchedule(schedule, order); !fault.empty()) {
+    module.emitError() << "--pipeline-schedule: " << fault;
+    return signalPassFailure();
+  }
+  StringAttr axis = findPipelineAxis(module);
+  if (!axis) {
+    if (stages != "auto") {
+      module.emitError() << "--stages=" << stages
+                         << " divides a model over the mesh axis 'pipeline', which has no ranks to "
+                            "divide it over; give the axis a size of 2 or more, or leave the "
+                            "option out";
+      return signalPassFailure();
+    }
+    return;
+  }
+  const int64_t ranks = getMesh(module).getAxisSize(axis), count = ranks * order.chunks;
+  SmallVector<StepOp> steps(module.getOps<StepOp>());
+  SmallVector<UnitRun> runs;
+  for (StepOp step : steps) {
+    if (step.getKind() != StepKind::train && step.getKind() != StepKind::evaluate) {
+      step.emitError() << "--generate is not possible with ranks along 'pipeline'; compile the "
+                          "program that generates for a mesh without the axis";
+      return signalPassFailure();
+    }
+    SmallVector<UnitRun> found = collectRuns(step);
+    const bool same = llvm::equal(found, runs, [](const UnitRun &a, const UnitRun &b) {
+      return a.unit == b.unit;
+    });
+    if (step != steps.front() && !same) {
+      step.emitError() << "step '" << step.getSymName() << "' uses units in another order ("
+                       << listUnits(found) << ") than step '" << steps.front().getSymName() << "' ("
+                       << listUnits(runs) << "); a pipeline has the same stages in both";
+      return signalPassFailure();
+    }
+    if (step == steps.front())
+      runs = found;
+  }
+  FailureOr<SmallVector<int64_t>> sizes = cut(runs, count, ranks);
+  if (failed(sizes))
+    return signalPassFailure();
+  for (StepOp step : steps)
+    setStages(step, *sizes);
+  separateUnits(module, ranks);
+}

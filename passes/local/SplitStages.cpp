@@ -1,0 +1,263 @@
+//===- SplitStages.cpp - from one program to one for each rank of a pipeline -===//
+//
+// The jobs, one file each in stages/: SegmentStages (which stage computes what), StageTransfers
+// (what passes from stage to stage), UpdateRoles (what is computed behind microbatches, and where).
+// Here they become programs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/fsdp/Structure.h"
+#include "passes/Passes.h"
+#include "passes/local/stages/StageTransfers.h"
+#include "passes/local/stages/UpdateRoles.h"
+#include "passes/sharding/MeshAxes.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_SPLITSTAGESPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// What all ranks know of one segment.
+struct SegmentPlan {
+  SegmentOp segment;
+  SegmentStages stages;
+  StageTransfers transfers;
+  UpdateRoles updates;
+};
+
+/// Writes the segment of one rank.
+class RankSegment {
+public:
+  RankSegment(const SegmentPlan &plan, StringAttr axis, int64_t rank, int64_t ranks,
+              OpBuilder &builder)
+      : plan(plan), axis(axis), rank(rank), ranks(ranks), builder(builder) {}
+
+  void build() {
+    const int64_t count = plan.transfers.getNumStages();
+    for (int64_t stage = rank; stage < count; stage += ranks)
+      buildPart({stage, /*backward=*/false});
+    for (int64_t stage = count - 1; stage >= 0; --stage)
+      if (stage % ranks == rank)
+        buildPart({stage, /*backward=*/true});
+    for (const UpdateRoles::Round &round : plan.updates.getRounds()) {
+      for (Operation *op : round.ops)
+        if (plan.updates.computes(rank, op))
+          clone(op);
+      exchange(round.exchanges);
+    }
+  }
+
+private:
+  ArrayAttr over() const { return builder.getStrArrayAttr({axis.getValue()}); }
+
+  /// Clones `op`, and before it the operands that may be anywhere.
+  void clone(Operation *op) {
+    for (Value operand : op->getOperands())
+      if (!mapping.contains(operand)) {
+        assert(plan.stages.of(operand.getDefiningOp()).kind == StagePlace::anywhere &&
+               "a value of another rank is received before it is used");
+        clone(operand.getDefiningOp());
+      }
+    builder.clone(*op, mapping);
+  }
+
+  /// Receives what the previous part in this direction sends, passes it on where later parts need it, and
+  /// computes the ops of `part`, sending their results as soon as they are there.
+  void buildPart(StagePart part) {
+    const Structure structure{
+        nullptr, part.backward ? Direction::backward : Direction::forward, part.stage};
+    auto scope = [&](Value value) {
+      Structure of = structure;
+      of.unit = getStructure(value.getDefiningOp()).unit;
+      return of;
+    };
+    const int64_t next = part.backward ? -1 : 1; // stage
+    auto offsetOf = [&](int64_t step) {
+      const int64_t peer = (part.stage + step + ranks) % ranks;
+      return peer - rank;
+    };
+    for (Value value : plan.transfers.into(part)) {
+      StructureScope scoped(builder, scope(value));
+      mapping.map(value, ReceiveOp::create(builder, value.getLoc(), value.getType(),
+                                           offsetOf(-next), over())
+                             .getResult());
+    }
+    llvm::SmallDenseSet<Value> sent;
+    ArrayRef<Value> out = plan.transfers.outOf(part);
+    auto send = [&](Value value) {
+      if (!llvm::is_contained(out, value) || !sent.insert(value).second)
+        return;
+      StructureScope scoped(builder, scope(value));
+      SendOp::create(builder, value.getLoc(), mapping.lookup(value), offsetOf(next), over());
+    };
+    for (Value value : out)
+      if (mapping.contains(value))
+        send(value);
+    for (Operation *op : plan.stages.opsOf(part)) {
+      clone(op);
+      for (Value result : op->getResults())
+        send(result);
+    }
+  }
+
+  /// Scalars of one type are one all-reduce, to which the rank that has a scalar adds it and others
+  /// add nothing: exact, and the same bits everywhere. Tensors are sent.
+  void exchange(ArrayRef<Exchange> exchanges) {
+    StructureScope scope(builder, Structure().in(Direction::update));
+    llvm::MapVector<Type, SmallVector<const Exchange *>> scalars;
+    for (const Exchange &exchange : exchanges) {
+      if (exchange.isScalar()) {
+        scalars[exchange.value.getType()].push_back(&exchange);
+        continue;
+      }
+      Value value = exchange.value;
+      if (exchange.from == rank)
+        for (unsigned to : exchange.to.set_bits())
+          SendOp::create(builder, value.getLoc(), mapping.lookup(value), to - rank, over());
+      if (exchange.to.test(static_cast<unsigned>(rank)))
+        mapping.map(value, ReceiveOp::create(builder, value.getLoc(), value.getType(),
+                                             exchange.from - rank, over())
+                               .getResult());
+    }
+    for (auto &[type, members] : scalars) {
+      SmallVector<Value> own;
+      for (const Exchange *exchange : members) {
+        Location loc = exchange->value.getLoc();
+        own.push_back(exchange->from == rank
+                          ? mapping.lookup(exchange->value)
+                          : arith::ConstantOp::create(
+                                builder, loc, cast<TypedAttr>(builder.getZeroAttr(type)))
+                                .getResult());
+      }
+      Location loc = members.front()->value.getLoc();
+      auto scalar = cast<RankedTensorType>(type);
+      if (members.size() == 1) {
+        mapping.map(
+            members.front()->value,
+            AllReduceOp::create(builder, loc, ReduceKind::sum, own.front(), over()).getResult());
+        continue;
+      }
+      Value flat = FlattenOp::create(builder, loc,
+                                     scalar.clone({static_cast<int64_t>(own.size())}), own);
+      Value sum = AllReduceOp::create(builder, loc, ReduceKind::sum, flat, over());
+      for (auto [index, exchange] : llvm::enumerate(members))
+        mapping.map(exchange->value,
+                    ViewOp::create(builder, exchange->value.getLoc(), type, sum,
+                                   static_cast<int64_t>(index))
+                        .getResult());
+    }
+  }
+
+  const SegmentPlan &plan;
+  StringAttr axis;
+  int64_t rank, ranks;
+  OpBuilder &builder;
+  IRMapping mapping; ///< from the values of the whole segment to those of this rank
+};
+
+struct SplitStages : fsdp::impl::SplitStagesPassBase<SplitStages> {
+  using Base::Base;
+
+  void runOnOperation() override;
+};
+
+} // namespace
+
+/// The ranks that access each storage in a part of a microbatch.
+static llvm::StringMap<RankSet> findOwners(ModuleOp module, ArrayRef<SegmentStages> stages,
+                                           ArrayRef<SegmentOp> segments, int64_t ranks) {
+  llvm::StringMap<RankSet> owners;
+  for (auto storage : module.getOps<StorageOp>())
+    owners[storage.getSymName()] = RankSet(static_cast<unsigned>(ranks));
+  for (auto [segment, stages] : llvm::zip_equal(segments, stages))
+    for (auto load : segment.getOps<LoadOp>())
+      if (const StagePlace place = stages.of(load); place.kind == StagePlace::part)
+        owners[load.getStorage()].set(static_cast<unsigned>(place.of.stage % ranks));
+  return owners;
+}
+
+void SplitStages::runOnOperation() {
+  ModuleOp module = getOperation();
+  StringAttr axis = findPipelineAxis(module);
+  if (!axis)
+    return;
+  if (getPhase(module) != Phase::local) {
+    module.emitError() << "divides the local phase into stages, got the "
+                       << stringifyPhase(getPhase(module))
+                       << " phase; run 'fsdp-partition' first";
+    return signalPassFailure();
+  }
+  auto programs = module.getOps<ProgramOp>();
+  if (!llvm::hasSingleElement(programs)) // of roles already
+    return;
+  ProgramOp whole = *programs.begin();
+  const int64_t ranks = getMesh(module).getAxisSize(axis);
+  SmallVector<SegmentOp> segments(whole.getOps<SegmentOp>());
+  CarriedStages carried;
+  SmallVector<SegmentStages> stages;
+  int64_t numStages = 0;
+  for (SegmentOp segment : segments) {
+    FailureOr<SegmentStages> found = SegmentStages::get(segment, carried);
+    if (failed(found))
+      return signalPassFailure();
+    numStages = std::max(numStages, found->getNumStages());
+    stages.push_back(std::move(*found));
+  }
+  if (numStages < ranks) {
+    module.emitError() << "the program has " << numStages << " stages, expected at least " << ranks
+                       << ", one for each rank along axis '" << axis.getValue()
+                       << "'; run 'fsdp-assign-stages' before differentiation";
+    return signalPassFailure();
+  }
+  const llvm::StringMap<RankSet> owners = findOwners(module, stages, segments, ranks);
+  SmallVector<std::unique_ptr<SegmentPlan>> plans;
+  for (auto [segment, found] : llvm::zip_equal(segments, stages)) {
+    FailureOr<StageTransfers> transfers = StageTransfers::get(found, segment, ranks, numStages);
+    if (failed(transfers))
+      return signalPassFailure();
+    UpdateRoles updates(found, ranks, carried, owners,
+                        [&](Value value) { return transfers->holdersOf(value); });
+    plans.push_back(std::make_unique<SegmentPlan>(
+        SegmentPlan{segment, found, std::move(*transfers), std::move(updates)}));
+  }
+
+  OpBuilder builder(whole);
+  SymbolTable symbols(module);
+  SmallVector<ProgramOp> roles;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    builder.setInsertionPoint(whole);
+    auto role = ProgramOp::create(
+        builder, whole.getLoc(), axis.str() + std::to_string(rank),
+        builder.getDictionaryAttr(builder.getNamedAttr(axis, builder.getI64IntegerAttr(rank))),
+        IntegerAttr());
+    symbols.insert(role, builder.getInsertionPoint());
+    roles.push_back(role);
+    builder.createBlock(&role.getBody());
+    for (auto walk : whole.getOps<WalkOp>())
+      builder.clone(*walk);
+    for (const std::unique_ptr<SegmentPlan> &plan : plans) {
+      builder.setInsertionPointToEnd(&role.getBody().front());
+      SegmentOp old = plan->segment;
+      auto segment = SegmentOp::create(builder, old.getLoc(), old.getSymName(), old.getKind(),
+                                       old.getAsync(), old.getNext());
+      builder.createBlock(&segment.getBody());
+      RankSegment(*plan, axis, rank, ranks, builder).build();
+    }
+  }
+  for (auto storage : module.getOps<StorageOp>()) {
+    const RankSet &owned = owners.find(storage.getSymName())->second;
+    if (owned.none() || owned.all())
+      continue;
+    SmallVector<Attribute> names;
+    for (unsigned rank : owned.set_bits())
+      names.push_back(FlatSymbolRefAttr::get(roles[rank].getSymNameAttr()));
+    storage.setRolesAttr(builder.getArrayAttr(names));
+  }
+  whole.erase();
+}

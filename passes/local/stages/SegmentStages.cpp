@@ -1,0 +1,103 @@
+//===- SegmentStages.cpp - which stage computes what of a segment ---------===//
+
+#include "passes/local/stages/SegmentStages.h"
+
+#include "dialect/fsdp/Structure.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+ArrayRef<Operation *> SegmentStages::opsOf(StagePart part) const {
+  const auto &parts = part.backward ? backward : forward;
+  return part.stage < static_cast<int64_t>(parts.size()) ? ArrayRef<Operation *>(parts[part.stage])
+                                                         : ArrayRef<Operation *>();
+}
+
+/// True where `op` may be computed by any rank, as often as needed: its results depend on its
+/// operands, the data and the step state alone, and it moves nothing between ranks.
+static bool mayBeRepeated(Operation *op) {
+  if (isa<LoadOp, CarryLoadOp, CarryStoreOp>(op) || involvesPeers(op))
+    return false;
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
+    interface.getEffects(effects);
+  return llvm::none_of(effects, [](const MemoryEffects::EffectInstance &effect) {
+    return isa<MemoryEffects::Write>(effect.getEffect());
+  });
+}
+
+LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
+  const Structure structure = getStructure(op);
+  bool ofUpdate =
+      structure.direction == Direction::update || isa<OutputOp, OutputSumOp, NextMicrobatchOp>(op);
+  bool isStaged = structure.unit || structure.stage != 0 ||
+                  structure.direction == Direction::backward || !mayBeRepeated(op);
+  StagePart part{structure.stage, structure.direction == Direction::backward};
+  // Operands: a value of backward can only be used there, and by its stage or earlier ones.
+  std::optional<int64_t> latest, earliest;
+  for (Value operand : op->getOperands()) {
+    const StagePlace from = of(operand.getDefiningOp());
+    ofUpdate |= from.kind == StagePlace::update;
+    if (from.kind != StagePlace::part)
+      continue;
+    isStaged = true;
+    auto &limit = from.of.backward ? earliest : latest;
+    limit = !limit ? from.of.stage
+                   : from.of.backward ? std::min(*limit, from.of.stage)
+                                      : std::max(*limit, from.of.stage);
+  }
+  if (auto load = dyn_cast<CarryLoadOp>(op)) {
+    auto known = carried.find(load.getCarried());
+    if (known == carried.end() || !stored.contains(load.getCarried()))
+      ofUpdate = true; // of what earlier segments have stored
+    else
+      part = known->second;
+  }
+  // The shards of a weight that several stages use are added up when each has its sum.
+  if (isa<arith::AddFOp>(op) && op->hasAttr(FSDPDialect::reducesAttrName)) {
+    const StagePlace a = of(op->getOperand(0).getDefiningOp()),
+                     b = of(op->getOperand(1).getDefiningOp());
+    ofUpdate |= a.kind == StagePlace::part && b.kind == StagePlace::part &&
+                a.of.stage != b.of.stage;
+  }
+  if (ofUpdate) {
+    places[op] = {StagePlace::update};
+    updates.push_back(op);
+    return success();
+  }
+  if (!isStaged)
+    return success();
+  if (earliest) {
+    part.backward = true;
+    part.stage = structure.direction == Direction::backward || structure.stage != 0
+                     ? std::min(part.stage, *earliest)
+                     : *earliest;
+  } else if (latest && !part.backward) {
+    part.stage = std::max(part.stage, *latest);
+  }
+  places[op] = {StagePlace::part, part};
+  auto &parts = part.backward ? backward : forward;
+  numStages = std::max(numStages, part.stage + 1);
+  if (static_cast<int64_t>(parts.size()) < numStages)
+    parts.resize(numStages);
+  parts[part.stage].push_back(op);
+  if (auto store = dyn_cast<CarryStoreOp>(op)) {
+    auto [known, isNew] = carried.try_emplace(store.getCarried(), part);
+    if (!isNew && known->second.stage != part.stage)
+      return store.emitOpError() << "carries '" << store.getCarried() << "' in stage " << part.stage
+                                 << ", expected stage " << known->second.stage
+                                 << " as in another segment";
+  }
+  return success();
+}
+
+FailureOr<SegmentStages> SegmentStages::get(SegmentOp segment, CarriedStages &carried) {
+  SegmentStages stages;
+  for (auto store : segment.getOps<CarryStoreOp>())
+    stages.stored.insert(store.getCarried());
+  for (Operation &op : segment.getBody().front())
+    if (failed(stages.place(&op, carried)))
+      return failure();
+  return stages;
+}

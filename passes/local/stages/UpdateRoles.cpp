@@ -1,0 +1,117 @@
+//===- UpdateRoles.cpp - which ranks compute what behind microbatches -----===//
+
+#include "passes/local/stages/UpdateRoles.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The storage that `op` accesses; "" for others.
+static StringRef storageOf(Operation *op) {
+  if (auto load = dyn_cast<LoadOp>(op))
+    return load.getStorage();
+  if (auto store = dyn_cast<StoreOp>(op))
+    return store.getStorage();
+  if (auto step = dyn_cast<OptimizerStepOp>(op))
+    return step.getStorage();
+  return "";
+}
+
+RankSet UpdateRoles::constraintOf(Operation *op) const {
+  if (auto owned = owners.find(storageOf(op)); owned != owners.end() && owned->second.any())
+    return owned->second;
+  if (auto load = dyn_cast<CarryLoadOp>(op))
+    if (auto known = carried.find(load.getCarried()); known != carried.end()) {
+      RankSet rank(static_cast<unsigned>(ranks));
+      rank.set(static_cast<unsigned>(known->second.stage % ranks));
+      return rank;
+    }
+  return all();
+}
+
+RankSet UpdateRoles::availableTo(Value value, llvm::function_ref<RankSet(Value)> holders) const {
+  Operation *op = value.getDefiningOp();
+  switch (stages.of(op).kind) {
+  case StagePlace::anywhere:
+    return all();
+  case StagePlace::part:
+    return holders(value);
+  case StagePlace::update:
+    return available.lookup(op);
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const CarriedStages &carried,
+                         const llvm::StringMap<RankSet> &owners,
+                         llvm::function_ref<RankSet(Value)> holders)
+    : stages(stages), ranks(ranks), carried(carried), owners(owners) {
+  // Who could compute an op without any exchange; everyone, where operands are in different places.
+  for (Operation *op : stages.getUpdates()) {
+    const RankSet allowed = constraintOf(op);
+    RankSet common = allowed;
+    for (Value operand : op->getOperands())
+      common &= availableTo(operand, holders);
+    available[op] = common.any() ? common : allowed;
+  }
+  // Who has to, from the last op to the first.
+  DenseMap<Value, RankSet> needed;
+  for (Operation *op : llvm::reverse(stages.getUpdates())) {
+    RankSet need(static_cast<unsigned>(ranks));
+    if (isa<OutputOp, OutputSumOp, AdvanceOp, NextMicrobatchOp>(op) || op->getNumResults() == 0 ||
+        isa<OptimizerStepOp>(op))
+      need = constraintOf(op);
+    for (Value result : op->getResults())
+      if (auto known = needed.find(result); known != needed.end())
+        need |= known->second;
+    if (need.none())
+      continue;
+    const RankSet &can = available[op];
+    RankSet does = need;
+    does &= can;
+    if (does != need)
+      does.set(can.find_first()); // it sends the others what it has
+    computing[op] = does;
+    for (Value operand : op->getOperands()) {
+      RankSet &known = needed.try_emplace(operand, RankSet(static_cast<unsigned>(ranks)))
+                           .first->second;
+      known |= does;
+    }
+  }
+  // What is exchanged, and when.
+  DenseMap<Value, size_t> readyIn; ///< the round that may use a value
+  auto addExchange = [&](Value value, size_t round) {
+    auto known = needed.find(value);
+    if (known == needed.end())
+      return round;
+    RankSet has = availableTo(value, holders), lacks = known->second;
+    if (auto computed = computing.find(value.getDefiningOp()); computed != computing.end())
+      has = computed->second;
+    lacks.reset(has);
+    if (lacks.none())
+      return round;
+    if (rounds.size() <= round)
+      rounds.resize(round + 1);
+    rounds[round].exchanges.push_back({value, has.find_first(), lacks});
+    return round + 1;
+  };
+  for (Operation *op : stages.getUpdates()) {
+    if (!computing.contains(op))
+      continue;
+    size_t round = 0;
+    for (Value operand : op->getOperands()) {
+      auto [known, isNew] = readyIn.try_emplace(operand, 0);
+      if (isNew && stages.of(operand.getDefiningOp()).kind == StagePlace::part) {
+        const size_t ready = addExchange(operand, 0);
+        readyIn[operand] = ready;
+      }
+      round = std::max(round, readyIn.lookup(operand));
+    }
+    if (rounds.size() <= round)
+      rounds.resize(round + 1);
+    rounds[round].ops.push_back(op);
+    for (Value result : op->getResults()) {
+      const size_t ready = addExchange(result, round);
+      readyIn[result] = ready;
+    }
+  }
+}

@@ -1,0 +1,17 @@
+//===- BalancedCut.h - consecutive parts of about equal cost ----*- C++ -*-===//
+
+#ifndef PASSES_SCHEDULE_BALANCEDCUT_H
+#define PASSES_SCHEDULE_BALANCEDCUT_H
+
+#include <cstdint>
+#include <vector>
+
+namespace mlir::fsdp::schedule {
+
+/// The lengths of `parts` consecutive, non-empty parts of `costs` of which the dearest costs least;
+/// among these, those whose squared costs add up to the least. At least as many costs as parts.
+std::vector<int64_t> cutBalanced(const std::vector<double> &costs, int64_t parts);
+
+} // namespace mlir::fsdp::schedule
+
+#endif // PASSES_SCHEDULE_BALANCEDCUT_H
