@@ -1,4 +1,4 @@
-//===- IssueOrder.cpp - early gathers within a budget ---------------------===//
+//===- IssueOrder.cpp - early gathers and messages within budgets ---------===//
 
 #include "passes/schedule/IssueOrder.h"
 
@@ -83,6 +83,72 @@ private:
   int64_t prefetch;
   /// Requested units, by their last use: all, and those for which no request has waited.
   std::set<std::pair<int, size_t>> known, open;
+};
+
+/// Adds the waits that bound the places of messages.
+class MessageWindow {
+public:
+  /// `order`: the launches in issue order.
+  MessageWindow(std::vector<Launch> &launches, const Uses &uses, const std::vector<int> &order,
+                int compute)
+      : launches(launches), uses(uses), order(order), position(order.size()), compute(compute) {
+    for (size_t i = 0; i < order.size(); ++i)
+      position[order[i]] = static_cast<int>(i);
+  }
+
+  void limitReceives(const std::vector<int> &receives) {
+    const std::set<int> isReceive(receives.begin(), receives.end());
+    int computed = -1;
+    for (int l : order) {
+      if (isReceive.count(l) && computed >= 0)
+        launches[l].waits.push_back(computed);
+      if (launches[l].stream == compute)
+        computed = l;
+    }
+  }
+
+  /// `parts`: the sends of one direction. With messages of one part only, a transfer would delay
+  /// the computation of the next message; with those of two it does not, in any schedule of a
+  /// pipeline, as long as it takes no longer than that computation.
+  void limitSends(const std::vector<std::vector<int>> &parts) {
+    for (size_t part = 2; part < parts.size(); ++part)
+      for (int send : parts[part])
+        for (int earlier : parts[part - 2])
+          for (int maker : makersOf(send))
+            // A value that was there before is sent from its own place.
+            if (position[earlier] < position[maker])
+              launches[maker].waits.push_back(earlier);
+  }
+
+private:
+  /// The launches that write what `launch` reads and, where these do not compute, such as a
+  /// reduction over ranks, those that write their operands: the launch may take the place of an
+  /// operand.
+  std::vector<int> makersOf(int launch) const {
+    std::vector<int> makers, pending{launch};
+    while (!pending.empty()) {
+      const int reader = pending.back();
+      pending.pop_back();
+      for (const Access &read : launches[reader].reads)
+        for (int writer : uses.writesOf(read.buffer)) {
+          const std::vector<Access> &writes = launches[writer].writes;
+          if (writer >= reader || std::find(makers.begin(), makers.end(), writer) != makers.end() ||
+              std::none_of(writes.begin(), writes.end(),
+                           [&](const Access &write) { return write.overlaps(read); }))
+            continue;
+          makers.push_back(writer);
+          if (launches[writer].stream != compute)
+            pending.push_back(writer);
+        }
+    }
+    return makers;
+  }
+
+  std::vector<Launch> &launches;
+  const Uses &uses;
+  const std::vector<int> &order;
+  std::vector<int> position; ///< in `order`, by launch
+  int compute;
 };
 
 } // namespace
@@ -218,6 +284,11 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
             [&](int a, int b) { return std::make_pair(key[a], a) < std::make_pair(key[b], b); });
+  MessageWindow messages(launches, uses, order, groups.compute);
+  messages.limitReceives(groups.receives);
+  for (const std::vector<std::vector<int>> &parts : groups.sends)
+    messages.limitSends(parts);
+
   std::vector<Launch> issued;
   issued.reserve(order.size());
   for (int i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-//===- IssueOrder.h - issue order and the budget of gathers -----*- C++ -*-===//
+//===- IssueOrder.h - issue order, budgets of gathers and messages -*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULE_ISSUEORDER_H
 #define PASSES_SCHEDULE_ISSUEORDER_H
@@ -19,6 +19,13 @@ struct IssueGroups {
   std::vector<int> parts;
   /// The buffers that hold the gradient of one unit each before it is reduced.
   std::vector<std::vector<int>> gradients;
+  /// The launches that receive from another role.
+  std::vector<int> receives;
+  /// The launches that send to another role, of one direction each: lists of those of one part of
+  /// the computation, such as the forward of a microbatch in a stage, in the order of the
+  /// computation.
+  std::vector<std::vector<std::vector<int>>> sends;
+  int compute = 0; ///< the stream of the computation
 };
 
 /// Brings the launches of `segment` from the order of the computation into issue order:
@@ -33,6 +40,10 @@ struct IssueGroups {
 /// launches read that before;
 /// - everything else stays in order, except that launches that write a gradient wait, by the same
 ///   rule, until earlier ones are reduced.
+/// Bounds the places of messages, which otherwise nothing waits for:
+/// - a receive waits for the computation that is issued before it;
+/// - what computes the messages of a part waits until those of the same direction are sent, except
+///   those of the part before. So a direction has messages of two parts at once.
 /// Adds the waits that keep the budgets. Requires launches without waits. Returns the old index of
 /// each launch of the result.
 std::vector<int> orderIssue(Segment &segment, const IssueGroups &groups, int64_t prefetch);

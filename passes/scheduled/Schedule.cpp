@@ -19,6 +19,10 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
+static int getStreamIndex(StringRef stream) {
+  return static_cast<int>(llvm::find(streams::all, stream) - streams::all);
+}
+
 /// The launches of `plan` as plain data, in the order of the computation and without waits.
 static schedule::Segment getProblem(const SegmentPlan &plan) {
   auto access = [](const BufferView &place) {
@@ -33,7 +37,7 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
   for (const PlannedLaunch &planned : plan.launches) {
     schedule::Launch launch;
     launch.name = planned.name;
-    launch.stream = static_cast<int>(llvm::find(streams::all, planned.stream) - streams::all);
+    launch.stream = getStreamIndex(planned.stream);
     for (const BufferView &place : planned.ins)
       launch.reads.push_back(access(place));
     for (const BufferView &place : planned.outs)
@@ -53,9 +57,39 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
 
 namespace {
 
-/// Inputs, deferred updates, and the gathers and gradients of each unit.
+/// Adds the sends of `plan` to `groups`, by direction and part. A part is of one stage, and sends
+/// each of its values once: the next microbatch sends the same ones again.
+void addSends(const SegmentPlan &plan, schedule::IssueGroups &groups) {
+  struct Sent {
+    std::vector<std::vector<int>> parts;
+    int64_t stage = 0; ///< of the last part, which sends `values`
+    DenseSet<std::pair<Location, std::pair<StringAttr, Type>>> values;
+  };
+  llvm::MapVector<Direction, Sent> directions;
+  for (auto [index, launch] : llvm::enumerate(plan.launches)) {
+    if (!isa<SendOp>(launch.body.back()))
+      continue;
+    const Structure &structure = launch.structure;
+    Sent &sent = directions[structure.direction];
+    const std::pair<StringAttr, Type> value{structure.unit, launch.ins.front().type};
+    if (sent.parts.empty() || sent.stage != structure.stage ||
+        sent.values.contains({launch.location, value})) {
+      sent.parts.emplace_back();
+      sent.values.clear();
+    }
+    sent.stage = structure.stage;
+    sent.values.insert({launch.location, value});
+    sent.parts.back().push_back(static_cast<int>(index));
+  }
+  for (auto &[direction, sent] : directions)
+    groups.sends.push_back(std::move(sent.parts));
+}
+
+/// Inputs, deferred updates, the gathers and gradients of each unit, and messages.
 schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
   schedule::IssueGroups groups;
+  groups.compute = getStreamIndex(streams::compute);
+  addSends(plan, groups);
   StringAttr gatheredUnit, reducedUnit;
   llvm::StringSet<> gatheredStorages;
   bool partial = false;
@@ -67,6 +101,8 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
       groups.early.push_back(number);
     if (launch.stream == streams::update)
       groups.updates.push_back(number);
+    if (isa<ReceiveOp>(launch.body.back()))
+      groups.receives.push_back(number);
     if (launch.stream == streams::compute)
       for (const BufferView &place : launch.outs)
         seen.try_emplace(place.buffer, false);
