@@ -57,39 +57,39 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
 
 namespace {
 
-/// Adds the sends of `plan` to `groups`, by direction and part. A part is of one stage, and sends
-/// each of its values once: the next microbatch sends the same ones again.
-void addSends(const SegmentPlan &plan, schedule::IssueGroups &groups) {
-  struct Sent {
-    std::vector<std::vector<int>> parts;
-    int64_t stage = 0; ///< of the last part, which sends `values`
-    DenseSet<std::pair<Location, std::pair<StringAttr, Type>>> values;
+/// The sends of `plan`, by direction and part. A part is of one stage, and sends each value once:
+/// the next microbatch sends values of the same names.
+std::vector<std::vector<std::vector<int>>> getSends(const SegmentPlan &plan) {
+  struct Part {
+    int64_t stage = 0;
+    SmallVector<std::tuple<std::string, StringAttr, Type>> values;
   };
-  llvm::MapVector<Direction, Sent> directions;
+  llvm::MapVector<Direction, std::vector<std::vector<int>>> sends;
+  DenseMap<Direction, Part> last;
   for (auto [index, launch] : llvm::enumerate(plan.launches)) {
     if (!isa<SendOp>(launch.body.back()))
       continue;
-    const Structure &structure = launch.structure;
-    Sent &sent = directions[structure.direction];
-    const std::pair<StringAttr, Type> value{structure.unit, launch.ins.front().type};
-    if (sent.parts.empty() || sent.stage != structure.stage ||
-        sent.values.contains({launch.location, value})) {
-      sent.parts.emplace_back();
-      sent.values.clear();
+    const auto &[unit, direction, stage, recomputed] = launch.structure;
+    const std::tuple<std::string, StringAttr, Type> value{getLaunchName(launch.body.back()), unit,
+                                                          launch.ins.front().type};
+    std::vector<std::vector<int>> &parts = sends[direction];
+    Part &part = last[direction];
+    if (parts.empty() || part.stage != stage || llvm::is_contained(part.values, value)) {
+      parts.emplace_back();
+      part = {stage, {}};
     }
-    sent.stage = structure.stage;
-    sent.values.insert({launch.location, value});
-    sent.parts.back().push_back(static_cast<int>(index));
+    part.values.push_back(value);
+    parts.back().push_back(static_cast<int>(index));
   }
-  for (auto &[direction, sent] : directions)
-    groups.sends.push_back(std::move(sent.parts));
+  auto ofDirections = llvm::make_second_range(sends);
+  return {ofDirections.begin(), ofDirections.end()};
 }
 
 /// Inputs, deferred updates, the gathers and gradients of each unit, and messages.
 schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
   schedule::IssueGroups groups;
   groups.compute = getStreamIndex(streams::compute);
-  addSends(plan, groups);
+  groups.sends = getSends(plan);
   StringAttr gatheredUnit, reducedUnit;
   llvm::StringSet<> gatheredStorages;
   bool partial = false;
