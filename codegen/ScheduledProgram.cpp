@@ -174,6 +174,11 @@ static LogicalResult readInput(ScheduledProgram &program, LaunchOp launch, Input
     return input.emitOpError() << "'" << input.getName() << "' has type " << input.getType()
                                << " here and " << entry.op.getType()
                                << " elsewhere, expected the same batch in every segment";
+  const auto parts = input.getMicrobatches().value_or(1);
+  if (const auto others = entry.op.getMicrobatches().value_or(1); parts != others)
+    return input.emitOpError() << "'" << input.getName() << "' is loaded in " << parts
+                               << " microbatches here and in " << others
+                               << " elsewhere, expected the same number in every segment";
   for (StringRef source : {tokensAttrName, targetsAttrName})
     if (auto vocabulary = input->getAttrOfType<IntegerAttr>(source))
       entry.limit = vocabulary.getInt();

@@ -46,10 +46,11 @@ struct ValueText {
   std::string operator()(const nn::ShapeArgument::RankSum &terms) const {
     std::string sum;
     for (const auto &[factor, over] : terms) {
-      std::string index = rankIndex(program, over);
-      sum +=
-          (sum.empty() ? "" : " + ") +
-          (factor == 1 ? index : "std::int64_t{" + std::to_string(factor) + "} * (" + index + ")");
+      std::string index = over ? rankIndex(program, over) : "";
+      std::string scale = "std::int64_t{" + std::to_string(factor) + "}";
+      sum += (sum.empty() ? "" : " + ") + (!over         ? scale
+                                           : factor == 1 ? index
+                                                         : scale + " * (" + index + ")");
     }
     return sum.empty() ? "0" : sum;
   }

@@ -198,7 +198,7 @@ Tensor dropout(Located input, double rate, const std::string &name) {
               own = base + "." + std::to_string(number);
             return mlir::fsdp::DropoutOp::create(
                 builder, loc, typeOf(input.tensor), valueOf(input.tensor), llvm::APFloat(rate), own,
-                DenseI64ArrayAttr(), ArrayAttr(), IntegerAttr(), IntegerAttr());
+                DenseI64ArrayAttr(), ArrayAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
           });
 }
 

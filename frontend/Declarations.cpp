@@ -24,7 +24,7 @@ ModelValue ModelBuilder::input(const std::string &name, const Shape &shape, Elem
     throw ModelError(where, what + " counts samples along dimension " + std::to_string(sampleDim) +
                                 ", expected a dimension below " + std::to_string(shape.size()));
   auto op = ir::InputOp::create(builder, location(name, where), type, name, sampleDim,
-                                IntegerAttr(), ArrayAttr(), IntegerAttr());
+                                IntegerAttr(), ArrayAttr(), IntegerAttr(), IntegerAttr());
   check([&] { return mlir::verify(op); }, "input '" + ir::shownName(name) + "'", where);
   return wrap(op, name, Origin());
 }

@@ -33,6 +33,7 @@ FailureOr<Tensor> DataSet::take(InputOp input, BatchPosition at, Shard shard, in
   int64_t dim = input.getSampleDim(), count = type.getDimSize(dim);
   auto microbatches = input->getAttrOfType<IntegerAttr>("microbatches");
   int64_t parts = microbatches ? microbatches.getInt() : 1;
+  int64_t part = input.getMicrobatch() ? *input.getMicrobatch() : at.part % parts;
   int64_t batch = input.getGlobalBatch().value_or(count * parts);
   int64_t perShard = llvm::divideCeil(batch, shard.count);
 
@@ -53,7 +54,7 @@ FailureOr<Tensor> DataSet::take(InputOp input, BatchPosition at, Shard shard, in
     (i < dim ? outer : inner) *= i == dim ? 1 : type.getDimSize(i);
   Element *to = result.mutableData();
   for (int64_t i = 0; i < count; ++i) {
-    int64_t inShard = at.part % parts * count + i;
+    int64_t inShard = part * count + i;
     int64_t position = shard.index * perShard + std::min(inShard, perShard - 1);
     if ((position >= std::min(batch, counted) || inShard >= perShard) && poison)
       position = 0;

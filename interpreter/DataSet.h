@@ -31,10 +31,10 @@ public:
   /// The part of the batch of step s = `batch.step` that `input` denotes: samples [s*B,
   /// (s+1)*B) of the global batch size B, wrapping at the end; of these the rank at `shard.index`
   /// along the axes of the input takes [index*n, (index+1)*n), n = ceil(B / shard.count). An input
-  /// with `microbatches` = K takes of them part m = `batch.part` modulo K, [m*p, (m+1)*p), p being
-  /// the local size; without it p = n. Positions past n or B repeat the last sample. No result may
-  /// depend on them, nor on samples from `counted` on: with `poison` they repeat the first. Fails,
-  /// emitting on the op, if the data do not fit.
+  /// with `microbatches` = K takes of them part m = `at`, or else `batch.part` modulo K, [m*p,
+  /// (m+1)*p), p being the local size; without it p = n. Positions past n or B repeat the last
+  /// sample. No result may depend on them, nor on samples from `counted` on: with `poison` they
+  /// repeat the first. Fails, emitting on the op, if the data do not fit.
   FailureOr<Tensor> take(InputOp input, BatchPosition batch, Shard shard, int64_t counted,
                          bool poison) const;
 

@@ -175,7 +175,8 @@ static RankKernel compileDropout(DropoutOp op, Numerics numerics) {
   return [=](RankContext &context, In in, Out out) {
     Draws draws(context.options->seed, DropoutOp(op).getName(), context.stepState.step + 1);
     out[0] = drop(
-        op, numerics, draws, in[0], context.stepState.microbatch,
+        op, numerics, draws, in[0],
+        DropoutOp(op).getMicrobatch().value_or(context.stepState.microbatch),
         [&](ArrayRef<StringAttr> axes) { return context.mesh.getIndexIn(context.rank, axes); });
     return success();
   };
@@ -246,13 +247,15 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
         int64_t batch = samples.getBatch(), parts = samples.getMicrobatches();
         SmallVector<StringAttr> axes = getAxisNames(samples.getOver());
         bool counts = samples.getCounted();
+        std::optional<uint64_t> number = samples.getMicrobatch();
         return [=](RankContext &context, In, Out out) {
           int64_t rows = llvm::divideCeil(batch, context.mesh.getSize(axes));
           int64_t part = llvm::divideCeil(rows, parts);
           int64_t counted = counts ? std::min(batch, context.options->samples) : batch;
           int64_t ofRank =
               std::min(rows, counted - rows * context.mesh.getIndexIn(context.rank, axes));
-          int64_t left = ofRank - part * context.stepState.microbatch;
+          int64_t left =
+              ofRank - part * static_cast<int64_t>(number.value_or(context.stepState.microbatch));
           out[0] = Tensor::splat(type, std::clamp<int64_t>(left, 0, part));
           return success();
         };

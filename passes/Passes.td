@@ -388,6 +388,21 @@ def SplitStagesPass : Pass<"fsdp-split-stages", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::nn::NNDialect"];
 }
 
+def PipelineMicrobatchesPass : Pass<"fsdp-pipeline-microbatches", "::mlir::ModuleOp"> {
+  let summary = "Run the microbatches of a pipeline in the order of a schedule";
+  let description = [{
+    After this pass each step of a module with a program for each rank of a pipeline is one segment, in which parts of all microbatches follow one another in the order
+    that `schedule` gives the rank: forward of one microbatch in one stage, or backward; with `zb` the gradients of weights are parts of their own. What
+    was carried from one microbatch to the next is a value. Microbatches add to gradients in
+    the order of their numbers, whatever the schedule. With `interleaved:V` the number of microbatches must be a multiple of the ranks.
+
+    Example: `fsdp-opt --fsdp-split-stages --fsdp-pipeline-microbatches=schedule=gpipe local.mlir`
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "1f1b, gpipe, interleaved:V or zb">,
+  ];
+}
+
 def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
   let summary = "Turn the program of one device into the program of one rank";
   let description = [{

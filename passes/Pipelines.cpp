@@ -111,6 +111,9 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   manager.addPass(createSplitStagesPass());
   // Within each chunk; before kernels are formed, which end at collectives.
   manager.addPass(createJoinAllReducesPass());
+  PipelineMicrobatchesPassOptions pipeline;
+  pipeline.schedule = options.pipelineSchedule;
+  manager.addPass(createPipelineMicrobatchesPass(pipeline));
   // After gathers are placed, and before kernels are formed: carried values are computed in place.
   if (options.deferUpdates == "on")
     manager.addPass(createDeferUpdatesPass());

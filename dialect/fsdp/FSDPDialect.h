@@ -93,6 +93,9 @@ std::string getCollectiveArguments(Operation *op);
 /// Fails unless `axes` are distinct axes of the mesh; `verb` begins the message, as "runs over"
 /// does.
 LogicalResult verifyAxes(Operation *op, ArrayRef<StringAttr> axes, StringRef verb);
+/// Fails unless `microbatch`, if there is one, is the number of one of `microbatches`.
+LogicalResult verifyMicrobatch(Operation *op, std::optional<uint64_t> microbatches,
+                               std::optional<uint64_t> microbatch);
 /// The storage that `symbol` names; fails, emitting on `op`, where there is none.
 FailureOr<StorageOp> findStorage(SymbolTableCollection &symbols, Operation *op,
                                  FlatSymbolRefAttr symbol);

@@ -13,7 +13,8 @@ def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InSchedu
     local phase on, `shard_of` is the global batch size B and `over` the axes that split it
     into R parts: rank index r takes samples [r*c, (r+1)*c) with c = ceil(B/R) = the local size; those
     past B repeat the last sample and have weight 0. With `microbatches` K the value is one of K consecutive parts of the
-    rank's samples, of ceil(c/K) each: each time that a segment with the op runs, the next one. Samples past c or B have weight 0.
+    rank's samples, of ceil(c/K) each: part `at`, or without it the next one each time that a segment with the op runs. The parts
+    are loaded in order once in a step, by one segment or by several. Samples past c or B have weight 0.
 
     Constraints:
     - (C1) `shard_of` and `over` are given together; the local size is the ceil-divided batch, of at least one
@@ -21,6 +22,7 @@ def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InSchedu
     - (C4) `microbatches` is at least 1, and given together with `shard_of`.
     - (C2) `sample_dim` is a dimension of the type.
     - (C3) the name is not `__metadata__`.
+    - (C5) `at` is at least 0 and less than `microbatches`, and given with it only.
 
     Example:
     ```mlir
@@ -28,16 +30,19 @@ def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InSchedu
     fsdp.program @all role {} {
       fsdp.segment @train train next [@train] {
         %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] : tensor<3x64xf32>
+        %y0 = fsdp.input "y" sample_dim 0 shard_of 10 over ["fsdp"] microbatches 2 at 0 : tensor<2x64xf32>
+        %y1 = fsdp.input "y" sample_dim 0 shard_of 10 over ["fsdp"] microbatches 2 at 1 : tensor<2x64xf32>
       }
     }
     ```
   }];
   let arguments = (ins StrAttr:$name, I64Attr:$sample_dim, OptionalAttr<I64Attr>:$global_batch,
-                       OptionalAttr<StrArrayAttr>:$over, OptionalAttr<I64Attr>:$microbatches);
+                       OptionalAttr<StrArrayAttr>:$over, OptionalAttr<I64Attr>:$microbatches,
+                       OptionalAttr<I64Attr>:$microbatch);
   let results = (outs FSDP_Tensor:$result);
   let assemblyFormat = [{
     $name `sample_dim` $sample_dim (`shard_of` $global_batch^ `over` $over)? (`microbatches` $microbatches^)?
-    attr-dict `:` type($result)
+    (`at` $microbatch^)? attr-dict `:` type($result)
   }];
   let hasVerifier = 1;
 }

@@ -24,8 +24,8 @@ def FSDP_DropoutOp : FSDP_Op<"dropout", [InGlobalPhase, InLocalPhase, InSchedule
 
     In the local form dimension i is this rank's part of a dimension of the i-th size of `part_of`, split
     over the i-th list of `over`; the global index follows from them. Without them the tensor is unsharded. With
-    `microbatches` K `along` D, the rank's part of dimension D is cut once more into K consecutive parts; the step
-    state contains the number of the current one (`fsdp.next_microbatch`).
+    `microbatches` K `along` D, the rank's part of dimension D is cut once more into K consecutive parts; the
+    number of the current one is `at`, or else in the step state (`fsdp.next_microbatch`).
 
     Constraints:
     - (C1) 0 <= `rate` < 1.
@@ -34,6 +34,7 @@ def FSDP_DropoutOp : FSDP_Op<"dropout", [InGlobalPhase, InLocalPhase, InSchedule
     - (C4) the axes in `over` are axes of the mesh, each named once.
     - (C5) each dimension is its size in `part_of` ceil-divided by the ranks over its axes, dimension `along` once more by
       `microbatches`, which is at least 1.
+    - (C6) `at` is at least 0 and less than `microbatches`, and given with it only.
 
     Example:
     ```mlir
@@ -54,11 +55,11 @@ def FSDP_DropoutOp : FSDP_Op<"dropout", [InGlobalPhase, InLocalPhase, InSchedule
   let arguments = (ins FSDP_FloatTensor:$input, F64Attr:$rate, StrAttr:$name,
                        OptionalAttr<DenseI64ArrayAttr>:$part_of,
                        OptionalAttr<FSDP_AxesOfDimensions>:$over, OptionalAttr<I64Attr>:$microbatches,
-                       OptionalAttr<I64Attr>:$along);
+                       OptionalAttr<I64Attr>:$along, OptionalAttr<I64Attr>:$microbatch);
   let results = (outs FSDP_FloatTensor:$result);
   let assemblyFormat = [{
     $input `rate` custom<PlainF64>($rate) `name` $name (`part_of` $part_of^ `over` $over)?
-    (`microbatches` $microbatches^ `along` $along)? attr-dict
+    (`microbatches` $microbatches^ `along` $along)? (`at` $microbatch^)? attr-dict
     `:` type($result)
   }];
   let hasVerifier = 1;

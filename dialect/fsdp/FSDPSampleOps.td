@@ -37,17 +37,18 @@ def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, I
 
 def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InScheduledPhase,
     DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>,
-    MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "How many samples of this rank's part of this microbatch count";
   let description = [{
     Of a batch of `of` samples, a rank takes c = ceil(of / ranks over `over`), as in `fsdp.input`, in `microbatches` K consecutive
-    parts of p = ceil(c / K). Part m, which the step state holds, has max(0, min(p, min(c, n - r*c) - m*p)) samples of the
+    parts of p = ceil(c / K). Part m, `at` or else the one in the step state, has max(0, min(p, min(c, n - r*c) - m*p)) samples of the
     batch on the rank with index r, n being `of`, or with `counted` the number of samples that count (`fsdp.sample_count`) if that is less; they come
-    first, and those after them have weight 0.
+    first, and those after them have weight 0. With `at` and without `counted` the number is a constant of the rank: the op reads nothing.
 
     Constraints:
     - (C1) `of` is 1 to 2^48, `microbatches` at least 1.
     - (C2) axes are distinct axes of the mesh.
+    - (C3) `at` is at least 0 and less than `microbatches`.
 
     Example:
     ```mlir
@@ -62,9 +63,10 @@ def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InSc
     }
     ```
   }];
-  let arguments = (ins I64Attr:$batch, UnitAttr:$counted, StrArrayAttr:$over, I64Attr:$microbatches);
+  let arguments = (ins I64Attr:$batch, UnitAttr:$counted, StrArrayAttr:$over, I64Attr:$microbatches,
+                       OptionalAttr<I64Attr>:$microbatch);
   let results = (outs FSDP_ScalarI64:$count);
-  let assemblyFormat = "`of` $batch (`counted` $counted^)? `over` $over `microbatches` $microbatches attr-dict";
+  let assemblyFormat = "`of` $batch (`counted` $counted^)? `over` $over `microbatches` $microbatches (`at` $microbatch^)? attr-dict";
   let hasVerifier = 1;
 }
 

@@ -73,6 +73,9 @@ LogicalResult InputOp::verify() {
   if (microbatches < 1 || (getMicrobatches() && !getOver()))
     return emitOpError() << "is one of " << microbatches
                          << " microbatches, expected at least 1, with 'shard_of'";
+  // (C5)
+  if (failed(fsdp::detail::verifyMicrobatch(*this, getMicrobatches(), getMicrobatch())))
+    return failure();
   if (!getOver())
     return success();
   SmallVector<StringAttr> axes = getAxisNames(*getOver());

@@ -36,6 +36,9 @@ LogicalResult DropoutOp::verify() {
            << "has 'microbatches', 'along' and 'part_of' that do not fit, expected all "
               "of them: at least 1, along a dimension below "
            << rank;
+  // (C6)
+  if (failed(fsdp::detail::verifyMicrobatch(*this, getMicrobatches(), getMicrobatch())))
+    return failure();
   if (!getPartOf())
     return success();
   if (getPartOf()->size() != rank || getOver()->size() != rank)
@@ -97,13 +100,18 @@ nn::KernelCall DropoutOp::getKernelCall() {
   }
   std::reverse(extents.begin(), extents.end());
   nn::ShapeArgument mask("DropoutMask<" + std::to_string(extents.size()) + ">");
+  // By how much the first index grows from one microbatch to the next.
+  int64_t growth = 0;
+  if (std::optional<uint64_t> along = getAlong())
+    growth = nn::elementsOf(whole.drop_front(*along + 1)) * part[*along];
+  if (uint64_t microbatch = getMicrobatch().value_or(0))
+    first.push_back({static_cast<int64_t>(microbatch) * growth, ArrayAttr()});
   mask.number("rate", getRate())
       .hashedName("name", getName())
       .rankSum("first", std::move(first))
       .pairs("extents", std::move(extents));
-  // By how much the first index grows from one microbatch to the next.
-  if (std::optional<uint64_t> along = getAlong())
-    mask.field("microbatch", nn::elementsOf(whole.drop_front(*along + 1)) * part[*along]);
+  if (growth && !getMicrobatch())
+    mask.field("microbatch", growth);
   return {*this, std::move(mask)};
 }
 
@@ -123,7 +131,7 @@ LogicalResult DropoutOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
   if (resultCotangents[0] && needed[0])
     input = DropoutOp::create(builder, getLoc(), getType(), resultCotangents[0], getRateAttr(),
                               getNameAttr(), getPartOfAttr(), getOverAttr(), getMicrobatchesAttr(),
-                              getAlongAttr());
+                              getAlongAttr(), getMicrobatchAttr());
   operandCotangents.push_back(input);
   return success();
 }

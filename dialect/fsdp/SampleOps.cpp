@@ -7,6 +7,21 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+LogicalResult fsdp::detail::verifyMicrobatch(Operation *op, std::optional<uint64_t> microbatches,
+                                             std::optional<uint64_t> microbatch) {
+  if (!microbatch)
+    return success();
+  const auto number = static_cast<int64_t>(*microbatch);
+  if (!microbatches)
+    return op->emitOpError() << "is 'at' microbatch " << number
+                             << ", but has no 'microbatches'; give both or neither";
+  const auto count = static_cast<int64_t>(*microbatches);
+  if (number < 0 || number >= count)
+    return op->emitOpError() << "is 'at' microbatch " << number << ", expected 0 to " << count - 1
+                             << ", as there are " << count << " microbatches";
+  return success();
+}
+
 LogicalResult SampleCountOp::verify() {
   // (C1)
   if (int64_t batch = getBatch(); batch < 1 || batch > nn::kMaxTensorBytes)
@@ -20,8 +35,17 @@ LogicalResult MicrobatchSamplesOp::verify() {
       batch < 1 || batch > nn::kMaxTensorBytes || parts < 1 || parts > nn::kMaxTensorBytes)
     return emitOpError() << "counts samples of a batch of " << batch << " in " << parts
                          << " microbatches, expected 1 to 2^48";
+  // (C3)
+  if (failed(fsdp::detail::verifyMicrobatch(*this, getMicrobatches(), getMicrobatch())))
+    return failure();
   // (C2)
   return fsdp::detail::verifyAxes(*this, getAxisNames(getOver()), "is split over");
+}
+
+void MicrobatchSamplesOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  // The number of the microbatch, and of samples that count.
+  if (!getMicrobatch() || getCounted())
+    effects.emplace_back(MemoryEffects::Read::get(), StepStateResource::get());
 }
 
 nn::KernelCall SampleCountOp::getKernelCall() { return *this; }
@@ -29,11 +53,14 @@ nn::KernelCall SampleCountOp::getKernelCall() { return *this; }
 nn::KernelCall MicrobatchSamplesOp::getKernelCall() {
   const int64_t batch = getBatch();
   const int64_t rows = llvm::divideCeil(batch, getMesh(*this).getSize(getAxisNames(getOver())));
-  return {*this, nn::ShapeArgument("Microbatches")
-                     .field("part", static_cast<int64_t>(llvm::divideCeil(rows, getMicrobatches())))
-                     .field("batch", batch)
-                     .field("rows", rows)
-                     .rankIndex("index", getOver())};
+  nn::ShapeArgument shape("Microbatches");
+  shape.field("part", static_cast<int64_t>(llvm::divideCeil(rows, getMicrobatches())))
+      .field("batch", batch)
+      .field("rows", rows)
+      .rankIndex("index", getOver());
+  if (std::optional<uint64_t> microbatch = getMicrobatch())
+    shape.field("number", static_cast<int64_t>(*microbatch));
+  return {*this, std::move(shape)};
 }
 
 nn::KernelCall NextMicrobatchOp::getKernelCall() {

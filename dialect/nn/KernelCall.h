@@ -38,10 +38,11 @@ public:
     double value;
     bool single; ///< a float, else a double
   };
-  /// A sum of terms factor * index, where `index` is this rank's among those over some axes.
+  /// A sum of terms factor * index, where `index` is this rank's among those over some axes; the
+  /// factor alone without axes.
   struct RankTerm {
     int64_t factor;
-    ArrayAttr over;
+    ArrayAttr over; ///< null: none
   };
   using RankSum = SmallVector<RankTerm, 2>;
   /// The number of this rank in a list of one for each of those over some axes.

@@ -89,7 +89,7 @@ FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_
     std::vector<double> costs;
     for (const UnitRun &run : runs)
       costs.push_back(static_cast<double>(run.flops));
-    return SmallVector<int64_t>(schedule::cutBalanced(costs, count));
+    return llvm::to_vector(schedule::cutBalanced(costs, count));
   }
   SmallVector<int64_t> sizes;
   SmallVector<StringRef> words;
@@ -127,14 +127,15 @@ static void separateReads(StepOp step, const DenseMap<Operation *, int64_t> &sta
       if (!isNew && op->isBeforeInBlock(known->second))
         known->second = op;
     }
-    for (auto [stage, user] : first) {
-      OpBuilder builder(user);
+    for (const std::pair<int64_t, Operation *> &use : first) {
+      const int64_t stage = use.first;
+      OpBuilder builder(use.second);
       Operation *copy = builder.clone(*read);
       Structure structure = getStructure(read);
       structure.stage = stage;
       setStructure(copy, structure);
-      read.getResult().replaceUsesWithIf(copy->getResult(0), [&](OpOperand &use) {
-        return stages.lookup(body.findAncestorOpInBlock(*use.getOwner())) == stage;
+      read.getResult().replaceUsesWithIf(copy->getResult(0), [&](OpOperand &operand) {
+        return stages.lookup(body.findAncestorOpInBlock(*operand.getOwner())) == stage;
       });
     }
     if (!first.empty())
@@ -199,7 +200,9 @@ static void separateUnits(ModuleOp module, int64_t ranks) {
   for (auto &[param, ranks] : users)
     if (ranks.any())
       units[param.getUnitAttr()].push_back(param);
-  for (auto &[unit, params] : units) {
+  for (const std::pair<StringAttr, SmallVector<ParamOp>> &members : units) {
+    StringAttr unit = members.first;
+    ArrayRef<ParamOp> params = members.second;
     const bool alike = llvm::all_of(params, [&](ParamOp param) {
       return users.lookup(param) == users.lookup(params.front());
     });

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/Structure.h"
 #include "dialect/fsdp/AxisRoles.h"
 #include "dialect/nn/Zigzag.h"
 #include "mlir/IR/Matchers.h"

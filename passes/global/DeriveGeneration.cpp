@@ -450,10 +450,10 @@ StepOp PartOfStep::build() {
   builder.createBlock(&step.getBody());
   auto input = [&](StringRef name) {
     auto type = RankedTensorType::get({1, count}, builder.getI32Type());
-    auto op =
-        InputOp::create(builder, tokens.getLoc(), type,
-                        builder.getStringAttr(generatedInputName(stringifyStepKind(kind), name)),
-                        builder.getI64IntegerAttr(0), IntegerAttr(), ArrayAttr(), IntegerAttr());
+    auto op = InputOp::create(
+        builder, tokens.getLoc(), type,
+        builder.getStringAttr(generatedInputName(stringifyStepKind(kind), name)),
+        builder.getI64IntegerAttr(0), IntegerAttr(), ArrayAttr(), IntegerAttr(), IntegerAttr());
     op->setDiscardableAttr(generatedAttrName, builder.getUnitAttr());
     return op.getResult();
   };

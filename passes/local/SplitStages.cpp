@@ -170,14 +170,14 @@ struct SplitStages : fsdp::impl::SplitStagesPassBase<SplitStages> {
 } // namespace
 
 /// The ranks that access each storage in a part of a microbatch.
-static llvm::StringMap<RankSet> findOwners(ModuleOp module, ArrayRef<SegmentStages> stages,
-                                           ArrayRef<SegmentOp> segments, int64_t ranks) {
+static llvm::StringMap<RankSet> findOwners(ModuleOp module, ArrayRef<SegmentOp> segments,
+                                           ArrayRef<SegmentStages> stages, int64_t ranks) {
   llvm::StringMap<RankSet> owners;
   for (auto storage : module.getOps<StorageOp>())
     owners[storage.getSymName()] = RankSet(static_cast<unsigned>(ranks));
-  for (auto [segment, stages] : llvm::zip_equal(segments, stages))
-    for (auto load : segment.getOps<LoadOp>())
-      if (const StagePlace place = stages.of(load); place.kind == StagePlace::part)
+  for (auto [segment, placed] : llvm::zip_equal(segments, stages))
+    for (auto load : SegmentOp(segment).getOps<LoadOp>())
+      if (const StagePlace place = placed.of(load); place.kind == StagePlace::part)
         owners[load.getStorage()].set(static_cast<unsigned>(place.of.stage % ranks));
   return owners;
 }
@@ -200,7 +200,7 @@ void SplitStages::runOnOperation() {
   const int64_t ranks = getMesh(module).getAxisSize(axis);
   SmallVector<SegmentOp> segments(whole.getOps<SegmentOp>());
   CarriedStages carried;
-  SmallVector<SegmentStages> stages;
+  SmallVector<SegmentStages, 0> stages;
   int64_t numStages = 0;
   for (SegmentOp segment : segments) {
     FailureOr<SegmentStages> found = SegmentStages::get(segment, carried);
@@ -215,7 +215,7 @@ void SplitStages::runOnOperation() {
                        << "'; run 'fsdp-assign-stages' before differentiation";
     return signalPassFailure();
   }
-  const llvm::StringMap<RankSet> owners = findOwners(module, stages, segments, ranks);
+  const llvm::StringMap<RankSet> owners = findOwners(module, segments, stages, ranks);
   SmallVector<std::unique_ptr<SegmentPlan>> plans;
   for (auto [segment, found] : llvm::zip_equal(segments, stages)) {
     FailureOr<StageTransfers> transfers = StageTransfers::get(found, segment, ranks, numStages);

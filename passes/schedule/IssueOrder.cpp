@@ -162,10 +162,15 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   std::vector<std::pair<int, int>> key(count);
   for (int l = 0; l < count; ++l)
     key[l] = {l, 0};
-  for (int l : groups.early)
-    key[l] = {-2, 0};
-
   Uses uses(launches);
+  for (int l : groups.early) {
+    key[l] = {-2, 0};
+    for (const Access &written : launches[l].writes)
+      for (int before : uses.of(written.buffer))
+        if (before < l)
+          key[l] = std::max(key[l], key[before]);
+  }
+
   std::vector<UnshardedUnit> units;
   for (const std::vector<int> &gathers : groups.gathers) {
     const bool isPart =

@@ -9,7 +9,7 @@ namespace mlir::fsdp::schedule {
 
 /// Launches that issue order treats specially.
 struct IssueGroups {
-  std::vector<int> early; ///< launches that are issued first: inputs
+  std::vector<int> early; ///< launches that are issued as early as possible, in order: inputs
   /// Launches whose results a gather reads, issued directly before it: deferred updates.
   std::vector<int> updates;
   /// The gathers of one unit each, each list in the order of the computation.
@@ -29,7 +29,8 @@ struct IssueGroups {
 };
 
 /// Brings the launches of `segment` from the order of the computation into issue order:
-/// - those of `early` first;
+/// - those of `early` first, or directly after the last one before them that uses what they write:
+/// the copy of the previous microbatch, where inputs are loaded several times;
 /// - gathers in the order in which their units are needed, as early as the budget allows: of the
 /// units whose last use precedes a unit's first use, all but the last `prefetch` have been used to
 /// the end when its gathers start. So at most `prefetch` + 1 units are unsharded at once, if the

@@ -16,6 +16,12 @@ StagedInputs mlir::fsdp::findStagedInputs(ProgramOp program) {
       ++loaded[segment.getSymName()][input.getNameAttr()];
   }
   StagedInputs staged;
+  // Without walks each segment is one.
+  if (program.getOps<WalkOp>().empty())
+    for (auto &[segment, loads] : loaded)
+      for (auto [name, count] : loads)
+        if (count > 1)
+          staged.insert({segments.lookup(segment), name});
   for (auto walk : program.getOps<WalkOp>()) {
     llvm::MapVector<StringAttr, int64_t> loads;
     for (auto [symbol, times] : llvm::zip_equal(walk.getSegments(), walk.getTimes()))

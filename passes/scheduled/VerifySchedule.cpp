@@ -73,41 +73,141 @@ static LogicalResult verifyOneUpdate(LaunchOp launch) {
   return failure(result.wasInterrupted());
 }
 
-/// Fails if a walk loads an input, or advances to the next microbatch, more or less often than its
-/// segments require.
-static LogicalResult verifyWalk(WalkOp walk) {
-  llvm::MapVector<StringAttr, int64_t> loads; // of inputs in microbatches
+namespace {
+
+/// How often a walk, or a segment of a program without walks, loads inputs and advances to the next
+/// microbatch.
+class MicrobatchCounter {
+public:
+  explicit MicrobatchCounter(StringRef name) : name(name) {}
+
+  /// Counts what `times` runs of `segment` do. Fails if the data set would give a load another
+  /// microbatch than the op denotes: it gives the n-th load of an input the n-th one.
+  LogicalResult run(SegmentOp segment, int64_t times);
+  /// Fails if an op is for another number of microbatches.
+  LogicalResult verify();
+
+private:
+  LogicalResult load(InputOp input, bool again);
+  LogicalResult verifyConstants();
+
+  StringRef name;
+  llvm::MapVector<StringAttr, int64_t> loads; ///< of each input
   int64_t advances = 0;
-  SmallVector<Operation *> counting;
-  auto program = cast<ProgramOp>(walk->getParentOp());
-  for (auto [symbol, times] : llvm::zip_equal(walk.getSegments(), walk.getTimes()))
-    program.lookupSymbol<SegmentOp>(cast<FlatSymbolRefAttr>(symbol).getAttr())
-        .walk([&, times = times](Operation *op) {
-          if (isa<InputOp, MicrobatchSamplesOp, NextMicrobatchOp>(op))
-            counting.push_back(op);
-          if (auto input = dyn_cast<InputOp>(op))
-            loads[input.getNameAttr()] += times;
-          advances += isa<NextMicrobatchOp>(op) ? times : 0;
-        });
+  SmallVector<Operation *> counting; ///< ops that are for a number of microbatches
+};
+
+} // namespace
+
+LogicalResult MicrobatchCounter::load(InputOp input, bool again) {
+  const int64_t load = loads[input.getNameAttr()]++;
+  std::optional<uint64_t> at = input.getMicrobatch();
+  if (!at && again)
+    return input.emitOpError() << "loads '" << input.getName()
+                               << "' again in one segment, which is the next batch; use the first "
+                                  "load, or give each one its microbatch with 'at'";
+  if (at && static_cast<int64_t>(*at) != load)
+    return input.emitOpError() << "is 'at' microbatch " << static_cast<int64_t>(*at) << " of '"
+                               << input.getName() << "', expected " << load << ", as walk '" << name
+                               << "' has loaded it " << load << " times before; load microbatches "
+                               << "in order";
+  return success();
+}
+
+LogicalResult MicrobatchCounter::run(SegmentOp segment, int64_t times) {
+  llvm::MapVector<StringAttr, int64_t> before;
+  // The second run shows whether one segment may run several times; all others are like it.
+  for (int64_t run = 0; run < std::min<int64_t>(times, 2); ++run) {
+    before = loads;
+    WalkResult result = segment.walk([&](Operation *op) {
+      if (run == 0 && isa<InputOp, MicrobatchSamplesOp, NextMicrobatchOp, DropoutOp>(op))
+        counting.push_back(op);
+      auto input = dyn_cast<InputOp>(op);
+      const bool again =
+          input && loads.lookup(input.getNameAttr()) > before.lookup(input.getNameAttr());
+      return WalkResult(!input ? success() : load(input, again));
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  for (auto &[input, count] : loads)
+    count += std::max<int64_t>(times - 2, 0) * (count - before.lookup(input));
+  segment.walk([&](NextMicrobatchOp) { advances += times; });
+  return success();
+}
+
+/// The number of the microbatch that `op` is for, if it is given.
+static std::optional<int64_t> getMicrobatch(Operation *op) {
+  auto at = op->getAttrOfType<IntegerAttr>("microbatch");
+  return at ? std::optional<int64_t>(at.getInt()) : std::nullopt;
+}
+
+static IntegerAttr getMicrobatches(Operation *op) {
+  return op->getAttrOfType<IntegerAttr>("microbatches");
+}
+
+/// Fails if ops that are 'at' a microbatch are for different numbers of microbatches.
+LogicalResult MicrobatchCounter::verifyConstants() {
+  Operation *first = nullptr;
   for (Operation *op : counting) {
-    auto parts = op->getAttrOfType<IntegerAttr>("microbatches");
+    if (!getMicrobatch(op))
+      continue;
+    if (!first)
+      first = op;
+    if (getMicrobatches(op) == getMicrobatches(first))
+      continue;
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "is for " << getMicrobatches(op).getInt()
+                              << " microbatches, expected " << getMicrobatches(first).getInt()
+                              << " as in the others of '" << name << "'";
+    diag.attachNote(first->getLoc()) << "the first one is here";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult MicrobatchCounter::verify() {
+  for (Operation *op : counting) {
     auto input = dyn_cast<InputOp>(op);
-    int64_t got = input ? loads[input.getNameAttr()] : advances;
+    if (!input && getMicrobatch(op))
+      continue;
+    int64_t got = input ? loads.lookup(input.getNameAttr()) : advances;
+    IntegerAttr parts = getMicrobatches(op);
     if (parts && parts.getInt() != got)
-      return op->emitOpError() << "is for " << parts.getInt() << " microbatches, but walk '"
-                               << walk.getSymName() << "' "
+      return op->emitOpError() << "is for " << parts.getInt() << " microbatches, but walk '" << name
+                               << "' "
                                << (input ? "loads '" + input.getName().str() + "' "
                                          : std::string("advances to the next microbatch "))
                                << got << " times";
+  }
+  return verifyConstants();
+}
+
+static LogicalResult verifyMicrobatches(ProgramOp program) {
+  auto walks = program.getOps<WalkOp>();
+  for (WalkOp walk : walks) {
+    MicrobatchCounter counter(walk.getSymName());
+    for (auto [symbol, times] : llvm::zip_equal(walk.getSegments(), walk.getTimes()))
+      if (failed(counter.run(
+              program.lookupSymbol<SegmentOp>(cast<FlatSymbolRefAttr>(symbol).getAttr()), times)))
+        return failure();
+    if (failed(counter.verify()))
+      return failure();
+  }
+  if (!walks.empty())
+    return success();
+  for (SegmentOp segment : program.getOps<SegmentOp>()) {
+    MicrobatchCounter counter(segment.getSymName());
+    if (failed(counter.run(segment, 1)) || failed(counter.verify()))
+      return failure();
   }
   return success();
 }
 
 /// The rules of segments that no order of launches can make right.
 static LogicalResult verifySegments(ProgramOp program) {
-  for (WalkOp walk : program.getOps<WalkOp>())
-    if (failed(verifyWalk(walk)))
-      return failure();
+  if (failed(verifyMicrobatches(program)))
+    return failure();
   for (SegmentOp segment : program.getOps<SegmentOp>()) {
     if (failed(verifyInputs(segment)) || failed(verifyOutputs(segment)))
       return failure();

@@ -59,11 +59,20 @@ void advance(const StepState *, const bool *ok, const BadGradients *, StepState 
     *bad = BadGradients();
 }
 
+/// How many of the first `counting` samples of the batch are in part `number` of the rank.
+static std::int64_t samplesOfPart(const Microbatches &batches, std::int64_t counting,
+                                  std::int64_t number) {
+  const std::int64_t samples = samplesOfRank(counting, batches.rows, batches.index);
+  return std::clamp<std::int64_t>(samples - number * batches.part, 0, batches.part);
+}
+
 void microbatchSamples(Microbatches batches, const StepState *state, std::int64_t *count) {
-  const std::int64_t samples =
-      samplesOfRank(std::min(batches.batch, state->samples), batches.rows, batches.index);
-  const std::int64_t left = samples - state->microbatch * batches.part;
-  *count = std::clamp<std::int64_t>(left, 0, batches.part);
+  *count = samplesOfPart(batches, std::min(batches.batch, state->samples),
+                         batches.number < 0 ? state->microbatch : batches.number);
+}
+
+void microbatchSamplesAt(Microbatches batches, std::int64_t *count) {
+  *count = samplesOfPart(batches, batches.batch, batches.number);
 }
 
 void nextMicrobatch(std::int64_t count, const StepState *, StepState *state) {

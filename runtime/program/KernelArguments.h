@@ -249,10 +249,11 @@ inline std::uint32_t dropThreshold(double rate) {
 
 /// The samples of a rank, in parts that follow one another.
 struct Microbatches {
-  std::int64_t part;  ///< samples of one of them
-  std::int64_t batch; ///< samples on all ranks together
-  std::int64_t rows;  ///< samples of a rank: ceil(batch / ranks)
-  std::int64_t index; ///< of this rank among those that share the batch
+  std::int64_t part;        ///< samples of one of them
+  std::int64_t batch;       ///< samples on all ranks together
+  std::int64_t rows;        ///< samples of a rank: ceil(batch / ranks)
+  std::int64_t index;       ///< of this rank among those that share the batch
+  std::int64_t number = -1; ///< of the part; -1: it is in the step state
 };
 
 /// The samples of a batch of `batch` that the rank with this `index` has of its `rows` rows.

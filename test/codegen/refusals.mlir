@@ -117,6 +117,29 @@ module attributes {fsdp.phase = "scheduled"} {
 
 // -----
 
+// One input in two numbers of microbatches, with loads of the same size.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["fsdp"=1]>
+  fsdp.program @all role {} arena 256 {
+    %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
+    fsdp.segment @train train next [@train] {
+      %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<2xf32>>
+      %b = fsdp.buffer "b" offset 192 : !fsdp.buffer<tensor<2xf32>>
+      %t = fsdp.launch "a" on "input" outs(%a : !fsdp.buffer<tensor<2xf32>>) {
+        %v = fsdp.input "x" sample_dim 0 shard_of 5 over [] microbatches 3 at 0 : tensor<2xf32>
+        fsdp.yield %v : tensor<2xf32>
+      }
+      %u = fsdp.launch "b" on "input" outs(%b : !fsdp.buffer<tensor<2xf32>>) {
+        // expected-error @below {{'x' is loaded in 4 microbatches here and in 3 elsewhere, expected the same number in every segment}}
+        %v = fsdp.input "x" sample_dim 0 shard_of 5 over [] microbatches 4 at 1 : tensor<2xf32>
+        fsdp.yield %v : tensor<2xf32>
+      }
+    }
+  }
+}
+
+// -----
+
 // A constant where the runtime wants an address.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 256 {

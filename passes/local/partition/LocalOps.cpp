@@ -31,9 +31,9 @@ void StepPartitioner::convertInput(InputOp input) {
       axes.empty() ? IntegerAttr() : builder.getI64IntegerAttr(type.getDimSize(dim));
   IntegerAttr microbatches = takeMicrobatches(axes);
   ArrayAttr over = batch ? values.axisArray(axes) : ArrayAttr();
-  auto local =
-      InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
-                      input.getNameAttr(), input.getSampleDimAttr(), batch, over, microbatches);
+  auto local = InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
+                               input.getNameAttr(), input.getSampleDimAttr(), batch, over,
+                               microbatches, /*microbatch=*/IntegerAttr());
   for (NamedAttribute attribute : input->getDiscardableAttrs())
     if (attribute.getName() != FSDPDialect::shardingsAttrName)
       local->setDiscardableAttr(attribute.getName(), attribute.getValue());

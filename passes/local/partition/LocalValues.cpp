@@ -82,7 +82,7 @@ Value LocalValues::samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes,
   if (!count)
     count = MicrobatchSamplesOp::create(
         builder, loc, RankedTensorType::get({}, builder.getI64Type()), batch, counted,
-        axisArray(ranks), mesh.getAxisSize(kMicrobatchAxis));
+        axisArray(ranks), mesh.getAxisSize(kMicrobatchAxis), /*microbatch=*/IntegerAttr());
   return count;
 }
 

@@ -53,7 +53,7 @@ private:
   DenseMap<Operation *, StagePlace> places;
   SmallVector<SmallVector<Operation *>> forward, backward; ///< by stage
   SmallVector<Operation *> updates;
-  llvm::StringSet<> stored; ///< tensors that the segment carries
+  DenseSet<StringRef> stored; ///< tensors that the segment carries
   int64_t numStages = 0;
 };
 

@@ -5,6 +5,10 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+static bool isScalar(Value value) {
+  return cast<RankedTensorType>(value.getType()).getRank() == 0;
+}
+
 /// The storage that `op` accesses; "" for others.
 static StringRef storageOf(Operation *op) {
   if (auto load = dyn_cast<LoadOp>(op))
@@ -45,20 +49,21 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
                          const llvm::StringMap<RankSet> &owners,
                          llvm::function_ref<RankSet(Value)> holders)
     : stages(stages), ranks(ranks), carried(carried), owners(owners) {
-  // Who could compute an op without any exchange; everyone, where operands are in different places.
+  // Who computes an op if needed: those that have its operands. Scalars are exchanged as soon as
+  // possible, so everyone can have them.
   for (Operation *op : stages.getUpdates()) {
     const RankSet allowed = constraintOf(op);
     RankSet common = allowed;
     for (Value operand : op->getOperands())
-      common &= availableTo(operand, holders);
+      if (!isScalar(operand))
+        common &= availableTo(operand, holders);
     available[op] = common.any() ? common : allowed;
   }
   // Who has to, from the last op to the first.
   DenseMap<Value, RankSet> needed;
   for (Operation *op : llvm::reverse(stages.getUpdates())) {
     RankSet need(static_cast<unsigned>(ranks));
-    if (isa<OutputOp, OutputSumOp, AdvanceOp, NextMicrobatchOp>(op) || op->getNumResults() == 0 ||
-        isa<OptimizerStepOp>(op))
+    if (op->getNumResults() == 0 || isa<OptimizerStepOp>(op))
       need = constraintOf(op);
     for (Value result : op->getResults())
       if (auto known = needed.find(result); known != needed.end())
@@ -78,7 +83,7 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
     }
   }
   // What is exchanged, and when.
-  DenseMap<Value, size_t> readyIn; ///< the round that may use a value
+  DenseMap<Value, size_t> readyIn; ///< the round from which on a value is where it is needed
   auto addExchange = [&](Value value, size_t round) {
     auto known = needed.find(value);
     if (known == needed.end())

@@ -50,12 +50,22 @@ __global__ void countSamples(const StepState *state, std::int64_t *count) {
   *count = state->samples;
 }
 
-__global__ void countMicrobatch(Microbatches batches, const StepState *state, std::int64_t *count) {
-  const std::int64_t batch = batches.batch < state->samples ? batches.batch : state->samples;
-  const std::int64_t behind = batch - batches.rows * batches.index;
+/// How many of the first `counting` samples of the batch are in part `number` of the rank.
+__device__ inline std::int64_t samplesOfPart(const Microbatches &batches, std::int64_t counting,
+                                             std::int64_t number) {
+  const std::int64_t behind = counting - batches.rows * batches.index;
   const std::int64_t samples = behind < batches.rows ? behind : batches.rows;
-  const std::int64_t left = samples - state->microbatch * batches.part;
-  *count = left < 0 ? 0 : left < batches.part ? left : batches.part;
+  const std::int64_t left = samples - number * batches.part;
+  return left < 0 ? 0 : left < batches.part ? left : batches.part;
+}
+
+__global__ void countMicrobatch(Microbatches batches, const StepState *state, std::int64_t *count) {
+  *count = samplesOfPart(batches, batches.batch < state->samples ? batches.batch : state->samples,
+                         batches.number < 0 ? state->microbatch : batches.number);
+}
+
+__global__ void countMicrobatchAt(Microbatches batches, std::int64_t *count) {
+  *count = samplesOfPart(batches, batches.batch, batches.number);
 }
 
 __global__ void nextMicrobatch(std::int64_t count, StepState *state) {
@@ -93,6 +103,10 @@ cudaError_t sample_count(const StepState *state, std::int64_t *count, cudaStream
 cudaError_t microbatch_samples(Microbatches batches, const StepState *state, std::int64_t *count,
                                cudaStream_t stream) {
   return launchKernel(countMicrobatch, dim3(1), 1, 0, stream, batches, state, count);
+}
+
+cudaError_t microbatch_samples(Microbatches batches, std::int64_t *count, cudaStream_t stream) {
+  return launchKernel(countMicrobatchAt, dim3(1), 1, 0, stream, batches, count);
 }
 
 cudaError_t next_microbatch(std::int64_t count, const StepState *, StepState *next,

@@ -84,3 +84,32 @@ func.func @part(%x: tensor<2xf32>) {
   %0 = fsdp.dropout %x rate 0.1 name "d" part_of [10] over [["fsdp"]] : tensor<2xf32>
   return
 }
+
+// -----
+
+// C6
+
+fsdp.mesh @mesh <["fsdp"=4]>
+func.func @number(%x: tensor<2xf32>) {
+  // expected-error @below {{is 'at' microbatch 2, expected 0 to 1, as there are 2 microbatches}}
+  %0 = fsdp.dropout %x rate 0.1 name "d" part_of [10] over [["fsdp"]] microbatches 2 along 0 at 2 : tensor<2xf32>
+  return
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+func.func @negative(%x: tensor<2xf32>) {
+  // expected-error @below {{is 'at' microbatch -1, expected 0 to 1, as there are 2 microbatches}}
+  %0 = fsdp.dropout %x rate 0.1 name "d" part_of [10] over [["fsdp"]] microbatches 2 along 0 at -1 : tensor<2xf32>
+  return
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+func.func @whole(%x: tensor<3xf32>) {
+  // expected-error @below {{is 'at' microbatch 0, but has no 'microbatches'; give both or neither}}
+  %0 = fsdp.dropout %x rate 0.1 name "d" part_of [10] over [["fsdp"]] at 0 : tensor<3xf32>
+  return
+}

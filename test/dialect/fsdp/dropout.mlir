@@ -23,3 +23,12 @@ func.func @part(%x: tensor<3x4xf32>) {
   %1 = fsdp.dropout %x rate 0.25 name "d" part_of [20, 4] over [["data", "fsdp"], []] : tensor<3x4xf32>
   return
 }
+
+// CHECK-LABEL: func.func @microbatch
+func.func @microbatch(%x: tensor<2x7xf32>) {
+  // CHECK: fsdp.dropout %{{.*}} part_of [20, 7] over {{\[\[}}"fsdp"], []] microbatches 3 along 0 : tensor<2x7xf32>
+  %0 = fsdp.dropout %x rate 0.25 name "d" part_of [20, 7] over [["fsdp"], []] microbatches 3 along 0 : tensor<2x7xf32>
+  // CHECK: fsdp.dropout %{{.*}} part_of [20, 7] over {{\[\[}}"fsdp"], []] microbatches 3 along 0 at 2 : tensor<2x7xf32>
+  %1 = fsdp.dropout %x rate 0.25 name "d" part_of [20, 7] over [["fsdp"], []] microbatches 3 along 0 at 2 : tensor<2x7xf32>
+  return
+}

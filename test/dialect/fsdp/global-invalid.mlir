@@ -61,6 +61,27 @@ fsdp.program @all role {} {
 
 // -----
 
+// input C5: the number is that of one of the microbatches, which are given.
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @all role {} {
+  fsdp.segment @train train next [@train] {
+    // expected-error @below {{is 'at' microbatch 2, expected 0 to 1, as there are 2 microbatches}}
+    %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] microbatches 2 at 2 : tensor<2x64xf32>
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @all role {} {
+  fsdp.segment @train train next [@train] {
+    // expected-error @below {{is 'at' microbatch 1, but has no 'microbatches'; give both or neither}}
+    %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] at 1 : tensor<3x64xf32>
+  }
+}
+
+// -----
+
 // input C2: the sample dimension exists.
 
 fsdp.step @eval evaluate {

@@ -92,3 +92,39 @@ fsdp.step @evaluate evaluate {
   // expected-error @below {{is split over axis 'data', which the mesh lacks}}
   %m = fsdp.mask_samples %x, %n dim 0 shard_of 10 over ["data"] fill 0.0 : tensor<3xf32>
 }
+
+// -----
+
+// microbatch_samples C1: the batch has samples, and parts.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @all role {} {
+  fsdp.segment @train train next [@train] {
+    // expected-error @below {{counts samples of a batch of 10 in 0 microbatches, expected 1 to 2^48}}
+    %n = fsdp.microbatch_samples of 10 over ["fsdp"] microbatches 0
+  }
+}
+
+// -----
+
+// microbatch_samples C2: axes of the mesh.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @all role {} {
+  fsdp.segment @train train next [@train] {
+    // expected-error @below {{is split over axis 'data', which the mesh lacks}}
+    %n = fsdp.microbatch_samples of 10 over ["data"] microbatches 2
+  }
+}
+
+// -----
+
+// microbatch_samples C3: the number is that of one of the microbatches.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @all role {} {
+  fsdp.segment @train train next [@train] {
+    // expected-error @below {{is 'at' microbatch 2, expected 0 to 1, as there are 2 microbatches}}
+    %n = fsdp.microbatch_samples of 10 over ["fsdp"] microbatches 2 at 2
+  }
+}

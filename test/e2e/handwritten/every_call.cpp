@@ -134,6 +134,7 @@ void step(Context &c) {
   output(c, 0, "output sum", 0, sum, sum);
   sample_count(c, 0, "sample_count", state, wide_label);
   microbatch_samples(c, 0, "microbatch_samples", Microbatches{1, 2, 2, 0}, state, wide_label);
+  microbatch_samples(c, 0, "microbatch_samples at 1", Microbatches{1, 2, 2, 0, 1}, wide_label);
   next_microbatch(c, 0, "next_microbatch", 2, state, state);
   advance(c, 0, "advance", state, ok, badGradients(state), state, badGradients(state));
   record(c, 0, 0);

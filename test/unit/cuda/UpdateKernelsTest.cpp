@@ -231,6 +231,20 @@ TEST_F(UpdateKernels, MicrobatchesCountTheirSamples) {
         kernels::microbatchSamples(batches, &expected, &own);
         EXPECT_EQ(count.values()[0], own);
         all += count.values()[0];
+        // The same part by its number, in a later microbatch, and where all samples count.
+        Microbatches known = batches;
+        known.number = part;
+        StepState later = expected;
+        later.microbatch = 5;
+        Device<StepState> later_(std::vector<StepState>{later});
+        OK(microbatch_samples(known, later_, count, stream));
+        EXPECT_EQ(count.values()[0], own);
+        kernels::microbatchSamples(known, &later, &own);
+        EXPECT_EQ(count.values()[0], own);
+        OK(microbatch_samples(known, count, stream));
+        EXPECT_EQ(count.values()[0], std::clamp<std::int64_t>(10 - 4 * index - 2 * part, 0, 2));
+        kernels::microbatchSamplesAt(known, &own);
+        EXPECT_EQ(count.values()[0], own);
         OK(next_microbatch(2, state, state, stream));
         expected.microbatch = (expected.microbatch + 1) % 2;
         EXPECT_EQ(state.values()[0].microbatch, expected.microbatch);

@@ -380,7 +380,8 @@ void RandomStep::drop() {
   FloatAttr rate = builder.getF64FloatAttr(oneOf<double>({0.1, 0.25, 0.5}));
   StringAttr name = builder.getStringAttr("drop." + std::to_string(layers));
   add(DropoutOp::create(builder, location(), x.value.getType(), x.value, rate, name,
-                        DenseI64ArrayAttr(), ArrayAttr(), IntegerAttr(), IntegerAttr()),
+                        DenseI64ArrayAttr(), ArrayAttr(), IntegerAttr(), IntegerAttr(),
+                        IntegerAttr()),
       x.dims);
 }
 

@@ -124,7 +124,11 @@ RandomSegment makeSegment(std::mt19937 &random) {
       add(name + kind, {whole(activation), whole(operand)}, {whole(next)});
       activation = next;
     };
-    switch (draw(4)) {
+    switch (draw(5)) {
+    case 2: // the next microbatch
+      result.groups.early.push_back(add("input", {}, {whole(input)}));
+      compute(".copy", input);
+      break;
     case 0:
       compute(".readShard", shards[u]);
       break;
@@ -139,6 +143,23 @@ RandomSegment makeSegment(std::mt19937 &random) {
     }
   }
   return result;
+}
+
+TEST(IssueOrderTest, LoadsAMicrobatchOnceTheOneBeforeIsCopied) {
+  auto whole = [](int buffer) { return Access{buffer, 0, 64}; };
+  const int staged = 0, alone = 1;
+  Segment segment;
+  segment.launches = {makeLaunch("load 0", {}, {whole(staged)}),
+                      makeLaunch("copy 0", {whole(staged)}, {whole(2)}),
+                      makeLaunch("use 0", {whole(2)}, {whole(3)}),
+                      makeLaunch("load 1", {}, {whole(staged)}),
+                      makeLaunch("load of another", {}, {whole(alone)}),
+                      makeLaunch("copy 1", {whole(staged)}, {whole(4)}),
+                      makeLaunch("load 2", {}, {whole(staged)})};
+  IssueGroups groups;
+  groups.early = {0, 3, 4, 6};
+  const std::vector<int> order = orderIssue(segment, groups, 1);
+  EXPECT_EQ(order, (std::vector<int>{0, 4, 1, 3, 2, 5, 6}));
 }
 
 TEST(IssueOrderTest, KeepsConflictingAccessesInOrder) {
