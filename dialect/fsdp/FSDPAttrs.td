@@ -251,7 +251,7 @@ def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
   let summary = "Which part of a step an op belongs to";
   let description = [{
     `unit` is the unit of the model that the op computes for, `direction` whether it is part of forward,
-    backward or the update, `stage` is the stage of a pipeline. `recomputed` marks ops that backward computes again instead of
+    backward or the update, `stage` is the stage of a pipeline, `microbatch` the number of the microbatch where a segment computes several. `recomputed` marks ops that backward computes again instead of
     keeping their results from forward. Ops of steps and segments carry it as the
     discardable attribute `fsdp.structure`, launches as `of`. An op without it belongs to the module
     itself, forward, stage 0; constants have none and belong to their users. Passes preserve it: an op that is created
@@ -262,15 +262,17 @@ def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
     - (C2) stages are 0 to 2^20.
     - (C3) it is not the default (no unit, forward, stage 0).
     - (C4) recomputed ops are part of backward.
+    - (C5) microbatches are below 2^20.
 
     Example: `#fsdp.structure<"h.0" backward>`, `#fsdp.structure<update>`,
-    `#fsdp.structure<"h.0" backward recomputed>` and `#fsdp.structure<"h.0" stage 1>`
+    `#fsdp.structure<"h.0" backward recomputed>` and `#fsdp.structure<"h.0" stage 1 microbatch 3>`
   }];
   let parameters = (ins
     OptionalParameter<"::mlir::StringAttr">:$unit,
     EnumParameter<FSDP_Direction>:$direction,
     "int64_t":$stage,
-    "bool":$recomputed);
+    "bool":$recomputed,
+    "int64_t":$microbatch);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }

@@ -10,6 +10,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr int64_t mostStages = int64_t(1) << 20;
+/// Of microbatches: the number where an op is of none in particular.
+static constexpr int64_t noMicrobatch = -1;
 
 //===----------------------------------------------------------------------===//
 // The attribute
@@ -31,8 +33,11 @@ ParseResult mlir::fsdp::parseStructure(AsmParser &parser, StructureAttr &structu
   int64_t stage = 0;
   if (succeeded(parser.parseOptionalKeyword("stage")) && parser.parseInteger(stage))
     return failure();
+  int64_t microbatch = noMicrobatch;
+  if (succeeded(parser.parseOptionalKeyword("microbatch")) && parser.parseInteger(microbatch))
+    return failure();
   structure = StructureAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                                        unit, direction, stage, recomputed);
+                                        unit, direction, stage, recomputed, microbatch);
   return success(bool(structure));
 }
 
@@ -50,8 +55,12 @@ void mlir::fsdp::printStructure(AsmPrinter &printer, StructureAttr structure) {
     printer << separator << "recomputed";
     separator = " ";
   }
-  if (structure.getStage() != 0)
+  if (structure.getStage() != 0) {
     printer << separator << "stage " << structure.getStage();
+    separator = " ";
+  }
+  if (structure.getMicrobatch() != noMicrobatch)
+    printer << separator << "microbatch " << structure.getMicrobatch();
 }
 
 Attribute StructureAttr::parse(AsmParser &parser, Type) {
@@ -68,7 +77,8 @@ void StructureAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult StructureAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr unit,
-                                    Direction direction, int64_t stage, bool recomputed) {
+                                    Direction direction, int64_t stage, bool recomputed,
+                                    int64_t microbatch) {
   if (unit)
     if (std::string fault = faultOfGivenName(unit.getValue()); !fault.empty())
       return emitError() << "unit " << fault;
@@ -77,7 +87,10 @@ LogicalResult StructureAttr::verify(function_ref<InFlightDiagnostic()> emitError
   if (recomputed && direction != Direction::backward)
     return emitError() << "a recomputed op is part of " << stringifyDirection(direction)
                        << ", expected backward";
-  if (Structure{unit, direction, stage, recomputed} == Structure())
+  if (microbatch < noMicrobatch || microbatch >= kMaxMicrobatches)
+    return emitError() << "microbatch is " << microbatch << ", expected 0 to "
+                       << kMaxMicrobatches - 1;
+  if (Structure{unit, direction, stage, recomputed, microbatch} == Structure())
     return emitError()
            << "structure has only default values (no unit, forward, stage 0); leave it out";
   return success();
@@ -91,12 +104,13 @@ Structure Structure::get(StructureAttr attribute) {
   if (!attribute)
     return {};
   return {attribute.getUnit(), attribute.getDirection(), attribute.getStage(),
-          attribute.getRecomputed()};
+          attribute.getRecomputed(), attribute.getMicrobatch()};
 }
 
 StructureAttr Structure::getAttr(MLIRContext *context) const {
   return *this == Structure() ? StructureAttr()
-                              : StructureAttr::get(context, unit, direction, stage, recomputed);
+                              : StructureAttr::get(context, unit, direction, stage, recomputed,
+                                                   microbatch);
 }
 
 Structure mlir::fsdp::getStructure(Operation *op) {

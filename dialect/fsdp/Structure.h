@@ -14,22 +14,26 @@
 
 namespace mlir::fsdp {
 
-/// The unit, direction and stage of an op, and whether it recomputes a value of forward. The
+/// The unit, direction, stage and microbatch of an op, and whether it recomputes a value of forward. The
 /// default is that of an op without the attribute: the module itself, forward.
 struct Structure {
   StringAttr unit; ///< null: of the module itself
   Direction direction = Direction::forward;
   int64_t stage = 0;
   bool recomputed = false; ///< only in backward
+  int64_t microbatch = -1; ///< -1: of any, or of all
 
   static Structure get(StructureAttr attribute);
-  Structure in(StringAttr unit) const { return {unit, direction, stage, recomputed}; }
-  Structure in(Direction direction) const { return {unit, direction, stage}; }
+  Structure in(StringAttr unit) const { return {unit, direction, stage, recomputed, microbatch}; }
+  Structure in(Direction direction) const { return {unit, direction, stage, false, microbatch}; }
+  Structure of(int64_t microbatch) const { return {unit, direction, stage, recomputed, microbatch}; }
   /// The structure of a copy in backward of an op of forward with this structure.
-  Structure again() const { return {unit, Direction::backward, stage, /*recomputed=*/true}; }
+  Structure again() const {
+    return {unit, Direction::backward, stage, /*recomputed=*/true, microbatch};
+  }
   bool operator==(const Structure &other) const {
     return unit == other.unit && direction == other.direction && stage == other.stage &&
-           recomputed == other.recomputed;
+           recomputed == other.recomputed && microbatch == other.microbatch;
   }
   /// Null for the default.
   StructureAttr getAttr(MLIRContext *context) const;

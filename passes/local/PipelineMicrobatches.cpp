@@ -92,11 +92,15 @@ private:
       carried[store.getCarriedAttr().getAttr()] = mapping.lookup(store.getOperand());
       return;
     }
-    builder.clone(*op, mapping)->walk([&](Operation *copy) {
-      if (copy->getPropertiesAsAttribute() && copy->getInherentAttr("microbatches"))
-        if (isa<InputOp, MicrobatchSamplesOp, DropoutOp>(copy))
-          copy->setAttr("microbatch", builder.getI64IntegerAttr(microbatch));
-    });
+    Operation *copy = builder.clone(*op, mapping);
+    if (static_cast<size_t>(microbatch) == mappings.size())
+      return;
+    if (isa<InputOp, MicrobatchSamplesOp, DropoutOp>(copy) && copy->getAttr("microbatches"))
+      copy->setAttr("microbatch", builder.getI64IntegerAttr(microbatch));
+    if (const Structure structure = getStructure(op);
+        mappings.size() > 1 && structure.direction != Direction::update && !isa<InputOp>(op) &&
+        !copy->hasTrait<OpTrait::ConstantLike>())
+      setStructure(copy, structure.of(microbatch));
   }
 
   const Step &step;

@@ -171,6 +171,12 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
           key[l] = std::max(key[l], key[before]);
   }
 
+  for (int l : groups.receives) {
+    const auto own =
+        std::lower_bound(groups.partBegins.begin(), groups.partBegins.end(), l);
+    if (own != groups.partBegins.begin())
+      key[l] = {std::min(key[l].first, *std::prev(own) - 1), 1};
+  }
   std::vector<UnshardedUnit> units;
   for (const std::vector<int> &gathers : groups.gathers) {
     const bool isPart =

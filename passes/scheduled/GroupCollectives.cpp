@@ -75,7 +75,8 @@ private:
   static bool areAlike(const PlannedLaunch &a, const PlannedLaunch &b) {
     Operation *one = a.body.back(), *other = b.body.back();
     return a.structure.direction == b.structure.direction &&
-           a.structure.stage == b.structure.stage && one->getName() == other->getName() &&
+           a.structure.stage == b.structure.stage &&
+           a.structure.microbatch == b.structure.microbatch && one->getName() == other->getName() &&
            cast<CollectiveOpInterface>(one).getAxes() ==
                cast<CollectiveOpInterface>(other).getAxes();
   }

@@ -10,6 +10,7 @@
 #include "passes/scheduled/SegmentPlan.h"
 
 #include "mlir/IR/IRMapping.h"
+#include <map>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_SCHEDULEPASS
@@ -57,39 +58,43 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
 
 namespace {
 
-/// The sends of `plan`, by direction and part. A part is of one stage, and sends each value once:
-/// the next microbatch sends values of the same names.
-std::vector<std::vector<std::vector<int>>> getSends(const SegmentPlan &plan) {
-  struct Part {
-    int64_t stage = 0;
-    SmallVector<std::tuple<std::string, StringAttr, Type>> values;
-  };
-  llvm::MapVector<Direction, std::vector<std::vector<int>>> sends;
-  DenseMap<Direction, Part> last;
+/// Adds the messages of `plan` to `groups`, by direction and part, and the parts: those of one
+/// direction, stage and microbatch.
+void addMessages(const SegmentPlan &plan, schedule::IssueGroups &groups) {
+  using Part = std::tuple<Direction, int64_t, int64_t>;
+  auto partOf = [](const Structure &of) { return Part(of.direction, of.stage, of.microbatch); };
+  std::map<Direction, std::pair<Part, std::vector<std::vector<int>>>> sends;
+  std::optional<Part> computed;
+  bool isPipeline = false;
   for (auto [index, launch] : llvm::enumerate(plan.launches)) {
+    const Part part = partOf(launch.structure);
+    const auto number = static_cast<int>(index);
+    if (isa<ReceiveOp>(launch.body.back()))
+      groups.receives.push_back(number);
+    isPipeline |= launch.structure.stage > 0 || launch.structure.microbatch >= 0;
+    if (launch.stream == streams::compute && computed != part) {
+      computed = part;
+      groups.partBegins.push_back(number);
+    }
     if (!isa<SendOp>(launch.body.back()))
       continue;
-    const auto &[unit, direction, stage, recomputed] = launch.structure;
-    const std::tuple<std::string, StringAttr, Type> value{getLaunchName(launch.body.back()), unit,
-                                                          launch.ins.front().type};
-    std::vector<std::vector<int>> &parts = sends[direction];
-    Part &part = last[direction];
-    if (parts.empty() || part.stage != stage || llvm::is_contained(part.values, value)) {
+    auto &[last, parts] = sends[launch.structure.direction];
+    if (parts.empty() || last != part)
       parts.emplace_back();
-      part = {stage, {}};
-    }
-    part.values.push_back(value);
-    parts.back().push_back(static_cast<int>(index));
+    last = part;
+    parts.back().push_back(number);
   }
-  auto ofDirections = llvm::make_second_range(sends);
-  return {ofDirections.begin(), ofDirections.end()};
+  for (auto &[direction, sent] : sends)
+    groups.sends.push_back(std::move(sent.second));
+  if (!isPipeline)
+    groups.partBegins.clear();
 }
 
 /// Inputs, deferred updates, the gathers and gradients of each unit, and messages.
 schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
   schedule::IssueGroups groups;
   groups.compute = getStreamIndex(streams::compute);
-  groups.sends = getSends(plan);
+  addMessages(plan, groups);
   StringAttr gatheredUnit, reducedUnit;
   llvm::StringSet<> gatheredStorages;
   bool partial = false;
@@ -101,8 +106,6 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
       groups.early.push_back(number);
     if (launch.stream == streams::update)
       groups.updates.push_back(number);
-    if (isa<ReceiveOp>(launch.body.back()))
-      groups.receives.push_back(number);
     if (launch.stream == streams::compute)
       for (const BufferView &place : launch.outs)
         seen.try_emplace(place.buffer, false);

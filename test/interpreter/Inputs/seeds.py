@@ -1,19 +1,18 @@
-"""Runs a command with --seed=0, 1, ...: `seeds.py all|some N COMMAND...`.
+"""Runs a command with --seed=0, 1, ...: `seeds.py all|some N COMMAND...`, `seeds.py like N MODULE COMMAND...`.
 
-all: every run succeeds and prints the same, which is printed once; without ./check --all a third of the seeds.
+all: every run succeeds and prints the same, which is printed once.
 some: at least one run fails with status 1, and the message of the first that does is printed.
-like MODULE: every run succeeds and prints what it prints with MODULE in place of the command's second word.
+like: every run succeeds and prints what it prints with MODULE in place of the command's second word.
+Without ./check --all a third of the seeds for all and like.
 """
 import os
 import subprocess
 import sys
 
 mode, count, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-if mode == "all" and not os.environ.get("FSDP_TEST_ALL"):
+if mode != "some" and not os.environ.get("FSDP_TEST_ALL"):
     count = -(-count // 3)
-expected = None
-if mode == "like":
-    expected, command, count = command[0], command[1:], count if os.environ.get("FSDP_TEST_ALL") else -(-count // 3)
+expected = command.pop(0) if mode == "like" else None
 program = sys.stdin.read() if "-" in command else None
 printed, refused = set(), []
 for seed in range(count):

@@ -101,7 +101,7 @@ Value RandomStep::input(StringRef dims, Type element, int64_t classes) {
     values.setNumber(i, classes ? between(0, classes - 1) : between(-1000, 1000) / 512.0);
   (void)data.add(builder.getUnknownLoc(), name, values);
   return InputOp::create(builder, location(), typeOf(dims, element), name, sampleDim, IntegerAttr(),
-                         IntegerAttr(), ArrayAttr(), IntegerAttr());
+                         ArrayAttr(), IntegerAttr(), IntegerAttr());
 }
 
 Value RandomStep::constant(StringRef dims, double value, Type element) {
