@@ -225,6 +225,22 @@ TEST_F(MessagesTest, ReceivesWaitForTheComputationBefore) {
   EXPECT_EQ(order(), "receive 1: use 0 again\nreceive 2: use 0 again\n");
 }
 
+TEST_F(MessagesTest, ReceivesAreIssuedBeforeThePartThatPrecedesTheirs) {
+  for (int part = 0; part < 3; ++part) {
+    const std::string number = std::to_string(part);
+    for (const int buffer : {4 * part, 4 * part + 1})
+      groups.receives.push_back(add("receive" + number, 2, {}, {buffer}));
+    groups.partBegins.push_back(add("begin" + number, 0, {4 * part}, {4 * part + 2}));
+    add("end" + number, 0, {4 * part + 1}, {4 * part + 3});
+  }
+  EXPECT_EQ(order(), "receive2: end0\nreceive2: end0\n");
+  std::string names;
+  for (const Launch &launch : segment.launches)
+    names += launch.name + " ";
+  EXPECT_EQ(names, "receive0 receive0 receive1 receive1 begin0 end0 receive2 receive2 begin1 end1 "
+                   "begin2 end2 ");
+}
+
 /// Inputs are issued first, before a receive that precedes them in the program.
 TEST_F(MessagesTest, ReceivesWaitForWhatIsIssuedBefore) {
   groups.receives.push_back(add("receive 0", 2, {}, {0}));
