@@ -172,8 +172,7 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   }
 
   for (int l : groups.receives) {
-    const auto own =
-        std::lower_bound(groups.partBegins.begin(), groups.partBegins.end(), l);
+    const auto own = std::lower_bound(groups.partBegins.begin(), groups.partBegins.end(), l);
     if (own != groups.partBegins.begin())
       key[l] = {std::min(key[l].first, *std::prev(own) - 1), 1};
   }
