@@ -40,6 +40,12 @@ SmallVector<StringAttr> mlir::fsdp::getStorageAxes(MeshAttr mesh) {
   return axes;
 }
 
+/// Whether ranks along `axis` have parts of a computation by its role.
+static bool splitsCompute(StringRef axis) {
+  const AxisRole *role = findAxisRole(axis);
+  return role && role->splitsCompute;
+}
+
 StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
                                       ArrayRef<std::string> stored) {
   auto meshes = module.getOps<MeshOp>();
@@ -75,7 +81,7 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
   MeshAttr mesh = (*meshes.begin()).getMesh();
   for (StringAttr axis : mesh.getAxisNames())
     if (!used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes) && !storesParameters(axis) &&
-        !(carriesRoles(axis) && mesh.getAxisSize(axis) == 1))
+        !(splitsCompute(axis) && mesh.getAxisSize(axis) == 1))
       return axis;
   return StringAttr();
 }

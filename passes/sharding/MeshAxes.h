@@ -23,7 +23,8 @@ SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others
 SmallVector<StringAttr> getStorageAxes(MeshAttr mesh);
 
 /// An axis of the module's mesh that nothing uses; null where there is none. `stored`: axes that
-/// later placements will use. An axis of roles of size 1 is used: all ranks have the one role.
+/// later placements will use. An axis of size 1 that splits compute by its role needs no use: it
+/// splits nothing.
 StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
                           ArrayRef<std::string> stored = {});
 /// The message about `axis`, which nothing uses, where its ranks have different roles; else "".
