@@ -64,6 +64,13 @@ bool StepSplitter::isOverPositions(nn::AttentionOp attention) {
                       [&](Value input) { return positions.contains(input, dim); });
 }
 
+/// Whether queries or keys have them.
+bool StepSplitter::hasPositionsOf(nn::AttentionOp attention) {
+  const int64_t dim = nn::attentionDim(attention.getOrder(), 't');
+  return llvm::any_of(attention.getTensors(),
+                      [&](Value input) { return positions.contains(input, dim); });
+}
+
 /// Why attention cannot be of `kind`, which splits positions; empty where it can.
 std::string StepSplitter::findFault(nn::AttentionOp attention, AttentionKind kind) {
   const nn::AttentionLayout sizes = attention.getLayout();

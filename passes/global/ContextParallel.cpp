@@ -273,6 +273,10 @@ void StepSplitter::permuteSources() {
 LogicalResult StepSplitter::run() {
   // Chosen before there are constraints, whose results are of no class.
   WalkResult chosen = step.walk([&](nn::AttentionOp attention) {
+    // Of a sequence that is not split: each rank computes it whole, or some of its heads.
+    if (!hasPositionsOf(attention) &&
+        !dividesHeads(attention.getLayout(), mesh.getSize(getHeadAxes())))
+      return WalkResult::advance();
     FailureOr<AttentionKind> kind = choose(attention);
     if (failed(kind))
       return WalkResult::interrupt();

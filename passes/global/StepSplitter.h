@@ -62,6 +62,7 @@ private:
   void splitConstantsOfWhole();
   SmallVector<StringAttr> getHeadAxes() const;
   bool isOverPositions(nn::AttentionOp attention);
+  bool hasPositionsOf(nn::AttentionOp attention);
   std::string findFittingSizes(const nn::AttentionLayout &sizes) const;
   std::string findFault(nn::AttentionOp attention, AttentionKind kind);
   FailureOr<AttentionKind> choose(nn::AttentionOp attention);
