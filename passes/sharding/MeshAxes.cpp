@@ -40,8 +40,7 @@ SmallVector<StringAttr> mlir::fsdp::getStorageAxes(MeshAttr mesh) {
   return axes;
 }
 
-/// The axes that constraints, manual regions and parameters of `module` name.
-static llvm::StringSet<> collectNamedAxes(ModuleOp module) {
+        !carriesRoles(axis) && !(splitsCompute(axis) && mesh.getAxisSize(axis) == 1))
   llvm::StringSet<> used;
   auto addSharding = [&](ShardingAttr sharding) {
     for (ArrayAttr axes : sharding.getDimAxes())
@@ -81,7 +80,7 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
   MeshAttr mesh = (*meshes.begin()).getMesh();
   for (StringAttr axis : mesh.getAxisNames())
     if (!used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes) && !storesParameters(axis) &&
-        !carriesRoles(axis))
+        !carriesRoles(axis) && !(splitsCompute(axis) && mesh.getAxisSize(axis) == 1))
       return axis;
   return StringAttr();
 }

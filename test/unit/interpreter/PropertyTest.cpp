@@ -444,7 +444,7 @@ TEST(PropertyTest, KeptSeeds) {
   SplitCoverage splits;
   MLIRContext context(MLIRContext::Threading::DISABLED);
   loadDialects(context);
-  for (uint64_t seed : {304, 968, 31830})
+  for (uint64_t seed : {304, 968, 5463, 31830, 100690})
     EXPECT_EQ(Case(context, seed).check(coverage, splits), "") << "case --seed=" << seed;
 }
 
