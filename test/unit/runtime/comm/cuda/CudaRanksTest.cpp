@@ -76,6 +76,14 @@ TEST_P(CudaRanks, TransferWithoutWaitsOfTheHost) {
   }
 }
 
+TEST_P(CudaRanks, SendToNeighborsOnBothSides) {
+  for (const char *mesh : {"pipeline=2", "pipeline=3", "pipeline=4", "pipeline=3@2.0.1"}) {
+    Finished job = run(mesh, "neighbors", "NCCL_DEBUG=INFO ");
+    EXPECT_EQ(job.status, 0) << mesh << job.output;
+    EXPECT_FALSE(job.says("symmetric window")) << mesh << job.output;
+  }
+}
+
 TEST_P(CudaRanks, GrowAWorkspaceThatIsInUse) {
   Finished job = run("fsdp=1", "grow");
   EXPECT_EQ(job.status, 0) << job.output;
@@ -95,6 +103,7 @@ TEST(Nccl, FreesItsCommunicators) {
     EXPECT_EQ(runCudaRanks("fsdp=2", "steps", "nccl", emulator, "FSDP_NCCL_WINDOW=0 ").output,
               "done\n");
     EXPECT_EQ(runCudaRanks("fsdp=3", "transfers", "nccl", emulator).output, "");
+    EXPECT_EQ(runCudaRanks("fsdp=3", "neighbors", "nccl", emulator).output, "");
     EXPECT_EQ(runCudaRanks("fsdp=1", "behind", "nccl", emulator).output, "");
   }
 }
@@ -283,7 +292,8 @@ TEST(Nccl, ConnectsAllRanksAtTheFirstTransfer) {
 // Streams that share one hardware queue, in which what waits for another rank is in the way of what
 // comes after it.
 TEST(Nccl, NeedsNoQueueForEachStream) {
-  for (const char *mode : {"even-steps", "conformance", "transfers", "late-transfer"}) {
+  for (const char *mode :
+       {"even-steps", "conformance", "transfers", "late-transfer", "neighbors"}) {
     Finished job =
         runCudaRanks("fsdp=2", mode, "nccl", "devices=2,deferred,seed=5,queues=1,deadlock=10");
     EXPECT_EQ(job.status, 0) << job.output;
