@@ -385,6 +385,8 @@ void NcclCollectives::connectTransfers(cudaStream_t stream) {
   for (std::size_t index = 0; index < specs.size(); ++index)
     if (specs[index].sends)
       connectTransfers(static_cast<int>(index), stream);
+  // Streams that use one communicator do not wait for each other.
+  FSDP_CHECK(peer_, cudaStreamSynchronize(stream));
   joiningSince_ = 0;
 }
 

@@ -3,10 +3,11 @@
 //   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
-// between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `neighbors`, `grow`,
-// `behind`, `ahead`, `outputs`, `large-gather` and `unfinished` plant no fault; others do, most in
-// rank 1; with `even-` before them, a unit is cut evenly, so that it is gathered from and to the
-// arena itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
+// between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `neighbors`,
+// `neighbors-ahead`, `grow`, `behind`, `ahead`, `outputs`, `large-gather` and `unfinished` plant no
+// fault; others do, most in rank 1; with `even-` before them, a unit is cut evenly, so that it is
+// gathered from and to the arena itself; `count` asks for as many GPUs as the mesh has ranks,
+// before there are ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "base/WaitCounter.h"
@@ -410,8 +411,8 @@ int body(Job &job, const Program &program, const std::string &asked) {
   }
   if (mode == "transfers")
     return transfers(c);
-  if (mode == "neighbors")
-    return neighbors(c, /*ahead=*/job.options().transport == Transport::Nccl);
+  if (mode == "neighbors" || mode == "neighbors-ahead")
+    return neighbors(c, mode == "neighbors-ahead");
   if (mode == "late-transfer")
     return lateTransfer(c);
   if (mode == "grow")
@@ -465,7 +466,7 @@ int main(int argc, char **argv) {
       {"huge", {4}, 0, ArenaSpan<float>{0, std::size_t(1) << 50}, 1, 1, {}, 0}};
   program.inputs = inputs;
   const std::string mode = argv[2];
-  if (mode == "neighbors") {
+  if (mode == "neighbors" || mode == "neighbors-ahead") {
     program.streams = kWays;
     program.communicators = options.communicators = kTransfers;
   }

@@ -67,9 +67,9 @@ constexpr CommunicatorSpec kTransfers[] = {{"send_up", {0}, 1, true, true},
                                            {"receive_up", {0}, -1, true, false},
                                            {"receive_down", {0}, 1, true, false}};
 
-/// What goes up is sent in another order, relative to what goes down, than it is received; where
-/// NCCL carries it, it is received ahead of time too. Ranks that are each other's neighbors on both
-/// sides have four communicators.
+/// What goes up and what goes down is sent in another order than it is received. Ranks that are
+/// each other's neighbors on both sides have four communicators. `ahead`: what comes from below is
+/// received before anything is sent, for which the device must not wait at enqueue.
 inline int neighbors(Context &c, bool ahead) {
   constexpr std::size_t kMessages = 3, kCount = 3000;
   const int rank = c.rank(), ranks = c.worldSize();
@@ -94,7 +94,6 @@ inline int neighbors(Context &c, bool ahead) {
   const auto take = [&](int way, std::size_t message) {
     receive(c, way, "receive", way, Peer{-1}, span(way, message));
   };
-  // A host of Loopback waits in a receive until the message is sent.
   for (std::size_t message = 0; message < kMessages; ++message) {
     if (ahead)
       take(kReceiveUp, message);
