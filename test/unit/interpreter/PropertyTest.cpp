@@ -91,9 +91,10 @@ public:
                         sequences = 0;
   /// The last of these, by the kind of their attention ("ring"), with the order of positions where
   /// they are in zigzag order ("ring zigzag").
-  static inline std::map<std::string, int64_t> pipelines; ///< by schedule
   static inline std::map<std::string, int64_t> attentions = {
       {"all-to-all", 0}, {"gather", 0}, {"gather zigzag", 0}, {"ring", 0}, {"ring zigzag", 0}};
+  /// Those in stages, by schedule.
+  static inline std::map<std::string, int64_t> pipelines;
 
 private:
   using Stage = void (*)(OpPassManager &, const PipelineOptions &);
