@@ -81,14 +81,20 @@ struct RoleRanks {
   int sameInside = -1;
 };
 
+/// The transfers whose communicator is that of a sender and a receiver; that of others has all
+/// ranks along their axes.
+enum class PairedTransfers {
+  none,
+  betweenRoles, ///< over axes on which roles have coordinates, which determine the peers
+};
+
 /// Builds one role.
 class RoleBuilder {
 public:
-  /// `ofPlaces`: the coordinates of a role determine its peers in transfers.
   RoleBuilder(ScheduleProblem &result, size_t index, ArrayRef<RoleRanks> roles,
-              const SymbolTable &symbols, bool ofPlaces)
+              const SymbolTable &symbols, PairedTransfers paired)
       : result(result), program(roles[index].program), index(index), roles(roles), symbols(symbols),
-        ofPlaces(ofPlaces) {}
+        paired(paired) {}
 
   void build() {
     role.name = roles[index].name;
@@ -185,9 +191,8 @@ private:
         launch.clears.push_back(static_cast<int>(index));
     SmallVector<CollectiveOpInterface> collectives = getCollectives(op);
     if (!collectives.empty()) {
-      const bool transfers = ofPlaces && collectives.front().getPeerOffset() != 0;
-      launch.collective =
-          transfers ? translateTransfer(op, collectives.front()) : translate(op, collectives);
+      launch.collective = isPaired(collectives.front()) ? translateTransfer(op, collectives.front())
+                                                        : translate(op, collectives);
     }
     describe(op, launch);
     return launch;
@@ -204,6 +209,12 @@ private:
       launch.kind = body.getName().getStringRef().str();
       launch.output |= isa<OutputOp>(body);
     }
+  }
+
+  bool isPaired(CollectiveOpInterface op) const {
+    return paired == PairedTransfers::betweenRoles && op.getPeerOffset() != 0 &&
+           llvm::all_of(op.getAxes(),
+                        [&](StringAttr axis) { return bool(roles[index].coordinates.get(axis)); });
   }
 
   /// A group is one collective: what must be equal is joined in the order of its members.
@@ -342,7 +353,7 @@ private:
   size_t index; ///< of the role
   ArrayRef<RoleRanks> roles;
   const SymbolTable &symbols; ///< of the module
-  bool ofPlaces;
+  PairedTransfers paired;
   schedule::Role role;
   DenseMap<Operation *, int> bufferIndex;
   DenseMap<Value, int> launchIndex, eventIndex;
@@ -388,17 +399,21 @@ void ScheduleProblem::countCosts() {
 }
 
 static void buildRoles(ScheduleProblem &result, ModuleOp module, ArrayRef<RoleRanks> roles,
-                       bool ofPlaces) {
+                       PairedTransfers paired) {
   SymbolTable symbols(module);
   for (size_t index = 0; index < roles.size(); ++index)
-    RoleBuilder(result, index, roles, symbols, ofPlaces).build();
+    RoleBuilder(result, index, roles, symbols, paired).build();
 }
 
-ScheduleProblem::ScheduleProblem(ModuleOp module) {
+static std::vector<RoleRanks> rolesOfPrograms(ModuleOp module) {
   std::vector<RoleRanks> roles;
   for (ProgramOp program : module.getOps<ProgramOp>())
     roles.push_back({program, program.getRole(), program.getSymName().str()});
-  buildRoles(*this, module, roles, /*ofPlaces=*/false);
+  return roles;
+}
+
+ScheduleProblem::ScheduleProblem(ModuleOp module) {
+  buildRoles(*this, module, rolesOfPrograms(module), PairedTransfers::none);
 }
 
 ScheduleProblem ScheduleProblem::ofPlaces(ModuleOp module) {
@@ -432,12 +447,13 @@ ScheduleProblem ScheduleProblem::ofPlaces(ModuleOp module) {
     }
   }
   ScheduleProblem result;
-  buildRoles(result, module, roles, /*ofPlaces=*/true);
+  buildRoles(result, module, roles, PairedTransfers::betweenRoles);
   return result;
 }
 
 ScheduleProblem ScheduleProblem::withCosts(ModuleOp module) {
-  ScheduleProblem result(module);
+  ScheduleProblem result;
+  buildRoles(result, module, rolesOfPrograms(module), PairedTransfers::betweenRoles);
   result.countCosts();
   return result;
 }
