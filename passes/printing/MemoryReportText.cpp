@@ -396,9 +396,9 @@ static void printRoles(const MemoryReport &report, llvm::raw_ostream &os) {
     os << "\n";
   }
   if (isPipeline) {
-    os << "  alive: the most microbatches of which a rank keeps activations for backward\n"
-          "  idle: of the time from the first forward to the last backward of all ranks, with "
-          "transfers free\n        and forward, cotangents and weight gradients of a microbatch "
+    os << "  alive: the most microbatches whose activations a rank keeps for backward, once for each of "
+          "its stages\n  idle: of the time from the first forward to the last backward of all ranks, "
+          "with transfers free\n        and forward, cotangents and weight gradients of a microbatch "
           "equally long\n";
     for (const RoleMemory &role : report.roles)
       printWrapped("  units of " + fit(role.name, kNameWidth) + ":", joinUnits(role.stage.units),
