@@ -396,9 +396,11 @@ static void printRoles(const MemoryReport &report, llvm::raw_ostream &os) {
     os << "\n";
   }
   if (isPipeline) {
-    os << "  alive: the most microbatches whose activations a rank keeps for backward, once for each of "
-          "its stages\n  idle: of the time from the first forward to the last backward of all ranks, "
-          "with transfers free\n        and forward, cotangents and weight gradients of a microbatch "
+    os << "  alive: the most microbatches whose activations a rank keeps for backward, once for "
+          "each "
+          "stage\n  idle: of the time from the first forward to the last backward of all ranks, "
+          "with transfers free\n        and forward, cotangents and weight gradients of a "
+          "microbatch "
           "equally long\n";
     for (const RoleMemory &role : report.roles)
       printWrapped("  units of " + fit(role.name, kNameWidth) + ":", joinUnits(role.stage.units),
@@ -433,7 +435,7 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
       report.parameters + report.gradients + report.optimizer);
   row("gathered", "", report.gathered, "peak unsharded parameters");
   if (report.messages > 0)
-    row("messages", "", report.messages, "peak of what is sent to other stages, or received");
+    row("messages", "", report.messages, "peak of transfers between stages");
   row("activations", "", report.activations, "peak of all other transient buffers");
   row("arena", "", report.arena,
       formatBytes(report.persistent) + " persistent, " + formatBytes(report.transient) +

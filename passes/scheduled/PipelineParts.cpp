@@ -26,8 +26,14 @@ PipelineParts::PipelineParts(const ScheduleProblem &schedule) : schedule(schedul
     axis = "";
     return;
   }
+  bool isDivided = true; // each role has stages
   for (size_t role = 0; role < ranks.size(); ++role)
-    addRole(role, ranks[role]);
+    isDivided &= addRole(role, ranks[role]);
+  if (!isDivided) {
+    axis = "";
+    parts.clear();
+    return;
+  }
   // With several microbatches, what has no number is of none of them.
   for (auto &ofRole : parts)
     for (auto &ofSegment : ofRole)
@@ -42,9 +48,11 @@ PipelineParts::PipelineParts(const ScheduleProblem &schedule) : schedule(schedul
 }
 
 /// Finds the launches of a rank that belong to its stages, with the numbers of their microbatches.
-void PipelineParts::addRole(size_t role, int64_t rank) {
+/// Returns whether there are any.
+bool PipelineParts::addRole(size_t role, int64_t rank) {
   const auto count = static_cast<int64_t>(schedule.programs.size());
   auto &ofRole = parts.emplace_back();
+  bool isFound = false;
   for (auto [segment, launches] :
        llvm::zip_equal(schedule.segments[role], schedule.launches[role])) {
     SegmentOp parent = segment;
@@ -64,8 +72,10 @@ void PipelineParts::addRole(size_t role, int64_t rank) {
         continue; // sums of losses, behind all microbatches
       part = PipelinePart{backward, structure.stage, structure.microbatch};
       microbatches = std::max(microbatches, structure.microbatch + 1);
+      isFound = true;
     }
   }
+  return isFound;
 }
 
 void PipelineParts::visit(int role,

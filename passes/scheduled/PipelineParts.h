@@ -53,7 +53,7 @@ public:
   int64_t countAlive(int role, ArrayRef<BufferKind> kinds) const;
 
 private:
-  void addRole(size_t role, int64_t rank);
+  bool addRole(size_t role, int64_t rank);
   /// Calls `visit` with each part in issue order, and its segment and launch.
   void visit(int role, llvm::function_ref<void(const PipelinePart &, int, int)> visit) const;
 

@@ -76,7 +76,13 @@ TEST_F(MemoryReportTest, EachRoleHasItsOwnMemory) {
   llvm::raw_string_ostream stream(text);
   print(report, stream);
   EXPECT_NE(text.find("  second "), std::string::npos) << text;
-  EXPECT_NE(text.find("arena of this role, 32 B of it sharded"), std::string::npos) << text;
+  EXPECT_NE(text.find("memory of each role\n"), std::string::npos) << "no pipeline: " << text;
+  EXPECT_EQ(text.find("idle"), std::string::npos) << text;
+  ASSERT_EQ(report.tiedCopies.size(), 1u) << "`c`";
+  EXPECT_EQ(report.tiedCopies[0].roles, (std::vector<std::string>{"first", "third"}));
+  EXPECT_EQ(report.tiedCopies[0].parameters, 4 * 4);
+  EXPECT_EQ(report.tiedCopies[0].optimizer, 2 * 4 * 4);
+  EXPECT_TRUE(report.pipelineAxis.empty());
   EXPECT_TRUE(measure(1).roles.empty());
 }
 
