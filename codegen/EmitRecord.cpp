@@ -79,9 +79,7 @@ void mlir::fsdp::printLaunch(const ScheduledProgram &program, LaunchOp launch, c
         "writes", out);
   if (SmallVector<CollectiveOpInterface> group = getCollectives(launch); !group.empty()) {
     CollectiveOpInterface collective = group.front();
-    out << " over="
-        << program.communicatorName(launch.getStreamAttr(),
-                                    getAxisArray(launch.getContext(), collective.getAxes()))
+    out << " over=" << program.communicatorName(CommunicatorKey::of(launch))
         << " kind=" << collective->getName().stripDialect();
   }
   out << "\n";

@@ -3,7 +3,7 @@
 #ifndef CODEGEN_PROGRAMNAMES_H
 #define CODEGEN_PROGRAMNAMES_H
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "codegen/CommunicatorKey.h"
 #include "llvm/ADT/DenseMap.h"
 #include <string>
 #include <vector>
@@ -24,8 +24,8 @@ public:
 
   // Enumerators.
   const std::string &stream(StringAttr name) const { return get(streams, name); }
-  const std::string &communicator(StringAttr stream, ArrayAttr over) const {
-    return get(communicators, {stream, over});
+  const std::string &communicator(const CommunicatorKey &key) const {
+    return get(communicators, key);
   }
   const std::string &axis(StringAttr name) const { return get(axes, name); }
   const std::string &input(StringAttr name) const { return get(inputs, name); }
@@ -66,7 +66,7 @@ private:
       stateTables, runTables, outputTables, checkTables;
   std::vector<std::string> events;
   std::string firstOwnEvent;
-  llvm::DenseMap<std::pair<StringAttr, ArrayAttr>, std::string> communicators;
+  llvm::DenseMap<CommunicatorKey, std::string> communicators;
   llvm::DenseMap<Operation *, std::string> segments;
   llvm::DenseMap<Operation *, std::vector<std::string>> ownEvents;
   llvm::DenseMap<std::pair<Operation *, StringAttr>, std::string> outputs;

@@ -53,14 +53,16 @@ int64_t ScheduledProgram::alignmentOf(Value value) const {
   return std::gcd(spanOf(value).offset, int64_t(256));
 }
 
-std::string ScheduledProgram::communicatorName(StringAttr stream, ArrayAttr over) const {
-  auto joined = [&](const std::pair<StringAttr, ArrayAttr> &key) {
+std::string ScheduledProgram::communicatorName(const CommunicatorKey &key) const {
+  auto joined = [&](const CommunicatorKey &key) {
     std::string name;
-    for (const std::string &axis : spellAxes(mesh, getAxisNames(key.second)))
+    for (const std::string &axis : spellAxes(mesh, getAxisNames(key.over)))
       name += axis + "_";
-    return name + key.first.getValue().str();
+    name += key.stream.getValue();
+    if (std::abs(key.offset) > 1)
+      name += "_by_" + std::to_string(std::abs(key.offset));
+    return name + (key.inRing ? "_ring" : "");
   };
-  const std::pair<StringAttr, ArrayAttr> key(stream, over);
   std::string name = joined(key);
   // Axes 'a' and 'b' with stream 'c_d' join to what 'a' alone does with 'b_c_d'.
   int number = 1;
@@ -74,7 +76,7 @@ std::string ScheduledProgram::communicatorName(StringAttr stream, ArrayAttr over
 
 int ScheduledProgram::communicatorOver(ArrayAttr axes) const {
   for (const auto &[key, index] : communicators)
-    if (key.second == axes)
+    if (key.over == axes && key.offset == 0)
       return index;
   return -1;
 }
@@ -187,15 +189,28 @@ static LogicalResult readInput(ScheduledProgram &program, LaunchOp launch, Input
   return success();
 }
 
+/// Numbers the communicator of `launch`, which has collectives.
+static LogicalResult numberCommunicator(ScheduledProgram &program, LaunchOp launch) {
+  const CommunicatorKey key = CommunicatorKey::of(launch);
+  if (!program.communicators.insert({key, static_cast<int>(program.communicators.size())}).second ||
+      key.offset == 0)
+    return success();
+  for (const auto &[other, index] : program.communicators)
+    if (other.stream != key.stream && other.matchesApartFromStream(key))
+      return launch.emitOpError()
+             << "is on stream '" << key.stream.getValue() << "', but another one of the module "
+             << (key.sends ? "sends to" : "receives from") << " the rank at offset " << key.offset
+             << " on stream '" << other.stream.getValue()
+             << "', expected one stream, as peers take these values in one order";
+  return success();
+}
+
 /// Numbers the streams, communicators and inputs of a launch of any program of the module.
 static LogicalResult numberLaunch(ScheduledProgram &program, LaunchOp launch) {
   program.streams.insert({launch.getStreamAttr(), static_cast<int>(program.streams.size())});
+  if (!getCollectives(launch).empty() && failed(numberCommunicator(program, launch)))
+    return failure();
   for (Operation &op : launch.getBody().front()) {
-    if (auto collective = dyn_cast<CollectiveOpInterface>(op);
-        collective && collective.involvesPeers())
-      program.communicators.insert(
-          {{launch.getStreamAttr(), getAxisArray(op.getContext(), collective.getAxes())},
-           static_cast<int>(program.communicators.size())});
     if (auto input = dyn_cast<InputOp>(op))
       if (failed(readInput(program, launch, input)))
         return failure();
@@ -410,7 +425,7 @@ void ProgramNames::create(const ScheduledProgram &program) {
   for (const auto &[stream, index] : program.streams)
     streams[stream] = enumerator("", stream);
   for (const auto &[key, index] : program.communicators)
-    communicators[key] = enumerator("over", program.communicatorName(key.first, key.second));
+    communicators[key] = enumerator("over", program.communicatorName(key));
   for (StringAttr axis : program.mesh.getAxisNames())
     axes[axis] = enumerator("axis", axis);
   for (StorageOp storage : program.storages)

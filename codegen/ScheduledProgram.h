@@ -7,6 +7,7 @@
 #ifndef CODEGEN_SCHEDULEDPROGRAM_H
 #define CODEGEN_SCHEDULEDPROGRAM_H
 
+#include "codegen/CommunicatorKey.h"
 #include "codegen/ModelNames.h"
 #include "codegen/ProgramNames.h"
 #include "codegen/RoleNumbers.h"
@@ -87,8 +88,7 @@ struct ScheduledProgram {
   /// Numbered in order of first use in the programs of the module, which all have the same: ranks
   /// of different roles meet in a communicator by its number, on a stream by its number.
   llvm::MapVector<StringAttr, int> streams;
-  /// A communicator serves one stream and one list of axes.
-  llvm::MapVector<std::pair<StringAttr, ArrayAttr>, int> communicators;
+  llvm::MapVector<CommunicatorKey, int> communicators;
   llvm::MapVector<StringAttr, InputEntry> inputs;
   ModelNames modelNames;
   ProgramNames names;
@@ -104,7 +104,7 @@ struct ScheduledProgram {
     return shards.lookup({storage.getSymNameAttr(), what});
   }
   /// "fsdp_gather", unique among communicators
-  std::string communicatorName(StringAttr stream, ArrayAttr over) const;
+  std::string communicatorName(const CommunicatorKey &key) const;
   /// A communicator over the axes of `storage`, whichever stream it serves.
   int communicatorOver(ArrayAttr axes) const;
 

@@ -45,9 +45,8 @@ static std::string axisList(const ScheduledProgram &program, ArrayAttr axes) {
 
 /// The enumerator of a communicator over `axes`.
 static std::string communicatorOver(const ScheduledProgram &program, ArrayAttr axes) {
-  const auto &[stream, over] =
-      (program.communicators.begin() + program.communicatorOver(axes))->first;
-  return program.names.communicator(stream, over);
+  return program.names.communicator(
+      (program.communicators.begin() + program.communicatorOver(axes))->first);
 }
 
 void mlir::fsdp::emitEnum(ArrayRef<std::string> names, StringRef what, Writer &writer) {
@@ -64,7 +63,7 @@ void mlir::fsdp::emitEnumerators(const ScheduledProgram &program, Writer &writer
   for (const auto &[stream, index] : program.streams)
     streams.push_back(names.stream(stream));
   for (const auto &[key, index] : program.communicators)
-    communicators.push_back(names.communicator(key.first, key.second));
+    communicators.push_back(names.communicator(key));
   for (StringAttr axis : program.mesh.getAxisNames())
     axes.push_back(names.axis(axis));
   for (StorageOp storage : program.storages)
@@ -442,10 +441,17 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     order.push_back(std::to_string(rank));
   for (const auto &[stream, index] : program.streams)
     streams.push_back(quoted(stream));
-  for (const auto &[key, index] : program.communicators)
-    communicators.emplace_back()
-        .add("name", quoted(program.communicatorName(key.first, key.second)))
-        .add("axes", axisList(program, key.second));
+  for (const auto &[key, index] : program.communicators) {
+    Fields &fields = communicators.emplace_back();
+    fields.add("name", quoted(program.communicatorName(key)))
+        .add("axes", axisList(program, key.over));
+    if (key.offset)
+      fields.add("offset", key.offset);
+    if (key.inRing)
+      fields.add("inRing", "true");
+    if (key.sends)
+      fields.add("sends", "true");
+  }
   emitRows("MeshAxis", "axes", axes, writer);
   emitValues("int", "device_order", order, writer);
   emitValues("const char *", "streams", streams, writer);

@@ -44,10 +44,8 @@ void Target::launch(const PrintedLaunch &launch, const KernelTable &kernels, Wri
   items.push_back("c");
   items.push_back(launch.stream);
   items.push_back(launch.name);
-  if (call.over) {
-    LaunchOp op = launch.op;
-    items.push_back(program.names.communicator(op.getStreamAttr(), call.over));
-  }
+  if (call.over)
+    items.push_back(program.names.communicator(CommunicatorKey::of(launch.op)));
   for (const Call &member : call.members)
     items.push_back(spellMember(launch, member));
   bool kernelIsNext = call.kernel == Call::argument;

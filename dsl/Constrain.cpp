@@ -54,7 +54,7 @@ Tensor sequenceParallel(Located input, int64_t dim) {
     ModelBuilder::fail("sequenceParallel", {input.tensor}, input.where,
                        "dimension is " + std::to_string(dim) + ", expected 0 to " +
                            std::to_string(rank - 1));
-  const StringAttr tensor = model.builder.getStringAttr("tensor");
+  const StringAttr tensor = model.builder.getStringAttr(ir::getLayerAxis());
   ir::MeshOp mesh = model.meshWith(tensor);
   SmallVector<ArrayAttr> axes(rank, ir::getAxisArray(&model.context, {}));
   axes[dim] = ir::getAxisArray(&model.context, tensor);

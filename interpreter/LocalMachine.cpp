@@ -11,6 +11,7 @@
 #include "interpreter/ShardedMachine.h"
 #include <deque>
 #include <map>
+#include <tuple>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -85,8 +86,24 @@ private:
     Operation *op;
     Tensor value;
   };
-  /// Values that are sent and not yet received, by axes, sender and receiver.
-  std::map<std::tuple<const void *, int64_t, int64_t>, std::deque<Sent>> underWay;
+  /// What the sends and receives have in common that match one another; `step`: the offset of the
+  /// send.
+  struct Channel {
+    const void *axes;
+    int64_t step;
+    bool inRing;
+    int64_t sender, receiver;
+
+    bool operator<(const Channel &other) const {
+      auto key = [](const Channel &channel) {
+        return std::tie(channel.axes, channel.step, channel.inRing, channel.sender,
+                        channel.receiver);
+      };
+      return key(*this) < key(other);
+    }
+  };
+  /// Values that are sent and not yet received.
+  std::map<Channel, std::deque<Sent>> underWay;
 
   /// By program, then by segment.
   std::vector<std::vector<Segment>> compiled;
@@ -131,12 +148,12 @@ FailureOr<bool> LocalMachine::transfer(int64_t rank, Cursor &cursor) {
   Tensor result;
   if (op.getSendValue()) {
     if (peer)
-      underWay[{axes, rank, *peer}].push_back(
+      underWay[{axes, op.getPeerOffset(), op.isInRing(), rank, *peer}].push_back(
           {op, cursor.values[cursor.instruction().operands[0]]});
   } else if (!peer) {
     result = Tensor(cast<RankedTensorType>(op.getRecvValue().getType()));
   } else {
-    std::deque<Sent> &sent = underWay[{axes, *peer, rank}];
+    std::deque<Sent> &sent = underWay[{axes, -op.getPeerOffset(), op.isInRing(), *peer, rank}];
     if (sent.empty())
       return false;
     if (failed(checkTransfer(*peer, sent.front().op, rank, op)))
@@ -150,12 +167,11 @@ FailureOr<bool> LocalMachine::transfer(int64_t rank, Cursor &cursor) {
 }
 
 LogicalResult LocalMachine::checkAllReceived() {
-  for (auto &[ends, sent] : underWay)
+  for (auto &[channel, sent] : underWay)
     if (!sent.empty())
       return sent.front().op->emitError()
-             << "rank " << std::get<2>(ends) << " does not receive the value that rank "
-             << std::get<1>(ends)
-             << " sends here: it ends the step without a matching 'fsdp.receive'";
+             << "rank " << channel.receiver << " does not receive the value that rank "
+             << channel.sender << " sends here: it ends the step without a matching 'fsdp.receive'";
   return success();
 }
 

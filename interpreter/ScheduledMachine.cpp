@@ -101,7 +101,7 @@ private:
   }
   bool canBegin(int64_t rank, size_t stream) const;
   FailureOr<bool> canEnd(int64_t rank, size_t stream);
-  FailureOr<bool> canEndTransfer(int64_t rank, size_t stream, Issued &issued);
+  FailureOr<bool> canEndTransfer(int64_t rank, Issued &issued);
   LogicalResult begin(int64_t rank, size_t stream);
   LogicalResult end(int64_t rank, size_t stream);
   LogicalResult checkConflicts(int64_t rank, const Issued &issued);
@@ -273,7 +273,7 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
 
 /// A transfer can end once the other rank has begun its side of it; immediately if there is no
 /// other rank.
-FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, size_t stream, Issued &issued) {
+FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, Issued &issued) {
   auto op = cast<CollectiveOpInterface>(issued.collective());
   std::optional<int64_t> peer = peerOf(op, rank);
   if (!peer) {
@@ -282,15 +282,16 @@ FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, size_t stream, Is
       issued.results = {Tensor(cast<RankedTensorType>(received.getType()))};
     return true;
   }
-  Issued *other = nextOf(*peer, stream);
-  if (!other || !other->inFlight || other->met || !other->collective() ||
-      !isTransfer(other->collective()))
+  Issued *other = nullptr;
+  for (size_t stream = 0; stream < streams.size() && !other; ++stream)
+    if (Issued *next = nextOf(*peer, stream); next && next->inFlight && !next->met &&
+                                              next->collective() &&
+                                              isCounterpart(op, next->collective()))
+      other = next;
+  if (!other)
     return false;
-  auto theirs = cast<CollectiveOpInterface>(other->collective());
-  bool sends = op.getSendValue() != nullptr;
-  if (theirs.getAxes() != op.getAxes() || theirs.getPeerOffset() != -op.getPeerOffset() ||
-      sends == (theirs.getSendValue() != nullptr))
-    return false;
+  Operation *theirs = other->collective();
+  const bool sends = op.getSendValue() != nullptr;
   if (failed(sends ? checkTransfer(rank, op, *peer, theirs)
                    : checkTransfer(*peer, theirs, rank, op)))
     return failure();
@@ -309,7 +310,7 @@ FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
   if (!collective || issued->met)
     return true;
   if (isTransfer(collective))
-    return canEndTransfer(rank, stream, *issued);
+    return canEndTransfer(rank, *issued);
 
   SmallVector<Issued *> members;
   for (int64_t member : groupOf(collective, rank)) {

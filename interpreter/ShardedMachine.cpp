@@ -209,6 +209,12 @@ std::optional<int64_t> ShardedMachine::peerOf(Operation *op, int64_t rank) {
   return peer ? std::optional<int64_t>(group[*peer]) : std::nullopt;
 }
 
+bool ShardedMachine::isCounterpart(Operation *op, Operation *other) {
+  auto mine = cast<CollectiveOpInterface>(op), theirs = cast<CollectiveOpInterface>(other);
+  return theirs.getPeerOffset() == -mine.getPeerOffset() && theirs.isInRing() == mine.isInRing() &&
+         theirs.getAxes() == mine.getAxes() && !theirs.getSendValue() != !mine.getSendValue();
+}
+
 LogicalResult ShardedMachine::checkTransfer(int64_t sender, Operation *send, int64_t receiver,
                                             Operation *receive) {
   Type given = cast<CollectiveOpInterface>(send).getSendValue().getType();

@@ -42,6 +42,9 @@ protected:
   /// The rank that `rank` sends to, or receives from, in the transfer `op`; none if there is no
   /// such rank.
   std::optional<int64_t> peerOf(Operation *op, int64_t rank);
+  /// True if the collective `other` is the other end of the transfer `op` where its rank is the
+  /// peer.
+  static bool isCounterpart(Operation *op, Operation *other);
   /// Fails, naming both ops, unless `receive` on `receiver` has the type of `send` on `sender`.
   LogicalResult checkTransfer(int64_t sender, Operation *send, int64_t receiver,
                               Operation *receive);

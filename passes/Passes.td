@@ -520,7 +520,9 @@ def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
     After this pass the module is in the scheduled phase: values are `fsdp.buffer`s without offsets, ops are in
     `fsdp.launch`es in issue order. Inputs come first; the gather of a unit is issued as soon as all units used
     before it except the last `prefetch` are no longer needed, so that at most `prefetch` + 1 units are unsharded
-    at any time; the same limit applies to gradients before their reduction. The storages of a unit are gathered by one
+    at any time; the same limit applies to gradients before their reduction. A `fsdp.receive` is issued one stage of a microbatch
+    ahead and waits for the computation before it, and what computes the operand of a `fsdp.send` waits until the second send before it, of the same direction, is complete; sends of one
+    stage and microbatch count as one. The storages of a unit are gathered by one
     launch, over each group of ranks, and their gradients reduced by one, unless `group` is false. Launches have all
     waits between streams that their accesses require, except those that other waits imply.
 

@@ -8,12 +8,12 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr AxisRole roles[] = {
-    //          batch  storage compute sequence roles
+    //          batch  storage compute sequence layers roles
     {"data", true, false, false},
     {"fsdp", true, true, false},
-    {"tensor", false, false, true},
+    {"tensor", false, false, true, false, true},
     {"context", false, true, true, true},
-    {"pipeline", false, false, true, false, true},
+    {"pipeline", false, false, true, false, false, true},
     {"expert", false, false, true},
 };
 
@@ -28,9 +28,18 @@ bool mlir::fsdp::splitsSequence(StringRef axis) {
   return role && role->splitsSequence;
 }
 
+bool mlir::fsdp::splitsLayers(StringRef axis) {
+  const AxisRole *role = findAxisRole(axis);
+  return role && role->splitsLayers;
+}
+
 bool mlir::fsdp::carriesRoles(StringRef axis) {
   const AxisRole *role = findAxisRole(axis);
   return role && role->carriesRoles;
+}
+
+StringRef mlir::fsdp::getLayerAxis() {
+  return llvm::find_if(roles, [](const AxisRole &role) { return role.splitsLayers; })->name;
 }
 
 StringRef mlir::fsdp::getStorageAxis() {

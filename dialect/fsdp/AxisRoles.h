@@ -22,6 +22,8 @@ struct AxisRole {
   bool splitsCompute;
   /// Of these: parts of the positions of a sequence.
   bool splitsSequence = false;
+  /// Of these: parts of the tensors of a layer, as heads and hidden units.
+  bool splitsLayers = false;
   /// Of these: different programs (`role` of `fsdp.program`).
   bool carriesRoles = false;
 };
@@ -30,8 +32,12 @@ struct AxisRole {
 const AxisRole *findAxisRole(StringRef axis);
 /// True if the ranks along `axis`, or a part of one, have parts of sequences.
 bool splitsSequence(StringRef axis);
+/// True if the ranks along `axis`, or a part of one, have parts of the tensors of each layer.
+bool splitsLayers(StringRef axis);
 /// True if the ranks along `axis`, or a part of one, run different programs.
 bool carriesRoles(StringRef axis);
+/// The axis that splits the tensors of layers.
+StringRef getLayerAxis();
 /// The axis over which strategies store; a module without a mesh is for one rank of it.
 StringRef getStorageAxis();
 /// "'data' and 'fsdp'", the axes that split the batch by their names.

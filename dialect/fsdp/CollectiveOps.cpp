@@ -72,6 +72,10 @@ std::string mlir::fsdp::detail::getCollectiveArguments(Operation *op) {
       os << stringifyReduceKind(kind.getValue());
       continue;
     }
+    if (isa<UnitAttr>(value)) {
+      os << name.getValue();
+      continue;
+    }
     os << name.getValue() << " ";
     if (auto list = dyn_cast<DenseI64ArrayAttr>(value))
       os << "[" << llvm::interleaved(list.asArrayRef()) << "]";
@@ -306,8 +310,10 @@ LogicalResult BroadcastOp::verify() {
 
 std::optional<int64_t> mlir::fsdp::getPeer(Operation *transfer, int64_t index) {
   auto collective = cast<CollectiveOpInterface>(transfer);
-  int64_t peer = index + collective.getPeerOffset();
-  if (peer < 0 || peer >= collective.getGroupSize())
+  const int64_t peer = index + collective.getPeerOffset(), ranks = collective.getGroupSize();
+  if (collective.isInRing())
+    return (peer + ranks) % ranks;
+  if (peer < 0 || peer >= ranks)
     return std::nullopt;
   return peer;
 }
@@ -353,16 +359,19 @@ static LogicalResult verifyTransfer(Operation *op) {
          << " ranks of its group; remove the op, or use the offset of a rank that exists";
 }
 
-static nn::ShapeArgument peerAt(uint64_t offset) {
-  return nn::ShapeArgument("Peer").field("offset", static_cast<int64_t>(offset));
+/// In the communicator of a transfer the sender is rank 0, and the receiver rank 1.
+static nn::ShapeArgument peerAt(int64_t offset) {
+  return nn::ShapeArgument("Peer").field("offset", offset);
 }
 
-nn::ShapeArgument SendOp::getRequest() { return peerAt(getOffset()); }
+nn::ShapeArgument SendOp::getRequest() { return peerAt(1); }
 int64_t SendOp::getPeerOffset() { return static_cast<int64_t>(getOffset()); }
+bool SendOp::isInRing() { return getRing(); }
 int64_t SendOp::getReceivedBytes() { return 0; }
 LogicalResult SendOp::verify() { return verifyTransfer(*this); }
 
-nn::ShapeArgument ReceiveOp::getRequest() { return peerAt(getOffset()); }
+nn::ShapeArgument ReceiveOp::getRequest() { return peerAt(-1); }
 int64_t ReceiveOp::getPeerOffset() { return static_cast<int64_t>(getOffset()); }
+bool ReceiveOp::isInRing() { return getRing(); }
 int64_t ReceiveOp::getReceivedBytes() { return bytesOf(getResult()); }
 LogicalResult ReceiveOp::verify() { return verifyTransfer(*this); }

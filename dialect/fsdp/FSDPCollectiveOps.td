@@ -29,6 +29,8 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     InterfaceMethod<"Of a transfer: the index of the peer in the group minus that of this rank. "
                     "Such a rank need not exist. 0 for all other collectives.",
                     "int64_t", "getPeerOffset", (ins), "", [{ return 0; }]>,
+    InterfaceMethod<"Of a transfer: whether the first rank of the group follows the last one.",
+                    "bool", "isInRing", (ins), "", [{ return false; }]>,
     InterfaceMethod<"The tensor that a rank sends; null where it only receives.",
                     "::mlir::Value", "getSendValue", (ins), "",
                     [{ return $_op->getNumOperands() ? $_op->getOperand(0) : ::mlir::Value(); }]>,
@@ -297,7 +299,7 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [Pure, SameOperandsAndResu
 }
 
 class FSDP_TransferOp<string mnemonic, list<Trait> traits>
-    : FSDP_CollectiveOp<mnemonic, traits, ["getPeerOffset"]> {
+    : FSDP_CollectiveOp<mnemonic, traits, ["getPeerOffset", "isInRing"]> {
   let hasVerifier = 1;
 }
 
@@ -305,17 +307,20 @@ def FSDP_SendOp : FSDP_TransferOp<"send", [MemoryEffects<[MemWrite<FSDP_Transfer
   let summary = "Send a value to another rank";
   let description = [{
     Rank i of the group sends the operand to rank i + `offset`, which takes it with a `fsdp.receive` of the negative offset
-    over the same axes. A rank that has no such rank in its group sends nothing. Ranks may run one program, as below, or
+    over the same axes. A rank that has no such rank in its group sends nothing; in a `ring` the first rank follows the
+    last one, so that every rank has one. Ranks may run one program, as below, or
     each its own (see `fsdp.program`), in which one sends what another receives:
 
         offset 1
         before:  rank 0 [a]          rank 1 [b]          rank 2 [c]
         sent:    rank 0 [a] -> rank 1     rank 1 [b] -> rank 2     rank 2 nothing
 
-    Between two ranks, in one direction, values are received in the order in which they are sent: the n-th send matches
-    the n-th receive, with the same type. In the scheduled phase this holds for each stream, sender and
-    receiver being on streams of the same name, and the two launches run together: neither completes before the
-    other one has begun, as in NCCL. `fsdp-verify-schedule` checks that every send has its receive and that no launches wait for one
+    The sends of one rank with one offset over the same axes, in a ring or not, match the receives of its peer with the
+    negative offset: values are received in the order in which they are sent, the n-th send matches the n-th receive,
+    with the same type. Nothing is implied about transfers of other ranks or offsets: where two ranks are each other's
+    neighbours on both sides (a ring of two), a value that goes up with offset 1 and one that goes down with offset -1
+    do not wait for each other. In the scheduled phase sends and receives may be on different streams, and the two launches of a transfer
+    run together: neither completes before the other one has begun, as in NCCL. `fsdp-verify-schedule` checks that every send has its receive and that no launches wait for one
     another in a cycle. In the local phase, which does not order execution, a send never waits.
 
     Constraints:
@@ -339,16 +344,16 @@ def FSDP_SendOp : FSDP_TransferOp<"send", [MemoryEffects<[MemWrite<FSDP_Transfer
     }
     ```
   }];
-  let arguments = (ins FSDP_Tensor:$input, I64Attr:$offset, StrArrayAttr:$over);
-  let assemblyFormat = "$input `offset` $offset `over` $over attr-dict `:` type($input)";
+  let arguments = (ins FSDP_Tensor:$input, I64Attr:$offset, UnitAttr:$ring, StrArrayAttr:$over);
+  let assemblyFormat = "$input `offset` $offset (`ring` $ring^)? `over` $over attr-dict `:` type($input)";
 }
 
 def FSDP_ReceiveOp : FSDP_TransferOp<"receive",
     [MemoryEffects<[MemRead<FSDP_TransferResource>, MemWrite<FSDP_TransferResource>]>]> {
   let summary = "Receive a value that another rank sends";
   let description = [{
-    Rank i of the group receives the value that rank i + `offset` sends with a `fsdp.send` of the negative offset. A rank that has no
-    such rank in its group receives zeros without communicating. See `fsdp.send` for the order of values and the
+    Rank i of the group receives the value that rank i + `offset` sends with a `fsdp.send` of the negative offset, both in a `ring` or
+    both not. A rank that has no such rank in its group receives zeros without communicating; in a ring every rank has one. See `fsdp.send` for the order of values and the
     checks. A receive is never removed, even if its result is unused: the value sent to it must be received.
 
         offset -1
@@ -373,9 +378,9 @@ def FSDP_ReceiveOp : FSDP_TransferOp<"receive",
     }
     ```
   }];
-  let arguments = (ins I64Attr:$offset, StrArrayAttr:$over);
+  let arguments = (ins I64Attr:$offset, UnitAttr:$ring, StrArrayAttr:$over);
   let results = (outs FSDP_Tensor:$result);
-  let assemblyFormat = "`offset` $offset `over` $over attr-dict `:` type($result)";
+  let assemblyFormat = "`offset` $offset (`ring` $ring^)? `over` $over attr-dict `:` type($result)";
 }
 
 #endif // FSDP_COLLECTIVE_OPS_TD

@@ -73,6 +73,8 @@ public:
   explicit ManualAxes(StepOp step);
 
   ArrayRef<StringAttr> lookup(Value value) const;
+  /// Whether `value` is computed from constants alone, and so the same in any terms.
+  bool isConstant(Value value) const { return constants.contains(value); }
   /// All axes over which some value is in local terms.
   ArrayRef<StringAttr> getAll() const { return all; }
   /// Fails, emitting on the op, where a collective is over an axis that is not manual for its
@@ -81,7 +83,7 @@ public:
 
 private:
   DenseMap<Value, SmallVector<StringAttr>> axes;
-  DenseSet<Value> constants; ///< what is computed from constants alone: the same in any terms
+  DenseSet<Value> constants;
   SmallVector<StringAttr> all;
 };
 

@@ -71,7 +71,7 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
       `v` one shape.
     - (C4) the groups divide the heads.
     - (C5) `out` has the sizes of the queries, `log_sum_exp` is (batch, heads, queries).
-    - (C6) there is at least one key, and with `causal` at least as many keys as queries.
+    - (C6) there is at least one key, and with `causal` at least as many keys as queries, unless `at` places these.
     - (C7) the element types of `q`, `k`, `v` and `out` are equal, and floats; `log_sum_exp` has that of their sums
       (f32 for 16 bits).
     - (C8) `window` is positive and with `causal` only; `softcap` is positive.

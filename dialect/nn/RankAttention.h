@@ -130,10 +130,11 @@ private:
     return cast<RankedTensorType>(own.q.getType()).getDimSize(positionDim());
   }
   int64_t getChunk() const { return getPositions() / 2; }
-  /// The gathered keys or values that count: under a causal mask no query sees padding before it.
+  /// The gathered keys or values that count: no query sees padding before it under a causal mask,
+  /// but a bias has none.
   Value gather(Value keys) const;
   bool leavesPaddingOut() const {
-    return !op.getCausal() && getPositions() * shards.getRanks() != shards.getSize();
+    return (!op.getCausal() || bias) && getPositions() * shards.getRanks() != shards.getSize();
   }
   /// The order of a part of the one tensor, as a notation.
   std::string onePart() const {
@@ -180,7 +181,7 @@ RankAttention<Op>::RankAttention(Op op, OpBuilder &builder, ValueRange operands,
   own = unpack(all);
   ValueRange rest = operands.drop_front(tensors);
   if (op.getBias()) {
-    bias = rest.front();
+    bias = masked(rest.front(), 1);
     rest = rest.drop_front();
   }
   if (op.getDocuments()) {

@@ -117,11 +117,11 @@ static AttentionTensors attendGradZigzag(RankAttention<AttentionGradOp> &rank, K
 
 int64_t AttentionOp::getSplitRanks() { return static_cast<int64_t>(getZigzag().value_or(0)); }
 int64_t AttentionGradOp::getSplitRanks() { return static_cast<int64_t>(getZigzag().value_or(0)); }
-/// Where keys that are padding cannot be told from others by a causal mask, and gathered keys
-/// cannot leave them out, as ids have one number of keys; a bias has its own columns.
+/// Where keys that are padding cannot be told from others: by no mask, or not by one number of keys
+/// for ids and bias.
 template <typename Op> static bool attendsToPadding(Op op) {
-  return op.getBias() ||
-         (!op.getCausal() && (op.getDocuments() || op.getExchange() == KeyExchange::ring));
+  return op.getDocuments() ? !op.getCausal() || op.getBias()
+                           : !op.getCausal() && op.getExchange() == KeyExchange::ring;
 }
 
 bool AttentionOp::needsEvenParts() { return attendsToPadding(*this); }

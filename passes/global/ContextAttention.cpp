@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
 #include "passes/global/StepSplitter.h"
 #include "passes/sharding/MeshAxes.h"
@@ -19,11 +20,38 @@ bool mlir::fsdp::dividesHeads(const nn::AttentionLayout &sizes, int64_t ranks) {
   return sizes.groups % ranks == 0 || (ranks % sizes.groups == 0 && sizes.heads % ranks == 0);
 }
 
+std::string mlir::fsdp::describeSharedHeads(const nn::AttentionLayout &sizes, int64_t ranks) {
+  const std::string number = std::to_string(ranks);
+  return sizes.groups == sizes.heads ? "at least " + number + " heads"
+                                     : "a multiple of " + number + " groups, or a multiple of " +
+                                           number + " heads in groups that divide " + number;
+}
+
+/// What to do where the ranks cannot share the heads.
+std::string StepSplitter::findFittingSizes(const nn::AttentionLayout &sizes) const {
+  const int64_t others = mesh.getSize(getHeadAxes()) / getParts(); // that split heads besides
+  SmallVector<std::string> contexts, products;
+  for (int64_t context = 2; context <= sizes.heads; ++context) {
+    if (dividesHeads(sizes, context * others))
+      contexts.push_back(std::to_string(context));
+    for (int64_t tensor = 1; others > 1 && tensor * context <= sizes.heads; ++tensor)
+      if (dividesHeads(sizes, tensor * context))
+        products.push_back(std::to_string(tensor) + "*" + std::to_string(context));
+  }
+  const std::string context = axisOf(axes.front()).str();
+  if (!contexts.empty())
+    return "give the axis '" + context + "' a size of " + llvm::join(contexts, ", ");
+  if (!products.empty())
+    return "give the axes '" + getLayerAxis().str() + "' and '" + context + "' the sizes " +
+           llvm::join(products, ", ");
+  return "split the batch over these ranks instead";
+}
+
 /// The axes that split heads where attention has all positions: weights split heads first.
 SmallVector<StringAttr> StepSplitter::getHeadAxes() const {
   SmallVector<StringAttr> heads;
   for (StringAttr axis : mesh.getAxisNames())
-    if (axisOf(axis) == "tensor" && mesh.getAxisSize(axis) > 1)
+    if (splitsLayers(axis) && mesh.getAxisSize(axis) > 1)
       heads.push_back(axis);
   llvm::append_range(heads, axes);
   return heads;
@@ -36,28 +64,36 @@ bool StepSplitter::isOverPositions(nn::AttentionOp attention) {
                       [&](Value input) { return positions.contains(input, dim); });
 }
 
+/// Whether queries or keys have them.
+bool StepSplitter::hasPositionsOf(nn::AttentionOp attention) {
+  const int64_t dim = nn::attentionDim(attention.getOrder(), 't');
+  return llvm::any_of(attention.getTensors(),
+                      [&](Value input) { return positions.contains(input, dim); });
+}
+
 /// Why attention cannot be of `kind`, which splits positions; empty where it can.
 std::string StepSplitter::findFault(nn::AttentionOp attention, AttentionKind kind) {
   const nn::AttentionLayout sizes = attention.getLayout();
   if (!isOverPositions(attention) || sizes.queries != sizes.keys)
-    return std::string("takes keys and values of another sequence than its queries, expected those "
-                       "of one sequence; ") +
-           (dividesHeads(sizes, mesh.getSize(getHeadAxes()))
-                ? "use all-to-all"
-                : "split the batch over these ranks instead");
+    return "takes keys and values of another sequence than its queries, got " +
+           std::to_string(sizes.queries) + " queries and " + std::to_string(sizes.keys) + " keys" +
+           (attention.getDocuments() ? " with the ids of their documents" : "") +
+           ", expected those of one sequence; " +
+           (dividesHeads(sizes, mesh.getSize(getHeadAxes())) ? "use all-to-all"
+                                                             : findFittingSizes(sizes));
   if (kind == AttentionKind::ring && (attention.getBias() || attention.getDocuments()))
     return std::string("has ") + (attention.getBias() ? "a bias" : "the ids of documents") +
            ", for which a rank needs all keys, expected causal masks, windows and caps alone; use "
            "gather or all-to-all";
   // Keys that are padding are behind all queries that count.
-  const bool isMasked =
-      !attention.getBias() &&
-      (attention.getCausal() || (kind == AttentionKind::gather && !attention.getDocuments()));
+  const bool isMasked = kind == AttentionKind::ring ? attention.getCausal()
+                        : attention.getDocuments()  ? attention.getCausal() && !attention.getBias()
+                                                    : true;
   if (sizes.queries % getParts() != 0 && !isMasked)
     return "has " + std::to_string(sizes.queries) + " positions, of which " +
            std::to_string(getParts()) + " ranks have padding, and " +
-           (attention.getBias() ? "a bias" : "no causal mask") + ", expected a multiple of " +
-           std::to_string(getParts()) + "; use " +
+           (attention.getCausal() ? "documents with a bias" : "no causal mask") +
+           ", expected a multiple of " + std::to_string(getParts()) + "; use " +
            (kind == AttentionKind::ring ? "gather or " : "") + "all-to-all, or another length";
   return "";
 }
@@ -142,7 +178,7 @@ LogicalResult StepSplitter::chooseOrder() {
       for (auto [sum, count] : llvm::zip_equal(
                scores[int(order)],
                countScores(sizes.queries, static_cast<int64_t>(op.getWindow().value_or(0)),
-                           getParts(), order == PositionOrder::zigzag)))
+                           getParts(), order == PositionOrder::zigzag, bool(op.getBias()))))
         sum += count * static_cast<double>(sizes.heads * sizes.width);
   }
   auto balance = [&](PositionOrder order) {

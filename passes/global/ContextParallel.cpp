@@ -94,23 +94,6 @@ Value StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
   return constrain(value, {{dim, axes}}, maySplitFurther);
 }
 
-/// What to do where `others` ranks along `tensor` and those along `context` cannot share the heads.
-static std::string findFittingSizes(const nn::AttentionLayout &sizes, int64_t others) {
-  SmallVector<std::string> contexts, products;
-  for (int64_t context = 2; context <= sizes.heads; ++context) {
-    if (dividesHeads(sizes, context * others))
-      contexts.push_back(std::to_string(context));
-    for (int64_t tensor = 1; others > 1 && tensor * context <= sizes.heads; ++tensor)
-      if (dividesHeads(sizes, tensor * context))
-        products.push_back(std::to_string(tensor) + "*" + std::to_string(context));
-  }
-  if (!contexts.empty())
-    return "give the axis 'context' a size of " + llvm::join(contexts, ", ");
-  if (!products.empty())
-    return "give the axes 'tensor' and 'context' the sizes " + llvm::join(products, ", ");
-  return "split the batch over these ranks instead";
-}
-
 /// By heads, each rank those of all positions; what makes its operands and uses its result, by
 /// positions.
 LogicalResult StepSplitter::splitByHeads(nn::AttentionOp attention) {
@@ -119,22 +102,21 @@ LogicalResult StepSplitter::splitByHeads(nn::AttentionOp attention) {
   const int64_t positionDim = nn::attentionDim(order, 't');
   const SmallVector<StringAttr> heads = getHeadAxes();
   const int64_t parts = mesh.getSize(heads);
-  if (!dividesHeads(sizes, parts)) {
-    const int64_t others = parts / getParts(); // ranks that split heads besides
+  if (!dividesHeads(sizes, parts))
     return attention.emitError() << "the mesh splits attention by heads over " << spell(heads)
                                  << "=" << parts << ", got " << sizes.heads << " heads in "
-                                 << sizes.groups << " groups of keys and values"
+                                 << sizes.groups << " groups of keys and values, expected "
+                                 << describeSharedHeads(sizes, parts)
                                  << (isOverPositions(attention)
                                          ? "; "
-                                         : ", to keys of another sequence than the queries, which "
-                                           "no other way splits; ")
-                                 << findFittingSizes(sizes, others)
+                                         : "; keys of another sequence than the queries are split "
+                                           "in no other way: ")
+                                 << findFittingSizes(sizes)
                                  << (findFault(attention, AttentionKind::ring).empty()
                                          ? ", or use --context-attention=ring"
                                      : findFault(attention, AttentionKind::gather).empty()
                                          ? ", or use --context-attention=gather"
                                          : "");
-  }
   // Rotations need positions as attention does: they follow it.
   for (Value input : attention.getTensors()) {
     while (auto rope = input.getDefiningOp<nn::RopeOp>())
@@ -292,6 +274,10 @@ void StepSplitter::permuteSources() {
 LogicalResult StepSplitter::run() {
   // Chosen before there are constraints, whose results are of no class.
   WalkResult chosen = step.walk([&](nn::AttentionOp attention) {
+    // Of a sequence that is not split: each rank computes it whole, or some of its heads.
+    if (!hasPositionsOf(attention) &&
+        !dividesHeads(attention.getLayout(), mesh.getSize(getHeadAxes())))
+      return WalkResult::advance();
     FailureOr<AttentionKind> kind = choose(attention);
     if (failed(kind))
       return WalkResult::interrupt();

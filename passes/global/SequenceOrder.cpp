@@ -2,8 +2,10 @@
 
 #include "passes/global/SequenceOrder.h"
 
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/nn/Zigzag.h"
 #include "passes/sharding/StepShardings.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -35,13 +37,19 @@ bool mlir::fsdp::takesNumbers(nn::RopeOp rope, const PositionClass &positions) {
 }
 
 SmallVector<double> mlir::fsdp::countScores(int64_t positions, int64_t window, int64_t ranks,
-                                            bool zigzag) {
-  // Of the queries at positions below `end`; a window begins to leave out keys at its own length.
+                                            bool zigzag, bool endsWithKeys) {
+  const auto part = static_cast<double>(llvm::divideCeil(positions, ranks));
+  const double chunk = part / 2, keys = endsWithKeys ? static_cast<double>(positions)
+                                                     : part * static_cast<double>(ranks);
+  // Of the queries at positions below `end`. A window begins to leave out keys at its own length.
   auto seenBelow = [&](double end) {
-    auto all = [](double count) { return count * (count + 1) / 2; };
-    return all(end) - (window > 0 && end > window ? all(end - static_cast<double>(window)) : 0);
+    auto above = [&](double length) {
+      const double count = std::max(end - length, 0.0);
+      return count * (count + 1) / 2;
+    };
+    const double seen = above(0) - above(keys), before = static_cast<double>(window);
+    return window > 0 ? seen - above(before) + above(keys + before) : seen;
   };
-  const double chunk = static_cast<double>(positions) / static_cast<double>(2 * ranks);
   SmallVector<double> scores(ranks);
   for (int64_t rank = 0; rank < ranks; ++rank)
     for (int64_t half : {0, 1}) {
@@ -70,6 +78,26 @@ bool SequenceOrder::collectOps(Value value, Operation *user, DenseSet<Operation 
                       [&](Value operand) { return collectOps(operand, op, ops, found); });
 }
 
+/// The op, or the region whose boundary it is, for a diagnostic of an attention: by the name of its
+/// value, in models without names by its own.
+static std::string describe(Operation *op) {
+  auto quote = [](const std::string &name) { return "'" + name + "'"; };
+  auto describeRegion = [&](ArrayAttr over, const char *verb, Value value) {
+    return "the manual region over " + llvm::join(spellAxes(getMesh(op), getAxisNames(over)), "+") +
+           " that " + verb + " " + quote(nameOf(value));
+  };
+  if (auto enter = dyn_cast<EnterManualOp>(op)) {
+    Value value = enter.getInput(); // behind the constraint of the boundary
+    if (auto boundary = value.getDefiningOp<ConstraintOp>(); boundary && boundary.getManual())
+      value = boundary.getInput();
+    return describeRegion(enter.getOver(), "takes", value);
+  }
+  if (auto exit = dyn_cast<ExitManualOp>(op))
+    return describeRegion(exit.getOver(), "returns", exit.getInput());
+  return quote(op->getNumResults() > 0 ? nameOf(op->getResult(0))
+                                       : op->getName().getStringRef().str());
+}
+
 /// How `op` depends on the order of positions; empty where it does not, as what makes values with
 /// positions does not.
 std::string SequenceOrder::getDependence(Operation *op) const {
@@ -80,11 +108,7 @@ std::string SequenceOrder::getDependence(Operation *op) const {
   if (isa<InputOp, ReadOp, ConstraintOp, CheckpointOp, YieldOp>(op) ||
       op->hasTrait<OpTrait::ConstantLike>())
     return "";
-  // The diagnostic is of an attention: it names the value, for models without names by its op.
-  const std::string name =
-      "'" +
-      (op->getNumResults() > 0 ? nameOf(op->getResult(0)) : op->getName().getStringRef().str()) +
-      "'";
+  const std::string name = describe(op);
   auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
   if (!ruled)
     return name;
@@ -119,6 +143,8 @@ std::string SequenceOrder::getDependence(Operation *op) const {
            (rule.factors[factor].indexed || rule.factors[factor].kind == nn::FactorKind::whole ||
             rule.factors[factor].kind == nn::FactorKind::combined);
   });
+  if (isa<EnterManualOp, ExitManualOp>(op)) // which splits or joins positions
+    return merges || combines ? name : "";
   return merges     ? name + ", which splits or merges positions,"
          : combines ? name + " along positions"
                     : "";

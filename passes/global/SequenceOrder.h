@@ -27,8 +27,10 @@ std::optional<PositionTable> findPositionTable(nn::RepeatOp repeat, const Positi
 bool takesNumbers(nn::RopeOp rope, const PositionClass &positions);
 
 /// How many scores each of `ranks` ranks computes of causal attention to `positions` positions, in
-/// zigzag order or with consecutive positions. `window`: 0 without.
-SmallVector<double> countScores(int64_t positions, int64_t window, int64_t ranks, bool zigzag);
+/// zigzag order or with consecutive positions, those of padding among them. `window`: 0 without.
+/// `endsWithKeys`: keys that are padding are left out.
+SmallVector<double> countScores(int64_t positions, int64_t window, int64_t ranks, bool zigzag,
+                                bool endsWithKeys);
 
 /// The ops of a step before differentiation that need positions in their order.
 class SequenceOrder {

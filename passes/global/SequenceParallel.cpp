@@ -1,6 +1,7 @@
 //===- SequenceParallel.cpp - whether a residual stream is split ----------===//
 
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -75,7 +76,7 @@ void SequenceParallel::runOnOperation() {
   // Of a model for several meshes, plans without the axis have lost the marks with it.
   const bool isSplit = llvm::any_of(module.getOps<MeshOp>(), [](MeshOp mesh) {
     return llvm::any_of(mesh.getMesh().getAxisNames(), [&](StringAttr axis) {
-      return axisOf(axis) == "tensor" && mesh.getMesh().getAxisSize(axis) > 1;
+      return splitsLayers(axis) && mesh.getMesh().getAxisSize(axis) > 1;
     });
   });
   if (mode == "on" && isSplit && !isMarked) {

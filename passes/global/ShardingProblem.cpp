@@ -307,6 +307,14 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
   auto rule = rules.find(result.getOwner());
   if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))
     return true;
+  // Behind the axes of its region a dimension is split evenly: padding would be at the end of each
+  // rank's part, not of the whole.
+  if (auto exit = dyn_cast<ExitManualOp>(result.getOwner())) {
+    const int64_t own = mesh.getSize(getSplittingAxes(exit.getSharding(), dim, mesh)),
+                  parts = propagation::sizeOf(axes);
+    if (own > 1 && parts > own && problem.values[value].sizes[dim] % parts != 0)
+      return false;
+  }
   SmallVector<OpSplit::DimSplit> dims;
   for (auto [other, sharding] : llvm::enumerate(current.dims))
     dims.push_back(static_cast<int>(other) == dim ? *split : *toSplit(sharding.axes));

@@ -23,6 +23,8 @@ constexpr llvm::StringLiteral positionOrderNames[] = {"zigzag", "contiguous"};
 /// Whether `ranks` can share the heads of an attention: each has whole groups, or heads of one; as
 /// many groups as heads are padded, as other sizes are.
 bool dividesHeads(const nn::AttentionLayout &sizes, int64_t ranks);
+/// Which numbers of heads these ranks could share, in a diagnostic.
+std::string describeSharedHeads(const nn::AttentionLayout &sizes, int64_t ranks);
 
 /// The constraints of one step.
 class StepSplitter {
@@ -60,6 +62,8 @@ private:
   void splitConstantsOfWhole();
   SmallVector<StringAttr> getHeadAxes() const;
   bool isOverPositions(nn::AttentionOp attention);
+  bool hasPositionsOf(nn::AttentionOp attention);
+  std::string findFittingSizes(const nn::AttentionLayout &sizes) const;
   std::string findFault(nn::AttentionOp attention, AttentionKind kind);
   FailureOr<AttentionKind> choose(nn::AttentionOp attention);
   void say(nn::AttentionOp attention, AttentionKind kind);

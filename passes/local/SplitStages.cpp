@@ -77,15 +77,13 @@ private:
       of.unit = getStructure(value.getDefiningOp()).unit;
       return of;
     };
-    const int64_t next = part.backward ? -1 : 1; // stage
-    auto offsetOf = [&](int64_t step) {
-      const int64_t peer = (part.stage + step + ranks) % ranks;
-      return peer - rank;
-    };
+    const int64_t next = part.backward ? -1 : 1; // stage, and rank
+    // With several stages a rank, the stage after that of the last rank is the first rank's.
+    const bool inRing = plan.transfers.getNumStages() > ranks;
     for (Value value : plan.transfers.into(part)) {
       StructureScope scoped(builder, scope(value));
-      mapping.map(value, ReceiveOp::create(builder, value.getLoc(), value.getType(),
-                                           offsetOf(-next), over())
+      mapping.map(value, ReceiveOp::create(builder, value.getLoc(), value.getType(), -next, inRing,
+                                           over())
                              .getResult());
     }
     llvm::SmallDenseSet<Value> sent;
@@ -94,7 +92,7 @@ private:
       if (!llvm::is_contained(out, value) || !sent.insert(value).second)
         return;
       StructureScope scoped(builder, scope(value));
-      SendOp::create(builder, value.getLoc(), mapping.lookup(value), offsetOf(next), over());
+      SendOp::create(builder, value.getLoc(), mapping.lookup(value), next, inRing, over());
     };
     for (Value value : out)
       if (mapping.contains(value))
@@ -119,10 +117,11 @@ private:
       Value value = exchange.value;
       if (exchange.from == rank)
         for (unsigned to : exchange.to.set_bits())
-          SendOp::create(builder, value.getLoc(), mapping.lookup(value), to - rank, over());
+          SendOp::create(builder, value.getLoc(), mapping.lookup(value),
+                         static_cast<int64_t>(to) - rank, /*ring=*/false, over());
       if (exchange.to.test(static_cast<unsigned>(rank)))
         mapping.map(value, ReceiveOp::create(builder, value.getLoc(), value.getType(),
-                                             exchange.from - rank, over())
+                                             exchange.from - rank, /*ring=*/false, over())
                                .getResult());
     }
     for (auto &[type, members] : scalars) {

@@ -121,24 +121,24 @@ public:
   }
 
 private:
-  /// The launches that write what `launch` reads and, where these do not compute, such as a
-  /// reduction over ranks, those that write their operands: the launch may take the place of an
-  /// operand.
+  /// The launches of the computation that write what `launch` reads or, where other streams write
+  /// it, what these launches read: a reduction over ranks may work in the place of its operand. A
+  /// value that is received and passed on has none: its receive would start late if it waited.
   std::vector<int> makersOf(int launch) const {
     std::vector<int> makers, pending{launch};
+    std::set<int> known;
     while (!pending.empty()) {
       const int reader = pending.back();
       pending.pop_back();
       for (const Access &read : launches[reader].reads)
         for (int writer : uses.writesOf(read.buffer)) {
           const std::vector<Access> &writes = launches[writer].writes;
-          if (writer >= reader || std::find(makers.begin(), makers.end(), writer) != makers.end() ||
+          if (writer >= reader ||
               std::none_of(writes.begin(), writes.end(),
-                           [&](const Access &write) { return write.overlaps(read); }))
+                           [&](const Access &write) { return write.overlaps(read); }) ||
+              !known.insert(writer).second)
             continue;
-          makers.push_back(writer);
-          if (launches[writer].stream != compute)
-            pending.push_back(writer);
+          (launches[writer].stream == compute ? makers : pending).push_back(writer);
         }
     }
     return makers;
@@ -172,8 +172,7 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   }
 
   for (int l : groups.receives) {
-    const auto own =
-        std::lower_bound(groups.partBegins.begin(), groups.partBegins.end(), l);
+    const auto own = std::lower_bound(groups.partBegins.begin(), groups.partBegins.end(), l);
     if (own != groups.partBegins.begin())
       key[l] = {std::min(key[l].first, *std::prev(own) - 1), 1};
   }

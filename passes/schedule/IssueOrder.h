@@ -21,8 +21,8 @@ struct IssueGroups {
   std::vector<std::vector<int>> gradients;
   /// The launches that receive from another role.
   std::vector<int> receives;
-  /// Of a rank of a pipeline: the first launch on `compute` of each part of the computation, such as
-  /// the forward of a microbatch in a stage, in order.
+  /// Of a rank of a pipeline: the first launch on `compute` of each part of the computation, such
+  /// as the forward of a microbatch in a stage, in order.
   std::vector<int> partBegins;
   /// The launches that send to another role, of one direction each: lists of those of one part, in
   /// the order of the computation.
@@ -43,7 +43,8 @@ struct IssueGroups {
 /// - everything else stays in order, except that launches that write a gradient wait, by the same
 ///   rule, until earlier ones are reduced.
 /// Bounds the places of messages, which otherwise nothing waits for:
-/// - a receive is issued before the part that precedes its own, while which the message arrives, and
+/// - a receive is issued before the part that precedes its own, while which the message arrives,
+/// and
 ///   waits for the computation that is issued before it;
 /// - what computes the messages of a part waits until those of the same direction are sent, except
 ///   those of the part before. So a direction has messages of two parts at once.

@@ -81,20 +81,13 @@ struct RoleRanks {
   int sameInside = -1;
 };
 
-/// The transfers whose communicator is that of a sender and a receiver; that of others has all
-/// ranks along their axes.
-enum class PairedTransfers {
-  none,
-  betweenRoles, ///< over axes on which roles have coordinates, which determine the peers
-};
-
 /// Builds one role.
 class RoleBuilder {
 public:
   RoleBuilder(ScheduleProblem &result, size_t index, ArrayRef<RoleRanks> roles,
-              const SymbolTable &symbols, PairedTransfers paired)
-      : result(result), program(roles[index].program), index(index), roles(roles), symbols(symbols),
-        paired(paired) {}
+              const SymbolTable &symbols)
+      : result(result), program(roles[index].program), index(index), roles(roles),
+        symbols(symbols) {}
 
   void build() {
     role.name = roles[index].name;
@@ -191,8 +184,9 @@ private:
         launch.clears.push_back(static_cast<int>(index));
     SmallVector<CollectiveOpInterface> collectives = getCollectives(op);
     if (!collectives.empty()) {
-      launch.collective = isPaired(collectives.front()) ? translateTransfer(op, collectives.front())
-                                                        : translate(op, collectives);
+      launch.collective = knowsPeers(collectives.front())
+                              ? translateTransfer(op, collectives.front())
+                              : translate(op, collectives);
     }
     describe(op, launch);
     return launch;
@@ -209,12 +203,6 @@ private:
       launch.kind = body.getName().getStringRef().str();
       launch.output |= isa<OutputOp>(body);
     }
-  }
-
-  bool isPaired(CollectiveOpInterface op) const {
-    return paired == PairedTransfers::betweenRoles && op.getPeerOffset() != 0 &&
-           llvm::all_of(op.getAxes(),
-                        [&](StringAttr axis) { return bool(roles[index].coordinates.get(axis)); });
   }
 
   /// A group is one collective: what must be equal is joined in the order of its members.
@@ -243,6 +231,14 @@ private:
     return collective;
   }
 
+  /// True if `op` is a transfer and the coordinates of the roles determine its peers.
+  bool knowsPeers(CollectiveOpInterface op) const {
+    return op.getPeerOffset() != 0 && llvm::all_of(op.getAxes(), [&](StringAttr axis) {
+             return llvm::all_of(
+                 roles, [&](const RoleRanks &role) { return role.coordinates.contains(axis); });
+           });
+  }
+
   /// The part of the role in a transfer; none if it has no peer.
   std::optional<schedule::Collective> translateTransfer(LaunchOp launch, CollectiveOpInterface op) {
     SmallVector<StringAttr> axes = op.getAxes();
@@ -266,8 +262,11 @@ private:
       ++peer;
     const bool sends = op.getSendValue() != nullptr;
     const size_t from = sends ? index : peer, to = sends ? peer : index;
-    std::string name =
-        nameOver(launch, axes) + " from " + roles[from].name + " to " + roles[to].name;
+    // The communicator is that of the sender: no stream, and no other offset between the two.
+    const int64_t step = sends ? op.getPeerOffset() : -op.getPeerOffset();
+    const std::string name = "transfers by " + std::to_string(step) +
+                             (op.isInRing() ? " in the ring over " : " over ") + spellAxes(axes) +
+                             " from " + roles[from].name + " to " + roles[to].name;
     schedule::Collective collective =
         describeValues(op, name, {static_cast<int>(from), static_cast<int>(to)});
     (sends ? collective.received : collective.given) =
@@ -277,8 +276,12 @@ private:
   }
 
   static std::string nameOver(LaunchOp launch, ArrayRef<StringAttr> axes) {
+    return (launch.getStream() + " over " + spellAxes(axes)).str();
+  }
+
+  static std::string spellAxes(ArrayRef<StringAttr> axes) {
     auto names = llvm::map_to_vector(axes, [](StringAttr axis) { return axis.getValue(); });
-    return (launch.getStream() + " over [" + llvm::join(names, ", ") + "]").str();
+    return "[" + llvm::join(names, ", ") + "]";
   }
 
   /// "4x8", "scalar"
@@ -353,7 +356,6 @@ private:
   size_t index; ///< of the role
   ArrayRef<RoleRanks> roles;
   const SymbolTable &symbols; ///< of the module
-  PairedTransfers paired;
   schedule::Role role;
   DenseMap<Operation *, int> bufferIndex;
   DenseMap<Value, int> launchIndex, eventIndex;
@@ -398,22 +400,17 @@ void ScheduleProblem::countCosts() {
         launch.cost = costOf(op, launch);
 }
 
-static void buildRoles(ScheduleProblem &result, ModuleOp module, ArrayRef<RoleRanks> roles,
-                       PairedTransfers paired) {
+static void buildRoles(ScheduleProblem &result, ModuleOp module, ArrayRef<RoleRanks> roles) {
   SymbolTable symbols(module);
   for (size_t index = 0; index < roles.size(); ++index)
-    RoleBuilder(result, index, roles, symbols, paired).build();
-}
-
-static std::vector<RoleRanks> rolesOfPrograms(ModuleOp module) {
-  std::vector<RoleRanks> roles;
-  for (ProgramOp program : module.getOps<ProgramOp>())
-    roles.push_back({program, program.getRole(), program.getSymName().str()});
-  return roles;
+    RoleBuilder(result, index, roles, symbols).build();
 }
 
 ScheduleProblem::ScheduleProblem(ModuleOp module) {
-  buildRoles(*this, module, rolesOfPrograms(module), PairedTransfers::none);
+  std::vector<RoleRanks> roles;
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    roles.push_back({program, program.getRole(), program.getSymName().str()});
+  buildRoles(*this, module, roles);
 }
 
 ScheduleProblem ScheduleProblem::ofPlaces(ModuleOp module) {
@@ -447,13 +444,12 @@ ScheduleProblem ScheduleProblem::ofPlaces(ModuleOp module) {
     }
   }
   ScheduleProblem result;
-  buildRoles(result, module, roles, PairedTransfers::betweenRoles);
+  buildRoles(result, module, roles);
   return result;
 }
 
 ScheduleProblem ScheduleProblem::withCosts(ModuleOp module) {
-  ScheduleProblem result;
-  buildRoles(result, module, rolesOfPrograms(module), PairedTransfers::betweenRoles);
+  ScheduleProblem result(module);
   result.countCosts();
   return result;
 }

@@ -28,8 +28,7 @@ struct ScheduleProblem {
   /// As above, but if programs send and receive, a role for each position of their ranks along
   /// the axes of these transfers, because the peers depend on it.
   static ScheduleProblem ofPlaces(ModuleOp module);
-  /// As the first, with the costs of its launches; a transfer between two programs has a
-  /// communicator of these alone, so that it can be simulated.
+  /// As the first, with the costs of its launches.
   static ScheduleProblem withCosts(ModuleOp module);
 
   /// Sets the costs of launches, which are zero before. Computing them takes longer than everything

@@ -494,12 +494,12 @@ private:
       return streams::gather;
     if (!involvesPeers(op))
       return streams::compute;
-    // Values that cross each other, as activations and gradients of a pipeline do, wait for no
-    // turn.
     auto collective = cast<CollectiveOpInterface>(op);
-    if (int64_t offset = collective.getPeerOffset())
-      return (offset > 0) == (collective.getSendValue() != nullptr) ? streams::transferUp
-                                                                    : streams::transferDown;
+    if (int64_t offset = collective.getPeerOffset()) {
+      if (collective.getSendValue())
+        return offset > 0 ? streams::sendUp : streams::sendDown;
+      return offset < 0 ? streams::receiveUp : streams::receiveDown;
+    }
     // Collectives that compute waits for do not queue behind gradients.
     bool isActivation = !op->getDiscardableAttr(FSDPDialect::reducesAttrName) &&
                         getStructure(op).direction != Direction::update &&

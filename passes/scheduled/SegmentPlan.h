@@ -19,11 +19,12 @@ namespace mlir::fsdp {
 namespace streams {
 constexpr llvm::StringLiteral compute = "compute", gather = "gather", reduce = "reduce",
                               input = "input", update = "update", activation = "activation";
-/// Transfers to a later rank of the group, and to an earlier one: both ends of a transfer use the
-/// same stream.
-constexpr llvm::StringLiteral transferUp = "transfer_up", transferDown = "transfer_down";
-constexpr llvm::StringLiteral all[] = {compute, gather,     reduce,     input,
-                                       update,  activation, transferUp, transferDown};
+/// Values that go to a later rank of the group (up) or to an earlier one (down). A value that is
+/// received ahead of time delays neither what is sent nor what goes the other way.
+constexpr llvm::StringLiteral sendUp = "send_up", sendDown = "send_down", receiveUp = "receive_up",
+                              receiveDown = "receive_down";
+constexpr llvm::StringLiteral all[] = {compute,    gather, reduce,   input,     update,
+                                       activation, sendUp, sendDown, receiveUp, receiveDown};
 } // namespace streams
 
 /// True if `op` changes only the shape and keeps the order of elements: it moves nothing, and its

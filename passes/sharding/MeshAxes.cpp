@@ -40,6 +40,12 @@ SmallVector<StringAttr> mlir::fsdp::getStorageAxes(MeshAttr mesh) {
   return axes;
 }
 
+/// Whether ranks along `axis` have parts of a computation by its role.
+static bool splitsCompute(StringRef axis) {
+  const AxisRole *role = findAxisRole(axis);
+  return role && role->splitsCompute;
+}
+
 /// The axes that constraints, manual regions and parameters of `module` name.
 static llvm::StringSet<> collectNamedAxes(ModuleOp module) {
   llvm::StringSet<> used;
@@ -81,7 +87,7 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
   MeshAttr mesh = (*meshes.begin()).getMesh();
   for (StringAttr axis : mesh.getAxisNames())
     if (!used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes) && !storesParameters(axis) &&
-        !carriesRoles(axis))
+        !carriesRoles(axis) && !(splitsCompute(axis) && mesh.getAxisSize(axis) == 1))
       return axis;
   return StringAttr();
 }

@@ -14,7 +14,6 @@ using namespace base;
 
 namespace {
 
-constexpr int kTag = 1;
 // MPI counts in int.
 constexpr std::size_t kLargestMessage = std::size_t(1) << 30;
 
@@ -42,9 +41,14 @@ MpiCommunicator::MpiCommunicator(std::string name, const PeerContext &peer, std:
   check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
+MpiCommunicator::MpiCommunicator(std::string name, const PeerContext &peer, std::vector<int> group,
+                                 double timeoutSeconds, int tag)
+    : MessageCommunicator(std::move(name), peer, std::move(group), timeoutSeconds),
+      comm_(MPI_COMM_WORLD), tag_(tag) {}
+
 MpiCommunicator::~MpiCommunicator() {
   // Freeing is collective, so not after a failure of the job nor with messages in progress.
-  if (comm_ != MPI_COMM_NULL && underWay_.empty() && !peer_.failure->raised())
+  if (comm_ != MPI_COMM_NULL && !isOfWorld() && underWay_.empty() && !peer_.failure->raised())
     MPI_Comm_free(&comm_);
 }
 
@@ -53,8 +57,8 @@ void MpiCommunicator::send(const void *data, std::size_t bytes, int peer) {
     MPI_Request request;
     std::lock_guard<std::mutex> guard(oneAtATime());
     check(MPI_Isend(static_cast<const char *>(data) + at,
-                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, peer, kTag,
-                    comm_, &request),
+                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, rankOf(peer),
+                    tag_, comm_, &request),
           "MPI_Isend");
     underWay_.push_back(request);
     messages_.push_back({peer, false});
@@ -66,8 +70,8 @@ void MpiCommunicator::receive(void *data, std::size_t bytes, int peer) {
     MPI_Request request;
     std::lock_guard<std::mutex> guard(oneAtATime());
     check(MPI_Irecv(static_cast<char *>(data) + at,
-                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, peer, kTag,
-                    comm_, &request),
+                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, rankOf(peer),
+                    tag_, comm_, &request),
           "MPI_Irecv");
     underWay_.push_back(request);
     messages_.push_back({peer, true});

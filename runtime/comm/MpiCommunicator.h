@@ -17,6 +17,9 @@ public:
   /// Collective over MPI_COMM_WORLD. `group`: the world ranks, this one among them.
   MpiCommunicator(std::string name, const PeerContext &peer, std::vector<int> group,
                   double timeoutSeconds);
+  /// Of a sender and a receiver, with messages of `tag`, which is not 0; not collective.
+  MpiCommunicator(std::string name, const PeerContext &peer, std::vector<int> group,
+                  double timeoutSeconds, int tag);
   ~MpiCommunicator() override;
 
 protected:
@@ -26,7 +29,12 @@ protected:
   bool awaits(int peer) override;
 
 private:
+  /// The rank of group rank `peer` in comm_.
+  int rankOf(int peer) const { return isOfWorld() ? group_[static_cast<std::size_t>(peer)] : peer; }
+  bool isOfWorld() const { return comm_ == MPI_COMM_WORLD; }
+
   MPI_Comm comm_ = MPI_COMM_NULL;
+  int tag_ = 0;
   struct Message {
     int peer;
     bool incoming;

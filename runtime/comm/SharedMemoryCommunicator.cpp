@@ -25,16 +25,18 @@ std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(re
 
 SharedMemoryCommunicator::SharedMemoryCommunicator(std::string name, const PeerContext &peer,
                                                    SharedSegment &segment, int index,
-                                                   std::vector<int> group, double timeoutSeconds)
+                                                   std::vector<int> group, double timeoutSeconds,
+                                                   int peerIndex)
     : Communicator(
           std::move(name),
           static_cast<int>(std::find(group.begin(), group.end(), peer.rank) - group.begin()),
           static_cast<int>(group.size())),
-      peer_(peer), segment_(segment), index_(index), group_(std::move(group)),
-      timeout_(timeoutSeconds), barrier_(segment.barrier(index, group_.front())),
-      sources_(group_.size()), shifted_(group_.size()) {
+      peer_(peer), segment_(segment), index_(index), peerIndex_(peerIndex < 0 ? index : peerIndex),
+      group_(std::move(group)), timeout_(timeoutSeconds),
+      barrier_(segment.barrier(index, group_.front())), sources_(group_.size()),
+      shifted_(group_.size()) {
   for (int member : group_)
-    slots_.push_back(&segment_.slot(index_, member));
+    slots_.push_back(&segment_.slot(member == peer.rank ? index_ : peerIndex_, member));
 }
 
 //===----------------------------------------------------------------------===//
@@ -433,7 +435,7 @@ void SharedMemoryCommunicator::doReceive(void *target, const Request &request) {
   char *to = static_cast<char *>(target);
   const bool staged = published.source == kOutside;
   const std::size_t room = staged ? kStagingBytes : std::max<std::size_t>(bytes, 1);
-  const std::byte *from = staged ? segment_.staging(index_, group_[request.root])
+  const std::byte *from = staged ? segment_.staging(peerIndex_, group_[request.root])
                                  : segment_.arena(group_[request.root]) + published.source;
   std::uint64_t piece = published.target;
   for (std::size_t low = 0; low < std::max<std::size_t>(bytes, 1); low += room, ++piece) {

@@ -19,9 +19,11 @@ namespace fsdp::rt {
 
 class SharedMemoryCommunicator final : public Communicator {
 public:
-  /// `index`: the communicator of the segment; `group`: its world ranks, including this one.
+  /// `index`: the communicator of the segment; `group`: its world ranks, including this one;
+  /// `peerIndex`: the communicator of the other ranks, if it is another one.
   SharedMemoryCommunicator(std::string name, const PeerContext &peer, SharedSegment &segment,
-                           int index, std::vector<int> group, double timeoutSeconds);
+                           int index, std::vector<int> group, double timeoutSeconds,
+                           int peerIndex = -1);
 
 protected:
   void doMove(const void *source, void *target, const Request &request,
@@ -76,7 +78,7 @@ private:
 
   const PeerContext &peer_;
   SharedSegment &segment_;
-  int index_;
+  int index_, peerIndex_;
   std::vector<int> group_;
   double timeout_;
   base::WaitCounter &barrier_;

@@ -13,9 +13,15 @@ Context::Context(Job &job, Table<const char *> streams, int events)
   if (streams.size() > kChannels)
     throw Error(
         format("the program has %zu streams, expected at most %d", streams.size(), kChannels));
-  const int world = static_cast<int>(job.options().communicators.size());
+  const Table<CommunicatorSpec> specs = job.options().communicators;
+  const int world = static_cast<int>(specs.size());
+  streamOf_.assign(specs.size(), -1);
   for (int index = 0; index < world; ++index)
     for (std::size_t stream = 0; stream < streams.size(); ++stream) {
+      if (stream > 0 && specs[static_cast<std::size_t>(index)].isTransfer()) {
+        communicators_.emplace_back();
+        continue;
+      }
       communicators_.push_back(job.communicator(index, static_cast<int>(stream)));
       communicators_.back()->keepIn(job.streamFlight(static_cast<int>(stream)));
       communicators_.back()->limitLink(job.options().linkBandwidth);
@@ -36,6 +42,23 @@ Context::~Context() {
   for (auto &stream : streams_)
     stream->close();
   job_.setClosing(false);
+}
+
+Communicator &Context::comm(int index, int stream) {
+  const auto i = static_cast<std::size_t>(index);
+  const CommunicatorSpec &spec = job_.options().communicators[i];
+  if (!spec.isTransfer())
+    return *communicators_[i * streams_.size() + static_cast<std::size_t>(stream)];
+  Communicator &communicator = *communicators_[i * streams_.size()];
+  if (streamOf_[i] < 0) {
+    streamOf_[i] = stream;
+    communicator.keepIn(job_.streamFlight(stream));
+  }
+  if (streamOf_[i] != stream)
+    throw Error(format("communicator '%s' got the streams '%s' and '%s', expected one", spec.name,
+                       streams_[static_cast<std::size_t>(streamOf_[i])]->name().c_str(),
+                       streams_[static_cast<std::size_t>(stream)]->name().c_str()));
+  return communicator;
 }
 
 std::size_t Context::resolve(const ByteRange *ranges, std::size_t count, void **addresses) {

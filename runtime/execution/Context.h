@@ -50,12 +50,11 @@ public:
   Stream &stream(int index) const { return *streams_[index]; }
   int streamCount() const { return static_cast<int>(streams_.size()); }
   Event &event(int index) { return events_[index]; }
-  /// Communicator `index` for use by `stream`; without a stream, to query its rank and size.
-  Communicator &comm(int index, int stream = 0) const {
-    return *communicators_[index * streams_.size() + stream];
-  }
+  /// Communicator `index` for use by `stream`; without a stream, to query its rank and size. Error:
+  /// one of transfers that another stream uses.
+  Communicator &comm(int index, int stream = 0);
   /// This rank's index in communicator `index`.
-  int rankIn(int index) const { return comm(index).rank(); }
+  int rankIn(int index) const { return communicators_[index * streams_.size()]->rank(); }
   /// Over all ranks; for the host thread (start, export, end), never on a stream.
   Communicator &world() const { return *communicators_.back(); }
 
@@ -89,8 +88,10 @@ private:
   std::size_t peakBytes_ = 0;
   std::vector<Event> events_;
   std::vector<Event> outputEvents_; ///< by stream
+  /// One for each stream; of transfers one alone. Then that over all ranks.
   std::vector<std::unique_ptr<Communicator>> communicators_;
-  Workers workers_; ///< help the streams
+  std::vector<int> streamOf_; ///< of communicators of transfers, once used
+  Workers workers_;           ///< help the streams
   std::vector<std::unique_ptr<Stream>> streams_;
 };
 

@@ -195,6 +195,9 @@ RunIdentity identityOf(const Mesh &mesh, const JobOptions &options) {
     communicators += format("%s%s", communicators.empty() ? "" : " ", spec.name);
     for (int axis : spec.axes)
       communicators += "." + mesh.axisName(axis);
+    if (spec.isTransfer())
+      communicators +=
+          format("%s%+d%s", spec.sends ? ">" : "<", spec.offset, spec.inRing ? "ring" : "");
   }
   RunIdentity identity;
   identity.add("program", format("'%s'", options.program));

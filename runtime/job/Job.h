@@ -92,7 +92,8 @@ public:
   /// Communicator `index` of the options; index == count is the one over all ranks. Each channel is
   /// a separate communicator, because streams of different ranks run in different orders, and the
   /// collectives of one communicator must have the same order on every rank. Each is created once,
-  /// by all ranks in the same order; 0 <= channel < kChannels.
+  /// by all ranks in the same order; 0 <= channel < kChannels. Communicators of transfers have
+  /// channel 0 only: the peers use another stream.
   virtual std::unique_ptr<Communicator> communicator(int index, int channel = 0) = 0;
 
 protected:

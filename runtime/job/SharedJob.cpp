@@ -23,8 +23,8 @@ SharedJob::SharedJob(const Mesh &mesh, const JobOptions &options, int rank, Shar
 std::unique_ptr<Communicator> SharedJob::communicator(int index, int channel) {
   CommunicatorSpec spec = specOf(mesh_, options_, index);
   return std::make_unique<SharedMemoryCommunicator>(
-      spec.name, peer_, segment_, index * kChannels + channel, mesh_.group(peer_.rank, spec.axes),
-      options_.timeoutSeconds);
+      spec.name, peer_, segment_, index * kChannels + channel, mesh_.ranksOf(spec, peer_.rank),
+      options_.timeoutSeconds, peerIndexOf(options_, index) * kChannels + channel);
 }
 
 SharedSegment::Layout layoutOf(const Mesh &mesh, const JobOptions &options) {
@@ -39,6 +39,13 @@ CommunicatorSpec specOf(const Mesh &mesh, const JobOptions &options, int index) 
   for (int axis = 0; axis < mesh.dimensions(); ++axis)
     all.axes.axis[all.axes.count++] = axis;
   return all;
+}
+
+int peerIndexOf(const JobOptions &options, int index) {
+  return index < static_cast<int>(options.communicators.size()) &&
+                 options.communicators[static_cast<std::size_t>(index)].isTransfer()
+             ? counterpartOf(options.communicators, index)
+             : index;
 }
 
 void reportOnce(Failure &failure) {

@@ -20,8 +20,11 @@ private:
 /// The layout of such a job's segment.
 SharedSegment::Layout layoutOf(const Mesh &mesh, const JobOptions &options);
 
-/// Name and axes of communicator `index` of the options; the last one is over the whole mesh.
+/// Communicator `index` of the options; the last one is over the whole mesh.
 CommunicatorSpec specOf(const Mesh &mesh, const JobOptions &options, int index);
+
+/// The index of the communicator that the other ranks of communicator `index` use.
+int peerIndexOf(const JobOptions &options, int index);
 
 /// Prints a job's failure unless another rank has.
 void reportOnce(base::Failure &failure);

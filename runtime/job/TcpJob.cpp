@@ -59,15 +59,22 @@ public:
 
   std::unique_ptr<Communicator> communicator(int index, int channel) override {
     const CommunicatorSpec spec = specOf(mesh_, options_, index);
-    const std::vector<int> group = mesh_.group(peer_.rank, spec.axes);
+    const std::vector<int> group = mesh_.ranksOf(spec, peer_.rank);
     const int number = index * kChannels + channel;
+    const int peerIndex = peerIndexOf(options_, index);
     if (!local_.alone() &&
         std::all_of(group.begin(), group.end(), [&](int rank) { return local_.has(rank); }))
       return std::make_unique<SharedMemoryCommunicator>(spec.name, peer_, segment_, number, group,
-                                                        options_.timeoutSeconds);
-    // A communicator that is created again gets its own connections.
+                                                        options_.timeoutSeconds,
+                                                        peerIndex * kChannels + channel);
+    // A communicator that is created again gets its own connections. Both ends of transfers take
+    // the number of the sender, and another one if the receiver is the lower rank: two ranks may
+    // both send to each other.
+    const int common = peerIndex == index ? number
+                                          : (spec.sends ? index : peerIndex) * kChannels +
+                                                (group.front() > group.back());
     const std::uint64_t id =
-        std::uint64_t(made_[number]++) << 32 | static_cast<std::uint32_t>(number);
+        std::uint64_t(made_[number]++) << 32 | static_cast<std::uint32_t>(common);
     return std::make_unique<TcpCommunicator>(
         spec.name, peer_,
         [this](int peer, std::uint64_t connection, const std::function<void()> &check,

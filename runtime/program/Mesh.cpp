@@ -1,6 +1,8 @@
 #include "runtime/program/Mesh.h"
 #include "base/Error.h"
 
+#include <algorithm>
+
 namespace fsdp::rt {
 
 using namespace base;
@@ -77,6 +79,35 @@ std::vector<int> Mesh::group(int rank, const AxisList &axes) const {
     result.push_back(rankAt(at));
   }
   return result;
+}
+
+std::vector<int> Mesh::ranksOf(const CommunicatorSpec &spec, int rank) const {
+  const std::vector<int> ranks = group(rank, spec.axes);
+  if (!spec.isTransfer())
+    return ranks;
+  const int size = static_cast<int>(ranks.size());
+  const int own = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  int peer = own + spec.offset;
+  if (spec.inRing)
+    peer = (peer + size) % size;
+  if (peer < 0 || peer >= size)
+    return {rank};
+  const int other = ranks[static_cast<std::size_t>(peer)];
+  return spec.sends ? std::vector<int>{rank, other} : std::vector<int>{other, rank};
+}
+
+int counterpartOf(Table<CommunicatorSpec> communicators, int index) {
+  const CommunicatorSpec &spec = communicators[static_cast<std::size_t>(index)];
+  for (std::size_t other = 0; other < communicators.size(); ++other) {
+    const CommunicatorSpec &peer = communicators[other];
+    if (peer.offset == -spec.offset && peer.inRing == spec.inRing && peer.sends != spec.sends &&
+        std::equal(peer.axes.begin(), peer.axes.end(), spec.axes.begin(), spec.axes.end()))
+      return static_cast<int>(other);
+  }
+  throw Error(format("communicator '%s' %s the rank at offset %d, expected another communicator "
+                     "of the program that %s",
+                     spec.name, spec.sends ? "sends to" : "receives from", spec.offset,
+                     spec.sends ? "receives" : "sends"));
 }
 
 std::string Mesh::describe() const {

@@ -46,11 +46,22 @@ struct RankPosition {
   }
 };
 
-/// A communicator of a program: its ranks are those that differ only on `axes`.
+/// A communicator of a program: its ranks are those that differ only on `axes`. With an offset it
+/// has the sends of a rank, or what the rank receives: its ranks are the sender, then the receiver,
+/// or the rank alone if it has no peer.
 struct CommunicatorSpec {
   const char *name;
   AxisList axes;
+  int offset = 0;      ///< of the peer along `axes`
+  bool inRing = false; ///< the first rank follows the last one
+  bool sends = false;
+
+  bool isTransfer() const { return offset != 0; }
 };
+
+/// The index of the communicator that the peers of communicator `index`, one of transfers, use.
+/// Error: there is none.
+int counterpartOf(Table<CommunicatorSpec> communicators, int index);
 
 /// An n-dimensional grid of ranks. Positions are row-major over the axes; `order[position]` is the
 /// rank there (the identity unless the program sets another order).
@@ -75,6 +86,8 @@ public:
   /// The ranks that agree with `rank` on every other axis, row-major over `axes` as listed (major
   /// to minor). Contains `rank`; its index is the rank within the group.
   std::vector<int> group(int rank, const AxisList &axes) const;
+  /// The ranks of the communicator of `rank` that `spec` describes.
+  std::vector<int> ranksOf(const CommunicatorSpec &spec, int rank) const;
 
   /// "fsdp=2,tensor=3"
   std::string describe() const;

@@ -1,4 +1,4 @@
-// Every rank sends to the next one and, on another stream, back: what both targets call, and that schedule, checker,
+// Every rank sends to the next one and, on other streams, back: what both targets call, and that schedule, checker,
 // record and interpreter take transfers through every phase. check_transfers.py trains with this module.
 // RUN: fsdp-opt --fsdp-schedule --fsdp-plan-memory --fsdp-link-segments --fsdp-verify-schedule --fsdp-verify-phase %s > %t.scheduled
 // RUN: FileCheck %s --input-file=%t.scheduled --check-prefix=SCHEDULED
@@ -6,25 +6,45 @@
 // RUN: fsdp-translate --fsdp-to-cuda %t.scheduled | FileCheck %s
 // RUN: fsdp-translate --fsdp-to-record %t.scheduled | FileCheck %s --check-prefix=RECORD
 
-// Values that go up and values that go down are on two streams; nothing is computed from what has not arrived.
-// SCHEDULED: %[[SENT:.*]] = fsdp.launch "y send" on "transfer_up" wait(%{{.*}}) ins(%[[Y:.*]] : !fsdp.buffer<tensor<2x4xf32>>)
+// Values that go up and values that go down, sent and received, are on four streams; nothing is computed from what has not arrived.
+// SCHEDULED: %[[SENT:.*]] = fsdp.launch "y send" on "send_up" wait(%{{.*}}) ins(%[[Y:.*]] : !fsdp.buffer<tensor<2x4xf32>>)
 // SCHEDULED-NEXT: ^bb0(%[[X:.*]]: tensor<2x4xf32>):
 // SCHEDULED-NEXT: fsdp.send %[[X]] offset 1 over ["context"] : tensor<2x4xf32>
-// SCHEDULED: %[[RECEIVED:.*]] = fsdp.launch "before receive" on "transfer_up"
+// SCHEDULED: %[[RECEIVED:.*]] = fsdp.launch "before receive" on "receive_up"
 // SCHEDULED-NEXT: fsdp.receive offset -1 over ["context"] : tensor<2x4xf32>
 // SCHEDULED: fsdp.launch "d" on "compute" wait(%[[RECEIVED]])
-// SCHEDULED: fsdp.launch "d send" on "transfer_down"
-// SCHEDULED: fsdp.launch "after receive" on "transfer_down"
+// SCHEDULED: fsdp.launch "d send" on "send_down"
+// SCHEDULED: fsdp.launch "after receive" on "receive_down"
 
-// CHECK: send(c, kTransferUp, "y send", kOverContextTransferUp, Peer{/*offset=*/1}, arena::y);
-// CHECK-NEXT: receive(c, kTransferUp, "before receive", kOverContextTransferUp, Peer{/*offset=*/-1},
+// In the communicator of a transfer the sender is rank 0 and the receiver rank 1.
+// CHECK: send(c, kSendUp, "y send", kOverContextSendUp, Peer{/*offset=*/1}, arena::y);
+// CHECK: receive(c, kReceiveUp, "before receive", kOverContextReceiveUp, Peer{/*offset=*/-1},
 // CHECK-NEXT: arena::before_receive);
-// CHECK: send(c, kTransferDown, "d send", kOverContextTransferDown, Peer{/*offset=*/-1}, arena::d);
+// CHECK: send(c, kSendDown, "d send", kOverContextSendDown, Peer{/*offset=*/1}, arena::d);
+// CHECK: receive(c, kReceiveDown, "after receive", kOverContextReceiveDown, Peer{/*offset=*/-1},
+// CHECK: constexpr CommunicatorSpec communicators[] = {
+// CHECK-NEXT: {.name = "context_send_up", .axes = {kAxisContext}, .offset = 1, .sends = true},
+// CHECK-NEXT: {.name = "context_receive_up", .axes = {kAxisContext}, .offset = -1},
+// CHECK: {.name = "context_send_down", .axes = {kAxisContext}, .offset = -1, .sends = true},
+// CHECK-NEXT: {.name = "context_receive_down", .axes = {kAxisContext}, .offset = 1},
 
-// RECORD: launch transfer_up "y send" reads=[{{[0-9]+}}:32] writes=[] over=context_transfer_up kind=send
-// RECORD: launch transfer_up "before receive" reads=[] writes=[{{[0-9]+}}:32] over=context_transfer_up kind=receive
-// RECORD: launch transfer_down "d send" reads=[{{[0-9]+}}:32] writes=[] over=context_transfer_down kind=send
-// RECORD: launch transfer_down "after receive" reads=[] writes=[{{[0-9]+}}:32] over=context_transfer_down kind=receive
+// In a ring, and with an offset of two.
+// RUN: sed -E 's/offset (-?)1 over/offset \12 ring over/' %s | fsdp-opt --fsdp-schedule --fsdp-plan-memory --fsdp-link-segments --fsdp-verify-schedule > %t.ring
+// RUN: fsdp-translate --fsdp-to-cpp %t.ring | FileCheck %s --check-prefix=RING
+// RING: send(c, kSendUp, "y send", kOverContextSendUpBy2Ring, Peer{/*offset=*/1}, arena::y);
+// RING: {.name = "context_send_up_by_2_ring", .axes = {kAxisContext}, .offset = 2, .inRing = true,
+// RING-NEXT: .sends = true},
+// RING-NEXT: {.name = "context_receive_up_by_2_ring", .axes = {kAxisContext}, .offset = -2, .inRing = true},
+
+// Peers match what is sent with one offset in one order: so it is on one stream.
+// RUN: sed 's/"d send" on "send_down"/"d send" on "reduce"/;/fsdp.send/s/offset -1/offset 1/' %t.scheduled > %t.streams
+// RUN: not fsdp-translate --fsdp-to-cpp %t.streams 2>&1 | FileCheck %s --check-prefix=STREAMS
+// STREAMS: error: 'fsdp.launch' op is on stream 'reduce', but another one of the module sends to the rank at offset 1 on stream 'send_up', expected one stream, as peers take these values in one order
+
+// RECORD: launch send_up "y send" reads=[{{[0-9]+}}:32] writes=[] over=context_send_up kind=send
+// RECORD: launch receive_up "before receive" reads=[] writes=[{{[0-9]+}}:32] over=context_receive_up kind=receive
+// RECORD: launch send_down "d send" reads=[{{[0-9]+}}:32] writes=[] over=context_send_down kind=send
+// RECORD: launch receive_down "after receive" reads=[] writes=[{{[0-9]+}}:32] over=context_receive_down kind=receive
 
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["context"=3]>

@@ -2,7 +2,7 @@
 """check_transfers.py SCRATCH IR: programs that send and receive do what the IR says.
 
 IR is a local module for three ranks (test/codegen/transfers.mlir), each of which gives rows to the next one and gradients
-back. On two, three and six ranks, its interpreter (local, and scheduled in several orders) and its programs for CPUs (over
+back. On two, three and six ranks, and in rings of two (each rank is the other's neighbor on both sides) and three, its interpreter (local, and scheduled in several orders) and its programs for CPUs (over
 shared memory, MPI and TCP) and for an emulated GPU log what the formula gives, to 1e-5, and the programs leave the same bits whatever
 carries the messages. Compiled to record, both programs print the actions that are read off the IR.
 """
@@ -31,14 +31,14 @@ def dataset(folder):
     return rows, path
 
 
-def expected_losses(rows, ranks):
+def expected_losses(rows, ranks, ring):
     """By the formula: w' = w - rate * d/dw of the mean over samples of |y(rank) - y(rank before)|^2, y = x * w."""
     weight, losses, part = [0.5] * WIDTH, [], BATCH // ranks
     for step in range(STEPS):
         batch = [rows[(step * BATCH + i) % SAMPLES] for i in range(BATCH)]
         loss, gradient = 0.0, [0.0] * WIDTH
         for sample, row in enumerate(batch):
-            before = batch[sample - part] if sample >= part else [0.0] * WIDTH
+            before = batch[sample - part] if ring or sample >= part else [0.0] * WIDTH
             for i in range(WIDTH):
                 difference = row[i] - before[i]
                 loss += (difference * weight[i]) ** 2 / BATCH
@@ -84,13 +84,16 @@ def check_record(folder, source, expected, name):
             sys.exit(f"{program}: got {got.count(kind)} actions of {kind}, expected 2")
 
 
-def check(folder, text, rows, data, ranks):
+def check(folder, text, rows, data, ranks, ring):
     part = BATCH // ranks
+    folder = folder / (f"ring-{ranks}" if ring else f"chain-{ranks}")
+    folder.mkdir()
     local, module = folder / f"local-{ranks}.mlir", folder / f"scheduled-{ranks}.mlir"
-    local.write_text(text.replace('["context"=3]', f'["context"={ranks}]').replace("<2x4x", f"<{part}x4x"))
+    text = text.replace('["context"=3]', f'["context"={ranks}]').replace("<2x4x", f"<{part}x4x")
+    local.write_text(re.sub(r"(fsdp\.(?:send|receive) .*offset -?1) over", r"\1 ring over", text) if ring else text)
     training.run([training.tool("fsdp-opt"), "--fsdp-schedule", "--fsdp-plan-memory", "--fsdp-link-segments",
                   "--fsdp-verify-schedule", local, "-o", module])
-    expected = expected_losses(rows, ranks)
+    expected = expected_losses(rows, ranks, ring)
     compare(interpreted(local, data), expected, f"local IR on {ranks} ranks")
     for seed in range(5):
         compare(interpreted(module, data, f"--seed={seed}"), expected, f"scheduled IR on {ranks} ranks, seed {seed}")
@@ -129,8 +132,8 @@ def main(scratch, module):
     os.environ.update(training.unoptimized())
     folder, text = pathlib.Path(scratch), pathlib.Path(module).read_text()
     rows, data = dataset(folder)
-    for ranks in training.chosen((2, 3, 6), 1):
-        check(folder, text, rows, data, ranks)
+    for ranks, ring in training.chosen(((2, True), (2, False), (3, False), (6, False), (3, True)), 0, 2):
+        check(folder, text, rows, data, ranks, ring)
     check_unreceived(folder, text)
 
 

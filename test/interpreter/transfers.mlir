@@ -36,6 +36,25 @@
 // TYPES: error: rank 1 receives 'tensor<2xf32>', but rank 0 sends 'tensor<f32>'
 // TYPES: note: it is sent here
 
+// A value that is received ahead of time delays nothing that is sent: the second rank waits for the second value before it sends what the first one
+// needs to send that value. With the receives and the sends of a rank on one stream neither continues.
+// RUN: fsdp-opt --fsdp-verify-schedule %t/ahead.mlir | %{seeds} all 25 fsdp-run - | FileCheck %s --check-prefix=AHEAD
+// AHEAD: step 1 last 28{{$}}
+// RUN: sed 's/"receive_up"/"send_down"/' %t/ahead.mlir > %t/one-stream.mlir
+// RUN: not fsdp-opt --fsdp-verify-schedule %t/one-stream.mlir 2>&1 | FileCheck %s --check-prefix=ONESTREAM
+// ONESTREAM: error: {{.*}}none of them ever starts
+// RUN: %{seeds} some 4 fsdp-run %t/one-stream.mlir | FileCheck %s --check-prefix=ONEHANGS
+// ONEHANGS: refused with 4 of 4 seeds
+// ONEHANGS: error: {{.*}}: no rank can continue
+
+// In a ring of two a rank sends both ways to the other one, in an order of its own. Without the ring both go down.
+// RUN: fsdp-opt --fsdp-verify-schedule %t/both.mlir | %{seeds} all 25 fsdp-run - | FileCheck %s --check-prefix=BOTH
+// BOTH: step 1 down 3{{$}}
+// BOTH: step 1 up 4{{$}}
+// RUN: sed 's/offset 1 ring/offset -1/;s/offset -1 ring/offset 1/' %t/both.mlir > %t/crossed.mlir
+// RUN: not fsdp-opt --fsdp-verify-schedule %t/crossed.mlir 2>&1 | FileCheck %s --check-prefix=CROSSED
+// CROSSED: error: {{.*}}on communicator 'transfers by -1 over [pipeline] from second to first'
+
 //--- pipeline.mlir
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["pipeline"=3, "context"=2]>
@@ -211,6 +230,119 @@ module attributes {fsdp.phase = "scheduled"} {
       %t2 = fsdp.launch "receive" on "line" outs(%y : !fsdp.buffer<tensor<f32>>) {
         %0 = fsdp.receive offset -1 over ["pipeline"] : tensor<f32>
         fsdp.yield %0 : tensor<f32>
+      }
+    }
+  }
+}
+
+//--- ahead.mlir
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.program @first role {pipeline = 0 : i64} {
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.buffer "x" : !fsdp.buffer<tensor<f32>>
+      %y = fsdp.buffer "y" : !fsdp.buffer<tensor<f32>>
+      %z = fsdp.buffer "z" : !fsdp.buffer<tensor<f32>>
+      %set = fsdp.launch "set" on "compute" outs(%x : !fsdp.buffer<tensor<f32>>) {
+        %0 = arith.constant dense<7.0> : tensor<f32>
+        fsdp.yield %0 : tensor<f32>
+      }
+      %0 = fsdp.launch "send" on "send_up" wait(%set) ins(%x : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%a: tensor<f32>):
+        fsdp.send %a offset 1 over ["pipeline"] : tensor<f32>
+      }
+      %1 = fsdp.launch "receive" on "receive_down" outs(%y : !fsdp.buffer<tensor<f32>>) {
+        %a = fsdp.receive offset 1 over ["pipeline"] : tensor<f32>
+        fsdp.yield %a : tensor<f32>
+      }
+      %2 = fsdp.launch "add" on "compute" wait(%1) ins(%y : !fsdp.buffer<tensor<f32>>) outs(%z : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%a: tensor<f32>):
+        %b = arith.addf %a, %a : tensor<f32>
+        fsdp.yield %b : tensor<f32>
+      }
+      %3 = fsdp.launch "send again" on "send_up" wait(%2) ins(%z : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%a: tensor<f32>):
+        fsdp.send %a offset 1 over ["pipeline"] : tensor<f32>
+      }
+    }
+  }
+  fsdp.program @second role {pipeline = 1 : i64} {
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.buffer "x" : !fsdp.buffer<tensor<f32>>
+      %y = fsdp.buffer "y" : !fsdp.buffer<tensor<f32>>
+      %z = fsdp.buffer "z" : !fsdp.buffer<tensor<f32>>
+      %0 = fsdp.launch "receive" on "receive_up" outs(%x : !fsdp.buffer<tensor<f32>>) {
+        %a = fsdp.receive offset -1 over ["pipeline"] : tensor<f32>
+        fsdp.yield %a : tensor<f32>
+      }
+      %1 = fsdp.launch "receive again" on "receive_up" outs(%z : !fsdp.buffer<tensor<f32>>) {
+        %a = fsdp.receive offset -1 over ["pipeline"] : tensor<f32>
+        fsdp.yield %a : tensor<f32>
+      }
+      %2 = fsdp.launch "double" on "compute" wait(%0) ins(%x : !fsdp.buffer<tensor<f32>>) outs(%y : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%a: tensor<f32>):
+        %b = arith.addf %a, %a : tensor<f32>
+        fsdp.yield %b : tensor<f32>
+      }
+      %3 = fsdp.launch "send" on "send_down" wait(%2) ins(%y : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%a: tensor<f32>):
+        fsdp.send %a offset -1 over ["pipeline"] : tensor<f32>
+      }
+      %4 = fsdp.launch "log" on "compute" wait(%1) ins(%z : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%a: tensor<f32>):
+        fsdp.output "last" %a
+      }
+    }
+  }
+}
+
+//--- both.mlir
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.program @first role {pipeline = 0 : i64} {
+    fsdp.segment @train train next [@train] {
+      %down = fsdp.buffer "down" : !fsdp.buffer<tensor<2xf32>>
+      %up = fsdp.buffer "up" : !fsdp.buffer<tensor<f32>>
+      %0 = fsdp.launch "receive down" on "receive" outs(%down : !fsdp.buffer<tensor<2xf32>>) {
+        %a = fsdp.receive offset 1 over ["pipeline"] : tensor<2xf32>
+        fsdp.yield %a : tensor<2xf32>
+      }
+      %1 = fsdp.launch "receive up" on "receive_up" outs(%up : !fsdp.buffer<tensor<f32>>) {
+        %a = fsdp.receive offset -1 ring over ["pipeline"] : tensor<f32>
+        fsdp.yield %a : tensor<f32>
+      }
+      %sum = fsdp.buffer "sum" : !fsdp.buffer<tensor<f32>>
+      %2 = fsdp.launch "add" on "compute" wait(%0) ins(%down : !fsdp.buffer<tensor<2xf32>>) outs(%sum : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%a: tensor<2xf32>):
+        %b = nn.reduce sum "i ->" %a : tensor<2xf32> -> tensor<f32>
+        fsdp.yield %b : tensor<f32>
+      }
+      %4 = fsdp.launch "log down" on "compute" ins(%sum : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%a: tensor<f32>):
+        fsdp.output "down" %a
+      }
+      %3 = fsdp.launch "log up" on "compute" wait(%1) ins(%up : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%a: tensor<f32>):
+        fsdp.output "up" %a
+      }
+    }
+  }
+  fsdp.program @second role {pipeline = 1 : i64} {
+    fsdp.segment @train train next [@train] {
+      %down = fsdp.buffer "down" : !fsdp.buffer<tensor<2xf32>>
+      %up = fsdp.buffer "up" : !fsdp.buffer<tensor<f32>>
+      %set = fsdp.launch "set" on "compute" outs(%down, %up : !fsdp.buffer<tensor<2xf32>>, !fsdp.buffer<tensor<f32>>) {
+        %a = arith.constant dense<1.5> : tensor<2xf32>
+        %b = arith.constant dense<4.0> : tensor<f32>
+        fsdp.yield %a, %b : tensor<2xf32>, tensor<f32>
+      }
+      %0 = fsdp.launch "send up" on "send" wait(%set) ins(%up : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%a: tensor<f32>):
+        fsdp.send %a offset 1 ring over ["pipeline"] : tensor<f32>
+      }
+      %1 = fsdp.launch "send down" on "send" ins(%down : !fsdp.buffer<tensor<2xf32>>) {
+      ^bb0(%a: tensor<2xf32>):
+        fsdp.send %a offset -1 over ["pipeline"] : tensor<2xf32>
       }
     }
   }

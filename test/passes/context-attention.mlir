@@ -23,11 +23,22 @@
 // RUN: sed 's/%%kr, %%v scale 0.5 causal/%%kr, %%v, %%bias scale 0.5 causal bias/; s/: (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>)/: (tensor<8x3x6x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>, tensor<3x6x6xf32>)/; s/^fsdp.step/fsdp.param @bias : tensor<3x6x6xf32> unit "b" init <normal, 0.5>\nfsdp.step/; s/^  %%ids = /  %%bias = fsdp.read @bias : tensor<3x6x6xf32>\n&/' %s > %t.bias.mlir
 // RUN: not fsdp-opt %t.bias.mlir --fsdp-context-parallel=attention=ring 2>&1 | FileCheck %s --check-prefix=BIAS
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.bias.mlir %t.bias
+// Of 6 positions 4 ranks have 2 of padding: gathered keys end with the bias. Ids have no columns for it.
+// RUN: sed 's/"fsdp"=2, "context"=2/"context"=4/' %t.bias.mlir > %t.padded.mlir
+// RUN: fsdp-opt %t.padded.mlir --fsdp-to-local 2>&1 | FileCheck %s --check-prefix=PADDED
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.padded.mlir %t.padded
+// RUN: sed 's/ causal bias/ causal window 2 bias/' %t.padded.mlir > %t.near.mlir
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.near.mlir %t.near accumulate=2 remat=full
+// RUN: sed 's/%%v, %%bias scale/%%v, %%bias, %%to scale/; s/ causal bias/ causal bias documents/; s/tensor<3x6x6xf32>) ->/tensor<3x6x6xf32>, tensor<8x6xi32>) ->/' %t.padded.mlir | not fsdp-opt --fsdp-context-parallel=attention=gather 2>&1 | FileCheck %s --check-prefix=IDS-AND-BIAS
 // Keys of another sequence than the queries'.
 // RUN: sed 's/bhtk" %%x, %%w\([kv]\)/bhtk" %%some_x, %%w\1/; s/8x1x6x2xf32/8x1x5x2xf32/g; s/(tensor<8x6x8xf32>, tensor<8x1x2xf32>)/(tensor<8x5x8xf32>, tensor<8x1x2xf32>)/; s/^  %%wq = /  %%some_x = nn.slice %%x dim 1 start 1 : tensor<8x6x8xf32> -> tensor<8x5x8xf32>\n&/; s/ causal//' %s > %t.other.mlir
 // RUN: not fsdp-opt %t.other.mlir --fsdp-context-parallel=attention=gather 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: sed 's/"context"=2/"context"=3/' %t.other.mlir > %t.heads.mlir
 // RUN: not fsdp-opt %t.heads.mlir --fsdp-context-parallel=attention=gather 2>&1 | FileCheck %s --check-prefix=HEADS
+// The same with ids of documents.
+// RUN: sed 's/bhtk" %%x, %%w\([kv]\)/bhtk" %%long_x, %%w\1/; s/8x1x6x2xf32/8x1x7x2xf32/g; s/(tensor<8x6x8xf32>, tensor<8x1x2xf32>)/(tensor<8x7x8xf32>, tensor<8x1x2xf32>)/; s/ causal/ documents/; s/%%kr, %%v scale/%%kr, %%v, %%long_ids scale/; s/tensor<8x1x7x2xf32>, tensor<8x1x7x2xf32>) ->/tensor<8x1x7x2xf32>, tensor<8x1x7x2xf32>, tensor<8x7xi32>) ->/; s/^  %%wq = /  %%long_x = fsdp.input "memory" sample_dim 0 : tensor<8x7x8xf32>\n  %%long_ids = fsdp.input "ids" sample_dim 0 : tensor<8x7xi32>\n&/' %s > %t.long.mlir
+// RUN: not fsdp-opt %t.long.mlir --fsdp-context-parallel=attention=gather 2>&1 | FileCheck %s --check-prefix=LONG
+// RUN: sed 's/"context"=2/"context"=4/' %t.long.mlir | not fsdp-opt --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=LONG-HEADS
 // Heads are then all that can be split: where they do not divide, what does is named; so it is where a constraint splits them by hand over `tensor`.
 // RUN: not fsdp-opt %t.other.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=CROSS
 // RUN: sed 's/"tensor"=1/"tensor"=2/' %t.other.mlir | not fsdp-opt --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=CROSS-TENSOR
@@ -85,11 +96,18 @@
 // IDS: remark: attention over context=2: gather, keys and values of all ranks on each (3 of 6 queries on each rank)
 // REFUSED: error: --context-attention=ring: attention has the ids of documents, for which a rank needs all keys, expected causal masks, windows and caps alone; use gather or all-to-all
 // BIAS: error: --context-attention=ring: attention has a bias, for which a rank needs all keys, expected causal masks, windows and caps alone; use gather or all-to-all
-// OTHER: error: --context-attention=gather: attention takes keys and values of another sequence than its queries, expected those of one sequence; split the batch over these ranks instead
-// HEADS: error: --context-attention=gather: attention takes keys and values of another sequence than its queries, expected those of one sequence; use all-to-all
-// CROSS: error: the mesh splits attention by heads over context=2, got 3 heads in 1 groups of keys and values, to keys of another sequence than the queries, which no other way splits; give the axis 'context' a size of 3
-// CROSS-TENSOR: error: the mesh splits attention by heads over tensor+context=4, got 3 heads in 1 groups of keys and values, to keys of another sequence than the queries, which no other way splits; give the axes 'tensor' and 'context' the sizes 1*3{{$}}
-// HAND: error: the mesh splits attention by heads over tensor+context=6, got 3 heads in 1 groups of keys and values; give the axes 'tensor' and 'context' the sizes 1*3, or use --context-attention=ring
+// Of the last rank's 2 queries, which are padding, each sees the 6 keys: 12 of 33 scores.
+// PADDED: remark: attention over context=4: gather, keys and values of all ranks on each (2 of 6 queries on each rank); positions in contiguous order, as attention has a bias, whose keys are in the order of positions, the busiest rank computing 1.45 times the mean of scores
+// PADDED: nn.attention {{.*}} causal bias at [0, 2, 4, 6] over ["context"]{{.*}} : (tensor<8x3x2x2xf32>, tensor<8x1x6x2xf32>, tensor<8x1x6x2xf32>, tensor<3x2x6xf32>)
+// PADDED: nn.attention_bias_grad {{.*}} causal at [0, 2, 4, 6] over ["context"]
+// IDS-AND-BIAS: error: --context-attention=gather: attention has 6 positions, of which 4 ranks have padding, and documents with a bias, expected a multiple of 4; use all-to-all, or another length
+// OTHER: error: --context-attention=gather: attention takes keys and values of another sequence than its queries, got 6 queries and 5 keys, expected those of one sequence; give the axis 'context' a size of 3
+// HEADS: error: --context-attention=gather: attention takes keys and values of another sequence than its queries, got 6 queries and 5 keys, expected those of one sequence; use all-to-all
+// LONG: error: --context-attention=gather: attention takes keys and values of another sequence than its queries, got 6 queries and 7 keys with the ids of their documents, expected those of one sequence; give the axis 'context' a size of 3
+// LONG-HEADS: error: the mesh splits attention by heads over context=4, got 3 heads in 1 groups of keys and values, expected a multiple of 4 groups, or a multiple of 4 heads in groups that divide 4; keys of another sequence than the queries are split in no other way: give the axis 'context' a size of 3
+// CROSS: error: the mesh splits attention by heads over context=2, got 3 heads in 1 groups of keys and values, expected a multiple of 2 groups, or a multiple of 2 heads in groups that divide 2; keys of another sequence than the queries are split in no other way: give the axis 'context' a size of 3
+// CROSS-TENSOR: error: the mesh splits attention by heads over tensor+context=4, got 3 heads in 1 groups of keys and values, expected a multiple of 4 groups, or a multiple of 4 heads in groups that divide 4; keys of another sequence than the queries are split in no other way: give the axes 'tensor' and 'context' the sizes 1*3{{$}}
+// HAND: error: the mesh splits attention by heads over tensor+context=6, got 3 heads in 1 groups of keys and values, expected a multiple of 6 groups, or a multiple of 6 heads in groups that divide 6; give the axes 'tensor' and 'context' the sizes 1*3, or use --context-attention=ring
 // UNEVEN: error: 'nn.attention' is split over context=4, got 6 positions, expected a multiple of 4; use another length, or another mesh
 fsdp.mesh @mesh <["fsdp"=2, "context"=2, "tensor"=1]>
 fsdp.param @table : tensor<11x8xf32> unit "u" init <normal, 0.5>

@@ -5,6 +5,12 @@
 // Without the region the axis is an error, which names the ways to use it.
 // RUN: sed 's/fsdp.manual(%%x, %%w) over \["context"\].*/nn.einsum "bi,io->bo" %%x, %%w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>/; /^      out/d; /^  ^bb0/,/^  }$/d' %s | not fsdp-opt --fsdp-to-global 2>&1 | FileCheck %s --check-prefix=UNUSED
 
+// Attention keeps contiguous order where a region takes its positions: the remark names the region.
+// RUN: fsdp-opt %S/Inputs/region_of_positions.mlir --fsdp-inline-manual --fsdp-context-parallel -o /dev/null 2>&1 | FileCheck %s --check-prefix=ORDER
+// RUN: not fsdp-opt %S/Inputs/region_of_positions.mlir --fsdp-inline-manual --fsdp-context-parallel=order=zigzag 2>&1 | FileCheck %s --check-prefix=ZIGZAG
+// ORDER: positions in contiguous order, as the manual region over context that takes 'residual' depends on the order of positions, the busiest rank computing 1.44 times the mean of scores
+// ZIGZAG: error: {{.*}}--context-order=zigzag: the manual region over context that takes 'residual' depends on the order of positions; use --context-order=contiguous, or auto
+
 // CHECK-LABEL: fsdp.segment @train
 // CHECK: fsdp.all_reduce sum %{{.*}} over ["context"]{{.*}} : tensor<4x4xf32>
 // UNUSED: error: the mesh splits sequences over context=2, but the model has no tokens and marks no positions; write sequenceParallel(x) on its residual stream, compute with the axis in a manual region, or use another axis

@@ -142,6 +142,8 @@
 // SAME: step 2 grad_norm [[NORM]]
 // SAME: step 2 loss [[AFTER]]
 // PADDED: remark: 13 positions over context=3: 5 on each rank, of which the last 2 are padding, which has no weight and is no key; a multiple of 3 has none
+// The last rank computes 65 of 120 scores, as the kernels do: 29 of them of queries that are padding.
+// PADDED: remark: attention over context=3: ring, {{.*}} the busiest rank computing 1.6{{[23]}} times the mean of scores
 // SEEN: error: --context-attention=ring: attention has 13 positions, of which 3 ranks have padding, and no causal mask, expected a multiple of 3; use gather or all-to-all, or another length
 // UNKNOWN: error: --context-attention=gather: attention has 13 positions, of which 3 ranks have padding, and no causal mask, expected a multiple of 3; use all-to-all, or another length
 // MESH: error: 'nn.attention' is in the zigzag order of 2 ranks, but is split over context=3, expected axes of that size; use --context-order=contiguous, or another mesh

@@ -1,5 +1,7 @@
 // What needs several microbatches at once is refused.
 // RUN: fsdp-opt --split-input-file --verify-diagnostics --fsdp-to-local=accumulate=2 %s
+// RUN: sed 's/"data"/"node"/g' %s | not fsdp-opt --split-input-file --fsdp-to-local="accumulate=2 batch-axes=node" 2>&1 | FileCheck %s
+// CHECK: error: a manual region over fsdp takes the samples of 'fsdp.input' split over fsdp, got them over node+fsdp: they would change ranks
 
 // Batch statistics: backward of the first microbatch needs the mean over all.
 fsdp.mesh @mesh <["fsdp"=1]>
@@ -137,4 +139,24 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
   %sum = nn.reduce sum "b i ->" %square : tensor<2x3xf32> -> tensor<f64>
   %count = arith.constant dense<8.0> : tensor<f64>
   fsdp.loss %sum over %count
+}
+
+// -----
+
+// A manual region that takes samples on other ranks than have them, where microbatches of ranks are not of whole samples: 12 in 8 parts.
+fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
+fsdp.param @w : tensor<4x4xf32> unit "w" init <normal, 0.5>
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  // expected-error @below {{a manual region over fsdp takes the samples of 'fsdp.input' split over fsdp, got them over data+fsdp: they would change ranks, but with gradient accumulation a step computes them in 2 microbatches, one after another; use a batch that ranks and microbatches divide, write a region over data+fsdp that splits samples in this order, or train without accumulation}}
+  %x = fsdp.input "x" sample_dim 0 : tensor<12x4xf32>
+  %w = fsdp.read @w : tensor<4x4xf32>
+  %y = fsdp.manual(%x, %w) over ["fsdp"] in [#fsdp.sharding<@mesh, [{"fsdp"}, {}]>, #fsdp.sharding<@mesh, [{}, {}]>]
+      out [#fsdp.sharding<@mesh, [{"fsdp"}, {}]>] : (tensor<12x4xf32>, tensor<4x4xf32>) -> tensor<12x4xf32> {
+  ^bb0(%own: tensor<6x4xf32>, %whole: tensor<4x4xf32>):
+    %p = nn.einsum "bi,io->bo" %own, %whole : (tensor<6x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+    fsdp.yield %p : tensor<6x4xf32>
+  }
+  %sum = nn.reduce sum "b o ->" %y : tensor<12x4xf32> -> tensor<f64>
+  %weight = arith.constant dense<12.0> : tensor<f64>
+  fsdp.loss %sum over %weight
 }

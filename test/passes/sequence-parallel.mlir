@@ -10,6 +10,13 @@
 // RUN: sed s/8x6x/8x5x/g %s | fsdp-opt --fsdp-to-local=sequence-parallel=on 2>&1 | FileCheck %s --check-prefix=LOCAL
 // RUN: sed s/8x6x/8x5x/g %s > %t.odd.mlir; %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.odd.mlir %t.odd sequence-parallel=on
 // RUN: sed 's/"tensor"=2/"tensor"=1/' %s | fsdp-opt --fsdp-sequence-parallel | FileCheck %s --check-prefix=REMOVED --implicit-check-not=fsdp.constraint
+// Where marks alone name the axis it splits nothing over one rank, and need not be used; over two it must be.
+// RUN: sed 's/"tensor"=2/"tensor"=1/; s/ split \[\[\], \["tensor"\]\]//' %s > %t.marks.mlir
+// RUN: fsdp-opt %t.marks.mlir --fsdp-to-local | FileCheck %s --check-prefix=MARKS --implicit-check-not=fsdp.constraint
+// RUN: sed 's/"fsdp"=2, "tensor"=1/"fsdp"=1, "tensor"=1/' %t.marks.mlir > %t.one.mlir
+// RUN: fsdpc %t.one.mlir --emit=local | FileCheck %s --check-prefix=MARKS --implicit-check-not=fsdp.constraint
+// RUN: fsdpc %t.one.mlir --mesh=fsdp=2 --emit=local | FileCheck %s --check-prefix=MARKS --implicit-check-not=fsdp.constraint
+// RUN: sed 's/"tensor"=1/"tensor"=2/' %t.marks.mlir | not fsdp-opt --fsdp-to-local=sequence-parallel=off 2>&1 | FileCheck %s --check-prefix=UNUSED
 // RUN: not fsdp-opt %s --fsdp-sequence-parallel=mode=maybe 2>&1 | FileCheck %s --check-prefix=WORD
 // RUN: sed 's/ {sequence_parallel}//' %s | not fsdp-opt --fsdp-sequence-parallel=mode=on 2>&1 | FileCheck %s --check-prefix=NONE
 
@@ -27,6 +34,8 @@
 // REMOVED: fsdp.step @train
 // REMARK: remark: norms and residual sums are computed whole on every rank: 5 positions are not a multiple of tensor=2; --sequence-parallel=on splits them with padding
 // REMARK-NOT: remark
+// MARKS-LABEL: fsdp.segment @train
+// UNUSED: error: nothing uses axis "tensor": 'data' and 'fsdp' split the batch
 // WORD: error: --sequence-parallel got 'maybe', expected auto, on or off
 // NONE: error: --sequence-parallel got 'on', but the model marks no positions; write sequenceParallel(x) on its residual stream, or leave the option out
 fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>

@@ -11,7 +11,7 @@ module attributes {fsdp.phase = "scheduled"} {
         %0 = arith.constant dense<7.0> : tensor<4xf32>
         fsdp.yield %0 : tensor<4xf32>
       }
-      // expected-error@below {{as number 0 on communicator 'line over [pipeline] from first to second' in segment 'train', role 'first' issues 'give' (send of 4 f32, 16 bytes), but role 'second' issues nothing}}
+      // expected-error@below {{as number 0 on communicator 'transfers by 1 over [pipeline] from first to second' in segment 'train', role 'first' issues 'give' (send of 4 f32, 16 bytes), but role 'second' issues nothing}}
       %t1 = fsdp.launch "give" on "line" ins(%x : !fsdp.buffer<tensor<4xf32>>) {
       ^bb0(%0: tensor<4xf32>):
         fsdp.send %0 offset 1 over ["pipeline"] : tensor<4xf32>
@@ -55,7 +55,7 @@ module attributes {fsdp.phase = "scheduled"} {
         %0 = fsdp.receive offset -1 over ["pipeline"] : tensor<4xf32>
         fsdp.yield %0 : tensor<4xf32>
       }
-      // expected-error@below {{as number 1 on communicator 'line over [pipeline] from second to third' in segment 'train', role 'third' issues 'again' (receive of 4 f32, 16 bytes), but role 'second' issues nothing}}
+      // expected-error@below {{as number 1 on communicator 'transfers by 1 over [pipeline] from second to third' in segment 'train', role 'third' issues 'again' (receive of 4 f32, 16 bytes), but role 'second' issues nothing}}
       %t1 = fsdp.launch "again" on "line" outs(%x : !fsdp.buffer<tensor<4xf32>>) {
         %0 = fsdp.receive offset -1 over ["pipeline"] : tensor<4xf32>
         fsdp.yield %0 : tensor<4xf32>
@@ -76,7 +76,7 @@ module attributes {fsdp.phase = "scheduled"} {
         %0 = arith.constant dense<7.0> : tensor<4xf32>
         fsdp.yield %0 : tensor<4xf32>
       }
-      // expected-error@below {{on communicator 'line over [pipeline] from first to second' in segment 'train', role 'first' issues 'give' (send of 4 f32, 16 bytes), but role 'second' issues 'take' (receive of 8 bf16, 16 bytes)}}
+      // expected-error@below {{on communicator 'transfers by 1 over [pipeline] from first to second' in segment 'train', role 'first' issues 'give' (send of 4 f32, 16 bytes), but role 'second' issues 'take' (receive of 8 bf16, 16 bytes)}}
       %t1 = fsdp.launch "give" on "line" ins(%x : !fsdp.buffer<tensor<4xf32>>) {
       ^bb0(%0: tensor<4xf32>):
         fsdp.send %0 offset 1 over ["pipeline"] : tensor<4xf32>
@@ -107,7 +107,7 @@ module attributes {fsdp.phase = "scheduled"} {
         %0 = arith.constant dense<7.0> : tensor<2x3xf32>
         fsdp.yield %0 : tensor<2x3xf32>
       }
-      // expected-error@below {{on communicator 'line over [pipeline] from first to second' in segment 'train', role 'first' issues 'give' (send of 2x3 f32, 24 bytes), but role 'second' issues 'take' (receive of 3x2 f32, 24 bytes)}}
+      // expected-error@below {{on communicator 'transfers by 1 over [pipeline] from first to second' in segment 'train', role 'first' issues 'give' (send of 2x3 f32, 24 bytes), but role 'second' issues 'take' (receive of 3x2 f32, 24 bytes)}}
       %t1 = fsdp.launch "give" on "line" ins(%x : !fsdp.buffer<tensor<2x3xf32>>) {
       ^bb0(%0: tensor<2x3xf32>):
         fsdp.send %0 offset 1 over ["pipeline"] : tensor<2x3xf32>

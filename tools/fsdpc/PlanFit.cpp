@@ -167,7 +167,7 @@ int64_t Fitter::countPositionShards(bool withTensor) const {
   int64_t shards = 1;
   const MeshAxes mesh = options.getMeshes().front();
   for (const auto &[axis, size] : mesh)
-    if ((axis == "tensor" && withTensor) || ir::splitsSequence(axis))
+    if ((ir::splitsLayers(axis) && withTensor) || ir::splitsSequence(axis))
       shards *= size;
   return shards;
 }

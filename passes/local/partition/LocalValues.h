@@ -123,6 +123,7 @@ private:
                           RankedTensorType type, Value value, Location loc);
   Operation *buildStep(const reshard::Step &step, ArrayRef<StringAttr> all, Value value,
                        Location loc);
+  bool refuseBoundary(Value global, ShardingAttr from, const DimAxes &wanted, Operation *consumer);
   /// Rejects a change of the sharding of `global` that the solver does not take, for `fault`.
   void refuseReshard(Value global, const std::string &fault, Operation *consumer);
   void remark(Operation *consumer, Value global, Operation *collective) const;

@@ -79,6 +79,41 @@ void LocalValues::refuseMicrobatches(Value global, Operation *consumer) {
   failed = true;
 }
 
+/// True, after a diagnostic, if `consumer` is the boundary of a manual region that takes the
+/// samples of `global`, which are split as `from`, on other ranks.
+bool LocalValues::refuseBoundary(Value global, ShardingAttr from, const DimAxes &wanted,
+                                 Operation *consumer) {
+  if (isa<ReshardOp>(consumer) && !consumer->use_empty())
+    consumer = *consumer->user_begin();
+  auto boundary = dyn_cast<ConstraintOp>(consumer);
+  if (!boundary || !boundary.getManual())
+    return false;
+  const DimAxes split = axesOf(from);
+  const auto *dim = llvm::find_if(
+      split, [](const AxisList &axes) { return llvm::is_contained(axes, kMicrobatchAxis); });
+  if (dim == split.end())
+    return false;
+  auto spell = [&](ArrayRef<StringAttr> axes) {
+    SmallVector<StringAttr> ranks =
+        llvm::filter_to_vector(axes, [](StringAttr axis) { return axis != kMicrobatchAxis; });
+    return ranks.empty() ? std::string("no axis") : llvm::join(spellAxes(mesh, ranks), "+");
+  };
+  if (!failed)
+    boundary.emitError()
+        << "a manual region over "
+        << llvm::join(spellAxes(mesh, getAxisNames(*boundary.getManual())), "+")
+        << " takes the samples of '" << nameOf(global) << "' split over "
+        << spell(wanted[dim - split.begin()]) << ", got them over " << spell(*dim)
+        << ": they would change ranks, but with gradient accumulation a step "
+           "computes them in "
+        << mesh.getAxisSize(kMicrobatchAxis)
+        << " microbatches, one after another; use a batch that ranks and microbatches "
+           "divide, write a region over "
+        << spell(*dim) << " that splits samples in this order, or train without accumulation";
+  failed = true;
+  return true;
+}
+
 void LocalValues::refuseReshard(Value global, const std::string &fault, Operation *consumer) {
   if (!failed)
     consumer->emitError() << "'" << consumer->getName() << "' takes '" << nameOf(global)
@@ -283,7 +318,8 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
                     {arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)), wanted});
   };
   if (movesMicrobatches(global, local.sharding, axes)) {
-    refuseMicrobatches(global, consumer);
+    if (!refuseBoundary(global, local.sharding, axes, consumer))
+      refuseMicrobatches(global, consumer);
     return refused();
   }
   SmallVector<StringAttr> partial(local.sharding.getUnreduced());

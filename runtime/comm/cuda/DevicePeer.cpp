@@ -1,6 +1,7 @@
 #include "runtime/comm/cuda/DevicePeer.h"
 #include "base/Error.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace fsdp::rt {
@@ -17,17 +18,14 @@ const char *fileName(const char *path) {
 } // namespace
 
 int DevicePeer::rankIn(int index) const {
-  int rank = 0;
-  for (int axis : communicators_[static_cast<std::size_t>(index)].axes)
-    rank = rank * mesh().axisSize(axis) + coordinate(axis);
-  return rank;
+  const std::vector<int> group =
+      mesh().ranksOf(communicators_[static_cast<std::size_t>(index)], rank());
+  return static_cast<int>(std::find(group.begin(), group.end(), rank()) - group.begin());
 }
 
 int DevicePeer::sizeOf(int index) const {
-  int ranks = 1;
-  for (int axis : communicators_[static_cast<std::size_t>(index)].axes)
-    ranks *= mesh().axisSize(axis);
-  return ranks;
+  return static_cast<int>(
+      mesh().ranksOf(communicators_[static_cast<std::size_t>(index)], rank()).size());
 }
 
 void DevicePeer::fail(cudaError_t status, const char *file, int line) const {

@@ -328,8 +328,8 @@ LoopbackCollectives::LoopbackCollectives(DevicePeer &peer) : peer_(peer) {
   if (peer.world().rank() == 0)
     for (std::size_t index = 0; index < communicators.size(); ++index)
       for (int rank = 0; rank < mesh.size(); ++rank) {
-        const std::vector<int> group = mesh.group(rank, communicators[index].axes);
-        Barrier &barrier = (*hub)[{static_cast<int>(index), group.front()}];
+        const std::vector<int> group = mesh.ranksOf(communicators[index], rank);
+        Barrier &barrier = (*hub)[keyOf(static_cast<int>(index), group)];
         if (!barrier.published.empty())
           continue;
         barrier.published.resize(group.size());
@@ -339,6 +339,14 @@ LoopbackCollectives::LoopbackCollectives(DevicePeer &peer) : peer_(peer) {
   peer.world().broadcast(&address, sizeof address, 0);
   hub_ = *address;
   peer.world().barrier(); // until then the first rank's variable is read
+}
+
+std::pair<int, int> LoopbackCollectives::keyOf(int communicator,
+                                               const std::vector<int> &group) const {
+  const CommunicatorSpec &spec = peer_.communicators()[static_cast<std::size_t>(communicator)];
+  const bool receives = spec.isTransfer() && !spec.sends && group.size() == 2;
+  return {receives ? counterpartOf(peer_.communicators(), communicator) : communicator,
+          group.front()};
 }
 
 LoopbackCollectives::~LoopbackCollectives() {
@@ -355,9 +363,9 @@ CollectiveBackend &LoopbackCollectives::communicator(int index) {
   auto &member = members_[static_cast<std::size_t>(index)];
   if (!member) {
     const CommunicatorSpec &spec = peer_.communicators()[index];
-    const std::vector<int> group = peer_.mesh().group(peer_.rank(), spec.axes);
+    const std::vector<int> group = peer_.mesh().ranksOf(spec, peer_.rank());
     member = std::make_unique<Member>(peer_, spec.name, group, peer_.rankIn(index),
-                                      hub_->at({index, group.front()}));
+                                      hub_->at(keyOf(index, group)));
   }
   return *member;
 }

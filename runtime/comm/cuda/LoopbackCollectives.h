@@ -61,8 +61,10 @@ private:
     std::vector<PublishedBuffer> published;
     std::unique_ptr<Channel[]> channels; ///< by sender, then by receiver
   };
-  /// The barriers of all groups, by communicator and first rank; one for all ranks.
+  /// The barriers of all groups, by communicator (of transfers, that of the sender) and first rank;
+  /// one for all ranks.
   using Hub = std::map<std::pair<int, int>, Barrier>;
+  std::pair<int, int> keyOf(int communicator, const std::vector<int> &group) const;
 
   DevicePeer &peer_;
   void *arena_ = nullptr;

@@ -137,4 +137,24 @@ std::uint64_t nodeKeyOfThisHost() {
   return nodeKey(std::getenv("NCCL_HOSTID"), host, boot);
 }
 
+std::vector<int> transferRounds(int ranks, int step, bool inRing) {
+  std::vector<int> rounds(static_cast<std::size_t>(ranks), -1);
+  const auto follows = [&](int rank) { // -1: nothing
+    const int next = rank + step;
+    return inRing ? (next + ranks) % ranks : next < 0 || next >= ranks ? -1 : next;
+  };
+  for (int start = 0; start < ranks; ++start) {
+    const int before = start - step;
+    if (!inRing && before >= 0 && before < ranks)
+      continue; // not the first of its chain
+    int rank = start;
+    for (int hop = 0; follows(rank) >= 0 && rounds[static_cast<std::size_t>(rank)] < 0; ++hop) {
+      // The last transfer of a ring of an odd number of ranks meets the first one.
+      rounds[static_cast<std::size_t>(rank)] = follows(rank) == start && hop % 2 == 0 ? 2 : hop % 2;
+      rank = follows(rank);
+    }
+  }
+  return rounds;
+}
+
 } // namespace fsdp::rt

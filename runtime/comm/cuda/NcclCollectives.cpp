@@ -130,10 +130,33 @@ public:
     });
   }
   ncclResult_t skipTransfer(cudaStream_t stream) override {
+    if (spec_.isTransfer()) {
+      if (!connected_)
+        all_.connectTransfers(stream);
+      return ncclSuccess;
+    }
     return transfer(nullptr, stream, [](ncclComm_t) { return ncclSuccess; });
   }
   cudaError_t staging(std::size_t bytes, cudaStream_t, void *&block) override {
     return workspace_.reserve(bytes, block);
+  }
+
+  // Of transfers.
+  const std::vector<int> &group() const { return group_; }
+  bool sends() const { return spec_.sends; }
+  /// All transfers are set up; this rank uses `comm`, or null if it has no peer.
+  void connected(ncclComm_t comm) {
+    connected_ = true;
+    comm_ = comm;
+  }
+  /// Enqueues the transfer of a byte on `comm`: so NCCL connects both ranks.
+  ncclResult_t touch(ncclComm_t comm, cudaStream_t stream) {
+    void *byte = nullptr;
+    if (workspace_.reserve(1, byte) != cudaSuccess ||
+        cudaMemsetAsync(byte, 0, 1, stream) != cudaSuccess)
+      return ncclUnhandledCudaError;
+    return spec_.sends ? ::ncclSend(byte, 1, ncclUint8, 1, comm, stream)
+                       : ::ncclRecv(byte, 1, ncclUint8, 0, comm, stream);
   }
 
 private:
@@ -152,7 +175,7 @@ private:
   template <class Call>
   ncclResult_t transfer(const CollectiveRequest *request, cudaStream_t stream, Call call) {
     return enqueue(/*gathers=*/false, request, stream, [&](ncclComm_t comm) {
-      const ncclResult_t status = connectPeers(comm, stream);
+      const ncclResult_t status = connected_ ? ncclSuccess : connectPeers(comm, stream);
       return status == ncclSuccess ? call(comm) : status;
     });
   }
@@ -160,8 +183,6 @@ private:
   /// other host. One exchange of a byte between all ranks of the group connects them at once, so
   /// that hosts do not wait for each other later.
   ncclResult_t connectPeers(ncclComm_t comm, cudaStream_t stream) {
-    if (connected_)
-      return ncclSuccess;
     connected_ = true;
     std::byte *bytes = nullptr;
     const std::size_t count = 2 * static_cast<std::size_t>(size());
@@ -189,7 +210,9 @@ private:
     FlightTrack *track = all_.peer_.hostFlight();
     const std::uint64_t kept = track->begin(FlightAction::Enqueued, all_.peer_.action(), spec_.name,
                                             collectives_, request);
-    if (!comm_)
+    if (spec_.isTransfer() && !connected_)
+      all_.connectTransfers(stream);
+    else if (!comm_)
       comm_ = all_.split(spec_, group_, gathers, mayCopy_);
     {
       Inside inside(all_);
@@ -307,11 +330,13 @@ std::byte *NcclCollectives::allocateArena(std::size_t bytes) {
   return arena_;
 }
 
-CollectiveBackend &NcclCollectives::communicator(int index) {
+CollectiveBackend &NcclCollectives::communicator(int index) { return memberAt(index); }
+
+NcclCollectives::Member &NcclCollectives::memberAt(int index) {
   auto &member = members_[static_cast<std::size_t>(index)];
   if (!member) {
-    const CommunicatorSpec &spec = peer_.communicators()[index];
-    auto made = std::make_unique<Member>(*this, spec, peer_.mesh().group(peer_.rank(), spec.axes),
+    const CommunicatorSpec &spec = peer_.communicators()[static_cast<std::size_t>(index)];
+    auto made = std::make_unique<Member>(*this, spec, peer_.mesh().ranksOf(spec, peer_.rank()),
                                          peer_.rankIn(index));
     std::lock_guard<std::mutex> lock(mutex_);
     member = std::move(made);
@@ -350,6 +375,54 @@ ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vecto
     std::lock_guard<std::mutex> lock(mutex_);
     comms_.push_back(comm);
     return comm;
+  }
+}
+
+void NcclCollectives::connectTransfers(cudaStream_t stream) {
+  Inside inside(*this);
+  joiningSince_ = now();
+  const Table<CommunicatorSpec> specs = peer_.communicators();
+  for (std::size_t index = 0; index < specs.size(); ++index)
+    if (specs[index].sends)
+      connectTransfers(static_cast<int>(index), stream);
+  // Streams that use one communicator do not wait for each other.
+  FSDP_CHECK(peer_, cudaStreamSynchronize(stream));
+  joiningSince_ = 0;
+}
+
+void NcclCollectives::connectTransfers(int index, cudaStream_t stream) {
+  const int other = counterpartOf(peer_.communicators(), index);
+  Member *ends[] = {&memberAt(index), &memberAt(other)};
+  const CommunicatorSpec &spec = peer_.communicators()[static_cast<std::size_t>(index)];
+  const std::vector<int> ranks = peer_.mesh().group(peer_.rank(), spec.axes);
+  const std::vector<int> rounds = transferRounds(
+      static_cast<int>(ranks.size()), spec.sends ? spec.offset : -spec.offset, spec.inRing);
+  const auto roundOf = [&](const Member &end) {
+    if (end.size() == 1)
+      return -1;
+    const auto sender = std::find(ranks.begin(), ranks.end(), end.group().front());
+    return rounds[static_cast<std::size_t>(sender - ranks.begin())];
+  };
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  config.CTAPolicy = NCCL_CTA_POLICY_DEFAULT;
+  for (Member *end : ends)
+    end->connected(nullptr);
+  for (int round = 0; round <= *std::max_element(rounds.begin(), rounds.end()); ++round) {
+    Member *mine = nullptr;
+    for (Member *end : ends)
+      if (roundOf(*end) == round)
+        mine = end;
+    config.commName = mine ? mine->name() : "no transfer";
+    ncclComm_t comm = nullptr;
+    FSDP_CHECK(peer_, ncclCommSplit(world_, mine ? mine->group().front() : NCCL_SPLIT_NOCOLOR,
+                                    mine && !mine->sends(), &comm, &config));
+    if (!mine)
+      continue;
+    FSDP_CHECK(peer_, mine->touch(comm, stream));
+    mine->connected(comm);
+    std::lock_guard<std::mutex> lock(mutex_);
+    comms_.push_back(comm);
   }
 }
 
@@ -438,7 +511,8 @@ std::string NcclCollectives::describe() const {
     return "";
   std::vector<GatherGroup> groups;
   for (const CommunicatorSpec &spec : peer_.communicators())
-    groups.push_back(groupOf(spec));
+    if (!spec.isTransfer())
+      groups.push_back(groupOf(spec));
   return describeGathers(version_, choices_, groups, ofEnvironment);
 }
 

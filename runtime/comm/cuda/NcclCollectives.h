@@ -35,6 +35,15 @@ namespace fsdp::rt {
 /// stream (commDestroySync). So where a gather may have used copy engines nothing is aborted: the
 /// device continues to wait, and the process ends (runtime/job/Watchdog.h).
 ///
+/// [Note: transfers have communicators of two ranks] NCCL performs what one communicator has in
+/// order, so each sender has one with its receiver for each communicator of sends of the program.
+/// They are split off the world in two or three rounds (transferRounds): in each, a rank is the
+/// sender or the receiver of one transfer at most, and has no color otherwise. All are set up
+/// when the first is used, which is at the same place of the program on every rank: later, a call
+/// that allocates memory might wait for a device that waits for another rank. They are connected at
+/// once, as NCCL connects two ranks in the first message, in which the hosts wait for each other.
+/// Their buffers need no common offset, so that nothing is registered.
+///
 /// [Note: the arena is a window] The arena comes from ncclMemAlloc and is registered once with each
 /// communicator as a symmetric window: a buffer has the same offset on every rank, as the compiler
 /// has fixed it. Between GPUs of one NVLink domain NCCL then copies all-gathers with the copy
@@ -63,12 +72,19 @@ private:
   class Member;
   class Inside;
 
+  Member &memberAt(int index);
+
   /// Whether a communicator of one rank uses NCCL too.
   bool always() const { return choices_.always; }
   /// Splits the world by the groups of a communicator, which gathers where `gathers`; `mayCopy`: by
   /// copy engines. Every rank calls it.
   ncclComm_t split(const CommunicatorSpec &spec, const std::vector<int> &group, bool gathers,
                    bool &mayCopy);
+  /// Sets up the communicators of all transfers of the program, and connects each by a byte on
+  /// `stream`. Every rank calls it.
+  void connectTransfers(cudaStream_t stream);
+  /// Those of the sends of communicator `index`, and of their receives.
+  void connectTransfers(int index, cudaStream_t stream);
   /// The arena as a window of `comm` on every rank, or false on every rank. Every rank calls it.
   bool registerArena(ncclComm_t comm, const CommunicatorSpec &spec);
   GatherGroup groupOf(const CommunicatorSpec &spec) const;

@@ -18,6 +18,11 @@ module attributes {fsdp.phase = "local"} {
       fsdp.send %x offset -2 over ["context"] : tensor<3xf32>
       // CHECK-NEXT: fsdp.receive offset 2 over ["context"] : tensor<3xf32>
       %y = fsdp.receive offset 2 over ["context"] : tensor<3xf32>
+      // In a ring each rank has a peer.
+      // CHECK-NEXT: fsdp.send %[[X]] offset 2 ring over ["context"] : tensor<3xf32>
+      fsdp.send %x offset 2 ring over ["context"] : tensor<3xf32>
+      // CHECK-NEXT: fsdp.receive offset -2 ring over ["context"] : tensor<3xf32>
+      %z = fsdp.receive offset -2 ring over ["context"] : tensor<3xf32>
     }
   }
   // CHECK: fsdp.program @second role {pipeline = 1 : i64}

@@ -75,7 +75,7 @@ func.func @options(%q: tensor<8x16x12x64xf32>, %k: tensor<8x20x4x64xf32>, %all: 
 }
 
 // CHECK-LABEL: func.func @places
-func.func @places(%q: tensor<8x12x16x64xf32>, %k: tensor<8x4x16x64xf32>, %long: tensor<8x4x32x64xf32>, %ids: tensor<8x32xi32>, %b: tensor<1x16x32xf32>) {
+func.func @places(%q: tensor<8x12x16x64xf32>, %many: tensor<8x12x32x64xf32>, %k: tensor<8x4x16x64xf32>, %long: tensor<8x4x32x64xf32>, %ids: tensor<8x32xi32>, %b: tensor<1x16x32xf32>) {
   // CHECK: %[[OUT:.*]], %[[LSE:.*]] = nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 causal window 4 exchange ring : (tensor<8x12x16x64xf32>
   %out, %lse = nn.attention %q, %k, %k scale 1.0 causal window 4 exchange ring : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>) -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
   // CHECK: nn.attention_grad {{.*}} scale 1.000000e+00 causal exchange gather :
@@ -84,6 +84,9 @@ func.func @places(%q: tensor<8x12x16x64xf32>, %k: tensor<8x4x16x64xf32>, %long: 
   %1:2 = nn.attention %q, %long, %long, %ids scale 1.0 causal documents at [0, 16] over ["context"] : (tensor<8x12x16x64xf32>, tensor<8x4x32x64xf32>, tensor<8x4x32x64xf32>, tensor<8x32xi32>) -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
   // CHECK: nn.attention_bias_grad {{.*}} scale 1.000000e+00 causal at [0, 16] over ["context"] :
   %2 = nn.attention_bias_grad %q, %long, %long, %b, %out, %lse, %q scale 1.0 causal at [0, 16] over ["context"] : (tensor<8x12x16x64xf32>, tensor<8x4x32x64xf32>, tensor<8x4x32x64xf32>, tensor<1x16x32xf32>, tensor<8x12x16x64xf32>, tensor<8x12x16xf32>, tensor<8x12x16x64xf32>) -> tensor<1x16x32xf32>
+  // (C6) Keys end before the last queries, of which these see all.
+  // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 causal at [0, 16] over ["context"] : (tensor<8x12x32x64xf32>, tensor<8x4x16x64xf32>
+  %more:2 = nn.attention %many, %k, %k scale 1.0 causal at [0, 16] over ["context"] : (tensor<8x12x32x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>) -> (tensor<8x12x32x64xf32>, tensor<8x12x32xf32>)
   // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 causal exchange ring zigzag 4 : (tensor<8x12x16x64xf32>
   %3:2 = nn.attention %q, %k, %k scale 1.0 causal exchange ring zigzag 4 : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>) -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
   // CHECK: nn.attention_grad {{.*}} scale 1.000000e+00 causal exchange gather zigzag 2 :

@@ -203,13 +203,17 @@ TYPED_TEST(AttentionKernels, OffsetsAreTheCpus) {
   for (const AttentionShape &sizes : {at(70, 0, {1, 2, 1, 70, 70, 64, 0.125f, true}),
                                       at(-70, 0, {1, 2, 1, 70, 70, 64, 0.125f, true}),
                                       at(-40, 0, {1, 2, 1, 70, 140, 32, 0.2f, true}),
-                                      at(30, 20, {1, 1, 1, 70, 70, 32, 0.2f, true})})
+                                      at(30, 20, {1, 1, 1, 70, 70, 32, 0.2f, true}),
+                                      at(45, 0, {1, 2, 1, 90, 70, 32, 0.2f, true})})
     for (std::size_t offset : {0, 80})
       if (choose(sizes, offset) && !seeksRaces())
         this->compare(sizes, 0);
-  if (!seeksRaces() && choose({}, 90))
+  if (!seeksRaces() && choose({}, 90)) {
     this->compare(at(-60, 0, {2, 2, 1, 30, 90, 32, 0.2f, true}), 0, Documents::InRow,
                   Bias::OfHeads);
+    // Keys end before the queries.
+    this->compare(at(45, 0, {1, 2, 1, 90, 70, 32, 0.2f, true}), 0, Documents::None, Bias::OfHeads);
+  }
 }
 
 // What is no number in blocks of keys that are left out would show, times 0.

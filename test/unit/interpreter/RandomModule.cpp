@@ -232,10 +232,11 @@ static constexpr ContextOptions contextWishes[] = {
     {"gather", "auto"},     {"gather", "contiguous"}, {"ring", "auto"},      {"ring", "auto"},
     {"ring", "auto"},       {"ring", "contiguous"},   {"ring", "contiguous"}};
 
-/// Which kinds of attention `step` may have, in which orders of positions. `heads`: over how many
-/// ranks heads are then split. `isWhole`: some attention is to its own positions, those that are
-/// split.
-static SmallVector<ContextOptions> attentionKinds(StepOp step, int64_t heads, bool &isWhole) {
+/// Which kinds of attention `step` may have, in which orders of positions. `parts`, `heads`: over
+/// how many ranks positions and heads are then split. `isWhole`: some attention is to its own
+/// positions, those that are split.
+static SmallVector<ContextOptions> attentionKinds(StepOp step, int64_t parts, int64_t heads,
+                                                  bool &isWhole) {
   PositionClass positions(step);
   bool byHeads = true, byPositions = true, inRing = true, anyFits = true;
   isWhole = false;
@@ -250,11 +251,17 @@ static SmallVector<ContextOptions> attentionKinds(StepOp step, int64_t heads, bo
     const bool isWithin = at.queries == at.keys &&
                           llvm::all_of(attention.getTensors(),
                                        [&](Value input) { return positions.contains(input, dim); });
+    // Keys that are padding are hidden by a causal mask, or left out.
+    const bool isMasked = at.queries % parts == 0 || attention.getCausal();
+    const bool fitsRing = isWithin && isMasked && !attention.getBias() && !attention.getDocuments();
+    const bool fitsGather =
+        isWithin && (!attention.getDocuments() ||
+                     (isMasked && (at.queries % parts == 0 || !attention.getBias())));
     isWhole |= isWithin;
     byHeads &= divides;
-    byPositions &= isWithin;
-    inRing &= isWithin && !attention.getBias() && !attention.getDocuments();
-    anyFits &= divides || isWithin;
+    byPositions &= fitsGather;
+    inRing &= fitsRing;
+    anyFits &= divides || fitsRing || fitsGather;
   });
   SmallVector<ContextOptions> kinds;
   // Positions of a batch are samples.
@@ -288,18 +295,23 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
     if (llvm::is_sorted(devices))
       return false;
   }
+  // Sizes that the ranks divide, and sometimes others. Not drawn from what the rest is drawn from.
+  std::mt19937_64 own(random);
+  own.discard(1000);
+  const bool mayPad = own() % 100 < 25;
+  auto fits = [&](int64_t count) { return count % size == 0 || (mayPad && count > 1); };
   using Place = SmallVector<std::pair<Value, int64_t>, 3>; // that have the same positions
   SmallVector<Place> places;
   for (InputOp input : step.getBody().getOps<InputOp>())
     for (auto [dim, count] : llvm::enumerate(cast<RankedTensorType>(input.getType()).getShape()))
-      if (dim != input.getSampleDim() && count % size == 0)
+      if (dim != input.getSampleDim() && fits(count))
         places.push_back({{input, static_cast<int64_t>(dim)}});
   step.walk([&](nn::AttentionOp attention) {
     const nn::AttentionLayout at = attention.getLayout();
     Place place;
     for (Value input : attention.getTensors())
       place.push_back({input, nn::attentionDim(attention.getOrder(), 't')});
-    if (at.queries % size == 0 && at.queries == at.keys)
+    if (fits(at.queries) && at.queries == at.keys)
       places.push_back(place);
   });
   int64_t heads = size;
@@ -334,7 +346,7 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
         value.replaceAllUsesExcept(marks.back(), marks.back());
       }
       bool isWhole = false;
-      kinds = attentionKinds(step, heads, isWhole);
+      kinds = attentionKinds(step, size, heads, isWhole);
       if (!kinds.empty() && (any || (isWhole && wantsAttention))) {
         const ContextOptions &drawn =
             wish && llvm::is_contained(kinds, *wish) ? *wish : kinds[draw.random() % kinds.size()];
@@ -393,8 +405,8 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     addCheckpoint(step, draw);
   constexpr const char *reductions[] = {"auto", "each", "last"};
   result.options.accumulate = draw.chance(isShort ? 40 : 75) ? draw.between(2, 5) : 1;
-  // Microbatches of a region need samples that are split over all axes that split the batch.
-  if (body.computesInRegion && own() % 100 < 80)
+  // Microbatches of a region need batches that ranks and microbatches divide.
+  if (body.computesInRegion && own() % 100 < 50)
     result.options.accumulate = 1;
   result.options.accumulateReduce = reductions[draw.between(0, 2)];
   bool readsLogits = result.module->walk([](nn::CrossEntropyOp) { return WalkResult::interrupt(); })
@@ -421,5 +433,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   if (draw.chance(40))
     addGroups(*result.module, step, draw);
   result.splitsSequence = addContext(*result.module, step, random, mostRanks, wish, result.options);
+  if (own() % 100 < 35)
+    result.isPipeline = addPipeline(*result.module, own, mostRanks, result.options);
   return result;
 }

@@ -181,4 +181,134 @@ TEST(IssueOrderTest, KeepsConflictingAccessesInOrder) {
   EXPECT_GT(moved, 750);
 }
 
+/// Messages between the streams of a computation (0), of sends (1), receives (2) and reductions
+/// (3).
+class MessagesTest : public testing::Test {
+protected:
+  int add(const std::string &name, int stream, const std::vector<int> &reads,
+          const std::vector<int> &writes) {
+    auto whole = [](const std::vector<int> &buffers) {
+      std::vector<Access> accesses;
+      for (int buffer : buffers)
+        accesses.push_back({buffer, 0, 64});
+      return accesses;
+    };
+    segment.launches.push_back(makeLaunch(name, whole(reads), whole(writes)));
+    segment.launches.back().stream = stream;
+    return static_cast<int>(segment.launches.size()) - 1;
+  }
+
+  /// The launches that wait, each with those that it waits for.
+  std::string order() {
+    orderIssue(segment, groups, 1);
+    std::string text;
+    for (const Launch &launch : segment.launches) {
+      for (size_t i = 0; i < launch.waits.size(); ++i)
+        text += (i > 0 ? ", " : launch.name + ": ") + segment.launches[launch.waits[i]].name;
+      text += launch.waits.empty() ? "" : "\n";
+    }
+    return text;
+  }
+
+  Segment segment;
+  IssueGroups groups;
+};
+
+TEST_F(MessagesTest, ReceivesWaitForTheComputationBefore) {
+  groups.receives.push_back(add("receive 0", 2, {}, {0}));
+  add("use 0", 0, {0}, {1});
+  add("use 0 again", 0, {0}, {2});
+  add("reduce", 3, {2}, {3});
+  groups.receives.push_back(add("receive 1", 2, {}, {4}));
+  groups.receives.push_back(add("receive 2", 2, {}, {5}));
+  add("use 1", 0, {4}, {6});
+  EXPECT_EQ(order(), "receive 1: use 0 again\nreceive 2: use 0 again\n");
+}
+
+TEST_F(MessagesTest, ReceivesAreIssuedBeforeThePartThatPrecedesTheirs) {
+  for (int part = 0; part < 3; ++part) {
+    const std::string number = std::to_string(part);
+    for (const int buffer : {4 * part, 4 * part + 1})
+      groups.receives.push_back(add("receive" + number, 2, {}, {buffer}));
+    groups.partBegins.push_back(add("begin" + number, 0, {4 * part}, {4 * part + 2}));
+    add("end" + number, 0, {4 * part + 1}, {4 * part + 3});
+  }
+  EXPECT_EQ(order(), "receive2: end0\nreceive2: end0\n");
+  std::string names;
+  for (const Launch &launch : segment.launches)
+    names += launch.name + " ";
+  EXPECT_EQ(names, "receive0 receive0 receive1 receive1 begin0 end0 receive2 receive2 begin1 end1 "
+                   "begin2 end2 ");
+}
+
+/// Inputs are issued first, before a receive that precedes them in the program.
+TEST_F(MessagesTest, ReceivesWaitForWhatIsIssuedBefore) {
+  groups.receives.push_back(add("receive 0", 2, {}, {0}));
+  groups.early.push_back(add("input", 0, {}, {1}));
+  groups.receives.push_back(add("receive 1", 2, {}, {2}));
+  EXPECT_EQ(order(), "receive 0: input\nreceive 1: input\n");
+}
+
+/// Two messages a part; those of another direction in between do not count.
+TEST_F(MessagesTest, MessagesWaitForThoseOfThePartBeforeThePrevious) {
+  groups.sends.resize(2);
+  for (int part = 0; part < 4; ++part) {
+    const std::string number = std::to_string(part);
+    groups.sends[0].emplace_back();
+    for (int message = 0; message < 2; ++message) {
+      const std::string name = (message ? "y" : "x") + number;
+      const int value = 2 * part + message;
+      add(name, 0, {}, {value});
+      groups.sends[0].back().push_back(add("send " + name, 1, {value}, {}));
+    }
+    add("back" + number, 0, {}, {10 + part});
+    groups.sends[1].push_back({add("send back" + number, 1, {10 + part}, {})});
+  }
+  EXPECT_EQ(order(), "x2: send x0, send y0\ny2: send x0, send y0\nback2: send back0\n"
+                     "x3: send x1, send y1\ny3: send x1, send y1\nback3: send back1\n");
+}
+
+/// What is sent may have the place of what is reduced to it.
+TEST_F(MessagesTest, OperandsOfReducedMessagesWait) {
+  groups.sends.emplace_back();
+  for (int part = 0; part < 3; ++part) {
+    const std::string number = std::to_string(part);
+    add("inner" + number, 0, {}, {3 * part});
+    add("own" + number, 0, {3 * part}, {3 * part + 1});
+    add("sum" + number, 3, {3 * part + 1}, {3 * part + 2});
+    groups.sends[0].push_back({add("send" + number, 1, {3 * part + 2}, {})});
+  }
+  EXPECT_EQ(order(), "own2: send0\n");
+}
+
+/// What is received and passed on, and what was computed before the part, has its place anyway.
+TEST_F(MessagesTest, MessagesThatAreThereDoNotWait) {
+  groups.sends.emplace_back();
+  add("before", 0, {}, {0});
+  for (int part = 0; part < 4; ++part) {
+    const int received = 1 + part;
+    const int receive = add("receive" + std::to_string(part), 2, {}, {received});
+    groups.sends[0].push_back(
+        {add("send" + std::to_string(part), 1, {part == 3 ? 0 : received}, {})});
+    groups.receives.push_back(receive);
+  }
+  EXPECT_EQ(order(), "receive0: before\nreceive1: before\nreceive2: before\nreceive3: before\n");
+}
+
+/// Two values of one buffer, of which a part sends one each.
+TEST_F(MessagesTest, OnlyTheWritersOfWhatIsSentWait) {
+  groups.sends.emplace_back();
+  for (int part = 0; part < 3; ++part) {
+    const std::string number = std::to_string(part);
+    const int sent = add("sent" + number, 0, {}, {part}),
+              kept = add("kept" + number, 0, {}, {part});
+    segment.launches[sent].writes[0] = {part, 0, 32};
+    segment.launches[kept].writes[0] = {part, 32, 64};
+    const int send = add("send" + number, 1, {part}, {});
+    segment.launches[send].reads[0] = {part, 0, 32};
+    groups.sends[0].push_back({send});
+  }
+  EXPECT_EQ(order(), "sent2: send0\n");
+}
+
 } // namespace

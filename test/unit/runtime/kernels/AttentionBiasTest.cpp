@@ -14,6 +14,12 @@ TEST(AttentionBiasTest, ABiasIsAddedToScores) {
       compare(optional({2, 2, 2, 150, 260, 8, 0.25f, true}, 40, causal ? 2 : 0), 65,
               Documents::InRow, bias);
       compare(optional({2, 2, 1, 70, 70, 8, 0.25f, causal}, 0, 0.5f), 66, Documents::None, bias);
+      // Queries behind all keys, as those of a rank that has padding, and before them.
+      for (const std::int32_t offset : {37, -12}) {
+        compare(moved({1, 2, 2, 50, 40, 4, 0.5f, true}, offset), 68, Documents::None, bias);
+        compare(moved(optional({1, 2, 1, 150, 40, 8, 0.5f, true}, 45), offset), 69, Documents::None,
+                bias);
+      }
       // Queries that see no key.
       compare({1, 2, 2, 50, 40, 4, 0.5f, causal}, 67, Documents::None, bias);
     }
@@ -27,6 +33,8 @@ TEST(AttentionBiasTest, OnBf16TakesABias) {
       compareNarrow({1, 2, 1, 70, 333, 80, -0.11f, causal}, 73, Documents::Mixed, bias);
       compareNarrow({1, 1, 1, 40, 33, 128, 0.0f, causal}, 74, Documents::None, bias);
       compareNarrow(optional({2, 2, 2, 300, 290, 16, 0.25f, true}, 50, causal ? 3 : 0), 75,
+                    Documents::None, bias);
+      compareNarrow(moved(optional({1, 2, 1, 300, 290, 32, 0.15f, true}, causal ? 0 : 40), 25), 77,
                     Documents::None, bias);
       compareNarrow(optional({1, 2, 1, 130, 140, 32, 0.2f, causal}, 0, 1), 76, Documents::InRow,
                     bias);

@@ -49,6 +49,42 @@ TEST(Mesh, GroupsDifferOnTheirAxesOnly) {
   EXPECT_EQ(mesh.group(5, {0, 1, 2}).size(), 12u);
 }
 
+TEST(Mesh, TransfersAreOfASenderAndAReceiver) {
+  const MeshAxis axes[] = {{"pipeline", 3}, {"fsdp", 2}};
+  Mesh mesh((Table<MeshAxis>(axes)));
+  const CommunicatorSpec specs[] = {
+      {"all", {0}},
+      {"up", {0}, 1, false, true},
+      {"up ring", {0}, 1, true, true},
+      {"from below", {0}, -1, false, false},
+      {"from below, ring", {0}, -1, true, false},
+      {"down ring", {0}, -1, true, true},
+      {"others", {1}, -1, true, true},
+  };
+  EXPECT_EQ(mesh.ranksOf(specs[0], 3), (Ranks{1, 3, 5}));
+  EXPECT_EQ(mesh.ranksOf(specs[1], 3), (Ranks{3, 5})) << "the sender first";
+  EXPECT_EQ(mesh.ranksOf(specs[1], 5), (Ranks{5})) << "no rank follows the last one";
+  EXPECT_EQ(mesh.ranksOf(specs[2], 5), (Ranks{5, 1}));
+  EXPECT_EQ(mesh.ranksOf(specs[3], 3), (Ranks{1, 3}));
+  EXPECT_EQ(mesh.ranksOf(specs[3], 1), (Ranks{1}));
+  EXPECT_EQ(mesh.ranksOf(specs[4], 1), (Ranks{5, 1}));
+  EXPECT_EQ(mesh.ranksOf(specs[5], 1), (Ranks{1, 5}));
+  EXPECT_EQ(counterpartOf(specs, 1), 3);
+  EXPECT_EQ(counterpartOf(specs, 3), 1);
+  EXPECT_EQ(counterpartOf(specs, 2), 4);
+  EXPECT_EQ(counterpartOf(specs, 4), 2);
+  const auto refuses = [&](int index) {
+    try {
+      counterpartOf(specs, index);
+    } catch (const Error &error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refuses(5), "communicator 'down ring' sends to the rank at offset -1, expected another "
+                        "communicator of the program that receives");
+}
+
 TEST(Mesh, DeviceOrderPlacesRanks) {
   const MeshAxis axes[] = {{"data", 2}, {"fsdp", 2}};
   const int order[] = {2, 0, 3, 1};

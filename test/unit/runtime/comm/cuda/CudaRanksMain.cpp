@@ -3,10 +3,11 @@
 //   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
-// between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `grow`, `behind`,
-// `ahead`, `outputs`, `large-gather` and `unfinished` plant no fault; others do, most in rank 1;
-// with `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena
-// itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
+// between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `neighbors`,
+// `neighbors-ahead`, `grow`, `behind`, `ahead`, `outputs`, `large-gather` and `unfinished` plant no
+// fault; others do, most in rank 1; with `even-` before them, a unit is cut evenly, so that it is
+// gathered from and to the arena itself; `count` asks for as many GPUs as the mesh has ranks,
+// before there are ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "base/WaitCounter.h"
@@ -18,6 +19,7 @@
 #include "runtime/launches/Collectives.h"
 #include "runtime/launches/Kernels.h"
 #include "test/unit/runtime/comm/cuda/DeviceJob.h"
+#include "test/unit/runtime/comm/cuda/TransferModes.h"
 #include "test/unit/runtime/program/MeshText.h"
 
 #include <atomic>
@@ -304,54 +306,6 @@ int awaitOutputs(Context &c) {
   return 0;
 }
 
-/// Messages from each rank to the next one, without a wait of the host between them.
-int transfers(Context &c) {
-  constexpr std::size_t kMessages = 4, kCount = 3000;
-  const int rank = c.rankIn(0);
-  const auto span = [](std::size_t place) {
-    return ArenaSpan<float>{place * kCount * sizeof(float), kCount};
-  };
-  for (std::size_t message = 0; message < kMessages; ++message) {
-    const std::vector<float> values(kCount, float(100 * rank) + float(message));
-    CHECK(c, "start",
-          cudaMemcpy(c.out(span(message)), values.data(), kCount * sizeof(float),
-                     cudaMemcpyHostToDevice));
-  }
-  CHECK(c, "start", cudaStreamSynchronize(nullptr));
-  for (std::size_t message = 0; message < kMessages; ++message) {
-    receive(c, kGather, "receive", 0, Peer{-1}, span(kMessages + message));
-    send(c, kGather, "send", 0, Peer{1}, span(message));
-  }
-  c.synchronize();
-  for (std::size_t message = 0; rank > 0 && message < kMessages; ++message) {
-    std::vector<float> got(kCount);
-    CHECK(c, "end",
-          cudaMemcpy(got.data(), c.in(span(kMessages + message)), kCount * sizeof(float),
-                     cudaMemcpyDeviceToHost));
-    for (float value : got)
-      if (value != float(100 * (rank - 1)) + float(message))
-        throw Error(format("message %zu got %g", message, value));
-  }
-  c.world().barrier(); // until then the next rank reads this one's memory
-  return 0;
-}
-
-/// After messages between neighbors, the first one from rank 0 to the last rank: the host of rank 0
-/// does not wait for that of the other, which comes later.
-int lateTransfer(Context &c) {
-  transfers(c);
-  const int rank = c.rankIn(0), last = c.sizeOf(0) - 1;
-  const ArenaSpan<float> value{0, 1};
-  if (rank == 0)
-    send(c, kGather, "send", 0, Peer{last}, value);
-  c.world().barrier();
-  if (rank == last)
-    receive(c, kGather, "receive", 0, Peer{-last}, value);
-  c.synchronize();
-  c.world().barrier();
-  return 0;
-}
-
 /// A gather of more elements than those that NCCL gathers by copy engines on its own.
 int gatherLarge(Context &c) {
   const std::size_t count = (std::size_t(8) << 20) + 64,
@@ -457,6 +411,8 @@ int body(Job &job, const Program &program, const std::string &asked) {
   }
   if (mode == "transfers")
     return transfers(c);
+  if (mode == "neighbors" || mode == "neighbors-ahead")
+    return neighbors(c, mode == "neighbors-ahead");
   if (mode == "late-transfer")
     return lateTransfer(c);
   if (mode == "grow")
@@ -510,6 +466,10 @@ int main(int argc, char **argv) {
       {"huge", {4}, 0, ArenaSpan<float>{0, std::size_t(1) << 50}, 1, 1, {}, 0}};
   program.inputs = inputs;
   const std::string mode = argv[2];
+  if (mode == "neighbors" || mode == "neighbors-ahead") {
+    program.streams = kWays;
+    program.communicators = options.communicators = kTransfers;
+  }
   try {
     if (mode == "count")
       target::requireDevices(options, Mesh(text.axes(), text.order()).size());

@@ -76,6 +76,28 @@ TEST_P(CudaRanks, TransferWithoutWaitsOfTheHost) {
   }
 }
 
+// Of NCCL, sends in a ring need streams that run at the same time.
+TEST(CudaTransfers, SendToNeighborsOnBothSides) {
+  for (const Backend &backend :
+       {Backend{"loopback", "devices=1"}, Backend{"loopback", "devices=1,deferred,seed=7"},
+        Backend{"nccl", "devices=8,deferred,seed=8,nccl=22907"}})
+    for (const char *mesh : {"pipeline=2", "pipeline=3", "pipeline=4", "pipeline=3@2.0.1"}) {
+      Finished job =
+          runCudaRanks(mesh, "neighbors", backend.how, backend.emulator, "NCCL_DEBUG=INFO ");
+      EXPECT_EQ(job.status, 0) << mesh << job.output;
+      EXPECT_EQ(job.output.find("symmetric window"), std::string::npos) << mesh << job.output;
+    }
+}
+
+TEST(CudaTransfers, ReceiveAheadOfWhatTheySend) {
+  for (const char *mesh : {"pipeline=2", "pipeline=3", "pipeline=4"})
+    for (const char *seed : {"1", "2", "3"}) {
+      Finished job = runCudaRanks(mesh, "neighbors-ahead", "nccl",
+                                  std::string("devices=4,leaks,deferred,seed=") + seed);
+      EXPECT_EQ(job.status, 0) << mesh << job.output;
+    }
+}
+
 TEST_P(CudaRanks, GrowAWorkspaceThatIsInUse) {
   Finished job = run("fsdp=1", "grow");
   EXPECT_EQ(job.status, 0) << job.output;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 using namespace base;
 using namespace fsdp::rt;
@@ -21,6 +22,32 @@ const char *variable(const char *name) {
 
 std::string describe(int version, const std::vector<GatherGroup> &groups) {
   return describeGathers(version, NcclChoices::from(variable), groups, variable);
+}
+
+TEST(NcclChoices, ConnectsTransfersInRounds) {
+  using Rounds = std::vector<int>;
+  EXPECT_EQ(transferRounds(4, 1, false), (Rounds{0, 1, 0, -1}));
+  EXPECT_EQ(transferRounds(4, -1, false), (Rounds{-1, 0, 1, 0}));
+  EXPECT_EQ(transferRounds(2, 1, true), (Rounds{0, 1}));
+  EXPECT_EQ(transferRounds(5, 1, true), (Rounds{0, 1, 0, 1, 2}));
+  for (int ranks = 2; ranks <= 9; ++ranks)
+    for (int step = 1 - ranks; step < ranks; ++step)
+      for (bool inRing : {false, true}) {
+        if (step == 0)
+          continue;
+        const Rounds rounds = transferRounds(ranks, step, inRing);
+        std::set<std::pair<int, int>> ends; // rank and round
+        for (int rank = 0; rank < ranks; ++rank) {
+          const int next = rank + step, peer = inRing ? (next + ranks) % ranks : next;
+          const int round = rounds[static_cast<std::size_t>(rank)];
+          ASSERT_EQ(round >= 0, peer >= 0 && peer < ranks) << ranks << " by " << step;
+          if (round >= 0) {
+            EXPECT_TRUE(ends.insert({rank, round}).second) << ranks << " by " << step;
+            EXPECT_TRUE(ends.insert({peer, round}).second) << ranks << " by " << step;
+            EXPECT_LT(round, 3);
+          }
+        }
+      }
 }
 
 TEST(NcclChoices, CopyEnginesByVersionSizeAndNodes) {
