@@ -452,7 +452,7 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
         std::make_pair("collectives of an evaluation step", &report.evaluateCollectives)}) {
     if (counts->empty())
       continue;
-    os << title << "\n";
+    os << title << (report.roles.empty() ? "\n" : ", each as often as in the role that has most\n");
     for (const CollectiveCount &call : *counts)
       os << llvm::formatv("  {0,4} x {1}over {2}, {3} bytes per call, {4} received\n", call.count,
                           call.kind + std::string(kindWidth - call.kind.size(), ' '),
