@@ -425,7 +425,7 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
   os << "memory of each of " << report.ranks << (report.ranks == 1 ? " rank" : " ranks") << " ("
      << report.mesh << (report.contextAttention.empty() ? "" : "; attention over context: ")
      << report.contextAttention << (report.contextOrder == "zigzag" ? ", in zigzag order" : "")
-     << "), in bytes\n";
+     << "), in bytes" << (report.roles.empty() ? "\n" : ", each row the most of any role\n");
   os << llvm::formatv("  {0,-14} {1,15} {2,15}\n", "", "replicated", "sharded");
   row("parameters", group(report.replicatedParameters), report.parameters);
   row("gradients", group(report.replicatedGradients), report.gradients);
