@@ -98,9 +98,9 @@ FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_
     int64_t &size = sizes.emplace_back();
     const base::IntegerRange<int64_t> range{1, INT64_MAX};
     if (std::string wrong = base::parseInteger(std::string_view(word), range, size); !wrong.empty())
-      return getOperation().emitError()
-             << "--stages=" << stages << ": " << wrong << "; give 'auto', or the number of units of "
-             << "each stage, separated by commas";
+      return getOperation().emitError() << "--stages=" << stages << ": " << wrong
+                                        << "; give 'auto', or the number of units of "
+                                        << "each stage, separated by commas";
   }
   int64_t sum = 0;
   for (int64_t size : sizes)
@@ -110,9 +110,9 @@ FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_
            << "--stages=" << stages << " has " << sizes.size() << " stages, expected " << count
            << ": " << ranks << " ranks along 'pipeline', " << count / ranks << " each";
   if (sum != units)
-    return getOperation().emitError() << "--stages=" << stages << " adds up to "
-                                      << (sum > units ? "more" : "fewer") << " units than the "
-                                      << units << " of the model: " << listUnits(runs);
+    return getOperation().emitError()
+           << "--stages=" << stages << " adds up to " << (sum > units ? "more" : "fewer")
+           << " units than the " << units << " of the model: " << listUnits(runs);
   return sizes;
 }
 
@@ -202,9 +202,8 @@ static void separateUnits(ModuleOp module, int64_t ranks) {
   for (const std::pair<StringAttr, SmallVector<ParamOp>> &members : units) {
     StringAttr unit = members.first;
     ArrayRef<ParamOp> params = members.second;
-    const bool alike = llvm::all_of(params, [&](ParamOp param) {
-      return users.lookup(param) == users.lookup(params.front());
-    });
+    const bool alike = llvm::all_of(
+        params, [&](ParamOp param) { return users.lookup(param) == users.lookup(params.front()); });
     if (alike)
       continue;
     for (ParamOp param : params) {
@@ -261,8 +260,7 @@ void AssignStages::runOnOperation() {
       if (next == runs.size()) {
         step.emitError() << "step '" << step.getSymName() << "' uses units in another order ("
                          << listUnits(found) << ") than step '" << steps.front().getSymName()
-                         << "' (" << listUnits(runs)
-                         << "); a pipeline has the same stages in both";
+                         << "' (" << listUnits(runs) << "); a pipeline has the same stages in both";
         return signalPassFailure();
       }
       own.push_back(stagesOfRuns[next++]);

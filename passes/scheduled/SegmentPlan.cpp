@@ -119,8 +119,8 @@ private:
     return success();
   }
 
-  /// The storage of which `op` produces the whole members or gradients, and which of the two. A rank
-  /// of a pipeline may reduce gradients for another one, which keeps the storage.
+  /// The storage of which `op` produces the whole members or gradients, and which of the two. A
+  /// rank of a pipeline may reduce gradients for another one, which keeps the storage.
   std::pair<StringRef, StringRef> contentsOf(Operation *op) const {
     auto [storage, what] = contentsOfAny(op);
     return storage.empty() || symbols.lookup<StorageOp>(storage).isOwnedBy(

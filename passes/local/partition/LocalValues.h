@@ -39,8 +39,9 @@ class LocalValues {
 public:
   LocalValues(OpBuilder &builder, StepOp step, FlatSymbolRefAttr meshName,
               const PaddedShapes &padded)
-      : builder(builder), mesh(getMesh(step)), stages(findPipelineAxis(step->getParentOfType<ModuleOp>())),
-        meshName(meshName), padded(padded), manual(step) {}
+      : builder(builder), mesh(getMesh(step)),
+        stages(findPipelineAxis(step->getParentOfType<ModuleOp>())), meshName(meshName),
+        padded(padded), manual(step) {}
 
   /// Sets the local result of the op that produces `global`.
   void define(Value global, LocalValue local);

@@ -5,9 +5,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static bool isScalar(Value value) {
-  return cast<RankedTensorType>(value.getType()).getRank() == 0;
-}
+static bool isScalar(Value value) { return cast<RankedTensorType>(value.getType()).getRank() == 0; }
 
 /// Whether `op` does more than to compute results: outputs, the step state, what a rank keeps.
 static bool hasEffects(Operation *op) {
@@ -86,8 +84,8 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
       does.set(can.find_first()); // it sends the others what it has
     computing[op] = does;
     for (Value operand : op->getOperands()) {
-      RankSet &known = needed.try_emplace(operand, RankSet(static_cast<unsigned>(ranks)))
-                           .first->second;
+      RankSet &known =
+          needed.try_emplace(operand, RankSet(static_cast<unsigned>(ranks))).first->second;
       known |= does;
     }
   }

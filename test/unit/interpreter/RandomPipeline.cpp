@@ -8,8 +8,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Gives the ops of `step` units, consecutive ones of each, and some ops none: `units` runs, of which
-/// two may have one name.
+/// Gives the ops of `step` units, consecutive ones of each, and some ops none: `units` runs, of
+/// which two may have one name.
 static void nameUnits(StepOp step, int64_t units, std::mt19937_64 &random) {
   SmallVector<Operation *> ops;
   for (Operation &op : step.getBody().front())
@@ -76,8 +76,8 @@ bool mlir::fsdp::addPipeline(ModuleOp module, std::mt19937_64 random, int64_t mo
     SmallVector<int64_t> sizes(stages, 1);
     for (int64_t left = units - stages; left > 0; --left)
       ++sizes[between(0, stages - 1)];
-    options.stages = llvm::join(llvm::map_range(sizes, [](int64_t n) { return std::to_string(n); }),
-                                ",");
+    options.stages =
+        llvm::join(llvm::map_range(sizes, [](int64_t n) { return std::to_string(n); }), ",");
   }
   SmallVector<StringAttr> names(before.getAxisNames());
   SmallVector<int64_t> sizes(before.getAxisSizes()), devices;
