@@ -43,8 +43,9 @@ struct Step {
 /// Writes the segment of a step.
 class StepWriter {
 public:
-  StepWriter(const Step &step, OpBuilder &builder)
-      : step(step), builder(builder), mappings(step.microbatches.size()) {}
+  /// `kept`: the storages that are gathered once a step.
+  StepWriter(const Step &step, const DenseSet<StringAttr> &kept, OpBuilder &builder)
+      : step(step), kept(kept), builder(builder), mappings(step.microbatches.size()) {}
 
   void write(ArrayRef<Action> actions) {
     for (const Action &action : actions)
@@ -85,6 +86,15 @@ private:
         mapping.map(load.getResult(), value);
         return;
       }
+    // One gather serves all microbatches of a stage.
+    Value *gathered = nullptr;
+    if (StringAttr storage = storageOf(op); storage && kept.contains(storage)) {
+      gathered = &gathers[{storage, {getStructure(op).stage, op->getName().getAsOpaquePointer()}}];
+      if (*gathered) {
+        mapping.map(op->getResult(0), *gathered);
+        return;
+      }
+    }
     for (Value operand : op->getOperands())
       if (!mapping.contains(operand))
         clone(operand.getDefiningOp(), microbatch);
@@ -93,6 +103,8 @@ private:
       return;
     }
     Operation *copy = builder.clone(*op, mapping);
+    if (gathered)
+      *gathered = copy->getResult(0);
     if (static_cast<size_t>(microbatch) == mappings.size())
       return;
     if (isa<InputOp, MicrobatchSamplesOp, DropoutOp>(copy) && copy->getAttr("microbatches"))
@@ -103,8 +115,21 @@ private:
       setStructure(copy, structure.of(microbatch));
   }
 
+  /// The storage whose parameters `op` gathers, or loads for that; null for other ops.
+  static StringAttr storageOf(Operation *op) {
+    if (auto load = dyn_cast<LoadOp>(op))
+      return getStructure(op).direction == Direction::update ? StringAttr()
+                                                             : load.getStorageAttr().getAttr();
+    auto symbol =
+        dyn_cast_or_null<FlatSymbolRefAttr>(op->getDiscardableAttr(FSDPDialect::gathersAttrName));
+    return symbol ? symbol.getAttr() : StringAttr();
+  }
+
   const Step &step;
+  const DenseSet<StringAttr> &kept;
   OpBuilder &builder;
+  /// By storage, stage and op.
+  DenseMap<std::pair<StringAttr, std::pair<int64_t, const void *>>, Value> gathers;
   std::vector<IRMapping> mappings; ///< of each microbatch
   IRMapping endMapping;
   DenseMap<StringAttr, Value> carried;
@@ -119,6 +144,8 @@ struct PipelineMicrobatches
 private:
   LogicalResult runOnProgram(ProgramOp program, const schedule::PipelineSchedule &kind,
                              StringAttr axis, int64_t ranks);
+
+  DenseSet<StringAttr> kept; ///< storages that are gathered once a step
 };
 
 } // namespace
@@ -219,7 +246,7 @@ LogicalResult PipelineMicrobatches::runOnProgram(ProgramOp program,
     auto segment = SegmentOp::create(builder, first.getLoc(), step.name, first.getKind(),
                                      first.getAsync(), builder.getArrayAttr(next));
     builder.createBlock(&segment.getBody());
-    StepWriter(step, builder).write(order);
+    StepWriter(step, kept, builder).write(order);
     written.push_back(segment);
   }
   for (WalkOp walk : walks)
@@ -244,6 +271,14 @@ void PipelineMicrobatches::runOnOperation() {
   if (!axis || programs.size() < 2)
     return;
   const int64_t ranks = getMesh(module).getAxisSize(axis);
+  SymbolTable symbols(module);
+  kept.clear();
+  for (auto storage : module.getOps<StorageOp>()) {
+    auto first = cast<MemberAttr>(storage.getMembers()[0]);
+    PlacementAttr placement = symbols.lookup<ParamOp>(first.getParam().getValue()).getPlacementAttr();
+    if (placement && placement.getReshard() == Reshard::never)
+      kept.insert(storage.getSymNameAttr());
+  }
   for (ProgramOp program : programs)
     if (failed(runOnProgram(program, kind, axis, ranks)))
       return signalPassFailure();

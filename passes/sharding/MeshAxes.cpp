@@ -40,7 +40,14 @@ SmallVector<StringAttr> mlir::fsdp::getStorageAxes(MeshAttr mesh) {
   return axes;
 }
 
-        !carriesRoles(axis) && !(splitsCompute(axis) && mesh.getAxisSize(axis) == 1))
+/// Whether ranks along `axis` have parts of a computation by its role.
+static bool splitsCompute(StringRef axis) {
+  const AxisRole *role = findAxisRole(axis);
+  return role && role->splitsCompute;
+}
+
+/// The axes that constraints, manual regions and parameters of `module` name.
+static llvm::StringSet<> collectNamedAxes(ModuleOp module) {
   llvm::StringSet<> used;
   auto addSharding = [&](ShardingAttr sharding) {
     for (ArrayAttr axes : sharding.getDimAxes())

@@ -93,6 +93,8 @@ public:
   /// they are in zigzag order ("ring zigzag").
   static inline std::map<std::string, int64_t> attentions = {
       {"all-to-all", 0}, {"gather", 0}, {"gather zigzag", 0}, {"ring", 0}, {"ring zigzag", 0}};
+  /// Those in stages, by schedule.
+  static inline std::map<std::string, int64_t> pipelines;
 
 private:
   using Stage = void (*)(OpPassManager &, const PipelineOptions &);
@@ -270,7 +272,8 @@ void Case::cover(Coverage &coverage) {
     }
   MeshAttr mesh = getMesh(*random.module);
   kinds[3] = random.unevenBatch;
-  const size_t axes = mesh.getAxisNames().size() - random.splitsSequence; // that one stands beside
+  // Axes of sequences and pipelines are beside those.
+  const size_t axes = mesh.getAxisNames().size() - random.splitsSequence - random.isPipeline;
   kinds[4] = axes == 2;
   kinds[5] = axes == 3;
   kinds[6] = !mesh.getDevices().empty();
@@ -342,6 +345,8 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   }
   accumulated += random.options.accumulate > 1;
   sequences += random.splitsSequence;
+  if (random.isPipeline)
+    ++pipelines[StringRef(random.options.pipelineSchedule).split(':').first.str()];
   if (auto kinds = (*random.module)->getAttrOfType<StringAttr>(kContextAttentionAttrName)) {
     auto order = (*random.module)->getAttrOfType<StringAttr>(kContextOrderAttrName);
     SmallVector<StringRef> each;
@@ -474,8 +479,9 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
       static_cast<long long>(numCases), seconds, static_cast<long long>(Case::accumulated),
       static_cast<long long>(Case::refused), static_cast<long long>(Case::chunked),
       static_cast<long long>(Case::regions), static_cast<long long>(Case::sequences));
-  for (const auto &[kind, count] : Case::attentions)
-    llvm::outs() << ", " << count << " " << kind;
+  for (const auto *kinds : {&Case::attentions, &Case::pipelines})
+    for (const auto &[kind, count] : *kinds)
+      llvm::outs() << ", " << count << " " << kind;
   llvm::outs() << "\n";
   EXPECT_GE(4 * Case::accumulated, Case::refused)
       << "teach the generator models without batch statistics";
@@ -487,6 +493,9 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
     for (const auto &[kind, count] : Case::attentions)
       EXPECT_GE((numCases >= 5000 ? 10 : 40) * count, numCases)
           << "teach the generator more attention by " << kind;
+  if (numCases >= 100 && !failures)
+    for (const char *kind : {"1f1b", "gpipe", "zb", "interleaved"})
+      EXPECT_GE(100 * Case::pipelines[kind], numCases) << "teach the generator more " << kind;
   if (numCases >= 1000 && !failures)
     checkCoverage(coverage);
   if (printCoverage)

@@ -433,5 +433,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   if (draw.chance(40))
     addGroups(*result.module, step, draw);
   result.splitsSequence = addContext(*result.module, step, random, mostRanks, wish, result.options);
+  if (own() % 100 < 35)
+    result.isPipeline = addPipeline(*result.module, own, mostRanks, result.options);
   return result;
 }

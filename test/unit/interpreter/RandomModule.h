@@ -20,7 +20,14 @@ struct RandomCase {
   bool unevenBatch = false;
   /// Over an axis `context`.
   bool splitsSequence = false;
+  /// In stages, over an axis `pipeline`.
+  bool isPipeline = false;
 };
+
+/// Divides the one step of `module` into stages over a new axis `pipeline` and draws a schedule;
+/// false where there are too few ops, or ranks.
+bool addPipeline(ModuleOp module, std::mt19937_64 random, int64_t mostRanks,
+                 PipelineOptions &options);
 
 /// The share of cases that wish for attention to a sequence that ranks share, in percent, of those
 /// for `property-tests` and for emitted programs: the kernels of attention round in bf16 what the
