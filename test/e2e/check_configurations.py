@@ -2,7 +2,7 @@
 """check_configurations.py SCRATCH [--all] [--only NAME,...]: axes, strategies and options in combination compute what one rank computes.
 
 65 configurations of gpt2 and llama, a process for each of up to eight ranks, over the axes data, fsdp, context, tensor and pipeline. In f32 first
-gradients (SGD) are one rank's to 1e-5 of the largest, the weights of 20 steps of SGD to 1e-6, and the losses of 20 steps of AdamW with
+gradients (SGD) are one rank's to 4e-6 of the largest, the weights of 20 steps of SGD to 1e-7, and the losses of 20 steps of AdamW with
 clipping to 2e-6. The rank that those with `pipeline` are compared with has as many microbatches. In bf16 the comparison is with one rank in bf16: gradients to 2^-6 of the largest, weights and losses to 5e-4.
 Without --all (or ./check --all): the configurations of CHECKED. Prints the distances of each and the worst of all.
 """
@@ -97,7 +97,7 @@ CONFIGURATIONS = {
 }
 CHECKED = {("gpt2", 13), ("gpt2", 25), ("llama", 14), ("llama", 22)}
 # Gradients as a share of the largest, weights absolute, losses relative.
-ALLOWED = {"gradients": 1e-5, "weights": 1e-6, "losses": 2e-6}
+ALLOWED = {"gradients": 4e-6, "weights": 1e-7, "losses": 2e-6}
 ALLOWED_BF16 = {"gradients": 2**-6, "weights": 5e-4, "losses": 5e-4}
 
 
