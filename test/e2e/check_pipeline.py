@@ -2,11 +2,13 @@
 """check_pipeline.py SCRATCH: what a pipeline computes depends on neither its schedule nor its stages, to the bit.
 
 Five steps of AdamW with clipping have the losses, gradient norms and weights of one program for each order of microbatches and each division
-into stages, gpt2 with its table in two stages too; those of llama, without tied weights, are those of the same mesh without `pipeline`.
+into stages, gpt2 with its table in two stages too, and over TCP and MPI; those of llama, without tied weights, are those of the same mesh without
+`pipeline`.
 """
 
 import os
 import pathlib
+import shutil
 import sys
 
 import training
@@ -42,18 +44,31 @@ def same(got, expected, what):
     training.same_bytes(got[1], expected[1])
 
 
+def over_others(runs, program):
+    """(transport, (log, weights)) of runs of the four ranks of `program` that share no memory."""
+    log, weights = (runs.folder / f"{program.name}-tcp.{kind}" for kind in ("jsonl", "safetensors"))
+    training.run_over_tcp([program, "--data", runs.data, "--steps", STEPS, "--seed=5", "--log", log, "--export", weights], 4)
+    yield "tcp", (log, weights)
+    if shutil.which("mpirun"):
+        launcher = ("mpirun", "-n", "4", "--oversubscribe")
+        yield "mpi", runs.train(program, "--communicator=mpi", name=f"{program.name}-mpi", steps=STEPS, launcher=launcher)
+
+
 def check(runs, mesh, others, options, ways):
     def trained(name, mesh, *extra):
         program, _ = runs.program(f"{mesh.replace(',', '-')}-{name}", [*SIZES[runs.model], "--lr=0.01"], mesh, *options, *extra)
-        return runs.train(program, steps=STEPS)
+        return program, runs.train(program, steps=STEPS)
 
-    first = trained(f"{others}-1f1b", f"pipeline=2,{mesh}")
+    program, first = trained(f"{others}-1f1b", f"pipeline=2,{mesh}")
     for name, extra in list(ways.items())[1:]:
-        got = trained(f"{others}-{name}", f"pipeline=2,{mesh}", *extra)
+        _, got = trained(f"{others}-{name}", f"pipeline=2,{mesh}", *extra)
         same(got, first, f"{runs.model}, {others}, {name}")
     if runs.model == "llama":
-        got = trained(f"{others}-alone", mesh)
+        _, got = trained(f"{others}-alone", mesh)
         same(got, first, f"{runs.model}, {others}, without pipeline")
+    else:
+        for transport, got in over_others(runs, program):
+            same(got, first, f"{runs.model}, {others}, {transport}")
 
 
 def main(scratch):
