@@ -170,7 +170,7 @@ static void setStages(StepOp step, ArrayRef<int64_t> sizes) {
       stages[&op] = latest;
     }
     op.walk([&](Operation *inner) {
-      if (isa<arith::ConstantOp, YieldOp, ReadOp>(inner) && inner != &op)
+      if (isa<arith::ConstantOp, YieldOp, CheckpointOp>(inner) || (inner == &op && isa<ReadOp>(op)))
         return;
       Structure structure = getStructure(inner);
       structure.stage = stages.lookup(&op);

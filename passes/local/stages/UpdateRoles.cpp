@@ -9,6 +9,11 @@ static bool isScalar(Value value) {
   return cast<RankedTensorType>(value.getType()).getRank() == 0;
 }
 
+/// Whether `op` does more than to compute results: outputs, the step state, what a rank keeps.
+static bool hasEffects(Operation *op) {
+  return op->getNumResults() == 0 || isa<OptimizerStepOp>(op);
+}
+
 /// The storage that `op` accesses; "" for others.
 static StringRef storageOf(Operation *op) {
   if (auto load = dyn_cast<LoadOp>(op))
@@ -49,13 +54,13 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
                          const llvm::StringMap<RankSet> &owners,
                          llvm::function_ref<RankSet(Value)> holders)
     : stages(stages), ranks(ranks), carried(carried), owners(owners) {
-  // Who computes an op if needed: those that have its operands. Scalars are exchanged as soon as
-  // possible, so everyone can have them.
+  // Who computes an op if needed: those that have its operands, or, where the op has effects, all
+  // that are to have these. Scalars are exchanged as soon as possible, so everyone can have them.
   for (Operation *op : stages.getUpdates()) {
     const RankSet allowed = constraintOf(op);
     RankSet common = allowed;
     for (Value operand : op->getOperands())
-      if (!isScalar(operand))
+      if (!isScalar(operand) && !hasEffects(op))
         common &= availableTo(operand, holders);
     available[op] = common.any() ? common : allowed;
   }
@@ -63,7 +68,7 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
   DenseMap<Value, RankSet> needed;
   for (Operation *op : llvm::reverse(stages.getUpdates())) {
     RankSet need(static_cast<unsigned>(ranks));
-    if (op->getNumResults() == 0 || isa<OptimizerStepOp>(op))
+    if (hasEffects(op))
       need = constraintOf(op);
     for (Value result : op->getResults())
       if (auto known = needed.find(result); known != needed.end())

@@ -32,7 +32,7 @@ static void nameUnits(StepOp step, int64_t units, std::mt19937_64 &random) {
     const int64_t name = endsAlike && run == units - 1 ? 0 : run;
     auto unit = StringAttr::get(op->getContext(), "part" + std::to_string(name));
     op->walk([&](Operation *inner) {
-      if (!isa<ReadOp, YieldOp>(inner) && !inner->hasTrait<OpTrait::ConstantLike>())
+      if (!isa<ReadOp, YieldOp, CheckpointOp>(inner) && !inner->hasTrait<OpTrait::ConstantLike>())
         setStructure(inner, getStructure(inner).in(unit));
     });
   }
@@ -54,6 +54,9 @@ bool mlir::fsdp::addPipeline(ModuleOp module, std::mt19937_64 random, int64_t mo
   for (Operation &op : steps.front().getBody().front())
     ops += !isa<InputOp, ReadOp, LossOp, MetricOp, SampleCountOp>(op) &&
            !op.hasTrait<OpTrait::ConstantLike>();
+  // Most in microbatches, which may be refused.
+  if (options.accumulate == 1 && between(0, 9) < 7)
+    options.accumulate = between(2, 6);
   constexpr const char *schedules[] = {"1f1b", "gpipe", "zb", "interleaved:2", "interleaved:3"};
   options.pipelineSchedule = schedules[between(0, 4)];
   int64_t chunks = 1;
