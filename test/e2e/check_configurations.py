@@ -90,7 +90,7 @@ CONFIGURATIONS = {
         ("pipeline=2,context=4", RING, "--accumulate=4", "--remat=full"),
         ("pipeline=2,context=2", INTERLEAVED, GATHER, "--accumulate=4", "--layers=6"),
         ("pipeline=4,tensor=2", ZB, ON, "--accumulate=8"),
-        ("pipeline=2,data=2,fsdp=2", "--strategy=hsdp", "--accumulate=6", "--reshard-after-forward=never"),
+        ("pipeline=2,data=2,fsdp=2", "--strategy=hsdp", "--accumulate=6", "--reshard-after-forward=never", "--defer-updates=on"),
         ("pipeline=8", GPIPE, "--accumulate=4", "--layers=6"),
         ("pipeline=2,context=2", ZB, HEADS, "--accumulate=4", BF16),
     ),
