@@ -197,7 +197,8 @@ def main():
     programs = {"three": mlp(folder / "three", "fsdp=3").resolve(),
                 "stages": compile_model("gpt2", folder / "stages", *STAGES, mesh="pipeline=3").resolve()}
     run_cases((a_stopped_rank_ends_the_job, a_stopped_rank_of_a_launcher_ends_the_others, so_over_tcp, a_stopped_stage_ends_the_others,
-               a_stopped_rank_is_restarted, no_record_where_none_is_asked_for, records_have_their_places, senseless_timeouts_are_refused), Runs(folder / "runs", DATA), programs)
+               a_stopped_rank_is_restarted, no_record_where_none_is_asked_for, records_have_their_places, senseless_timeouts_are_refused),
+              Runs(folder / "runs", DATA), programs)
 
 
 if __name__ == "__main__":
