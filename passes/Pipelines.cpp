@@ -111,14 +111,19 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   manager.addPass(createSplitStagesPass());
   // Within each chunk; before kernels are formed, which end at collectives.
   manager.addPass(createJoinAllReducesPass());
+  // Kernels are formed once for all microbatches of a pipeline, after partitioning, so that masks and
+  // broadcasts of local shape join them. Deferral looks at a whole step and comes before: values that
+  // it carries are computed in place.
+  const bool defers = options.deferUpdates == "on";
+  if (!defers)
+    manager.addPass(createFusePass());
   PipelineMicrobatchesPassOptions pipeline;
   pipeline.schedule = options.pipelineSchedule;
   manager.addPass(createPipelineMicrobatchesPass(pipeline));
-  // After gathers are placed, and before kernels are formed: carried values are computed in place.
-  if (options.deferUpdates == "on")
+  if (defers) {
     manager.addPass(createDeferUpdatesPass());
-  // After partitioning, so that masks and broadcasts of local shape join kernels.
-  manager.addPass(createFusePass());
+    manager.addPass(createFusePass());
+  }
   manager.addPass(createVerifyPhasePass());
 }
 

@@ -143,19 +143,18 @@ static void separateReads(StepOp step, const DenseMap<Operation *, int64_t> &sta
   }
 }
 
-/// Sets the stage of each op of `step`: that of its unit. What has no unit and is computed from
+/// Sets the stage of each op of `step`: that of its run. What has no unit and is computed from
 /// inputs and constants alone has none, and is computed where it is needed; the rest, such as a
 /// loss, follows its operands.
-static void setStages(StepOp step, ArrayRef<int64_t> sizes) {
+static void setStages(StepOp step, ArrayRef<int64_t> stagesOfRuns) {
   Block &body = step.getBody().front();
   DenseMap<Operation *, int64_t> stages;
-  int64_t stage = 0, left = sizes.front();
   StringAttr unit;
   for (Operation &op : opsOfUnits(step)) {
-    if (unit && unitOf(&op) != unit && --left == 0)
-      left = sizes[++stage];
+    if (unit && unitOf(&op) != unit)
+      stagesOfRuns = stagesOfRuns.drop_front();
     unit = unitOf(&op);
-    stages[&op] = stage;
+    stages[&op] = stagesOfRuns.front();
   }
   for (Operation &op : body) {
     if (!stages.contains(&op) && !isa<ReadOp>(op)) {
@@ -239,30 +238,36 @@ void AssignStages::runOnOperation() {
   }
   const int64_t ranks = getMesh(module).getAxisSize(axis), count = ranks * order.chunks;
   SmallVector<StepOp> steps(module.getOps<StepOp>());
-  SmallVector<UnitRun> runs;
+  const SmallVector<UnitRun> runs = collectRuns(steps.front());
+  FailureOr<SmallVector<int64_t>> sizes = cut(runs, count, ranks);
+  if (failed(sizes))
+    return signalPassFailure();
+  SmallVector<int64_t> stagesOfRuns;
+  for (auto [stage, size] : llvm::enumerate(*sizes))
+    stagesOfRuns.append(size, static_cast<int64_t>(stage));
   for (StepOp step : steps) {
     if (step.getKind() != StepKind::train && step.getKind() != StepKind::evaluate) {
       step.emitError() << "--generate is not possible with ranks along 'pipeline'; compile the "
                           "program that generates for a mesh without the axis";
       return signalPassFailure();
     }
+    // An evaluation may lack a unit: one that only drops values out.
+    SmallVector<int64_t> own;
     SmallVector<UnitRun> found = collectRuns(step);
-    const bool same = llvm::equal(found, runs, [](const UnitRun &a, const UnitRun &b) {
-      return a.unit == b.unit;
-    });
-    if (step != steps.front() && !same) {
-      step.emitError() << "step '" << step.getSymName() << "' uses units in another order ("
-                       << listUnits(found) << ") than step '" << steps.front().getSymName() << "' ("
-                       << listUnits(runs) << "); a pipeline has the same stages in both";
-      return signalPassFailure();
+    size_t next = 0;
+    for (const UnitRun &run : found) {
+      while (next < runs.size() && runs[next].unit != run.unit)
+        ++next;
+      if (next == runs.size()) {
+        step.emitError() << "step '" << step.getSymName() << "' uses units in another order ("
+                         << listUnits(found) << ") than step '" << steps.front().getSymName()
+                         << "' (" << listUnits(runs)
+                         << "); a pipeline has the same stages in both";
+        return signalPassFailure();
+      }
+      own.push_back(stagesOfRuns[next++]);
     }
-    if (step == steps.front())
-      runs = found;
+    setStages(step, own);
   }
-  FailureOr<SmallVector<int64_t>> sizes = cut(runs, count, ranks);
-  if (failed(sizes))
-    return signalPassFailure();
-  for (StepOp step : steps)
-    setStages(step, *sizes);
   separateUnits(module, ranks);
 }

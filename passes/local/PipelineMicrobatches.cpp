@@ -56,9 +56,20 @@ public:
     for (int64_t microbatch = 0; microbatch < count; ++microbatch)
       for (Operation *op : step.microbatches[microbatch]->stages.getUpdates())
         clone(op, microbatch);
-    if (step.end != step.microbatches.back())
-      for (Operation *op : step.end->stages.getUpdates())
+    if (step.end == step.microbatches.back())
+      return;
+    // What does not depend on samples may be computed again by the stages, for reports of it.
+    const SegmentStages &end = step.end->stages;
+    auto writePart = [&](StagePart part) {
+      for (Operation *op : end.opsOf(part))
         clone(op, count);
+    };
+    for (int64_t stage = 0; stage < end.getNumStages(); ++stage)
+      writePart({stage, /*backward=*/false});
+    for (int64_t stage = end.getNumStages() - 1; stage >= 0; --stage)
+      writePart({stage, /*backward=*/true});
+    for (Operation *op : end.getUpdates())
+      clone(op, count);
   }
 
 private:

@@ -58,11 +58,15 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
   // that are to have these. Scalars are exchanged as soon as possible, so everyone can have them.
   for (Operation *op : stages.getUpdates()) {
     const RankSet allowed = constraintOf(op);
-    RankSet common = allowed;
+    RankSet common = allowed, any(static_cast<unsigned>(ranks));
     for (Value operand : op->getOperands())
-      if (!isScalar(operand) && !hasEffects(op))
+      if (!isScalar(operand) && !hasEffects(op)) {
         common &= availableTo(operand, holders);
-    available[op] = common.any() ? common : allowed;
+        any |= availableTo(operand, holders);
+      }
+    // Shards of different ranks are exchanged between these.
+    any &= allowed;
+    available[op] = common.any() ? common : any.any() ? any : allowed;
   }
   // Who has to, from the last op to the first.
   DenseMap<Value, RankSet> needed;
