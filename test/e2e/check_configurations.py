@@ -3,7 +3,8 @@
 
 65 configurations of gpt2 and llama, a process for each of up to eight ranks, over the axes data, fsdp, context, tensor and pipeline. In f32 first
 gradients (SGD) are one rank's to 4e-6 of the largest, the weights of 20 steps of SGD to 1e-7, and the losses of 20 steps of AdamW with
-clipping to 2e-6. The rank that those with `pipeline` are compared with has as many microbatches. In bf16 the comparison is with one rank in bf16: gradients to 2^-6 of the largest, weights and losses to 5e-4.
+clipping to 2e-6. The rank that those with `pipeline` are compared with has as many microbatches, layers and documents.
+In bf16 the comparison is with one rank in bf16: gradients to 2^-6 of the largest, weights and losses to 5e-4.
 Without --all (or ./check --all): the configurations of CHECKED. Prints the distances of each and the worst of all.
 """
 
@@ -48,7 +49,7 @@ CONFIGURATIONS = {
         ("data=2,fsdp=2,tensor=2", "--strategy=zero2", ON, BF16),
         ("pipeline=2", "--accumulate=4"),
         ("pipeline=2,fsdp=2", ZB, "--accumulate=4", "--tied-gradients=once"),
-        ("pipeline=2,data=2", "--strategy=ddp", GPIPE, "--accumulate=3"),
+        ("pipeline=2,data=2", "--strategy=ddp", GPIPE, "--accumulate=3", "--document-end=3"),
         ("pipeline=2,fsdp=4", "--strategy=zero1", "--accumulate=2", "--remat=full"),
         ("pipeline=2,data=2,fsdp=2", "--strategy=hsdp", INTERLEAVED, "--accumulate=4"),
         ("pipeline=2,fsdp=2,tensor=2", ZB, ON, "--accumulate=4", "--remat=selective"),
@@ -86,7 +87,7 @@ CONFIGURATIONS = {
         ("pipeline=2,fsdp=2", INTERLEAVED, "--accumulate=4", "--remat=every:2"),
         ("pipeline=3", ZB, "--accumulate=5", "--stages=1,2,1"),
         ("pipeline=2,data=2,tensor=2", "--strategy=ddp", GPIPE, OFF, "--accumulate=2"),
-        ("pipeline=2,fsdp=2", ZB, "--accumulate=3", "--buckets=parameter"),
+        ("pipeline=2,fsdp=2", ZB, "--accumulate=3", "--buckets=parameter", "--document-end=3"),
         ("pipeline=2,context=4", RING, "--accumulate=4", "--remat=full"),
         ("pipeline=2,context=2", INTERLEAVED, GATHER, "--accumulate=4", "--layers=6"),
         ("pipeline=4,tensor=2", ZB, ON, "--accumulate=8"),
@@ -148,7 +149,7 @@ def check_all(folder, only):
                 continue
             precision = [option for option in options if option == BF16]
             key = "bf16" if precision else "f32"
-            as_many = [option for option in options if option.startswith(("--layers=", "--accumulate=")) and "pipeline" in mesh]
+            as_many = [option for option in options if option.startswith(("--layers=", "--accumulate=", "--document-end=")) and "pipeline" in mesh]
             reference = "-".join(("alone", key, *(option[2:] for option in sorted(as_many))))
             if reference not in alone:
                 alone[reference] = Measured(runs, reference, "fsdp=1", [*precision, *as_many])
