@@ -106,6 +106,8 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
     rounds[round].exchanges.push_back({value, has.find_first(), lacks});
     return round + 1;
   };
+  SmallVector<std::pair<Operation *, size_t>> roundOf;
+  size_t ofOutputs = 0;
   for (Operation *op : stages.getUpdates()) {
     if (!computing.contains(op))
       continue;
@@ -118,12 +120,20 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
       }
       round = std::max(round, readyIn.lookup(operand));
     }
-    if (rounds.size() <= round)
-      rounds.resize(round + 1);
-    rounds[round].ops.push_back(op);
+    roundOf.emplace_back(op, round);
+    if (isa<OutputOp, OutputSumOp>(op))
+      ofOutputs = std::max(ofOutputs, round);
     for (Value result : op->getResults()) {
       const size_t ready = addExchange(result, round);
       readyIn[result] = ready;
     }
+  }
+  // Outputs keep their order, which is that of the log.
+  for (auto [op, round] : roundOf) {
+    if (isa<OutputOp, OutputSumOp>(op))
+      round = ofOutputs;
+    if (rounds.size() <= round)
+      rounds.resize(round + 1);
+    rounds[round].ops.push_back(op);
   }
 }
