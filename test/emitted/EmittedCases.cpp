@@ -156,7 +156,7 @@ static LogicalResult generate(const Arguments &arguments) {
       llvm::errs() << "case " << seed << " in " << arguments.precision << ": " << what << "\n";
       return failure();
     };
-    RandomCase random = makeRandomCase(*context, seed, kMaxRanks, kEmittedWishes);
+    RandomCase random = makeRandomCase(*context, seed, kMaxRanks, kEmittedWishes, kEmittedStages);
     random.options.precision = arguments.precision;
     if (arguments.precision == "f32")
       random.options.reducePrecision = "f32";

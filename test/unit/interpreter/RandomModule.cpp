@@ -364,7 +364,7 @@ static bool addContext(ModuleOp module, StepOp step, std::mt19937_64 random, int
 }
 
 RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks,
-                                      uint64_t wishes) {
+                                      uint64_t wishes, uint64_t stages) {
   std::mt19937_64 random(seed);
   Draw draw{random};
   RandomCase result;
@@ -379,8 +379,13 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   const bool attends = own() % 100 < 25;
   if (own() % 100 < wishes)
     wish = &contextWishes[own() % std::size(contextWishes)];
+  // Some leave room for stages too. Drawn apart, so that the other seeds draw what they always
+  // drew.
+  std::mt19937_64 ofStages(seed * 6364136223846793005u + 1);
+  const bool wishesStages = ofStages() % 100 < stages;
+  const int64_t allRanks = std::exchange(mostRanks, wishesStages ? mostRanks / 2 : mostRanks);
   MeshAttr mesh =
-      makeMesh(context, draw, wish ? std::max<int64_t>(mostRanks / 2, 1) : mostRanks, isShort);
+      makeMesh(context, draw, std::max<int64_t>(wish ? mostRanks / 2 : mostRanks, 1), isShort);
   MeshOp::create(builder, loc, "mesh", mesh);
   auto step = StepOp::create(builder, loc, "train", StepKind::train, makeOptimizer(context, draw));
   builder.setInsertionPointToStart(&step.getBody().emplaceBlock());
@@ -433,7 +438,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   if (draw.chance(40))
     addGroups(*result.module, step, draw);
   result.splitsSequence = addContext(*result.module, step, random, mostRanks, wish, result.options);
-  if (own() % 100 < 35)
-    result.isPipeline = addPipeline(*result.module, own, mostRanks, result.options);
+  if (wishesStages)
+    result.isPipeline = addPipeline(*result.module, ofStages, allRanks, result.options);
   return result;
 }

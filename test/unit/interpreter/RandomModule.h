@@ -33,8 +33,11 @@ bool addPipeline(ModuleOp module, std::mt19937_64 random, int64_t mostRanks,
 /// for `property-tests` and for emitted programs: the kernels of attention round in bf16 what the
 /// interpreter does not, so that programs with it need a looser tolerance.
 constexpr uint64_t kPropertyWishes = 84, kEmittedWishes = 25;
+/// The share that wishes for stages. The driver of emitted programs of random models starts ranks
+/// of one program.
+constexpr uint64_t kPropertyStages = 30, kEmittedStages = 0;
 RandomCase makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks = 16,
-                          uint64_t wishes = kPropertyWishes);
+                          uint64_t wishes = kPropertyWishes, uint64_t stages = kPropertyStages);
 
 /// Builds the body of the step. Every value has named dimensions; 'b' is the batch. An evaluation
 /// beside the step `training` has parameters of that step, and frozen ones.
