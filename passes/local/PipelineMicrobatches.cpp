@@ -159,9 +159,10 @@ private:
 
 } // namespace
 
-/// Adds the ops of backward of `stage` on which neither what it sends nor another use of its
-/// parameters depends: gradients of weights, and their reductions.
-static void findWeightGradients(Source &source, int64_t stage) {
+/// Sets the ops of backward of `stage` on which neither what it sends nor another use of its
+/// parameters depends: gradients of weights, and their reductions. `early`: the carried tensors
+/// that something of that kind reads in some segment, so that all add to them in time.
+static void findWeightGradients(Source &source, int64_t stage, DenseSet<StringRef> &early) {
   ArrayRef<Operation *> ops = source.stages.opsOf({stage, /*backward=*/true});
   DenseSet<Operation *> cotangents;
   DenseSet<Value> parameters;
@@ -171,6 +172,8 @@ static void findWeightGradients(Source &source, int64_t stage) {
       Operation *next = left.pop_back_val();
       if (!next || !cotangents.insert(next).second)
         continue;
+      if (auto load = dyn_cast<CarryLoadOp>(next))
+        early.insert(load.getCarried());
       for (Value operand : next->getOperands())
         left.push_back(operand.getDefiningOp());
     }
@@ -179,15 +182,18 @@ static void findWeightGradients(Source &source, int64_t stage) {
   for (Operation *op : ops) {
     const bool isParameter = isa<LoadOp>(op) || op->hasAttr(FSDPDialect::gathersAttrName) ||
                              (isa<ViewOp>(op) && parameters.contains(op->getOperand(0)));
+    auto store = dyn_cast<CarryStoreOp>(op);
     if (isParameter)
       parameters.insert(op->result_begin(), op->result_end());
-    else if (isa<SendOp, ReceiveOp>(op) ||
+    else if (isa<SendOp, ReceiveOp>(op) || (store && early.contains(store.getCarried())) ||
              (!sends && llvm::any_of(op->getOperands(),
                                      [&](Value value) { return parameters.contains(value); })))
       needs(op);
   }
   for (Operation *op : ops)
-    if (!cotangents.contains(op))
+    if (cotangents.contains(op))
+      source.ofWeights.erase(op);
+    else
       source.ofWeights.insert(op);
 }
 
@@ -206,10 +212,16 @@ LogicalResult PipelineMicrobatches::runOnProgram(ProgramOp program,
     sources[segment.getSymNameAttr()] =
         std::make_unique<Source>(Source{segment, std::move(*stages)});
   }
-  if (kind.kind == schedule::PipelineSchedule::Kind::zeroBubble)
-    for (auto &[name, source] : sources)
-      for (int64_t stage = 0; stage < numStages; ++stage)
-        findWeightGradients(*source, stage);
+  if (kind.kind == schedule::PipelineSchedule::Kind::zeroBubble) {
+    DenseSet<StringRef> early;
+    size_t known = 0;
+    do {
+      known = early.size();
+      for (auto &[name, source] : sources)
+        for (int64_t stage = 0; stage < numStages; ++stage)
+          findWeightGradients(*source, stage, early);
+    } while (early.size() != known);
+  }
 
   DenseMap<StringAttr, StringAttr> firsts; ///< from the first segment of a step to its name
   SmallVector<Step> steps;

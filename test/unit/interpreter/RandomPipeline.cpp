@@ -8,13 +8,18 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// Whether `op` may be the only one of a unit: no pass removes it.
+static bool canBeUnit(Operation &op) {
+  return !isa<InputOp, ReadOp, LossOp, MetricOp, SampleCountOp, ConstraintOp, DropoutOp>(op) &&
+         op.getNumResults() != 0 && !op.hasTrait<OpTrait::ConstantLike>();
+}
+
 /// Gives the ops of `step` units, consecutive ones of each, and some ops none: `units` runs, of
 /// which two may have one name.
 static void nameUnits(StepOp step, int64_t units, std::mt19937_64 &random) {
   SmallVector<Operation *> ops;
   for (Operation &op : step.getBody().front())
-    if (!isa<InputOp, ReadOp, LossOp, MetricOp, SampleCountOp>(op) &&
-        !op.hasTrait<OpTrait::ConstantLike>())
+    if (canBeUnit(op))
       ops.push_back(&op);
   // The first op of each run.
   SmallVector<int64_t> begins = llvm::to_vector(llvm::seq<int64_t>(1, ops.size()));
@@ -52,8 +57,7 @@ bool mlir::fsdp::addPipeline(ModuleOp module, std::mt19937_64 random, int64_t mo
   const int64_t ranks = between(2, most);
   int64_t ops = 0;
   for (Operation &op : steps.front().getBody().front())
-    ops += !isa<InputOp, ReadOp, LossOp, MetricOp, SampleCountOp>(op) &&
-           !op.hasTrait<OpTrait::ConstantLike>();
+    ops += canBeUnit(op);
   // Most in microbatches, which may be refused.
   if (options.accumulate == 1 && between(0, 9) < 7)
     options.accumulate = between(2, 6);
