@@ -237,6 +237,8 @@ void AssignStages::runOnOperation() {
   }
   const int64_t ranks = getMesh(module).getAxisSize(axis), count = ranks * order.chunks;
   SmallVector<StepOp> steps(module.getOps<StepOp>());
+  if (steps.empty())
+    return;
   const SmallVector<UnitRun> runs = collectRuns(steps.front());
   FailureOr<SmallVector<int64_t>> sizes = cut(runs, count, ranks);
   if (failed(sizes))
