@@ -34,7 +34,6 @@ std::map<const void *, std::size_t> &leave() {
 }
 
 constexpr std::size_t kSharedWithoutLeave = 48 * 1024;
-constexpr int kMultiprocessors = 132;
 constexpr const char *kNoImage = "no kernel image is available for execution on the device";
 
 cudaError_t checkDevice(int index) {
