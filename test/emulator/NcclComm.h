@@ -27,9 +27,10 @@
 // - Kernels of several communicators of a device start in any order without
 // NCCL_LAUNCH_ORDER_IMPLICIT, so that ranks may wait for one another: a failure from the first
 //   communicator on with which they might not have room for all of their blocks at once (maxCTAs of
-//   each, else as many as a device has multiprocessors). With the variable, and a driver from 12.3 on, a kernel starts
-//   after the one before it, of whatever stream, has started (enqueue.cc).
-// - An arena is registered by ranks with as many bytes each (2.28.9; newer versions allow others), and
+//   each, else as many as a device has multiprocessors). With the variable, and a driver from 12.3
+//   on, a kernel starts after the one before it, of whatever stream, has started (enqueue.cc).
+// - An arena is registered by ranks with as many bytes each (2.28.9; newer versions allow others),
+// and
 //   symmetric kernels have the same offset on every rank.
 // - Destroying a communicator does not release the memory of its windows (ncclDevrFinalize): they
 // are
@@ -136,9 +137,9 @@ struct ncclComm {
   std::shared_ptr<emulator::Group> group;
   int rank = 0, device = 0;
   bool blocking = true;
-  int policy = 0;          ///< for CTAs
+  int policy = 0;                          ///< for CTAs
   int blocks = emulator::kMultiprocessors; ///< the most of a kernel
-  int worldRank = 0;       ///< in the communicator that others were split from
+  int worldRank = 0;                       ///< in the communicator that others were split from
   std::size_t charged = 0; ///< bytes that it takes of its device, see Settings::communicator
   std::map<const void *, bool> windows; ///< allocations; whether as symmetric windows
   std::atomic<int> copying{0};          ///< of the unfinished collectives those of copy engines
@@ -197,6 +198,11 @@ private:
   ncclComm_t comm_;
   int device_;
 };
+/// As NCCL reads NCCL_LAUNCH_ORDER_IMPLICIT: off where it is empty or no number.
+bool ordersLaunches();
+/// Kernels that were launched and never started, as the device had failed, keep nothing back any
+/// more.
+void forgetLaunches();
 /// Bytes of an element; 0 where the type is none.
 std::size_t bytesOf(ncclDataType_t type);
 /// In a group, keeps `work` until ncclGroupEnd, else performs it.

@@ -7,6 +7,7 @@
 #include "Grid.h"
 #include "Held.h"
 #include "Memory.h"
+#include "NcclComm.h"
 #include "Queue.h"
 #include "Symbols.h"
 
@@ -79,6 +80,7 @@ Statistics statistics() {
 void reset() {
   waitForAll();
   forgetFailure();
+  forgetLaunches();
 }
 
 cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {

@@ -147,8 +147,9 @@ public:
     HeldReceives &held = peer_.heldReceives();
     if (!held.mustHold(stream) && channelOf(request.root, rank()).posted.value() >= request.message)
       return take(target, request, stream);
-    held.hold(stream,
-              [this, target, request, stream] { FSDP_CHECK(peer_, take(target, request, stream)); });
+    held.hold(stream, [this, target, request, stream] {
+      FSDP_CHECK(peer_, take(target, request, stream));
+    });
     return ncclSuccess;
   }
 

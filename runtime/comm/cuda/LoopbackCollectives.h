@@ -62,8 +62,8 @@ private:
   };
   /// The messages from one rank to another.
   struct Channel {
-    base::WaitCounter posted; ///< sends that have been enqueued
-    std::mutex mutex;         ///< of what follows
+    base::WaitCounter posted;              ///< sends that have been enqueued
+    std::mutex mutex;                      ///< of what follows
     std::deque<SentMessage *> sent, taken; ///< in order; whose memory the sender may use again
   };
   /// The barrier of a group, and its channels.

@@ -387,8 +387,8 @@ ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vecto
   Inside inside(*this);
   for (;;) {
     const bool window = window_ && !peer_.joinsRoles(spec);
-    const bool copies = use == FirstUse::Gather && window &&
-                        asksForCopyEngines(version_, choices_, groupOf(spec));
+    const bool copies =
+        use == FirstUse::Gather && window && asksForCopyEngines(version_, choices_, groupOf(spec));
     config.CTAPolicy = copies ? NCCL_CTA_POLICY_ZERO : NCCL_CTA_POLICY_DEFAULT;
     ncclComm_t comm = nullptr;
     // Groups are identified by their first ranks.

@@ -109,7 +109,7 @@ private:
   double timeout_;
   NcclChoices choices_;
   int version_ = 0;
-  int mostBlocks_ = 0; ///< of a kernel; 0: as NCCL chooses
+  int mostBlocks_ = 0;                  ///< of a kernel; 0: as NCCL chooses
   std::vector<std::uint64_t> nodeKeys_; ///< of each rank
   bool window_ = true;                  ///< the next communicator gets one; the same on every rank
   std::byte *arena_ = nullptr;

@@ -295,7 +295,8 @@ TEST_F(Nccl, KernelsThatFitAtOnceNeedNoOrderOfLaunches) {
     if (blocks == 66)
       EXPECT_EQ(emulator::failure(), "");
     else
-      EXPECT_THAT(emulator::failure(), HasSubstr("the 134 blocks of 2 of them have no room at once"));
+      EXPECT_THAT(emulator::failure(),
+                  HasSubstr("the 134 blocks of 2 of them have no room at once"));
   }
 }
 

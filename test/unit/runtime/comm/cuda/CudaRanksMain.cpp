@@ -4,10 +4,10 @@
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
 // between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `neighbors`,
-// `neighbors-ahead`, `roles`, `roles-behind`, `roles-describe`, `grow`, `behind`, `ahead`, `outputs`,
-// `large-gather` and `unfinished` plant no fault; others do, most in rank 1; with `even-` before them, a unit is cut evenly, so that it is
-// gathered from and to the arena itself; `count` asks for as many GPUs as the mesh has ranks,
-// before there are ranks.
+// `neighbors-ahead`, `roles`, `roles-behind`, `roles-describe`, `grow`, `behind`, `ahead`,
+// `outputs`, `large-gather` and `unfinished` plant no fault; others do, most in rank 1; with
+// `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena itself;
+// `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "base/WaitCounter.h"

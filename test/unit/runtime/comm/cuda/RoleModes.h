@@ -49,8 +49,8 @@ inline int roles(Context &c, const std::string &mode) {
            });
   };
   const std::size_t ranks = static_cast<std::size_t>(c.sizeOf(kOverFsdp));
-  const std::vector<float> own(kCount,
-                               float(c.coordinate(0) * static_cast<int>(ranks) + c.coordinate(1) + 1));
+  const std::vector<float> own(
+      kCount, float(c.coordinate(0) * static_cast<int>(ranks) + c.coordinate(1) + 1));
   CHECK(c, "start", cudaMemcpy(c.out(part), own.data(), part.bytes(), cudaMemcpyHostToDevice));
   CHECK(c, "start", cudaMemcpy(c.out(norm), own.data(), norm.bytes(), cudaMemcpyHostToDevice));
   CHECK(c, "start", cudaStreamSynchronize(nullptr));
@@ -58,14 +58,14 @@ inline int roles(Context &c, const std::string &mode) {
   for (int step = 0; step < 3; ++step) {
     c.begin(plan, nullptr);
     if (isFirst) {
-      receive(c, kRoleReceive, "receive down", kDownReceive, Peer{1}, down);
+      receive(c, kRoleReceive, "receive down", kDownReceive, Peer{-1}, down);
       record(c, kRoleReceive, 0);
       if (behind) {
         wait(c, kRoleCompute, 0);
         copy(kRoleCompute, "use", down, later);
         record(c, kRoleCompute, 1);
         wait(c, kRoleReceive, 1); // the buffer is free
-        receive(c, kRoleReceive, "receive down 2", kDownReceive, Peer{1}, down);
+        receive(c, kRoleReceive, "receive down 2", kDownReceive, Peer{-1}, down);
         record(c, kRoleReceive, 2);
       }
       all_gather(c, kRoleGather, "gather", kOverFsdp, ShardLayout{1, kCount, 1, ranks * kCount},
@@ -83,15 +83,15 @@ inline int roles(Context &c, const std::string &mode) {
       record(c, kRoleCompute, 1);
       wait(c, kRoleSend, 1);
       for (int message = 0; message <= behind; ++message)
-        send(c, kRoleSend, "send down", kDownSend, Peer{-1}, down);
+        send(c, kRoleSend, "send down", kDownSend, Peer{1}, down);
     }
     all_reduce(c, kRoleNorm, "norm", kOverNorm, ReduceOp::Sum, norm, norm);
     c.synchronize();
   }
   // The first rank of the first role has 1, which is sent, and sent back.
   std::vector<float> got(kCount);
-  CHECK(c, "end", cudaMemcpy(got.data(), c.in(isFirst ? later : up), later.bytes(),
-                             cudaMemcpyDeviceToHost));
+  CHECK(c, "end",
+        cudaMemcpy(got.data(), c.in(isFirst ? later : up), later.bytes(), cudaMemcpyDeviceToHost));
   for (float value : got)
     if (value != 1)
       throw base::Error(base::format("got %g, expected 1", value));
