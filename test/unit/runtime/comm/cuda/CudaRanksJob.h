@@ -8,8 +8,9 @@
 #include <ostream>
 #include <string>
 
-inline Finished runCudaRanks(const std::string &mesh, const std::string &mode, const std::string &how,
-                      const std::string &emulator, const std::string &env = "") {
+inline Finished runCudaRanks(const std::string &mesh, const std::string &mode,
+                             const std::string &how, const std::string &emulator,
+                             const std::string &env = "") {
   return runCommand("env FSDP_EMULATOR=" + emulator + " " + env + cudaProgram("cuda-ranks") + " " +
                     mesh + " " + mode + " " + how);
 }

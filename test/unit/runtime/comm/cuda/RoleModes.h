@@ -60,6 +60,12 @@ inline int roles(Context &c, const std::string &mode) {
     if (isFirst) {
       receive(c, kRoleReceive, "receive down", kDownReceive, Peer{-1}, down);
       record(c, kRoleReceive, 0);
+      // Grows in the first step, and waits for the device then, where no receive may be that waits
+      // for what comes after it.
+      launch(c, kRoleCompute, "grow", reads(), writes(), [](WorkStream on) {
+        std::byte *scratch = nullptr;
+        return on.workspace->reserve(4096, scratch);
+      });
       if (behind) {
         wait(c, kRoleCompute, 0);
         copy(kRoleCompute, "use", down, later);
