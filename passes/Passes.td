@@ -360,8 +360,8 @@ def AssignStagesPass : Pass<"fsdp-assign-stages", "::mlir::ModuleOp"> {
     `interleaved:V`. `stages` is the number of units of each, or `auto`: the dearest stage has the least floating-point operations. Ops without a unit follow
     their operands; what is computed from inputs and constants alone is computed wherever it is needed.
 
-    Parameters of one unit that different ranks use become units of their own, so that a rank stores what it computes with: `wte` of gpt2 is `wte.stage0`
-    (positions), `wte.stage0_3` (the table, on the first and the last of four) and `wte.stage3`. Runs before differentiation, which copies stages to backward.
+    Parameters of one unit that different ranks use become units of their own, so that a rank stores what it computes with: a unit `ends` whose table
+    the first and the last of four stages use is `ends.stage0_3` (the table), `ends.stage0` and `ends.stage3` (what one of them uses alone). Runs before differentiation, which copies stages to backward.
 
     Example: `fsdp-opt --fsdp-assign-stages=stages=2,3 model.mlir`
   }];

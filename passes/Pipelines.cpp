@@ -50,8 +50,8 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   SequenceParallelPassOptions sequence;
   sequence.mode = options.sequenceParallel;
   manager.addPass(createSequenceParallelPass(sequence));
-  // After all ops of forward exist, and before regions, which belong to one stage, and backward, which
-  // follows the stages of forward.
+  // After all ops of forward exist, and before regions, which belong to one stage, and backward,
+  // which follows the stages of forward.
   AssignStagesPassOptions stages;
   stages.stages = options.stages;
   stages.schedule = options.pipelineSchedule;
@@ -107,18 +107,24 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
     loss.chunks = PositiveCount{options.lossChunks};
     manager.addPass(createChunkLossPass(loss));
   }
-  // After the last pass that looks at a whole step; each program is then fused and scheduled by itself.
+  // After the last pass that looks at a whole step; each program is then fused and scheduled by
+  // itself.
   manager.addPass(createSplitStagesPass());
   // Within each chunk; before kernels are formed, which end at collectives.
   manager.addPass(createJoinAllReducesPass());
+  // Kernels are formed once for all microbatches of a pipeline, after partitioning, so that masks
+  // and broadcasts of local shape join them. Deferral looks at a whole step and comes before:
+  // values that it carries are computed in place.
+  const bool defers = options.deferUpdates == "on";
+  if (!defers)
+    manager.addPass(createFusePass());
   PipelineMicrobatchesPassOptions pipeline;
   pipeline.schedule = options.pipelineSchedule;
   manager.addPass(createPipelineMicrobatchesPass(pipeline));
-  // After gathers are placed, and before kernels are formed: carried values are computed in place.
-  if (options.deferUpdates == "on")
+  if (defers) {
     manager.addPass(createDeferUpdatesPass());
-  // After partitioning, so that masks and broadcasts of local shape join kernels.
-  manager.addPass(createFusePass());
+    manager.addPass(createFusePass());
+  }
   manager.addPass(createVerifyPhasePass());
 }
 

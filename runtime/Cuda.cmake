@@ -127,7 +127,7 @@ endfunction()
 set(FSDP_RUNTIME_ROOT ${FSDP_RUNTIME_ROOT} CACHE INTERNAL "where includes are rooted")
 
 set_source_files_properties(comm/cuda/ShardedCollectives.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON) # a name others have
-add_library(fsdp_runtime_cuda STATIC $<TARGET_OBJECTS:fsdp_runtime_host> ${host_sources})
+add_library(fsdp_runtime_cuda STATIC ${FSDP_HOST_OBJECTS} ${host_sources})
 fsdp_add_kernels(fsdp_runtime_cuda ${kernel_sources})
 target_compile_features(fsdp_runtime_cuda PUBLIC cxx_std_17)
 target_compile_options(fsdp_runtime_cuda PRIVATE ${FSDP_WARNINGS} ${FSDP_NUMERICS_FLAGS} ${FSDP_LIBRARY_FLAGS}

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""cached_result.py --store FOLDER --name NAME --noted FILE [--reads PATH]... --writes FILE... -- PROGRAM ARGUMENT...
+"""cached_result.py --store FOLDER --name NAME --noted FILE [--reads PATH]... --writes FILE... [--starts-programs] [--works-in PATH]... -- PROGRAM ARGUMENT...
 
 Runs a test program; or, where it has passed before on the same inputs, restores the files that it wrote then and adds the line NAME to
 the file --noted. docs/design/tests.md, "Cached results", says what the key has and how Landlock enforces that nothing else is read.
+--starts-programs: it may start those of --reads and of Debian's packages, whose versions are then part of the key.
+--works-in: a folder in which it may read and write what it likes, or a file; no result depends on what is in it.
 """
 
 import argparse
@@ -18,6 +20,8 @@ import tempfile
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF, SET_NO_NEW_PRIVILEGES = 444, 445, 446, 38  # system calls, and an option of prctl
 EXECUTE, WRITE, READ, LIST, EVERYTHING = 1, 2, 4, 8, (1 << 13) - 1  # rights of Landlock's first version
+PACKAGES = pathlib.Path("/var/lib/dpkg/status")  # the packages that are installed, and their versions
+OF_PACKAGES = ("/usr/bin", "/usr/include", "/usr/lib", "/usr/libexec", "/usr/share", "/etc", "/bin", "/lib", "/lib64")
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -41,6 +45,8 @@ def key_of(options, environment):
         for root in ("FSDP_BINARY_DIR", "FSDP_SOURCE_DIR"):  # what is in a tree matters, not where it is
             value = value.replace(environment[root], root)
         add(name, value.encode())
+    if options.starts_programs:
+        add("packages", PACKAGES.read_bytes())
     for number, path in enumerate(options.reads):
         for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
             add(f"{number} {file.relative_to(path)}", file.read_bytes())
@@ -67,15 +73,21 @@ def run(options, environment, folder):
     """The status of the program, and whether Landlock enclosed it."""
     program = options.command[0]
     rules = [(path, READ | (LIST if os.path.isdir(path) else EXECUTE)) for path in ("/proc", "/sys", program, *loaded_by(program), *options.reads)]
-    ruleset = ruleset_of([*rules, ("/dev", READ | LIST | WRITE), (folder, EVERYTHING)])
+    if options.starts_programs:
+        rules = [(path, READ | EXECUTE | (LIST if os.path.isdir(path) else 0)) for path in (*options.reads, *filter(os.path.exists, OF_PACKAGES), "/proc", "/sys")]
+        environment = {**environment, "PATH": "/usr/bin:/bin", "HOME": folder}
+        options.works_in.append("/dev/shm") # of Python's locks
+    ruleset = ruleset_of([*rules, ("/dev", READ | LIST | WRITE), *((path, EVERYTHING if os.path.isdir(path) else READ | WRITE) for path in (folder, *options.works_in))])
 
     def enclose():
         if ruleset is not None and (LIBC.prctl(SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or LIBC.syscall(RESTRICT_SELF, ruleset, 0)):
             raise OSError(ctypes.get_errno(), "cannot restrict the program")
 
+    command = options.command
     for file in options.writes:
         environment = {name: value.replace(str(file), f"{folder}/{file.name}") for name, value in environment.items()}
-    done = subprocess.run(options.command, env={**environment, "TMPDIR": folder}, preexec_fn=enclose, check=False)
+        command = [word.replace(str(file), f"{folder}/{file.name}") for word in command]
+    done = subprocess.run(command, env={**environment, "TMPDIR": folder}, preexec_fn=enclose, check=False)
     return done.returncode, ruleset is not None
 
 
@@ -93,6 +105,8 @@ def main():
     parser.add_argument("--noted", type=pathlib.Path, required=True)
     parser.add_argument("--reads", type=pathlib.Path, action="append", default=[])
     parser.add_argument("--writes", type=pathlib.Path, action="append", default=[])
+    parser.add_argument("--starts-programs", action="store_true")
+    parser.add_argument("--works-in", type=pathlib.Path, action="append", default=[])
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     options.command = options.command[1:]

@@ -108,9 +108,9 @@ Structure Structure::get(StructureAttr attribute) {
 }
 
 StructureAttr Structure::getAttr(MLIRContext *context) const {
-  return *this == Structure() ? StructureAttr()
-                              : StructureAttr::get(context, unit, direction, stage, recomputed,
-                                                   microbatch);
+  return *this == Structure()
+             ? StructureAttr()
+             : StructureAttr::get(context, unit, direction, stage, recomputed, microbatch);
 }
 
 Structure mlir::fsdp::getStructure(Operation *op) {

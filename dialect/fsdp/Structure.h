@@ -14,8 +14,8 @@
 
 namespace mlir::fsdp {
 
-/// The unit, direction, stage and microbatch of an op, and whether it recomputes a value of forward. The
-/// default is that of an op without the attribute: the module itself, forward.
+/// The unit, direction, stage and microbatch of an op, and whether it recomputes a value of
+/// forward. The default is that of an op without the attribute: the module itself, forward.
 struct Structure {
   StringAttr unit; ///< null: of the module itself
   Direction direction = Direction::forward;
@@ -26,7 +26,9 @@ struct Structure {
   static Structure get(StructureAttr attribute);
   Structure in(StringAttr unit) const { return {unit, direction, stage, recomputed, microbatch}; }
   Structure in(Direction direction) const { return {unit, direction, stage, false, microbatch}; }
-  Structure of(int64_t microbatch) const { return {unit, direction, stage, recomputed, microbatch}; }
+  Structure of(int64_t microbatch) const {
+    return {unit, direction, stage, recomputed, microbatch};
+  }
   /// The structure of a copy in backward of an op of forward with this structure.
   Structure again() const {
     return {unit, Direction::backward, stage, /*recomputed=*/true, microbatch};

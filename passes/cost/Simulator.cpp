@@ -35,6 +35,12 @@ struct Meeting {
   int members;
 };
 
+/// A step whose outputs are there.
+struct FinishedStep {
+  size_t roles = 0; ///< in which they are
+  double last = 0;  ///< when they are in all
+};
+
 struct RoleState {
   std::vector<std::deque<int>> queues; ///< of each stream, instances in issue order
   std::vector<int> latest;             ///< of each stream, the last instance issued; -1: none
@@ -255,15 +261,22 @@ private:
   }
 
   void finishStep(int r, int step) {
-    if (r == 0)
-      lengths.push_back(now - roles[0].begins[step]);
+    if (static_cast<int>(finished.size()) == step)
+      finished.emplace_back();
+    if (++finished[step].roles == roles.size())
+      finished[step].last = now;
     if (step + 1 < limit)
       enqueueStep(r, now);
   }
 
+  /// From the end of the step before in the slowest role to that of `step`.
+  double lengthOf(int step) const {
+    return finished[step].last - (step > 0 ? finished[step - 1].last : 0);
+  }
+
   void summarize(Simulation &result) const {
     result.steps = limit;
-    const double length = lengths[window], before = lengths[window - 1];
+    const double length = lengthOf(window), before = lengthOf(window - 1);
     result.periodic = std::abs(length - before) <= kEqual * length;
     if (result.periodic) {
       result.step = length;
@@ -271,7 +284,7 @@ private:
     }
     const int count = (window + 1) / 2;
     for (int step = window - count + 1; step <= window; ++step)
-      result.step += lengths[step] / count;
+      result.step += lengthOf(step) / count;
   }
 
   const SimulationInput &input;
@@ -279,7 +292,7 @@ private:
   std::map<std::pair<int, int>, int> meetingIndex;
   std::vector<Meeting> meetings;
   std::vector<int> running;
-  std::vector<double> lengths; ///< of the steps of the first role
+  std::vector<FinishedStep> finished;
   double now = 0;
   size_t completed = 0;
   int limit; ///< steps that hosts enqueue
@@ -408,6 +421,9 @@ static Simulation simulateSteps(const SimulationInput &input, int steps) {
   Simulation result = engine.run();
   if (!result.fault.empty())
     return result;
+  double origin = HUGE_VAL; // when the first host enqueues the step
+  for (const RoleState &role : engine.roles)
+    origin = std::min(origin, role.begins[engine.window]);
   for (size_t r = 0; r < input.problem.roles.size(); ++r) {
     RoleTime &time = result.roles.emplace_back();
     const std::vector<double> &begins = engine.roles[r].begins;
@@ -418,8 +434,8 @@ static Simulation simulateSteps(const SimulationInput &input, int steps) {
     for (const Instance &instance : engine.instances)
       if (instance.role == static_cast<int>(r) && instance.step == engine.window) {
         LaunchRun run = instance.run;
-        run.start -= begin;
-        run.end -= begin;
+        run.start -= origin;
+        run.end -= origin;
         time.runs.push_back(run);
       }
     addAlive(input.problem.roles[r], time);

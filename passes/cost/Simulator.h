@@ -24,7 +24,8 @@ struct Sharing {
   double computeDemand = 1, collectiveDemand = 0;
 };
 
-/// One run of a launch. Seconds from the begin of the simulated step.
+/// One run of a launch. Seconds from the begin of the simulated step, in the role that begins
+/// first.
 struct LaunchRun {
   int segment = 0, launch = 0;
   int run = 0; ///< of the segments of a step, in order
@@ -60,7 +61,8 @@ struct RoleTime {
 };
 
 struct Simulation {
-  double step = 0;       ///< seconds from the outputs of a step to those of the next one
+  /// Seconds from the outputs of a step to those of the next one, in the role that has them last.
+  double step = 0;
   int steps = 0;         ///< that were simulated; `roles` are of the last but one
   bool periodic = false; ///< the last two steps took equally long; else `step` is a mean
   std::vector<RoleTime> roles;

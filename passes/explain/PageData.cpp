@@ -51,9 +51,9 @@ struct Bar {
 class StepData {
 public:
   explicit StepData(const StepSimulation &simulation)
-      : schedule(simulation.getSchedule()), role(schedule.problem.roles.front()),
-        time(simulation.getSimulation().roles.front()),
-        seconds(simulation.getTimes().seconds.front()), step(simulation.getSimulation().step) {
+      : schedule(simulation.getSchedule()), index(simulation.getDearestRole()),
+        role(schedule.problem.roles[index]), time(simulation.getSimulation().roles[index]),
+        seconds(simulation.getTimes().seconds[index]), step(simulation.getSimulation().step) {
     end = step;
     for (const cost::LaunchRun &run : time.runs)
       end = std::max(end, run.end);
@@ -66,6 +66,8 @@ public:
       kinds.push_back(stringifyBufferKind(static_cast<BufferKind>(kind)));
     kinds.push_back("alignment");
     data["kinds"] = std::move(kinds);
+    if (schedule.problem.roles.size() > 1)
+      data["role"] = role.name;
     data["streams"] = llvm::json::Array(role.streams);
     addBars(data);
     data["exposed"] = findExposed();
@@ -182,8 +184,8 @@ private:
   }
 
   void addMemory(llvm::json::Object &data) {
-    const std::vector<BufferKind> kinds = classifyBuffers(schedule, 0);
-    const std::vector<StringAttr> units = findBufferUnits(schedule, 0);
+    const std::vector<BufferKind> kinds = classifyBuffers(schedule, index);
+    const std::vector<StringAttr> units = findBufferUnits(schedule, index);
     std::vector<cost::BufferLife> lives = time.lives;
     int64_t alignment = 0;
     for (auto [index, buffer] : llvm::enumerate(role.buffers))
@@ -276,6 +278,7 @@ private:
   }
 
   const ScheduleProblem &schedule;
+  const int index; ///< of the role that is shown
   const schedule::Role &role;
   const cost::RoleTime &time;
   const std::vector<std::vector<double>> &seconds; ///< of a launch alone: [segment][launch]

@@ -65,7 +65,8 @@ function table(where, columns, rows, isSum) {
 
 find("command").textContent = data.command;
 find("place").textContent = `Mesh ${report.mesh}, ${report.ranks} ${report.ranks === 1 ? "rank" : "ranks"}; ` +
-    `machine ${report.predicted_machine}, ${report.predicted_kernels} kernels`;
+    `machine ${report.predicted_machine}, ${report.predicted_kernels} kernels` +
+    (data.role === undefined ? "" : `; charts of ${data.role}, which computes for longest`);
 function tile(name, value) {
   const box = element("div");
   box.append(element("b", {}, value), element("span", {}, name));
@@ -167,7 +168,7 @@ document.querySelectorAll("[data-controls]").forEach(place => {
 // ---- memory
 
 const colours = ["#3d5a80", "#6a8caf", "#b0c4d8", "#8d99ae", "#e07a5f", "#f2a65a", "#9bc1a5", "#c9ada7", "#b388c9",
-                 "#5fa777", "#e6d38a", "#dddddd"];
+                 "#5fa777", "#d4a5c9", "#e6d38a", "#dddddd"];
 const totals = data.curve.map(point => point.slice(1).reduce((sum, bytes) => sum + bytes, 0));
 const used = data.kinds.map((name, kind) => kind).filter(kind => data.curve.some(point => point[kind + 1] > 0));
 const peakAt = totals.indexOf(Math.max(...totals));

@@ -98,9 +98,9 @@ FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_
     int64_t &size = sizes.emplace_back();
     const base::IntegerRange<int64_t> range{1, INT64_MAX};
     if (std::string wrong = base::parseInteger(std::string_view(word), range, size); !wrong.empty())
-      return getOperation().emitError()
-             << "--stages=" << stages << ": " << wrong << "; give 'auto', or the number of units of "
-             << "each stage, separated by commas";
+      return getOperation().emitError() << "--stages=" << stages << ": " << wrong
+                                        << "; give 'auto', or the number of units of "
+                                        << "each stage, separated by commas";
   }
   int64_t sum = 0;
   for (int64_t size : sizes)
@@ -110,9 +110,9 @@ FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_
            << "--stages=" << stages << " has " << sizes.size() << " stages, expected " << count
            << ": " << ranks << " ranks along 'pipeline', " << count / ranks << " each";
   if (sum != units)
-    return getOperation().emitError() << "--stages=" << stages << " adds up to "
-                                      << (sum > units ? "more" : "fewer") << " units than the "
-                                      << units << " of the model: " << listUnits(runs);
+    return getOperation().emitError()
+           << "--stages=" << stages << " adds up to " << (sum > units ? "more" : "fewer")
+           << " units than the " << units << " of the model: " << listUnits(runs);
   return sizes;
 }
 
@@ -143,19 +143,18 @@ static void separateReads(StepOp step, const DenseMap<Operation *, int64_t> &sta
   }
 }
 
-/// Sets the stage of each op of `step`: that of its unit. What has no unit and is computed from
+/// Sets the stage of each op of `step`: that of its run. What has no unit and is computed from
 /// inputs and constants alone has none, and is computed where it is needed; the rest, such as a
 /// loss, follows its operands.
-static void setStages(StepOp step, ArrayRef<int64_t> sizes) {
+static void setStages(StepOp step, ArrayRef<int64_t> stagesOfRuns) {
   Block &body = step.getBody().front();
   DenseMap<Operation *, int64_t> stages;
-  int64_t stage = 0, left = sizes.front();
   StringAttr unit;
   for (Operation &op : opsOfUnits(step)) {
-    if (unit && unitOf(&op) != unit && --left == 0)
-      left = sizes[++stage];
+    if (unit && unitOf(&op) != unit)
+      stagesOfRuns = stagesOfRuns.drop_front();
     unit = unitOf(&op);
-    stages[&op] = stage;
+    stages[&op] = stagesOfRuns.front();
   }
   for (Operation &op : body) {
     if (!stages.contains(&op) && !isa<ReadOp>(op)) {
@@ -170,7 +169,7 @@ static void setStages(StepOp step, ArrayRef<int64_t> sizes) {
       stages[&op] = latest;
     }
     op.walk([&](Operation *inner) {
-      if (isa<arith::ConstantOp, YieldOp, ReadOp>(inner) && inner != &op)
+      if (isa<arith::ConstantOp, YieldOp, CheckpointOp>(inner) || (inner == &op && isa<ReadOp>(op)))
         return;
       Structure structure = getStructure(inner);
       structure.stage = stages.lookup(&op);
@@ -203,9 +202,8 @@ static void separateUnits(ModuleOp module, int64_t ranks) {
   for (const std::pair<StringAttr, SmallVector<ParamOp>> &members : units) {
     StringAttr unit = members.first;
     ArrayRef<ParamOp> params = members.second;
-    const bool alike = llvm::all_of(params, [&](ParamOp param) {
-      return users.lookup(param) == users.lookup(params.front());
-    });
+    const bool alike = llvm::all_of(
+        params, [&](ParamOp param) { return users.lookup(param) == users.lookup(params.front()); });
     if (alike)
       continue;
     for (ParamOp param : params) {
@@ -239,30 +237,35 @@ void AssignStages::runOnOperation() {
   }
   const int64_t ranks = getMesh(module).getAxisSize(axis), count = ranks * order.chunks;
   SmallVector<StepOp> steps(module.getOps<StepOp>());
-  SmallVector<UnitRun> runs;
+  const SmallVector<UnitRun> runs = collectRuns(steps.front());
+  FailureOr<SmallVector<int64_t>> sizes = cut(runs, count, ranks);
+  if (failed(sizes))
+    return signalPassFailure();
+  SmallVector<int64_t> stagesOfRuns;
+  for (auto [stage, size] : llvm::enumerate(*sizes))
+    stagesOfRuns.append(size, static_cast<int64_t>(stage));
   for (StepOp step : steps) {
     if (step.getKind() != StepKind::train && step.getKind() != StepKind::evaluate) {
       step.emitError() << "--generate is not possible with ranks along 'pipeline'; compile the "
                           "program that generates for a mesh without the axis";
       return signalPassFailure();
     }
+    // An evaluation may lack a unit: one that only drops values out.
+    SmallVector<int64_t> own;
     SmallVector<UnitRun> found = collectRuns(step);
-    const bool same = llvm::equal(found, runs, [](const UnitRun &a, const UnitRun &b) {
-      return a.unit == b.unit;
-    });
-    if (step != steps.front() && !same) {
-      step.emitError() << "step '" << step.getSymName() << "' uses units in another order ("
-                       << listUnits(found) << ") than step '" << steps.front().getSymName() << "' ("
-                       << listUnits(runs) << "); a pipeline has the same stages in both";
-      return signalPassFailure();
+    size_t next = 0;
+    for (const UnitRun &run : found) {
+      while (next < runs.size() && runs[next].unit != run.unit)
+        ++next;
+      if (next == runs.size()) {
+        step.emitError() << "step '" << step.getSymName() << "' uses units in another order ("
+                         << listUnits(found) << ") than step '" << steps.front().getSymName()
+                         << "' (" << listUnits(runs) << "); a pipeline has the same stages in both";
+        return signalPassFailure();
+      }
+      own.push_back(stagesOfRuns[next++]);
     }
-    if (step == steps.front())
-      runs = found;
+    setStages(step, own);
   }
-  FailureOr<SmallVector<int64_t>> sizes = cut(runs, count, ranks);
-  if (failed(sizes))
-    return signalPassFailure();
-  for (StepOp step : steps)
-    setStages(step, *sizes);
   separateUnits(module, ranks);
 }

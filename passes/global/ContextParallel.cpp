@@ -15,8 +15,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/AxisParts.h"
-#include "dialect/fsdp/Structure.h"
 #include "dialect/fsdp/AxisRoles.h"
+#include "dialect/fsdp/Structure.h"
 #include "dialect/nn/Zigzag.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Passes.h"

@@ -40,8 +40,10 @@ public:
   UpdateDeferrer(SegmentOp first, SegmentOp last, SymbolTable &symbols)
       : first(first), last(last), symbols(symbols), builder(first.getContext()) {}
 
-  /// False where no update is deferred.
-  bool run();
+  /// The updates that may be deferred.
+  SmallVector<Deferred> find();
+  /// Defers them, and adds the segment that drains: an empty one where there are none.
+  void defer(SmallVector<Deferred> all);
 
 private:
   llvm::MapVector<StringAttr, LoadOp> findOverlapping();
@@ -207,15 +209,17 @@ void UpdateDeferrer::remove(OptimizerStepOp update) {
       maker->erase();
 }
 
-bool UpdateDeferrer::run() {
+SmallVector<Deferred> UpdateDeferrer::find() {
   llvm::MapVector<StringAttr, LoadOp> loads = findOverlapping();
   SmallVector<Deferred> all;
   for (auto [storage, load] : loads)
     for (OptimizerStepOp update : last.getOps<OptimizerStepOp>())
       if (update.getStorageAttr().getAttr() == storage)
         all.push_back({update, load, {}, {}, {}, {}});
-  if (all.empty())
-    return false;
+  return all;
+}
+
+void UpdateDeferrer::defer(SmallVector<Deferred> all) {
   const std::string step = last.getSymName().str();
   for (Deferred &deferred : all) {
     OptimizerStepOp update = deferred.update;
@@ -232,7 +236,6 @@ bool UpdateDeferrer::run() {
   buildDrain(all);
   for (const Deferred &deferred : all)
     remove(deferred.update);
-  return true;
 }
 
 namespace {
@@ -248,10 +251,18 @@ struct DeferUpdates : fsdp::impl::DeferUpdatesPassBase<DeferUpdates> {
     if (failed(verifyPhase(module, Phase::local)))
       return signalPassFailure();
     SymbolTable symbols(module);
-    bool changed = false;
+    SmallVector<UpdateDeferrer> programs;
+    bool isNeeded = false;
     for (ProgramOp program : module.getOps<ProgramOp>())
-      changed |= runOnProgram(program, symbols);
-    if (!changed)
+      if (auto walk = findTraining(program)) {
+        programs.emplace_back(walk->first, walk->second, symbols);
+        isNeeded |= !programs.back().find().empty();
+      }
+    // Programs of several roles go through the same segments: one with nothing to defer, too.
+    if (isNeeded)
+      for (UpdateDeferrer &program : programs)
+        program.defer(program.find());
+    if (!isNeeded)
       module.emitWarning()
           << "no update is deferred: one overlaps with computation of the next step only if "
              "that uses parameters of another unit before, and if they are not kept on every "
@@ -259,10 +270,11 @@ struct DeferUpdates : fsdp::impl::DeferUpdatesPassBase<DeferUpdates> {
   }
 
 private:
-  static bool runOnProgram(ProgramOp program, SymbolTable &symbols) {
+  /// The first and the last segment of the one walk that trains, if updates are not deferred yet.
+  static std::optional<std::pair<SegmentOp, SegmentOp>> findTraining(ProgramOp program) {
     for (SegmentOp segment : program.getOps<SegmentOp>())
       if (isDrain(segment))
-        return false;                                   // deferred already
+        return std::nullopt;
     SmallVector<std::pair<SegmentOp, SegmentOp>> walks; // the first segment and the last one
     for (WalkOp walk : program.getOps<WalkOp>())
       if (walk.getKind() == StepKind::train) {
@@ -276,7 +288,7 @@ private:
       for (SegmentOp segment : program.getOps<SegmentOp>())
         if (segment.getKind() == StepKind::train)
           walks.emplace_back(segment, segment);
-    return walks.size() == 1 && UpdateDeferrer(walks[0].first, walks[0].second, symbols).run();
+    return walks.size() == 1 ? std::optional(walks[0]) : std::nullopt;
   }
 };
 } // namespace

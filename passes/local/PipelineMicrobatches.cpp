@@ -56,9 +56,20 @@ public:
     for (int64_t microbatch = 0; microbatch < count; ++microbatch)
       for (Operation *op : step.microbatches[microbatch]->stages.getUpdates())
         clone(op, microbatch);
-    if (step.end != step.microbatches.back())
-      for (Operation *op : step.end->stages.getUpdates())
+    if (step.end == step.microbatches.back())
+      return;
+    // What does not depend on samples may be computed again by the stages, for reports of it.
+    const SegmentStages &end = step.end->stages;
+    auto writePart = [&](StagePart part) {
+      for (Operation *op : end.opsOf(part))
         clone(op, count);
+    };
+    for (int64_t stage = 0; stage < end.getNumStages(); ++stage)
+      writePart({stage, /*backward=*/false});
+    for (int64_t stage = end.getNumStages() - 1; stage >= 0; --stage)
+      writePart({stage, /*backward=*/true});
+    for (Operation *op : end.getUpdates())
+      clone(op, count);
   }
 
 private:
@@ -69,8 +80,7 @@ private:
     return sourceOf(action).stages.opsOf({action.stage, action.kind != Action::Kind::forward});
   }
   bool isOf(Operation *op, const Action &action) const {
-    return sourceOf(action).ofWeights.contains(op) ==
-           (action.kind == Action::Kind::weightGradient);
+    return sourceOf(action).ofWeights.contains(op) == (action.kind == Action::Kind::weightGradient);
   }
 
   /// Clones `op`, and before it the operands that may be anywhere; what is carried from one
@@ -135,8 +145,7 @@ private:
   DenseMap<StringAttr, Value> carried;
 };
 
-struct PipelineMicrobatches
-    : fsdp::impl::PipelineMicrobatchesPassBase<PipelineMicrobatches> {
+struct PipelineMicrobatches : fsdp::impl::PipelineMicrobatchesPassBase<PipelineMicrobatches> {
   using Base::Base;
 
   void runOnOperation() override;
@@ -168,9 +177,8 @@ static void findWeightGradients(Source &source, int64_t stage) {
   };
   const bool sends = llvm::any_of(ops, [](Operation *op) { return isa<SendOp>(op); });
   for (Operation *op : ops) {
-    const bool isParameter =
-        isa<LoadOp>(op) || op->hasAttr(FSDPDialect::gathersAttrName) ||
-        (isa<ViewOp>(op) && parameters.contains(op->getOperand(0)));
+    const bool isParameter = isa<LoadOp>(op) || op->hasAttr(FSDPDialect::gathersAttrName) ||
+                             (isa<ViewOp>(op) && parameters.contains(op->getOperand(0)));
     if (isParameter)
       parameters.insert(op->result_begin(), op->result_end());
     else if (isa<SendOp, ReceiveOp>(op) ||
@@ -227,16 +235,15 @@ LogicalResult PipelineMicrobatches::runOnProgram(ProgramOp program,
   for (const Step &step : steps) {
     const auto microbatches = static_cast<int64_t>(step.microbatches.size());
     if (kind.kind == schedule::PipelineSchedule::Kind::interleaved && microbatches % ranks != 0)
-      return program.emitError()
-             << "--pipeline-schedule=interleaved:" << kind.chunks << " got " << microbatches
-             << " microbatches, expected a multiple of the " << ranks << " ranks along axis '"
-             << axis.getValue() << "'; give --accumulate such a number";
+      return program.emitError() << "--pipeline-schedule=interleaved:" << kind.chunks << " got "
+                                 << microbatches << " microbatches, expected a multiple of the "
+                                 << ranks << " ranks along axis '" << axis.getValue()
+                                 << "'; give --accumulate such a number";
     schedule::RankOrder order = schedule::orderPipeline(kind, ranks, microbatches)[rank];
     SegmentOp first = step.microbatches.front()->segment;
     if (first.getKind() != StepKind::train)
-      llvm::erase_if(order, [](const Action &action) {
-        return action.kind != Action::Kind::forward;
-      });
+      llvm::erase_if(order,
+                     [](const Action &action) { return action.kind != Action::Kind::forward; });
     builder.setInsertionPointToEnd(&program.getBody().front());
     SmallVector<Attribute> next =
         llvm::map_to_vector(step.next.getAsRange<FlatSymbolRefAttr>(), [&](FlatSymbolRefAttr name) {
@@ -275,7 +282,8 @@ void PipelineMicrobatches::runOnOperation() {
   kept.clear();
   for (auto storage : module.getOps<StorageOp>()) {
     auto first = cast<MemberAttr>(storage.getMembers()[0]);
-    PlacementAttr placement = symbols.lookup<ParamOp>(first.getParam().getValue()).getPlacementAttr();
+    PlacementAttr placement =
+        symbols.lookup<ParamOp>(first.getParam().getValue()).getPlacementAttr();
     if (placement && placement.getReshard() == Reshard::never)
       kept.insert(storage.getSymNameAttr());
   }

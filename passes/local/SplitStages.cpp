@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/Structure.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/local/stages/StageTransfers.h"
 #include "passes/local/stages/UpdateRoles.h"
 #include "passes/sharding/MeshAxes.h"
-#include "mlir/IR/IRMapping.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_SPLITSTAGESPASS
@@ -67,11 +67,11 @@ private:
     builder.clone(*op, mapping);
   }
 
-  /// Receives what the previous part in this direction sends, passes it on where later parts need it, and
-  /// computes the ops of `part`, sending their results as soon as they are there.
+  /// Receives what the previous part in this direction sends, passes it on where later parts need
+  /// it, and computes the ops of `part`, sending their results as soon as they are there.
   void buildPart(StagePart part) {
-    const Structure structure{
-        nullptr, part.backward ? Direction::backward : Direction::forward, part.stage};
+    const Structure structure{nullptr, part.backward ? Direction::backward : Direction::forward,
+                              part.stage};
     auto scope = [&](Value value) {
       Structure of = structure;
       of.unit = getStructure(value.getDefiningOp()).unit;
@@ -82,9 +82,9 @@ private:
     const bool inRing = plan.transfers.getNumStages() > ranks;
     for (Value value : plan.transfers.into(part)) {
       StructureScope scoped(builder, scope(value));
-      mapping.map(value, ReceiveOp::create(builder, value.getLoc(), value.getType(), -next, inRing,
-                                           over())
-                             .getResult());
+      mapping.map(value,
+                  ReceiveOp::create(builder, value.getLoc(), value.getType(), -next, inRing, over())
+                      .getResult());
     }
     llvm::SmallDenseSet<Value> sent;
     ArrayRef<Value> out = plan.transfers.outOf(part);
@@ -130,8 +130,8 @@ private:
         Location loc = exchange->value.getLoc();
         own.push_back(exchange->from == rank
                           ? mapping.lookup(exchange->value)
-                          : arith::ConstantOp::create(
-                                builder, loc, cast<TypedAttr>(builder.getZeroAttr(type)))
+                          : arith::ConstantOp::create(builder, loc,
+                                                      cast<TypedAttr>(builder.getZeroAttr(type)))
                                 .getResult());
       }
       Location loc = members.front()->value.getLoc();
@@ -142,14 +142,13 @@ private:
             AllReduceOp::create(builder, loc, ReduceKind::sum, own.front(), over()).getResult());
         continue;
       }
-      Value flat = FlattenOp::create(builder, loc,
-                                     scalar.clone({static_cast<int64_t>(own.size())}), own);
+      Value flat =
+          FlattenOp::create(builder, loc, scalar.clone({static_cast<int64_t>(own.size())}), own);
       Value sum = AllReduceOp::create(builder, loc, ReduceKind::sum, flat, over());
       for (auto [index, exchange] : llvm::enumerate(members))
-        mapping.map(exchange->value,
-                    ViewOp::create(builder, exchange->value.getLoc(), type, sum,
-                                   static_cast<int64_t>(index))
-                        .getResult());
+        mapping.map(exchange->value, ViewOp::create(builder, exchange->value.getLoc(), type, sum,
+                                                    static_cast<int64_t>(index))
+                                         .getResult());
     }
   }
 
@@ -188,8 +187,7 @@ void SplitStages::runOnOperation() {
     return;
   if (getPhase(module) != Phase::local) {
     module.emitError() << "divides the local phase into stages, got the "
-                       << stringifyPhase(getPhase(module))
-                       << " phase; run 'fsdp-partition' first";
+                       << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-partition' first";
     return signalPassFailure();
   }
   auto programs = module.getOps<ProgramOp>();
@@ -217,13 +215,11 @@ void SplitStages::runOnOperation() {
   const llvm::StringMap<RankSet> owners = findOwners(module, segments, stages, ranks);
   SmallVector<std::unique_ptr<SegmentPlan>> plans;
   for (auto [segment, found] : llvm::zip_equal(segments, stages)) {
-    FailureOr<StageTransfers> transfers = StageTransfers::get(found, segment, ranks, numStages);
-    if (failed(transfers))
-      return signalPassFailure();
+    StageTransfers transfers = StageTransfers::get(found, segment, ranks, numStages);
     UpdateRoles updates(found, ranks, carried, owners,
-                        [&](Value value) { return transfers->holdersOf(value); });
+                        [&](Value value) { return transfers.holdersOf(value); });
     plans.push_back(std::make_unique<SegmentPlan>(
-        SegmentPlan{segment, found, std::move(*transfers), std::move(updates)}));
+        SegmentPlan{segment, found, std::move(transfers), std::move(updates)}));
   }
 
   OpBuilder builder(whole);

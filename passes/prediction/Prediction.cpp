@@ -3,9 +3,12 @@
 #include "passes/prediction/Prediction.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Deferred.h"
+#include "passes/scheduled/PipelineParts.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -32,12 +35,12 @@ static std::vector<int> findStep(const ScheduleProblem &schedule, int index,
   return step;
 }
 
-/// Three times the products of `step` (segments of the first role) that `counts` selects.
-static ModelWork countProducts(const ScheduleProblem &schedule, ArrayRef<int> step,
+/// Three times the products of `step` (segments of role `index`) that `counts` selects.
+static ModelWork countProducts(const ScheduleProblem &schedule, int index, ArrayRef<int> step,
                                llvm::function_ref<bool(const schedule::Launch &)> counts) {
   ModelWork work;
   for (int segment : step)
-    for (const schedule::Launch &launch : schedule.problem.roles.front().segments[segment].launches)
+    for (const schedule::Launch &launch : schedule.problem.roles[index].segments[segment].launches)
       if (launch.cost.productFlops > 0 && counts(launch)) {
         const double flops = 3 * static_cast<double>(launch.cost.productFlops);
         work.flops += flops;
@@ -46,16 +49,30 @@ static ModelWork countProducts(const ScheduleProblem &schedule, ArrayRef<int> st
   return work;
 }
 
-ModelWork mlir::fsdp::countModelWork(const ScheduleProblem &schedule) {
+static ModelWork countModelWork(const ScheduleProblem &schedule, int index) {
   ModelWork train =
-      countProducts(schedule, findStep(schedule, 0), [](const schedule::Launch &launch) {
+      countProducts(schedule, index, findStep(schedule, index), [](const schedule::Launch &launch) {
         return launch.direction == stringifyDirection(Direction::forward);
       });
   // All of an evaluation is forward. In a training step a product may be part of a launch of
   // backward, with the loops that read it.
-  ModelWork evaluation = countProducts(schedule, findStep(schedule, 0, StepKind::evaluate),
-                                       [](const schedule::Launch &) { return true; });
+  ModelWork evaluation =
+      countProducts(schedule, index, findStep(schedule, index, StepKind::evaluate),
+                    [](const schedule::Launch &) { return true; });
   return evaluation.flops > train.flops ? evaluation : train;
+}
+
+ModelWork mlir::fsdp::countModelWork(const ScheduleProblem &schedule) {
+  // Every program has as many ranks as another.
+  const int count = static_cast<int>(schedule.programs.size());
+  ModelWork mean;
+  for (int index = 0; index < count; ++index) {
+    const ModelWork work = ::countModelWork(schedule, index);
+    mean.flops += work.flops / count;
+    for (const auto &[type, flops] : work.ofType)
+      mean.ofType[type] += flops / count;
+  }
+  return mean;
 }
 
 double ModelWork::secondsAtPeak(const cost::Machine &machine) const {
@@ -131,12 +148,42 @@ static void countItems(const ScheduleProblem &schedule, ArrayRef<int> step, Pred
   result.itemsAreTokens = tokens > 1;
 }
 
+std::vector<double> StepSimulation::findPipelineIdle() const {
+  const PipelineParts parts(schedule);
+  if (parts.getAxis().empty())
+    return {};
+  double begin = HUGE_VAL, end = 0;
+  std::vector<double> busy(simulation.roles.size(), 0);
+  for (int role = 0, count = static_cast<int>(busy.size()); role < count; ++role)
+    for (const cost::LaunchRun &run : simulation.roles[role].runs)
+      if (parts.of(role, run.segment, run.launch)) {
+        begin = std::min(begin, run.start);
+        end = std::max(end, run.end);
+        busy[role] += run.end - run.start;
+      }
+  std::vector<double> idle;
+  for (double time : busy)
+    idle.push_back(1 - time / (end - begin));
+  return idle;
+}
+
+int StepSimulation::getDearestRole() const {
+  return static_cast<int>(
+      llvm::max_element(simulation.roles,
+                        [](const cost::RoleTime &one, const cost::RoleTime &other) {
+                          return one.computing < other.computing;
+                        }) -
+      simulation.roles.begin());
+}
+
 Prediction StepSimulation::predict() const {
   Prediction result;
   result.machine = machine.name;
   result.kernels = machine.kernels;
-  const cost::RoleTime &time = simulation.roles.front();
-  const schedule::Role &role = schedule.problem.roles.front();
+  const int dearest = getDearestRole();
+  const cost::RoleTime &time = simulation.roles[dearest];
+  const schedule::Role &role = schedule.problem.roles[dearest];
+  result.role = simulation.roles.size() > 1 ? role.name : "";
   result.step = simulation.step;
   countItems(schedule, steps.front(), result);
   result.computing = time.computing;
@@ -159,7 +206,7 @@ Prediction StepSimulation::predict() const {
                              {},
                              launch.collective->bytes,
                              1,
-                             times.collectives[0][run.segment][run.launch]};
+                             times.collectives[dearest][run.segment][run.launch]};
     MeshAttr mesh = getMesh(schedule.programs.front());
     for (const std::string &axis : spellAxes(mesh, axes[launch.collective->communicator]))
       call.axes.push_back(axis);
@@ -171,6 +218,7 @@ Prediction StepSimulation::predict() const {
     else
       ++same->count;
   }
+  result.pipelineIdle = findPipelineIdle();
   result.mfu = result.step > 0 ? work.secondsAtPeak(machine) / result.step : 0;
   return result;
 }

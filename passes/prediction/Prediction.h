@@ -17,7 +17,7 @@
 
 namespace mlir::fsdp {
 
-/// The products of a training step of the first role: flops of one rank.
+/// The products of a training step: flops of one rank or, if programs differ, the mean of all.
 struct ModelWork {
   /// Three times the flops of forward: the work of the model, without recomputation.
   double flops = 0;
@@ -38,10 +38,12 @@ struct PredictedCollective {
   cost::CollectiveTime time; ///< of a call that has the device for itself
 };
 
-/// A training step of the first role on a machine. Times in seconds, flops of one rank.
+/// A training step on a machine. Times in seconds, flops of one rank. What streams and collectives
+/// take is of the role that computes for longest.
 struct Prediction {
   std::string machine;
   std::string kernels; ///< the implementation whose rates are used
+  std::string role;    ///< that computes for longest; empty where there is one
   double step = 0;
   double items = 0; ///< tokens of a step over all ranks, or samples if those are not rows of tokens
   bool itemsAreTokens = false;
@@ -52,6 +54,9 @@ struct Prediction {
   std::vector<cost::StreamTime> streams; ///< those with launches
   int64_t alive = 0;                     ///< most bytes of the arena that are alive at once
   std::vector<PredictedCollective> collectives;
+  /// Of each rank of a pipeline, the share of the time from the first forward to the last backward
+  /// of all ranks in which it computes nothing; empty without a pipeline.
+  std::vector<double> pipelineIdle;
 
   double itemsPerSecond() const { return step > 0 ? items / step : 0; }
 };
@@ -68,12 +73,16 @@ public:
   /// `link_bytes_per_s`.
   std::string writeTimeline() const;
 
+  /// The role that computes for longest, the first of equal ones.
+  int getDearestRole() const;
   const ScheduleProblem &getSchedule() const { return schedule; }
   /// [role][segment][launch], as the launches of the problem.
   const cost::LaunchTimes &getTimes() const { return times; }
   const cost::Simulation &getSimulation() const { return simulation; }
 
 private:
+  std::vector<double> findPipelineIdle() const;
+
   ScheduleProblem schedule;
   cost::Machine machine;
   int64_t ranks;

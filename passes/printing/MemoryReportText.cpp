@@ -65,6 +65,43 @@ static llvm::json::Object toJSON(const MemoryPeak &peak) {
       {"buffers", std::move(buffers)}};
 }
 
+/// What differs by role; nothing where there is one.
+static void addRoles(const MemoryReport &report, llvm::json::Object &object) {
+  if (report.roles.empty())
+    return;
+  const bool isPipeline = !report.pipelineAxis.empty();
+  llvm::json::Array roles, copies;
+  for (const RoleMemory &role : report.roles) {
+    llvm::json::Object fields{
+        {"role", role.name},           {"parameters", role.parameters},
+        {"gradients", role.gradients}, {"optimizer", role.optimizer},
+        {"gathered", role.gathered},   {"activations", role.activations},
+        {"messages", role.messages},   {"arena", role.arena},
+        {"flops", role.flops},         {"collectives", ::toJSON(role.collectives)}};
+    if (isPipeline) {
+      fields["units"] = llvm::json::Array(role.stage.units);
+      fields["alive_microbatches"] = role.stage.alive;
+      if (role.stage.idle >= 0)
+        fields["idle"] = role.stage.idle;
+    }
+    roles.push_back(std::move(fields));
+  }
+  for (const TiedCopies &tied : report.tiedCopies)
+    copies.push_back(llvm::json::Object{{"unit", tied.unit},
+                                        {"roles", llvm::json::Array(tied.roles)},
+                                        {"parameters", tied.parameters},
+                                        {"optimizer", tied.optimizer}});
+  object["roles"] = std::move(roles);
+  object["tied_copies"] = std::move(copies);
+  object["work_role"] = report.workRole;
+  if (isPipeline) {
+    object["pipeline_axis"] = report.pipelineAxis;
+    object["microbatches"] = report.microbatches;
+    if (const double idle = report.getPipelineIdle(); idle >= 0)
+      object["pipeline_idle"] = idle;
+  }
+}
+
 llvm::json::Value mlir::fsdp::toJSON(const MemoryReport &report) {
   llvm::json::Object object{
       {"mesh", report.mesh},
@@ -73,6 +110,7 @@ llvm::json::Value mlir::fsdp::toJSON(const MemoryReport &report) {
       {"gradients", report.gradients},
       {"optimizer", report.optimizer},
       {"gathered", report.gathered},
+      {"messages", report.messages},
       {"activations", report.activations},
       {"persistent", report.persistent},
       {"transient", report.transient},
@@ -90,15 +128,7 @@ llvm::json::Value mlir::fsdp::toJSON(const MemoryReport &report) {
   for (int kind = 0; kind < kBufferKinds; ++kind)
     object[("peak_" + stringifyBufferKind(static_cast<BufferKind>(kind))).str()] =
         report.peak.kinds[kind];
-  llvm::json::Array roles;
-  for (const RoleMemory &role : report.roles)
-    roles.push_back(llvm::json::Object{{"role", role.name},
-                                       {"parameters", role.parameters},
-                                       {"gradients", role.gradients},
-                                       {"optimizer", role.optimizer},
-                                       {"arena", role.arena}});
-  if (!roles.empty())
-    object["roles"] = std::move(roles);
+  addRoles(report, object);
   if (!report.contextAttention.empty())
     object["context_attention"] = report.contextAttention;
   if (!report.contextOrder.empty())
@@ -120,6 +150,12 @@ std::string mlir::fsdp::formatBytes(int64_t bytes) {
   const int digits = unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.*f %s", digits, size, units[unit]);
+  return text;
+}
+
+std::string mlir::fsdp::formatPercent(double share) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.1f %%", 100 * share);
   return text;
 }
 
@@ -156,6 +192,8 @@ static StringRef noteOn(BufferKind kind) {
     return "activations computed again";
   case BufferKind::saved:
     return "activations kept for backward";
+  case BufferKind::messages:
+    return "to and from other stages";
   default:
     return "";
   }
@@ -266,7 +304,8 @@ static void printPeak(const MemoryPeak &peak, int64_t arena, llvm::raw_ostream &
 }
 
 /// The bytes that a rank receives in all calls of `counts`, by their axes.
-static void printReceived(const std::vector<CollectiveCount> &counts, llvm::raw_ostream &os) {
+static std::vector<std::pair<std::string, int64_t>>
+sumReceived(const std::vector<CollectiveCount> &counts) {
   std::vector<std::pair<std::string, int64_t>> sums;
   for (const CollectiveCount &call : counts) {
     const std::string axes = llvm::join(call.axes, ", ");
@@ -275,9 +314,104 @@ static void printReceived(const std::vector<CollectiveCount> &counts, llvm::raw_
       sum = sums.insert(sums.end(), {axes, 0});
     sum->second += call.count * call.received;
   }
-  for (auto &[axes, bytes] : sums)
-    os << llvm::formatv("  {0,16} {1,10}  received over {2}\n", group(bytes), formatBytes(bytes),
-                        axes);
+  return sums;
+}
+
+/// Of several roles, the sums of the one that receives most over these axes.
+static void printReceived(const MemoryReport &report,
+                          std::vector<CollectiveCount> MemoryReport::*counts,
+                          std::vector<CollectiveCount> RoleMemory::*ofRole, llvm::raw_ostream &os) {
+  for (auto &[axes, bytes] : sumReceived(report.*counts)) {
+    int64_t most = report.roles.empty() ? bytes : 0;
+    for (const RoleMemory &role : report.roles)
+      for (auto &[other, ofThem] : sumReceived(role.*ofRole))
+        if (other == axes)
+          most = std::max(most, ofThem);
+    os << llvm::formatv("  {0,16} {1,10}  received over {2}{3}\n", group(most), formatBytes(most),
+                        axes, report.roles.empty() ? "" : ", by the role that receives most");
+  }
+}
+
+/// `words` in lines of the terminal's width, behind `begin` and below one another.
+static void printWrapped(const std::string &begin, ArrayRef<std::string> words,
+                         llvm::raw_ostream &os) {
+  std::string line = begin;
+  for (auto [i, word] : llvm::enumerate(words)) {
+    const std::string next =
+        fit(word, kWidth - begin.size() - 2) + (i + 1 < words.size() ? "," : "");
+    if (line.size() + 1 + next.size() > kWidth && line.size() > begin.size()) {
+      os << line << "\n";
+      line = std::string(begin.size(), ' ');
+    }
+    line += " " + next;
+  }
+  os << line << "\n";
+}
+
+/// "h.0..11" for consecutive units of a stage that are numbered.
+static std::vector<std::string> joinUnits(ArrayRef<std::string> units) {
+  std::vector<std::string> joined;
+  auto split = [](StringRef unit) -> std::pair<StringRef, int64_t> {
+    auto [prefix, word] = unit.rsplit('.');
+    int64_t number = -1;
+    return {prefix, word.getAsInteger(10, number) ? -1 : number};
+  };
+  for (size_t first = 0, end = 0; first < units.size(); first = end) {
+    const auto [prefix, number] = split(units[first]);
+    for (end = first + 1; end < units.size() && number >= 0; ++end) {
+      const auto [other, next] = split(units[end]);
+      if (other != prefix || next != number + static_cast<int64_t>(end - first))
+        break;
+    }
+    joined.push_back(end - first > 1
+                         ? units[first] + ".." + std::to_string(split(units[end - 1]).second)
+                         : units[first]);
+  }
+  return joined;
+}
+
+/// Each role. What is printed of all ranks is the most of any role.
+static void printRoles(const MemoryReport &report, llvm::raw_ostream &os) {
+  if (report.roles.empty())
+    return;
+  static constexpr size_t kNameWidth = 11;
+  const bool isPipeline = !report.pipelineAxis.empty();
+  os << "memory of each role";
+  if (isPipeline)
+    os << ": " << report.roles.size() << " ranks along " << report.pipelineAxis << ", "
+       << report.microbatches << (report.microbatches == 1 ? " microbatch" : " microbatches");
+  os << "\n"
+     << llvm::formatv("  {0,-11}{1,9}{2,11}{3,10}{4,10}{5,9}{6,12}{7,9}", "", "arena", "parameters",
+                      "gradients", "optimizer", "gathered", "activations", "messages");
+  os << (isPipeline ? " alive    idle\n" : "\n");
+  for (const RoleMemory &role : report.roles) {
+    os << llvm::formatv("  {0,-11}{1,9}{2,11}{3,10}{4,10}{5,9}{6,12}{7,9}",
+                        fit(role.name, kNameWidth), formatBytes(role.arena),
+                        formatBytes(role.parameters), formatBytes(role.gradients),
+                        formatBytes(role.optimizer), formatBytes(role.gathered),
+                        formatBytes(role.activations), formatBytes(role.messages));
+    if (isPipeline)
+      os << llvm::formatv("{0,6}{1,8}", role.stage.alive,
+                          role.stage.idle < 0 ? "?" : formatPercent(role.stage.idle));
+    os << "\n";
+  }
+  if (isPipeline) {
+    os << "  alive: the most microbatches whose activations a rank keeps for backward, once for "
+          "each "
+          "stage\n  idle: of the time from the first forward to the last backward of all ranks, "
+          "with transfers free\n        and forward, cotangents and weight gradients of a "
+          "microbatch "
+          "equally long\n";
+    for (const RoleMemory &role : report.roles)
+      printWrapped("  units of " + fit(role.name, kNameWidth) + ":", joinUnits(role.stage.units),
+                   os);
+  }
+  for (const TiedCopies &tied : report.tiedCopies)
+    printWrapped("  tied:",
+                 {tied.unit + " has a copy on each of " + llvm::join(tied.roles, ", "),
+                  group(tied.parameters) + " bytes of parameters each",
+                  group(tied.optimizer) + " of the optimizer each"},
+                 os);
 }
 
 void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
@@ -291,7 +425,7 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
   os << "memory of each of " << report.ranks << (report.ranks == 1 ? " rank" : " ranks") << " ("
      << report.mesh << (report.contextAttention.empty() ? "" : "; attention over context: ")
      << report.contextAttention << (report.contextOrder == "zigzag" ? ", in zigzag order" : "")
-     << "), in bytes\n";
+     << "), in bytes" << (report.roles.empty() ? "\n" : ", each row the most of any role\n");
   os << llvm::formatv("  {0,-14} {1,15} {2,15}\n", "", "replicated", "sharded");
   row("parameters", group(report.replicatedParameters), report.parameters);
   row("gradients", group(report.replicatedGradients), report.gradients);
@@ -300,15 +434,14 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
       group(report.replicatedParameters + report.replicatedGradients + report.replicatedOptimizer),
       report.parameters + report.gradients + report.optimizer);
   row("gathered", "", report.gathered, "peak unsharded parameters");
+  if (report.messages > 0)
+    row("messages", "", report.messages, "peak of transfers between stages");
   row("activations", "", report.activations, "peak of all other transient buffers");
   row("arena", "", report.arena,
       formatBytes(report.persistent) + " persistent, " + formatBytes(report.transient) +
           " transient");
   row("lower bound", "", report.lowerBound, "of the arena, for this schedule");
-  for (const RoleMemory &role : report.roles) // the numbers above are the most of any
-    row(role.name, "", role.arena,
-        "arena of this role, " + formatBytes(role.parameters + role.gradients + role.optimizer) +
-            " of it sharded");
+  printRoles(report, os);
   printPeak(report.peak, report.arena, os);
   size_t kindWidth = 15;
   for (const auto *counts : {&report.collectives, &report.evaluateCollectives})
@@ -319,12 +452,16 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
         std::make_pair("collectives of an evaluation step", &report.evaluateCollectives)}) {
     if (counts->empty())
       continue;
-    os << title << "\n";
+    os << title << (report.roles.empty() ? "\n" : ", each as often as in the role that has most\n");
     for (const CollectiveCount &call : *counts)
       os << llvm::formatv("  {0,4} x {1}over {2}, {3} bytes per call, {4} received\n", call.count,
                           call.kind + std::string(kindWidth - call.kind.size(), ' '),
                           llvm::join(call.axes, ", "), group(call.bytes), group(call.received));
-    printReceived(*counts, os);
+    if (counts == &report.collectives)
+      printReceived(report, &MemoryReport::collectives, &RoleMemory::collectives, os);
+    else
+      printReceived(report, &MemoryReport::evaluateCollectives, &RoleMemory::evaluateCollectives,
+                    os);
     if (counts != &report.collectives)
       continue;
     for (const TiedGradient &tied : report.tiedGradients)

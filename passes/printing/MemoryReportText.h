@@ -12,6 +12,8 @@ llvm::json::Value toJSON(const MemoryReport &report);
 
 /// 1234567 as "1.18 MiB", with three digits.
 std::string formatBytes(int64_t bytes);
+/// 0.375 as "37.5 %".
+std::string formatPercent(double share);
 
 /// Text tables, at most 100 columns wide: replicated against sharded, the live buffers at the
 /// peak, the collectives.

@@ -1,6 +1,7 @@
 //===- PredictionText.cpp - the prediction in the report ------------------===//
 
 #include "passes/printing/PredictionText.h"
+#include "passes/printing/MemoryReportText.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -36,6 +37,10 @@ void mlir::fsdp::addTo(llvm::json::Object &report, const Prediction &prediction)
   report["predicted_exposed_ms"] = prediction.exposed * 1e3;
   report["predicted_efficiency"] = prediction.efficiency;
   report["predicted_alive_bytes"] = prediction.alive;
+  if (!prediction.role.empty())
+    report["predicted_role"] = prediction.role;
+  if (!prediction.pipelineIdle.empty())
+    report["predicted_pipeline_idle"] = llvm::json::Array(prediction.pipelineIdle);
   report["predicted_streams"] = std::move(ofStreams);
   report["predicted_collectives"] = std::move(calls);
 }
@@ -49,18 +54,21 @@ static std::string digits(double value) {
   return text;
 }
 
-static std::string percent(double part) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.1f %%", 100 * part);
-  return text;
-}
-
 void mlir::fsdp::print(const Prediction &prediction, llvm::raw_ostream &os) {
   os << "predicted step (a model, not a measurement), in ms: machine " << prediction.machine << ", "
      << prediction.kernels << " kernels\n";
   os << llvm::formatv("  {0,-14} {1,15}  {2} {3}/s on all ranks, MFU {4}\n", "step",
                       digits(prediction.step * 1e3), digits(prediction.itemsPerSecond()),
-                      prediction.itemsAreTokens ? "tokens" : "samples", percent(prediction.mfu));
+                      prediction.itemsAreTokens ? "tokens" : "samples",
+                      formatPercent(prediction.mfu));
+  if (!prediction.pipelineIdle.empty()) {
+    os << "  idle of each rank of the pipeline, from the first forward to the last backward:";
+    llvm::interleave(
+        prediction.pipelineIdle, os, [&](double idle) { os << " " << formatPercent(idle); }, ",");
+    os << "\n";
+  }
+  if (!prediction.role.empty())
+    os << "  streams and collectives of " << prediction.role << ", which computes for longest\n";
   for (const cost::StreamTime &stream : prediction.streams) {
     os << llvm::formatv("  {0,-14} {1,15}  busy", stream.name, digits(stream.busy * 1e3));
     if (stream.exposed > 0)
@@ -70,7 +78,7 @@ void mlir::fsdp::print(const Prediction &prediction, llvm::raw_ostream &os) {
   if (prediction.communicating > 0)
     os << llvm::formatv("  {0,-14} {1,15}  of {2} of communication; efficiency {3}\n", "exposed",
                         digits(prediction.exposed * 1e3), digits(prediction.communicating * 1e3),
-                        percent(prediction.efficiency));
+                        formatPercent(prediction.efficiency));
   for (const PredictedCollective &call : prediction.collectives) {
     os << llvm::formatv("  {0,4} x {1,9} ms  {2} over {3}, ", call.count,
                         digits(call.time.seconds * 1e3), call.kind, llvm::join(call.axes, ", "));

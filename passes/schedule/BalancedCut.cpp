@@ -26,8 +26,7 @@ std::vector<int64_t> mlir::fsdp::schedule::cutBalanced(const std::vector<double>
     for (int64_t end = part + 1; end <= count; ++end)
       for (int64_t begin = part; begin < end; ++begin) {
         const double cost = before[end] - before[begin];
-        const Quality quality{std::max(best[begin].first, cost),
-                              best[begin].second + cost * cost};
+        const Quality quality{std::max(best[begin].first, cost), best[begin].second + cost * cost};
         if (quality < next[end]) {
           next[end] = quality;
           from[part][end] = begin;

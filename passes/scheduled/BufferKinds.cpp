@@ -9,8 +9,8 @@ using namespace mlir::fsdp;
 
 StringRef mlir::fsdp::stringifyBufferKind(BufferKind kind) {
   static constexpr StringRef names[kBufferKinds] = {
-      "parameters", "optimizer", "accumulators", "step_state", "gathered",   "gradients",
-      "inputs",     "logits",    "recomputed",   "saved",      "temporaries"};
+      "parameters", "optimizer", "accumulators", "step_state", "gathered", "gradients",
+      "inputs",     "logits",    "recomputed",   "saved",      "messages", "temporaries"};
   return names[static_cast<int>(kind)];
 }
 
@@ -113,6 +113,10 @@ private:
     if (isa<InputOp>(op) || (isa<FlattenOp>(op) && llvm::all_of(op->getOperands(), isStaged)))
       for (const schedule::Access &write : launch.writes)
         set(write.buffer, BufferKind::inputs);
+    if (isa<SendOp, ReceiveOp>(op) && isBetweenRoles(cast<CollectiveOpInterface>(op)))
+      for (const std::vector<schedule::Access> *accesses : {&launch.reads, &launch.writes})
+        for (const schedule::Access &access : *accesses)
+          set(access.buffer, BufferKind::messages);
     if (auto step = dyn_cast<OptimizerStepOp>(op))
       if (int buffer = readBy(step.getGradient()); buffer >= 0)
         addReduced(buffer);
@@ -128,6 +132,12 @@ private:
     }
   }
 
+  bool isBetweenRoles(CollectiveOpInterface op) const {
+    ProgramOp program = schedule.programs[index];
+    return llvm::all_of(op.getAxes(),
+                        [&](StringAttr axis) { return bool(program.getRole().get(axis)); });
+  }
+
   void addReduced(int buffer) {
     if (role.buffers[buffer].isPersistent() || kinds[buffer] == BufferKind::gradients)
       return;
@@ -135,14 +145,26 @@ private:
     reduced.push_back(buffer);
   }
 
-  /// A gradient for the optimizer was reduced, or is computed from a reduced value.
+  bool isReduced(const schedule::Access &read) const {
+    LaunchOp writer = writers[read.buffer];
+    return writer && writer.getStream() == streams::reduce;
+  }
+
+  /// A gradient for the optimizer was reduced, or is computed from a reduced value, or is the sum
+  /// of one and of the gradients of earlier microbatches.
   void findGradientsBefore(int buffer) {
     for (auto [op, launch] : producers[buffer]) {
       LaunchOp producer = op;
-      for (const schedule::Access &read : launch->reads)
-        if (producer.getStream() == streams::reduce ||
-            (writers[read.buffer] && writers[read.buffer].getStream() == streams::reduce))
+      const bool adds = llvm::any_of(launch->reads,
+                                     [&](const schedule::Access &read) { return isReduced(read); });
+      for (const schedule::Access &read : launch->reads) {
+        LaunchOp writer = writers[read.buffer];
+        const bool isSummand = adds && writer &&
+                               getStructure(writer).direction == Direction::backward &&
+                               role.buffers[read.buffer].size == role.buffers[buffer].size;
+        if (producer.getStream() == streams::reduce || isReduced(read) || isSummand)
           addReduced(read.buffer);
+      }
     }
   }
 

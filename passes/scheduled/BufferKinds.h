@@ -23,6 +23,7 @@ enum class BufferKind {
   logits,       ///< the input of the loss, and its cotangent
   recomputed,   ///< recomputed in backward
   saved,        ///< computed in forward and used in backward
+  messages,     ///< sent to a rank that runs another program, or received from one
   temporaries,  ///< all others
 };
 constexpr int kBufferKinds = static_cast<int>(BufferKind::temporaries) + 1;

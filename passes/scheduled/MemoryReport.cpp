@@ -7,6 +7,7 @@
 #include "dialect/fsdp/Structure.h"
 #include "passes/schedule/MemoryPlanner.h"
 #include "passes/schedule/Peak.h"
+#include "passes/scheduled/PipelineParts.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "passes/sharding/MeshAxes.h"
 
@@ -58,12 +59,13 @@ static void countCollectives(SegmentOp segment, int64_t times,
 }
 
 /// Adds the storages whose gradients the segment `index` of `role`, which a step runs `times`
-/// times, reduces more than once: a buffer that holds gradients begins a reduction, and collectives
-/// on its result are part of it.
+/// times, reduces more than once in a microbatch: a buffer that holds gradients begins a reduction,
+/// and collectives on its result are part of it.
 static void countTied(const ScheduleProblem &schedule, int role, size_t index, int64_t times,
                       std::vector<TiedGradient> &tied) {
   struct Reductions {
     int64_t bytes = 0, count = 0, doubled = 0;
+    llvm::DenseMap<int64_t, int64_t> ofMicrobatch;
   };
   llvm::MapVector<StringAttr, Reductions> ofStorage;
   llvm::DenseMap<int, std::pair<StringAttr, int64_t>> begun; // by buffer
@@ -77,7 +79,9 @@ static void countTied(const ScheduleProblem &schedule, int role, size_t index, i
       if (buffer.getWhat() == BufferOp::gradient && buffer.getStorageAttr()) {
         Reductions &all = ofStorage[buffer.getStorageAttr().getAttr()];
         all.bytes = schedule.problem.roles[role].buffers[input].size;
-        begun[input] = {buffer.getStorageAttr().getAttr(), ++all.count};
+        const int64_t count = ++all.ofMicrobatch[getStructure(op).microbatch];
+        all.count = std::max(all.count, count);
+        begun[input] = {buffer.getStorageAttr().getAttr(), count};
       }
       auto part = begun.find(input);
       if (part == begun.end())
@@ -134,6 +138,38 @@ static void joinCollectives(std::vector<CollectiveCount> &all,
       all.push_back(call);
     else
       same->count = std::max(same->count, call.count);
+  }
+}
+
+/// Adds those of a role whose storages no role before has.
+static void joinTied(std::vector<TiedGradient> &all, const std::vector<TiedGradient> &tied) {
+  for (const TiedGradient &gradient : tied)
+    if (llvm::none_of(all, [&](const TiedGradient &other) {
+          return other.unit == gradient.unit && other.memory == gradient.memory;
+        }))
+      all.push_back(gradient);
+}
+
+/// The storages that several programs own: all do where it names none.
+static void addTiedCopies(ModuleOp module, MemoryReport &report) {
+  SymbolTable symbols(module);
+  for (auto storage : module.getOps<StorageOp>()) {
+    std::optional<ArrayAttr> roles = storage.getRoles();
+    if (report.roles.empty() || (roles && roles->size() < 2))
+      continue;
+    auto member = cast<MemberAttr>(storage.getMembers()[0]);
+    const int64_t bytes = bytesOf(storage.getShardType());
+    TiedCopies copies{symbols.lookup<ParamOp>(member.getParam().getAttr()).getUnit().str(),
+                      {},
+                      bytes,
+                      bytes * static_cast<int64_t>(storage.getStates().size())};
+    if (roles)
+      for (auto role : roles->getAsRange<FlatSymbolRefAttr>())
+        copies.roles.push_back(role.getValue().str());
+    else
+      for (const RoleMemory &role : report.roles)
+        copies.roles.push_back(role.name);
+    report.tiedCopies.push_back(std::move(copies));
   }
 }
 
@@ -210,10 +246,12 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
   std::vector<int64_t> gradientsOf(role.segments.size(),
                                    0); // for the updates of each segment
   for (size_t s = 0; s < role.segments.size(); ++s) {
-    std::vector<bool> gathered(role.buffers.size()), other(role.buffers.size(), true);
+    std::vector<bool> gathered(role.buffers.size()), messages(role.buffers.size()),
+        other(role.buffers.size());
     for (size_t b = 0; b < role.buffers.size(); ++b) {
       gathered[b] = kinds[b] == BufferKind::gathered;
-      other[b] = !gathered[b];
+      messages[b] = kinds[b] == BufferKind::messages;
+      other[b] = !gathered[b] && !messages[b];
     }
     int64_t &gradients = gradientsOf[s];
     for (auto [op, launch] :
@@ -226,6 +264,7 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
         }
     int segment = static_cast<int>(s);
     report.gathered = std::max(report.gathered, schedule::peakOf(role, segment, gathered));
+    report.messages = std::max(report.messages, schedule::peakOf(role, segment, messages));
     report.activations = std::max(report.activations, schedule::peakOf(role, segment, other));
   }
   if (role.walks.empty())
@@ -280,22 +319,53 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProb
     report.contextOrder = order.str();
   report.ranks = mesh.getNumRanks();
   addReplicated(module, report);
+  const PipelineParts parts(schedule);
+  report.pipelineAxis = parts.getAxis().str();
+  report.microbatches = parts.getMicrobatches();
+  int64_t mostFlops = -1;
   for (int index = 0, end = static_cast<int>(schedule.programs.size()); index < end; ++index) {
     MemoryReport role = measureRole(schedule, index);
-    for (auto field :
-         {&MemoryReport::parameters, &MemoryReport::gradients, &MemoryReport::optimizer,
-          &MemoryReport::gathered, &MemoryReport::activations, &MemoryReport::persistent,
-          &MemoryReport::transient, &MemoryReport::arena, &MemoryReport::lowerBound})
+    for (auto field : {&MemoryReport::parameters, &MemoryReport::gradients,
+                       &MemoryReport::optimizer, &MemoryReport::gathered, &MemoryReport::messages,
+                       &MemoryReport::activations, &MemoryReport::persistent,
+                       &MemoryReport::transient, &MemoryReport::arena, &MemoryReport::lowerBound})
       report.*field = std::max(report.*field, role.*field);
-    if (end > 1)
-      report.roles.push_back({schedule.problem.roles[index].name, role.parameters, role.gradients,
-                              role.optimizer, role.arena});
+    int64_t flops = 0;
+    for (const WorkCount &work : role.work)
+      flops += work.cost.flops;
+    if (end > 1) {
+      RoleMemory &memory = report.roles.emplace_back(
+          RoleMemory{schedule.problem.roles[index].name, role.parameters, role.gradients,
+                     role.optimizer, role.gathered, role.activations, role.messages, role.arena,
+                     flops, role.collectives, role.evaluateCollectives});
+      if (!parts.getAxis().empty())
+        memory.stage = {parts.listUnits(index),
+                        parts.countAlive(index, classifyBuffers(schedule, index))};
+    }
     if (role.peak.bytes > report.peak.bytes)
       report.peak = role.peak;
-    if (index == 0)
-      std::tie(report.work, report.tiedGradients) = std::tie(role.work, role.tiedGradients);
+    if (flops > mostFlops) {
+      mostFlops = flops;
+      report.work = role.work;
+      report.workRole = end > 1 ? schedule.problem.roles[index].name : "";
+    }
+    joinTied(report.tiedGradients, role.tiedGradients);
     joinCollectives(report.collectives, role.collectives);
     joinCollectives(report.evaluateCollectives, role.evaluateCollectives);
   }
+  if (const std::vector<schedule::RankOrder> orders = parts.readOrders(); !orders.empty()) {
+    const schedule::PipelineTimes times = schedule::timePipeline(orders, {});
+    if (times.fault.empty())
+      for (auto [role, idle] : llvm::zip_equal(report.roles, times.idle))
+        role.stage.idle = static_cast<double>(idle) / static_cast<double>(times.makespan);
+  }
+  addTiedCopies(module, report);
   return report;
+}
+
+double MemoryReport::getPipelineIdle() const {
+  double idle = -1;
+  for (const RoleMemory &role : roles)
+    idle = std::max(idle, role.stage.idle);
+  return idle;
 }

@@ -61,10 +61,34 @@ struct TiedGradient {
       0; ///< the unsharded gradients, which `once` keeps from the first use to the last
 };
 
-/// Memory in bytes of each rank of one role.
+/// A weight that several roles own: each keeps a copy.
+struct TiedCopies {
+  std::string unit;
+  std::vector<std::string> roles;
+  int64_t parameters = 0, optimizer = 0; ///< bytes of one copy on a rank
+};
+
+/// What a pipeline makes of a role.
+struct PipelineStage {
+  std::vector<std::string> units; ///< in the order of forward
+  /// The most pairs of stage and microbatch whose activations are kept for backward at once.
+  int64_t alive = 0;
+  /// The share of the time from the first forward to the last backward of all ranks in which the
+  /// role computes nothing, if transfers take no time, and a forward as long as either half of a
+  /// backward: the cotangents and the weight gradients. Negative where the launches of different
+  /// microbatches are not one after the other.
+  double idle = -1;
+};
+
+/// Memory in bytes and work of each rank of one role.
 struct RoleMemory {
   std::string name; ///< of its program
-  int64_t parameters = 0, gradients = 0, optimizer = 0, arena = 0;
+  int64_t parameters = 0, gradients = 0, optimizer = 0, gathered = 0, activations = 0, messages = 0,
+          arena = 0;
+  int64_t flops = 0;                                     ///< of a training step
+  std::vector<CollectiveCount> collectives;              ///< of a training step
+  std::vector<CollectiveCount> evaluateCollectives = {}; ///< of an evaluation step
+  PipelineStage stage = {};
 };
 
 /// Memory in bytes per rank, the maximum over roles, read off a scheduled module.
@@ -79,6 +103,7 @@ struct MemoryReport {
   int64_t gradients = 0;   ///< shards of gradients, as the optimizer reads them
   int64_t optimizer = 0;   ///< shards of the optimizer's states
   int64_t gathered = 0;    ///< the most gathered parameters that are live together
+  int64_t messages = 0;    ///< the most sent and received values that are live together
   int64_t activations = 0; ///< the most of all other transient buffers that are live together
   int64_t persistent =
       0;                 ///< buffers that keep their contents from step to step, in multiples of 64
@@ -91,9 +116,18 @@ struct MemoryReport {
   int64_t replicatedParameters = 0, replicatedGradients = 0, replicatedOptimizer = 0;
   std::vector<CollectiveCount> collectives;         ///< of a training step
   std::vector<CollectiveCount> evaluateCollectives; ///< of an evaluation step
-  std::vector<TiedGradient> tiedGradients;          ///< of the first role
-  std::vector<WorkCount>
-      work; ///< of a training step, in the order of the first launch; of the first role
+  std::vector<TiedGradient> tiedGradients;          ///< of all roles
+  /// Of a training step, in the order of the first launch; of the role with most flops.
+  std::vector<WorkCount> work;
+  std::string workRole; ///< its name; empty where there is one
+  /// The axis along which a pipeline divides the model, and the microbatches of a step; empty and 0
+  /// without one.
+  std::string pipelineAxis;
+  int64_t microbatches = 0;
+  std::vector<TiedCopies> tiedCopies;
+
+  /// The largest idle share of a rank of the pipeline; negative where it is not known.
+  double getPipelineIdle() const;
 };
 
 /// The report of `module`, which is in the scheduled phase. Plans memory first unless it is

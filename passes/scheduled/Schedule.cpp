@@ -263,9 +263,9 @@ private:
 struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
   using SchedulePassBase::SchedulePassBase;
 
-  LogicalResult runOnProgram(ProgramOp program, const SymbolTable &symbols) {
-    const StagedInputs staged = findStagedInputs(program);
-    std::vector<PlannedBuffer> planned = planPersistent(program, staged);
+  LogicalResult runOnProgram(ProgramOp program, const StagedInputs &staged,
+                             const std::vector<PlannedBuffer> &planned,
+                             const SymbolTable &symbols) {
     SmallVector<Value> persistent;
     OpBuilder builder = OpBuilder::atBlockBegin(&program.getBody().front());
     for (const PlannedBuffer &buffer : planned)
@@ -304,8 +304,15 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
     if (failed(verifyPhase(module, Phase::local)))
       return signalPassFailure();
     SymbolTable symbols(module);
-    for (auto program : module.getOps<ProgramOp>())
-      if (failed(runOnProgram(program, symbols)))
+    // What a role keeps depends on what others access: before the first one is rewritten.
+    SmallVector<std::tuple<ProgramOp, StagedInputs, std::vector<PlannedBuffer>>> kept;
+    for (auto program : module.getOps<ProgramOp>()) {
+      StagedInputs staged = findStagedInputs(program);
+      std::vector<PlannedBuffer> planned = planPersistent(program, staged);
+      kept.emplace_back(program, std::move(staged), std::move(planned));
+    }
+    for (const auto &[program, staged, planned] : kept)
+      if (failed(runOnProgram(program, staged, planned, symbols)))
         return signalPassFailure();
     // Carried tensors are buffers from here on.
     for (CarriedOp carried : llvm::make_early_inc_range(module.getOps<CarriedOp>()))

@@ -119,8 +119,17 @@ private:
     return success();
   }
 
-  /// The storage of which `op` produces the whole members or gradients, and which of the two.
+  /// The storage of which `op` produces the whole members or gradients, and which of the two. A
+  /// rank of a pipeline may reduce gradients for another one, which keeps the storage.
   std::pair<StringRef, StringRef> contentsOf(Operation *op) const {
+    auto [storage, what] = contentsOfAny(op);
+    return storage.empty() || symbols.lookup<StorageOp>(storage).isOwnedBy(
+                                  segment->getParentOfType<ProgramOp>())
+               ? std::pair(storage, what)
+               : std::pair<StringRef, StringRef>();
+  }
+
+  std::pair<StringRef, StringRef> contentsOfAny(Operation *op) const {
     if (isa<FlattenOp>(op))
       if (StringRef storage = storageOf(op, FSDPDialect::reducesAttrName); !storage.empty())
         return {storage, BufferOp::gradient};

@@ -23,8 +23,8 @@ SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others
 SmallVector<StringAttr> getStorageAxes(MeshAttr mesh);
 
 /// An axis of the module's mesh that nothing uses; null where there is none. `stored`: axes that
-/// later placements will use. An axis of roles is used: the stages of the model are divided over it.
-/// One of size 1 that splits compute by its role needs no use: it splits nothing.
+/// later placements will use. An axis of roles is used: the stages of the model are divided over
+/// it. One of size 1 that splits compute by its role needs no use: it splits nothing.
 StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
                           ArrayRef<std::string> stored = {});
 

@@ -12,7 +12,7 @@ namespace fsdp::rt {
 
 using namespace base;
 
-double heartbeatTimeout(double timeoutSeconds) { return std::min(timeoutSeconds, 30.0); }
+double heartbeatTimeout(double timeoutSeconds) { return std::min(0.75 * timeoutSeconds, 30.0); }
 
 Watchdog::Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
                    std::function<void(Failure &)> report)

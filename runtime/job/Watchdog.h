@@ -13,7 +13,8 @@
 namespace fsdp::rt {
 
 /// Seconds without a heartbeat after which a process has failed, as all of its threads are stopped:
-/// 30, or the longest wait in a collective if that is shorter.
+/// 30, or three quarters of the longest wait in a collective if that is shorter: a rank that waits
+/// for the stopped one may be waited for itself, along a pipeline, and must not time out first.
 double heartbeatTimeout(double timeoutSeconds);
 
 /// Seconds between the job's failure and the forced end of a rank.

@@ -9,6 +9,7 @@
 #include "runtime/job/StopSignals.h"
 #include "runtime/program/Roles.h"
 #include "runtime/program/Shard.h"
+#include "runtime/train/ArenaPeak.h"
 #include "runtime/train/BadSteps.h"
 #include "runtime/train/Batches.h"
 #include "runtime/train/Exports.h"
@@ -170,7 +171,7 @@ private:
     state.seed = options.seed;
     hyper.writeTo(state);
     state.badSteps = start.badSteps;
-    state.samples = batchSize();
+    state.samples = globalBatch(program);
     device->setState(state);
     history.restore(start.losses, start.gradNorms);
   }
@@ -229,8 +230,6 @@ private:
     return statusOfSignal(signal);
   }
 
-  std::int64_t batchSize() const { return globalBatch(program); }
-
   /// Performs the updates that the latest step has deferred.
   void drain() {
     if (!deferredStep)
@@ -246,14 +245,15 @@ private:
     device->mark({"step", step});
     device->run(program.train, batches ? &*batches : nullptr, /*prefetchNext=*/step < steps);
     deferredStep = program.drain.runs.empty() ? 0 : step;
+    peak.note(program, program.train, *device);
     const double seconds = now() - begin;
     std::copy_n(device->outputs(), values.size(), values.begin());
     spike = !isBad() && !limits.allow(outputOf("loss"), outputOf("grad_norm"));
     if ((isBad() && !goesOn(step)) || (spike && !goesOnAfterSpike(step)))
       return false;
     history.add(outputOf("loss"), outputOf("grad_norm"));
-    const double rate =
-        static_cast<double>(batchSize() * program.tokensPerSample) / std::max(seconds, 1e-9);
+    const double rate = static_cast<double>(globalBatch(program) * program.tokensPerSample) /
+                        std::max(seconds, 1e-9);
     if (log)
       describe(step, seconds, rate);
     if (progress &&
@@ -284,7 +284,7 @@ private:
       line.add(program.train.outputs[i], values[i]);
     line.add("tokens_per_s", rate);
     line.add("step_ms", seconds * 1e3);
-    line.add("peak_bytes", static_cast<std::int64_t>(device->peakBytes()));
+    line.add("peak_bytes", peak.bytes(*device));
     line.add("workspace", static_cast<std::int64_t>(device->workspaceBytes()));
     if (step == checkpoints.start().step + 1) // later steps allocate no more
       if (const auto bytes = device->libraryBytes())
@@ -298,8 +298,7 @@ private:
     const std::int64_t position = checkpoints.samplesAfter(step);
     line.add("tokens", position * program.tokensPerSample);
     if (sources.data)
-      line.add("epoch",
-               static_cast<double>(position) / static_cast<double>(sources.data->samples()));
+      line.add("epoch", double(position) / double(sources.data->samples()));
     if (program.modelFlops > 0)
       line.add("tflops", program.modelFlops / std::max(seconds, 1e-9) / 1e12);
     if (program.peakSeconds > 0)
@@ -394,7 +393,7 @@ private:
     }
     bad.position = checkpoints.samplesAfter(step - 1);
     const SampleOrder order = sampleOrder();
-    for (std::int64_t i = 0; sources.data && i < batchSize(); ++i)
+    for (std::int64_t i = 0; sources.data && i < globalBatch(program); ++i)
       bad.samples.push_back(order.sampleAt(bad.position + i, sources.data->samples()));
     return bad;
   }
@@ -426,7 +425,7 @@ private:
   /// Loss and metrics over the validation set, every sample once. In the last batch only the
   /// remaining samples count; the others are repetitions.
   void runEvaluation(std::int64_t step) {
-    const std::int64_t samples = sources.valData->samples(), batch = batchSize();
+    const std::int64_t samples = sources.valData->samples(), batch = globalBatch(program);
     settle();
     valBatches->goTo(0);
     device->mark({"evaluate", step});
@@ -434,6 +433,7 @@ private:
     for (std::int64_t first = 0; first < samples; first += batch) {
       device->setSamples(std::min(batch, samples - first));
       device->run(program.evaluate, &*valBatches, /*prefetchNext=*/first + batch < samples);
+      peak.note(program, program.evaluate, *device);
       for (std::size_t i = 0; i < sums.size(); ++i) {
         sums[i].sum += device->sums()[i].sum;
         sums[i].weight += device->sums()[i].weight;
@@ -493,7 +493,7 @@ private:
     std::vector<double> epochs;
     const std::int64_t trained = steps - checkpoints.start().step;
     for (std::int64_t draws :
-         sampleOrder().drawsBefore(checkpoints.start().samples + trained * batchSize()))
+         sampleOrder().drawsBefore(checkpoints.start().samples + trained * globalBatch(program)))
       epochs.push_back(double(draws) / double(sources.files.training[epochs.size()].samples));
     return epochs;
   }
@@ -537,8 +537,7 @@ private:
   void printSummary() {
     progress->end();
     if (checkpoints.start().step == steps && !options.onlyEvaluates()) {
-      std::printf("nothing to train: the checkpoint is of step %lld\n",
-                  static_cast<long long>(steps));
+      std::printf("nothing to train: the checkpoint is of step %jd\n", std::intmax_t(steps));
       return;
     }
     if (!options.onlyEvaluates()) {
@@ -553,9 +552,9 @@ private:
                   sources.valData->samples() == 1 ? "" : "s");
     if (valBatches)
       printValidation();
-    std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes",
-                device->peakBytes(), program.arenaBytes,
-                formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
+    std::printf("memory: arena peak %lld of %zu bytes (%s), workspace %zu bytes",
+                static_cast<long long>(peak.bytes(*device)), arenaBytesOf(program),
+                formatBytes(static_cast<double>(arenaBytesOf(program))).c_str(),
                 device->workspaceBytes());
     if (const auto bytes = device->libraryBytes())
       std::printf(", libraries %zu bytes", *bytes);
@@ -584,6 +583,7 @@ private:
   StepHistory history;
   SpikeLimits limits; ///< of the latest step
   bool spike = false; ///< the latest step is one
+  ArenaPeak peak;
   Rollbacks rollbacks;
   Prints prints;
   std::vector<float> values;     ///< outputs of the latest step

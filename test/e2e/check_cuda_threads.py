@@ -51,14 +51,18 @@ def compile_all(scratch):
     compiler = [*([shutil.which("ccache")] if shutil.which("ccache") else []), "g++", "-std=c++17", "-O1", "-g1",
                 "-fsanitize=thread", "-w", f"-I{ROOT}/test/emulator", f"-I{ROOT}"]
 
-    def one(source):
-        target = scratch / (source.replace("/", ".") + ".o")
-        changed = mutant / source
-        training.run([*compiler, "-c", changed if changed.exists() else ROOT / source, "-o", target])
-        return target
+    def one(name, sources):
+        file = scratch / (name.replace("/", ".") + ".cpp")
+        file.write_text("".join(f'#include "{mutant / source if (mutant / source).exists() else source}"\n' for source in sources))
+        training.run([*compiler, "-c", file, "-o", file.with_suffix(".o")])
+        return file.with_suffix(".o")
 
+    # The files of a folder as one, which reads their headers once; those of the emulator have the same short names.
+    groups = {}
+    for source in SOURCES:
+        groups.setdefault(source if "emulator" in source else os.path.dirname(source), []).append(source)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(one, SOURCES))
+        return list(pool.map(one, groups.keys(), groups.values()))
 
 
 def link(objects, build, scratch):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_dropout.py SCRATCH: dropout draws the same masks on every mesh and in every phase.
 
-A batch of 10 on 1, 2, 3, 4 ranks and on 2 x 2: losses and gradient norms of ten steps agree to 2e-5, and
+A batch of 10 on 1, 2, 3, 4 ranks, on 2 x 2 and in two stages: losses and gradient norms of ten steps agree to 2e-5, and
 the phases agree in double as check_phases.py says. Another seed draws other masks; without dropout the seed
 changes nothing. The evaluation of trained weights does not depend on the seed.
 """
@@ -34,7 +34,7 @@ def main(scratch):
     folder = pathlib.Path(scratch)
     data, weights, first = dataset(folder), initial(folder), None
     options = [f"--width={WIDTH}", f"--hidden={HIDDEN}", f"--batch={BATCH}", "--lr=0.02", "--clip=1"]
-    for mesh in ("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2,fsdp=2"):
+    for mesh in ("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2,fsdp=2", "pipeline=2,fsdp=2"):
         here = folder / mesh.replace(",", "-")
         check_phases.check(here, "dropouts", data, weights, [*options, f"--mesh={mesh}"])
         log, _ = training.train(here / "train", "log", STEPS, weights, data, "--seed=5")

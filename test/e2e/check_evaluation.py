@@ -5,7 +5,7 @@
 
 Programs of a batch evaluate sets that are smaller than it, a multiple of it, or end in a batch of one sample;
 what they log equals the sums over weights that programs of just the size of each batch log, to 2e-6, on
-1, 2, 3, 4 ranks and on 2 x 2. The models: a classifier (a constant weight, a metric of counts), one with
+1, 2, 3, 4 ranks, on 2 x 2 and in two stages. The models: a classifier (a constant weight, a metric of counts), one with
 weights from the data (a batch of weight 0 among them), and a language model on tokens. A model with statistics over the
 batch, whose numbers are no sums over samples, is compiled with a warning and refuses a set with a rest.
 With --cuda the programs are CUDA's, emulated.
@@ -280,12 +280,12 @@ def main(*arguments):
     cuda = arguments[0] == "--cuda"
     folder = pathlib.Path(arguments[-1])
     folder.mkdir(parents=True, exist_ok=True)
-    meshes = ("fsdp=1", "fsdp=2") if cuda else training.chosen(("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2,fsdp=2"), 2, 4)
+    meshes = ("fsdp=1", "fsdp=2") if cuda else training.chosen(("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2,fsdp=2", "pipeline=2,fsdp=2"), 2, 4)
     classifier(folder, cuda, meshes)
     branches(folder, cuda, meshes[:1] if cuda else meshes)
     if not cuda:
         statistics(folder)
-    language(folder, cuda, meshes[1:] if cuda else training.chosen(("fsdp=1", "fsdp=3", "data=2,fsdp=2"), 2))
+    language(folder, cuda, meshes[1:] if cuda else training.chosen(("fsdp=1", "fsdp=3", "data=2,fsdp=2", "pipeline=2,fsdp=2"), 2, 3))
 
 
 if __name__ == "__main__":

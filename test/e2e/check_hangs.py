@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """check_hangs.py SCRATCH: a rank that is stopped (SIGSTOP) ends the job within --timeout and a few seconds, says who waits for it in
-which collective, leaves the last actions of each rank in the flight record, and is restarted where --max-restarts says so.
+which collective, leaves the last actions of each rank in the flight record, and is restarted where --max-restarts says so. So does a stage of
+a pipeline, although ranks wait for one another along it.
 """
 
 import os
@@ -15,12 +16,13 @@ import time
 from check_restarts import children
 from checkpoints import LIMIT, Runs, Wrong, expect, lines_of, logged, mlp, run_cases, same, until_hit
 from ports import free_port
-from training import GOLDEN
+from training import GOLDEN, compile_model
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
 TIMEOUT = 8  # seconds, of --timeout
 BOUND = 100  # seconds within which all processes of a job are gone: the timeout and the grace, on a machine that is busy
 FOREVER = 10**8  # steps
+STAGES = ("--layers=2", "--width=32", "--heads=4", "--context=12", "--vocab=61", "--batch=6", "--accumulate=3")
 # The messages of a job whose rank 1 is stopped: the parent, or another rank, misses the rank's
 # heartbeat, or first another rank times out in its collective. Over TCP rank 0 receives heartbeats
 # from another process, which shares no memory with it, so it has no latest action.
@@ -124,6 +126,19 @@ def so_over_tcp(runs, programs):
         expect(rank not in waiting or re.search(rf"under way +'.*', {re.escape(waiting[rank])}\n", text + "\n"), f"{waiting}: {text[-2000:]}")
 
 
+def a_stopped_stage_ends_the_others(runs, programs):
+    """The first and the last stage, which have a tied weight, wait for one another too: the error names the rank that is stopped."""
+    runs = Runs(runs.folder, GOLDEN / "gpt2" / "tokens.bin")
+    for name, words, launched in (("stages", (), 0), ("stages-tcp", ("--communicator=tcp",), 3)):
+        record = runs.at(f"{name}.txt")
+        said, status, seconds = stopped(runs, programs["stages"], "--flight-record", record, *words, launched=launched, name=f"{name}.jsonl")
+        expect(status == 1 and HEARTBEAT.search(said), f"{name}: got status {status}: {said}")
+        expect(seconds < BOUND, f"took {seconds} s")
+        for rank in (0, 2) if words else (0,):
+            text = recorded(runs.at(f"{name}.txt.rank-{rank}") if words else record, [rank] if words else range(3))
+            expect(re.search(r"'receive of f32 .*', collective \d+ over 'pipeline", text), text[-2000:])
+
+
 def a_stopped_rank_is_restarted(runs, programs):
     program, record = programs["three"], runs.at("restarted.txt")
     runs.run(program, "--log", runs.at("whole.jsonl"), "--export", runs.at("whole.safetensors"), steps=2000)
@@ -179,9 +194,11 @@ def senseless_timeouts_are_refused(runs, programs):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    programs = {"three": mlp(folder / "three", "fsdp=3").resolve()}
-    run_cases((a_stopped_rank_ends_the_job, a_stopped_rank_of_a_launcher_ends_the_others, so_over_tcp, a_stopped_rank_is_restarted,
-               no_record_where_none_is_asked_for, records_have_their_places, senseless_timeouts_are_refused), Runs(folder / "runs", DATA), programs)
+    programs = {"three": mlp(folder / "three", "fsdp=3").resolve(),
+                "stages": compile_model("gpt2", folder / "stages", *STAGES, mesh="pipeline=3").resolve()}
+    run_cases((a_stopped_rank_ends_the_job, a_stopped_rank_of_a_launcher_ends_the_others, so_over_tcp, a_stopped_stage_ends_the_others,
+               a_stopped_rank_is_restarted, no_record_where_none_is_asked_for, records_have_their_places, senseless_timeouts_are_refused),
+              Runs(folder / "runs", DATA), programs)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """check_kernel_resources.py SCRATCH NVCC BUILD: what every kernel takes of a multiprocessor, as ptxas says it.
 
 The runtime's kernels: what the build left beside their objects, with the block sizes and the dynamic shared memory that
-their tests ask for under the emulator. The fused kernels of several models: compiled here, with the block sizes in their
+their tests ask for under the emulator. The fused kernels of four models, of seven under ./check --all: compiled here, with the block sizes in their
 text. Of each: static and dynamic shared memory together, registers times threads, no spills, and a small frame: a parameter or an
 array in local memory has a large one.
 """
@@ -170,7 +170,8 @@ def main(scratch, nvcc, build):
             or len(check({"k": Kernel(1, 0, 0, 0)}, {})) != 1):
         sys.exit("the limits are not checked")
     cases = {"runtime": of_runtime(pathlib.Path(build), scratch)}
-    cases.update({name: of_model(name, options, nvcc, scratch) for name, options in MODELS.items()})
+    models = training.chosen(MODELS, "mlp", "branches", "llama", "gpt2 wide bf16")
+    cases.update({name: of_model(name, options, nvcc, scratch) for name, options in models.items()})
     for name, (kernels, launches) in cases.items():
         if not kernels:
             sys.exit(f"{name}: no kernels were found")

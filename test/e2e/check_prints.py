@@ -124,9 +124,10 @@ def each_mesh_logs_what_python_computes(runs):
     plans = [("one", (), "fsdp=1"), ("three", (), "fsdp=3"), ("hsdp", ("--remat=full",), "data=2,fsdp=2"),
              ("microbatches", ("--accumulate=3", "--defer-updates=on"), "fsdp=2"), ("regions", ("--regions=1", "--accumulate=2"), "fsdp=1"),
              ("tensor", ("--shard=*.down:_,tensor", "--shard=*.gate:_,tensor", "--shard=*.up:tensor,_"), "fsdp=2,tensor=2"),
-             ("every", ("--remat=every:2", "--strategy=ddp"), "data=4")]
+             ("every", ("--remat=every:2", "--strategy=ddp"), "data=4"), ("stages", ("--accumulate=3",), "pipeline=3,fsdp=2"),
+             ("chunks", ("--pipeline-schedule=interleaved:2", "--accumulate=2"), "pipeline=2")]
     first = None
-    for name, options, mesh in training.chosen(plans, 1, 2, 3, 4):
+    for name, options, mesh in training.chosen(plans, 1, 2, 3, 4, 7):
         log = trained(runs, name, *options, mesh=mesh)
         agree(name, log[0], numbers, 2e-6)
         for exact in ("x", "label", *(f"block{i}.up" for i in range(BLOCKS))):  # what no rounding of activations changes
@@ -151,7 +152,8 @@ def phases_agree(runs):
     found = {name: values[0] for name, (_, shape, values) in safetensors.read(out).items() if not shape}
     agree("model", {name.removeprefix("output."): value for name, value in found.items()}, flat(reference(runs.data, runs.init)), 1e-7)
     expect(found["output.x.check"] == 0, f"{found}")
-    for name, options in (("three", ["--mesh=fsdp=3"]), ("microbatches", ["--mesh=fsdp=2", "--accumulate=3", "--regions=1"])):
+    for name, options in (("three", ["--mesh=fsdp=3"]), ("microbatches", ["--mesh=fsdp=2", "--accumulate=3", "--regions=1"]),
+                          ("stages", ["--mesh=pipeline=3", "--accumulate=2"])):
         check_phases.check(runs.at(name), "prints", runs.data, runs.init, [*REPORTS, f"--batch={BATCH}", "--lr=0.01", *options])
 
 
@@ -215,8 +217,8 @@ def a_run_goes_on_with_prints(runs):
 
 def checks_end_the_run(runs):
     bad = Runs(runs.folder, dataset(runs.at("huge.safetensors"), huge=(2, 3)))
-    built = program(runs.at("checked"), *REPORTS, "--accumulate=2", mesh="fsdp=1|fsdp=3")
-    for plan in ("fsdp=1", "fsdp=3"):
+    built = program(runs.at("checked"), *REPORTS, "--accumulate=2", mesh="fsdp=1|fsdp=3|pipeline=3")
+    for plan in ("fsdp=1", "fsdp=3", "pipeline=3"):
         log, root = runs.at(f"{plan}.jsonl"), runs.at(plan)
         words = (f"--plan={plan}", "--init", runs.init, "--log", log)
         said = bad.run(built, *words, "--save", root, "--max-restarts", 2, status=1, steps=STEPS)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""check_pytorch.py SCRATCH: tensor, sequence and context parallelism compute what PyTorch's compute from the same weights.
+"""check_pytorch.py SCRATCH: tensor, sequence, context and pipeline parallelism compute what PyTorch's compute from the same weights.
 
 Processes that are started as torchrun starts them have, in 20 steps of AdamW with clipping, the losses of PyTorch's processes to 2e-6 and
-their gradient norms to 2e-5: DTensors by `parallelize_module`, with and without `SequenceParallel`, and a ring of the attention of CPUs; see
-test/golden/make_parallel.py.
+their gradient norms to 2e-5: DTensors by `parallelize_module`, with and without `SequenceParallel`, a ring of the attention of CPUs
+(test/golden/make_parallel.py), and `Schedule1F1B` of `torch.distributed.pipelining` (make_pipeline.py).
 """
 
 import json
@@ -26,9 +26,12 @@ CASES = {
     "ring": ("context", "context=2", 2, [f"{ATTENTION}ring"]),
     "ring-4": ("context", "context=4", 4, [f"{ATTENTION}ring", "--remat=selective"]),
     "gather": ("context", "context=2", 2, [f"{ATTENTION}gather"]),
+    "pipeline": ("pipeline", "pipeline=2", 2, ["--accumulate=3"]),
+    "pipeline-fsdp": ("pipeline", "pipeline=2,fsdp=2", 4, ["--accumulate=3", "--pipeline-schedule=zb"]),
+    "pipeline-tensor": ("pipeline", "pipeline=2,tensor=2", 4, ["--accumulate=3", "--remat=full"]),
     "both": ("context", "context=2,tensor=2", 4, [f"{ATTENTION}ring", "--sequence-parallel=on"]),
 }
-OF_EACH_CHECK = {"gpt2": ("tensor", "sequence", "ring"), "llama": ("tensor", "sequence", "heads")}
+OF_EACH_CHECK = {"gpt2": ("tensor", "sequence", "ring", "pipeline"), "llama": ("tensor", "sequence", "heads", "pipeline")}
 
 
 def losses_are_those_of_pytorch(folder, model):

@@ -89,11 +89,11 @@ class Runs:
         training.run([training.tool(self.model), *options, f"--mesh={mesh}", f"--report={report}", "-o", program])
         return program, json.loads(report.read_text())
 
-    def train(self, program, *options, name=None, steps=STEPS):
+    def train(self, program, *options, name=None, steps=STEPS, launcher=()):
         """(log, weights) of a run of `program`."""
         name = name or program.name
         log, weights = self.folder / f"{name}.jsonl", self.folder / f"{name}.safetensors"
-        training.run([program, "--data", self.data, "--steps", steps, "--seed=5", "--log", log, "--export", weights, *options])
+        training.run([*launcher, program, "--data", self.data, "--steps", steps, "--seed=5", "--log", log, "--export", weights, *options])
         return log, weights
 
     def run(self, name, sizes, mesh, *options, rate=0.01, cuda=False):

@@ -32,7 +32,7 @@ def build(sources, program, races=False):
             flags = flags + words["race-flags"]
         elif not mutant:
             flags = words[f"{part}-headers"] + flags
-        training.run([*words["compiler"], *words["flags"], *flags, *includes, f"-I{sources}", "-c", source, "-o", target])
+        training.run([*words["compiler"], *words["flags"], *flags, *includes, f"-I{sources}", "-MD", "-MF", f"{target}.d", "-c", source, "-o", target])
         objects.append(target)
     if len(objects) < 2:
         raise SystemExit(f"{sources}: got {[o.name for o in objects]}, expected host and kernel sources")

@@ -1,12 +1,12 @@
-// RUN: sed '/@other/,$d' %s | not fsdp-opt --fsdp-assign-stages=stages=1,1,1 2>&1 | FileCheck %s --check-prefix=COUNT
+// RUN: sed '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages=stages=1,1,1 2>&1 | FileCheck %s --check-prefix=COUNT
 // COUNT: error: --stages=1,1,1 has 3 stages, expected 2: 2 ranks along 'pipeline', 1 each
-// RUN: sed '/@other/,$d' %s | not fsdp-opt --fsdp-assign-stages="stages=1,1 schedule=interleaved:2" 2>&1 | FileCheck %s --check-prefix=UNITS
+// RUN: sed '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages="stages=1,1 schedule=interleaved:2" 2>&1 | FileCheck %s --check-prefix=UNITS
 // UNITS: error: the model has 2 units (a, b), expected at least 4, one for each stage; take fewer ranks along 'pipeline', or fewer parts a rank
-// RUN: sed '/@other/,$d' %s | not fsdp-opt --fsdp-assign-stages=stages=1,2 2>&1 | FileCheck %s --check-prefix=MORE
+// RUN: sed '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages=stages=1,2 2>&1 | FileCheck %s --check-prefix=MORE
 // MORE: error: --stages=1,2 adds up to more units than the 2 of the model: a, b
-// RUN: sed '/@other/,$d' %s | not fsdp-opt --fsdp-assign-stages=stages=0,2 2>&1 | FileCheck %s --check-prefix=EMPTY
+// RUN: sed '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages=stages=0,2 2>&1 | FileCheck %s --check-prefix=EMPTY
 // EMPTY: error: --stages=0,2: got '0', expected {{.*}}; give 'auto', or the number of units of each stage, separated by commas
-// RUN: sed '/@other/,$d' %s | not fsdp-opt --fsdp-assign-stages=schedule=zigzag 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// RUN: sed '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages=schedule=zigzag 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // SCHEDULE: error: --pipeline-schedule: got 'zigzag', expected gpipe, 1f1b, zb, or interleaved:V
 // RUN: sed 's/"pipeline"=2/"pipeline"=1/' %s | not fsdp-opt --fsdp-assign-stages=stages=2 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: error: --stages=2 divides a model over the mesh axis 'pipeline', which has no ranks to divide it over; give the axis a size of 2 or more, or leave the option out

@@ -100,6 +100,20 @@ static std::vector<std::string> findAttentions(ModuleOp model, const ir::Pipelin
   return values;
 }
 
+/// The schedules that the ranks and the microbatches of a pipeline allow; whether the model has
+/// units for the stages of `interleaved` shows when it is compiled.
+static std::vector<std::string> findPipelineSchedules(ModuleOp model,
+                                                      const ir::PipelineOptions &pipeline) {
+  const StringAttr axis = ir::findPipelineAxis(model);
+  if (!axis)
+    return {"1f1b"};
+  std::vector<std::string> values = getDecision("pipeline-schedule").values;
+  const int64_t ranks = ir::getMeshOp(model).getMesh().getAxisSize(axis);
+  if (pipeline.accumulate != kAutomaticCount && pipeline.accumulate % ranks != 0)
+    llvm::erase(values, "interleaved:2");
+  return values;
+}
+
 /// "gather 3.1 ms > compute 2.4 ms": the longest gather, and the computation of a step for each.
 static std::string compareGathers(const OpenDecision &, const PlanCosts &costs,
                                   const ir::PipelineOptions &) {
@@ -125,6 +139,11 @@ const std::vector<Decision> &getDecisions() {
        nullptr,
        kFastestWord},
       {"accumulate", &Pipeline::accumulate, ir::Phase::global, {"1", "2", "4", "8", "16"}},
+      {"pipeline-schedule",
+       &Pipeline::pipelineSchedule,
+       ir::Phase::global,
+       {"1f1b", "gpipe", "zb", "interleaved:2"},
+       findPipelineSchedules},
       {"reshard-after-forward",
        &Pipeline::reshard,
        ir::Phase::global,

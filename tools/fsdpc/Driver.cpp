@@ -86,7 +86,6 @@ struct Driver::State {
   /// The command that compiles the plan, quoted for a shell.
   std::string command() const { return commandWith(options.given); }
   std::vector<std::string> omittedOptions() const;
-  mlir::fsdp::StepSimulation simulate(ModuleOp module) const;
   void writePage(ModuleOp module, const mlir::fsdp::StepSimulation &simulation,
                  llvm::json::Value report);
   void writeReport(std::vector<llvm::json::Value> reports, const std::string &table);
@@ -335,9 +334,12 @@ void Driver::State::judge(PlanModel &model, ModuleOp plan) {
 /// The model for each mesh, in the requested phase.
 std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const Obtain &obtain) {
   OwningOpRef<ModuleOp> model = obtain(context), original;
-  for (auto step : model->getOps<mlir::fsdp::StepOp>())
-    if (const std::string remark = options.optimizer.remarkOnGroups(step); !remark.empty())
+  auto warn = [&](const std::string &remark) {
+    if (!remark.empty())
       std::cerr << printableMessage(name + ": warning: " + remark) << "\n";
+  };
+  for (auto step : model->getOps<mlir::fsdp::StepOp>())
+    warn(options.optimizer.remarkOnGroups(step));
   if (options.choosesPlan() || !options.memoryLimit.empty())
     original = model->clone();
   PlanModel candidates = modelOf(original.get(), context, obtain);
@@ -346,6 +348,7 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
   const std::vector<MeshAxes> meshes = options.getMeshes();
   std::vector<OwningOpRef<ModuleOp>> plans;
   if (scheduled.module) {
+    warn(options.remarkOnPipeline(*scheduled.module));
     plans.push_back(std::move(scheduled.module));
     known = std::move(scheduled.facts);
   }
@@ -361,6 +364,7 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
       ModuleOp module = *plans.back();
       const Options own = meshes.size() > 1 ? options.forMesh(mesh, meshes) : options;
       configure(module, modelName(), mesh, own);
+      warn(own.remarkOnPipeline(module));
       Emit done = Emit::Model;
       if (page) {
         lower(module, own, done, Emit::Global);
@@ -398,7 +402,8 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
       lower(*module, options, emit, Emit::Scheduled);
     std::optional<mlir::fsdp::StepSimulation> simulation;
     if (options.predicts())
-      simulation = simulate(*module);
+      simulation.emplace(
+          *module, options.findMachine(mlir::fsdp::getMeshOp(*module).getMesh().getNumRanks()));
     const PlanFacts facts = known        ? *std::exchange(known, std::nullopt)
                             : simulation ? PlanFacts::of(*module, simulation->getSchedule())
                                          : PlanFacts::of(*module);
@@ -438,12 +443,6 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
   }
   if (!options.report.empty())
     writeReport(std::move(reports), tables);
-}
-
-/// `module` on the machine of the options.
-mlir::fsdp::StepSimulation Driver::State::simulate(ModuleOp module) const {
-  const int64_t ranks = mlir::fsdp::getMeshOp(module).getMesh().getNumRanks();
-  return mlir::fsdp::StepSimulation(module, options.findMachine(ranks));
 }
 
 void Driver::State::writePage(ModuleOp module, const mlir::fsdp::StepSimulation &simulation,

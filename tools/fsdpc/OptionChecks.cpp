@@ -1,10 +1,12 @@
 //===- OptionChecks.cpp - options that do not fit together ----------------===//
 
 #include "base/PrintableText.h"
+#include "tools/fsdpc/Decisions.h"
 #include "tools/fsdpc/Options.h"
 
 #include "dialect/fsdp/AxisRoles.h"
 #include "passes/global/Strategies.h"
+#include "passes/schedule/PipelineOrder.h"
 #include "runtime/program/Limits.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -37,6 +39,67 @@ std::string Options::getContextOption() const {
 
 static bool namesAxis(const MeshAxes &mesh, llvm::StringRef name) {
   return llvm::any_of(mesh, [&](const auto &axis) { return axis.first == name; });
+}
+
+/// Options that divide the model over the mesh axis of the stages, up to their value.
+static const std::pair<std::string, std::string ir::PipelineOptions::*> pipelineOptions[] = {
+    {"--stages=", &ir::PipelineOptions::stages},
+    {"--pipeline-schedule=", &ir::PipelineOptions::pipelineSchedule}};
+
+/// The first of them whose value is not the default, with its value; "" without one.
+static std::string findPipelineOption(const ir::PipelineOptions &pipeline) {
+  for (const auto &[option, word] : pipelineOptions)
+    if (pipeline.*word != ir::PipelineOptions().*word)
+      return option + pipeline.*word;
+  return "";
+}
+
+static bool hasStages(const MeshAxes &mesh) {
+  return llvm::any_of(
+      mesh, [](const auto &axis) { return ir::carriesRoles(axis.first) && axis.second > 1; });
+}
+
+/// Throws UsageError where options do not fit the axis of the stages, of `ranks`; 1: none.
+static void checkPipeline(const ir::PipelineOptions &pipeline, int64_t ranks,
+                          const std::string &mesh) {
+  if (const std::string option = findPipelineOption(pipeline); ranks == 1 && !option.empty())
+    throw UsageError(option + " divides the model over the mesh axis 'pipeline', got mesh " + mesh +
+                     "; give that axis a size of 2 or more, or leave the option out");
+  if (ranks == 1)
+    return;
+  if (pipeline.generate)
+    throw UsageError("--generate is not possible where ranks along 'pipeline' run different "
+                     "programs, got mesh " +
+                     mesh + "; compile the program that generates for a mesh without that axis");
+  ir::schedule::PipelineSchedule schedule;
+  if (ir::schedule::parsePipelineSchedule(pipeline.pipelineSchedule, schedule).empty() &&
+      schedule.kind == ir::schedule::PipelineSchedule::Kind::interleaved &&
+      pipeline.accumulate != kAutomaticCount && pipeline.accumulate % ranks != 0)
+    throw UsageError(llvm::formatv(
+        "--pipeline-schedule={0} got --accumulate={1}, expected a multiple of the {2} ranks along "
+        "'pipeline'; give --accumulate={3}, or another schedule",
+        pipeline.pipelineSchedule, pipeline.accumulate, ranks,
+        (pipeline.accumulate / ranks + 1) * ranks));
+}
+
+std::string Options::remarkOnPipeline(mlir::ModuleOp module) const {
+  const mlir::StringAttr axis = ir::findPipelineAxis(module);
+  ir::schedule::PipelineSchedule schedule;
+  if (!axis || !ir::schedule::parsePipelineSchedule(pipeline.pipelineSchedule, schedule).empty())
+    return "";
+  const int64_t ranks = ir::getMeshOp(module).getMesh().getAxisSize(axis);
+  const int64_t microbatches = pipeline.accumulate;
+  if (microbatches >= ranks)
+    return "";
+  const ir::schedule::PipelineTimes times =
+      ir::schedule::timePipeline(ir::schedule::orderPipeline(schedule, ranks, microbatches), {});
+  const double idle =
+      static_cast<double>(*llvm::max_element(times.idle)) / static_cast<double>(times.makespan);
+  return llvm::formatv(
+      "--accumulate={0} gives {0} microbatch{1} to {2} ranks along 'pipeline': each "
+      "is idle {3:F0} % of the time between first forward and last backward; give "
+      "--accumulate={2} or more",
+      microbatches, microbatches == 1 ? "" : "es", ranks, 100 * idle);
 }
 
 void Options::check() const {
@@ -146,6 +209,8 @@ void Options::checkMesh(mlir::ModuleOp module) const {
     throw UsageError(
         "--reshard-after-forward applies to parameters that are gathered, got --strategy=" +
         pipeline.strategy + ", which keeps them on every rank; leave it out");
+  const mlir::StringAttr stages = ir::findPipelineAxis(module);
+  checkPipeline(pipeline, stages ? axes.getAxisSize(stages) : 1, ir::describeAxes(axes));
   std::vector<std::string> stored;
   for (const std::string &pattern : pipeline.shardPatterns)
     for (const std::string &name :
@@ -191,6 +256,16 @@ Options Options::forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &mesh
       own.pipeline.*word = "auto";
     requireKnown(llvm::StringRef(option).drop_back().str() + " got " +
                  base::inQuotes(pipeline.*word));
+  }
+  for (const auto &[option, word] : pipelineOptions) {
+    const std::string initial = ir::PipelineOptions().*word;
+    if (own.pipeline.*word != initial && llvm::none_of(meshes, hasStages))
+      throw UsageError(
+          option + own.pipeline.*word +
+          " divides the model over the mesh axis 'pipeline', but no mesh has it with a "
+          "size of 2 or more; leave the option out");
+    if (!hasStages(mesh))
+      own.pipeline.*word = initial;
   }
   // Parts over axes that this mesh lacks are not kept.
   if (auto choice = ir::parseReshard(own.pipeline.reshard);

@@ -54,7 +54,10 @@ static std::string checkStages(const std::string &text) {
 
 static std::string checkPipelineSchedule(const std::string &text) {
   ir::schedule::PipelineSchedule schedule;
-  return ir::schedule::parsePipelineSchedule(text, schedule);
+  if (text == kAutomaticWord)
+    return "";
+  const std::string fault = ir::schedule::parsePipelineSchedule(text, schedule);
+  return fault.empty() ? "" : fault + ", or auto";
 }
 
 static std::string checkRematPolicy(const std::string &text) {

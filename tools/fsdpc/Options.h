@@ -111,6 +111,9 @@ struct Options {
   /// The same for options that do not fit the mesh of `module`.
   void checkMesh(mlir::ModuleOp module) const;
 
+  /// A warning about microbatches that leave ranks of the pipeline of `module` idle, or nothing.
+  std::string remarkOnPipeline(mlir::ModuleOp module) const;
+
   /// These options for one of several meshes: axes that only other meshes have split nothing there,
   /// as with the splits of the model itself. Throws UsageError for an axis that no mesh has.
   Options forMesh(const MeshAxes &mesh, const std::vector<MeshAxes> &meshes) const;

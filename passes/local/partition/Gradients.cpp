@@ -284,8 +284,7 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
 }
 
 /// A storage that is split along a dimension takes its gradient in that sharding.
-Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Value gradient,
-                                            Operation *user) {
+Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Value gradient, Operation *user) {
   Storage *storage = reduction.storage;
   int64_t dim = storage->placement.getDim();
   DimAxes axes;
@@ -313,9 +312,8 @@ void StepPartitioner::reduce(Reduction &reduction, unsigned part, Operation *las
   scope.add(FSDPDialect::reducesAttrName,
             FlatSymbolRefAttr::get(reduction.storage->op.getSymNameAttr()));
   bool dimension = reduction.storage->placement.getKind() == StorageKind::dimension;
-  Value shard = dimension
-                    ? reduceAlongDimension(reduction, reduction.parts[part].front(), user)
-                    : reduceStored(reduction, reduction.parts[part], user);
+  Value shard = dimension ? reduceAlongDimension(reduction, reduction.parts[part].front(), user)
+                          : reduceStored(reduction, reduction.parts[part], user);
   // Norm and update work in the type of what is stored; so do the terms of a tied weight add up.
   if (shard.getType() != reduction.storage->shard)
     shard = arith::ExtFOp::create(builder, nameLoc(reduction.storage, "widen", shard.getLoc()),

@@ -6,6 +6,7 @@
 #include "dialect/fsdp/Manual.h"
 #include "passes/reshard/Reshard.h"
 #include "passes/sharding/DimensionClasses.h"
+#include "passes/sharding/MeshAxes.h"
 #include "passes/sharding/OpSplit.h"
 #include "llvm/ADT/DenseMap.h"
 #include <map>
@@ -38,7 +39,9 @@ class LocalValues {
 public:
   LocalValues(OpBuilder &builder, StepOp step, FlatSymbolRefAttr meshName,
               const PaddedShapes &padded)
-      : builder(builder), mesh(getMesh(step)), meshName(meshName), padded(padded), manual(step) {}
+      : builder(builder), mesh(getMesh(step)),
+        stages(findPipelineAxis(step->getParentOfType<ModuleOp>())), meshName(meshName),
+        padded(padded), manual(step) {}
 
   /// Sets the local result of the op that produces `global`.
   void define(Value global, LocalValue local);
@@ -130,6 +133,7 @@ private:
 
   OpBuilder &builder;
   MeshAttr mesh;
+  StringAttr stages; ///< the axis of a pipeline; null without
   FlatSymbolRefAttr meshName;
   const PaddedShapes &padded;
   const ManualAxes manual; ///< of the step as it is before it is partitioned

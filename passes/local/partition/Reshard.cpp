@@ -123,11 +123,13 @@ void LocalValues::refuseReshard(Value global, const std::string &fault, Operatio
   failed = true;
 }
 
-/// The axes of the mesh over which `global` may move: those that ranks have coordinates on, except,
-/// in local terms, the manual ones, along which each rank has another value.
+/// The axes of the mesh over which `global` may move: those that ranks have coordinates on, except
+/// that of stages, of which one alone has the value, and, in local terms, the manual ones, along
+/// which each rank has another value.
 SmallVector<StringAttr> LocalValues::rankAxes(Value global) const {
   return llvm::filter_to_vector(mesh.getAxisNames(), [&](StringAttr axis) {
-    return axis != kMicrobatchAxis && !llvm::is_contained(manual.lookup(global), axis);
+    return axis != kMicrobatchAxis && axis != stages &&
+           !llvm::is_contained(manual.lookup(global), axis);
   });
 }
 

@@ -3,7 +3,7 @@
 #include "passes/local/stages/SegmentStages.h"
 
 #include "dialect/fsdp/Structure.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -43,9 +43,9 @@ LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
       continue;
     isStaged = true;
     auto &limit = from.of.backward ? earliest : latest;
-    limit = !limit ? from.of.stage
-                   : from.of.backward ? std::min(*limit, from.of.stage)
-                                      : std::max(*limit, from.of.stage);
+    limit = !limit             ? from.of.stage
+            : from.of.backward ? std::min(*limit, from.of.stage)
+                               : std::max(*limit, from.of.stage);
   }
   if (auto load = dyn_cast<CarryLoadOp>(op)) {
     auto known = carried.find(load.getCarried());
@@ -55,11 +55,13 @@ LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
       part = known->second;
   }
   // The shards of a weight that several stages use are added up when each has its sum.
-  if (isa<arith::AddFOp>(op) && op->hasAttr(FSDPDialect::reducesAttrName)) {
-    const StagePlace a = of(op->getOperand(0).getDefiningOp()),
-                     b = of(op->getOperand(1).getDefiningOp());
-    ofUpdate |= a.kind == StagePlace::part && b.kind == StagePlace::part &&
-                a.of.stage != b.of.stage;
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  if (kernel && kernel.isElementwise() && op->hasAttr(FSDPDialect::reducesAttrName)) {
+    llvm::SmallSetVector<int64_t, 2> terms;
+    for (Value operand : op->getOperands())
+      if (const StagePlace from = of(operand.getDefiningOp()); from.kind == StagePlace::part)
+        terms.insert(from.of.stage);
+    ofUpdate |= terms.size() > 1;
   }
   if (ofUpdate) {
     places[op] = {StagePlace::update};

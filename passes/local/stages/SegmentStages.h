@@ -31,9 +31,9 @@ struct StagePlace {
 /// The stages of carried tensors, by name.
 using CarriedStages = llvm::StringMap<StagePart>;
 
-/// Where the ops of one segment are computed. Ops know their stage and direction by their structure;
-/// those without one follow their operands. A value passes from a stage to later ones in forward,
-/// and to earlier ones in backward.
+/// Where the ops of one segment are computed. Ops know their stage and direction by their
+/// structure; those without one follow their operands. A value passes from a stage to later ones in
+/// forward, and to earlier ones in backward.
 class SegmentStages {
 public:
   /// Adds the tensors that `segment` carries to `carried`, where other segments may find them.

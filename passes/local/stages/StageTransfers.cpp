@@ -5,8 +5,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-FailureOr<StageTransfers> StageTransfers::get(const SegmentStages &stages, SegmentOp segment,
-                                              int64_t ranks, int64_t numStages) {
+StageTransfers StageTransfers::get(const SegmentStages &stages, SegmentOp segment, int64_t ranks,
+                                   int64_t numStages) {
   StageTransfers result;
   result.up.resize(numStages);
   result.down.resize(numStages);
@@ -23,11 +23,9 @@ FailureOr<StageTransfers> StageTransfers::get(const SegmentStages &stages, Segme
         const StagePlace used = stages.of(user);
         if (used.kind != StagePlace::part || rankOf(used.of.stage) == rankOf(made.of.stage))
           continue;
-        const bool isLater = used.of.stage > made.of.stage;
-        if (made.of.backward && (isLater || !used.of.backward))
-          return user->emitOpError() << "in stage " << used.of.stage
-                                     << " needs a value that backward of stage " << made.of.stage
-                                     << " computes later; put the two into one stage";
+        [[maybe_unused]] const bool isLater = used.of.stage > made.of.stage;
+        assert((!made.of.backward || (!isLater && used.of.backward)) &&
+               "what uses a value of backward is of the same stage or an earlier one");
         end = std::max(end, used.of.stage);
         begin = std::min(begin, used.of.stage);
       }

@@ -13,18 +13,16 @@ namespace mlir::fsdp {
 /// the order of microbatches.
 class StageTransfers {
 public:
-  /// Stage i is computed by rank i modulo `ranks`. Fails where a stage needs a value that is computed
-  /// later.
-  static FailureOr<StageTransfers> get(const SegmentStages &stages, SegmentOp segment,
-                                       int64_t ranks, int64_t numStages);
+  /// Stage i is computed by rank i modulo `ranks`.
+  static StageTransfers get(const SegmentStages &stages, SegmentOp segment, int64_t ranks,
+                            int64_t numStages);
 
   int64_t getNumStages() const { return static_cast<int64_t>(up.size()); }
   /// What the rank of `part` receives before it, and sends: first what it has received, then what
   /// forward has made for backward, then what the part makes, in order.
   ArrayRef<Value> into(StagePart part) const {
     const int64_t from = part.stage + (part.backward ? 1 : -1);
-    return from < 0 || from >= getNumStages() ? ArrayRef<Value>()
-                                              : outOf({from, part.backward});
+    return from < 0 || from >= getNumStages() ? ArrayRef<Value>() : outOf({from, part.backward});
   }
   ArrayRef<Value> outOf(StagePart part) const {
     return part.backward ? down[part.stage] : up[part.stage];

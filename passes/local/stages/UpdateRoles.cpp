@@ -5,8 +5,11 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static bool isScalar(Value value) {
-  return cast<RankedTensorType>(value.getType()).getRank() == 0;
+static bool isScalar(Value value) { return cast<RankedTensorType>(value.getType()).getRank() == 0; }
+
+/// Whether `op` does more than to compute results: outputs, the step state, what a rank keeps.
+static bool hasEffects(Operation *op) {
+  return op->getNumResults() == 0 || isa<OptimizerStepOp>(op);
 }
 
 /// The storage that `op` accesses; "" for others.
@@ -49,21 +52,25 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
                          const llvm::StringMap<RankSet> &owners,
                          llvm::function_ref<RankSet(Value)> holders)
     : stages(stages), ranks(ranks), carried(carried), owners(owners) {
-  // Who computes an op if needed: those that have its operands. Scalars are exchanged as soon as
-  // possible, so everyone can have them.
+  // Who computes an op if needed: those that have its operands, or, where the op has effects, all
+  // that are to have these. Scalars are exchanged as soon as possible, so everyone can have them.
   for (Operation *op : stages.getUpdates()) {
     const RankSet allowed = constraintOf(op);
-    RankSet common = allowed;
+    RankSet common = allowed, any(static_cast<unsigned>(ranks));
     for (Value operand : op->getOperands())
-      if (!isScalar(operand))
+      if (!isScalar(operand) && !hasEffects(op)) {
         common &= availableTo(operand, holders);
-    available[op] = common.any() ? common : allowed;
+        any |= availableTo(operand, holders);
+      }
+    // Shards of different ranks are exchanged between these.
+    any &= allowed;
+    available[op] = common.any() ? common : any.any() ? any : allowed;
   }
   // Who has to, from the last op to the first.
   DenseMap<Value, RankSet> needed;
   for (Operation *op : llvm::reverse(stages.getUpdates())) {
     RankSet need(static_cast<unsigned>(ranks));
-    if (op->getNumResults() == 0 || isa<OptimizerStepOp>(op))
+    if (hasEffects(op))
       need = constraintOf(op);
     for (Value result : op->getResults())
       if (auto known = needed.find(result); known != needed.end())
@@ -77,8 +84,8 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
       does.set(can.find_first()); // it sends the others what it has
     computing[op] = does;
     for (Value operand : op->getOperands()) {
-      RankSet &known = needed.try_emplace(operand, RankSet(static_cast<unsigned>(ranks)))
-                           .first->second;
+      RankSet &known =
+          needed.try_emplace(operand, RankSet(static_cast<unsigned>(ranks))).first->second;
       known |= does;
     }
   }
@@ -99,6 +106,8 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
     rounds[round].exchanges.push_back({value, has.find_first(), lacks});
     return round + 1;
   };
+  SmallVector<std::pair<Operation *, size_t>> roundOf;
+  size_t ofOutputs = 0;
   for (Operation *op : stages.getUpdates()) {
     if (!computing.contains(op))
       continue;
@@ -111,12 +120,20 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
       }
       round = std::max(round, readyIn.lookup(operand));
     }
-    if (rounds.size() <= round)
-      rounds.resize(round + 1);
-    rounds[round].ops.push_back(op);
+    roundOf.emplace_back(op, round);
+    if (isa<OutputOp, OutputSumOp>(op))
+      ofOutputs = std::max(ofOutputs, round);
     for (Value result : op->getResults()) {
       const size_t ready = addExchange(result, round);
       readyIn[result] = ready;
     }
+  }
+  // Outputs keep their order, which is that of the log.
+  for (auto [op, round] : roundOf) {
+    if (isa<OutputOp, OutputSumOp>(op))
+      round = ofOutputs;
+    if (rounds.size() <= round)
+      rounds.resize(round + 1);
+    rounds[round].ops.push_back(op);
   }
 }

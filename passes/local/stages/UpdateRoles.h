@@ -19,11 +19,11 @@ struct Exchange {
   bool isScalar() const { return cast<RankedTensorType>(value.getType()).getRank() == 0; }
 };
 
-/// The ops of kind `update` of a segment, in rounds: those of a round need nothing that is exchanged
-/// in it or later. Each op is computed by the ranks that need it, if they have its operands: outputs
-/// and the advance of the step by all, an update by the owners of the storage. Where ranks need what
-/// others have, such as a loss or the squares of gradients, it is exchanged, scalars of one round
-/// together.
+/// The ops of kind `update` of a segment, in rounds: those of a round need nothing that is
+/// exchanged in it or later. Each op is computed by the ranks that need it, if they have its
+/// operands: outputs and the advance of the step by all, an update by the owners of the storage.
+/// Where ranks need what others have, such as a loss or the squares of gradients, it is exchanged,
+/// scalars of one round together.
 class UpdateRoles {
 public:
   struct Round {
@@ -34,8 +34,7 @@ public:
   /// `holders`: the ranks that have a value of a part; `owners`: those that access a storage, by
   /// name; empty for one that no part accesses.
   UpdateRoles(const SegmentStages &stages, int64_t ranks, const CarriedStages &carried,
-              const llvm::StringMap<RankSet> &owners,
-              llvm::function_ref<RankSet(Value)> holders);
+              const llvm::StringMap<RankSet> &owners, llvm::function_ref<RankSet(Value)> holders);
 
   ArrayRef<Round> getRounds() const { return rounds; }
   bool computes(int64_t rank, Operation *op) const {

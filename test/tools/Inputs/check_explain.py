@@ -57,7 +57,11 @@ if "memory_limit" in report:
 
 if len(sys.argv) > 3:
     events = json.load(open(sys.argv[3], encoding="utf-8"))["traceEvents"]
-    launches = [e for e in events if e["ph"] == "X" and e["tid"] > 0]
+    # Of several roles the page shows one.
+    of_role = {e["pid"] for e in events if e["name"] == "process_name" and
+               ("role" not in data or e["args"]["name"].startswith(f"predicted {data['role']} on "))}
+    assert len(of_role) == 1 and data.get("role") == report.get("predicted_role")
+    launches = [e for e in events if e["ph"] == "X" and e["tid"] > 0 and e["pid"] in of_role]
     bars = data["bars"]
     assert sum(bar[7] for bar in bars) == len(launches)
     assert sum(bar[8] for bar in bars) == sum(e["args"]["bytes"] for e in launches)

@@ -6,7 +6,7 @@ import re
 import sys
 
 KINDS = ("parameters", "optimizer", "accumulators", "step_state", "gathered", "gradients", "inputs", "logits",
-         "recomputed", "saved", "temporaries")
+         "recomputed", "saved", "messages", "temporaries")
 WIDTH = 100
 
 
@@ -32,6 +32,15 @@ def check(report, table):
     others = sum(report[f"peak_{kind}"] for kind in ("inputs", "logits", "recomputed", "saved", "temporaries"))
     if others > report["activations"]:
         yield f"got {others} bytes of activations at the peak, expected at most {report['activations']}"
+    if report["peak_messages"] > report["messages"]:
+        yield f"got {report['peak_messages']} bytes of messages at the peak, expected at most {report['messages']}"
+    for role in report.get("roles", []):
+        for key in ("parameters", "gradients", "optimizer", "gathered", "activations", "messages", "arena"):
+            if role[key] > report[key]:
+                yield f"{key}: role '{role['role']}' has {role[key]} bytes, expected at most {report[key]}"
+    for key in ("parameters", "activations", "messages", "arena") if "roles" in report else ():
+        if max(role[key] for role in report["roles"]) != report[key]:
+            yield f"{key}: got {report[key]}, expected that of the role that has most"
     for line in table.splitlines():
         if len(line) > WIDTH:
             yield f"a line of the table has {len(line)} columns: {line}"

@@ -20,6 +20,9 @@ function(fsdp_add_device_tests target folder googletest)
   target_include_directories(${target}-reference PRIVATE ${folder})
   target_include_directories(${target}-reference SYSTEM PRIVATE ${folder}/test/unit/cuda/without-onednn)
   target_link_libraries(${target}-reference PUBLIC fsdp_runtime_cuda)
+  if(FSDP_LIBRARY_LAUNCHER) # which finds them after preprocessing: their include folders are others
+    set_target_properties(${target}-reference PROPERTIES CXX_COMPILER_LAUNCHER "${FSDP_LIBRARY_LAUNCHER}")
+  endif()
 
   set(sources "")
   if(NOT ARG_KERNELS)

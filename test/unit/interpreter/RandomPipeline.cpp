@@ -8,8 +8,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Gives the ops of `step` units, consecutive ones of each, and some ops none: `units` runs, of which
-/// two may have one name.
+/// Gives the ops of `step` units, consecutive ones of each, and some ops none: `units` runs, of
+/// which two may have one name.
 static void nameUnits(StepOp step, int64_t units, std::mt19937_64 &random) {
   SmallVector<Operation *> ops;
   for (Operation &op : step.getBody().front())
@@ -32,7 +32,7 @@ static void nameUnits(StepOp step, int64_t units, std::mt19937_64 &random) {
     const int64_t name = endsAlike && run == units - 1 ? 0 : run;
     auto unit = StringAttr::get(op->getContext(), "part" + std::to_string(name));
     op->walk([&](Operation *inner) {
-      if (!isa<ReadOp, YieldOp>(inner) && !inner->hasTrait<OpTrait::ConstantLike>())
+      if (!isa<ReadOp, YieldOp, CheckpointOp>(inner) && !inner->hasTrait<OpTrait::ConstantLike>())
         setStructure(inner, getStructure(inner).in(unit));
     });
   }
@@ -54,6 +54,9 @@ bool mlir::fsdp::addPipeline(ModuleOp module, std::mt19937_64 random, int64_t mo
   for (Operation &op : steps.front().getBody().front())
     ops += !isa<InputOp, ReadOp, LossOp, MetricOp, SampleCountOp>(op) &&
            !op.hasTrait<OpTrait::ConstantLike>();
+  // Most in microbatches, which may be refused.
+  if (options.accumulate == 1 && between(0, 9) < 7)
+    options.accumulate = between(2, 6);
   constexpr const char *schedules[] = {"1f1b", "gpipe", "zb", "interleaved:2", "interleaved:3"};
   options.pipelineSchedule = schedules[between(0, 4)];
   int64_t chunks = 1;
@@ -73,8 +76,8 @@ bool mlir::fsdp::addPipeline(ModuleOp module, std::mt19937_64 random, int64_t mo
     SmallVector<int64_t> sizes(stages, 1);
     for (int64_t left = units - stages; left > 0; --left)
       ++sizes[between(0, stages - 1)];
-    options.stages = llvm::join(llvm::map_range(sizes, [](int64_t n) { return std::to_string(n); }),
-                                ",");
+    options.stages =
+        llvm::join(llvm::map_range(sizes, [](int64_t n) { return std::to_string(n); }), ",");
   }
   SmallVector<StringAttr> names(before.getAxisNames());
   SmallVector<int64_t> sizes(before.getAxisSizes()), devices;

@@ -40,6 +40,8 @@ fsdp.program @all role {} {
     %part = fsdp.buffer "part" : !fsdp.buffer<tensor<4xf32>>
     %otherPart = fsdp.buffer "otherPart" : !fsdp.buffer<tensor<4xf32>>
     %sum = fsdp.buffer "sum" : !fsdp.buffer<tensor<4xf32>>
+    %thirdPart = fsdp.buffer "thirdPart" : !fsdp.buffer<tensor<4xf32>>
+    %total = fsdp.buffer "total" : !fsdp.buffer<tensor<4xf32>>
     %norm = fsdp.buffer "norm" : !fsdp.buffer<tensor<f64>>
     fsdp.launch "input x" on "input" outs(%x : !fsdp.buffer<tensor<8x4xf32>>) {
       %0 = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
@@ -109,12 +111,22 @@ fsdp.program @all role {} {
       %0 = arith.addf %a, %b : tensor<4xf32>
       fsdp.yield %0 : tensor<4xf32>
     }
-    fsdp.launch "norm" on "compute" of update ins(%sum : !fsdp.buffer<tensor<4xf32>>) outs(%norm : !fsdp.buffer<tensor<f64>>) {
+    fsdp.launch "reduce third" on "reduce" of "h.0" backward ins(%other : !fsdp.buffer<tensor<8xf32>>) outs(%thirdPart : !fsdp.buffer<tensor<4xf32>>) {
+    ^bb0(%a: tensor<8xf32>):
+      %0 = fsdp.reduce_scatter %a dim 0 over ["fsdp"] : tensor<8xf32> -> tensor<4xf32>
+      fsdp.yield %0 : tensor<4xf32>
+    }
+    fsdp.launch "total" on "compute" of "h.0" backward ins(%sum, %thirdPart : !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>) outs(%total : !fsdp.buffer<tensor<4xf32>>) {
+    ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+      %0 = arith.addf %a, %b : tensor<4xf32>
+      fsdp.yield %0 : tensor<4xf32>
+    }
+    fsdp.launch "norm" on "compute" of update ins(%total : !fsdp.buffer<tensor<4xf32>>) outs(%norm : !fsdp.buffer<tensor<f64>>) {
     ^bb0(%a: tensor<4xf32>):
       %0 = nn.reduce sum "a ->" %a : tensor<4xf32> -> tensor<f64>
       fsdp.yield %0 : tensor<f64>
     }
-    fsdp.launch "update" on "compute" of "h.0" update ins(%p, %sum, %m : !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>) outs(%p, %m : !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>) {
+    fsdp.launch "update" on "compute" of "h.0" update ins(%p, %total, %m : !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>) outs(%p, %m : !fsdp.buffer<tensor<4xf32>>, !fsdp.buffer<tensor<4xf32>>) {
     ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>):
       %lr = arith.constant dense<0.1> : tensor<f32>
       %ok = arith.constant dense<true> : tensor<i1>
@@ -159,7 +171,9 @@ TEST(BufferKindsTest, FollowsFromStructureAndUse) {
       {"other", "gradients"}, // as it is reduced for the optimizer
       {"part", "gradients"},
       {"otherPart", "gradients"},
-      {"sum", "gradients"},
+      {"sum", "gradients"}, // of microbatches before the last one
+      {"thirdPart", "gradients"},
+      {"total", "gradients"},
       {"norm", "temporaries"},
   };
   EXPECT_EQ(found, expected);

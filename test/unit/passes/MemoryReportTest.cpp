@@ -61,11 +61,14 @@ TEST_F(MemoryReportTest, EachRoleHasItsOwnMemory) {
   ASSERT_EQ(report.roles.size(), 3u);
   // `a` in 16 elements for each of two ranks, `b` in 2, `c` in 4 on each rank of two roles.
   const int64_t own[] = {(16 + 4) * 4, 2 * 4, 4 * 4};
+  // 32 bytes each: `y` and `dy`; these with `z` and `dz`; `z` and `dz`.
+  const int64_t messages[] = {64, 128, 64};
   int64_t most = 0;
   for (size_t role = 0; role < 3; ++role) {
     EXPECT_EQ(report.roles[role].parameters, own[role]);
     EXPECT_EQ(report.roles[role].gradients, own[role]);
     EXPECT_EQ(report.roles[role].optimizer, 2 * own[role]);
+    EXPECT_EQ(report.roles[role].messages, messages[role]);
     most = std::max(most, report.roles[role].arena);
   }
   EXPECT_EQ(report.arena, most);
@@ -76,7 +79,13 @@ TEST_F(MemoryReportTest, EachRoleHasItsOwnMemory) {
   llvm::raw_string_ostream stream(text);
   print(report, stream);
   EXPECT_NE(text.find("  second "), std::string::npos) << text;
-  EXPECT_NE(text.find("arena of this role, 32 B of it sharded"), std::string::npos) << text;
+  EXPECT_NE(text.find("memory of each role\n"), std::string::npos) << "no pipeline: " << text;
+  EXPECT_EQ(text.find("idle"), std::string::npos) << text;
+  ASSERT_EQ(report.tiedCopies.size(), 1u) << "`c`";
+  EXPECT_EQ(report.tiedCopies[0].roles, (std::vector<std::string>{"first", "third"}));
+  EXPECT_EQ(report.tiedCopies[0].parameters, 4 * 4);
+  EXPECT_EQ(report.tiedCopies[0].optimizer, 2 * 4 * 4);
+  EXPECT_TRUE(report.pipelineAxis.empty());
   EXPECT_TRUE(measure(1).roles.empty());
 }
 

@@ -127,7 +127,8 @@ struct Problem {
   /// Opens some decisions, and fixes the others.
   void openDecisions(Random &random) {
     for (const Decision &decision : getDecisions())
-      decision.set(options.pipeline, kAutomaticWord);
+      if (decision.option != std::string("pipeline-schedule")) // no mesh has stages
+        decision.set(options.pipeline, kAutomaticWord);
     std::vector<OpenDecision> all = findOpenDecisions(*model, options);
     std::shuffle(all.begin(), all.end(), random.engine);
     size_t count = 1;

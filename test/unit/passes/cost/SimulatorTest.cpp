@@ -148,6 +148,26 @@ TEST(Simulator, CollectivesOfRolesMeet) {
   EXPECT_NEAR(result.step, 10, 1e-9);
 }
 
+// The outputs of a step are there when those of the slowest role are.
+TEST(Simulator, AStepTakesAsLongAsItsSlowestRole) {
+  Step step;
+  step.add(compute, 3, {}, /*output=*/true);
+  step.add(gather, 2, {0});
+  schedule::Role quick = step.role;
+  step.add(compute, 4, {1}, /*output=*/true);
+  step.launches()[0].output = false;
+  step.problem.communicators = {{"gather", {0, 1}}};
+  step.problem.roles = {quick, step.role};
+  Simulation result =
+      cost::simulate({step.problem, {{0}, {0}}, {{{3, 2}}, {{8, 2, 4}}}, {10, 1, 1}});
+  EXPECT_EQ(result.fault, "");
+  EXPECT_NEAR(result.step, 14, 1e-9);
+  // The times of all roles are from the begin of the first one on.
+  const LaunchRun &meets = result.roles[0].runs[1], &other = result.roles[1].runs[1];
+  EXPECT_NEAR(meets.start, other.start, 1e-9);
+  EXPECT_NEAR(meets.end, other.end, 1e-9);
+}
+
 TEST(Simulator, BytesAlive) {
   Step step;
   // A buffer for good; x from the gather to the second kernel; y, in the place of x, to the end.

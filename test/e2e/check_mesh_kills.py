@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""check_context_kills.py SCRATCH LIBRARY [--lives=N] [--seed=S]: runs on meshes with `context` that lose ranks go on, from 8 ranks to 4 and 3.
+"""check_mesh_kills.py SCRATCH LIBRARY context|pipeline [--lives=N] [--seed=S]: runs on meshes with that axis that lose ranks continue, from 8 ranks to 4 and 3.
 
 SIGKILL comes in the middle of a step (at a random moment between two lines of the log) and in the middle of a checkpoint (before a rank's writing
 to a file of it, or before the new name of its manifest; LIBRARY: test/faults). With --elastic each restart is on fewer ranks, and
 losses of all steps and the weights at the end are those of the run on 8 ranks that nobody killed, to 2e-6; without it, on the same mesh, bit for bit. Another run goes
-from mesh to mesh by --resume.
+from mesh to mesh by --resume; with `pipeline`, a further one in the opposite direction.
 """
 
 import argparse
@@ -27,10 +27,21 @@ SIZES = ("--layers=2", "--width=32", "--heads=4", "--context=24", "--vocab=61", 
 OPTIONS = ("--lr=0.01", "--eps=1e-4", "--clip=0.5", "--warmup=2", "--schedule=cosine")
 # By heads where they divide, else in a ring, with gathered keys and values; parameters on all ranks of `fsdp` and `context`, or copies.
 CASES = {
-    "gpt2": ("gpt2", "fsdp=2,context=2,tensor=2|fsdp=2,context=2|context=3", ()),
-    "llama": ("llama", "fsdp=2,context=4|data=2,context=2|context=3", ("--kv-heads=2", "--ffn=40", "--context-attention=ring", "--remat=full")),
-    "gather": ("gpt2", "context=8|fsdp=2,context=2|context=3", ("--context-attention=gather", "--strategy=zero1", "--accumulate=2")),
+    "context": {
+        "gpt2": ("gpt2", "fsdp=2,context=2,tensor=2|fsdp=2,context=2|context=3", ()),
+        "llama": ("llama", "fsdp=2,context=4|data=2,context=2|context=3", ("--kv-heads=2", "--ffn=40", "--context-attention=ring", "--remat=full")),
+        "gather": ("gpt2", "context=8|fsdp=2,context=2|context=3", ("--context-attention=gather", "--strategy=zero1", "--accumulate=2")),
+    },
+    # With the axis and without it, in stages of one unit or more.
+    "pipeline": {
+        "stages": ("gpt2", "pipeline=4,fsdp=2|pipeline=2,fsdp=2|fsdp=3", ("--accumulate=4",)),
+        "none-at-first": ("gpt2", "fsdp=8|pipeline=2,fsdp=2|pipeline=3", ("--accumulate=4", "--pipeline-schedule=zb", "--remat=full")),
+        "eight": ("llama", "pipeline=8|pipeline=2,data=2|data=3", ("--layers=6", "--kv-heads=2", "--ffn=40", "--strategy=ddp", "--accumulate=2")),
+        "interleaved": ("llama", "pipeline=2,tensor=2,fsdp=2|pipeline=2,fsdp=2|fsdp=3",
+                        ("--kv-heads=2", "--ffn=40", "--accumulate=4", "--pipeline-schedule=interleaved:2")),
+    },
 }
+OF_EACH_CHECK = {"context": "llama", "pipeline": "stages"}
 WITHIN = 2e-6
 
 
@@ -39,8 +50,8 @@ def step(number):
 
 
 class Case:
-    def __init__(self, folder, name, chance, library):
-        model, meshes, options = CASES[name]
+    def __init__(self, folder, name, case, chance, library):
+        model, meshes, options = case
         self.name, self.chance, self.library = name, chance, library
         self.program = training.compile_model(model, folder / "program", *SIZES, *OPTIONS, *options, mesh=meshes).resolve()
         self.meshes = meshes.split("|")
@@ -121,29 +132,37 @@ def ranks_are_lost(cases, lives):
 
 def meshes_follow_one_another(cases, lives):
     """By --resume, on 8, 4 and 3 ranks that a launcher starts."""
-    third = STEPS // 3
     for case in cases:
-        start = ()
-        for leg, (ranks, mesh) in enumerate(zip(RANKS, case.meshes, strict=True)):
-            root, log = case.runs.at(f"leg-{leg}"), case.runs.at(f"leg-{leg}.jsonl")
-            said, statuses = launched(case.runs, case.program, ranks, "--save", root, "--save-every", third, "--log", log, *start, steps=STEPS)
-            expect(statuses == [0] * ranks and f"mesh {mesh}" in said, f"{case.name}, {ranks} ranks: {statuses}: {said}")
-            got = logged(log)
-            expect([line["step"] for line in got] == list(range(third * leg + 1, STEPS + 1)), f"{case.name}, {ranks} ranks: other steps")
-            close(case.whole, got, WITHIN, f"{case.name}, {ranks} ranks")
-            start = ("--resume", root / step(third * (leg + 1)))
+        legs = list(zip(RANKS, case.meshes, strict=True))
+        follow(case, "down", legs)
+        if any("pipeline" in mesh for mesh in case.meshes):
+            follow(case, "up", legs[::-1])
+
+
+def follow(case, name, legs):
+    third, start = STEPS // 3, ()
+    for leg, (ranks, mesh) in enumerate(legs):
+        root, log = case.runs.at(f"{name}-{leg}"), case.runs.at(f"{name}-{leg}.jsonl")
+        said, statuses = launched(case.runs, case.program, ranks, "--save", root, "--save-every", third, "--log", log, *start, steps=STEPS)
+        expect(statuses == [0] * ranks and f"mesh {mesh}" in said, f"{case.name}, {ranks} ranks: {statuses}: {said}")
+        got = logged(log)
+        expect([line["step"] for line in got] == list(range(third * leg + 1, STEPS + 1)), f"{case.name}, {ranks} ranks: other steps")
+        close(case.whole, got, WITHIN, f"{case.name}, {ranks} ranks")
+        start = ("--resume", root / step(third * (leg + 1)))
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("scratch", type=pathlib.Path)
     parser.add_argument("library", type=pathlib.Path)
+    parser.add_argument("axis", choices=CASES)
     parser.add_argument("--lives", type=int, default=10 if training.WHOLE else 1)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     os.environ.update(training.unoptimized())
     chance = random.Random(arguments.seed)
-    cases = [Case(arguments.scratch / name, name, chance, arguments.library) for name in training.chosen(CASES, "llama")]
+    cases = [Case(arguments.scratch / name, name, case, chance, arguments.library)
+             for name, case in training.chosen(CASES[arguments.axis], OF_EACH_CHECK[arguments.axis]).items()]
     run_cases((ranks_are_lost, meshes_follow_one_another), cases, arguments.lives)
 
 

@@ -1,0 +1,178 @@
+//===- PipelineParts.cpp --------------------------------------------------===//
+
+#include "passes/scheduled/PipelineParts.h"
+#include "dialect/fsdp/AxisRoles.h"
+#include "dialect/fsdp/Deferred.h"
+#include "dialect/fsdp/Structure.h"
+#include "passes/scheduled/SegmentPlan.h"
+
+#include <map>
+#include <set>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using Action = schedule::PipelineAction;
+
+PipelineParts::PipelineParts(const ScheduleProblem &schedule) : schedule(schedule) {
+  std::vector<int64_t> ranks; // of each role, its coordinate on the axis
+  if (schedule.programs.size() > 1)
+    for (ProgramOp program : schedule.programs)
+      for (NamedAttribute coordinate : program.getRole())
+        if (carriesRoles(coordinate.getName())) {
+          axis = coordinate.getName().getValue();
+          ranks.push_back(cast<IntegerAttr>(coordinate.getValue()).getInt());
+        }
+  if (ranks.size() != schedule.programs.size()) { // one program, or roles over other axes
+    axis = "";
+    return;
+  }
+  bool isDivided = true; // each role has stages
+  for (size_t role = 0; role < ranks.size(); ++role)
+    isDivided &= addRole(role, ranks[role]);
+  if (!isDivided) {
+    axis = "";
+    parts.clear();
+    return;
+  }
+  // With several microbatches, what has no number is of none of them.
+  for (auto &ofRole : parts)
+    for (auto &ofSegment : ofRole)
+      for (std::optional<PipelinePart> &part : ofSegment)
+        if (part && part->microbatch < 0) {
+          if (microbatches > 0)
+            part.reset();
+          else
+            part->microbatch = 0;
+        }
+  microbatches = std::max<int64_t>(microbatches, 1);
+}
+
+/// Finds the launches of a rank that belong to its stages, with the numbers of their microbatches.
+/// Returns whether there are any.
+bool PipelineParts::addRole(size_t role, int64_t rank) {
+  const auto count = static_cast<int64_t>(schedule.programs.size());
+  auto &ofRole = parts.emplace_back();
+  bool isFound = false;
+  for (auto [segment, launches] :
+       llvm::zip_equal(schedule.segments[role], schedule.launches[role])) {
+    SegmentOp parent = segment;
+    auto &ofSegment = ofRole.emplace_back(launches.size());
+    if (parent.getKind() != StepKind::train || isDrain(parent))
+      continue;
+    std::set<int64_t> isBackward; // stages
+    for (auto [part, op] : llvm::zip_equal(ofSegment, launches)) {
+      const Structure structure = getStructure(op);
+      if (LaunchOp(op).getStream() != streams::compute ||
+          structure.direction == Direction::update || structure.stage % count != rank)
+        continue;
+      const bool backward = structure.direction == Direction::backward;
+      if (backward)
+        isBackward.insert(structure.stage);
+      else if (structure.microbatch < 0 && isBackward.count(structure.stage))
+        continue; // sums of losses, behind all microbatches
+      part = PipelinePart{backward, structure.stage, structure.microbatch};
+      microbatches = std::max(microbatches, structure.microbatch + 1);
+      isFound = true;
+    }
+  }
+  return isFound;
+}
+
+void PipelineParts::visit(int role,
+                          llvm::function_ref<void(const PipelinePart &, int, int)> visit) const {
+  if (parts.empty())
+    return;
+  for (auto [segment, ofSegment] : llvm::enumerate(parts[role]))
+    for (auto [launch, part] : llvm::enumerate(ofSegment))
+      if (part)
+        visit(*part, static_cast<int>(segment), static_cast<int>(launch));
+}
+
+std::vector<schedule::RankOrder> PipelineParts::readOrders() const {
+  std::vector<schedule::RankOrder> orders;
+  bool isDivided = false;
+  for (int role = 0, end = static_cast<int>(parts.size()); role < end; ++role) {
+    schedule::RankOrder &order = orders.emplace_back();
+    std::optional<PipelinePart> latest;
+    std::set<Action> known;
+    bool isInterrupted = false;
+    visit(role, [&](const PipelinePart &part, int, int) {
+      if (latest && *latest == part)
+        return;
+      latest = part;
+      Action action{part.backward ? Action::Kind::backward : Action::Kind::forward, part.stage,
+                    part.microbatch};
+      if (part.backward && known.count(action)) {
+        action.kind = Action::Kind::weightGradient;
+        isDivided = true;
+      }
+      isInterrupted |= !known.insert(action).second;
+      order.push_back(action);
+    });
+    if (isInterrupted)
+      return {};
+  }
+  if (!isDivided)
+    return orders;
+  for (schedule::RankOrder &order : orders) {
+    const std::set<Action> known(order.begin(), order.end());
+    schedule::RankOrder whole;
+    for (const Action &action : order) {
+      whole.push_back(action);
+      const Action behind{Action::Kind::weightGradient, action.stage, action.microbatch};
+      if (action.kind == Action::Kind::backward && !known.count(behind))
+        whole.push_back(behind);
+    }
+    order = std::move(whole);
+  }
+  return orders;
+}
+
+std::vector<std::string> PipelineParts::listUnits(int role) const {
+  std::vector<std::string> units;
+  visit(role, [&](const PipelinePart &part, int segment, int launch) {
+    const std::string &unit = schedule.problem.roles[role].segments[segment].launches[launch].unit;
+    if (!part.backward && !unit.empty() && !llvm::is_contained(units, unit))
+      units.push_back(unit);
+  });
+  return units;
+}
+
+int64_t PipelineParts::countAlive(int role, ArrayRef<BufferKind> kinds) const {
+  const schedule::Role &all = schedule.problem.roles[role];
+  struct Life {
+    int64_t first = -1, last = -1;
+  };
+  std::map<std::pair<int64_t, int64_t>, Life> lives; // by stage and microbatch
+  std::vector<bool> computed(kinds.size(), false);   // a launch of forward writes it
+  int64_t time = 0;
+  visit(role, [&](const PipelinePart &part, int segment, int number) {
+    const schedule::Launch &launch = all.segments[segment].launches[number];
+    auto touch = [&](ArrayRef<schedule::Access> accesses) {
+      for (const schedule::Access &access : accesses) {
+        if (kinds[access.buffer] != BufferKind::saved || !computed[access.buffer])
+          continue;
+        Life &life = lives[{part.stage, part.microbatch}];
+        if (life.first < 0)
+          life.first = time;
+        life.last = time;
+      }
+    };
+    if (!part.backward)
+      for (const schedule::Access &write : launch.writes)
+        computed[write.buffer] = true;
+    touch(launch.reads);
+    touch(launch.writes);
+    ++time;
+  });
+  std::vector<std::pair<int64_t, int64_t>> changes;
+  for (const auto &[part, life] : lives) {
+    changes.push_back({life.first, 1});
+    changes.push_back({life.last + 1, -1});
+  }
+  llvm::sort(changes);
+  int64_t alive = 0, most = 0;
+  for (const auto &[when, more] : changes)
+    most = std::max(most, alive += more);
+  return most;
+}

@@ -1,0 +1,43 @@
+// RUN: fsdp-opt %s --split-input-file --fsdp-split-stages --verify-diagnostics
+
+// Each rank along the axis has a stage.
+// expected-error @below {{the program has 1 stages, expected at least 2, one for each rank along axis 'pipeline'; run 'fsdp-assign-stages' before differentiation}}
+module attributes {fsdp.phase = "local"} {
+  fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.input "x" sample_dim 0 shard_of 2 over [] : tensor<2xf32>
+      %y = math.tanh %x {fsdp.structure = #fsdp.structure<"a">} : tensor<2xf32>
+      fsdp.carry_store %y, @sum : tensor<2xf32>
+    }
+  }
+  fsdp.carried @sum : tensor<2xf32>
+}
+
+// -----
+
+// What one stage carries another one does not.
+module attributes {fsdp.phase = "local"} {
+  fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.carried @sum : tensor<2xf32>
+  fsdp.program @all role {} {
+    fsdp.segment @first train next [@last] {
+      %x = fsdp.input "x" sample_dim 0 shard_of 2 over [] : tensor<2xf32>
+      %y = math.tanh %x {fsdp.structure = #fsdp.structure<"a">} : tensor<2xf32>
+      fsdp.carry_store %y, @sum : tensor<2xf32>
+    }
+    fsdp.segment @last train next [@first] {
+      %x = fsdp.input "x" sample_dim 0 shard_of 2 over [] : tensor<2xf32>
+      %y = math.tanh %x {fsdp.structure = #fsdp.structure<"b" stage 1>} : tensor<2xf32>
+      // expected-error @below {{'fsdp.carry_store' op carries 'sum' in stage 1, expected stage 0 as in another segment}}
+      fsdp.carry_store %y, @sum : tensor<2xf32>
+    }
+  }
+}
+
+// -----
+
+// expected-error @below {{divides the local phase into stages, got the global phase; run 'fsdp-partition' first}}
+module {
+  fsdp.mesh @mesh <["pipeline"=2]>
+}
