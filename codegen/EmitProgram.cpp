@@ -189,11 +189,6 @@ static LogicalResult addPlan(const PlanSource &source, const EmitOptions &option
   if (failed(programs))
     return failure();
   const bool areSeveral = programs->size() > 1;
-  if (areSeveral && options.target == TargetKind::Cuda)
-    return ModuleOp(source.module).emitError()
-           << "got " << programs->size()
-           << " programs, expected 1: with CUDA all ranks create their communicators together, in "
-              "the order of one program; compile programs of several roles for CPUs";
   const std::string mesh = "plan " + spellMesh(programs->front().mesh);
   const std::string table = areSeveral ? names.unique(mesh + " programs") : "";
   for (ScheduledProgram &program : *programs) {

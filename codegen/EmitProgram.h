@@ -26,7 +26,6 @@ struct PlanSource {
 /// a host file for each plan, plans.h with the parts that do not differ between them, and the
 /// kernels of all, each once. A plan whose ranks have different roles has a host file for each
 /// role. For one plan of one role the result is that of emitProgram. Ignores `options.report`.
-/// Fails for a plan of several roles if the target is CUDA.
 LogicalResult emitPlans(ArrayRef<PlanSource> plans, const EmitOptions &options,
                         EmittedProgram &out);
 

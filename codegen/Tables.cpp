@@ -429,6 +429,17 @@ static int64_t tokensPerSample(const ScheduledProgram &program) {
   return most;
 }
 
+/// What the first collective of each communicator is in the program.
+static llvm::DenseMap<CommunicatorKey, StringRef> firstUses(const ScheduledProgram &program) {
+  llvm::DenseMap<CommunicatorKey, StringRef> uses;
+  for (const Timeline &timeline : program.timelines)
+    for (const Action &action : timeline.actions)
+      if (SmallVector<CollectiveOpInterface> ops = getCollectives(action.launch); !ops.empty())
+        uses.try_emplace(CommunicatorKey::of(action.launch),
+                         isa<AllGatherOp>(ops.front()) ? "FirstUse::Gather" : "FirstUse::Other");
+  return uses;
+}
+
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
                                   const EmitOptions &options, const ModelTables &tables,
                                   StringRef elsewhere, StringRef programs, Writer &writer) {
@@ -441,6 +452,9 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     order.push_back(std::to_string(rank));
   for (const auto &[stream, index] : program.streams)
     streams.push_back(quoted(stream));
+  llvm::DenseMap<CommunicatorKey, StringRef> uses;
+  if (program.roles.areSeveral() && options.target == TargetKind::Cuda)
+    uses = firstUses(program);
   for (const auto &[key, index] : program.communicators) {
     Fields &fields = communicators.emplace_back();
     fields.add("name", quoted(program.communicatorName(key)))
@@ -451,6 +465,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
       fields.add("inRing", "true");
     if (key.sends)
       fields.add("sends", "true");
+    if (auto use = uses.find(key); use != uses.end() && !key.offset)
+      fields.add("firstUse", use->second);
   }
   emitRows("MeshAxis", "axes", axes, writer);
   emitValues("int", "device_order", order, writer);

@@ -5,10 +5,12 @@
 # Host files, and kernels.
 set(host_sources
   comm/cuda/DevicePeer.cpp
+  comm/cuda/HeldReceives.cpp
   comm/cuda/LoopbackCollectives.cpp
   comm/cuda/Monitor.cpp
   comm/cuda/NcclChoices.cpp
   comm/cuda/NcclCollectives.cpp
+  comm/cuda/NcclWindows.cpp
   comm/cuda/PendingActions.cpp
   comm/cuda/ShardedCollectives.cpp
   execution/cuda/Context.cpp

@@ -46,6 +46,9 @@ struct RankPosition {
   }
 };
 
+/// What ranks issue first on a communicator.
+enum class FirstUse { None, Gather, Other };
+
 /// A communicator of a program: its ranks are those that differ only on `axes`. With an offset it
 /// has the sends of a rank, or what the rank receives: its ranks are the sender, then the receiver,
 /// or the rank alone if it has no peer.
@@ -55,6 +58,9 @@ struct CommunicatorSpec {
   int offset = 0;      ///< of the peer along `axes`
   bool inRing = false; ///< the first rank follows the last one
   bool sends = false;
+  /// Of collectives, by ranks of the program that has this table. Known in programs for CUDA of
+  /// several roles, whose ranks set up all communicators before they use one.
+  FirstUse firstUse = FirstUse::None;
 
   bool isTransfer() const { return offset != 0; }
 };

@@ -5,8 +5,7 @@
 // RUN: FileCheck %s --input-file=%t.scheduled --check-prefix=SCHEDULED
 // RUN: fsdp-translate --fsdp-to-cpp %t.scheduled > %t.files && FileCheck %s --input-file=%t.files
 // RUN: fsdp-translate --fsdp-to-record %t.scheduled | FileCheck %s --check-prefix=RECORD
-// RUN: not fsdp-translate --fsdp-to-cuda %t.scheduled 2>&1 | FileCheck %s --check-prefix=CUDA
-// CUDA: error: got 3 programs, expected 1: with CUDA all ranks create their communicators together, in the order of one program; compile programs of several roles for CPUs
+// RUN: fsdp-translate --fsdp-to-cuda %t.scheduled | FileCheck %s --check-prefix=CUDA
 // Each owner of a storage updates its copy, and all updates have the settings that the program has a table of.
 // RUN: sed 's/ roles \[@second\]//' %s > %t.all.mlir && %{lower} %t.all.mlir > %t.all
 // RUN: not fsdp-translate --fsdp-to-cpp %t.all 2>&1 | FileCheck %s --check-prefix=OWNER
@@ -75,6 +74,24 @@
 // CHECK: extern const Program plan_pipeline_3_fsdp_2_role_first; // pipeline=3,fsdp=2, role first
 // CHECK: inline constexpr const Program *plan_pipeline_3_fsdp_2_programs[] = {
 // CHECK: inline constexpr Parameter a_flat_members[] = {
+
+// With CUDA all ranks set up all communicators at the start, in the order of the table. Each program has what it issues first on
+// those of collectives: the first two roles gather on the first one, where the third adds up. Transfers are set up by all.
+// CUDA: //--- plan_pipeline_3_fsdp_2_role_first.cpp
+// CUDA: #include "runtime/CudaRuntime.h"
+// CUDA: constexpr CommunicatorSpec communicators[] = {
+// CUDA-NEXT: {.name = "fsdp_activation", .axes = {kAxisFsdp}, .firstUse = FirstUse::Gather},
+// CUDA-NEXT: {.name = "pipeline_send_up", .axes = {kAxisPipeline}, .offset = 1, .sends = true},
+// CUDA-NEXT: {.name = "pipeline_receive_down", .axes = {kAxisPipeline}, .offset = 1},
+// CUDA: {.name = "pipeline_reduce", .axes = {kAxisPipeline}, .firstUse = FirstUse::Other},
+// CUDA: .role = "first",
+// CUDA: //--- plan_pipeline_3_fsdp_2_role_third.cpp
+// CUDA: constexpr CommunicatorSpec communicators[] = {
+// CUDA-NEXT: {.name = "fsdp_activation", .axes = {kAxisFsdp}, .firstUse = FirstUse::Other},
+// CUDA: .role = "third",
+// CUDA: //--- kernels.cu
+// CUDA: //--- plans.h
+// RUN: not grep firstUse %t.files
 
 // RECORD: role first
 // RECORD-NEXT: segment train

@@ -113,13 +113,17 @@ class Program:
         return [{key: step[key] for key in keys if key in step} for step in steps if "step" in step]
 
 
-def compile_roles(module, folder):
-    """The files of all roles, compiled to train and to record."""
+def split_files(text, folder):
+    """Writes the files of a program that fsdp-translate has printed."""
     folder.mkdir()
-    text = training.run([training.tool("fsdp-translate"), "--fsdp-to-cpp", module]).stdout
     files = re.split(r"^//--- (.*)\n", text, flags=re.MULTILINE)[1:]
     for name, content in zip(files[::2], files[1::2]):
         (folder / name).write_text(content)
+
+
+def compile_roles(module, folder):
+    """The files of all roles, compiled to train and to record."""
+    split_files(training.run([training.tool("fsdp-translate"), "--fsdp-to-cpp", module]).stdout, folder)
     sources = sorted(folder.glob("*.cpp"))
     expect(len([source for source in sources if "role" in source.name]) == 3, f"got {sources}, expected a file of each role")
     build = pathlib.Path(training.tool("fsdpc")).parent.parent
@@ -133,10 +137,15 @@ def compile_roles(module, folder):
     return folder / "train"
 
 
-def check_interpreter(folder, ir, model, data, init):
+def scheduled_from(ir, folder):
     scheduled = folder / "scheduled.mlir"
     training.run([training.tool("fsdp-opt"), "--fsdp-schedule", "--fsdp-plan-memory", "--fsdp-link-segments", "--fsdp-verify-schedule",
                   "--fsdp-verify-phase", ir, "-o", scheduled])
+    return scheduled
+
+
+def check_interpreter(folder, ir, model, data, init):
+    scheduled = scheduled_from(ir, folder)
     one = folder / "one.mlir"
     training.run([training.tool("fsdpc"), model, "--mesh=fsdp=1", "--emit=local", "-o", one])
     for segments in ("train", "train,evaluate"):

@@ -12,6 +12,9 @@
 
 namespace emulator {
 
+/// Of each device.
+constexpr int kMultiprocessors = 132;
+
 /// Read from FSDP_EMULATOR at the first use: words with commas between them, such as
 /// "deferred,shuffle,seed=7,devices=2". A word that is none of these ends the process.
 struct Settings {

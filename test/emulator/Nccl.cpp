@@ -219,7 +219,7 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
     const LaunchOrder order(comm);
     if (!part.copies)
       order.require();
-    enqueue(
+    order.enqueue(
         stream, part.kind,
         [comm, part, number](const PointRef &done) {
           Group &group = *comm->group;
@@ -265,8 +265,7 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
           }
           return true;
         },
-        order.needs(), part.copies);
-    order.launched(stream);
+        part.copies);
     return stuck() == cudaSuccess ? ncclSuccess : say(ncclUnhandledCudaError, failure());
   });
 }

@@ -44,6 +44,8 @@ ncclComm_t makeComm(std::shared_ptr<Group> group, int rank, int device,
   comm->device = device;
   comm->blocking = !config || config->blocking != 0;
   comm->policy = config && config->CTAPolicy != NCCL_CONFIG_UNDEF_INT ? config->CTAPolicy : 0;
+  if (config && config->maxCTAs != NCCL_CONFIG_UNDEF_INT)
+    comm->blocks = config->maxCTAs;
   if (const char *said = std::getenv("NCCL_CTA_POLICY"); said && *said)
     comm->policy = std::atoi(said);
   if (const char *said = std::getenv("NCCL_COMM_BLOCKING")) // has the last word
@@ -188,12 +190,6 @@ void readConfiguration() {
   });
 }
 
-/// As NCCL reads it: off where the variable is empty or no number.
-bool ordersLaunches() {
-  const char *said = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
-  return said && std::strtoll(said, nullptr, 0) != 0;
-}
-
 /// Whether freeing `comm` would wait for kernels of another communicator, which nobody has aborted.
 bool standsBehindOthers(ncclComm_t comm) {
   if (!ordersLaunches())
@@ -206,50 +202,10 @@ bool standsBehindOthers(ncclComm_t comm) {
 
 } // namespace
 
-namespace {
-std::map<int, PointRef> &lastKernels() {
-  static auto *one = new std::map<int, PointRef>; // by device
-  return *one;
-}
-/// Whose kernels have been launched, by device.
-std::map<int, std::set<ncclComm_t>> &launchers() {
-  static auto *one = new std::map<int, std::set<ncclComm_t>>;
-  return *one;
-}
-} // namespace
-
-void LaunchOrder::require() const {
-  if (comm_->group->size == 1 || ordersLaunches())
-    return;
-  const std::lock_guard<std::mutex> lock(registryMutex);
-  std::set<ncclComm_t> &here = launchers()[device_];
-  here.insert(comm_);
-  if (std::any_of(here.begin(), here.end(),
-                  [&](ncclComm_t other) { return other != comm_ && !other->freed; }))
-    misuse(formatted("kernels of several communicators are launched on device %d without "
-                     "NCCL_LAUNCH_ORDER_IMPLICIT: they may start in another order on each rank",
-                     device_));
-}
-
 int communicatorsHeld() {
   const std::lock_guard<std::mutex> lock(registryMutex);
   return static_cast<int>(std::count_if(registry().begin(), registry().end(),
                                         [](ncclComm_t comm) { return !comm->freed; }));
-}
-
-std::vector<PointRef> LaunchOrder::needs() const {
-  if (!ordersLaunches() || settings().driver >= 12030)
-    return {};
-  const std::lock_guard<std::mutex> lock(registryMutex);
-  const auto last = lastKernels().find(device_);
-  return last == lastKernels().end() ? std::vector<PointRef>()
-                                     : std::vector<PointRef>{last->second};
-}
-
-void LaunchOrder::launched(cudaStream_t stream) const {
-  PointRef tail = tailOf(stream);
-  const std::lock_guard<std::mutex> lock(registryMutex);
-  lastKernels()[device_] = std::move(tail);
 }
 
 ncclResult_t say(ncclResult_t code, const std::string &text) {
@@ -515,15 +471,21 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, std::size_t b
   const ncclResult_t status = perform(comm, [=] {
     Group &group = *comm->group;
     std::unique_lock<std::mutex> lock(group.mutex);
-    int &arrived = group.windows[comm->nextWindow++];
+    Group::Registration &all = group.windows[comm->nextWindow++];
     if (comm->worldRank == settings().windowFault)
       return say(ncclSystemError, "the memory of another rank cannot be mapped");
-    ++arrived;
-    if (!meet(lock, group, comm, [&] { return arrived == group.size; })) {
+    all.differ |= all.arrived > 0 && all.bytes != bytes;
+    all.bytes = bytes;
+    ++all.arrived;
+    if (!meet(lock, group, comm, [&] { return all.arrived == group.size; })) {
       lock.unlock();
       std::this_thread::sleep_for(std::chrono::milliseconds(100)); // who was aborted returns late
       return say(ncclSystemError,
-                 formatted("%d of %d ranks came to register a window", arrived, group.size));
+                 formatted("%d of %d ranks came to register a window", all.arrived, group.size));
+    }
+    if (all.differ) {
+      misuse("ranks register windows of different sizes with one communicator");
+      return say(ncclInvalidUsage, failure());
     }
     comm->windows[allocationOf(buffer).start] = flags & NCCL_WIN_COLL_SYMMETRIC;
     *window = reinterpret_cast<ncclWindow_t>(buffer);

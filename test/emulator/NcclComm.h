@@ -25,8 +25,13 @@
 // - A rank that cannot register a window returns; the others wait for it in a barrier.
 // - A communicator takes memory of the device when it is first used.
 // - Kernels of several communicators of a device start in any order without
-// NCCL_LAUNCH_ORDER_IMPLICIT, so that ranks may wait for one another: a failure from the second
-//   communicator on.
+// NCCL_LAUNCH_ORDER_IMPLICIT, so that ranks may wait for one another: a failure from the first
+//   communicator on with which they might not have room for all of their blocks at once (maxCTAs of
+//   each, else as many as a device has multiprocessors). With the variable, and a driver from 12.3
+//   on, a kernel starts after the one before it, of whatever stream, has started (enqueue.cc).
+// - An arena is registered by ranks with as many bytes each (2.28.9; newer versions allow others),
+// and
+//   symmetric kernels have the same offset on every rank.
 // - Destroying a communicator does not release the memory of its windows (ncclDevrFinalize): they
 // are
 //   to be deregistered first.
@@ -113,7 +118,12 @@ struct Group {
     int arrived = 0;
   };
   std::map<std::uint64_t, Split> splits;
-  std::map<std::uint64_t, int> windows; ///< how many ranks have come to each registration
+  struct Registration {
+    int arrived = 0; ///< ranks
+    std::size_t bytes = 0;
+    bool differ = false; ///< the bytes of the ranks
+  };
+  std::map<std::uint64_t, Registration> windows;
   int joined = 0;
 };
 
@@ -127,8 +137,9 @@ struct ncclComm {
   std::shared_ptr<emulator::Group> group;
   int rank = 0, device = 0;
   bool blocking = true;
-  int policy = 0;          ///< for CTAs
-  int worldRank = 0;       ///< in the communicator that others were split from
+  int policy = 0;                          ///< for CTAs
+  int blocks = emulator::kMultiprocessors; ///< the most of a kernel
+  int worldRank = 0;                       ///< in the communicator that others were split from
   std::size_t charged = 0; ///< bytes that it takes of its device, see Settings::communicator
   std::map<const void *, bool> windows; ///< allocations; whether as symmetric windows
   std::atomic<int> copying{0};          ///< of the unfinished collectives those of copy engines
@@ -170,14 +181,14 @@ bool meet(std::unique_lock<std::mutex> &lock, Group &group, ncclComm_t comm, Con
 std::string copyEngineFault(int version, int ranks);
 /// Takes what a communicator takes of its device at its first use.
 ncclResult_t charge(ncclComm_t comm);
-/// What the next kernel of `comm` waits for beside its stream, and notes its own stream: with
-/// NCCL_LAUNCH_ORDER_IMPLICIT and a driver before 12.3, the end of the device's kernel before it,
-/// of whatever communicator (enqueue.cc).
+/// What the next kernel of `comm` waits for beside its stream: with NCCL_LAUNCH_ORDER_IMPLICIT, the
+/// start of the device's kernel before it, of whatever communicator, and its end with a driver
+/// before 12.3 (enqueue.cc).
 class LaunchOrder {
 public:
   explicit LaunchOrder(ncclComm_t comm) : comm_(comm), device_(comm->device) {}
-  std::vector<PointRef> needs() const;
-  void launched(cudaStream_t stream) const;
+  /// Enqueues `kernel`, which the next one may wait for.
+  void enqueue(cudaStream_t stream, const char *what, Action kernel, bool copies = false) const;
   /// Fails where kernels of another communicator have been launched on the device, and nobody has
   /// asked for NCCL_LAUNCH_ORDER_IMPLICIT: then they may start in any order, another one on each
   /// rank.
@@ -187,6 +198,11 @@ private:
   ncclComm_t comm_;
   int device_;
 };
+/// As NCCL reads NCCL_LAUNCH_ORDER_IMPLICIT: off where it is empty or no number.
+bool ordersLaunches();
+/// Kernels that were launched and never started, as the device had failed, keep nothing back any
+/// more.
+void forgetLaunches();
 /// Bytes of an element; 0 where the type is none.
 std::size_t bytesOf(ncclDataType_t type);
 /// In a group, keeps `work` until ncclGroupEnd, else performs it.

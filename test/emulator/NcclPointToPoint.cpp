@@ -163,10 +163,8 @@ ncclResult_t flushPointToPoint() {
       }
       const LaunchOrder order(batch.comm);
       order.require();
-      enqueue(
-          batch.stream, "ncclSend and ncclRecv",
-          [batch](const PointRef &done) { return start(batch, done); }, order.needs());
-      order.launched(batch.stream);
+      order.enqueue(batch.stream, "ncclSend and ncclRecv",
+                    [batch](const PointRef &done) { return start(batch, done); });
       return stuck() == cudaSuccess ? ncclSuccess : say(ncclUnhandledCudaError, failure());
     });
     if (status != ncclSuccess)

@@ -7,6 +7,7 @@
 #include "Grid.h"
 #include "Held.h"
 #include "Memory.h"
+#include "NcclComm.h"
 #include "Queue.h"
 #include "Symbols.h"
 
@@ -34,7 +35,6 @@ std::map<const void *, std::size_t> &leave() {
 }
 
 constexpr std::size_t kSharedWithoutLeave = 48 * 1024;
-constexpr int kMultiprocessors = 132;
 constexpr const char *kNoImage = "no kernel image is available for execution on the device";
 
 cudaError_t checkDevice(int index) {
@@ -80,6 +80,7 @@ Statistics statistics() {
 void reset() {
   waitForAll();
   forgetFailure();
+  forgetLaunches();
 }
 
 cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {

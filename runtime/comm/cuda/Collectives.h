@@ -20,6 +20,10 @@ public:
   /// freed with the object.
   virtual std::byte *allocateArena(std::size_t bytes) = 0;
 
+  /// Sets up the communicators of a program of several roles, on `stream`. Called once, after the
+  /// arena is allocated.
+  virtual void setUp(cudaStream_t) {}
+
   /// Communicator `index` of the program.
   virtual CollectiveBackend &communicator(int index) = 0;
 

@@ -17,6 +17,12 @@ const char *fileName(const char *path) {
 
 } // namespace
 
+bool DevicePeer::joinsRoles(const CommunicatorSpec &spec) const {
+  return std::any_of(spec.axes.begin(), spec.axes.end(), [&](int axis) {
+    return std::find(roleAxes_.begin(), roleAxes_.end(), axis) != roleAxes_.end();
+  });
+}
+
 int DevicePeer::rankIn(int index) const {
   const std::vector<int> group =
       mesh().ranksOf(communicators_[static_cast<std::size_t>(index)], rank());

@@ -4,6 +4,7 @@
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/PeerContext.h"
+#include "runtime/comm/cuda/HeldReceives.h"
 #include "runtime/program/Mesh.h"
 
 #include <cuda_runtime.h>
@@ -18,9 +19,11 @@ namespace fsdp::rt {
 /// Functions are called from the rank's host thread unless documented otherwise.
 class DevicePeer {
 public:
+  /// `roleAxes`: on which ranks run different programs.
   DevicePeer(const PeerContext &peer, const Mesh &mesh, Table<CommunicatorSpec> communicators,
-             std::unique_ptr<Communicator> world)
-      : peer_(peer), mesh_(mesh), communicators_(communicators), world_(std::move(world)) {}
+             AxisList roleAxes, std::unique_ptr<Communicator> world)
+      : peer_(peer), mesh_(mesh), communicators_(communicators), roleAxes_(roleAxes),
+        world_(std::move(world)) {}
   DevicePeer(const DevicePeer &) = delete;
   DevicePeer &operator=(const DevicePeer &) = delete;
 
@@ -31,6 +34,10 @@ public:
   int coordinate(int axis) const { return mesh_.coordinate(rank(), axis); }
   /// The communicators of the program.
   Table<CommunicatorSpec> communicators() const { return communicators_; }
+  bool hasRoles() const { return roleAxes_.count > 0; }
+  /// Whether ranks that run different programs, with arenas of other sizes, are in a communicator.
+  bool joinsRoles(const CommunicatorSpec &spec) const;
+  HeldReceives &heldReceives() { return heldReceives_; }
   /// This rank's index and the number of ranks in communicator `index`.
   int rankIn(int index) const;
   int sizeOf(int index) const;
@@ -64,7 +71,9 @@ private:
   const PeerContext &peer_;
   const Mesh &mesh_;
   Table<CommunicatorSpec> communicators_;
+  AxisList roleAxes_;
   std::unique_ptr<Communicator> world_;
+  HeldReceives heldReceives_{action_};
 };
 
 /// Throws an error of the current action if a call of CUDA or NCCL fails.

@@ -2,8 +2,7 @@
 #include "runtime/device/FlightTrack.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
-#include <atomic>
-#include <deque>
+#include <algorithm>
 #include <string>
 
 namespace fsdp::rt {
@@ -42,7 +41,7 @@ class LoopbackCollectives::Member final : public CollectiveBackend {
 public:
   Member(DevicePeer &peer, const char *name, std::vector<int> group, int rank, Barrier &barrier)
       : CollectiveBackend(rank, static_cast<int>(group.size())), peer_(peer), name_(name),
-        group_(std::move(group)), barrier_(barrier), messages_(group_.size()) {
+        group_(std::move(group)), barrier_(barrier) {
     // The events are never destroyed, as a peer may wait for them when this rank ends.
     PublishedBuffer &mine = publishedBy(rank);
     FSDP_CHECK(peer, cudaEventCreateWithFlags(&mine.ready, cudaEventDisableTiming));
@@ -51,8 +50,8 @@ public:
 
   std::size_t workspaceBytes() const {
     std::size_t bytes = workspace_.bytes() + sums_.bytes();
-    for (const StreamWorkspace &message : messages_)
-      bytes += message.bytes();
+    for (const SentMessage &message : messages_)
+      bytes += message.memory.bytes();
     return bytes;
   }
 
@@ -122,28 +121,22 @@ public:
 
   ncclResult_t send(const void *source, const CollectiveRequest &request,
                     cudaStream_t stream) override {
-    const int peer = request.root;
     begin(request);
-    Channel &channel = channelOf(rank(), peer);
-    if (!channel.ready) {
-      FSDP_CHECK(peer_, cudaEventCreateWithFlags(&channel.ready, cudaEventDisableTiming));
-      FSDP_CHECK(peer_, cudaEventCreateWithFlags(&channel.read, cudaEventDisableTiming));
-    }
-    awaitPeer(channel.taken, request.message - 1, request);
-    if (request.message > 1)
-      if (cudaError_t status = cudaStreamWaitEvent(stream, channel.read, 0))
-        return asNccl(status);
-    void *message = nullptr;
+    Channel &channel = channelOf(rank(), request.root);
     const std::size_t bytes = request.total * sizeInBytes(request.type);
-    if (bytes)
-      if (cudaError_t status = messages_[static_cast<std::size_t>(peer)].reserve(bytes, message))
+    SentMessage &message = messageFor(channel, bytes);
+    if (message.wasRead)
+      if (cudaError_t status = cudaStreamWaitEvent(stream, message.read, 0))
         return asNccl(status);
-    if (ncclResult_t status = copy(source, message, bytes, stream))
+    if (ncclResult_t status = copy(source, message.data, bytes, stream))
       return status;
-    if (cudaError_t status = cudaEventRecord(channel.ready, stream))
+    if (cudaError_t status = cudaEventRecord(message.ready, stream))
       return asNccl(status);
-    channel.request = request;
-    channel.source = message;
+    message.request = request;
+    {
+      std::lock_guard<std::mutex> lock(channel.mutex);
+      channel.sent.push_back(&message);
+    }
     channel.posted.advance();
     peer_.hostFlight()->end(kept_);
     return ncclSuccess;
@@ -151,21 +144,12 @@ public:
 
   ncclResult_t receive(void *target, const CollectiveRequest &request,
                        cudaStream_t stream) override {
-    const int peer = request.root;
-    begin(request);
-    Channel &channel = channelOf(peer, rank());
-    awaitPeer(channel.posted, request.message, request);
-    if (!(channel.request == request.counterpart(rank())))
-      mismatch(request, peer, channel.request);
-    if (cudaError_t status = cudaStreamWaitEvent(stream, channel.ready, 0))
-      return asNccl(status);
-    if (ncclResult_t status =
-            copy(channel.source, target, request.total * sizeInBytes(request.type), stream))
-      return status;
-    if (cudaError_t status = cudaEventRecord(channel.read, stream))
-      return asNccl(status);
-    channel.taken.advance();
-    peer_.hostFlight()->end(kept_);
+    HeldReceives &held = peer_.heldReceives();
+    if (!held.mustHold(stream) && channelOf(request.root, rank()).posted.value() >= request.message)
+      return take(target, request, stream);
+    held.hold(stream, [this, target, request, stream] {
+      FSDP_CHECK(peer_, take(target, request, stream));
+    });
     return ncclSuccess;
   }
 
@@ -176,6 +160,55 @@ public:
   }
 
 private:
+  /// Enqueues a receive, after the host of the sender has enqueued its send.
+  ncclResult_t take(void *target, const CollectiveRequest &request, cudaStream_t stream) {
+    const int peer = request.root;
+    begin(request);
+    Channel &channel = channelOf(peer, rank());
+    awaitPeer(channel.posted, request.message, request);
+    SentMessage *message = nullptr;
+    {
+      std::lock_guard<std::mutex> lock(channel.mutex);
+      message = channel.sent.front();
+      channel.sent.pop_front();
+    }
+    if (!(message->request == request.counterpart(rank())))
+      mismatch(request, peer, message->request);
+    if (cudaError_t status = cudaStreamWaitEvent(stream, message->ready, 0))
+      return asNccl(status);
+    if (ncclResult_t status =
+            copy(message->data, target, request.total * sizeInBytes(request.type), stream))
+      return status;
+    if (cudaError_t status = cudaEventRecord(message->read, stream))
+      return asNccl(status);
+    {
+      std::lock_guard<std::mutex> lock(channel.mutex);
+      channel.taken.push_back(message);
+    }
+    peer_.hostFlight()->end(kept_);
+    return ncclSuccess;
+  }
+  /// Memory for a message: that of the first one that was taken and has room, or of a new one.
+  SentMessage &messageFor(Channel &channel, std::size_t bytes) {
+    {
+      std::lock_guard<std::mutex> lock(channel.mutex);
+      const auto free =
+          std::find_if(channel.taken.begin(), channel.taken.end(),
+                       [&](SentMessage *message) { return message->memory.bytes() >= bytes; });
+      if (free != channel.taken.end()) {
+        SentMessage &message = **free;
+        channel.taken.erase(free);
+        message.wasRead = true;
+        return message;
+      }
+    }
+    SentMessage &message = messages_.emplace_back();
+    FSDP_CHECK(peer_, cudaEventCreateWithFlags(&message.ready, cudaEventDisableTiming));
+    FSDP_CHECK(peer_, cudaEventCreateWithFlags(&message.read, cudaEventDisableTiming));
+    if (bytes)
+      FSDP_CHECK(peer_, message.memory.reserve(bytes, message.data));
+    return message;
+  }
   Channel &channelOf(int sender, int receiver) const {
     return barrier_.channels[sender * size() + receiver];
   }
@@ -309,7 +342,7 @@ private:
   std::uint64_t arrivals_ = 0, kept_ = 0;
   std::int64_t collectives_ = 0;
   StreamWorkspace workspace_, sums_;
-  std::deque<StreamWorkspace> messages_; // messages that are sent, by receiver
+  std::deque<SentMessage> messages_; // of this rank, which stay where they are
 };
 
 //===----------------------------------------------------------------------===//

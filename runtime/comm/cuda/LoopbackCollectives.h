@@ -5,9 +5,12 @@
 #include "base/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"
 #include "runtime/comm/cuda/DevicePeer.h"
+#include "runtime/device/cuda/StreamWorkspace.h"
 
+#include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -24,9 +27,9 @@ namespace fsdp::rt {
 /// read the data that it may overwrite. As the ranks issue the same program, they enter the
 /// barriers in the same order, on any streams.
 ///
-/// A message is copied to memory of the sender, whose host continues; it waits only before it
-/// overwrites a message that has not been received. The host of a receiver waits until the sender
-/// has issued the send.
+/// A message is copied to memory of the sender, whose host never waits. The host of a receiver
+/// waits until the sender's has enqueued the send, but only when something needs the message (see
+/// [Note: held receives]).
 class LoopbackCollectives final : public Collectives {
 public:
   /// Error: more ranks than the argument of a kernel has room for.
@@ -48,12 +51,20 @@ private:
     cudaEvent_t ready = nullptr, read = nullptr;
     std::uint64_t arrivals = 0;
   };
-  /// The messages from one rank to another, one at a time.
-  struct Channel {
-    base::WaitCounter posted, taken;
+  /// A message of a rank. The events are never destroyed, as a peer may wait for them when the rank
+  /// ends.
+  struct SentMessage {
     CollectiveRequest request{};
-    const void *source = nullptr;
+    StreamWorkspace memory;
+    void *data = nullptr;
     cudaEvent_t ready = nullptr, read = nullptr;
+    bool wasRead = false; ///< `read` has been recorded
+  };
+  /// The messages from one rank to another.
+  struct Channel {
+    base::WaitCounter posted;              ///< sends that have been enqueued
+    std::mutex mutex;                      ///< of what follows
+    std::deque<SentMessage *> sent, taken; ///< in order; whose memory the sender may use again
   };
   /// The barrier of a group, and its channels.
   struct Barrier {

@@ -137,6 +137,14 @@ std::uint64_t nodeKeyOfThisHost() {
   return nodeKey(std::getenv("NCCL_HOSTID"), host, boot);
 }
 
+int blocksOfEach(int multiprocessors, std::size_t communicators) {
+  int blocks = 1;
+  while (2 * static_cast<std::size_t>(blocks) * communicators <=
+         static_cast<std::size_t>(multiprocessors))
+    blocks *= 2;
+  return blocks;
+}
+
 std::vector<int> transferRounds(int ranks, int step, bool inRing) {
   std::vector<int> rounds(static_cast<std::size_t>(ranks), -1);
   const auto follows = [&](int rank) { // -1: nothing

@@ -79,6 +79,10 @@ std::string describeGathers(int version, const NcclChoices &choices,
 std::uint64_t nodeKey(const char *hostId, const std::string &host, const std::string &boot);
 std::uint64_t nodeKeyOfThisHost();
 
+/// The most blocks of a kernel such that kernels of as many communicators fit on a device at once,
+/// at least 1: a power of two, to which NCCL rounds up those of transfers.
+int blocksOfEach(int multiprocessors, std::size_t communicators);
+
 /// The round in which each rank of a group is connected with the one that it sends to, `step`
 /// further; -1 if there is none. In one round every rank is at one end at most.
 std::vector<int> transferRounds(int ranks, int step, bool inRing);

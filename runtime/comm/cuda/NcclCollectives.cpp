@@ -3,13 +3,9 @@
 #include "runtime/device/FlightTrack.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <set>
-#include <thread>
 #include <utility>
 
 namespace fsdp::rt {
@@ -124,10 +120,17 @@ public:
   }
   ncclResult_t receive(void *target, const CollectiveRequest &request,
                        cudaStream_t stream) override {
-    return transfer(&request, stream, [&](ncclComm_t comm) {
-      return ::ncclRecv(target, request.total, ncclTypeOf(request.type), request.root, comm,
-                        stream);
-    });
+    const auto enqueue = [this, target, request, stream] {
+      return transfer(&request, stream, [&](ncclComm_t comm) {
+        return ::ncclRecv(target, request.total, ncclTypeOf(request.type), request.root, comm,
+                          stream);
+      });
+    };
+    HeldReceives &held = all_.peer_.heldReceives();
+    if (!held.mustHold(stream))
+      return enqueue();
+    held.hold(stream, [this, enqueue] { FSDP_CHECK(all_.peer_, enqueue()); });
+    return ncclSuccess;
   }
   ncclResult_t skipTransfer(cudaStream_t stream) override {
     if (spec_.isTransfer()) {
@@ -140,6 +143,10 @@ public:
   cudaError_t staging(std::size_t bytes, cudaStream_t, void *&block) override {
     return workspace_.reserve(bytes, block);
   }
+
+  /// Creates the communicator of collectives of which `use` is the first, together with the other
+  /// ranks.
+  void open(FirstUse use) { comm_ = all_.split(spec_, group_, use, mayCopy_); }
 
   // Of transfers.
   const std::vector<int> &group() const { return group_; }
@@ -212,8 +219,12 @@ private:
                                             collectives_, request);
     if (spec_.isTransfer() && !connected_)
       all_.connectTransfers(stream);
+    else if (!comm_ && all_.peer_.hasRoles())
+      throw Error(format("communicator '%s' has a collective, expected none: the tables of this "
+                         "program do not list it",
+                         spec_.name));
     else if (!comm_)
-      comm_ = all_.split(spec_, group_, gathers, mayCopy_);
+      open(gathers ? FirstUse::Gather : FirstUse::Other);
     {
       Inside inside(all_);
       if (ncclResult_t status = collective(comm_))
@@ -265,7 +276,7 @@ void NcclCollectives::connect() {
   int driver = 0, runtime = 0;
   FSDP_CHECK(peer_, cudaDriverGetVersion(&driver));
   FSDP_CHECK(peer_, cudaRuntimeGetVersion(&runtime));
-  if (peer_.worldSize() > 1)
+  if (peer_.worldSize() > 1 && !peer_.hasRoles())
     requireLaunchOrder(driver, runtime, peer_.worldSize());
   FSDP_CHECK(peer_, ncclGetVersion(&version_));
   nodeKeys_.resize(static_cast<std::size_t>(peer_.worldSize()));
@@ -280,9 +291,14 @@ void NcclCollectives::connect() {
   if (without[1] || without[2])
     choices_.copyEngines = !without[1];
   static std::once_flag environment;
-  std::call_once(environment, [] {
-    // Kernels of several communicators run in the order of their launches, the same on every rank.
-    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/1);
+  std::call_once(environment, [roles = peer_.hasRoles()] {
+    // Kernels of several communicators run in the order of their launches, the same on every rank;
+    // with roles see [Note: kernels of several roles].
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", roles ? "0" : "1", /*overwrite=*/1);
+    // All connections of a communicator are made when it is created: a first collective in which
+    // hosts wait for each other may come while one of them waits for the other's message.
+    if (roles)
+      setenv("NCCL_RUNTIME_CONNECT", "0", /*overwrite=*/1);
     // It overrides the configuration of communicators, also from NCCL's configuration files, which
     // set only unset values.
     setenv("NCCL_COMM_BLOCKING", "1", /*overwrite=*/1);
@@ -352,30 +368,80 @@ GatherGroup NcclCollectives::groupOf(const CommunicatorSpec &spec) const {
   return {spec.name, static_cast<int>(ranks.size()), static_cast<int>(nodes.size())};
 }
 
-ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vector<int> &group,
-                                  bool gathers, bool &mayCopy) {
+ncclConfig_t NcclCollectives::configOf(const char *name) const {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
-  config.commName = spec.name;
+  config.commName = name;
+  config.CTAPolicy = NCCL_CTA_POLICY_DEFAULT;
+  if (mostBlocks_)
+    config.maxCTAs = mostBlocks_;
+  return config;
+}
+
+ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vector<int> &group,
+                                  FirstUse use, bool &mayCopy) {
+  ncclConfig_t config = configOf(spec.name);
   int key = 0;
   while (group[static_cast<std::size_t>(key)] != peer_.rank())
     ++key;
   Inside inside(*this);
   for (;;) {
-    const bool copies = gathers && window_ && asksForCopyEngines(version_, choices_, groupOf(spec));
+    const bool window = window_ && !peer_.joinsRoles(spec);
+    const bool copies =
+        use == FirstUse::Gather && window && asksForCopyEngines(version_, choices_, groupOf(spec));
     config.CTAPolicy = copies ? NCCL_CTA_POLICY_ZERO : NCCL_CTA_POLICY_DEFAULT;
     ncclComm_t comm = nullptr;
     // Groups are identified by their first ranks.
-    FSDP_CHECK(peer_, ncclCommSplit(world_, group.front(), key, &comm, &config));
-    if (window_ && !registerArena(comm, spec)) {
+    const int color = use == FirstUse::None ? NCCL_SPLIT_NOCOLOR : group.front();
+    FSDP_CHECK(peer_, ncclCommSplit(world_, color, key, &comm, &config));
+    if (window && !registerArena(comm, spec)) {
       window_ = false; // and another communicator is created, without a window
       continue;
     }
-    mayCopy = window_ && group.size() > 1 && (copies || mayCopyUnasked(ofEnvironment));
+    if (!comm)
+      return nullptr;
+    mayCopy = window && group.size() > 1 && (copies || mayCopyUnasked(ofEnvironment));
     std::lock_guard<std::mutex> lock(mutex_);
     comms_.push_back(comm);
     return comm;
   }
+}
+
+void NcclCollectives::setUp(cudaStream_t stream) {
+  if (!world_ || !peer_.hasRoles())
+    return;
+  const Table<CommunicatorSpec> specs = peer_.communicators();
+  std::vector<Member *> used;
+  for (std::size_t index = 0; index < specs.size(); ++index) {
+    Member &member = memberAt(static_cast<int>(index));
+    if ((member.size() > 1 || always()) &&
+        (specs[index].isTransfer() || specs[index].firstUse != FirstUse::None))
+      used.push_back(&member);
+  }
+  int device = 0, multiprocessors = 0;
+  FSDP_CHECK(peer_, cudaGetDevice(&device));
+  FSDP_CHECK(peer_,
+             cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  // The same on every rank, as the ranks of a communicator need as many blocks.
+  std::int32_t most = -blocksOfEach(multiprocessors, used.size());
+  peer_.world().allReduce(&most, &most, 1, ReduceOp::Max);
+  mostBlocks_ = -most;
+  // In the order of the table, which all programs of the plan share.
+  for (std::size_t index = 0; index < specs.size(); ++index) {
+    const CommunicatorSpec &spec = specs[index];
+    Member &member = memberAt(static_cast<int>(index));
+    if (spec.sends) {
+      Inside inside(*this);
+      joiningSince_ = now();
+      connectTransfers(static_cast<int>(index), stream);
+      joiningSince_ = 0;
+    } else if (!spec.isTransfer() && (member.size() > 1 || always())) {
+      joiningSince_ = now();
+      member.open(spec.firstUse);
+      joiningSince_ = 0;
+    }
+  }
+  FSDP_CHECK(peer_, cudaStreamSynchronize(stream));
 }
 
 void NcclCollectives::connectTransfers(cudaStream_t stream) {
@@ -403,9 +469,7 @@ void NcclCollectives::connectTransfers(int index, cudaStream_t stream) {
     const auto sender = std::find(ranks.begin(), ranks.end(), end.group().front());
     return rounds[static_cast<std::size_t>(sender - ranks.begin())];
   };
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 1;
-  config.CTAPolicy = NCCL_CTA_POLICY_DEFAULT;
+  ncclConfig_t config = configOf("");
   for (Member *end : ends)
     end->connected(nullptr);
   for (int round = 0; round <= *std::max_element(rounds.begin(), rounds.end()); ++round) {
@@ -426,92 +490,12 @@ void NcclCollectives::connectTransfers(int index, cudaStream_t stream) {
   }
 }
 
-namespace {
-
-/// The call of one rank, on its own thread, which may never return.
-struct Registration {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  ncclResult_t status = ncclInProgress;
-  std::string error;
-  ncclWindow_t window = nullptr;
-};
-
-/// The state of the call on a rank; the ranks take the maximum.
-enum Progress : std::int32_t { Registered, Working, Failed };
-
-} // namespace
-
-bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spec) {
-  auto call = std::make_shared<Registration>();
-  int device = 0;
-  FSDP_CHECK(peer_, cudaGetDevice(&device));
-  std::thread([call, comm, device, arena = arena_, bytes = arenaBytes_] {
-    cudaSetDevice(device);
-    const ncclResult_t status =
-        ncclCommWindowRegister(comm, arena, bytes, &call->window, NCCL_WIN_COLL_SYMMETRIC);
-    const std::string error = status == ncclSuccess ? "" : ncclGetLastError(comm);
-    std::lock_guard<std::mutex> lock(call->mutex);
-    call->status = status;
-    call->error = error;
-    call->done = true;
-    call->changed.notify_all();
-  }).detach();
-  // Until all ranks have registered, or one has failed. The monitor has the timeout for this wait.
-  for (auto pause = std::chrono::milliseconds(1);;
-       pause = std::min(2 * pause, std::chrono::milliseconds(100))) {
-    std::unique_lock<std::mutex> lock(call->mutex);
-    call->changed.wait_for(lock, pause, [&] { return call->done; });
-    const Progress progress = !call->done                   ? Working
-                              : call->status == ncclSuccess ? Registered
-                                                            : Failed;
-    lock.unlock();
-    // And the first of the ranks that have failed.
-    std::int32_t told[2] = {progress, progress == Failed ? peer_.worldSize() - peer_.rank() : 0};
-    peer_.world().allReduce(told, told, 2, ReduceOp::Max);
-    if (told[0] == Working)
-      continue;
-    if (told[0] == Registered) {
-      if (call->window)
-        windows_.emplace_back(comm, call->window);
-      else if (peer_.rank() == 0 && !std::exchange(remarked_, true))
-        std::fprintf(
-            stderr,
-            "note: NCCL does not register the arena as a symmetric window of '%s' (not supported "
-            "between "
-            "these GPUs); its collectives go through NCCL's own buffers, which is slower\n",
-            spec.name);
-      return true;
-    }
-    if (told[1] == peer_.worldSize() - peer_.rank())
-      std::fprintf(
-          stderr,
-          "note: rank %d: NCCL does not register the arena as a symmetric window of '%s' (%s%s%s); "
-          "collectives of all ranks go through NCCL's own buffers, which is slower; "
-          "FSDP_NCCL_WINDOW=0 does "
-          "not ask for windows\n",
-          peer_.rank(), spec.name, ncclGetErrorString(call->status),
-          call->error.empty() ? "" : ": ", call->error.c_str());
-    // In a group ncclCommAbort only sets the flags, which ends the call of a rank that is still in
-    // it, and defers the rest to ncclGroupEnd. The group, which belongs to the thread, is never
-    // ended, as the memory that NCCL has begun to register must not be freed.
-    std::thread([comm] {
-      if (ncclGroupStart() == ncclSuccess)
-        static_cast<void>(ncclCommAbort(comm));
-    }).join();
-    lock.lock();
-    call->changed.wait(lock, [&] { return call->done; });
-    return false;
-  }
-}
-
 std::string NcclCollectives::describe() const {
   if (!world_)
     return "";
   std::vector<GatherGroup> groups;
   for (const CommunicatorSpec &spec : peer_.communicators())
-    if (!spec.isTransfer())
+    if (!spec.isTransfer() && (!peer_.hasRoles() || spec.firstUse == FirstUse::Gather))
       groups.push_back(groupOf(spec));
   return describeGathers(version_, choices_, groups, ofEnvironment);
 }

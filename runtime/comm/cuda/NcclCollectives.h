@@ -16,7 +16,9 @@ namespace fsdp::rt {
 
 /// NCCL between the ranks of a job. Each communicator of the program is a separate NCCL
 /// communicator, split from one over all ranks at its first use. The ranks issue the same program,
-/// so they split in the same order.
+/// so they split in the same order. Where there are several roles, all are set up at the start, in
+/// the order of the table, which the programs share; ranks whose program does not use one have no
+/// color in its split.
 ///
 /// [Note: blocking communicators] All communicators are blocking: a call returns when it is done or
 /// refused, so that its results (a window, a communicator) are available and the next call is
@@ -44,6 +46,13 @@ namespace fsdp::rt {
 /// once, as NCCL connects two ranks in the first message, in which the hosts wait for each other.
 /// Their buffers need no common offset, so that nothing is registered.
 ///
+/// [Note: kernels of several roles] NCCL_LAUNCH_ORDER_IMPLICIT lets a kernel start after the one
+/// that the host has enqueued before it, on whatever stream, has started (enqueue.cc). Ranks of one
+/// program enqueue in one order. A receive that is issued ahead still waits for its buffer when
+/// others are enqueued, and would keep them back, also those for which its own sender waits. So
+/// with several roles the variable is 0, and no kernel may need room that others of NCCL have: each
+/// communicator gets so few blocks (maxCTAs) that kernels of all of them fit on the device at once.
+///
 /// [Note: the arena is a window] The arena comes from ncclMemAlloc and is registered once with each
 /// communicator as a symmetric window: a buffer has the same offset on every rank, as the compiler
 /// has fixed it. Between GPUs of one NVLink domain NCCL then copies all-gathers with the copy
@@ -62,6 +71,7 @@ public:
 
   void connect() override;
   std::byte *allocateArena(std::size_t bytes) override;
+  void setUp(cudaStream_t stream) override;
   CollectiveBackend &communicator(int index) override;
   void inspect() override;
   void abandon() noexcept override;
@@ -76,16 +86,19 @@ private:
 
   /// Whether a communicator of one rank uses NCCL too.
   bool always() const { return choices_.always; }
-  /// Splits the world by the groups of a communicator, which gathers where `gathers`; `mayCopy`: by
-  /// copy engines. Every rank calls it.
-  ncclComm_t split(const CommunicatorSpec &spec, const std::vector<int> &group, bool gathers,
+  /// For a communicator without copy engines.
+  ncclConfig_t configOf(const char *name) const;
+  /// Splits the world by the groups of a communicator; null where this rank does not use it.
+  /// `mayCopy`: it may gather by copy engines. Every rank calls it.
+  ncclComm_t split(const CommunicatorSpec &spec, const std::vector<int> &group, FirstUse use,
                    bool &mayCopy);
   /// Sets up the communicators of all transfers of the program, and connects each by a byte on
   /// `stream`. Every rank calls it.
   void connectTransfers(cudaStream_t stream);
   /// Those of the sends of communicator `index`, and of their receives.
   void connectTransfers(int index, cudaStream_t stream);
-  /// The arena as a window of `comm` on every rank, or false on every rank. Every rank calls it.
+  /// The arena as a window of `comm` on every rank, or false on every rank. Every rank calls it,
+  /// with null where it is in no group.
   bool registerArena(ncclComm_t comm, const CommunicatorSpec &spec);
   GatherGroup groupOf(const CommunicatorSpec &spec) const;
   bool isInArena(const void *address) const {
@@ -96,6 +109,7 @@ private:
   double timeout_;
   NcclChoices choices_;
   int version_ = 0;
+  int mostBlocks_ = 0;                  ///< of a kernel; 0: as NCCL chooses
   std::vector<std::uint64_t> nodeKeys_; ///< of each rank
   bool window_ = true;                  ///< the next communicator gets one; the same on every rank
   std::byte *arena_ = nullptr;

@@ -29,7 +29,7 @@ std::vector<cudaEvent_t *> eventsOf(HostCopies &copies) {
 } // namespace
 
 Context::Context(Job &job, const Program &program)
-    : DevicePeer(job.peer(), job.mesh(), program.communicators,
+    : DevicePeer(job.peer(), job.mesh(), program.communicators, program.roleAxes,
                  job.communicator(static_cast<int>(program.communicators.size()))),
       job_(job), program_(program), workspaces_(program.streams.size()),
       staging_(std::make_unique<InputStaging>(program)), comms_(program.communicators.size()),
@@ -83,6 +83,8 @@ Context::Context(Job &job, const Program &program)
     for (cudaEvent_t *event : eventsOf(workspace.copies))
       FSDP_CHECK(*this, cudaEventCreateWithFlags(event, cudaEventDisableTiming));
   }
+  at("connect the communicators");
+  collectives_->setUp(control_);
   FSDP_CHECK(*this, cudaDeviceSynchronize());
 }
 
@@ -142,6 +144,8 @@ const void *Context::staged(int input) { return staging_->next(input); }
 
 void Context::begin(const ExecutionPlan &plan, InputSource *source) {
   job_.failure().check();
+  if (hasRoles())
+    heldReceives().setFirstRun(begun_.insert(&plan).second);
   staging_->begin(plan, source);
   if (!staging_->isFetched())
     awaitCopiesFrom(staging_->place());
@@ -162,6 +166,7 @@ void Context::stageAhead() {
 }
 
 void Context::synchronize() {
+  heldReceives().releaseAll();
   at("wait for the device");
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     FSDP_CHECK(*this, cudaEventRecord(ends_[i], streams_[i]));

@@ -23,6 +23,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,8 @@ public:
     return {streams_[index], &workspaces_[index]};
   }
   cudaEvent_t event(int index) const { return events_[index]; }
-  /// Communicator `index` for `stream`: each is used by one stream. The first call creates it,
-  /// together with the other ranks, which issue the same program.
+  /// Communicator `index` for `stream`: each is used by one stream. Where all ranks issue the same
+  /// program, the first call creates it, together with the other ranks.
   Comm comm(int index, int stream);
   /// cuBLASLt on this device, created by the first call (Matmul.cpp).
   Blas &blas();
@@ -169,6 +170,7 @@ private:
   std::unique_ptr<Collectives> collectives_;
   std::vector<CollectiveBackend *> comms_; ///< those created so far
   std::vector<int> streamOf_;              ///< the stream of each communicator
+  std::set<const ExecutionPlan *> begun_;  ///< plans that have run
   std::unique_ptr<Monitor> monitor_;       ///< its thread ends before the collectives that it uses
 };
 

@@ -309,6 +309,10 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
                        "--target=cpu have; expected %s",
                        communicator.c_str(), communicatorNames),
                 kExitBadCommandLine);
+  // The first launch of a kernel that is loaded then may wait for the device, which may wait for a
+  // message of a rank that waits for this host.
+  if (program.roleAxes.count)
+    setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   options.program = program.name;
   options.communicators = program.communicators; // the arena is not in host memory
   return options;

@@ -12,6 +12,7 @@
 #include "runtime/kernels/cuda/Kernels.h"
 #include "runtime/kernels/cuda/Matmul.h"
 
+#include <cstring>
 #include <tuple>
 #include <utility>
 
@@ -44,12 +45,10 @@ auto enqueue(Context &c, int stream, const Reads<R...> &read, const Writes<W...>
 
 } // namespace detail
 
-/// Enqueues `kernel(const R *..., W *..., stream)`, which returns a status. The name is set before
-/// its operands are evaluated, so that errors in them, a hang and an asynchronous failure are
-/// attributed to this action. `work` is for traces.
+namespace detail {
 template <class... R, class... W, class Kernel>
-void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
-            const Kernel &kernel, Work work = {}) {
+void launchNow(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
+               const Kernel &kernel, Work work) {
   c.at(name.text).check(detail::enqueue(
                             c, stream, read, written,
                             [&](auto... p) {
@@ -59,6 +58,18 @@ void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W.
                             std::index_sequence_for<R...>(), std::index_sequence_for<W...>()),
                         name.file, name.line);
 }
+} // namespace detail
+
+/// Enqueues `kernel(const R *..., W *..., stream)`, which returns a status. The name is set before
+/// its operands are evaluated, so that errors in them, a hang and an asynchronous failure are
+/// attributed to this action. `work` is for traces.
+template <class... R, class... W, class Kernel>
+void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
+            const Kernel &kernel, Work work = {}) {
+  if (HeldReceives &held = c.heldReceives(); !held.isEmpty())
+    held.release(c.stream(stream));
+  detail::launchNow(c, stream, name, read, written, kernel, work);
+}
 
 /// `event` now denotes everything enqueued on `stream` so far.
 inline void record(Context &c, int stream, int event, const char *file = __builtin_FILE(),
@@ -66,7 +77,11 @@ inline void record(Context &c, int stream, int event, const char *file = __built
   const cudaStream_t on = c.at("record").stream(stream);
   noteWork({nullptr}); // takes no time: no trace shows it
   noteEvent(c.event(event));
-  c.check(cudaEventRecord(c.event(event), on), file, line);
+  const auto enqueue = [=, &c] { c.check(cudaEventRecord(c.event(event), on), file, line); };
+  if (HeldReceives &held = c.heldReceives(); !held.isEmpty())
+    held.record(on, c.event(event), enqueue);
+  else
+    enqueue();
 }
 
 /// Later work on `stream` starts after the latest record of `event` enqueued before this call.
@@ -75,6 +90,7 @@ inline void wait(Context &c, int stream, int event, const char *file = __builtin
   const cudaStream_t on = c.at("wait").stream(stream);
   noteWork({"wait"});
   noteEvent(c.event(event));
+  c.heldReceives().releaseUntil(c.event(event));
   c.check(cudaStreamWaitEvent(on, c.event(event), 0), file, line);
 }
 
@@ -82,9 +98,11 @@ inline void wait(Context &c, int stream, int event, const char *file = __builtin
 template <class... R, class... W, class Body>
 void launchCollective(Context &c, int stream, ActionName name, const char *kind, int over,
                       Reads<R...> read, Writes<W...> written, const Body &body) {
-  launch(
-      c, stream, name, read, written, [&](auto... p) { return body(c.comm(over, stream), p...); },
-      Work{kind});
+  const auto call = [&](auto... p) { return body(c.comm(over, stream), p...); };
+  if (std::strcmp(kind, "receive") == 0) // may be held behind others
+    detail::launchNow(c, stream, name, read, written, call, Work{kind});
+  else
+    launch(c, stream, name, read, written, call, Work{kind});
 }
 
 /// Copies this rank's part of input `index`, which is in pinned memory before the segment runs,

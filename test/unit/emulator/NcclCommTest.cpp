@@ -131,6 +131,17 @@ TEST_F(NcclCommunicator, ABlockingWindowIsThereWhenTheCallReturns) {
   EXPECT_EQ(emulator::failure(), "");
 }
 
+TEST_F(NcclCommunicator, WindowsOfARankHaveTheSizeOfThoseOfTheOthers) {
+  emulator::configure("devices=2");
+  onRanks(2, /*blocking=*/true, [](int r, ncclComm_t comm) {
+    Window window;
+    EXPECT_EQ(ncclCommWindowRegister(comm, window.memory, r == 0 ? 1024 : 512, &window.handle,
+                                     NCCL_WIN_COLL_SYMMETRIC),
+              ncclInvalidUsage);
+  });
+  EXPECT_THAT(emulator::failure(), HasSubstr("windows of different sizes"));
+}
+
 TEST_F(NcclCommunicator, AWindowIsDeregisteredBeforeItsCommunicatorAndItsMemoryGo) {
   for (const char *says :
        {"ncclCommDestroy frees a communicator that has windows",

@@ -275,4 +275,75 @@ TEST_F(Nccl, KernelsOfSeveralCommunicatorsNeedTheOrderOfLaunches) {
   }
 }
 
+TEST_F(Nccl, KernelsThatFitAtOnceNeedNoOrderOfLaunches) {
+  for (int blocks : {66, 67}) {
+    emulator::reset();
+    emulator::configure("devices=2");
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "0", /*overwrite=*/1);
+    onRanks(2, [blocks](int r, ncclComm_t comm, cudaStream_t stream) {
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.maxCTAs = blocks;
+      ncclComm_t parts[2] = {};
+      for (ncclComm_t &part : parts)
+        ASSERT_EQ(ncclCommSplit(comm, 0, r, &part, &config), ncclSuccess);
+      Buffer<float> x(1);
+      for (ncclComm_t part : parts)
+        (void)ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, part, stream);
+      for (ncclComm_t part : parts)
+        (void)ncclCommDestroy(part);
+    });
+    if (blocks == 66)
+      EXPECT_EQ(emulator::failure(), "");
+    else
+      EXPECT_THAT(emulator::failure(),
+                  HasSubstr("the 134 blocks of 2 of them have no room at once"));
+  }
+}
+
+// Launches wait for the start of the one before, and not for its end.
+TEST_F(Nccl, AKernelThatWaitsKeepsBackThoseBehindIt) {
+  for (bool ordered : {false, true}) {
+    emulator::reset();
+    emulator::configure("devices=2,deferred,seed=1,deadlock=1");
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", ordered ? "1" : "0", /*overwrite=*/1);
+    onRanks(2, [](int r, ncclComm_t comm, cudaStream_t stream) {
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.maxCTAs = 8;
+      ncclComm_t parts[3] = {};
+      for (ncclComm_t &part : parts)
+        ASSERT_EQ(ncclCommSplit(comm, 0, r, &part, &config), ncclSuccess);
+      Buffer<float> x(1), y(1), z(1);
+      cudaStream_t other = nullptr, third = nullptr;
+      cudaEvent_t done = nullptr;
+      OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+      OK(cudaStreamCreateWithFlags(&third, cudaStreamNonBlocking));
+      OK(cudaEventCreate(&done));
+      const auto sum = [&](int part, Buffer<float> &value, cudaStream_t on) {
+        (void)ncclAllReduce(value.data, value.data, 1, ncclFloat, ncclSum, parts[part], on);
+      };
+      if (r == 0) { // the second kernel waits for the first, the third for nothing
+        sum(0, x, stream);
+        (void)cudaEventRecord(done, stream);
+        (void)cudaStreamWaitEvent(other, done, 0);
+        sum(1, y, other);
+        sum(2, z, third);
+      } else { // the first waits for the third
+        sum(2, z, third);
+        (void)cudaEventRecord(done, third);
+        (void)cudaStreamWaitEvent(stream, done, 0);
+        sum(0, x, stream);
+        sum(1, y, other);
+      }
+      for (cudaStream_t on : {stream, other, third})
+        (void)cudaStreamSynchronize(on);
+      for (ncclComm_t part : parts)
+        (void)ncclCommDestroy(part);
+      (void)cudaEventDestroy(done);
+      (void)cudaStreamDestroy(other);
+      (void)cudaStreamDestroy(third);
+    });
+    EXPECT_EQ(emulator::failure().empty(), !ordered) << emulator::failure();
+  }
+}
+
 } // namespace

@@ -4,10 +4,10 @@
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
 // between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `neighbors`,
-// `neighbors-ahead`, `grow`, `behind`, `ahead`, `outputs`, `large-gather` and `unfinished` plant no
-// fault; others do, most in rank 1; with `even-` before them, a unit is cut evenly, so that it is
-// gathered from and to the arena itself; `count` asks for as many GPUs as the mesh has ranks,
-// before there are ranks.
+// `neighbors-ahead`, `roles`, `roles-behind`, `roles-describe`, `grow`, `behind`, `ahead`,
+// `outputs`, `large-gather` and `unfinished` plant no fault; others do, most in rank 1; with
+// `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena itself;
+// `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "base/WaitCounter.h"
@@ -19,6 +19,7 @@
 #include "runtime/launches/Collectives.h"
 #include "runtime/launches/Kernels.h"
 #include "test/unit/runtime/comm/cuda/DeviceJob.h"
+#include "test/unit/runtime/comm/cuda/RoleModes.h"
 #include "test/unit/runtime/comm/cuda/TransferModes.h"
 #include "test/unit/runtime/program/MeshText.h"
 
@@ -378,7 +379,7 @@ int grow(Context &c) {
   return 0;
 }
 
-int body(Job &job, const Program &program, const std::string &asked) {
+int body(Job &job, Program program, const std::string &asked) {
   const bool even = asked.rfind("even-", 0) == 0;
   const std::string mode = even ? asked.substr(5) : asked;
   if (cudaError_t status =
@@ -389,7 +390,17 @@ int body(Job &job, const Program &program, const std::string &asked) {
     staysAway = true;
   rankOfThread = job.rank();
 #endif
+  const bool hasRoles = mode.rfind("roles", 0) == 0;
+  const int role = hasRoles ? job.mesh().coordinate(job.rank(), 0) : 0;
+  const std::vector<CommunicatorSpec> ofRole = communicatorsOfRole(role);
+  if (hasRoles) {
+    program.communicators = {ofRole.data(), ofRole.size()};
+    program.roleAxes = {0};
+    program.arenaBytes = arenaOfRole(role);
+  }
   Context c(job, program);
+  if (hasRoles)
+    return roles(c, mode);
   if (mode == "inputs" || mode == "pin")
     return stage(c, program, mode);
   if (mode == "describe") {
@@ -469,6 +480,12 @@ int main(int argc, char **argv) {
   if (mode == "neighbors" || mode == "neighbors-ahead") {
     program.streams = kWays;
     program.communicators = options.communicators = kTransfers;
+  }
+  const std::vector<CommunicatorSpec> ofFirst = communicatorsOfRole(0);
+  if (mode.rfind("roles", 0) == 0) {
+    program.streams = kRoleStreams;
+    program.events = 4;
+    options.communicators = {ofFirst.data(), ofFirst.size()};
   }
   try {
     if (mode == "count")

@@ -1,33 +1,12 @@
 // The CUDA runtime's collectives under the emulator: conformance, streams in adversarial order, and
 // faults that every rank must hear of.
 #include "test/Extent.h"
-#include "test/unit/runtime/job/JobProcess.h"
+#include "test/unit/runtime/comm/cuda/CudaRanksJob.h"
 
 #include <fstream>
 #include <gtest/gtest.h>
 
 namespace {
-
-Finished runCudaRanks(const std::string &mesh, const std::string &mode, const std::string &how,
-                      const std::string &emulator, const std::string &env = "") {
-  return runCommand("env FSDP_EMULATOR=" + emulator + " " + env + cudaProgram("cuda-ranks") + " " +
-                    mesh + " " + mode + " " + how);
-}
-
-struct Backend {
-  const char *how, *emulator;
-};
-void PrintTo(const Backend &backend, std::ostream *out) {
-  *out << backend.how << " " << backend.emulator;
-}
-
-/// The job ends soon with status 1 and one error, `text`.
-void expectOneError(const Finished &job, const std::string &text) {
-  EXPECT_EQ(job.status, 1) << job.output;
-  EXPECT_EQ(job.errors(), 1) << job.output;
-  EXPECT_TRUE(job.says(text)) << job.output;
-  EXPECT_LT(job.seconds, kSoon);
-}
 
 class CudaRanks : public testing::TestWithParam<Backend> {
 protected:

@@ -97,6 +97,7 @@ protected:
     CHECK(c_, "receive",
           fsdp::rt::receive(comm(), Peer{request.root - rank()}, at.target, request.total,
                             request.type, stream()));
+    c_.heldReceives().release(stream()); // the copy is no launch, which would do it
     take(at, target, bytes);
   }
 

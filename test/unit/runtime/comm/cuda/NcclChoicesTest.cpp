@@ -90,6 +90,13 @@ TEST(NcclChoices, OfTheEnvironment) {
   EXPECT_THROW(NcclChoices::from(variable), Error);
 }
 
+TEST(NcclChoices, KernelsOfAllCommunicatorsFit) {
+  EXPECT_EQ(blocksOfEach(132, 1), 128);
+  EXPECT_EQ(blocksOfEach(132, 8), 16);
+  EXPECT_EQ(blocksOfEach(132, 9), 8);
+  EXPECT_EQ(blocksOfEach(132, 200), 1);
+}
+
 TEST(NcclChoices, LaunchOrderNeedsDriverAndRuntime) {
   EXPECT_NO_THROW(requireLaunchOrder(12030, 12030, 2));
   EXPECT_THROW(requireLaunchOrder(12020, 13000, 2), Error);
