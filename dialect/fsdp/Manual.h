@@ -73,8 +73,6 @@ public:
   explicit ManualAxes(StepOp step);
 
   ArrayRef<StringAttr> lookup(Value value) const;
-  /// Whether `value` is computed from constants alone, and so the same in any terms.
-  bool isConstant(Value value) const { return constants.contains(value); }
   /// All axes over which some value is in local terms.
   ArrayRef<StringAttr> getAll() const { return all; }
   /// Fails, emitting on the op, where a collective is over an axis that is not manual for its
@@ -83,7 +81,7 @@ public:
 
 private:
   DenseMap<Value, SmallVector<StringAttr>> axes;
-  DenseSet<Value> constants;
+  DenseSet<Value> constants; ///< what is computed from constants alone: the same in any terms
   SmallVector<StringAttr> all;
 };
 

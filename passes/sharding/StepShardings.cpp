@@ -92,14 +92,6 @@ bool StepShardings::hasWholeSamples() const {
   MeshAttr mesh = getMesh(step);
   load->push_back(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
   const int64_t loaded = mesh.getSize(*load);
-  const ManualAxes manual(step);
-  // What is in a region has entered it, from a value that is not, or is constant.
-  auto isLocal = [&](Operation *op) {
-    auto isManual = [&](Value value) { return !manual.lookup(value).empty(); };
-    auto isConstant = [&](Value value) { return manual.isConstant(value); };
-    return llvm::any_of(op->getOperands(), isManual) || llvm::any_of(op->getResults(), isManual) ||
-           (op->getNumResults() > 0 && llvm::all_of(op->getResults(), isConstant));
-  };
   for (Operation &op : step.getBody().front()) {
     if (!getRule(&op))
       continue;
@@ -121,11 +113,9 @@ bool StepShardings::hasWholeSamples() const {
       auto isMinorAnywhere = [&](const nn::TensorFactors &tensor) {
         return llvm::any_of(tensor, isMinor);
       };
-      // Behind the axes of a region its other axes split a rank's part as those of the mesh do.
-      const bool isBoundary = isa<EnterManualOp, ExitManualOp>(op);
-      if ((size % loaded != 0 && !isLocal(&op)) || size % mesh.getSize(axes) != 0 ||
-          (!isBoundary && (llvm::any_of(rule.operands, isMinorAnywhere) ||
-                           llvm::any_of(rule.results, isMinorAnywhere))))
+      if (size % loaded != 0 || size % mesh.getSize(axes) != 0 ||
+          llvm::any_of(rule.operands, isMinorAnywhere) ||
+          llvm::any_of(rule.results, isMinorAnywhere))
         return false;
     }
   }

@@ -147,7 +147,7 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
 fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
 fsdp.param @w : tensor<4x4xf32> unit "w" init <normal, 0.5>
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
-  // expected-error @below {{a manual region over fsdp takes the samples of 'fsdp.input' split over fsdp, got them over data+fsdp: they would change ranks, but with gradient accumulation a step computes them in 2 microbatches, one after another; use a batch that ranks and microbatches divide, write a region over data+fsdp that splits samples in this order, or train without accumulation}}
+  // expected-error @below {{a manual region over fsdp takes the samples of 'fsdp.input' split over fsdp, got them over data+fsdp: they would change ranks, but with gradient accumulation a step computes them in 2 microbatches, one after another; write a region over data+fsdp that splits samples in this order, or train without accumulation}}
   %x = fsdp.input "x" sample_dim 0 : tensor<12x4xf32>
   %w = fsdp.read @w : tensor<4x4xf32>
   %y = fsdp.manual(%x, %w) over ["fsdp"] in [#fsdp.sharding<@mesh, [{"fsdp"}, {}]>, #fsdp.sharding<@mesh, [{}, {}]>]

@@ -99,17 +99,15 @@ bool LocalValues::refuseBoundary(Value global, ShardingAttr from, const DimAxes 
     return ranks.empty() ? std::string("no axis") : llvm::join(spellAxes(mesh, ranks), "+");
   };
   if (!failed)
-    boundary.emitError()
-        << "a manual region over "
-        << llvm::join(spellAxes(mesh, getAxisNames(*boundary.getManual())), "+")
-        << " takes the samples of '" << nameOf(global) << "' split over "
-        << spell(wanted[dim - split.begin()]) << ", got them over " << spell(*dim)
-        << ": they would change ranks, but with gradient accumulation a step "
-           "computes them in "
-        << mesh.getAxisSize(kMicrobatchAxis)
-        << " microbatches, one after another; use a batch that ranks and microbatches "
-           "divide, write a region over "
-        << spell(*dim) << " that splits samples in this order, or train without accumulation";
+    boundary.emitError() << "a manual region over "
+                         << llvm::join(spellAxes(mesh, getAxisNames(*boundary.getManual())), "+")
+                         << " takes the samples of '" << nameOf(global) << "' split over "
+                         << spell(wanted[dim - split.begin()]) << ", got them over " << spell(*dim)
+                         << ": they would change ranks, but with gradient accumulation a step "
+                            "computes them in "
+                         << mesh.getAxisSize(kMicrobatchAxis)
+                         << " microbatches, one after another; write a region over " << spell(*dim)
+                         << " that splits samples in this order, or train without accumulation";
   failed = true;
   return true;
 }

@@ -4,6 +4,7 @@
 
 #include "dialect/fsdp/Structure.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -66,7 +67,8 @@ bool mlir::fsdp::addPipeline(ModuleOp module, std::mt19937_64 random, int64_t mo
   int64_t chunks = 1;
   if (StringRef(options.pipelineSchedule).starts_with("interleaved")) {
     chunks = options.pipelineSchedule.back() - '0';
-    if (options.accumulate % ranks != 0 || ops < ranks * chunks) {
+    options.accumulate = llvm::alignTo(options.accumulate, ranks);
+    if (ops < ranks * chunks) {
       options.pipelineSchedule = "1f1b";
       chunks = 1;
     }
