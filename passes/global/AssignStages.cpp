@@ -270,4 +270,5 @@ void AssignStages::runOnOperation() {
     setStages(step, own);
   }
   separateUnits(module, ranks);
+  module->setDiscardableAttr(kStagesAttrName, OpBuilder(module).getI64IntegerAttr(count));
 }

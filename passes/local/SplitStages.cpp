@@ -11,6 +11,7 @@
 #include "passes/Passes.h"
 #include "passes/local/stages/StageTransfers.h"
 #include "passes/local/stages/UpdateRoles.h"
+#include "passes/schedule/PipelineOrder.h"
 #include "passes/sharding/MeshAxes.h"
 
 namespace mlir::fsdp {
@@ -198,19 +199,24 @@ void SplitStages::runOnOperation() {
   SmallVector<SegmentOp> segments(whole.getOps<SegmentOp>());
   CarriedStages carried;
   SmallVector<SegmentStages, 0> stages;
-  int64_t numStages = 0;
+  auto assigned = module->getAttrOfType<IntegerAttr>(kStagesAttrName);
+  const int64_t numStages = assigned ? assigned.getInt() : 0;
+  if (numStages < ranks || numStages > ranks * schedule::PipelineSchedule::kMaxChunks) {
+    module.emitError() << "the module has " << numStages << " stages, expected at least " << ranks
+                       << ", one for each rank along axis '" << axis.getValue()
+                       << "'; run 'fsdp-assign-stages' before differentiation";
+    return signalPassFailure();
+  }
   for (SegmentOp segment : segments) {
     FailureOr<SegmentStages> found = SegmentStages::get(segment, carried);
     if (failed(found))
       return signalPassFailure();
-    numStages = std::max(numStages, found->getNumStages());
+    if (found->getNumStages() > numStages) {
+      segment.emitError() << "segment '" << segment.getSymName() << "' has an op of stage "
+                          << found->getNumStages() - 1 << ", expected stages below " << numStages;
+      return signalPassFailure();
+    }
     stages.push_back(std::move(*found));
-  }
-  if (numStages < ranks) {
-    module.emitError() << "the program has " << numStages << " stages, expected at least " << ranks
-                       << ", one for each rank along axis '" << axis.getValue()
-                       << "'; run 'fsdp-assign-stages' before differentiation";
-    return signalPassFailure();
   }
   const llvm::StringMap<RankSet> owners = findOwners(module, segments, stages, ranks);
   SmallVector<std::unique_ptr<SegmentPlan>> plans;
@@ -255,4 +261,5 @@ void SplitStages::runOnOperation() {
     storage.setRolesAttr(builder.getArrayAttr(names));
   }
   whole.erase();
+  module->removeDiscardableAttr(kStagesAttrName);
 }

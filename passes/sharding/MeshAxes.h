@@ -32,6 +32,10 @@ StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
 /// of more than one rank, that no manual region, constraint or placement uses. Null without.
 StringAttr findPipelineAxis(ModuleOp module);
 
+/// On a module whose ops have stages: their number, from `fsdp-assign-stages` to
+/// `fsdp-split-stages`. Some may be empty: ops that later passes have removed.
+constexpr llvm::StringLiteral kStagesAttrName = "fsdp.stages";
+
 /// The axis over which the microbatches of a step follow one another in time, from `fsdp-propagate`
 /// to `fsdp-partition`: no rank has a coordinate on it.
 constexpr llvm::StringLiteral kMicrobatchAxis = "microbatch";

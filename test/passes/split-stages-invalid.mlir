@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-split-stages --verify-diagnostics
 
 // Each rank along the axis has a stage.
-// expected-error @below {{the program has 1 stages, expected at least 2, one for each rank along axis 'pipeline'; run 'fsdp-assign-stages' before differentiation}}
+// expected-error @below {{the module has 0 stages, expected at least 2, one for each rank along axis 'pipeline'; run 'fsdp-assign-stages' before differentiation}}
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["pipeline"=2]>
   fsdp.program @all role {} {
@@ -17,7 +17,7 @@ module attributes {fsdp.phase = "local"} {
 // -----
 
 // What one stage carries another one does not.
-module attributes {fsdp.phase = "local"} {
+module attributes {fsdp.phase = "local", fsdp.stages = 2 : i64} {
   fsdp.mesh @mesh <["pipeline"=2]>
   fsdp.carried @sum : tensor<2xf32>
   fsdp.program @all role {} {
@@ -40,4 +40,17 @@ module attributes {fsdp.phase = "local"} {
 // expected-error @below {{divides the local phase into stages, got the global phase; run 'fsdp-partition' first}}
 module {
   fsdp.mesh @mesh <["pipeline"=2]>
+}
+
+// -----
+
+module attributes {fsdp.phase = "local", fsdp.stages = 2 : i64} {
+  fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.program @all role {} {
+    // expected-error @below {{segment 'train' has an op of stage 2, expected stages below 2}}
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.input "x" sample_dim 0 shard_of 2 over [] : tensor<2xf32>
+      %y = math.tanh %x {fsdp.structure = #fsdp.structure<"a" stage 2>} : tensor<2xf32>
+    }
+  }
 }
