@@ -66,7 +66,7 @@ def a_disk_that_hangs_at_a_restart_is_named(runs, programs, library):
         shutil.rmtree(root, ignore_errors=True)
         said = ended(runs, programs["two"], library, "--save", root, "--save-every", 20, "--timeout=4", "--max-restarts=3", "--flight-record=none",
                      faults=("1 fsync 3 kill", f"parent {call} hang silent", "2 opendir 1+ hang silent"), steps=FOREVER,
-                     says=(": restart 1 of 3", f"error: '{root}' does not answer: its checkpoints were not listed within 4 s"))
+                     says=(": restart 1 of 3", f"error: '{root}' does not answer: its checkpoints were not listed within 3 s"))
         expect(said.index("was killed by signal 9") < said.index("does not answer"), said)
 
 
