@@ -116,6 +116,39 @@ FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_
   return sizes;
 }
 
+/// The stages of the runs `found` of a step, of which another one has `runs` with the stages
+/// `stages`: those of a longest common subsequence. A run beyond that has the stage before it: an
+/// evaluation lacks units that only drop values out, and has what a checkpoint of the model joins
+/// as ops apart. Nothing where a unit of the other step is found in another order.
+static std::optional<SmallVector<int64_t>>
+alignStages(ArrayRef<UnitRun> found, ArrayRef<UnitRun> runs, ArrayRef<int64_t> stages) {
+  // length[i][j]: of the longest common subsequence of the runs from i and from j.
+  std::vector<std::vector<int64_t>> length(found.size() + 1,
+                                           std::vector<int64_t>(runs.size() + 1, 0));
+  for (size_t i = found.size(); i-- > 0;)
+    for (size_t j = runs.size(); j-- > 0;)
+      length[i][j] = found[i].unit == runs[j].unit ? length[i + 1][j + 1] + 1
+                                                   : std::max(length[i + 1][j], length[i][j + 1]);
+  SmallVector<int64_t> result;
+  llvm::SmallDenseSet<StringAttr> aligned;
+  size_t j = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    while (j < runs.size() && found[i].unit != runs[j].unit && length[i][j] == length[i][j + 1])
+      ++j;
+    if (j < runs.size() && found[i].unit == runs[j].unit) {
+      aligned.insert(found[i].unit);
+      result.push_back(stages[j++]);
+    } else {
+      result.push_back(result.empty() ? 0 : result.back());
+    }
+  }
+  for (const UnitRun &run : found)
+    if (!aligned.contains(run.unit) &&
+        llvm::any_of(runs, [&](const UnitRun &other) { return other.unit == run.unit; }))
+      return std::nullopt;
+  return result;
+}
+
 /// Reads are cloned so that each has users of one stage.
 static void separateReads(StepOp step, const DenseMap<Operation *, int64_t> &stages) {
   Block &body = step.getBody().front();
@@ -229,8 +262,9 @@ void AssignStages::runOnOperation() {
     if (stages != "auto") {
       module.emitError() << "--stages=" << stages
                          << " divides a model over the mesh axis 'pipeline', which has no ranks to "
-                            "divide it over; give the axis a size of 2 or more, or leave the "
-                            "option out";
+                            "divide it over, or is used by a constraint, a placement or a manual "
+                            "region; give the axis a size of 2 or more and no other use, or leave "
+                            "the option out";
       return signalPassFailure();
     }
     return;
@@ -252,22 +286,15 @@ void AssignStages::runOnOperation() {
                           "program that generates for a mesh without the axis";
       return signalPassFailure();
     }
-    // An evaluation may lack a unit: one that only drops values out.
-    SmallVector<int64_t> own;
     SmallVector<UnitRun> found = collectRuns(step);
-    size_t next = 0;
-    for (const UnitRun &run : found) {
-      while (next < runs.size() && runs[next].unit != run.unit)
-        ++next;
-      if (next == runs.size()) {
-        step.emitError() << "step '" << step.getSymName() << "' uses units in another order ("
-                         << listUnits(found) << ") than step '" << steps.front().getSymName()
-                         << "' (" << listUnits(runs) << "); a pipeline has the same stages in both";
-        return signalPassFailure();
-      }
-      own.push_back(stagesOfRuns[next++]);
+    std::optional<SmallVector<int64_t>> own = alignStages(found, runs, stagesOfRuns);
+    if (!own) {
+      step.emitError() << "step '" << step.getSymName() << "' uses units in another order ("
+                       << listUnits(found) << ") than step '" << steps.front().getSymName() << "' ("
+                       << listUnits(runs) << "); a pipeline has the same stages in both";
+      return signalPassFailure();
     }
-    setStages(step, own);
+    setStages(step, *own);
   }
   separateUnits(module, ranks);
   module->setDiscardableAttr(kStagesAttrName, OpBuilder(module).getI64IntegerAttr(count));

@@ -121,7 +121,7 @@ TEST(AttentionRingTest, OnBf16RoundedBlocksCostLittle) {
                                                {"dV", whole.dV, ring.dV}}) {
         RecordProperty(std::to_string(ranks) + "_" + std::to_string(int(deviation)) + "_" + name,
                        std::to_string(several / one));
-        EXPECT_LT(several, 1.5 * one) << name << " of one rank: " << one;
+        EXPECT_LT(several, 1.75 * one) << name << " of one rank: " << one;
         EXPECT_LT(several, 6e-3) << name;
       }
     }
