@@ -112,9 +112,9 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   manager.addPass(createSplitStagesPass());
   // Within each chunk; before kernels are formed, which end at collectives.
   manager.addPass(createJoinAllReducesPass());
-  // Kernels are formed once for all microbatches of a pipeline, after partitioning, so that masks
-  // and broadcasts of local shape join them. Deferral looks at a whole step and comes before:
-  // values that it carries are computed in place.
+  // Kernels are formed after partitioning, so that masks and broadcasts of local shape join them,
+  // and once for all microbatches of a pipeline. Deferred updates are the exception: their pass
+  // needs the whole step, and kernels after it, which compute the values that it carries in place.
   const bool defers = options.deferUpdates == "on";
   if (!defers)
     manager.addPass(createFusePass());

@@ -229,8 +229,8 @@ static void separateUnits(ModuleOp module, int64_t ranks) {
     known->second.second = std::max(known->second.second, stage);
   });
   llvm::MapVector<StringAttr, SmallVector<ParamOp>> units;
-  for (auto &[param, ranks] : users)
-    if (ranks.any())
+  for (auto &[param, used] : users)
+    if (used.any())
       units[param.getUnitAttr()].push_back(param);
   for (const std::pair<StringAttr, SmallVector<ParamOp>> &members : units) {
     StringAttr unit = members.first;

@@ -202,8 +202,9 @@ void SplitStages::runOnOperation() {
   auto assigned = module->getAttrOfType<IntegerAttr>(kStagesAttrName);
   const int64_t numStages = assigned ? assigned.getInt() : 0;
   if (numStages < ranks || numStages > ranks * schedule::PipelineSchedule::kMaxChunks) {
-    module.emitError() << "the module has " << numStages << " stages, expected at least " << ranks
-                       << ", one for each rank along axis '" << axis.getValue()
+    module.emitError() << "the module has " << numStages << " stages, expected " << ranks << " to "
+                       << ranks * schedule::PipelineSchedule::kMaxChunks
+                       << ", at least one for each rank along axis '" << axis.getValue()
                        << "'; run 'fsdp-assign-stages' before differentiation";
     return signalPassFailure();
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_hangs.py SCRATCH: a rank that is stopped (SIGSTOP) ends the job within --timeout and a few seconds, says who waits for it in
-which collective, leaves the last actions of each rank in the flight record, and is restarted where --max-restarts says so. So does a stage of
-a pipeline, although ranks wait for one another along it.
+which collective, leaves the last actions of each rank in the flight record, and is restarted where --max-restarts says so. A stopped
+stage of a pipeline ends the job with its name, although ranks wait for one another along it.
 """
 
 import os

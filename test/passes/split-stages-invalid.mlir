@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-split-stages --verify-diagnostics
 
 // Each rank along the axis has a stage.
-// expected-error @below {{the module has 0 stages, expected at least 2, one for each rank along axis 'pipeline'; run 'fsdp-assign-stages' before differentiation}}
+// expected-error @below {{the module has 0 stages, expected 2 to 2048, at least one for each rank along axis 'pipeline'; run 'fsdp-assign-stages' before differentiation}}
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["pipeline"=2]>
   fsdp.program @all role {} {

@@ -157,7 +157,7 @@ std::vector<int> transferRounds(int ranks, int step, bool inRing) {
       continue; // not the first of its chain
     int rank = start;
     for (int hop = 0; follows(rank) >= 0 && rounds[static_cast<std::size_t>(rank)] < 0; ++hop) {
-      // The last transfer of a ring of an odd number of ranks meets the first one.
+      // In a ring of an odd number of ranks, the last transfer and the first one share a rank.
       rounds[static_cast<std::size_t>(rank)] = follows(rank) == start && hop % 2 == 0 ? 2 : hop % 2;
       rank = follows(rank);
     }

@@ -282,8 +282,8 @@ struct Channel {
 
 /// Runs `orders` with a place for one message at both ends of each channel: a rank may not compute
 /// the next message before the last one is sent, and does not post a receive before it has used the
-/// last message. The n-th send meets the n-th receive, in the order of the actions that compute and
-/// use them. Returns the fault, if any.
+/// last message. The n-th send matches the n-th receive, in the order of the actions that compute
+/// and use them. Returns the fault, if any.
 std::string runOverChannels(const std::vector<RankOrder> &orders, int64_t stages) {
   const auto ranks = static_cast<int64_t>(orders.size());
   auto step = [](const PipelineAction &action) { return action.kind == Action::forward ? 1 : -1; };

@@ -163,9 +163,9 @@ TEST(Simulator, AStepTakesAsLongAsItsSlowestRole) {
   EXPECT_EQ(result.fault, "");
   EXPECT_NEAR(result.step, 14, 1e-9);
   // The times of all roles are from the begin of the first one on.
-  const LaunchRun &meets = result.roles[0].runs[1], &other = result.roles[1].runs[1];
-  EXPECT_NEAR(meets.start, other.start, 1e-9);
-  EXPECT_NEAR(meets.end, other.end, 1e-9);
+  const LaunchRun &first = result.roles[0].runs[1], &second = result.roles[1].runs[1];
+  EXPECT_NEAR(first.start, second.start, 1e-9);
+  EXPECT_NEAR(first.end, second.end, 1e-9);
 }
 
 TEST(Simulator, BytesAlive) {
