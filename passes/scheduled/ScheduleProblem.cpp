@@ -272,6 +272,10 @@ private:
     (sends ? collective.received : collective.given) =
         sends ? collective.given : collective.received;
     collective.transfer = true;
+    // Messages of one shape that have changed places differ in what both ends know of them.
+    if (const Structure of = getStructure(launch); of.microbatch >= 0)
+      collective.arguments = "of microbatch " + std::to_string(of.microbatch) +
+                             (of.unit ? " for unit " + of.unit.str() : "");
     return collective;
   }
 

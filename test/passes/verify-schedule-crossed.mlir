@@ -1,0 +1,25 @@
+// Two messages of one type, of which the receiver takes the second one first: both ends know the microbatch and the unit.
+// DEFINE: %{lower} = fsdp-opt --fsdp-schedule --fsdp-plan-memory --fsdp-link-segments --fsdp-verify-schedule
+// RUN: not %{lower} %s 2>&1 | FileCheck %s
+// CHECK: error: {{.*}}of microbatch 0 for unit a{{.*}}of microbatch 1 for unit a
+// RUN: sed 's/stage 1 microbatch 0/stage 1 microbatch 2/; s/stage 1 microbatch 1/stage 1 microbatch 0/; s/stage 1 microbatch 2/stage 1 microbatch 1/' %s > %t.right && %{lower} %t.right > %t.scheduled
+// RUN: sed 's/"a" stage 1 microbatch 0/"b" stage 1 microbatch 0/' %t.right > %t.unit && not %{lower} %t.unit 2>&1 | FileCheck %s --check-prefix=UNIT
+// UNIT: error: {{.*}}of microbatch 0 for unit a{{.*}}of microbatch 0 for unit b
+module attributes {fsdp.phase = "local"} {
+  fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.program @first role {pipeline = 0 : i64} {
+    fsdp.segment @train train next [@train] {
+      %x = arith.constant dense<1.0> : tensor<3xf32>
+      %a = math.tanh %x {fsdp.structure = #fsdp.structure<"a" microbatch 0>} : tensor<3xf32>
+      fsdp.send %a offset 1 over ["pipeline"] {fsdp.structure = #fsdp.structure<"a" microbatch 0>} : tensor<3xf32>
+      %b = math.exp %x {fsdp.structure = #fsdp.structure<"a" microbatch 1>} : tensor<3xf32>
+      fsdp.send %b offset 1 over ["pipeline"] {fsdp.structure = #fsdp.structure<"a" microbatch 1>} : tensor<3xf32>
+    }
+  }
+  fsdp.program @second role {pipeline = 1 : i64} {
+    fsdp.segment @train train next [@train] {
+      %b = fsdp.receive offset -1 over ["pipeline"] {fsdp.structure = #fsdp.structure<"a" stage 1 microbatch 1>} : tensor<3xf32>
+      %a = fsdp.receive offset -1 over ["pipeline"] {fsdp.structure = #fsdp.structure<"a" stage 1 microbatch 0>} : tensor<3xf32>
+    }
+  }
+}
