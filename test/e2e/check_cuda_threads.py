@@ -22,9 +22,10 @@ SOURCES = [
     *(f"runtime/{name}.cpp" for name in (
         "comm/Communicator", "comm/SharedMemoryCommunicator", "comm/SharedSegment", "job/Bootstrap", "job/Job", "job/SharedJob",
         "job/StopSignals", "job/Watchdog", "comm/cuda/DevicePeer", "comm/cuda/Monitor", "comm/cuda/NcclChoices",
-        "comm/cuda/NcclCollectives", "comm/cuda/PendingActions", "comm/cuda/ShardedCollectives", "execution/cuda/Context",
+        "comm/cuda/HeldReceives", "comm/cuda/NcclCollectives", "comm/cuda/NcclWindows", "comm/cuda/PendingActions",
+        "comm/cuda/ShardedCollectives", "execution/cuda/Context",
         "execution/cuda/InputStaging")),
-    *(f"test/emulator/{name}.cpp" for name in ("Failure", "Memory", "Nccl", "NcclComm", "Queue", "Runtime", "Settings",
+    *(f"test/emulator/{name}.cpp" for name in ("Failure", "Memory", "Nccl", "NcclComm", "NcclLaunchOrder", "Queue", "Runtime", "Settings",
                                               "Symbols")),
     "test/unit/runtime/comm/cuda/CudaRanksMain.cpp", "test/unit/runtime/comm/Conformance.cpp",
 ]
