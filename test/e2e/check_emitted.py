@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""check_emitted.py FOLDER BUILD PRECISION [--cases=N] [--seed=S] [--targets=cpu,cuda] [--optimize=0]: random models,
-emitted for the CPU and for CUDA, beside the scheduled interpreter (test/emitted; docs/design/tests.md says within what).
+"""check_emitted.py FOLDER BUILD PRECISION [--cases=N] [--seed=S] [--targets=cpu,cuda] [--optimize=0] [--stages=30]: random
+models, emitted for the CPU and for CUDA, beside the scheduled interpreter (test/emitted; docs/design/tests.md says within
+what).
 
 Many models stand in one source file and run from one binary. A case that differs is tried against many more runs of
-the interpreter with noise before it counts. --optimize is the level of the compiler; 3 is fsdpc's own.
+the interpreter with noise before it counts. --optimize is the level of the compiler; 3 is fsdpc's own. --stages is the
+share of models, in percent, that are divided into stages of a pipeline where they can be.
 """
 
 import argparse
@@ -31,8 +33,8 @@ def words(path):
 
 
 def generate(arguments, folder, seeds, *options):
-    said = training.run([arguments.build / "test/emitted/emitted-cases", f"--precision={arguments.precision}", *seeds, *options,
-                         "-o", folder])
+    said = training.run([arguments.build / "test/emitted/emitted-cases", f"--precision={arguments.precision}",
+                         f"--stages={arguments.stages}", *seeds, *options, "-o", folder])
     return said.stdout
 
 
@@ -87,6 +89,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--targets", type=lambda text: text.split(","), default=["cpu", "cuda"])
     parser.add_argument("--optimize", default="0")
+    parser.add_argument("--stages", type=int, default=30)
     arguments = parser.parse_args()
     folder = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +110,7 @@ def main():
         print(f"{arguments.precision} {target}: {cases} cases, {tight} tight, {loose} loose, {len(differs)} differ")
         for seed, lines in differs.items():
             wrong += [*lines, f"  again: python3 -B test/e2e/check_emitted.py FOLDER {arguments.build} {arguments.precision} "
-                      f"--targets={target} --seed={seed} --cases=1 --optimize={arguments.optimize}"]
+                      f"--targets={target} --seed={seed} --cases=1 --optimize={arguments.optimize} --stages={arguments.stages}"]
         if differs:
             wrong.append(stderr[-3000:])
         if cases >= 20 and loose * 100 > MOST_LOOSE[arguments.precision] * cases:

@@ -2,7 +2,7 @@
 
 #include "test/emitted/Coverage.h"
 
-#include "codegen/ScheduledProgram.h"
+#include "codegen/RolePrograms.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/nn/NNDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,7 +17,7 @@ static constexpr const char *kKinds[] = {"alone", "fused", "behind a product", "
 static constexpr const char *kFeatures[] = {
     "1 rank",          "2 ranks",          "3 ranks",         "4 ranks",       "in place",
     "product goes on", "several results",  "sum in a chain",  "sum over rows", "masked samples",
-    "masked padding",  "product in place", "split parameter", "uneven split",
+    "masked padding",  "product in place", "split parameter", "uneven split",  "several roles",
 };
 
 static bool overlaps(const ArenaSpan &a, const ArenaSpan &b) {
@@ -34,8 +34,8 @@ static bool isInPlace(const ScheduledProgram &program, LaunchOp launch) {
 }
 
 void Coverage::add(ModuleOp module) {
-  FailureOr<ScheduledProgram> program = ScheduledProgram::create(module);
-  if (failed(program))
+  FailureOr<std::vector<ScheduledProgram>> programs = readPrograms(module);
+  if (failed(programs))
     return;
   int64_t ranks = getMesh(module).getNumRanks();
   std::set<std::string> had{std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks")};
@@ -48,8 +48,13 @@ void Coverage::add(ModuleOp module) {
         param.getTensorType().getNumElements())
       had.insert("uneven split");
   }
+  if (programs->size() > 1)
+    had.insert("several roles");
   std::map<std::string, std::array<bool, numKinds>> stood;
   module.walk([&](LaunchOp launch) {
+    const auto program = llvm::find_if(*programs, [&](const ScheduledProgram &one) {
+      return one.program == launch->getParentOfType<ProgramOp>();
+    });
     bool reuses = isInPlace(*program, launch);
     if (reuses)
       had.insert("in place");

@@ -5,8 +5,8 @@
 // writes FOLDER/cases, what each case is given and should leave (Case.h), and FOLDER/cpu-N.cpp and
 // FOLDER/cuda-N.cu, the programs of the cases, each in a namespace of its own. A case is a function
 // of its seed and the precision; --print shows its IR, --noise=N gives the interpreter N runs with
-// noise of each kind, --cases-only writes no programs, and --seeds=1,7,12 takes these seeds in the
-// place of a range.
+// noise of each kind, --cases-only writes no programs, --seeds=1,7,12 takes these seeds in the
+// place of a range, and --stages=P divides P percent of the models into stages, where they can be.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +34,7 @@ namespace {
 struct Arguments {
   std::string precision = "f32", folder;
   std::vector<uint64_t> seeds;
+  uint64_t stages = kEmittedStages;
   int64_t files = 1, noise = 4;
   bool print = false, casesOnly = false;
 };
@@ -101,6 +102,47 @@ static bool isCompiled(RandomCase &random) {
   return succeeded(lower(*module, random.options));
 }
 
+/// Adds a file of a program that stands in a namespace: headers are included once, and in no
+/// namespace; there is no `main`.
+static void addFile(StringRef file, std::string &text) {
+  for (StringRef line : llvm::split(file, '\n')) {
+    bool kept = !line.starts_with("#include") && !line.starts_with("#pragma once") &&
+                !line.starts_with("int main(");
+    text += kept ? line.str() + "\n" : std::string("\n");
+  }
+}
+
+/// Adds the files of a plan of several roles, each role in a namespace. Returns the name of the
+/// program of one of them, which refers to all.
+static std::string addRoles(const EmittedProgram &program, TargetKind target, std::string &text) {
+  const auto isHeader = [](StringRef file) { return file.ends_with(".h"); };
+  const auto isRole = [](StringRef file) { return file.starts_with("plan_"); };
+  for (const auto &[name, contents] : program.files)
+    if (isHeader(name))
+      addFile(contents, text);
+  // The functions of hosts and those of devices are visible in one file, as in CudaTarget.cpp.
+  if (target == TargetKind::Cuda)
+    text += "namespace fused { using ::fsdp::rt::device::maximum, ::fsdp::rt::device::minimum; }\n";
+  for (const auto &[name, contents] : program.files)
+    if (!isHeader(name) && !isRole(name) && name != "train.cpp")
+      addFile(contents, text);
+  std::string first;
+  int roles = 0;
+  for (const auto &[name, contents] : program.files) {
+    if (isHeader(name) || !isRole(name))
+      continue;
+    // The last line defines the program in the namespace that declares all.
+    const std::string space = "role_" + std::to_string(roles++);
+    auto [body, definition] = StringRef(contents).rtrim('\n').rsplit('\n');
+    text += "namespace " + space + " {\n";
+    addFile(body, text);
+    text += "} // namespace " + space + "\n" + definition.split(" = ").first.str() + " = " + space +
+            "::program;\n";
+    first = StringRef(name).split('.').first.str();
+  }
+  return "plans::" + first;
+}
+
 /// The text of the program of `module` as a namespace without a `main`.
 static FailureOr<std::string> programOf(ModuleOp module, TargetKind target, uint64_t seed) {
   EmitOptions options;
@@ -113,13 +155,13 @@ static FailureOr<std::string> programOf(ModuleOp module, TargetKind target, uint
   if (failed(emitProgram(module, options, program)))
     return failure();
   std::string text = "#line 1 \"case-" + number + "\"\nnamespace case_" + number + " {\n";
-  for (StringRef line : llvm::split(program.files.front().second, '\n')) {
-    // Headers are included once, and in no namespace.
-    bool kept = !line.starts_with("#include") && !line.starts_with("int main(");
-    text += kept ? line.str() + "\n" : std::string("\n");
-  }
-  return text + "::fsdp::emitted::Registered registered(" + number +
-         ", program);\n} // namespace case_" + number + "\n";
+  std::string name = "program";
+  if (program.files.size() == 1)
+    addFile(program.files.front().second, text);
+  else
+    name = addRoles(program, target, text);
+  return text + "::fsdp::emitted::Registered registered(" + number + ", " + name +
+         ");\n} // namespace case_" + number + "\n";
 }
 
 static LogicalResult write(const std::string &path, const std::string &text) {
@@ -156,14 +198,20 @@ static LogicalResult generate(const Arguments &arguments) {
       llvm::errs() << "case " << seed << " in " << arguments.precision << ": " << what << "\n";
       return failure();
     };
-    RandomCase random = makeRandomCase(*context, seed, kMaxRanks, kEmittedWishes, kEmittedStages);
+    RandomCase random = makeRandomCase(*context, seed, kMaxRanks, kEmittedWishes, arguments.stages);
     random.options.precision = arguments.precision;
     if (arguments.precision == "f32")
       random.options.reducePrecision = "f32";
     if (!isCompiled(random)) // a rank has too few rows, or they depend on each other
       random.options.lossChunks = 1;
-    if (!isCompiled(random)) // its forward needs the whole batch
+    if (!isCompiled(random)) { // its forward needs the whole batch
       random.options.accumulate = 1;
+      // Chunks of a rank take turns with microbatches.
+      if (StringRef(random.options.pipelineSchedule).starts_with("interleaved")) {
+        random.options.pipelineSchedule = PipelineOptions().pipelineSchedule;
+        random.options.stages = PipelineOptions().stages;
+      }
+    }
     Case wanted;
     wanted.seed = seed;
     wanted.totalSteps = 4;
@@ -207,7 +255,7 @@ static LogicalResult generate(const Arguments &arguments) {
       return failure();
   coverage.print(llvm::outs());
   size_t cases = arguments.seeds.size();
-  if (cases < 20)
+  if (cases < 20 || arguments.stages != kEmittedStages)
     return success();
   std::set<std::string> gaps = coverage.gaps(*context, cases >= kCasesForAllOps);
   for (const std::string &gap : gaps)
@@ -231,6 +279,8 @@ int main(int argc, char **argv) {
       bad |= argument.getAsInteger(10, arguments.files);
     else if (argument.consume_front("--noise="))
       bad |= argument.getAsInteger(10, arguments.noise);
+    else if (argument.consume_front("--stages="))
+      bad |= argument.getAsInteger(10, arguments.stages);
     else if (argument.consume_front("--seeds="))
       for (StringRef seed : llvm::split(argument, ','))
         bad |= seed.getAsInteger(10, arguments.seeds.emplace_back());

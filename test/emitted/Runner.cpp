@@ -18,6 +18,7 @@
 #include "runtime/execution/Device.h"
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/ErrorReport.h"
+#include "runtime/program/Roles.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/ParameterNames.h"
 
@@ -178,6 +179,8 @@ public:
       return double(float(sum.sum / sum.weight));
     });
     for (const Storage &storage : program.storages) {
+      if (!replicaAt(program, storage, position()))
+        continue;
       if (storage.shard.isPlaced())
         compareShard(storage, "parameter", storage.shard);
       else
@@ -198,6 +201,8 @@ private:
 
   void fill(std::int64_t batch) {
     for (const Storage &storage : program.storages) {
+      if (!replicaAt(program, storage, position()))
+        continue;
       if (storage.shard.isPlaced())
         fill(storage);
       if (storage.hasCopy())
@@ -300,7 +305,8 @@ int runCase(const Program &program, const Case &wanted, Verdict &verdict) {
     const JobOptions options = target::jobOptions(program, program.communicator);
     target::requireDevices(options, worldSize(program));
     return runRanks(Mesh(program.axes, program.deviceOrder), options, [&](Job &job) {
-      RankOfCase(program, wanted, job, verdict).run();
+      const RankPosition position{program.axes, job.mesh().coordinates(job.rank())};
+      RankOfCase(programAt(program, position), wanted, job, verdict).run();
       return 0;
     });
   } catch (const Error &error) {

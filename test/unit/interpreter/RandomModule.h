@@ -33,9 +33,8 @@ bool addPipeline(ModuleOp module, std::mt19937_64 random, int64_t mostRanks,
 /// for `property-tests` and for emitted programs: the kernels of attention round in bf16 what the
 /// interpreter does not, so that programs with it need a looser tolerance.
 constexpr uint64_t kPropertyWishes = 84, kEmittedWishes = 25;
-/// The share that wishes for stages. The driver of emitted programs of random models starts ranks
-/// of one program.
-constexpr uint64_t kPropertyStages = 30, kEmittedStages = 0;
+/// The share of cases that wish for stages, which some cannot have.
+constexpr uint64_t kPropertyStages = 30, kEmittedStages = 30;
 RandomCase makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks = 16,
                           uint64_t wishes = kPropertyWishes, uint64_t stages = kPropertyStages);
 
