@@ -77,14 +77,21 @@ void ReshardAfterForward::runOnOperation() {
   if (failed(splitNamedMeshAxes(module, choice->axes,
                                 "--reshard-after-forward got '" + when + "', which")))
     return signalPassFailure();
+  MeshAttr mesh = getMesh(module);
   SmallVector<StringAttr> axes;
   for (const std::string &axis : choice->axes) {
-    std::optional<SmallVector<StringAttr>> parts = findAxes(getMesh(module), axis);
+    std::optional<SmallVector<StringAttr>> parts = findAxes(mesh, axis);
     if (parts && !parts->empty())
       llvm::append_range(axes, *parts);
     else // which no placement has
       axes.push_back(StringAttr::get(&getContext(), axis));
   }
+  // An axis of one rank splits nothing, and no placement has it.
+  llvm::erase_if(axes, [&](StringAttr axis) {
+    return llvm::is_contained(mesh.getAxisNames(), axis) && mesh.getSize({axis}) == 1;
+  });
+  if (choice->reshard == Reshard::axes && axes.empty())
+    choice->reshard = Reshard::always;
   for (auto param : module.getOps<ParamOp>())
     if (failed(set(param, choice->reshard, axes)))
       return signalPassFailure();

@@ -122,12 +122,18 @@ static std::string checkSamples(ModuleOp module, StringRef segment, int64_t samp
       if (walk.getSymName() == segment)
         parts.insert(SymbolTable::lookupSymbolIn(walk->getParentOp(), part.getAttr()));
   });
-  module.walk([&](SampleCountOp count) {
-    auto step = count->getParentOfType<StepOp>();
-    auto part = count->getParentOfType<SegmentOp>();
-    if ((step && step.getSymName() == segment) ||
-        (part && (parts.empty() ? part.getSymName() == segment : parts.contains(part))))
+  auto isOfSegment = [&](Operation *op) {
+    auto step = op->getParentOfType<StepOp>();
+    auto part = op->getParentOfType<SegmentOp>();
+    return (step && step.getSymName() == segment) ||
+           (part && (parts.empty() ? part.getSymName() == segment : parts.contains(part)));
+  };
+  module.walk([&](Operation *op) {
+    if (auto count = dyn_cast<SampleCountOp>(op); count && isOfSegment(op))
       batch = count.getBatch();
+    else if (auto samples = dyn_cast<MicrobatchSamplesOp>(op);
+             samples && samples.getCounted() && isOfSegment(op))
+      batch = samples.getBatch();
   });
   std::string got = "--samples: got '" + std::to_string(samples) + "', ";
   if (!batch)
