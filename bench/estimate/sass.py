@@ -32,14 +32,18 @@ def throughput():
 
 
 def listing(path):
-    """{mangled name: [(address, instruction)]} of an object, without the padding behind a kernel."""
-    text = subprocess.run([disassembler(), "-sass", "-arch", "sm_90a", path], capture_output=True, text=True, check=True).stdout
+    """{mangled name: [(address, instruction)]} of an object."""
+    return parse(subprocess.run([disassembler(), "-sass", "-arch", "sm_90a", path], capture_output=True, text=True, check=True).stdout)
+
+
+def parse(text):
+    """The same of what cuobjdump prints, without the padding behind a kernel."""
     kernels, current = {}, None
     for line in text.splitlines():
         if found := FUNCTION.match(line):
             current = kernels.setdefault(found.group(1), [])
         elif current is not None and (found := INSTRUCTION.match(line)):
-            current.append((int(found.group(1), 16), found.group(2)))
+            current.append((int(found.group(1), 16), found.group(2).strip()))
     return {name: code[:last_of(code)] for name, code in kernels.items()}
 
 
@@ -145,10 +149,9 @@ def clocks(body, table):
     return found
 
 
-def seconds(body, table, flops, moved):
-    """(what bounds it, seconds) of a launch of so many flops of products, or else bytes, if all multiprocessors share it and each
-    of their parts works all the time: no launch is faster, whatever its memory is."""
+def seconds(body, table, runs):
+    """(what bounds it, seconds) of so many runs of a body by a warp, if all multiprocessors share them and the part that has most to
+    do works all the time: no launch is faster, whatever its memory is."""
     spent = clocks(body, table)
     bound = max(spent, key=spent.get)
-    runs = flops / body.flops if body.flops else moved / (body.bytes * WARP)
     return bound, runs * spent[bound] / (table["multiprocessors"] * table["clock"])
