@@ -74,7 +74,7 @@ def bodies_of(objects, table):
 
 
 def instructions(event, actions, names, bodies, table):
-    """(bound, seconds) that the instructions of a launch's kernels take at least; (None, 0) where they are not known."""
+    """(bound, seconds) that the instructions of a launch's kernels take; (None, 0) where they are not known."""
     launched = [(kernel, bodies[names[kernel.name]]) for action in actions for kernel in action.kernels if names[kernel.name] in bodies]
     flops = sum(body.flops for _, body in launched) if event["cat"].startswith("attention") else 0
     most = max((kernel.blocks for kernel, _ in launched), default=0)

@@ -3,6 +3,7 @@
 A kernel of this project moves its bytes, or multiplies its tiles, in one loop, or without a loop. What counts is that loop's body, or
 the whole kernel where it has none: so many bytes of global memory per thread, so many flops of tensor cores per warp, and so many
 instructions of each class. A launch of B bytes (or flops) runs the body B / (its bytes) times, whatever the lengths of its loops are.
+Instructions behind branches of the body count once, taken or not.
 """
 
 import collections
@@ -151,7 +152,7 @@ def clocks(body, table):
 
 def seconds(body, table, runs):
     """(what bounds it, seconds) of so many runs of a body by a warp, if all multiprocessors share them and the part that has most to
-    do works all the time: no launch is faster, whatever its memory is."""
+    do works all the time, whatever the kernel waits for in memory."""
     spent = clocks(body, table)
     bound = max(spent, key=spent.get)
     return bound, runs * spent[bound] / (table["multiprocessors"] * table["clock"])
