@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_cuda_columns.py SCRATCH: reductions over the rows of matrices, in the CUDA program, emulated.
+"""check_cuda_columns.py SCRATCH: reductions over the rows and over the columns of matrices, in the CUDA program, emulated.
 
 Matrices of few and many rows, with columns that vectors divide and that they do not: results of a thread, of lanes of a
-block, of several blocks. Elements are small integers, so that every sum is exact: the weights after a step, which are what
+block, of several blocks; and long rows, of which a block or several have one. Elements are small integers, so that every sum is exact: the weights after a step, which are what
 the reductions give, are the CPU program's bits. Then a gpt2 with so many tokens that blocks share the rows of its biases'
 gradients, in f32 and bf16: close to the CPU program's. No order of threads changes a bit, and nothing races.
 """
@@ -32,6 +32,9 @@ CASES = {
     "many": ("10000x64", "sum", "s r c -> c", "64"),
     "most": ("10000x64", "max", "s r c -> c", "64"),
     "single": ("9001x3", "sum", "s r c -> c", "3"),
+    "row": ("100003", "sum", "s c -> s", "2"),
+    "rows": ("140001", "sum", "s c -> s", "2"),
+    "whole": ("1x80003", "max", "s r c -> r", "1"),
     "nested": ("15x12x100x20", "sum", "s a h r c -> h c", "12x20"),
 }
 GPT2 = ["--layers=1", "--width=16", "--heads=2", "--context=70", "--vocab=77", "--batch=20", "--clip=1", "--eps=1e-4"]
@@ -72,7 +75,7 @@ def same(folder, data, init):
     training.run([training.tool("fsdpc"), source, "--target=cuda", "--emit=source", "-o", folder / "sources"])
     text = (folder / "sources" / "kernels.cu").read_text()
     for words in (r"reduceLanes<Plus, ", r"reduceLanes<Maximum, ", r"combineParts<Plus, ", r"combineParts<Maximum, ", r"load<4>",
-                  r"load<2>", r"results per thread", r"One thread per result"):
+                  r"load<2>", r"results per thread", r"One thread per result", r"One block per result", r"blocks per result"):
         if not re.search(words, text):
             sys.exit(f"no kernel has {words}: the cases miss it")
     for races in (False, True) if "race-flags" in emulated.settings() else (False,):
