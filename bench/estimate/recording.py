@@ -98,7 +98,7 @@ def read_calls(lines):
 
 
 def last_step(trace, rank=0):
-    """[(stream, event)] of the last step of a rank, in the order of each stream; the streams in the program's order."""
+    """{stream: [event]} of the last step of a rank, in the order of each stream; the streams in the program's order."""
     events = [event for event in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"] if event["pid"] == rank]
     names = {event["tid"]: event["args"]["name"] for event in events if event["ph"] == "M" and event["name"] == "thread_name"}
     begin = max(event["ts"] for event in events if event["ph"] == "X" and event["cat"] == "step")
