@@ -160,6 +160,36 @@ void CudaKernelWriter::reduceFew() {
   finish(total, "");
 }
 
+/// So many terms of a result take one block longer than many blocks and a second kernel.
+static constexpr int64_t longSum = 128 * 1024;
+/// Of each thread at least, where blocks share the terms of a result.
+static constexpr int64_t termsOfThread = 16;
+
+/// Several blocks share the terms of each of few results, neighbouring threads have neighbouring
+/// ones; a second kernel combines what they have.
+void CudaKernelWriter::reduceRowsInSplits(const std::string &total, const std::string &flat,
+                                          const std::string &start) {
+  ColumnPlan plan;
+  plan.lanes = threadsOfBlock;
+  plan.blocks = kept.size;
+  plan.splits = std::min(llvm::divideCeil(manyBlocks, kept.size),
+                         static_cast<uint64_t>(reduced.size / (threadsOfBlock * termsOfThread)));
+  const std::string block = std::to_string(threadsOfBlock), splits = std::to_string(plan.splits);
+  head.line("// " + splits + " blocks per result; a second kernel adds what they have, in order.");
+  if (!kept.loops.empty())
+    writer.line("const " + index + " " + flat + " = blockIdx.x;");
+  declareIndices(kept, flat);
+  writer.line(start);
+  accumulate(total, "blockIdx.y * " + block + " + threadIdx.x",
+             std::to_string(plan.splits * threadsOfBlock));
+  writer.line(total + " = " + combination("reduceBlock", "", total) + ";");
+  parts = named("parts");
+  writer.line("if (threadIdx.x == 0)");
+  writer.line("  " + parts + "[blockIdx.y * " + std::to_string(kept.size) +
+              " + blockIdx.x] = " + total + ";");
+  combineSplits(plan, total, flat);
+}
+
 /// Neighbouring threads have neighbouring terms of one result.
 void CudaKernelWriter::reduceRows() {
   const KernelReduction &reduction = *kernel.reduction;
@@ -184,6 +214,9 @@ void CudaKernelWriter::reduceRows() {
     writer.line(start);
     accumulate(total, "threadIdx.x % 32", "32");
     writer.line(total + " = " + combination("warpReduce", "", total) + ";");
+  } else if (kept.size < manyBlocks && reduced.size >= longSum) {
+    reduceRowsInSplits(total, flat, start);
+    return;
   } else {
     int64_t block = kept.size >= manyBlocks ? 256 : 1024;
     block = std::max<int64_t>(32, std::min<int64_t>(block, llvm::PowerOf2Ceil(reduced.size)));

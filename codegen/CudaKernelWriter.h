@@ -92,6 +92,8 @@ private:
   void elementwise();
   void reduceFew();
   void reduceRows();
+  void reduceRowsInSplits(const std::string &total, const std::string &flat,
+                          const std::string &start);
   // codegen/CudaColumnPrinter.cpp
   void reduceColumns();
   int64_t bytesOfTerm(int64_t width) const;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_cuda_columns.py SCRATCH: reductions over the rows of matrices, in the CUDA program, emulated.
+"""check_cuda_columns.py SCRATCH: reductions over the rows and over the columns of matrices, in the CUDA program, emulated.
 
 Matrices of few and many rows, with columns that vectors divide and that they do not: results of a thread, of lanes of a
-block, of several blocks. Elements are small integers, so that every sum is exact: the weights after a step, which are what
+block, of several blocks; and long rows, of which a block or several have one. Elements are small integers, so that every sum is exact: the weights after a step, which are what
 the reductions give, are the CPU program's bits. Then a gpt2 with so many tokens that blocks share the rows of its biases'
 gradients, in f32 and bf16: close to the CPU program's. No order of threads changes a bit, and nothing races.
 """
@@ -32,6 +32,9 @@ CASES = {
     "many": ("10000x64", "sum", "s r c -> c", "64"),
     "most": ("10000x64", "max", "s r c -> c", "64"),
     "single": ("9001x3", "sum", "s r c -> c", "3"),
+    "row": ("100003", "sum", "s c -> s", "2"),
+    "rows": ("140001", "sum", "s c -> s", "2"),
+    "whole": ("1x80003", "max", "s r c -> r", "1"),
     "nested": ("15x12x100x20", "sum", "s a h r c -> h c", "12x20"),
 }
 GPT2 = ["--layers=1", "--width=16", "--heads=2", "--context=70", "--vocab=77", "--batch=20", "--clip=1", "--eps=1e-4"]
@@ -42,7 +45,7 @@ def sizes(shape):
 
 
 def model():
-    """Each result times a parameter is summed: the parameter's gradient is the result."""
+    """Each result times a parameter is summed: the parameter's gradient is the result. The loss has the sum of all of `rows`, in double, too."""
     lines = ['module @columns {', '  fsdp.mesh @mesh <["fsdp"=1]>']
     for name, (_, _, _, result) in CASES.items():
         lines.append(f'  fsdp.param @{name} : tensor<{result}xf32> unit "u" init <constant, 1.0>')
@@ -59,6 +62,10 @@ def model():
                   f'    %s_{name} = nn.reduce sum "{kept} ->" %t_{name} : tensor<{result}xf32> -> tensor<f64>',
                   f"    %l_{name} = arith.addf %{total}, %s_{name} : tensor<f64>"]
         total = f"l_{name}"
+    shape = CASES["rows"][0]
+    lines += [f'    %all = nn.reduce sum "s c ->" %x_rows : tensor<2x{shape}xf32> -> tensor<f64>',
+              f"    %loss = arith.addf %{total}, %all : tensor<f64>"]
+    total = "loss"
     return "\n".join([*lines, "    %count = arith.constant dense<64.0> : tensor<f64>", f"    fsdp.loss %{total} over %count",
                       "  }", "}", ""])
 
@@ -68,18 +75,19 @@ def same(folder, data, init):
     source, options = folder / "columns.mlir", ["--lr=0.5", "--clip=0"]
     source.write_text(model())
     training.run([training.tool("fsdpc"), source, "-o", folder / "cpu"])
-    _, expected = training.train(folder / "cpu", "cpu", 1, init, data)
+    expected_log, expected = training.train(folder / "cpu", "cpu", 1, init, data)
     training.run([training.tool("fsdpc"), source, "--target=cuda", "--emit=source", "-o", folder / "sources"])
     text = (folder / "sources" / "kernels.cu").read_text()
     for words in (r"reduceLanes<Plus, ", r"reduceLanes<Maximum, ", r"combineParts<Plus, ", r"combineParts<Maximum, ", r"load<4>",
-                  r"load<2>", r"results per thread", r"One thread per result"):
+                  r"load<2>", r"results per thread", r"One thread per result", r"One block per result", r"blocks per result"):
         if not re.search(words, text):
             sys.exit(f"no kernel has {words}: the cases miss it")
     for races in (False, True) if "race-flags" in emulated.settings() else (False,):
         program = emulated.build(folder / "sources", folder / f"cuda{'-races' * races}", races)
         for mode in ("races,shuffle,seed=2",) if races else ("inline", "deferred,shuffle,seed=5"):
-            _, weights = emulated.train(program, f"cuda-{mode}", 1, init, data, mode=mode)
+            log, weights = emulated.train(program, f"cuda-{mode}", 1, init, data, mode=mode)
             training.same_bytes(weights, expected)
+            training.compare_log(log, expected_log, "--loss=0")
     print(f"columns: {len(CASES)} reductions have the CPU's bits")
 
 

@@ -15,6 +15,7 @@
 #include "Held.h"
 #include "Memory.h"
 #include "Queue.h"
+#include "Recording.h"
 #include "cuda_bf16.h"
 
 #include <algorithm>
@@ -370,6 +371,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   if (!wrong.empty())
     return decline(CUBLAS_STATUS_INVALID_VALUE, wrong);
   ++emulator::productCount;
+  if (emulator::recordsCalls()) {
+    const CUstream_st &on = *emulator::streamOf(stream);
+    emulator::recordCall(on.device, on.number, "a product",
+                         emulator::formatted("%zu\t%zu\t%zu", std::size_t(problem.m),
+                                             std::size_t(problem.n), std::size_t(problem.k)));
+    return CUBLAS_STATUS_SUCCESS;
+  }
   emulator::enqueue(stream, "cublasLtMatmul", [=](const emulator::PointRef &) {
     if (needed)
       std::memset(workspace, 0xff, needed);

@@ -6,6 +6,7 @@
 #include "Failure.h"
 #include "Held.h"
 #include "Memory.h"
+#include "Recording.h"
 
 #include <algorithm>
 #include <chrono>
@@ -293,6 +294,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
   *comm = nullptr;
   if (ranks < 1 || rank < 0 || rank >= ranks)
     return say(ncclInvalidArgument, formatted("rank %d of %d", rank, ranks));
+  if (recordsCalls())
+    return say(ncclInvalidUsage, "FSDP_EMULATOR has `calls`, with which collectives are not "
+                                 "emulated: expected a program of --communicator=loopback");
   if (settings().windowFault >= ranks) {
     misuse(formatted("window=fail:%d with %d ranks: expected a rank from 0 to %d",
                      settings().windowFault, ranks, ranks - 1));

@@ -6,6 +6,7 @@
 #include "Failure.h"
 #include "Held.h"
 #include "Memory.h"
+#include "Recording.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -222,9 +223,9 @@ int streamsHeld() {
   return static_cast<int>(engine().streams.size() - engine().defaults.size());
 }
 
-void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<PointRef> needs,
-             bool holdsQueue) {
-  CUstream_st *stream = streamOf(handle);
+/// As `enqueue`, without a record of the call.
+static void add(CUstream_st *stream, const char *what, Action action, std::vector<PointRef> needs,
+                bool holdsQueue) {
   Engine &e = engine();
   Lock lock(e.mutex);
   // The legacy default stream and blocking streams wait for each other.
@@ -246,6 +247,16 @@ void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<P
     waitLocked(e, PointRef(stream->tail), stream, lock);
 }
 
+void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<PointRef> needs,
+             bool holdsQueue) {
+  CUstream_st *stream = streamOf(handle);
+  if (recordsCalls()) {
+    recordCall(stream->device, stream->number, what);
+    action = nullptr;
+  }
+  add(stream, what, std::move(action), std::move(needs), holdsQueue);
+}
+
 PointRef tailOf(cudaStream_t handle) {
   CUstream_st *stream = streamOf(handle);
   Lock lock(engine().mutex);
@@ -256,8 +267,12 @@ void waitOn(cudaStream_t stream, PointRef point) {
   enqueue(stream, "cudaStreamWaitEvent", nullptr, {std::move(point)});
 }
 
-void record(CUevent_st *event, cudaStream_t stream) {
-  enqueue(stream, "cudaEventRecord", nullptr);
+void record(CUevent_st *event, cudaStream_t handle) {
+  CUstream_st *stream = streamOf(handle);
+  if (recordsCalls())
+    recordCall(stream->device, stream->number, event->timing ? "a time" : "cudaEventRecord",
+               std::to_string(event->number));
+  add(stream, "cudaEventRecord", nullptr, {}, false);
   event->recorded = tailOf(stream);
 }
 

@@ -58,7 +58,7 @@ struct CUstream_st {
 struct CUevent_st {
   emulator::PointRef recorded; ///< null before the first record
   bool timing = true;
-  int device = 0;
+  int device = 0, number = 0;
 };
 
 namespace emulator {

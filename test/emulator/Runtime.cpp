@@ -9,6 +9,7 @@
 #include "Memory.h"
 #include "NcclComm.h"
 #include "Queue.h"
+#include "Recording.h"
 #include "Symbols.h"
 
 #include <atomic>
@@ -195,6 +196,13 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
         config.attrs[i].id != cudaLaunchAttributePriority)
       return refuse(cudaErrorNotSupported,
                     formatted("launch attribute %d is not emulated", int(config.attrs[i].id)));
+  if (recordsCalls()) {
+    const CUstream_st &stream = *streamOf(config.stream);
+    recordCall(stream.device, stream.number, "a kernel",
+               formatted("%s\t%zu\t%u\t%zu", symbol.name.c_str(), std::size_t(g.x) * g.y * g.z,
+                         b.x * b.y * b.z, fixed + config.dynamicSmemBytes));
+    return result();
+  }
   auto toRun = std::make_shared<Launch>(
       Launch{g, b, config.dynamicSmemBytes, kernel, std::move(oneThread), ++launchCount});
   enqueue(config.stream, "a kernel", [toRun](const PointRef &) {
@@ -455,7 +463,8 @@ cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlag
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
   if (cudaError_t error = checkDevice(device))
     return error;
-  *event = new CUevent_st{nullptr, !(flags & cudaEventDisableTiming), device};
+  static std::atomic<int> made{0};
+  *event = new CUevent_st{nullptr, !(flags & cudaEventDisableTiming), device, ++made};
   ++eventsHeld;
   return result();
 }
@@ -485,6 +494,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (recordsCalls())
+    recordCall(event->device, 0, "cudaEventSynchronize", std::to_string(event->number));
   if (event->recorded)
     waitFor(event->recorded);
   return result();

@@ -93,6 +93,10 @@ bool apply(Settings &s, const std::string &name, const std::string &value) {
     s.launches = value;
     return !value.empty();
   }
+  if (name == "calls") {
+    s.calls = value;
+    return !value.empty();
+  }
   return false;
 }
 
@@ -108,17 +112,17 @@ void apply(Settings &settings, const std::string &words) {
           "devices=N, memory=BYTES, used=BYTES, deadlock=SECONDS, compute=N, noimage, "
           "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, "
           "window=fail:RANK, communicator=BYTES, "
-          "call=SECONDS or launches=FILE");
+          "call=SECONDS, launches=FILE or calls=FILE");
   }
 }
 
-/// The file is written at the end only: what cannot be written is refused before.
-void requireFile(const std::string &path) {
+/// Files are written at the end or later: what cannot be written is refused before.
+void requireFile(const std::string &setting, const std::string &path) {
   if (path.empty())
     return;
   std::FILE *file = std::fopen(path.c_str(), "a");
   if (!file)
-    throw std::invalid_argument("FSDP_EMULATOR: got 'launches=" + path +
+    throw std::invalid_argument("FSDP_EMULATOR: got '" + setting + "=" + path +
                                 "', expected a file that can be written: " + std::strerror(errno));
   std::fclose(file);
 }
@@ -130,7 +134,8 @@ Settings settingsOfEnvironment() {
   try {
     if (const char *words = std::getenv("FSDP_EMULATOR"))
       apply(result, words);
-    requireFile(result.launches);
+    requireFile("launches", result.launches);
+    requireFile("calls", result.calls);
   } catch (const std::invalid_argument &error) {
     fprintf(stderr, "%s\n", error.what());
     std::_Exit(2);
@@ -156,9 +161,9 @@ const std::string &launchesFile() {
 void configure(const std::string &words) {
   Settings changed;
   apply(changed, words);
-  if (changed.leaks || !changed.launches.empty())
-    throw std::invalid_argument("got '" + words +
-                                "', expected leaks and launches=FILE in FSDP_EMULATOR only");
+  if (changed.leaks || !changed.launches.empty() || !changed.calls.empty())
+    throw std::invalid_argument(
+        "got '" + words + "', expected leaks, launches=FILE and calls=FILE in FSDP_EMULATOR only");
   apply(settings(), words);
 }
 

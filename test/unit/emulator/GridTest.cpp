@@ -5,6 +5,9 @@
 #include "cuda_bf16.h"
 #include "runtime/device/cuda/KernelLaunch.h"
 
+#include <algorithm>
+#include <fstream>
+#include <string>
 #include <vector>
 
 using testing::Each;
@@ -29,6 +32,41 @@ TEST_F(Grid, RunsEveryThreadOnceWithFewSwitches) {
   for (int i = 0; i < 6 * 24; ++i)
     EXPECT_EQ(values[i], i / 24 * 1000 + i % 24 + 1);
   EXPECT_EQ(emulator::statistics().switches - before, 6u);
+}
+
+/// The words behind thread, device and stream of each line of a file of `calls=FILE`.
+std::vector<std::string> callsIn(const std::string &path) {
+  std::vector<std::string> calls;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::size_t at = 0;
+    for (int word = 0; word < 3; ++word)
+      at = line.find('\t', at) + 1;
+    calls.push_back(line.substr(at));
+  }
+  return calls;
+}
+
+TEST_F(Grid, RecordsCallsWithoutPerformingThem) {
+  const std::string file = testing::TempDir() + "recorded-calls";
+  EXPECT_EXIT(
+      {
+        emulator::settings().calls = file;
+        int *out = nullptr;
+        cudaEvent_t event = nullptr;
+        const bool enqueued = !cudaMalloc(reinterpret_cast<void **>(&out), 144 * sizeof(int)) &&
+                              !launch(numberThreads, dim3(3, 2), dim3(4, 3, 2), 0, nullptr, out) &&
+                              !cudaMemset(out, 1, 144 * sizeof(int)) && !cudaEventCreate(&event) &&
+                              !cudaEventRecord(event, nullptr) && !cudaEventSynchronize(event);
+        std::exit(enqueued && std::count(out, out + 144, 0) == 144 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  const std::vector<std::string> calls = callsIn(file);
+  ASSERT_EQ(calls.size(), 4u);
+  EXPECT_THAT(calls[0], testing::MatchesRegex("a kernel\t.*numberThreads.*\t6\t24\t0"));
+  EXPECT_EQ(calls[1], "a memset");
+  EXPECT_THAT(calls[2], testing::StartsWith("a time\t"));
+  EXPECT_EQ(calls[3], "cudaEventSynchronize" + calls[2].substr(calls[2].find('\t')));
 }
 
 /// Sum of a block's threads: warps by shuffles, then the first warp over the others' sums.

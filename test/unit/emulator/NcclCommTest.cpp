@@ -44,6 +44,17 @@ void await(ncclComm_t comm) {
   ASSERT_EQ(state, ncclSuccess) << ncclGetLastError(comm);
 }
 
+TEST_F(NcclCommunicator, IsRefusedWhereCallsAreOnlyRecorded) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  emulator::settings().calls = "calls.txt"; // nothing is recorded here, so that no file is made
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
+  EXPECT_EQ(comm, nullptr);
+  EXPECT_THAT(ncclGetLastError(nullptr),
+              HasSubstr("expected a program of --communicator=loopback"));
+}
+
 struct Window {
   void *memory = nullptr;
   ncclWindow_t handle = nullptr;

@@ -238,19 +238,37 @@ TEST_F(Queue, NoDevices) {
   EXPECT_EQ(count, 0);
   EXPECT_EQ(cudaSetDevice(0), cudaErrorNoDevice);
   EXPECT_THROW(emulator::configure("defered"), std::invalid_argument);
-  for (const char *word :
-       {"seed=x",       "seed=1e30",        "seed=0.5",        "devices=1e12",
-        "devices=-1",   "compute=7",        "queues=0.5",      "window=fail:1junk",
-        "window=1",     "products=none:1x", "products=none:0", "inline=1",
-        "launches=",    "memory=nan",       "devices= 2",      "devices=2 ",
-        "devices=0x2",  "devices=+-2",      "devices=02",      "memory=0x1p30",
-        "deadlock=inf", "deadlock=-0",      "window=fail: 1",  "products=none:+-1",
-        "leaks=1"})
+  for (const char *word : {"seed=x",
+                           "seed=1e30",
+                           "seed=0.5",
+                           "devices=1e12",
+                           "devices=-1",
+                           "compute=7",
+                           "queues=0.5",
+                           "window=fail:1junk",
+                           "window=1",
+                           "products=none:1x",
+                           "products=none:0",
+                           "inline=1",
+                           "launches=",
+                           "calls=",
+                           "memory=nan",
+                           "devices= 2",
+                           "devices=2 ",
+                           "devices=0x2",
+                           "devices=+-2",
+                           "devices=02",
+                           "memory=0x1p30",
+                           "deadlock=inf",
+                           "deadlock=-0",
+                           "window=fail: 1",
+                           "products=none:+-1",
+                           "leaks=1"})
     EXPECT_THROW(emulator::configure(word), std::invalid_argument) << word;
 }
 
 TEST_F(Queue, SettingsOfTheEnvironmentAreNotOfATest) {
-  for (const char *word : {"leaks", "launches=file"})
+  for (const char *word : {"leaks", "launches=file", "calls=file"})
     EXPECT_THROW(emulator::configure(word), std::invalid_argument) << word;
   EXPECT_EXIT(
       {
