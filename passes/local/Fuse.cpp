@@ -336,6 +336,9 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
     types.push_back(op->getResult(0).getType());
   auto fused = nn::FusedOp::create(builder, root->getLoc(), types, operands.getArrayRef());
   setStructure(fused, getStructure(root));
+  // Numbers the kernel while its neighbours have numbers: of two neighbours without, the first
+  // question about their order would number the whole block again.
+  (void)fused->isBeforeInBlock(root);
   Block *body = builder.createBlock(&fused.getBody());
   IRMapping mapping;
   for (Value operand : operands)
