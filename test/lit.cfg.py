@@ -40,12 +40,10 @@ for name in ("CUDA_HOME", "CUDACXX", "FSDP_TEST_ALL"):
         config.environment[name] = os.environ[name]
 # No bytecode beside the sources of tests: it would be another input of cached results (test/cached_result.py), and their folder stays as git has it.
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
-# By name: ccache would follow the XDG_CACHE_HOME that a test sets, into an empty folder. Relative to the sources: the runtime's precompiled header,
-# which programs use, names its header by the path in this clone, and another clone would find no program.
+# By name: ccache would follow the XDG_CACHE_HOME that a test sets, into an empty folder.
 if shutil.which("ccache"):
     folder = subprocess.run(["ccache", "--get-config", "cache_dir"], capture_output=True, text=True, check=True)
     config.environment["CCACHE_DIR"] = folder.stdout.strip()
-    config.environment["CCACHE_BASEDIR"] = config.fsdp_source
 
 # Our tools are given by whole path: one that was not built fails by name, and no
 # older one installed elsewhere is picked up.
