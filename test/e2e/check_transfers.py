@@ -73,7 +73,7 @@ def train_over_tcp(program, name, data, ranks):
 def check_record(folder, source, expected, name):
     """Compiles `source` to write its actions down."""
     program = folder / f"record-{name}"
-    got = training.run([training.build_unoptimized([source], program, record=True)]).stdout
+    got = training.run([training.build_unoptimized([source], program, record=True, compiler=shutil.which("g++"))]).stdout
     if got != expected:
         sys.exit(f"{program} printed\n{got}expected\n{expected}")
     for kind in ("kind=send", "kind=receive"):

@@ -90,13 +90,16 @@ def unoptimized_in_each_check():
     return {} if WHOLE else unoptimized()
 
 
-def build_unoptimized(sources, program, *flags, record=False):
+def build_unoptimized(sources, program, *flags, record=False, compiler=None):
     """Compiles `sources`, which fsdp-translate wrote, without optimization, as fsdpc compiles programs, and links `program`. `record`: it
-    writes its actions down in the place of training. Objects come from ccache where nothing has changed."""
+    writes its actions down in the place of training; `compiler` is then another one than the build's. Objects come from ccache where
+    nothing has changed."""
     chain = json.loads((pathlib.Path(tool("fsdpc")).parent.parent / "runtime" / "toolchain.json").read_text())
     settings, objects = unoptimized(), []
+    compiler = compiler or chain["compiler"]
     if record:
-        words = [chain["compiler"], "-O0", "-w", "-DFSDP_RECORD"]
+        words = [compiler, "-O0", "-w", "-DFSDP_RECORD"]
+        settings["CCACHE_COMPILERCHECK"] = "mtime"  # no precompiled headers, whose checksum names the build's compiler
     else:  # for this processor as the headers of test/unoptimized
         words = [settings["CXX"], *(flag for flag in chain["flags"] if not flag.startswith("-m")), "-march=native", *chain["hardening"]]
     launcher = [chain["launcher"]] if chain.get("launcher") else []
@@ -104,7 +107,7 @@ def build_unoptimized(sources, program, *flags, record=False):
         objects.append(program.parent / f"{program.name}.{source.stem}.o")
         run(["env", *(f"{name}={value}" for name, value in settings.items()), *launcher, *words, "-std=c++20", f"-I{HERE.parent.parent}",
              *flags, "-MD", "-c", source, "-o", objects[-1]])
-    run([chain["compiler"], *objects, "-o", program, *([] if record else chain["libraries"])])
+    run([compiler, *objects, "-o", program, *([] if record else chain["libraries"])])
     return program
 
 
