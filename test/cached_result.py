@@ -48,7 +48,8 @@ def key_of(options, environment):
     if options.starts_programs:
         add("packages", PACKAGES.read_bytes())
     for number, path in enumerate(options.reads):
-        for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
+        # Python's bytecode is a function of the sources, which are read here too.
+        for file in sorted(p for p in path.rglob("*") if p.is_file() and p.parent.name != "__pycache__") if path.is_dir() else [path]:
             add(f"{number} {file.relative_to(path)}", file.read_bytes())
     processor = pathlib.Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     add("processor", "\n".join(line for line in processor if line.startswith(("model", "stepping", "flags", "cache size"))).encode())

@@ -38,6 +38,8 @@ for name in (
 for name in ("CUDA_HOME", "CUDACXX", "FSDP_TEST_ALL"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
+# No bytecode beside the sources of tests: it would be another input of cached results (test/cached_result.py), and their folder stays as git has it.
+config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 # By name: ccache would follow the XDG_CACHE_HOME that a test sets, into an empty folder.
 if shutil.which("ccache"):
     folder = subprocess.run(["ccache", "--get-config", "cache_dir"], capture_output=True, text=True, check=True)

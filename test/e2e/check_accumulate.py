@@ -77,8 +77,7 @@ def check_counts(folder):
     for name, options in (("whole", []), ("each", ["--accumulate=4"]),
                           ("last", ["--accumulate=4", "--accumulate-reduce=last"])):
         report = folder / f"counts-{name}.json"
-        training.run([training.tool("mlp"), *MLP, *options, "--mesh=fsdp=2", f"--report={report}",
-                      "-o", folder / f"counts-{name}"])
+        training.run([training.tool("mlp"), *MLP, *options, "--mesh=fsdp=2", f"--report={report}"])
         counts[name] = {}
         for entry in json.loads(report.read_text())["collectives"]:
             counts[name][entry["kind"]] = counts[name].get(entry["kind"], 0) + entry["count"]

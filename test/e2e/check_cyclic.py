@@ -42,10 +42,7 @@ def interpreted(module, data):
 
 
 def compile_for_cpu(source, program):
-    build = pathlib.Path(training.tool("fsdpc")).parent.parent
-    chain = json.loads((build / "runtime" / "toolchain.json").read_text())
-    training.run([chain["compiler"], "-std=c++20", *chain["flags"], f"-I{emulated.ROOT}", source, "-o", program,
-                  *chain["libraries"]])
+    training.build_unoptimized([source], program)
 
 
 def compile_for_emulator(source, program):

@@ -7,6 +7,7 @@ changes nothing. The evaluation of trained weights does not depend on the seed.
 """
 
 import json
+import os
 import pathlib
 import random
 import sys
@@ -31,6 +32,7 @@ def numbers(log, kind):
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized_in_each_check())
     folder = pathlib.Path(scratch)
     data, weights, first = dataset(folder), initial(folder), None
     options = [f"--width={WIDTH}", f"--hidden={HIDDEN}", f"--batch={BATCH}", "--lr=0.02", "--clip=1"]

@@ -7,6 +7,7 @@ so, too); how far gathers run ahead changes no bit.
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -21,6 +22,7 @@ PLACEMENTS = {
 
 
 def main(scratch, model):
+    os.environ.update(training.unoptimized_in_each_check())
     goldens = training.GOLDEN / model
     golden = json.loads((goldens / "adamw.json").read_text())
     sizes = [f"--{name}={size}" for name, size in golden["sizes"].items()]

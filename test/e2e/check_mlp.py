@@ -8,6 +8,7 @@ without it, all but adamw and those of check_hyperparameters.py and check_parame
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -53,6 +54,8 @@ def resume(program, saved, states, steps, data, expected):
 
 
 def main(scratch, *optimizers):
+    if not optimizers:
+        os.environ.update(training.unoptimized_in_each_check())
     for optimizer in optimizers or sorted(path.stem for path in GOLDENS.glob("*.json") if path.stem != "adamw" and not path.stem.startswith(("settings-", "groups-"))):
         check(pathlib.Path(scratch) / optimizer, optimizer)
 

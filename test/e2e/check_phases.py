@@ -6,6 +6,7 @@ double precision; they agree to 1e-9 in parameters, optimizer state and outputs.
 agrees with them to 1e-5 in the parameters.
 """
 
+import os
 import pathlib
 import sys
 
@@ -53,6 +54,7 @@ def check(folder, model, inputs, weights, options):
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized_in_each_check())
     folder, golden = pathlib.Path(scratch), training.GOLDEN
     linear = golden / "linear" / "10-5-3"
     for name, mesh in (("linear-3", "fsdp=3"), ("linear-2x2", "data=2,fsdp=2")):

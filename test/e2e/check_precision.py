@@ -9,6 +9,7 @@ as in f32.
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -61,6 +62,8 @@ def check_report(model, folder, options):
 
 def main(scratch, model):
     folder, goldens = pathlib.Path(scratch), training.GOLDEN / model
+    if model != "gpt2":
+        os.environ.update(training.unoptimized_in_each_check())
     golden = json.loads((goldens / "adamw.json").read_text())
     options = [*sizes(model, golden), *golden["options"]]
     data = goldens / ("data.safetensors" if model == "mlp" else "tokens.bin")

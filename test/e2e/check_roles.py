@@ -17,7 +17,6 @@ import struct
 import subprocess
 import sys
 
-import emulated
 import training
 import weights as safetensors
 from check_refusals import write
@@ -126,12 +125,8 @@ def compile_roles(module, folder):
     split_files(training.run([training.tool("fsdp-translate"), "--fsdp-to-cpp", module]).stdout, folder)
     sources = sorted(folder.glob("*.cpp"))
     expect(len([source for source in sources if "role" in source.name]) == 3, f"got {sources}, expected a file of each role")
-    build = pathlib.Path(training.tool("fsdpc")).parent.parent
-    chain = json.loads((build / "runtime" / "toolchain.json").read_text())
-    include = [f"-I{emulated.ROOT}", f"-I{folder}"]
-    training.run([chain["compiler"], "-std=c++20", *chain["flags"], "-O0", *include, *sources, "-o", folder / "train", *chain["libraries"]])
-    training.run([chain["compiler"], "-std=c++20", "-w", "-O0", "-DFSDP_RECORD", *include, *sources, "-o", folder / "record"])
-    got = training.run([folder / "record"]).stdout
+    training.build_unoptimized(sources, folder / "train", f"-I{folder}")
+    got = training.run([training.build_unoptimized(sources, folder / "record", f"-I{folder}", record=True)]).stdout
     expected = training.run([training.tool("fsdp-translate"), "--fsdp-to-record", module]).stdout
     expect(got == expected, f"{folder}/record printed\n{got}expected\n{expected}")
     return folder / "train"

@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 
-import emulated
 import training
 from check_cyclic import compile_for_cpu, compile_for_emulator
 from check_refusals import write
@@ -74,9 +73,7 @@ def train_over_tcp(program, name, data, ranks):
 def check_record(folder, source, expected, name):
     """Compiles `source` to write its actions down."""
     program = folder / f"record-{name}"
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    training.run([compiler, "-std=c++20", "-w", "-DFSDP_RECORD", f"-I{emulated.ROOT}", source, "-o", program])
-    got = training.run([program]).stdout
+    got = training.run([training.build_unoptimized([source], program, record=True, compiler=shutil.which("g++"))]).stdout
     if got != expected:
         sys.exit(f"{program} printed\n{got}expected\n{expected}")
     for kind in ("kind=send", "kind=receive"):

@@ -1,5 +1,6 @@
 """Compiles a model of examples/ and runs the training program, as a user would."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -82,6 +83,32 @@ def unoptimized():
     # another. CCACHE_DEPEND: it need not preprocess, a fifth of the time.
     return {"CXX": str(compiler), "CCACHE_DEPEND": "1",
             "CCACHE_COMPILERCHECK": f"cat {headers}" if headers.exists() else "%compiler% --version"}
+
+
+def unoptimized_in_each_check():
+    """As unoptimized(), but for ./check --all, which compiles as users do: for tests whose numbers others compare with optimization."""
+    return {} if WHOLE else unoptimized()
+
+
+def build_unoptimized(sources, program, *flags, record=False, compiler=None):
+    """Compiles `sources`, which fsdp-translate wrote, without optimization, as fsdpc compiles programs, and links `program`. `record`: it
+    writes its actions down in the place of training; `compiler` is then another one than the build's. Objects come from ccache where
+    nothing has changed."""
+    chain = json.loads((pathlib.Path(tool("fsdpc")).parent.parent / "runtime" / "toolchain.json").read_text())
+    settings, objects = unoptimized(), []
+    compiler = compiler or chain["compiler"]
+    if record:
+        words = [compiler, "-O0", "-w", "-DFSDP_RECORD"]
+        settings["CCACHE_COMPILERCHECK"] = "mtime"  # no precompiled headers, whose checksum names the build's compiler
+    else:  # for this processor as the headers of test/unoptimized
+        words = [settings["CXX"], *(flag for flag in chain["flags"] if not flag.startswith("-m")), "-march=native", *chain["hardening"]]
+    launcher = [chain["launcher"]] if chain.get("launcher") else []
+    for source in sources:
+        objects.append(program.parent / f"{program.name}.{source.stem}.o")
+        run(["env", *(f"{name}={value}" for name, value in settings.items()), *launcher, *words, "-std=c++20", f"-I{HERE.parent.parent}",
+             *flags, "-MD", "-c", source, "-o", objects[-1]])
+    run([compiler, *objects, "-o", program, *([] if record else chain["libraries"])])
+    return program
 
 
 def compile_model(model, folder, *options, ranks=1, mesh=None):
