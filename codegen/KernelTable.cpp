@@ -82,8 +82,7 @@ LogicalResult KernelTable::insert(const ScheduledProgram &program, LaunchOp laun
   Entry &entry = entries[(*printed)->entry];
   entryOf[launch] = (*printed)->entry;
   masks[launch] = (*printed)->masks;
-  if (!llvm::is_contained(entry.launches, launch.getName()))
-    entry.launches.push_back(launch.getName().str());
+  entry.launches.insert(launch.getName());
   return success();
 }
 
@@ -120,7 +119,7 @@ bool KernelTable::nameBf16() const {
 
 std::string mlir::fsdp::launchedAs(const KernelTable::Entry &entry) {
   std::string text = "Launched as";
-  for (auto [i, name] : llvm::enumerate(ArrayRef(entry.launches).take_front(3)))
+  for (auto [i, name] : llvm::enumerate(entry.launches.getArrayRef().take_front(3)))
     text += (i ? ", '" : " '") + escaped(name) + "'";
   if (entry.launches.size() > 3)
     text += " and " + std::to_string(entry.launches.size() - 3) + " more";

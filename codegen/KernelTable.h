@@ -4,6 +4,7 @@
 #define CODEGEN_KERNELTABLE_H
 
 #include "codegen/Kernel.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include <functional>
 #include <unordered_map>
@@ -65,7 +66,7 @@ public:
   struct Entry {
     std::string name;
     KernelFunction function;
-    SmallVector<std::string> launches; ///< distinct names of its launches
+    llvm::SetVector<StringRef> launches; ///< the names of its launches, held by the module
   };
   bool contains(LaunchOp launch) const { return entryOf.count(launch); }
   const Entry &operator[](LaunchOp launch) const { return entries[entryOf.lookup(launch)]; }

@@ -172,8 +172,15 @@ std::string Names::unique(StringRef text, llvm::ArrayRef<std::string> endings) {
       return isTaken(name + ending);
     });
   };
-  for (unsigned number = 2; !isFree(); ++number)
-    name = wanted + "_" + std::to_string(number) + tail;
+  if (!isFree()) {
+    auto known = next.find(wanted);
+    unsigned number = known == next.end() ? 2 : known->second;
+    do
+      name = wanted + "_" + std::to_string(number++) + tail;
+    while (!isFree());
+    if (endings.empty()) // with them, a number may be passed over that is free
+      next[wanted] = number;
+  }
   taken.insert(name);
   for (const std::string &ending : endings)
     taken.insert(name + ending);

@@ -5,6 +5,7 @@
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
 #include <string>
@@ -48,6 +49,8 @@ private:
 
   const llvm::StringSet<> *reserved; ///< from the start
   llvm::StringSet<> taken;           ///< since
+  /// By identifier, a number below which all are taken.
+  llvm::StringMap<unsigned> next;
 };
 
 } // namespace mlir::fsdp

@@ -23,7 +23,11 @@ static void emitTexts(StringRef name, ArrayAttr texts, Writer &writer) {
 
 OptimizerTable::OptimizerTable(const ScheduledProgram &program)
     : f32(Builder(program.module.getContext()).getF32Type()) {
-  program.module.walk([&](LearningRateOp op) { optimizer = op.getOptimizer(); });
+  // Those of several roles are equal, which is verified: the first is found soon.
+  program.module.walk([&](LearningRateOp op) {
+    optimizer = op.getOptimizer();
+    return program.roles.areSeveral() ? WalkResult::interrupt() : WalkResult::advance();
+  });
 }
 
 void OptimizerTable::emitConstants(Writer &writer) const {

@@ -129,12 +129,14 @@ static LogicalResult verifyUpdates(ModuleOp module) {
 
 FailureOr<std::vector<ScheduledProgram>> mlir::fsdp::readPrograms(ModuleOp module) {
   std::vector<ScheduledProgram> programs;
+  programs.reserve(llvm::range_size(module.getOps<ProgramOp>()));
   if (module.getOps<ProgramOp>().empty()) {
     (void)ScheduledProgram::create(module); // says what the module lacks
     return failure();
   }
   for (ProgramOp program : module.getOps<ProgramOp>()) {
-    FailureOr<ScheduledProgram> read = ScheduledProgram::create(module, program);
+    FailureOr<ScheduledProgram> read =
+        ScheduledProgram::create(module, program, programs.empty() ? nullptr : &programs.front());
     if (failed(read))
       return failure();
     programs.push_back(std::move(*read));

@@ -218,6 +218,29 @@ static LogicalResult numberLaunch(ScheduledProgram &program, LaunchOp launch) {
   return success();
 }
 
+static LogicalResult numberLaunches(ScheduledProgram &program) {
+  for (ProgramOp each : program.module.getOps<ProgramOp>())
+    for (auto segment : each.getBody().front().getOps<SegmentOp>())
+      for (auto launch : segment.getBody().front().getOps<LaunchOp>())
+        if (failed(numberLaunch(program, launch)))
+          return failure();
+  return success();
+}
+
+/// Takes over what numberLaunches has found for another program of the module.
+static void takeNumbers(ScheduledProgram &program, const ScheduledProgram &first) {
+  program.streams = first.streams;
+  program.communicators = first.communicators;
+  program.inputs = first.inputs;
+  for (auto &[name, entry] : program.inputs)
+    entry.own = nullptr;
+  for (const Timeline &timeline : program.timelines)
+    for (const Action &action : timeline.actions)
+      for (auto input : LaunchOp(action.launch).getBody().getOps<InputOp>())
+        if (InputEntry &entry = program.inputs[input.getNameAttr()]; !entry.own)
+          entry.own = input;
+}
+
 static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, LaunchOp launch) {
   for (Operation &op : launch.getBody().front()) {
     if (isa<OutputOp, OutputSumOp>(op)) {
@@ -345,7 +368,8 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
   return create(module, programs.front());
 }
 
-FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module, ProgramOp program) {
+FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module, ProgramOp program,
+                                                     const ScheduledProgram *first) {
   if (failed(verifyScheduled(module)))
     return failure();
   ScheduledProgram result(module);
@@ -381,11 +405,10 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module, ProgramOp 
     if (failed(readTimeline(programEvents, timeline)))
       return failure();
   }
-  for (ProgramOp each : module.getOps<ProgramOp>())
-    for (auto segment : each.getBody().front().getOps<SegmentOp>())
-      for (auto launch : segment.getBody().front().getOps<LaunchOp>())
-        if (failed(numberLaunch(result, launch)))
-          return failure();
+  if (first)
+    takeNumbers(result, *first);
+  else if (failed(numberLaunches(result)))
+    return failure();
   for (Timeline &timeline : result.timelines) {
     for (Action &action : timeline.actions)
       if (failed(readLaunch(result, timeline, action.launch)))

@@ -69,8 +69,10 @@ struct ScheduledProgram {
       : module(module), symbols(module), mesh(getMesh(module)) {}
 
   /// Reads `module`. Fails with a diagnostic when the module is not in the scheduled phase, has no
-  /// offsets yet, or contains unexpected ops.
-  static FailureOr<ScheduledProgram> create(ModuleOp module, ProgramOp program);
+  /// offsets yet, or contains unexpected ops. `first`: another program of the module, whose numbers
+  /// of streams, communicators and inputs are taken over; null: none is read yet.
+  static FailureOr<ScheduledProgram> create(ModuleOp module, ProgramOp program,
+                                            const ScheduledProgram *first = nullptr);
   /// The program of a module that has one; fails with a diagnostic if it has several.
   static FailureOr<ScheduledProgram> create(ModuleOp module);
 

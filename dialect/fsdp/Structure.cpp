@@ -128,11 +128,18 @@ void mlir::fsdp::setStructure(Operation *op, Structure structure) {
 }
 
 void mlir::fsdp::removeStructure(Operation *op) {
-  if (op->getDiscardableAttrDictionary().empty())
+  DictionaryAttr all = op->getDiscardableAttrDictionary();
+  if (all.empty())
     return;
-  for (StringRef name :
-       {FSDPDialect::structureAttrName, FSDPDialect::gathersAttrName, FSDPDialect::reducesAttrName})
-    op->removeDiscardableAttr(name);
+  // At once: each removal by itself looks up a name and a dictionary, for every op of a program.
+  SmallVector<NamedAttribute> others;
+  for (NamedAttribute attribute : all)
+    if (StringRef name = attribute.getName().getValue(); name != FSDPDialect::structureAttrName &&
+                                                         name != FSDPDialect::gathersAttrName &&
+                                                         name != FSDPDialect::reducesAttrName)
+      others.push_back(attribute);
+  if (others.size() != all.size())
+    op->setDiscardableAttrs(DictionaryAttr::getWithSorted(op->getContext(), others));
 }
 
 void StructureScope::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {

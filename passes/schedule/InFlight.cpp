@@ -3,6 +3,7 @@
 #include "passes/schedule/InFlight.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace mlir::fsdp::schedule;
 
@@ -68,21 +69,60 @@ bool mlir::fsdp::schedule::isComplete(const Completions &completions, int number
                      [&](const TokenSet &set) { return intersects(set, order.tokensOf(launch)); });
 }
 
+namespace {
+
+/// The completions that the launches of a segment have at its end.
+class OwnCompletions {
+public:
+  OwnCompletions(Completions &completions, const Tokens &tokens, const Reachability &order)
+      : completions(completions), tokens(tokens), order(order), latest(tokens.numStreams()) {}
+
+  /// The number of `launch`; to be called with each launch of a stream in order. What implies that
+  /// it is complete is the same for all launches up to the next one that some token does not imply.
+  int numberOf(int launch) {
+    const int stream = order.streamOf(launch), position = order.positionOf(launch);
+    auto &[number, until] = latest[stream];
+    if (position < until)
+      return number;
+    until = std::numeric_limits<int>::max();
+    TokenSet set(tokens.words(), 0);
+    for (int token = 0; token < tokens.size(); ++token)
+      if (const int implied = impliedOn(stream, token); position < implied) {
+        insert(set, token);
+        until = std::min(until, implied);
+      }
+    number = completions.intern({set});
+    return number;
+  }
+
+private:
+  /// How many launches of `stream`, its first ones, `token` implies.
+  int impliedOn(int stream, int token) const {
+    const int definer = order.getDefiner(token);
+    if (definer < 0)
+      return 0;
+    return order.streamOf(definer) == stream ? order.positionOf(definer) + 1
+                                             : order.completeOn(stream, definer);
+  }
+
+  Completions &completions;
+  const Tokens &tokens;
+  const Reachability &order;
+  /// Of each stream the latest number, and the position of the first launch that may have another.
+  std::vector<std::pair<int, int>> latest;
+};
+
+} // namespace
+
 InFlight mlir::fsdp::schedule::leave(const InFlight &entry, Completions &completions,
                                      const Tokens &tokens, const Reachability &order, int first,
                                      int size) {
   std::map<int, int> renamed{{0, 0}};
+  OwnCompletions own(completions, tokens, order);
   InFlight result(entry.size(), 0);
   for (int g = 0; g < static_cast<int>(entry.size()); ++g) {
     if (first <= g && g < first + size) {
-      int own = g - first;
-      TokenSet set(tokens.words(), 0);
-      for (int token = 0; token < tokens.size(); ++token) {
-        int definer = order.getDefiner(token);
-        if (definer >= 0 && (definer == own || order.before(own, definer)))
-          insert(set, token);
-      }
-      result[g] = completions.intern({set});
+      result[g] = own.numberOf(g - first);
       continue;
     }
     auto [known, added] = renamed.try_emplace(entry[g], 0);

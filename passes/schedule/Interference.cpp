@@ -1,87 +1,17 @@
 //===- Interference.cpp - lives of buffers and their partial order --------===//
 
 #include "passes/schedule/Interference.h"
+#include "passes/schedule/HeaviestAntichain.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <queue>
 
 using namespace mlir::fsdp::schedule;
 
 namespace {
-
-/// Maximum flow by augmenting along shortest paths in levels (Dinic).
-class FlowNetwork {
-public:
-  explicit FlowNetwork(int nodes) : out(nodes) {}
-
-  void add(int from, int to, int64_t capacity) {
-    out[from].push_back(static_cast<int>(edges.size()));
-    edges.push_back({to, capacity});
-    out[to].push_back(static_cast<int>(edges.size()));
-    edges.push_back({from, 0});
-  }
-
-  int64_t maximize(int source, int sink) {
-    int64_t total = 0;
-    while (findLevels(source, sink)) {
-      next.assign(out.size(), 0);
-      while (int64_t pushed = push(source, sink, std::numeric_limits<int64_t>::max()))
-        total += pushed;
-    }
-    return total;
-  }
-
-  /// After `maximize`: whether `node` can still be reached, that is, is on the source's side.
-  bool isBeforeCut(int node) const { return level[node] >= 0; }
-
-private:
-  struct Edge {
-    int to;
-    int64_t capacity;
-  };
-
-  bool findLevels(int source, int sink) {
-    level.assign(out.size(), -1);
-    level[source] = 0;
-    std::queue<int> queue;
-    queue.push(source);
-    while (!queue.empty()) {
-      int node = queue.front();
-      queue.pop();
-      for (int index : out[node])
-        if (edges[index].capacity > 0 && level[edges[index].to] < 0) {
-          level[edges[index].to] = level[node] + 1;
-          queue.push(edges[index].to);
-        }
-    }
-    return level[sink] >= 0;
-  }
-
-  int64_t push(int node, int sink, int64_t limit) {
-    if (node == sink)
-      return limit;
-    for (size_t &i = next[node]; i < out[node].size(); ++i) {
-      int index = out[node][i];
-      if (edges[index].capacity <= 0 || level[edges[index].to] != level[node] + 1)
-        continue;
-      if (int64_t pushed = push(edges[index].to, sink, std::min(limit, edges[index].capacity))) {
-        edges[index].capacity -= pushed;
-        edges[index ^ 1].capacity += pushed;
-        return pushed;
-      }
-    }
-    return 0;
-  }
-
-  std::vector<std::vector<int>> out;
-  std::vector<Edge> edges;
-  std::vector<int> level;
-  std::vector<size_t> next;
-};
 
 /// The launches of `segment` that touch each buffer of a role, in issue order.
 std::vector<llvm::SmallVector<int, 4>> collectTouches(const Role &role, const Segment &segment) {
@@ -264,24 +194,11 @@ std::vector<std::vector<int>> Interference::directSuccessors() const {
 }
 
 std::vector<int> Interference::heaviestTogether(const std::vector<int64_t> &weights) const {
-  int count = static_cast<int>(blocks.size()), source = 2 * count, sink = source + 1;
-  int64_t infinite = std::numeric_limits<int64_t>::max() / 4;
-  FlowNetwork network(2 * count + 2);
-  // Direct successors are enough: indirect successors follow from them.
-  std::vector<std::vector<int>> successors = directSuccessors();
-  for (int x = 0; x < count; ++x) {
-    network.add(source, x, weights[x]);
-    network.add(count + x, sink, weights[x]);
-    network.add(count + x, x, infinite); // longer chains through x
-    for (int y : successors[x])
-      network.add(x, count + y, infinite);
-  }
-  network.maximize(source, sink);
-  std::vector<int> together;
-  for (int x = 0; x < count; ++x)
-    if (network.isBeforeCut(x) && !network.isBeforeCut(count + x))
-      together.push_back(x);
-  return together;
+  // A block begins before those that it precedes.
+  std::vector<int> order;
+  for (auto [first, block] : sortByFirstLaunch())
+    order.push_back(block);
+  return findHeaviestAntichain(directSuccessors(), order, weights);
 }
 
 std::vector<int> Interference::heaviestTogether() const {

@@ -58,8 +58,7 @@ public:
   std::vector<int64_t> sumInterfering() const;
 
   /// Blocks of which each two interfere, with the largest sum of `weights` (one for each block):
-  /// they need that much memory together. (By Dilworth's theorem for weights: the sum of all minus
-  /// a maximum flow from earlier blocks to later ones; the cut determines which.)
+  /// they need that much memory together.
   std::vector<int> heaviestTogether(const std::vector<int64_t> &weights) const;
 
   /// Those with the largest sum of sizes.

@@ -44,10 +44,11 @@ Reachability::Reachability(const Role &role, const Segment &segment) {
   Tokens tokens(role);
   size_t size = segment.launches.size();
   tokenWords = tokens.words();
-  words = tokenWords + static_cast<int>((size + 63) / 64);
+  numStreams = tokens.numStreams();
   dependencies.resize(size);
   entryTokens.resize(size);
   definers.assign(tokens.size(), -1);
+  bool forward = false;
   for (size_t l = 0; l < size; ++l) {
     const Launch &launch = segment.launches[l];
     auto dependOn = [&](int token) {
@@ -57,6 +58,11 @@ Reachability::Reachability(const Role &role, const Segment &segment) {
         entryTokens[l].push_back(token);
     };
     dependencies[l] = launch.waits;
+    for (int wait : launch.waits)
+      forward |= wait >= static_cast<int>(l);
+    const int before = definers[tokens.ofStream(launch.stream)];
+    streams.push_back(launch.stream);
+    positions.push_back(before < 0 ? 0 : positions[before] + 1);
     dependOn(tokens.ofStream(launch.stream));
     for (int event : launch.awaits)
       dependOn(tokens.ofEvent(event));
@@ -64,26 +70,29 @@ Reachability::Reachability(const Role &role, const Segment &segment) {
     for (int event : launch.records)
       definers[tokens.ofEvent(event)] = static_cast<int>(l);
   }
-  bits.assign(size * words, 0);
-  bool forward = false;
-  for (size_t l = 0; l < size; ++l)
-    for (int wait : segment.launches[l].waits)
-      forward |= wait >= static_cast<int>(l);
+  complete.assign(size * numStreams, 0);
+  reached.assign(size * tokenWords, 0);
   if (forward) {
     circle = findCircle(dependencies);
     return; // a wait for a launch that is not issued yet: there is no order
   }
-  for (size_t l = 0; l < size; ++l) {
-    uint64_t *own = bits.data() + l * words;
-    for (int token : entryTokens[l])
-      own[token / 64] |= uint64_t(1) << (token % 64);
-    for (int dependency : dependencies[l]) {
-      const uint64_t *other = row(dependency);
-      // Launches from `dependency` on are not in its row.
-      int end = tokenWords + dependency / 64 + 1;
-      for (int w = 0; w < end; ++w)
-        own[w] |= other[w];
-      own[tokenWords + dependency / 64] |= uint64_t(1) << (dependency % 64);
-    }
+  for (size_t l = 0; l < size; ++l)
+    close(static_cast<int>(l));
+}
+
+/// Everything that `launch` depends on is closed before.
+void Reachability::close(int launch) {
+  int *counts = complete.data() + static_cast<size_t>(launch) * numStreams;
+  uint64_t *bits = reached.data() + static_cast<size_t>(launch) * tokenWords;
+  for (int token : entryTokens[launch])
+    bits[token / 64] |= uint64_t(1) << (token % 64);
+  for (int dependency : dependencies[launch]) {
+    for (int s = 0; s < numStreams; ++s)
+      counts[s] = std::max(counts[s], completeOn(s, dependency));
+    int &own = counts[streams[dependency]];
+    own = std::max(own, positions[dependency] + 1);
+    const uint64_t *others = tokensOf(dependency);
+    for (int w = 0; w < tokenWords; ++w)
+      bits[w] |= others[w];
   }
 }

@@ -34,8 +34,10 @@ private:
 std::vector<int> findCircle(const std::vector<std::vector<int>> &dependencies);
 
 /// Which launches of a segment are complete when another one starts, and which of the tokens with
-/// which the segment was entered are reached then: bits, closed over streams, waits and events in
-/// issue order.
+/// which the segment was entered are reached then, closed over streams, waits and events in issue
+/// order. A launch follows the one before it on its stream, so the complete launches of a stream
+/// are its first ones: a number for each stream instead of a bit for each launch, of which the
+/// steps of a pipeline have tens of thousands.
 class Reachability {
 public:
   /// Indices in `segment` are in range.
@@ -44,11 +46,24 @@ public:
   /// Launches that wait for one another; the order is then meaningless.
   const std::vector<int> &getCircle() const { return circle; }
   /// True iff `first` is complete whenever `second` starts.
-  bool before(int first, int second) const { return test(row(second), tokenWords * 64 + first); }
+  bool before(int first, int second) const {
+    return completeOn(streams[first], second) > positions[first];
+  }
+  /// How many launches of `stream`, its first ones, are complete whenever `launch` starts.
+  int completeOn(int stream, int launch) const {
+    return complete[static_cast<size_t>(launch) * numStreams + stream];
+  }
+  int streamOf(int launch) const { return streams[launch]; }
+  /// How many launches of the segment are before `launch` on its stream.
+  int positionOf(int launch) const { return positions[launch]; }
   /// True iff the launch of `token` at the segment's start is complete whenever `launch` starts.
-  bool reaches(int launch, int token) const { return test(row(launch), token); }
+  bool reaches(int launch, int token) const {
+    return tokensOf(launch)[token / 64] >> (token % 64) & 1;
+  }
   /// The tokens that `launch` reaches, as bits.
-  const uint64_t *tokensOf(int launch) const { return row(launch); }
+  const uint64_t *tokensOf(int launch) const {
+    return reached.data() + static_cast<size_t>(launch) * tokenWords;
+  }
 
   /// The launches, and the tokens of the start, on which `launch` depends directly.
   const std::vector<int> &getDependencies(int launch) const { return dependencies[launch]; }
@@ -57,15 +72,14 @@ public:
   int getDefiner(int token) const { return definers[token]; }
 
 private:
-  const uint64_t *row(int launch) const {
-    return bits.data() + static_cast<size_t>(launch) * words;
-  }
-  static bool test(const uint64_t *row, int bit) { return row[bit / 64] >> (bit % 64) & 1; }
+  void close(int launch);
 
-  int tokenWords, words;
+  int tokenWords, numStreams;
   std::vector<std::vector<int>> dependencies, entryTokens;
   std::vector<int> definers, circle;
-  std::vector<uint64_t> bits; ///< of each launch: the tokens, then the launches
+  std::vector<int> streams, positions; ///< of each launch
+  std::vector<int> complete;           ///< of each launch: a number for each stream
+  std::vector<uint64_t> reached;       ///< of each launch: the tokens
 };
 
 } // namespace mlir::fsdp::schedule

@@ -13,6 +13,8 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <deque>
+
 using namespace mlir;
 using namespace mlir::fsdp;
 
@@ -208,12 +210,8 @@ private:
   /// A group is one collective: what must be equal is joined in the order of its members.
   schedule::Collective translate(LaunchOp launch, ArrayRef<CollectiveOpInterface> group) {
     CollectiveOpInterface op = group.front();
-    // The participating roles differ only along these axes; other roles have other ranks.
-    std::vector<int> members;
     SmallVector<StringAttr> axes = op.getAxes();
-    for (auto [number, other] : llvm::enumerate(roles))
-      if (coordinatesBeside(axes, other) == coordinatesBeside(axes, roles[index]))
-        members.push_back(static_cast<int>(number));
+    const std::vector<int> &members = membersOver(axes);
     std::string name = nameOver(launch, axes);
     if (members.size() < roles.size())
       name += " of " + roles[members.front()].name;
@@ -229,6 +227,20 @@ private:
       join(collective.received, other.received);
     }
     return collective;
+  }
+
+  /// The roles that take part in collectives over `axes`: they differ only along these axes; other
+  /// roles have other ranks.
+  const std::vector<int> &membersOver(ArrayRef<StringAttr> axes) {
+    for (const auto &[known, members] : memberSets)
+      if (ArrayRef<StringAttr>(known) == axes)
+        return members;
+    std::vector<int> members;
+    for (auto [number, other] : llvm::enumerate(roles))
+      if (coordinatesBeside(axes, other) == coordinatesBeside(axes, roles[index]))
+        members.push_back(static_cast<int>(number));
+    memberSets.emplace_back(llvm::to_vector(axes), std::move(members));
+    return memberSets.back().second;
   }
 
   /// True if `op` is a transfer and the coordinates of the roles determine its peers.
@@ -361,6 +373,8 @@ private:
   ArrayRef<RoleRanks> roles;
   const SymbolTable &symbols; ///< of the module
   schedule::Role role;
+  /// By axes, of those of which membersOver was asked.
+  std::deque<std::pair<SmallVector<StringAttr>, std::vector<int>>> memberSets;
   DenseMap<Operation *, int> bufferIndex;
   DenseMap<Value, int> launchIndex, eventIndex;
 };
