@@ -212,11 +212,13 @@ void SplitStages::runOnOperation() {
     FailureOr<SegmentStages> found = SegmentStages::get(segment, carried);
     if (failed(found))
       return signalPassFailure();
-    if (found->getNumStages() > numStages) {
-      segment.emitError() << "segment '" << segment.getSymName() << "' has an op of stage "
-                          << found->getNumStages() - 1 << ", expected stages below " << numStages;
-      return signalPassFailure();
-    }
+    for (Operation &op : segment.getBody().front())
+      if (const StagePlace place = found->of(&op);
+          place.kind == StagePlace::part && place.of.stage >= numStages) {
+        op.emitOpError() << "has stage " << place.of.stage << ", expected stages below "
+                         << numStages << ", as many as 'fsdp-assign-stages' has made";
+        return signalPassFailure();
+      }
     stages.push_back(std::move(*found));
   }
   const llvm::StringMap<RankSet> owners = findOwners(module, segments, stages, ranks);

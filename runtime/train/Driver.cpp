@@ -1,6 +1,7 @@
 #include "runtime/train/Driver.h"
 
 #include "base/Error.h"
+#include "runtime/comm/RankActions.h"
 #include "runtime/execution/Device.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/job/Bootstrap.h"
@@ -152,8 +153,9 @@ int runTraining(Plans plans, int argc, char **argv) {
             cause = error.describe();
         };
       return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
-        return train(programAt(plan, positionOf(plan, rank)), options, sources, outputs, runStart,
-                     steps, rank);
+        const Program &own = programAt(plan, positionOf(plan, rank));
+        setRole(rank.hostFlight(), own.role);
+        return train(own, options, sources, outputs, runStart, steps, rank);
       });
     });
   } catch (const NoPlan &none) {
