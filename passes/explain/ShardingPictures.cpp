@@ -35,10 +35,10 @@ FailureOr<std::vector<ShardingPicture>> mlir::fsdp::drawShardings(ModuleOp modul
         auto read = dyn_cast<ReadOp>(op);
         const std::string name = read ? read.getParam().str() : nameOf(value);
         const StageHolders holders = StageHolders::of(value);
-        auto [at, isNew] = known.try_emplace(
-            {type.getAsOpaquePointer(), sharding.getAsOpaquePointer(), bool(read),
-             std::vector<int64_t>(holders.ranks.begin(), holders.ranks.end())},
-            pictures.size());
+        auto [at, isNew] =
+            known.try_emplace({type.getAsOpaquePointer(), sharding.getAsOpaquePointer(), bool(read),
+                               std::vector<int64_t>(holders.ranks.begin(), holders.ranks.end())},
+                              pictures.size());
         if (isNew) {
           ShardingPicture &picture = pictures.emplace_back();
           picture.ofParameters = bool(read);

@@ -22,8 +22,8 @@ struct ShardingGrid {
   std::pair<size_t, size_t> countCharacters() const;
 };
 
-/// The ranks along the axis of a pipeline that have a value of a step: those that compute it, and of
-/// a parameter those that read it. What all stages may compute, of inputs alone, is where it is
+/// The ranks along the axis of a pipeline that have a value of a step: those that compute it, and
+/// of a parameter those that read it. What all stages may compute, of inputs alone, is where it is
 /// used.
 struct StageHolders {
   StringAttr axis; ///< null: there are no stages

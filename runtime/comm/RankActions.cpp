@@ -107,8 +107,7 @@ std::string describeLatest(const SharedSegment &segment, int rank) {
   if (state.first && state.first == state.launch)
     return format("launch '%s' of stream '%s' in %s, under way for %.1f s",
                   state.launch->action.name, state.launch->thread.c_str(),
-                  state.collective->action.describe().c_str(),
-                  now() - state.launch->action.begin);
+                  state.collective->action.describe().c_str(), now() - state.launch->action.begin);
   if (state.first)
     return underWay(*state.first);
   if (state.last)

@@ -64,8 +64,7 @@ static void noteBusy(const Job &job, const SharedSegment &segment, int record) {
     sharing += segment.rank(rank).state != RankRecord::Absent;
   if (sharing == job.worldSize())
     return;
-  const std::string busy =
-      describeBusy(segment, record, busySeconds(job.options().timeoutSeconds));
+  const std::string busy = describeBusy(segment, record, busySeconds(job.options().timeoutSeconds));
   if (busy.empty())
     return;
   const std::string role = roleOf(segment, record);

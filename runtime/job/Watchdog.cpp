@@ -18,8 +18,7 @@ Watchdog::Watchdog(SharedSegment &segment, int rank, int neighbour, double timeo
                    std::function<void()> notice, std::function<void(Failure &)> report)
     : segment_(segment), rank_(rank), neighbour_(neighbour),
       heartbeatTimeout_(heartbeatTimeout(timeoutSeconds)), notice_(std::move(notice)),
-      report_(std::move(report)),
-      thread_(startThread("the watchdog", [this] { run(); })) {}
+      report_(std::move(report)), thread_(startThread("the watchdog", [this] { run(); })) {}
 
 Watchdog::~Watchdog() {
   stop_.store(true);

@@ -464,7 +464,8 @@ void Driver::State::writePage(ModuleOp module, const mlir::fsdp::StepSimulation 
 
 void Driver::State::writeReport(std::vector<llvm::json::Value> reports, const std::string &table) {
   if (report)
-    writeOutput(*report, llvm::formatv("{0:2}\n", mlir::fsdp::joinReports(std::move(reports))).str());
+    writeOutput(*report,
+                llvm::formatv("{0:2}\n", mlir::fsdp::joinReports(std::move(reports))).str());
   // Within a result that goes to standard output the table would spoil it.
   base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
   bool taken = (result && result->identity() == output) ||

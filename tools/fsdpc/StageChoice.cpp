@@ -40,8 +40,7 @@ static SmallVector<ir::UnitRun> findRuns(ModuleOp model, const Options &options)
 }
 
 static std::string listed(const std::vector<int64_t> &sizes) {
-  return llvm::join(
-      llvm::map_range(sizes, [](int64_t size) { return std::to_string(size); }), ",");
+  return llvm::join(llvm::map_range(sizes, [](int64_t size) { return std::to_string(size); }), ",");
 }
 
 static void emitAll(std::vector<Diagnostic> &diagnostics) {
@@ -50,8 +49,7 @@ static void emitAll(std::vector<Diagnostic> &diagnostics) {
 }
 
 std::string cutStages(ModuleOp model, const std::string &name, const MeshAxes &mesh,
-                      const std::string &tool, Options &options,
-                      OwningOpRef<ModuleOp> &scheduled) {
+                      const std::string &tool, Options &options, OwningOpRef<ModuleOp> &scheduled) {
   if (!choosesStages(options, mesh))
     return "";
   OwningOpRef<ModuleOp> plan(model.clone());
@@ -93,12 +91,11 @@ std::string cutStages(ModuleOp model, const std::string &name, const MeshAxes &m
     return milliseconds(*std::max_element(parts.begin(), parts.end()));
   };
   options.pipeline.stages = listed(sizes);
-  const std::string reason =
-      "stages " + listed(sizes) + ": the dearest takes " + dearest(sizes) +
-      " of a microbatch on " + machine.name +
-      (sizes == equal
-           ? ", and equal flops give the same"
-           : ", " + dearest(equal) + " with " + listed(equal) + ", which equal flops give");
+  const std::string reason = "stages " + listed(sizes) + ": the dearest takes " + dearest(sizes) +
+                             " of a microbatch on " + machine.name +
+                             (sizes == equal ? ", and equal flops give the same"
+                                             : ", " + dearest(equal) + " with " + listed(equal) +
+                                                   ", which equal flops give");
   std::cerr << tool << ": note: chose " << reason << "\n";
   if (sizes == equal && options.needsOneSchedule()) {
     emitAll(diagnostics);

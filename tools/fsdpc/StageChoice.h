@@ -13,8 +13,8 @@
 
 namespace fsdpc {
 
-/// Whether the stages of a plan for `mesh` are chosen by the cost model: they are `auto`, ranks have
-/// stages, and a machine is named.
+/// Whether the stages of a plan for `mesh` are chosen by the cost model: they are `auto`, ranks
+/// have stages, and a machine is named.
 bool choosesStages(const Options &options, const MeshAxes &mesh);
 
 /// Replaces `--stages=auto` of `options`, those of a plan for `mesh`, by the choice for `model`,

@@ -87,8 +87,7 @@ TEST(BalancedCutTest, CountsTheResourceOfWhichAPartNeedsMost) {
 }
 
 TEST(BalancedCutTest, LeavesADearUnitAlone) {
-  EXPECT_EQ(cutBalanced(std::vector<double>{1, 1, 1, 9, 1, 1}, 3),
-            (std::vector<int64_t>{3, 1, 2}));
+  EXPECT_EQ(cutBalanced(std::vector<double>{1, 1, 1, 9, 1, 1}, 3), (std::vector<int64_t>{3, 1, 2}));
 }
 
 } // namespace
