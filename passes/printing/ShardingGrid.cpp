@@ -91,6 +91,7 @@ ShardingGrid mlir::fsdp::gridOf(StringRef name, Value value, ArrayRef<int64_t> p
   grid.columns = across < 0 ? 1 : partsOf(across);
   std::vector<std::vector<int64_t>> ranks(grid.rows * grid.columns);
   const StageHolders holders = StageHolders::of(value);
+  const int64_t microbatches = mesh.getNumRanks() / withoutMicrobatches(mesh).getNumRanks();
   for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank) {
     if (holders.axis && !llvm::is_contained(holders.ranks, mesh.getIndexIn(rank, holders.axis)))
       continue;
@@ -98,7 +99,10 @@ ShardingGrid mlir::fsdp::gridOf(StringRef name, Value value, ArrayRef<int64_t> p
     for (int64_t dim : split)
       row = row * partsOf(dim) + mesh.getIndexIn(rank, sharding.getAxes(dim));
     int64_t column = across < 0 ? 0 : mesh.getIndexIn(rank, sharding.getAxes(across));
-    ranks[row * grid.columns + column].push_back(rank);
+    // Its microbatches are positions of a rank, one after the other.
+    if (std::vector<int64_t> &held = ranks[row * grid.columns + column];
+        held.empty() || held.back() != rank / microbatches)
+      held.push_back(rank / microbatches);
   }
   for (const std::vector<int64_t> &held : ranks)
     grid.cells.push_back(listRanks(held));
