@@ -90,10 +90,6 @@ std::vector<RankAction> actionsOf(const SharedSegment &segment, int rank) {
   return all;
 }
 
-void setRole(FlightTrack *host, const char *role) {
-  if (host)
-    host->label(role);
-}
 std::string roleOf(const SharedSegment &segment, int rank) { return segment.flight(rank)->label(); }
 
 std::string placeOf(const RankAction &found) {

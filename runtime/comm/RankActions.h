@@ -28,9 +28,8 @@ struct RankAction {
 /// The recorded actions of a rank, in the order in which they began.
 std::vector<RankAction> actionsOf(const SharedSegment &segment, int rank);
 
-/// Sets and returns the role of a rank where ranks run different programs: "pipeline1". It is the
+/// The role of a rank where ranks run different programs, "pipeline1", which the driver sets as the
 /// label of the host's track; empty where there is one program.
-void setRole(FlightTrack *host, const char *role);
 std::string roleOf(const SharedSegment &segment, int rank);
 
 /// " of stream 'compute'"; empty for the host.

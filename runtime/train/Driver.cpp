@@ -1,7 +1,6 @@
 #include "runtime/train/Driver.h"
 
 #include "base/Error.h"
-#include "runtime/comm/RankActions.h"
 #include "runtime/execution/Device.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/job/Bootstrap.h"
@@ -154,7 +153,8 @@ int runTraining(Plans plans, int argc, char **argv) {
         };
       return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
         const Program &own = programAt(plan, positionOf(plan, rank));
-        setRole(rank.hostFlight(), own.role);
+        if (FlightTrack *host = rank.hostFlight())
+          host->label(own.role); // for messages about ranks that hang
         return train(own, options, sources, outputs, runStart, steps, rank);
       });
     });

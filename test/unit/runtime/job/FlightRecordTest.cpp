@@ -151,7 +151,7 @@ TEST(FlightRecord, NamesTheRankThatOthersWaitForInTurn) {
   const CollectiveRequest receive =
       CollectiveRequest::transfer(CollectiveKind::Receive, 4, DType::F32, 1, 2);
   for (int rank = 0; rank < 3; ++rank) {
-    setRole(segment.flight(rank), format("pipeline%d", rank).c_str());
+    segment.flight(rank)->label(format("pipeline%d", rank).c_str());
     FlightTrack &track = segment.flight(rank)[3];
     track.label("receive_down");
     track.begin(FlightAction::Launch,
@@ -203,7 +203,7 @@ TEST(FlightRecord, SaysWhichRanksHaveARole) {
   const SharedSegment segment = segmentOf(3);
   const TemporaryFile file;
   for (int rank = 0; rank < 3; ++rank) {
-    setRole(segment.flight(rank), rank < 2 ? "pipeline0" : "pipeline1");
+    segment.flight(rank)->label(rank < 2 ? "pipeline0" : "pipeline1");
     segment.flight(rank)[0].begin(FlightAction::Mark, "step", "", 1);
   }
   segment.failure().raise(Error("the fault"));
