@@ -381,8 +381,8 @@ def SplitStagesPass : Pass<"fsdp-split-stages", "::mlir::ModuleOp"> {
     one rank has the value and others add zero, so that sums keep their order and bits; shards of the gradients of a weight that several
     stages use are sent, and added up in one order.
 
-    Each program still runs one microbatch after another (see `fsdp-pipeline-microbatches`). A module without stages, and one of several programs, is left as it is. An op
-    that says its stage, or its unit, and uses a value of a later stage (in backward: of an earlier one) is an error, and so is a stage of `fsdp.stages` or above.
+    Each program still runs one microbatch after another (see `fsdp-pipeline-microbatches`). A module without stages, and one of several programs, is left as it is. A stage that is not below
+    `fsdp.stages` is an error.
 
     Example: `fsdp-opt --fsdp-split-stages local.mlir`
   }];

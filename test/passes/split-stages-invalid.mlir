@@ -54,34 +54,3 @@ module attributes {fsdp.phase = "local", fsdp.stages = 2 : i64} {
     }
   }
 }
-
-// -----
-
-// A unit before the one whose value it uses. Without a stage it is in the first one.
-module attributes {fsdp.phase = "local", fsdp.stages = 2 : i64} {
-  fsdp.mesh @mesh <["pipeline"=2]>
-  fsdp.program @all role {} {
-    fsdp.segment @train train next [@train] {
-      %x = fsdp.input "x" sample_dim 0 shard_of 2 over [] : tensor<2xf32>
-      // expected-note @below {{the value is made here}}
-      %y = math.tanh %x {fsdp.structure = #fsdp.structure<"a" stage 1>} : tensor<2xf32>
-      // expected-error @below {{'math.tanh' op of stage 0 uses a value of stage 1, which is computed later: expected stage 1 or a later one}}
-      %z = math.tanh %y {fsdp.structure = #fsdp.structure<"b">} : tensor<2xf32>
-    }
-  }
-}
-
-// -----
-
-module attributes {fsdp.phase = "local", fsdp.stages = 2 : i64} {
-  fsdp.mesh @mesh <["pipeline"=2]>
-  fsdp.program @all role {} {
-    fsdp.segment @train train next [@train] {
-      %x = fsdp.input "x" sample_dim 0 shard_of 2 over [] : tensor<2xf32>
-      // expected-note @below {{the value is made here}}
-      %y = math.tanh %x {fsdp.structure = #fsdp.structure<"a" backward>} : tensor<2xf32>
-      // expected-error @below {{'math.tanh' op of stage 1 uses a value of stage 0 in backward, which runs from the last stage to the first: expected stage 0 or an earlier one}}
-      %z = math.tanh %y {fsdp.structure = #fsdp.structure<"b" backward stage 1>} : tensor<2xf32>
-    }
-  }
-}

@@ -27,19 +27,6 @@ static bool mayBeRepeated(Operation *op) {
   });
 }
 
-/// Fails: `op`, which says its stage, uses `value` of another one, which is computed later.
-static LogicalResult failAtOrder(Operation *op, int64_t stage, Value value, int64_t of,
-                                 bool backward) {
-  InFlightDiagnostic diagnostic =
-      op->emitOpError() << "of stage " << stage << " uses a value of stage " << of
-                        << (backward ? " in backward, which runs from the last stage to the first: "
-                                       "expected stage "
-                                     : ", which is computed later: expected stage ")
-                        << of << (backward ? " or an earlier one" : " or a later one");
-  diagnostic.attachNote(value.getLoc()) << "the value is made here";
-  return diagnostic;
-}
-
 LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
   const Structure structure = getStructure(op);
   bool ofUpdate =
@@ -47,10 +34,8 @@ LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
   bool isStaged = structure.unit || structure.stage != 0 ||
                   structure.direction == Direction::backward || !mayBeRepeated(op);
   StagePart part{structure.stage, structure.direction == Direction::backward};
-  const bool saysStage = structure.unit || structure.stage != 0;
   // Operands: a value of backward can only be used there, and by its stage or earlier ones.
   std::optional<int64_t> latest, earliest;
-  Value ofLatest, ofEarliest;
   for (Value operand : op->getOperands()) {
     const StagePlace from = of(operand.getDefiningOp());
     ofUpdate |= from.kind == StagePlace::update;
@@ -58,10 +43,9 @@ LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
       continue;
     isStaged = true;
     auto &limit = from.of.backward ? earliest : latest;
-    if (!limit || (from.of.backward ? from.of.stage < *limit : from.of.stage > *limit)) {
-      limit = from.of.stage;
-      (from.of.backward ? ofEarliest : ofLatest) = operand;
-    }
+    limit = !limit             ? from.of.stage
+            : from.of.backward ? std::min(*limit, from.of.stage)
+                               : std::max(*limit, from.of.stage);
   }
   if (auto load = dyn_cast<CarryLoadOp>(op)) {
     auto known = carried.find(load.getCarried());
@@ -86,10 +70,6 @@ LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
   }
   if (!isStaged)
     return success();
-  if (saysStage && part.backward && earliest && part.stage > *earliest)
-    return failAtOrder(op, part.stage, ofEarliest, *earliest, /*backward=*/true);
-  if (saysStage && !part.backward && !earliest && latest && part.stage < *latest)
-    return failAtOrder(op, part.stage, ofLatest, *latest, /*backward=*/false);
   if (earliest) {
     part.backward = true;
     part.stage = structure.direction == Direction::backward || structure.stage != 0
