@@ -31,7 +31,6 @@
 #include "passes/global/ConcatGradients.h"
 #include "passes/global/LossWeight.h"
 #include "passes/global/Recompute.h"
-#include "passes/global/StageOrder.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::fsdp {
@@ -396,9 +395,6 @@ struct Differentiate : fsdp::impl::DifferentiatePassBase<Differentiate> {
   using Base::Base;
 
   void runOnOperation() override {
-    // Everything later takes stages from ops of forward.
-    if (failed(verifyStages(getOperation())))
-      return signalPassFailure();
     for (StepOp step : getOperation().getOps<StepOp>()) {
       WalkResult region = step.walk([](ManualOp op) {
         op.emitOpError("must be lowered before --fsdp-differentiate; run --fsdp-inline-manual "
