@@ -53,6 +53,22 @@ static std::optional<StringRef> behindUnit(StringRef text, StringRef unit) {
   return std::nullopt;
 }
 
+/// `text` without " stage 1 microbatch 2" of a launch, or ".stage.1.microbatch.2" of its buffer: a
+/// function serves all microbatches.
+static std::string withoutMicrobatch(StringRef text) {
+  constexpr StringRef word = "microbatch", stage = "stage";
+  const size_t at = text.rfind(word); // behind the names of the model
+  if (at == StringRef::npos || at == 0)
+    return text.str();
+  StringRef before = text.take_front(at - 1), behind = text.drop_front(at + word.size());
+  if (behind.size() < 2 || !llvm::isDigit(behind[1]))
+    return text.str();
+  if (StringRef name = before.rtrim("0123456789");
+      name.size() < before.size() && name.drop_back().ends_with(stage))
+    before = name.drop_back(stage.size() + 2);
+  return (before + behind.drop_front().drop_while(llvm::isDigit)).str();
+}
+
 static bool isNumber(StringRef text) {
   return !text.empty() && llvm::all_of(text, [](char c) { return llvm::isDigit(c); });
 }
@@ -169,7 +185,8 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
   });
 }
 
-ModelName ModelNames::shorten(StringRef text, StringAttr unit) const {
+ModelName ModelNames::shorten(StringRef name, StringAttr unit) const {
+  const std::string text = withoutMicrobatch(name);
   std::optional<StringRef> rest = unit ? behindUnit(text, unit) : std::nullopt;
   NameParts parts(rest.value_or(text));
   SmallVector<StringRef> words;

@@ -22,7 +22,9 @@ std::string mlir::fsdp::getLocationName(Location location) {
 std::string mlir::fsdp::getLaunchName(Operation *op) {
   std::string kind = op->getName().stripDialect().str();
   if (auto input = dyn_cast<InputOp>(op))
-    return ("input " + input.getName()).str();
+    return ("input " + input.getName() +
+            (input.getMicrobatch() ? " microbatch " + Twine(*input.getMicrobatch()) : Twine()))
+        .str();
   if (auto output = dyn_cast<OutputOp>(op))
     return ("output " + output.getName()).str();
   if (auto output = dyn_cast<OutputSumOp>(op))
@@ -43,6 +45,13 @@ std::string mlir::fsdp::getLaunchName(Operation *op) {
   if (elementwise || StringRef(name).ends_with("." + kind) || name == kind)
     return name;
   return name + " " + kind;
+}
+
+std::string mlir::fsdp::addMicrobatch(StringRef name, const Structure &structure) {
+  return structure.microbatch < 0 ? name.str()
+                                  : (name + " stage " + Twine(structure.stage) + " microbatch " +
+                                     Twine(structure.microbatch))
+                                        .str();
 }
 
 std::string UniqueNames::get(StringRef name) {

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options) {
+void mlir::fsdp::buildForwardPipeline(OpPassManager &manager, const PipelineOptions &options) {
   // First, so that every other pass sees ops with derivatives and sharding rules.
   manager.addPass(createInlineManualPass());
   // Before differentiation, so that evaluation holds nothing of backward, and no checkpoints.
@@ -50,6 +50,10 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   SequenceParallelPassOptions sequence;
   sequence.mode = options.sequenceParallel;
   manager.addPass(createSequenceParallelPass(sequence));
+}
+
+void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  buildForwardPipeline(manager, options);
   // After all ops of forward exist, and before regions, which belong to one stage, and backward,
   // which follows the stages of forward.
   AssignStagesPassOptions stages;

@@ -34,6 +34,9 @@ struct PipelineOptions {
   std::string explainShardings;
 };
 
+/// The first part of the next one: a model with placements and all ops of forward, which are then
+/// divided into stages.
+void buildForwardPipeline(OpPassManager &manager, const PipelineOptions &options);
 /// A model, with placements, gradients, updates and a sharding on every value.
 void buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options);
 /// The program of one rank, with explicit collectives and fused kernels.

@@ -2,8 +2,9 @@
 
 #include "passes/explain/ShardingPictures.h"
 #include "passes/printing/ShardingGrid.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -23,7 +24,8 @@ FailureOr<std::vector<ShardingPicture>> mlir::fsdp::drawShardings(ModuleOp modul
     if (failed(shardings))
       return failure();
     MeshAttr mesh = getMesh(step);
-    llvm::DenseMap<std::tuple<Type, Attribute, int>, size_t> known;
+    // By type, sharding, whether it is a parameter, and ranks of a pipeline.
+    std::map<std::tuple<const void *, const void *, bool, std::vector<int64_t>>, size_t> known;
     for (Operation &op : step.getBody().front())
       for (Value value : op.getResults()) {
         auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -32,7 +34,11 @@ FailureOr<std::vector<ShardingPicture>> mlir::fsdp::drawShardings(ModuleOp modul
           continue;
         auto read = dyn_cast<ReadOp>(op);
         const std::string name = read ? read.getParam().str() : nameOf(value);
-        auto [at, isNew] = known.try_emplace({type, sharding, read ? 1 : 0}, pictures.size());
+        const StageHolders holders = StageHolders::of(value);
+        auto [at, isNew] =
+            known.try_emplace({type.getAsOpaquePointer(), sharding.getAsOpaquePointer(), bool(read),
+                               std::vector<int64_t>(holders.ranks.begin(), holders.ranks.end())},
+                              pictures.size());
         if (isNew) {
           ShardingPicture &picture = pictures.emplace_back();
           picture.ofParameters = bool(read);

@@ -8,6 +8,7 @@
 #include "base/Numbers.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
+#include "passes/global/UnitRuns.h"
 #include "passes/schedule/BalancedCut.h"
 #include "passes/schedule/PipelineOrder.h"
 #include "passes/sharding/MeshAxes.h"
@@ -24,12 +25,6 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// Consecutive ops of one unit in forward.
-struct UnitRun {
-  StringAttr unit;
-  int64_t flops = 0;
-};
-
 struct AssignStages : fsdp::impl::AssignStagesPassBase<AssignStages> {
   using Base::Base;
 
@@ -40,34 +35,6 @@ private:
 };
 
 } // namespace
-
-/// The unit of `op`, or of the first op in its regions that has one; null without.
-static StringAttr unitOf(Operation *op) {
-  StringAttr unit;
-  op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
-    unit = getStructure(inner).unit;
-    return unit ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return unit;
-}
-
-/// The ops of `step` that begin or continue a run. A read belongs to the op that uses it.
-static auto opsOfUnits(StepOp step) {
-  return llvm::make_filter_range(step.getBody().front(), [](Operation &op) {
-    return !isa<ReadOp, arith::ConstantOp>(op) && unitOf(&op);
-  });
-}
-
-static SmallVector<UnitRun> collectRuns(StepOp step) {
-  SmallVector<UnitRun> runs;
-  for (Operation &op : opsOfUnits(step)) {
-    StringAttr unit = unitOf(&op);
-    if (runs.empty() || runs.back().unit != unit)
-      runs.push_back({unit});
-    op.walk([&](nn::CostOpInterface inner) { runs.back().flops += inner.getCost().flops; });
-  }
-  return runs;
-}
 
 static std::string listUnits(ArrayRef<UnitRun> runs) {
   std::string text;
@@ -183,10 +150,10 @@ static void setStages(StepOp step, ArrayRef<int64_t> stagesOfRuns) {
   Block &body = step.getBody().front();
   DenseMap<Operation *, int64_t> stages;
   StringAttr unit;
-  for (Operation &op : opsOfUnits(step)) {
-    if (unit && unitOf(&op) != unit)
+  for (Operation &op : llvm::make_filter_range(body, isOfRun)) {
+    if (unit && findUnit(&op) != unit)
       stagesOfRuns = stagesOfRuns.drop_front();
-    unit = unitOf(&op);
+    unit = findUnit(&op);
     stages[&op] = stagesOfRuns.front();
   }
   for (Operation &op : body) {
@@ -262,18 +229,19 @@ void AssignStages::runOnOperation() {
     if (stages != "auto") {
       module.emitError() << "--stages=" << stages
                          << " divides a model over the mesh axis 'pipeline', which has no ranks to "
-                            "divide it over, or is used by a constraint, a placement or a manual "
-                            "region; give the axis a size of 2 or more and no other use, or leave "
-                            "the option out";
+                            "divide it over, or is used by a manual region; give the axis a size "
+                            "of 2 or more and no other use, or leave the option out";
       return signalPassFailure();
     }
     return;
   }
+  if (failed(verifyPipelineAxis(module, axis)))
+    return signalPassFailure();
   const int64_t ranks = getMesh(module).getAxisSize(axis), count = ranks * order.chunks;
   SmallVector<StepOp> steps(module.getOps<StepOp>());
   if (steps.empty())
     return;
-  const SmallVector<UnitRun> runs = collectRuns(steps.front());
+  const SmallVector<UnitRun> runs = collectUnitRuns(steps.front());
   FailureOr<SmallVector<int64_t>> sizes = cut(runs, count, ranks);
   if (failed(sizes))
     return signalPassFailure();
@@ -286,7 +254,7 @@ void AssignStages::runOnOperation() {
                           "program that generates for a mesh without the axis";
       return signalPassFailure();
     }
-    SmallVector<UnitRun> found = collectRuns(step);
+    SmallVector<UnitRun> found = collectUnitRuns(step);
     std::optional<SmallVector<int64_t>> own = alignStages(found, runs, stagesOfRuns);
     if (!own) {
       step.emitError() << "step '" << step.getSymName() << "' uses units in another order ("

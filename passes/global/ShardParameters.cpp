@@ -64,7 +64,8 @@ LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
   // The default strategy accepts any mesh: without an axis to store over, it replicates everything.
   if (scheme->name == ShardParametersPassOptions().strategy) {
     mesh.emitRemark() << "mesh " << describeAxes(mesh.getMesh())
-                      << " has no axis 'fsdp': every rank stores whole parameters";
+                      << " has no axis 'fsdp': every rank stores whole parameters"
+                      << (findPipelineAxis(getOperation()) ? ", those of its stage" : "");
     return success();
   }
   return mesh.emitError() << "strategy '" << strategy << "' " << mismatch;

@@ -205,6 +205,12 @@ LogicalResult PipelineMicrobatches::runOnProgram(ProgramOp program,
   llvm::MapVector<StringAttr, std::unique_ptr<Source>> sources;
   int64_t numStages = 0;
   for (auto segment : program.getOps<SegmentOp>()) {
+    for (Operation &op : segment.getBody().front())
+      if (const int64_t stage = getStructure(&op).stage; stage >= ranks * kind.chunks)
+        return op.emitOpError() << "has stage " << stage << ", expected stages below "
+                                << ranks * kind.chunks << ": --pipeline-schedule=" << schedule
+                                << " gives each of " << ranks << " ranks " << kind.chunks
+                                << "; name the same schedule here as in 'fsdp-assign-stages'";
     FailureOr<SegmentStages> stages = SegmentStages::get(segment, carried);
     if (failed(stages))
       return failure();

@@ -209,14 +209,15 @@ void SplitStages::runOnOperation() {
     return signalPassFailure();
   }
   for (SegmentOp segment : segments) {
+    for (Operation &op : segment.getBody().front())
+      if (const int64_t stage = getStructure(&op).stage; stage >= numStages) {
+        op.emitOpError() << "has stage " << stage << ", expected stages below " << numStages
+                         << ", as many as 'fsdp-assign-stages' has made";
+        return signalPassFailure();
+      }
     FailureOr<SegmentStages> found = SegmentStages::get(segment, carried);
     if (failed(found))
       return signalPassFailure();
-    if (found->getNumStages() > numStages) {
-      segment.emitError() << "segment '" << segment.getSymName() << "' has an op of stage "
-                          << found->getNumStages() - 1 << ", expected stages below " << numStages;
-      return signalPassFailure();
-    }
     stages.push_back(std::move(*found));
   }
   const llvm::StringMap<RankSet> owners = findOwners(module, segments, stages, ranks);

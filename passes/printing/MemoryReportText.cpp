@@ -472,3 +472,12 @@ void mlir::fsdp::print(const MemoryReport &report, llvm::raw_ostream &os) {
           group(tied.memory), formatBytes(tied.memory));
   }
 }
+
+llvm::json::Value mlir::fsdp::joinReports(std::vector<llvm::json::Value> reports) {
+  if (reports.size() == 1)
+    return std::move(reports.front());
+  llvm::json::Array plans;
+  for (llvm::json::Value &report : reports)
+    plans.push_back(std::move(report));
+  return llvm::json::Object{{"plans", std::move(plans)}};
+}

@@ -19,6 +19,9 @@ std::string formatPercent(double share);
 /// peak, the collectives.
 void print(const MemoryReport &report, llvm::raw_ostream &os);
 
+/// The report of the only plan, or an object with the reports of all plans.
+llvm::json::Value joinReports(std::vector<llvm::json::Value> reports);
+
 } // namespace mlir::fsdp
 
 #endif // PASSES_PRINTING_MEMORYREPORTTEXT_H

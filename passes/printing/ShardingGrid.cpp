@@ -2,8 +2,12 @@
 
 #include "passes/printing/ShardingGrid.h"
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/Structure.h"
+#include "passes/sharding/MeshAxes.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -23,6 +27,55 @@ static std::string listRanks(ArrayRef<int64_t> ranks) {
   return text;
 }
 
+/// Whether each stage that uses the results of `op` may compute them: what has no stage, of such
+/// operands.
+static bool isAnywhere(Operation *op, llvm::DenseMap<Operation *, bool> &known) {
+  if (isa<ReadOp>(op) || !(getStructure(op) == Structure()))
+    return false;
+  if (auto found = known.find(op); found != known.end())
+    return found->second;
+  const bool result = llvm::all_of(op->getOperands(), [&](Value operand) {
+    Operation *maker = operand.getDefiningOp();
+    return maker && isAnywhere(maker, known);
+  });
+  return known[op] = result;
+}
+
+StageHolders StageHolders::of(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto step = op->getParentOfType<StepOp>();
+  auto module = step->getParentOfType<ModuleOp>();
+  StageHolders holders;
+  if (!module->hasAttr(kStagesAttrName))
+    return holders;
+  holders.axis = findPipelineAxis(module);
+  const int64_t count = getMesh(module).getAxisSize(holders.axis);
+  std::set<int64_t> ranks;
+  llvm::DenseMap<Operation *, bool> known;
+  auto add = [&](Operation *holder) { ranks.insert(getStructure(holder).stage % count); };
+  if (auto read = dyn_cast<ReadOp>(op)) {
+    for (auto other : step.getBody().front().getOps<ReadOp>())
+      if (other.getParam() == read.getParam())
+        add(other);
+  } else if (!isAnywhere(op, known)) {
+    add(op);
+  } else {
+    SmallVector<Operation *> left{op};
+    llvm::DenseSet<Operation *> seen;
+    while (!left.empty()) {
+      Operation *next = left.pop_back_val();
+      if (!seen.insert(next).second)
+        continue;
+      if (!isAnywhere(next, known))
+        add(next);
+      else
+        llvm::append_range(left, next->getUsers());
+    }
+  }
+  holders.ranks.assign(ranks.begin(), ranks.end());
+  return holders;
+}
+
 ShardingGrid mlir::fsdp::gridOf(StringRef name, Value value, ArrayRef<int64_t> padded,
                                 ShardingAttr sharding, MeshAttr mesh) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -37,12 +90,19 @@ ShardingGrid mlir::fsdp::gridOf(StringRef name, Value value, ArrayRef<int64_t> p
     grid.rows *= partsOf(dim);
   grid.columns = across < 0 ? 1 : partsOf(across);
   std::vector<std::vector<int64_t>> ranks(grid.rows * grid.columns);
+  const StageHolders holders = StageHolders::of(value);
+  const int64_t microbatches = mesh.getNumRanks() / withoutMicrobatches(mesh).getNumRanks();
   for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank) {
+    if (holders.axis && !llvm::is_contained(holders.ranks, mesh.getIndexIn(rank, holders.axis)))
+      continue;
     int64_t row = 0;
     for (int64_t dim : split)
       row = row * partsOf(dim) + mesh.getIndexIn(rank, sharding.getAxes(dim));
     int64_t column = across < 0 ? 0 : mesh.getIndexIn(rank, sharding.getAxes(across));
-    ranks[row * grid.columns + column].push_back(rank);
+    // Its microbatches are positions of a rank, one after the other.
+    if (std::vector<int64_t> &held = ranks[row * grid.columns + column];
+        held.empty() || held.back() != rank / microbatches)
+      held.push_back(rank / microbatches);
   }
   for (const std::vector<int64_t> &held : ranks)
     grid.cells.push_back(listRanks(held));
@@ -75,6 +135,10 @@ ShardingGrid mlir::fsdp::gridOf(StringRef name, Value value, ArrayRef<int64_t> p
     title << "on every rank";
   for (const std::string &axis : spellAxes(mesh, sharding.getUnreduced()))
     title << ", partial over " << axis;
+  if (holders.axis) {
+    title << ", in " << holders.axis.getValue();
+    llvm::interleave(holders.ranks, title, ",");
+  }
   return grid;
 }
 

@@ -22,7 +22,18 @@ struct ShardingGrid {
   std::pair<size_t, size_t> countCharacters() const;
 };
 
-/// The grid of `value`, which is called `name` and whose padded shape is `padded`.
+/// The ranks along the axis of a pipeline that have a value of a step: those that compute it, and
+/// of a parameter those that read it. What all stages may compute, of inputs alone, is where it is
+/// used.
+struct StageHolders {
+  StringAttr axis; ///< null: there are no stages
+  SmallVector<int64_t> ranks;
+
+  static StageHolders of(Value value);
+};
+
+/// The grid of `value`, a result of an op of a step, which is called `name` and whose padded shape
+/// is `padded`.
 ShardingGrid gridOf(StringRef name, Value value, ArrayRef<int64_t> padded, ShardingAttr sharding,
                     MeshAttr mesh);
 

@@ -12,6 +12,14 @@ namespace mlir::fsdp::schedule {
 /// among these, those whose squared costs add up to the least. At least as many costs as parts.
 std::vector<int64_t> cutBalanced(const std::vector<double> &costs, int64_t parts);
 
+/// The same of costs in several resources that are used at the same time, [item][resource], as many
+/// of each item: a part costs what it costs in the resource of which it needs most.
+std::vector<int64_t> cutBalanced(const std::vector<std::vector<double>> &costs, int64_t parts);
+
+/// What each part of these `lengths` costs.
+std::vector<double> costsOfParts(const std::vector<std::vector<double>> &costs,
+                                 const std::vector<int64_t> &lengths);
+
 } // namespace mlir::fsdp::schedule
 
 #endif // PASSES_SCHEDULE_BALANCEDCUT_H

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <deque>
 #include <map>
+#include <numeric>
 #include <optional>
 
 using namespace mlir::fsdp::schedule;
@@ -152,22 +154,29 @@ PipelineTimes mlir::fsdp::schedule::timePipeline(const std::vector<RankOrder> &o
   times.runs.resize(orders.size());
   std::map<PipelineAction, int64_t> ends; // of the actions that have run
   auto isPending = [&](const PipelineAction &operand) { return ends.count(operand) == 0; };
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (size_t rank = 0; rank < orders.size(); ++rank) {
-      std::vector<PipelineTimes::Run> &runs = times.runs[rank];
-      for (; runs.size() < orders[rank].size(); progress = true) {
-        const PipelineAction &action = orders[rank][runs.size()];
-        const std::vector<PipelineAction> operands = operandsOf(action, stages);
-        if (std::any_of(operands.begin(), operands.end(), isPending))
-          break;
-        int64_t start = runs.empty() ? 0 : runs.back().end;
-        for (const PipelineAction &operand : operands)
-          start = std::max(start, ends[operand]);
-        runs.push_back({start, start + duration.at(action.kind)});
-        ends[action] = runs.back().end;
-        times.makespan = std::max(times.makespan, runs.back().end);
-      }
+  // Ranks that may have an action that can run: all, and later the neighbours of one that has run
+  // some, on which their stages are.
+  std::deque<size_t> left(orders.size());
+  std::iota(left.begin(), left.end(), 0);
+  for (; !left.empty(); left.pop_front()) {
+    const size_t rank = left.front();
+    std::vector<PipelineTimes::Run> &runs = times.runs[rank];
+    const size_t before = runs.size();
+    while (runs.size() < orders[rank].size()) {
+      const PipelineAction &action = orders[rank][runs.size()];
+      const std::vector<PipelineAction> operands = operandsOf(action, stages);
+      if (std::any_of(operands.begin(), operands.end(), isPending))
+        break;
+      int64_t start = runs.empty() ? 0 : runs.back().end;
+      for (const PipelineAction &operand : operands)
+        start = std::max(start, ends[operand]);
+      runs.push_back({start, start + duration.at(action.kind)});
+      ends[action] = runs.back().end;
+      times.makespan = std::max(times.makespan, runs.back().end);
+    }
+    if (runs.size() > before) {
+      left.push_back((rank + 1) % orders.size());
+      left.push_back((rank + orders.size() - 1) % orders.size());
     }
   }
 

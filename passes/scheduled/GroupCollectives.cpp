@@ -146,9 +146,10 @@ private:
 
   void append(PlannedLaunch &group, PlannedLaunch &member) {
     if (group.body.size() == 1)
-      group.name = names.get(
+      group.name = names.get(addMicrobatch(
           (group.structure.unit.getValue() + " " + group.body.back()->getName().stripDialect())
-              .str());
+              .str(),
+          group.structure));
     group.structure.recomputed &= member.structure.recomputed;
     group.body.append(std::exchange(member.body, {}));
     group.values.append(member.values);

@@ -78,6 +78,39 @@ bool PipelineParts::addRole(size_t role, int64_t rank) {
   return isFound;
 }
 
+/// Whether a rank first computes all that it sends back, and then the gradients of weights, on
+/// which nothing of that depends: so is a backward divided that no other microbatch interrupts.
+bool PipelineParts::hasWeightGradientsLast(size_t role) const {
+  for (auto [segment, launches] : llvm::enumerate(schedule.problem.roles[role].segments)) {
+    std::vector<schedule::Access> needed; // by what is sent
+    bool isBehind = true, sends = false, hasGradients = false;
+    for (size_t i = launches.launches.size(); i-- > 0;) {
+      const schedule::Launch &launch = launches.launches[i];
+      const bool isSend = launch.collective &&
+                          launch.collective->kind == SendOp::getOperationName().split('.').second &&
+                          launch.direction == stringifyDirection(Direction::backward);
+      const bool isNeeded =
+          isSend || llvm::any_of(launch.writes, [&](const schedule::Access &write) {
+            return llvm::any_of(needed, [&](const auto &access) { return access.overlaps(write); });
+          });
+      if (isNeeded)
+        llvm::append_range(needed, launch.reads);
+      const std::optional<PipelinePart> &part = parts[role][segment][i];
+      if (!part || !part->backward)
+        continue;
+      if (isNeeded)
+        isBehind = false;
+      else if (!isBehind)
+        return false; // a gradient before something that is sent
+      sends |= isNeeded;
+      hasGradients |= !isNeeded;
+    }
+    if (sends && hasGradients)
+      return true;
+  }
+  return false;
+}
+
 void PipelineParts::visit(int role,
                           llvm::function_ref<void(const PipelinePart &, int, int)> visit) const {
   if (parts.empty())
@@ -112,6 +145,9 @@ std::vector<schedule::RankOrder> PipelineParts::readOrders() const {
     if (isInterrupted)
       return {};
   }
+  if (microbatches == 1)
+    for (size_t role = 0; role < parts.size(); ++role)
+      isDivided |= hasWeightGradientsLast(role);
   if (!isDivided)
     return orders;
   for (schedule::RankOrder &order : orders) {

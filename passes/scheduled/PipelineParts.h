@@ -54,6 +54,7 @@ public:
 
 private:
   bool addRole(size_t role, int64_t rank);
+  bool hasWeightGradientsLast(size_t role) const;
   /// Calls `visit` with each part in issue order, and its segment and launch.
   void visit(int role, llvm::function_ref<void(const PipelinePart &, int, int)> visit) const;
 

@@ -297,7 +297,16 @@ private:
 
   PlannedLaunch makeLaunch(StringRef name, StringRef stream, Location location,
                            Structure structure) {
-    return {launchNames.get(name), stream, location, structure, {}, {}, {}, {}, {}, {}};
+    return {launchNames.get(addMicrobatch(name, structure)),
+            stream,
+            location,
+            structure,
+            {},
+            {},
+            {},
+            {},
+            {},
+            {}};
   }
 
   /// An update writes its results where its operands are: a result that the storage keeps must be

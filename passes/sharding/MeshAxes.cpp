@@ -46,33 +46,49 @@ static bool splitsCompute(StringRef axis) {
   return role && role->splitsCompute;
 }
 
+using AxisVisitor = llvm::function_ref<void(StringRef axis)>;
+
+static void forEachAxis(ArrayAttr axes, AxisVisitor visit) {
+  for (auto axis : axes.getAsRange<StringAttr>())
+    visit(axisOf(axis));
+}
+
+static void forEachAxis(ShardingAttr sharding, AxisVisitor visit) {
+  for (ArrayAttr axes : sharding.getDimAxes())
+    forEachAxis(axes, visit);
+}
+
+/// Visits the axes over which `param` is split or stored.
+static void forEachAxis(ParamOp param, AxisVisitor visit) {
+  if (ArrayAttr split = param.getSplitAttr())
+    for (auto axes : split.getAsRange<ArrayAttr>())
+      forEachAxis(axes, visit);
+  if (PlacementAttr placement = param.getPlacementAttr()) {
+    for (StringAttr axis : placement.getAxes())
+      visit(axisOf(axis));
+    if (placement.getCompute())
+      forEachAxis(placement.getCompute(), visit);
+  }
+}
+
+/// Visits the axes of the manual regions of `module`.
+static void forEachManualAxis(ModuleOp module, AxisVisitor visit) {
+  module.walk([&](Operation *op) {
+    if (auto manual = dyn_cast<ManualOp>(op))
+      forEachAxis(manual.getOver(), visit);
+    else if (auto enter = dyn_cast<EnterManualOp>(op))
+      forEachAxis(enter.getOver(), visit);
+  });
+}
+
 /// The axes that constraints, manual regions and parameters of `module` name.
 static llvm::StringSet<> collectNamedAxes(ModuleOp module) {
   llvm::StringSet<> used;
-  auto addSharding = [&](ShardingAttr sharding) {
-    for (ArrayAttr axes : sharding.getDimAxes())
-      for (auto axis : axes.getAsRange<StringAttr>())
-        used.insert(axisOf(axis));
-  };
-  module.walk([&](ConstraintOp op) { addSharding(op.getSharding()); });
-  auto addManual = [&](ArrayAttr over) {
-    for (auto axis : over.getAsRange<StringAttr>())
-      used.insert(axisOf(axis));
-  };
-  module.walk([&](ManualOp op) { addManual(op.getOver()); });
-  module.walk([&](EnterManualOp op) { addManual(op.getOver()); });
-  for (auto param : module.getOps<ParamOp>()) {
-    if (ArrayAttr split = param.getSplitAttr())
-      for (auto axes : split.getAsRange<ArrayAttr>())
-        for (auto axis : axes.getAsRange<StringAttr>())
-          used.insert(axisOf(axis));
-    if (PlacementAttr placement = param.getPlacementAttr()) {
-      for (StringAttr axis : placement.getAxes())
-        used.insert(axisOf(axis));
-      if (placement.getCompute())
-        addSharding(placement.getCompute());
-    }
-  }
+  auto add = [&](StringRef axis) { used.insert(axis); };
+  module.walk([&](ConstraintOp op) { forEachAxis(op.getSharding(), add); });
+  forEachManualAxis(module, add);
+  for (auto param : module.getOps<ParamOp>())
+    forEachAxis(param, add);
   return used;
 }
 
@@ -101,7 +117,34 @@ StringAttr mlir::fsdp::findPipelineAxis(ModuleOp module) {
   for (StringAttr axis : mesh.getAxisNames())
     if (carriesRoles(axis) && mesh.getAxisSize(axis) > 1)
       found = axis;
-  return found && !collectNamedAxes(module).contains(axisOf(found)) ? found : StringAttr();
+  if (found)
+    forEachManualAxis(module, [&](StringRef axis) {
+      if (found && axis == axisOf(found))
+        found = StringAttr();
+    });
+  return found;
+}
+
+LogicalResult mlir::fsdp::verifyPipelineAxis(ModuleOp module, StringAttr axis) {
+  bool isNamed = false;
+  auto look = [&](StringRef name) { isNamed |= name == axisOf(axis); };
+  auto fail = [&](InFlightDiagnostic &&diagnostic) {
+    return std::move(diagnostic) << " over the mesh axis '" << axis.getValue()
+                                 << "', whose ranks compute different stages of the model; name "
+                                    "other axes, or call this one otherwise";
+  };
+  const WalkResult walked = module.walk([&](ConstraintOp op) -> WalkResult {
+    forEachAxis(op.getSharding(), look);
+    return isNamed ? WalkResult(fail(op.emitOpError() << "splits a value")) : WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  for (auto param : module.getOps<ParamOp>()) {
+    forEachAxis(param, look);
+    if (isNamed)
+      return fail(param.emitOpError() << "'" << param.getSymName() << "' is split or stored");
+  }
+  return success();
 }
 
 FailureOr<MeshAttr> mlir::fsdp::withMicrobatches(MeshAttr mesh, int64_t microbatches) {

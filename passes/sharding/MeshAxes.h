@@ -29,8 +29,11 @@ StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
                           ArrayRef<std::string> stored = {});
 
 /// The axis of the module's mesh whose ranks compute different stages of the model: one of roles,
-/// of more than one rank, that no manual region, constraint or placement uses. Null without.
+/// of more than one rank, that no manual region uses, in which the model may have a pipeline of its
+/// own. Null without.
 StringAttr findPipelineAxis(ModuleOp module);
+/// Fails where a constraint, a split or a placement names that axis.
+LogicalResult verifyPipelineAxis(ModuleOp module, StringAttr axis);
 
 /// On a module whose ops have stages: their number, from `fsdp-assign-stages` to
 /// `fsdp-split-stages`. Some may be empty: ops that later passes have removed.

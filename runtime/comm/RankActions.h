@@ -28,15 +28,38 @@ struct RankAction {
 /// The recorded actions of a rank, in the order in which they began.
 std::vector<RankAction> actionsOf(const SharedSegment &segment, int rank);
 
+/// The role of a rank where ranks run different programs, "pipeline1", which the driver sets as the
+/// label of the host's track; empty where there is one program.
+std::string roleOf(const SharedSegment &segment, int rank);
+
 /// " of stream 'compute'"; empty for the host.
 std::string placeOf(const RankAction &action);
 
 /// The current or latest action of a rank of the segment: "launch 'endless' of stream 'compute',
-/// under way for 3.2 s"; empty if there is none.
+/// under way for 3.2 s"; empty if there is none. Of several current ones, one that waits for no
+/// other rank, else the first.
 std::string describeLatest(const SharedSegment &segment, int rank);
 
-/// For the error of a rank that does not respond: its latest action, and the ranks that wait in
-/// collectives, each after "; ". Empty if nothing is known.
+/// " (pipeline1; latest action: launch 'endless' of stream 'compute', under way for 3.2 s)": role
+/// and latest action, for a message that names the rank before it; empty if nothing is known.
+std::string describeState(const SharedSegment &segment, int rank);
+
+/// How long a rank must have been busy to be named by a rank whose wait took `timeoutSeconds`: that
+/// wait may have begun some launches earlier, as receives are issued ahead.
+constexpr double busySeconds(double timeoutSeconds) { return timeoutSeconds / 2; }
+
+/// What a rank has been doing for at least `seconds`, without another rank that it waits for: a
+/// launch that is no collective, or nothing, such as a host that reads a file. Empty where it waits
+/// for others, or makes progress.
+std::string describeBusy(const SharedSegment &segment, int rank, double seconds);
+
+/// "; rank 2 (pipeline2) waits for no other rank: launch ...": all such ranks but `excluded`,
+/// for a message about a wait: a rank may wait for one that waits itself.
+std::string describeBusyRanks(const SharedSegment &segment, const std::vector<int> &excluded,
+                              double seconds);
+
+/// For the error of a rank that does not respond: its role, its latest action, and the ranks that
+/// wait in collectives, each after "; ". Empty if nothing is known.
 std::string describeHang(const SharedSegment &segment, int rank);
 
 } // namespace fsdp::rt

@@ -120,15 +120,15 @@ void SharedMemoryCommunicator::awaitAll(const Request &request) {
 
 void SharedMemoryCommunicator::reportAbsent(const Request &request) {
   std::string gone, late;
+  std::vector<int> named;
   for (int peer = 0; peer < size(); ++peer) {
     if (slots_[peer]->arrivals.load() >= arrivals_)
       continue;
     const bool ended = segment_.rank(group_[peer]).state == RankRecord::Done;
     std::string &list = ended ? gone : late;
-    list += (list.empty() ? "" : ", ") + std::to_string(group_[peer]);
-    const std::string latest = ended ? "" : describeLatest(segment_, group_[peer]);
-    if (!latest.empty())
-      list += " (latest action: " + latest + ")";
+    list += (list.empty() ? "" : ", ") + std::to_string(group_[peer]) +
+            (ended ? "" : describeState(segment_, group_[peer]));
+    named.push_back(group_[peer]);
   }
   if (gone.empty() && late.empty()) // the last rank has arrived since the wait
     return;
@@ -137,10 +137,15 @@ void SharedMemoryCommunicator::reportAbsent(const Request &request) {
     throw Error(format("waiting in %s for rank %s, which has ended already", collective.c_str(),
                        gone.c_str()))
         .byAll();
-  throw Error(
-      format(
-          "timed out after %g s in %s, waiting for rank %s; --timeout sets the timeout in seconds",
-          timeout_, collective.c_str(), late.c_str()))
+  timeOut(collective, late, named);
+}
+
+void SharedMemoryCommunicator::timeOut(const std::string &collective, const std::string &late,
+                                       const std::vector<int> &named) const {
+  throw Error(format("timed out after %g s in %s, waiting for rank %s%s; --timeout sets the "
+                     "timeout in seconds",
+                     timeout_, collective.c_str(), late.c_str(),
+                     describeBusyRanks(segment_, named, busySeconds(timeout_)).c_str()))
       .byAll();
 }
 
@@ -371,12 +376,7 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
         .byAll();
   if (waited.look() < timeout_)
     return false;
-  const std::string latest = describeLatest(segment_, world);
-  throw Error(format("timed out after %g s in %s, waiting for rank %d%s; --timeout sets the "
-                     "timeout in seconds",
-                     timeout_, collective.c_str(), world,
-                     latest.empty() ? "" : format(" (latest action: %s)", latest.c_str()).c_str()))
-      .byAll();
+  timeOut(collective, std::to_string(world) + describeState(segment_, world), {world});
 }
 
 void SharedMemoryCommunicator::checkCrossing(const Request &request) const {

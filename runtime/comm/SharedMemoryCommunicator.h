@@ -49,6 +49,9 @@ private:
   /// Returns when all ranks of the group have arrived at the barrier as often as this rank.
   void awaitAll(const Request &request);
   void reportAbsent(const Request &request);
+  /// Throws the error of a wait in `collective` for the ranks `named`, which `late` describes.
+  [[noreturn]] void timeOut(const std::string &collective, const std::string &late,
+                            const std::vector<int> &named) const;
 
   /// Publishes the transfer `request` and its data for the peer.
   void publishTransfer(const Request &request, std::uint64_t source);

@@ -37,6 +37,17 @@ template <std::size_t Bytes> void copyText(char (&to)[Bytes], const char *text) 
   std::memcpy(to, text, strnlen(text, Bytes - 1));
 }
 
+/// Copies the name of an action. A long one keeps its end, where launches of a pipeline have stage
+/// and microbatch.
+template <std::size_t Bytes> void copyName(char (&to)[Bytes], const char *name) {
+  copyText(to, name);
+  if (strnlen(name, Bytes) < Bytes)
+    return;
+  constexpr std::size_t end = 26; // " stage 127 microbatch 1023"
+  std::memcpy(to + Bytes - 1 - end - 2, "..", 2);
+  std::memcpy(to + Bytes - 1 - end, name + std::strlen(name) - end, end);
+}
+
 struct Label {
   char text[16] = {};
 };
@@ -80,7 +91,7 @@ std::uint64_t FlightTrack::begin(FlightAction::Kind kind, const char *name, cons
   action.kind = kind;
   action.number = number;
   action.begin = now();
-  copyText(action.name, name);
+  copyName(action.name, name);
   copyText(action.other, other);
   if (request)
     action.request = *request;

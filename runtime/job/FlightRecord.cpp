@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
@@ -55,6 +56,7 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
       !segment.failure().claimRecord())
     return;
   std::vector<RankAction> all;
+  std::map<std::string, std::string> roles; // ranks of each
   int present = 0, lowest = -1;
   for (int rank = 0; rank < segment.layout().ranks; ++rank) {
     if (segment.rank(rank).state == RankRecord::Absent)
@@ -62,6 +64,10 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
     ++present;
     if (lowest < 0)
       lowest = firstRank + rank;
+    if (const std::string role = roleOf(segment, rank); !role.empty()) {
+      std::string &ranks = roles[role];
+      ranks += (ranks.empty() ? "rank " : ", ") + std::to_string(firstRank + rank);
+    }
     const std::vector<RankAction> own = actionsOf(segment, rank);
     all.insert(all.end(), own.begin(), own.end());
   }
@@ -72,6 +78,8 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
   std::string text = "# " + printable(segment.failure().error().describe()) + "\n" +
                      "# seconds, rank, thread, state, action; the latest actions last, times "
                      "before this was written\n";
+  for (const auto &[role, ranks] : roles)
+    text += "# " + printable(role) + ": " + ranks + "\n";
   for (const RankAction &found : all) {
     const FlightAction &action = found.action;
     const std::string state =

@@ -21,8 +21,9 @@ std::string temporaryFlightRecord(const std::string &program);
 /// note or a warning on standard error. `firstRank` is the world rank of the segment's rank 0,
 /// `worldSize` the number of the job's ranks: if some are on other machines, ".rank-N" is appended
 /// to the name. Does nothing if `path` is empty or the run was refused (Error::asRefusal). The file
-/// is replaced atomically. It has a line for each action, in the order in which they began: seconds
-/// before the file was written, rank, thread, duration or that it is under way, and the action.
+/// is replaced atomically. It has a line for each role with its ranks, if there are several, and
+/// one for each action, in the order in which they began: seconds before the file was written,
+/// rank, thread, duration or that it is under way, and the action.
 void writeFlightRecord(const SharedSegment &segment, const std::string &path, int firstRank,
                        int worldSize);
 

@@ -1,11 +1,14 @@
 #include "runtime/job/SharedJob.h"
 #include "base/MappedFile.h"
+#include "base/PrintableText.h"
+#include "runtime/comm/RankActions.h"
 #include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
 
+#include <cstdio>
 #include <optional>
 #include <unistd.h>
 
@@ -53,6 +56,22 @@ void reportOnce(Failure &failure) {
     report(failure.error());
 }
 
+/// Prints what this rank has been doing when the job fails, if it waits for no other rank and some
+/// rank does not share its memory: that one cannot say so in its error.
+static void noteBusy(const Job &job, const SharedSegment &segment, int record) {
+  int sharing = 0;
+  for (int rank = 0; rank < segment.layout().ranks; ++rank)
+    sharing += segment.rank(rank).state != RankRecord::Absent;
+  if (sharing == job.worldSize())
+    return;
+  const std::string busy = describeBusy(segment, record, busySeconds(job.options().timeoutSeconds));
+  if (busy.empty())
+    return;
+  const std::string role = roleOf(segment, record);
+  std::fprintf(stderr, "note: rank %d%s waits for no other rank: %s\n", job.rank(),
+               role.empty() ? "" : (" (" + role + ")").c_str(), printable(busy).c_str());
+}
+
 int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &asked,
             const std::function<int(Job &)> &body) {
   Supervision supervision = asked;
@@ -77,8 +96,9 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision
   std::optional<Watchdog> watchdog;
   int status = kExitDone;
   try {
-    watchdog.emplace(segment, recordIndex, supervision.neighbour, job.options().timeoutSeconds,
-                     supervision.report);
+    watchdog.emplace(
+        segment, recordIndex, supervision.neighbour, job.options().timeoutSeconds,
+        [&] { noteBusy(job, segment, recordIndex); }, supervision.report);
     status = body(job);
     if (status != kExitDone && !isStatusOfSignal(status))
       throw Error(format("ended with status %d", status), status);

@@ -15,10 +15,10 @@ using namespace base;
 double heartbeatTimeout(double timeoutSeconds) { return std::min(0.75 * timeoutSeconds, 30.0); }
 
 Watchdog::Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
-                   std::function<void(Failure &)> report)
+                   std::function<void()> notice, std::function<void(Failure &)> report)
     : segment_(segment), rank_(rank), neighbour_(neighbour),
-      heartbeatTimeout_(heartbeatTimeout(timeoutSeconds)), report_(std::move(report)),
-      thread_(startThread("the watchdog", [this] { run(); })) {}
+      heartbeatTimeout_(heartbeatTimeout(timeoutSeconds)), notice_(std::move(notice)),
+      report_(std::move(report)), thread_(startThread("the watchdog", [this] { run(); })) {}
 
 Watchdog::~Watchdog() {
   stop_.store(true);
@@ -40,8 +40,10 @@ void Watchdog::run() {
                    launcher_.describe().c_str())));
       continue;
     }
-    if (failedAt == 0)
+    if (failedAt == 0) {
       failedAt = time;
+      notice_();
+    }
     if (time - failedAt < kGraceSeconds)
       continue;
     Error error = segment_.failure().error();

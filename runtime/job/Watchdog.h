@@ -25,10 +25,11 @@ constexpr double kGraceSeconds = 2;
 /// of a neighbour, and ends the job when the launcher has ended.
 class Watchdog {
 public:
-  /// `neighbour`: the rank whose heartbeat is checked, or -1. `report` prints the cause before the
-  /// process is ended; empty: the parent prints it.
+  /// `neighbour`: the rank whose heartbeat is checked, or -1. `notice` is called when the job has
+  /// failed, once; `report` prints the cause before the process is ended; empty: the parent prints
+  /// it.
   Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
-           std::function<void(base::Failure &)> report);
+           std::function<void()> notice, std::function<void(base::Failure &)> report);
   ~Watchdog();
 
 private:
@@ -40,6 +41,7 @@ private:
   double heartbeatTimeout_;
   double lastHeartbeat_ = 0;        ///< the neighbour's latest heartbeat
   base::WaitedTime sinceHeartbeat_; ///< since then
+  std::function<void()> notice_;
   std::function<void(base::Failure &)> report_;
   LauncherWatch launcher_;
   std::atomic<bool> stop_{false};

@@ -152,8 +152,10 @@ int runTraining(Plans plans, int argc, char **argv) {
             cause = error.describe();
         };
       return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
-        return train(programAt(plan, positionOf(plan, rank)), options, sources, outputs, runStart,
-                     steps, rank);
+        const Program &own = programAt(plan, positionOf(plan, rank));
+        if (FlightTrack *host = rank.hostFlight())
+          host->label(own.role); // for messages about ranks that hang
+        return train(own, options, sources, outputs, runStart, steps, rank);
       });
     });
   } catch (const NoPlan &none) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """check_hangs.py SCRATCH: a rank that is stopped (SIGSTOP) ends the job within --timeout and a few seconds, says who waits for it in
 which collective, leaves the last actions of each rank in the flight record, and is restarted where --max-restarts says so. A stopped
-stage of a pipeline ends the job with its name, although ranks wait for one another along it.
+stage of a pipeline ends the job with its name, although ranks wait for one another along it; one that computes without end is named too, with the
+microbatches for which others wait.
 """
 
 import os
@@ -29,6 +30,7 @@ STAGES = ("--layers=2", "--width=32", "--heads=4", "--context=12", "--vocab=61",
 HEARTBEAT = re.compile(r"(?:error|warning): rank 1: not responding: no heartbeat for \d+(?:\.\d)? s\b")
 WAITING = re.compile(r"; waiting in '[^']*', (collective \d+ over '[^']*'): rank ([02](?:, [02])?)")
 TIMED_OUT = re.compile(r"(?:error|warning): rank ([02]), '.*': timed out after 8 s in '.*', (collective \d+ over '.*'), waiting for rank 1\b.*; --timeout sets")
+ENDLESS = "endless stage 2 microbatch 1"
 ACTION = re.compile(r" *-\d+\.\d{6}  rank \d+ +(host|\S+) +(under way|took \d+\.\d{6} s) +\S.*")
 
 
@@ -40,8 +42,9 @@ def begun(log, run, steps=5):
         time.sleep(0.01)
 
 
-def stopped(runs, program, *words, steps=FOREVER, launched=0, name="log.jsonl"):
-    """A run of which rank 1 is stopped after some steps: what it says, its status, and how long it took to end; None where it had ended before."""
+def stopped(runs, program, *words, steps=FOREVER, launched=0, name="log.jsonl", stops=True):
+    """A run of which rank 1 is stopped after some steps: what it says, its status, and how long it took to end; None where it had ended before.
+    Without `stops` a rank hangs by itself."""
     log, port = runs.at(name), free_port()
     log.unlink(missing_ok=True)
     command = runs.command(program, "--log", log, "--timeout", TIMEOUT, *words, steps=steps)
@@ -52,18 +55,19 @@ def stopped(runs, program, *words, steps=FOREVER, launched=0, name="log.jsonl"):
         ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=runs.folder,
                                       env={**os.environ, **environment}))
     begun(log, ranks[0])
-    victim = None
+    victim, hit = None, True
     try:
-        victim = ranks[1].pid if launched else children(ranks[0])[1]  # in the order in which they were made
-        os.kill(victim, signal.SIGSTOP)
-        hit = lines_of(log) < steps
+        if stops:
+            victim = ranks[1].pid if launched else children(ranks[0])[1]  # in the order in which they were made
+            os.kill(victim, signal.SIGSTOP)
+            hit = lines_of(log) < steps
     except (IndexError, ProcessLookupError):
         hit = False
     began = time.monotonic()
     try:
         said = "".join(rank.communicate(timeout=LIMIT)[0] for rank in ranks if rank.pid != victim)
     finally:
-        if launched:
+        if launched and stops:
             ranks[1].kill()
             ranks[1].communicate()
     return (said, ranks[0].returncode, time.monotonic() - began) if hit or ranks[0].returncode else None
@@ -82,12 +86,14 @@ def waited_in(said):
 def recorded(path, ranks):
     """The flight record's text, each line of which has its form, with actions of those ranks."""
     lines = path.read_text().splitlines()
-    expect(len(lines) > 20 and lines[0].startswith("# rank ") and lines[1].startswith("# "), f"{lines[:3]}")
-    for line in lines[2:]:
+    actions = [line for line in lines if not line.startswith("# ")]
+    heads = len(lines) - len(actions)
+    expect(len(lines) > 20 and lines[0].startswith("# rank ") and heads >= 2 and lines[heads:] == actions, f"{lines[:heads + 1]}")
+    for line in actions:
         expect(ACTION.fullmatch(line), f"no action: {line}")
     for rank in ranks:
-        expect(sum(f"rank {rank} " in line for line in lines[2:]) > 5, f"no actions of rank {rank}")
-    expect([float(line.split()[0]) for line in lines[2:]] == sorted(float(line.split()[0]) for line in lines[2:]), "out of order")
+        expect(sum(f"rank {rank} " in line for line in actions) > 5, f"no actions of rank {rank}")
+    expect([float(line.split()[0]) for line in actions] == sorted(float(line.split()[0]) for line in actions), "out of order")
     return "\n".join(lines)
 
 
@@ -133,10 +139,48 @@ def a_stopped_stage_ends_the_others(runs, programs):
         record = runs.at(f"{name}.txt")
         said, status, seconds = stopped(runs, programs["stages"], "--flight-record", record, *words, launched=launched, name=f"{name}.jsonl")
         expect(status == 1 and HEARTBEAT.search(said), f"{name}: got status {status}: {said}")
+        expect(words or "; its role: pipeline1; its latest action: " in said, said)
         expect(seconds < BOUND, f"took {seconds} s")
         for rank in (0, 2) if words else (0,):
             text = recorded(runs.at(f"{name}.txt.rank-{rank}") if words else record, [rank] if words else range(3))
             expect(re.search(r"'receive of f32 .*', collective \d+ over 'pipeline", text), text[-2000:])
+            expect(re.search(rf"rank {rank} .* launch '\S+.* stage {rank} microbatch [012]'\n", text), text[-2000:])
+            expect(f"\n# pipeline{rank}: rank {rank}\n" in text, text[:500])
+
+
+def an_endless_stage_is_named(runs, programs):
+    """The last stage computes for ever. The others wait for it, or for one that does, and whichever gives up first names it."""
+    runs = Runs(runs.folder, GOLDEN / "gpt2" / "tokens.bin")
+    for name, words, launched in (("endless", (), 0), ("endless-tcp", ("--communicator=tcp",), 3)):
+        record = runs.at(f"{name}.txt")
+        said, status, seconds = stopped(runs, programs["endless"], "--flight-record", record, *words, launched=launched, name=f"{name}.jsonl", stops=False)
+        expect(status == 1 and re.search(r"error: rank [012], '\S+ (?:send|receive) stage [012] microbatch [012]': timed out after 8 s", said),
+               f"{name}: got status {status}: {said}")
+        expect(seconds < BOUND, f"took {seconds} s")
+        action = rf"launch '{ENDLESS}' of stream 'compute', under way for \d+\.\d s"
+        expect(re.search(rf"note: rank 2 \(pipeline2\) waits for no other rank: {action}\n" if launched else
+                         rf"rank 2 \(pipeline2(?:; latest action|\) waits for no other rank): {action}", said), said)
+        text = recorded(runs.at(f"{name}.txt.rank-2") if launched else record, [2])
+        expect(re.search(rf"rank 2 +compute +under way +launch '{ENDLESS}'\n", text + "\n"), text[-2000:])
+
+
+def compile_endless(folder):
+    """A pipeline whose last stage, from its sixth step on, has a launch that does not end."""
+    folder.mkdir(parents=True)
+    compiler = folder / "compiler"
+    launch = (f'static int runs; if (++runs > 5) launch(c, kCompute, "{ENDLESS}", reads(), writes(), '
+              '[] { for (volatile bool ever = true; ever;) usleep(1000); });')
+    compiler.write_text("#!/bin/sh\nfor word; do\n  case $word in\n  *pipeline2*.cpp)\n"
+                        f"    sed -i -e '1i #include <unistd.h>' -e 's/^void run(Context &c) {{$/&{launch.replace('&', chr(92) + '&')}/' \"$word\" ;;\n"
+                        f"  esac\ndone\nexec {os.environ.get('CXX', 'clang++-22')} \"$@\"\n")
+    compiler.chmod(0o755)
+    before = dict(os.environ)
+    os.environ.update(CXX=str(compiler), CCACHE_DISABLE="1")  # which would not look at what the compiler inserts
+    try:
+        return compile_model("gpt2", folder / "program", *STAGES, mesh="pipeline=3").resolve()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def a_stopped_rank_is_restarted(runs, programs):
@@ -195,8 +239,8 @@ def senseless_timeouts_are_refused(runs, programs):
 def main():
     folder = pathlib.Path(sys.argv[1])
     programs = {"three": mlp(folder / "three", "fsdp=3").resolve(),
-                "stages": compile_model("gpt2", folder / "stages", *STAGES, mesh="pipeline=3").resolve()}
-    run_cases((a_stopped_rank_ends_the_job, a_stopped_rank_of_a_launcher_ends_the_others, so_over_tcp, a_stopped_stage_ends_the_others,
+                "stages": compile_model("gpt2", folder / "stages", *STAGES, mesh="pipeline=3").resolve(), "endless": compile_endless(folder / "endless")}
+    run_cases((a_stopped_rank_ends_the_job, a_stopped_rank_of_a_launcher_ends_the_others, so_over_tcp, a_stopped_stage_ends_the_others, an_endless_stage_is_named,
                a_stopped_rank_is_restarted, no_record_where_none_is_asked_for, records_have_their_places, senseless_timeouts_are_refused),
               Runs(folder / "runs", DATA), programs)
 

@@ -6,6 +6,7 @@ attention is a ring (bench/peers/torch_ring.py). Weights, tokens and options are
 losses, Hugging Face's, to 1e-5; they are written to `MODEL/{tensor,sequence,context}.json`.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -143,57 +144,71 @@ class Model(nn.Module):
         return (x.redistribute(placements=[Replicate()]) @ head.t()).full_tensor() if self.split == "sequence" else x @ head.t()
 
 
-def train(kind, split):
-    """Loss and gradient norm before clipping of each step."""
+def train(kind, way, parameters, gradients):
+    """Loss and gradient norm before clipping of each step. `gradients(rows, tokens)`: sets the gradients of `parameters` for rows of a token
+    more than a sample has, `tokens` targets in all, and returns both."""
     golden = json.loads((HERE / kind / "adamw.json").read_text())
-    sizes, batch, context = golden["sizes"], golden["batch"], golden["sizes"]["context"]
+    batch, context = golden["batch"], golden["sizes"]["context"]
     tokens = np.fromfile(HERE / kind / "tokens.bin", np.uint16)[512:].astype(np.int64)
     samples = (len(tokens) - 1) // context
-    model = Model(kind, load_file(HERE / kind / "init.safetensors"), sizes, split)
-    parameters = list(model.parameters())
     # Tensors and DTensors cannot be updated by one call.
     optimizers = [torch.optim.AdamW([p], lr=LR, betas=(0.9, 0.999), eps=1e-8, weight_decay=DECAY if p.dim() >= 2 else 0.0)
                   for p in parameters]
     log = {"loss": [], "grad_norm": []}
     for step in range(STEPS):
         starts = [context * ((step * batch + i) % samples) for i in range(batch)]
-        rows = torch.tensor(np.stack([tokens[s:s + context + 1] for s in starts]))
+        loss, norm = gradients(torch.tensor(np.stack([tokens[s:s + context + 1] for s in starts])), batch * context)
+        for p, optimizer in zip(parameters, optimizers):
+            p.grad.mul_(min(1.0, CLIP / (norm + 1e-6)))
+            optimizer.step()
+            optimizer.zero_grad()
+        log["loss"].append(loss)
+        log["grad_norm"].append(norm)
+    for name, values in log.items():
+        worst = max(abs(a / b - 1) for a, b in zip(values, golden["f32"][name]))
+        if not worst <= 1e-5:
+            sys.exit(f"{kind}, {way}: {name} differs by {worst:.2g} from {kind}/adamw.json, expected at most 1e-5")
+        if dist.get_rank() == 0:
+            print(f"{kind}, {way}: {name} is that of adamw.json to {worst:.2g}")
+    return {"steps": STEPS, "ranks": RANKS, "f32": log}
+
+
+def model_of(kind, split):
+    return Model(kind, load_file(HERE / kind / "init.safetensors"), json.loads((HERE / kind / "adamw.json").read_text())["sizes"], split)
+
+
+def train_split(kind, split):
+    model = model_of(kind, split)
+    parameters = list(model.parameters())
+
+    def gradients(rows, tokens):
         targets = rows[:, 1:]
         if split == "context":
             targets = torch_ring.balanced(targets, dist.get_rank(), RANKS, 1)
-        loss = F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), targets.flatten(), reduction="sum") / (batch * context)
+        loss = F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), targets.flatten(), reduction="sum") / tokens
         loss.backward()
         if split == "context":
             for sum_ in (loss.detach(), *(p.grad for p in parameters)):
                 dist.all_reduce(sum_)
         whole = [p.grad.full_tensor() if isinstance(p, DTensor) else p.grad for p in parameters]
-        norm = torch.stack([g.norm() for g in whole]).norm().item()
-        for p, optimizer in zip(parameters, optimizers):
-            p.grad.mul_(min(1.0, CLIP / (norm + 1e-6)))
-            optimizer.step()
-            optimizer.zero_grad()
-        log["loss"].append(loss.item())
-        log["grad_norm"].append(norm)
-    for name, values in log.items():
-        worst = max(abs(a / b - 1) for a, b in zip(values, golden["f32"][name]))
-        if not worst <= 1e-5:
-            sys.exit(f"{kind}, {split}: {name} differs by {worst:.2g} from {kind}/adamw.json, expected at most 1e-5")
-        if dist.get_rank() == 0:
-            print(f"{kind}, {split}: {name} is that of adamw.json to {worst:.2g}")
-    return {"steps": STEPS, "ranks": RANKS, "f32": log}
+        return loss.item(), torch.stack([g.norm() for g in whole]).norm().item()
+
+    return train(kind, split, parameters, gradients)
 
 
-def process(rank):
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29653", "RANK": str(rank), "WORLD_SIZE": str(RANKS)}
+def process(rank, port, ways):
+    """Writes what `ways[name](kind)` returns to `name`.json of each model."""
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": str(RANKS)}
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     for kind in ("gpt2", "llama"):
-        for split in ("tensor", "sequence", "context"):
-            golden = train(kind, split)
+        for name, way in ways.items():
+            golden = way(kind)
             if rank == 0:
-                (HERE / kind / f"{split}.json").write_text(json.dumps(golden, indent=1) + "\n")
+                (HERE / kind / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    torch.multiprocessing.spawn(process, nprocs=RANKS)
+    splits = {split: functools.partial(train_split, split=split) for split in ("tensor", "sequence", "context")}
+    torch.multiprocessing.spawn(process, (29653, splits), nprocs=RANKS)

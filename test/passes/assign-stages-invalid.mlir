@@ -9,7 +9,12 @@
 // RUN: sed '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages=schedule=zigzag 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // SCHEDULE: error: --pipeline-schedule: got 'zigzag', expected gpipe, 1f1b, zb, or interleaved:V
 // RUN: sed 's/"pipeline"=2/"pipeline"=1/' %s | not fsdp-opt --fsdp-assign-stages=stages=2 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: --stages=2 divides a model over the mesh axis 'pipeline', which has no ranks to divide it over, or is used by a constraint, a placement or a manual region; give the axis a size of 2 or more and no other use, or leave the option out
+// NONE: error: --stages=2 divides a model over the mesh axis 'pipeline', which has no ranks to divide it over, or is used by a manual region; give the axis a size of 2 or more and no other use, or leave the option out
+// A value or a parameter that is split over the axis.
+// RUN: sed -e 's/^  %1 = nn.einsum "bi,io->bo" %0, %b/  %c = fsdp.constraint %0 <@mesh, [{"pipeline"}, {}]> : tensor<8x4xf32>\n  %1 = nn.einsum "bi,io->bo" %c, %b/' -e '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages 2>&1 | FileCheck %s --check-prefix=CONSTRAINT
+// CONSTRAINT: error: 'fsdp.constraint' op splits a value over the mesh axis 'pipeline', whose ranks compute different stages of the model; name other axes, or call this one otherwise
+// RUN: sed -e '/^fsdp.step @other/,$d' %s | not fsdp-opt "--fsdp-shard-parameters=shard=a:flat(pipeline)" --fsdp-assign-stages 2>&1 | FileCheck %s --check-prefix=STORED
+// STORED: error: 'fsdp.param' op 'a' is split or stored over the mesh axis 'pipeline', whose ranks
 // RUN: sed 's/@other evaluate/@other prefill/' %s | not fsdp-opt --fsdp-assign-stages 2>&1 | FileCheck %s --check-prefix=GENERATE
 // GENERATE: error: --generate is not possible with ranks along 'pipeline'; compile the program that generates for a mesh without the axis
 // RUN: not fsdp-opt %s --fsdp-assign-stages 2>&1 | FileCheck %s --check-prefix=ORDER

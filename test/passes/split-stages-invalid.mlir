@@ -47,9 +47,9 @@ module {
 module attributes {fsdp.phase = "local", fsdp.stages = 2 : i64} {
   fsdp.mesh @mesh <["pipeline"=2]>
   fsdp.program @all role {} {
-    // expected-error @below {{segment 'train' has an op of stage 2, expected stages below 2}}
     fsdp.segment @train train next [@train] {
       %x = fsdp.input "x" sample_dim 0 shard_of 2 over [] : tensor<2xf32>
+      // expected-error @below {{'math.tanh' op has stage 2, expected stages below 2, as many as 'fsdp-assign-stages' has made}}
       %y = math.tanh %x {fsdp.structure = #fsdp.structure<"a" stage 2>} : tensor<2xf32>
     }
   }

@@ -100,6 +100,25 @@ static std::vector<std::string> findAttentions(ModuleOp model, const ir::Pipelin
   return values;
 }
 
+/// Numbers of microbatches, and with a pipeline multiples of its ranks too, which fill it.
+static std::vector<std::string> findMicrobatches(ModuleOp model, const ir::PipelineOptions &) {
+  std::vector<std::string> values = getDecision("accumulate").values;
+  const StringAttr axis = ir::findPipelineAxis(model);
+  if (!axis)
+    return values;
+  std::set<int64_t> counts;
+  for (const std::string &value : values)
+    counts.insert(std::stoll(value));
+  const int64_t ranks = ir::getMeshOp(model).getMesh().getAxisSize(axis);
+  for (int64_t factor : {1, 2, 4})
+    counts.insert(factor * ranks);
+  values.clear();
+  for (int64_t count : counts)
+    if (count <= kMostPipelineMicrobatches)
+      values.push_back(std::to_string(count));
+  return values;
+}
+
 /// The schedules that the ranks and the microbatches of a pipeline allow; whether the model has
 /// units for the stages of `interleaved` shows when it is compiled.
 static std::vector<std::string> findPipelineSchedules(ModuleOp model,
@@ -138,7 +157,11 @@ const std::vector<Decision> &getDecisions() {
        findAttentions,
        nullptr,
        kFastestWord},
-      {"accumulate", &Pipeline::accumulate, ir::Phase::global, {"1", "2", "4", "8", "16"}},
+      {"accumulate",
+       &Pipeline::accumulate,
+       ir::Phase::global,
+       {"1", "2", "4", "8", "16"},
+       findMicrobatches},
       {"pipeline-schedule",
        &Pipeline::pipelineSchedule,
        ir::Phase::global,

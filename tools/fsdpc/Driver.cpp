@@ -17,6 +17,7 @@
 #include "tools/fsdpc/PlanSeries.h"
 #include "tools/fsdpc/PlanTable.h"
 #include "tools/fsdpc/Program.h"
+#include "tools/fsdpc/StageChoice.h"
 #include "tools/fsdpc/Toolchain.h"
 
 #include "passes/explain/PlanPage.h"
@@ -246,8 +247,8 @@ SizedModel Driver::State::sizedModel(Context &context, const Obtain &obtain) {
 
 /// Replaces the `auto` options by the choices of the cost model, and keeps that plan.
 void Driver::State::choose(PlanModel &model) {
-  const bool keeps = options.getMeshes().size() == 1 && options.getEmit() >= Emit::Scheduled &&
-                     !page && !options.asksForShardings();
+  const bool keeps =
+      options.needsOneSchedule() && !choosesStages(options, options.getMeshes().front());
   const PlanChoice chosen = choosePlan(model, options, keeps ? &scheduled : nullptr);
   choice = chosen.reason;
   options.pipeline = chosen.plan.pipeline;
@@ -361,8 +362,17 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
         described = mesh;
         plans.back() = obtain(context);
       }
+      Options own = meshes.size() > 1 ? options.forMesh(mesh, meshes) : options;
+      OwningOpRef<ModuleOp> cut;
+      const std::string stages = cutStages(*plans.back(), modelName(), mesh, name, own, cut);
+      if (meshes.size() == 1 && !stages.empty())
+        choice += (choice.empty() ? "" : "; ") + stages;
+      if (cut) {
+        warn(own.remarkOnPipeline(*cut));
+        plans.back() = std::move(cut);
+        return;
+      }
       ModuleOp module = *plans.back();
-      const Options own = meshes.size() > 1 ? options.forMesh(mesh, meshes) : options;
       configure(module, modelName(), mesh, own);
       warn(own.remarkOnPipeline(module));
       Emit done = Emit::Model;
@@ -452,19 +462,10 @@ void Driver::State::writePage(ModuleOp module, const mlir::fsdp::StepSimulation 
                                            simulation));
 }
 
-/// The report of the only plan, or an object with the reports of all plans.
-static llvm::json::Value jsonOf(std::vector<llvm::json::Value> reports) {
-  if (reports.size() == 1)
-    return std::move(reports.front());
-  llvm::json::Array plans;
-  for (llvm::json::Value &report : reports)
-    plans.push_back(std::move(report));
-  return llvm::json::Object{{"plans", std::move(plans)}};
-}
-
 void Driver::State::writeReport(std::vector<llvm::json::Value> reports, const std::string &table) {
   if (report)
-    writeOutput(*report, llvm::formatv("{0:2}\n", jsonOf(std::move(reports))).str());
+    writeOutput(*report,
+                llvm::formatv("{0:2}\n", mlir::fsdp::joinReports(std::move(reports))).str());
   // Within a result that goes to standard output the table would spoil it.
   base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
   bool taken = (result && result->identity() == output) ||

@@ -46,8 +46,7 @@ static const std::pair<std::string, std::string ir::PipelineOptions::*> pipeline
     {"--stages=", &ir::PipelineOptions::stages},
     {"--pipeline-schedule=", &ir::PipelineOptions::pipelineSchedule}};
 
-/// The first of them whose value is not the default, with its value; "" without one.
-static std::string findPipelineOption(const ir::PipelineOptions &pipeline) {
+std::string Options::getPipelineOption() const {
   for (const auto &[option, word] : pipelineOptions)
     if (pipeline.*word != ir::PipelineOptions().*word)
       return option + pipeline.*word;
@@ -59,10 +58,8 @@ static bool hasStages(const MeshAxes &mesh) {
       mesh, [](const auto &axis) { return ir::carriesRoles(axis.first) && axis.second > 1; });
 }
 
-/// Throws UsageError where options do not fit the axis of the stages, of `ranks`; 1: none.
-static void checkPipeline(const ir::PipelineOptions &pipeline, int64_t ranks,
-                          const std::string &mesh) {
-  if (const std::string option = findPipelineOption(pipeline); ranks == 1 && !option.empty())
+void Options::checkPipeline(int64_t ranks, const std::string &mesh) const {
+  if (const std::string option = getPipelineOption(); ranks == 1 && !option.empty())
     throw UsageError(option + " divides the model over the mesh axis 'pipeline', got mesh " + mesh +
                      "; give that axis a size of 2 or more, or leave the option out");
   if (ranks == 1)
@@ -71,6 +68,11 @@ static void checkPipeline(const ir::PipelineOptions &pipeline, int64_t ranks,
     throw UsageError("--generate is not possible where ranks along 'pipeline' run different "
                      "programs, got mesh " +
                      mesh + "; compile the program that generates for a mesh without that axis");
+  if (pipeline.accumulate > kMostPipelineMicrobatches)
+    throw UsageError(llvm::formatv(
+        "--accumulate={0} gives {0} microbatches to ranks along 'pipeline', expected at most {1}, "
+        "as the program of a step has all of them; give fewer",
+        pipeline.accumulate, kMostPipelineMicrobatches));
   ir::schedule::PipelineSchedule schedule;
   if (ir::schedule::parsePipelineSchedule(pipeline.pipelineSchedule, schedule).empty() &&
       schedule.kind == ir::schedule::PipelineSchedule::Kind::interleaved &&
@@ -210,7 +212,7 @@ void Options::checkMesh(mlir::ModuleOp module) const {
         "--reshard-after-forward applies to parameters that are gathered, got --strategy=" +
         pipeline.strategy + ", which keeps them on every rank; leave it out");
   const mlir::StringAttr stages = ir::findPipelineAxis(module);
-  checkPipeline(pipeline, stages ? axes.getAxisSize(stages) : 1, ir::describeAxes(axes));
+  checkPipeline(stages ? axes.getAxisSize(stages) : 1, ir::describeAxes(axes));
   std::vector<std::string> stored;
   for (const std::string &pattern : pipeline.shardPatterns)
     for (const std::string &name :

@@ -133,6 +133,11 @@ struct Options {
     return pipeline.printShardings || !pipeline.drawSharding.empty() ||
            !pipeline.explainShardings.empty();
   }
+  /// Whether a scheduled module is all that is needed of the only plan.
+  bool needsOneSchedule() const {
+    return getMeshes().size() == 1 && getEmit() >= Emit::Scheduled && explain.empty() &&
+           !asksForShardings();
+  }
   /// Bytes of `--memory-limit`; 0 if it was not given.
   int64_t getMemoryLimit() const;
   /// The machine of `--machine` for a mesh of `ranks`. Throws UsageError, or Failure for a file
@@ -140,9 +145,14 @@ struct Options {
   mlir::fsdp::cost::Machine findMachine(int64_t ranks) const;
   /// An option that applies to the mesh axis `context` alone, with its value; "" without one.
   std::string getContextOption() const;
+  /// The same of the mesh axis of stages.
+  std::string getPipelineOption() const;
   /// The axes of each mesh of `--mesh`: one plan of the program each. A single empty one if it was
   /// not given.
   std::vector<MeshAxes> getMeshes() const;
+  /// Throws UsageError where options do not fit the axis of the stages of `mesh`, of `ranks`; 1:
+  /// none.
+  void checkPipeline(int64_t ranks, const std::string &mesh) const;
   /// The compute capabilities of kernels: `--cuda-arch`, or the default.
   mlir::fsdp::CudaArchitectures getCudaArchitectures() const;
 };

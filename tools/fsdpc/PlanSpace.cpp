@@ -81,6 +81,9 @@ void PlanRequest::apply(const CLI::App &app, Options &options) {
   if (isGiven("--mesh"))
     throw UsageError("plan chooses the mesh, got --mesh=" + base::inQuotes(options.mesh) +
                      "; give --devices alone, or leave 'plan' out");
+  if (const std::string option = options.getPipelineOption(); !option.empty())
+    throw UsageError("plan searches no meshes with the axis 'pipeline', got " + option +
+                     "; leave it out, or leave 'plan' out and give --mesh with the axis");
   fixesStrategy = isGiven("--strategy");
   fixesTied = isGiven("--tied-gradients");
   auto isFixed = [&](const char *option) {

@@ -39,7 +39,7 @@ for time, both in ends.items():
     assert kinds["send"] == kinds["receive"] >= 1, (time, both)
 for event in events:
     if event["ph"] == "X" and event.get("cat") == "send":
-        transfers["tied" if "stage" in event["name"] else "microbatch"] += 1
+        transfers["microbatch" if " microbatch " in event["name"] else "tied"] += 1
 sent = collections.Counter()
 for role in roles:
     for call in role["collectives"]:

@@ -2,6 +2,7 @@
 
 #include "passes/schedule/BalancedCut.h"
 
+#include <algorithm>
 #include <functional>
 #include <gtest/gtest.h>
 #include <random>
@@ -61,8 +62,32 @@ TEST(BalancedCutTest, IsTheBestOfAllCuts) {
   }
 }
 
+// What computes and what gathers run at the same time: a part takes as long as the longer of both.
+TEST(BalancedCutTest, CountsTheResourceOfWhichAPartNeedsMost) {
+  const std::vector<std::vector<double>> costs = {{4, 1}, {4, 1}, {1, 9}, {1, 9}};
+  EXPECT_EQ(cutBalanced(costs, 2), (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(costsOfParts(costs, {3, 1}), (std::vector<double>{11, 9}));
+  EXPECT_EQ(costsOfParts(costs, {2, 2}), (std::vector<double>{8, 18}));
+  std::mt19937 random(2);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::vector<double>> items(2 + random() % 7, std::vector<double>(3));
+    for (std::vector<double> &item : items)
+      for (double &cost : item)
+        cost = random() % 6;
+    auto dearest = [&](const std::vector<int64_t> &lengths) {
+      const std::vector<double> parts = costsOfParts(items, lengths);
+      return *std::max_element(parts.begin(), parts.end());
+    };
+    const auto count = static_cast<int64_t>(items.size());
+    double least = 1e300;
+    for (int64_t first = 1; first < count; ++first)
+      least = std::min(least, dearest({first, count - first}));
+    EXPECT_EQ(dearest(cutBalanced(items, 2)), least) << "round " << round;
+  }
+}
+
 TEST(BalancedCutTest, LeavesADearUnitAlone) {
-  EXPECT_EQ(cutBalanced({1, 1, 1, 9, 1, 1}, 3), (std::vector<int64_t>{3, 1, 2}));
+  EXPECT_EQ(cutBalanced(std::vector<double>{1, 1, 1, 9, 1, 1}, 3), (std::vector<int64_t>{3, 1, 2}));
 }
 
 } // namespace

@@ -80,9 +80,18 @@ TEST(FlightTrack, CutsLongNames) {
   kept->begin(FlightAction::Enqueued, std::string(100, 'n').c_str(), std::string(100, 'o').c_str(),
               3);
   EXPECT_EQ(kept->label(), std::string(15, 'l'));
-  EXPECT_EQ(kept->actions()[0].describe(), "enqueued '" + std::string(63, 'n') +
-                                               "', collective 3 over '" + std::string(31, 'o') +
-                                               "'");
+  EXPECT_EQ(kept->actions()[0].describe(), "enqueued '" + std::string(35, 'n') + ".." +
+                                               std::string(26, 'n') + "', collective 3 over '" +
+                                               std::string(31, 'o') + "'");
+  // The end says for what microbatch it is.
+  const std::string end = " stage 15 microbatch 31";
+  for (std::size_t length : {40, 41, 200}) {
+    kept->begin(FlightAction::Launch, (std::string(length, 'n') + end).c_str());
+    const std::string name = kept->actions().back().name;
+    EXPECT_EQ(name.size(), 63u);
+    EXPECT_EQ(name.find("..") == name.npos, length == 40);
+    EXPECT_EQ(name.substr(name.size() - end.size()), end);
+  }
 }
 
 // A reader that runs concurrently with the thread gets whole actions only.
@@ -133,6 +142,75 @@ TEST(FlightRecord, NamesRanksThatWaitForAHangingRank) {
   segment.flight(2)[0].end(1);
   EXPECT_EQ(timeless(describeLatest(segment, 2)),
             "'barrier', collective 7 over 'all', ended T s ago");
+}
+
+// Two stages wait for the next one: that which waits for none is named, although it has issued a
+// receive ahead.
+TEST(FlightRecord, NamesTheRankThatOthersWaitForInTurn) {
+  const SharedSegment segment = segmentOf(3);
+  const CollectiveRequest receive =
+      CollectiveRequest::transfer(CollectiveKind::Receive, 4, DType::F32, 1, 2);
+  for (int rank = 0; rank < 3; ++rank) {
+    segment.flight(rank)->label(format("pipeline%d", rank).c_str());
+    FlightTrack &track = segment.flight(rank)[3];
+    track.label("receive_down");
+    track.begin(FlightAction::Launch,
+                format("h.%d.add receive stage %d microbatch 2", rank, rank).c_str());
+    track.begin(FlightAction::Collective, "", "pipeline down", 5, &receive);
+    segment.flight(rank)[1].label("compute");
+  }
+  EXPECT_EQ(roleOf(segment, 2), "pipeline2");
+  segment.flight(1)[1].begin(FlightAction::Wait, "h.1.add receive", "receive_down");
+  segment.flight(2)[1].begin(FlightAction::Launch, "h.2.mlp.gemm stage 2 microbatch 1");
+  const std::string busy =
+      "launch 'h.2.mlp.gemm stage 2 microbatch 1' of stream 'compute', under way for T s";
+  EXPECT_EQ(describeBusy(segment, 1, 0), "");
+  EXPECT_EQ(timeless(describeBusy(segment, 2, 0)), busy);
+  EXPECT_EQ(describeBusy(segment, 2, 60), "") << "a launch that takes no longer than others";
+  EXPECT_EQ(timeless(describeBusyRanks(segment, {1}, 0)),
+            "; rank 2 (pipeline2) waits for no other rank: " + busy);
+  EXPECT_EQ(describeBusyRanks(segment, {2}, 0), "");
+  EXPECT_EQ(timeless(describeState(segment, 2)), " (pipeline2; latest action: " + busy + ")");
+  EXPECT_EQ(timeless(describeState(segment, 1)),
+            " (pipeline1; latest action: launch 'h.1.add receive stage 1 microbatch 2' of stream "
+            "'receive_down' in 'receive of f32 x4 from 1 (message 2)', collective 5 over "
+            "'pipeline down', under way for T s)");
+  EXPECT_EQ(timeless(describeHang(segment, 2)),
+            "; its role: pipeline2; its latest action: " + busy +
+                "; waiting in 'receive of f32 x4 from 1 (message 2)', collective 5 over 'pipeline "
+                "down': rank 0 (pipeline0) in 'h.0.add receive stage 0 microbatch 2', 1 "
+                "(pipeline1) in 'h.1.add receive stage 1 microbatch 2'");
+  segment.rank(2).state = RankRecord::Done;
+  EXPECT_EQ(describeBusy(segment, 2, 0), "");
+}
+
+// A host that reads a file enqueues nothing. What a device does of what was enqueued is not known.
+TEST(FlightRecord, NamesAHostThatDoesNotComeBack) {
+  const SharedSegment segment = segmentOf(2);
+  EXPECT_EQ(describeBusy(segment, 0, 0), "") << "nothing is known of it";
+  for (int rank = 0; rank < 2; ++rank) {
+    segment.flight(rank)[1].label("compute");
+    segment.flight(rank)[0].begin(FlightAction::Mark, "step", "", 3);
+    segment.flight(rank)[1].end(segment.flight(rank)[1].begin(FlightAction::Launch, "last"));
+  }
+  segment.flight(1)[0].end(segment.flight(1)[0].begin(FlightAction::Enqueued, "sum", "all", 1));
+  EXPECT_EQ(timeless(describeBusyRanks(segment, {}, 0)),
+            "; rank 0 waits for no other rank: nothing under way in 'step 3'; its last action: "
+            "launch 'last' of stream 'compute', ended T s ago");
+}
+
+TEST(FlightRecord, SaysWhichRanksHaveARole) {
+  const SharedSegment segment = segmentOf(3);
+  const TemporaryFile file;
+  for (int rank = 0; rank < 3; ++rank) {
+    segment.flight(rank)->label(rank < 2 ? "pipeline0" : "pipeline1");
+    segment.flight(rank)[0].begin(FlightAction::Mark, "step", "", 1);
+  }
+  segment.failure().raise(Error("the fault"));
+  writeFlightRecord(segment, file.path, 4, 3);
+  EXPECT_NE(file.read().find("was written\n# pipeline0: rank 4, 5\n# pipeline1: rank 6\n"),
+            std::string::npos)
+      << file.read();
 }
 
 TEST(FlightRecord, IsWrittenOnceAfterAFailure) {

@@ -1,0 +1,25 @@
+//===- UnitRuns.h - the units of a model in the order of forward -*- C++ -*-===//
+
+#ifndef PASSES_GLOBAL_UNITRUNS_H
+#define PASSES_GLOBAL_UNITRUNS_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+
+namespace mlir::fsdp {
+
+/// Consecutive ops of one unit in forward. A unit that is used in several places has several runs.
+struct UnitRun {
+  StringAttr unit;
+  int64_t flops = 0;
+};
+
+/// The unit of `op`, or of the first op in its regions that has one; null without.
+StringAttr findUnit(Operation *op);
+/// Whether `op` begins or continues a run. A read belongs to the op that uses it.
+bool isOfRun(Operation &op);
+/// The runs of a step before differentiation.
+SmallVector<UnitRun> collectUnitRuns(StepOp step);
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_GLOBAL_UNITRUNS_H
