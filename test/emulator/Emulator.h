@@ -43,6 +43,7 @@ struct Settings {
   double call = 0;          ///< seconds that the host is in each call of a collective of NCCL
   bool connections = false; ///< the first call says how many CUDA_DEVICE_MAX_CONNECTIONS asks for
   std::string launches;     ///< see launchesFile
+  std::string ptx;          ///< folder of the modules that launches run; "": kernels as C++
 };
 
 Settings &settings();

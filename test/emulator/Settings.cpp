@@ -93,6 +93,10 @@ bool apply(Settings &s, const std::string &name, const std::string &value) {
     s.launches = value;
     return !value.empty();
   }
+  if (name == "ptx") {
+    s.ptx = value;
+    return !value.empty();
+  }
   return false;
 }
 
@@ -108,7 +112,7 @@ void apply(Settings &settings, const std::string &words) {
           "devices=N, memory=BYTES, used=BYTES, deadlock=SECONDS, compute=N, noimage, "
           "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, "
           "window=fail:RANK, communicator=BYTES, "
-          "call=SECONDS or launches=FILE");
+          "call=SECONDS, ptx=FOLDER or launches=FILE");
   }
 }
 
