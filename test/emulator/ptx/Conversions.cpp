@@ -199,8 +199,6 @@ bool decodeConversions(Decoder &decoder) {
   const Statement &statement = *decoder.statement;
   if (statement.opcode != "cvt")
     return false;
-  if (decodeByTable(decoder, fastRows(), {}))
-    return true;
   if (statement.spelling() == "cvt.rn.bf16x2.f32") {
     decoder.in.run = convertPair;
     decoder.operandsOf(4, 4, 4);
@@ -239,6 +237,11 @@ bool decodeConversions(Decoder &decoder) {
   if (decoder.in.d.width < c.toBytes)
     decoder.refuse("the result needs a register of " + std::to_string(c.toBytes) + " bytes");
   decoder.in.offset = packed(c);
+  // A source that is wider than its type has another stride.
+  if (const auto fast = fastRows().find(statement.spelling());
+      fast != fastRows().end() && fast->second.a == decoder.in.a.width &&
+      fast->second.d == decoder.in.d.width)
+    decoder.in.run = fast->second.run;
   return true;
 }
 

@@ -162,6 +162,8 @@ TEST_F(PtxInstructions, CompareAndSelect) {
 TEST_F(PtxInstructions, ConvertBetweenTypes) {
   expect("cvt.s64.s32 %w9, %r2", {0xffffffff}, ~std::uint64_t(0));
   expect("cvt.u64.u32 %w9, %r2", {0xffffffff}, 0xffffffff);
+  expect("cvt.rn.f32.s32 %f9, %w2", {0x1ffffffff},
+         bits(-1.0f)); // of a wider register the lower bits
   expect("cvt.u32.u64 %r9, %w2", {0x123456789}, 0x23456789);
   expect("cvt.s32.s8 %r9, %r2", {0x1ff}, 0xffffffff);
   expect("cvt.rn.f32.s32 %f9, %r2", {0x1000001}, bits(16777216.0f));

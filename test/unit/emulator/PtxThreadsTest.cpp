@@ -49,6 +49,16 @@ TEST_F(PtxThreads, LoadAndStoreEveryWidth) {
   EXPECT_EQ(out[3], 0x00000080ffffff80u);
 }
 
+TEST_F(PtxThreads, ConvertTheLowerBitsOfWiderRegisters) {
+  Text text;
+  text.body = "add.s64 %w2, %rd3, 0x100000000; cvt.s64.s32 %w3, %w2; add.s64 %rd4, %rd2, %rd3; "
+              "st.global.u64 [%rd4], %w3; ret;";
+  std::vector<std::uint64_t> out(32);
+  ASSERT_EQ(run(text, {0}, out), "");
+  for (unsigned lane = 0; lane < 32; ++lane)
+    EXPECT_EQ(out[lane], 8 * lane);
+}
+
 TEST_F(PtxThreads, BranchesComeTogether) {
   // Each lane loops as often as its number says; then all sum over the warp.
   Text text;
