@@ -56,18 +56,7 @@ void fromGeneric(Warp &warp, const Instruction &in, Lanes lanes) {
   });
 }
 
-enum class Change : std::uint8_t {
-  Add,
-  Min,
-  Max,
-  And,
-  Or,
-  Xor,
-  Exchange,
-  CompareExchange,
-  Increment,
-  Decrement
-};
+enum class Change : std::uint8_t { Add, Min, Max, And, Or, Xor, Exchange, CompareExchange };
 
 template <class T> T changed(Change change, T old, T b, T c) {
   using U = std::make_unsigned_t<T>;
@@ -86,12 +75,8 @@ template <class T> T changed(Change change, T old, T b, T c) {
     return old ^ b;
   case Change::Exchange:
     return b;
-  case Change::CompareExchange:
-    return old == b ? c : old;
-  case Change::Increment:
-    return U(old) >= U(b) ? 0 : old + 1;
   default:
-    return old == 0 || U(old) > U(b) ? b : old - 1;
+    return old == b ? c : old;
   }
 }
 
@@ -147,7 +132,6 @@ void fence(Warp &warp, const Instruction &in, Lanes lanes) {
 void fenceProxy(Warp &warp, const Instruction &, Lanes lanes) {
   each(lanes, [&](unsigned lane) { warp.block.unfenced[warp.threadOf(lane)] = false; });
 }
-void nothing(Warp &, const Instruction &, Lanes) {}
 
 void decodeLoadOrStore(Decoder &decoder, bool isLoad) {
   const Statement &statement = *decoder.statement;
@@ -207,8 +191,7 @@ void decodeAtomic(Decoder &decoder) {
       {"add", Change::Add},       {"min", Change::Min},
       {"max", Change::Max},       {"and", Change::And},
       {"or", Change::Or},         {"xor", Change::Xor},
-      {"exch", Change::Exchange}, {"cas", Change::CompareExchange},
-      {"inc", Change::Increment}, {"dec", Change::Decrement}};
+      {"exch", Change::Exchange}, {"cas", Change::CompareExchange}};
   auto change = changes.end();
   for (const std::string &suffix : statement.suffixes)
     if (const auto found = changes.find(suffix); found != changes.end())
@@ -273,7 +256,7 @@ bool decodeMemory(Decoder &decoder) {
   const Statement &statement = *decoder.statement;
   Instruction &in = decoder.in;
   const std::string &name = statement.opcode;
-  if (name == "ld" || name == "ldu" || name == "st") {
+  if (name == "ld" || name == "st") {
     decodeLoadOrStore(decoder, name != "st");
   } else if (name == "cvta") {
     const bool isTo = statement.has("to");
@@ -292,8 +275,6 @@ bool decodeMemory(Decoder &decoder) {
       decoder.refuse("fences of this scope are not implemented");
   } else if (name == "fence" && statement.has("async")) {
     in.run = fenceProxy;
-  } else if (name == "prefetch" || name == "prefetchu" || name == "nanosleep") {
-    in.run = nothing;
   } else {
     return false;
   }

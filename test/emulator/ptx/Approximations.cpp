@@ -67,27 +67,10 @@ struct InverseRoot { // rsqrt.approx: 2^-22.9 relative
                   : near(1 / std::sqrt(double(x)), bitsOf<std::uint32_t>(x), 0.5 * kUnit);
   }
 };
-struct Sine { // 2^-20.9 absolute between -pi and pi
-  float operator()(float x) const {
-    return near(std::sin(double(x)), bitsOf<std::uint32_t>(x), 0, x == 0 ? 0 : 0x1p-22);
-  }
-};
-struct Cosine {
-  float operator()(float x) const {
-    return near(std::cos(double(x)), bitsOf<std::uint32_t>(x), 0, x == 0 ? 0 : 0x1p-22);
-  }
-};
 struct HyperbolicTangent { // 2^-11 relative
   float operator()(float x) const {
     return near(std::tanh(double(x)), bitsOf<std::uint32_t>(x),
                 std::isinf(x) ? 0 : 0x1p-11 - 0x1p-23);
-  }
-};
-struct Quotient { // div.full and div.approx: 2 units
-  float operator()(float a, float b) const {
-    return near(double(a) / double(b),
-                bitsOf<std::uint32_t>(a) + (std::uint64_t(bitsOf<std::uint32_t>(b)) << 32),
-                0.75 * kUnit);
   }
 };
 struct UpperInverse { // rcp.approx.ftz.f64: the upper 32 bits, less than 2^-19 away; subnormal
@@ -114,13 +97,7 @@ std::map<std::string, Row> makeTable() {
   FSDP_APPROXIMATION("rcp", Inverse)
   FSDP_APPROXIMATION("sqrt", Root)
   FSDP_APPROXIMATION("rsqrt", InverseRoot)
-  FSDP_APPROXIMATION("sin", Sine)
-  FSDP_APPROXIMATION("cos", Cosine)
 #undef FSDP_APPROXIMATION
-  for (const char *kind : {"approx", "full"}) {
-    table["div." + std::string(kind) + ".f32"] = two<Quotient, float, float, float>();
-    table["div." + std::string(kind) + ".ftz.f32"] = two<Flushing<Quotient>, float, float, float>();
-  }
   return table;
 }
 

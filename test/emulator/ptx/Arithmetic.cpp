@@ -143,12 +143,6 @@ struct FusedAddDown { // .rm: toward minus infinity
     return withOneNan(near);
   }
 };
-struct Saturated { // NaN becomes +0
-  float operator()(float x) const { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
-};
-template <class F> struct Saturating {
-  template <class... X> float operator()(X... x) const { return Saturated()(F()(x...)); }
-};
 struct Reciprocal {
   template <class T> T operator()(T a) const { return withOneNan(T(1) / a); }
 };
@@ -157,33 +151,6 @@ struct SquareRoot {
 };
 struct WithSign { // copysign.f32 d, a, b: the sign of a and the rest of b
   template <class T> T operator()(T a, T b) const { return std::copysign(b, a); }
-};
-
-// Numbers of 16 bits, rounded once.
-template <class F> struct InBf16 {
-  std::uint16_t operator()(std::uint16_t a, std::uint16_t b) const {
-    return toBf16(F()(ofBf16(a), ofBf16(b)));
-  }
-  std::uint16_t operator()(std::uint16_t a, std::uint16_t b, std::uint16_t c) const {
-    // The product of two such numbers is exact in f64; so is the sum, or its rest is below half a
-    // unit of bf16.
-    const double exact = double(ofBf16(a)) * ofBf16(b) + double(ofBf16(c));
-    const float near = static_cast<float>(exact);
-    if (double(near) == exact || near != near || std::isinf(near))
-      return toBf16(near);
-    // To odd, so that the second rounding is right.
-    auto bits = bitsOf<std::uint32_t>(near);
-    if (std::fabs(double(near)) > std::fabs(exact))
-      --bits;
-    return toBf16(bitsOf<float>(bits | 1));
-  }
-};
-template <class F> struct Pairwise {
-  template <class... X> std::uint32_t operator()(X... x) const {
-    const std::uint32_t low = InBf16<F>()(static_cast<std::uint16_t>(x)...);
-    const std::uint32_t high = InBf16<F>()(static_cast<std::uint16_t>(x >> 16)...);
-    return low | high << 16;
-  }
 };
 
 template <class T> void addIntegers(std::map<std::string, Row> &table, const std::string &type) {
@@ -243,20 +210,7 @@ std::map<std::string, Row> makeTable() {
   table["max.ftz.f32"] = two<Flushing<Larger>, float, float, float>();
   table["abs.ftz.f32"] = one<Flushing<Magnitude>, float, float>();
   table["neg.ftz.f32"] = one<Flushing<Negative>, float, float>();
-  table["add.sat.f32"] = two<Saturating<Add>, float, float, float>();
-  table["mul.sat.f32"] = two<Saturating<Multiply>, float, float, float>();
   table["fma.rm.f32"] = three<FusedAddDown, float, float, float, float>();
-  table["fma.sat.f32"] = three<Saturating<FusedAdd>, float, float, float, float>();
-  using Half = std::uint16_t;
-  using Pair = std::uint32_t;
-  table["add.bf16"] = two<InBf16<Add>, Half, Half, Half>();
-  table["sub.bf16"] = two<InBf16<Subtract>, Half, Half, Half>();
-  table["mul.bf16"] = two<InBf16<Multiply>, Half, Half, Half>();
-  table["fma.bf16"] = three<InBf16<FusedAdd>, Half, Half, Half, Half>();
-  table["add.bf16x2"] = two<Pairwise<Add>, Pair, Pair, Pair>();
-  table["sub.bf16x2"] = two<Pairwise<Subtract>, Pair, Pair, Pair>();
-  table["mul.bf16x2"] = two<Pairwise<Multiply>, Pair, Pair, Pair>();
-  table["fma.bf16x2"] = three<Pairwise<FusedAdd>, Pair, Pair, Pair, Pair>();
   return table;
 }
 

@@ -21,9 +21,6 @@ struct Xor {
 struct Not {
   template <class T> T operator()(T a) const { return static_cast<T>(~a); }
 };
-struct LogicalNot {
-  template <class T> T operator()(T a) const { return a == 0; }
-};
 struct ShiftLeft { // by at least the width: 0
   template <class T> T operator()(T a, std::uint32_t by) const {
     return by < 8 * sizeof(T) ? static_cast<T>(std::uint64_t(a) << by) : T(0);
@@ -37,13 +34,6 @@ struct ShiftRight { // by at least the width: the sign, or 0
     return static_cast<T>(a >> by);
   }
 };
-template <bool kLeft, bool kWrap> struct Funnel { // of b:a the upper or the lower half
-  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t by) const {
-    by = kWrap ? by & 31 : std::min(by, 32u);
-    const std::uint64_t both = std::uint64_t(b) << 32 | a;
-    return static_cast<std::uint32_t>(kLeft ? both << by >> 32 : both >> by);
-  }
-};
 struct CountOnes {
   template <class T> std::uint32_t operator()(T a) const {
     return static_cast<std::uint32_t>(__builtin_popcountll(a));
@@ -55,59 +45,11 @@ struct CountZeros {
              : 8 * sizeof(T);
   }
 };
-struct Reverse {
-  template <class T> T operator()(T a) const {
-    T reversed = 0;
-    for (unsigned i = 0; i < 8 * sizeof(T); ++i)
-      reversed = static_cast<T>(reversed << 1 | (a >> i & 1));
-    return reversed;
-  }
-};
-struct FindFirst { // bfind: the highest bit, of signed numbers the highest that is not the sign
-  template <class T> std::uint32_t operator()(T a) const {
-    std::make_unsigned_t<T> bits = static_cast<std::make_unsigned_t<T>>(a);
-    if (std::is_signed_v<T> && a < 0)
-      bits = static_cast<std::make_unsigned_t<T>>(~bits);
-    return bits ? 63 - static_cast<std::uint32_t>(__builtin_clzll(bits)) : ~0u;
-  }
-};
-struct Extract { // bfe
-  template <class T> T operator()(T a, std::uint32_t start, std::uint32_t length) const {
-    constexpr std::uint32_t width = 8 * sizeof(T);
-    start &= 255;
-    length &= 255;
-    T field = 0;
-    const std::uint32_t last = std::min(start + length, width) - 1;
-    const bool sign =
-        std::is_signed_v<T> && length != 0 && (start >= width ? a < 0 : (a >> last & 1) != 0);
-    for (std::uint32_t i = 0; i < width; ++i) {
-      const bool bit = i < length && start + i < width ? (a >> (start + i) & 1) != 0 : sign;
-      field = static_cast<T>(field | static_cast<T>(std::uint64_t(bit) << i));
-    }
-    return field;
-  }
-};
-struct Permute { // prmt.b32
-  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t selection) const {
-    const std::uint64_t both = std::uint64_t(b) << 32 | a;
-    std::uint32_t result = 0;
-    for (unsigned i = 0; i < 4; ++i) {
-      const std::uint32_t chosen = selection >> (4 * i) & 15;
-      std::uint32_t byte = static_cast<std::uint32_t>(both >> (8 * (chosen & 7))) & 255;
-      if (chosen & 8)
-        byte = byte & 128 ? 255 : 0;
-      result |= byte << (8 * i);
-    }
-    return result;
-  }
-};
-
 template <class T, class S> void add(std::map<std::string, Row> &table, const std::string &bits) {
   table["and.b" + bits] = two<And, T, T, T>();
   table["or.b" + bits] = two<Or, T, T, T>();
   table["xor.b" + bits] = two<Xor, T, T, T>();
   table["not.b" + bits] = one<Not, T, T>();
-  table["cnot.b" + bits] = one<LogicalNot, T, T>();
   table["shl.b" + bits] = two<ShiftLeft, T, T, std::uint32_t>();
   table["shr.b" + bits] = two<ShiftRight, T, T, std::uint32_t>();
   table["shr.u" + bits] = two<ShiftRight, T, T, std::uint32_t>();
@@ -115,11 +57,6 @@ template <class T, class S> void add(std::map<std::string, Row> &table, const st
   if constexpr (sizeof(T) > 2) {
     table["popc.b" + bits] = one<CountOnes, std::uint32_t, T>();
     table["clz.b" + bits] = one<CountZeros, std::uint32_t, T>();
-    table["brev.b" + bits] = one<Reverse, T, T>();
-    table["bfind.u" + bits] = one<FindFirst, std::uint32_t, T>();
-    table["bfind.s" + bits] = one<FindFirst, std::uint32_t, S>();
-    table["bfe.u" + bits] = three<Extract, T, T, std::uint32_t, std::uint32_t>();
-    table["bfe.s" + bits] = three<Extract, S, S, std::uint32_t, std::uint32_t>();
   }
 }
 
@@ -128,12 +65,6 @@ std::map<std::string, Row> makeTable() {
   add<std::uint16_t, std::int16_t>(table, "16");
   add<std::uint32_t, std::int32_t>(table, "32");
   add<std::uint64_t, std::int64_t>(table, "64");
-  using Word = std::uint32_t;
-  table["shf.l.wrap.b32"] = three<Funnel<true, true>, Word, Word, Word, Word>();
-  table["shf.l.clamp.b32"] = three<Funnel<true, false>, Word, Word, Word, Word>();
-  table["shf.r.wrap.b32"] = three<Funnel<false, true>, Word, Word, Word, Word>();
-  table["shf.r.clamp.b32"] = three<Funnel<false, false>, Word, Word, Word, Word>();
-  table["prmt.b32"] = three<Permute, Word, Word, Word, Word>();
   return table;
 }
 
@@ -150,19 +81,6 @@ template <class T> void insertBits(Warp &warp, const Instruction &in, Lanes lane
       result = from >> bit & 1 ? result | mask : result & static_cast<T>(~mask);
     }
     warp.at<T>(in.d)[i] = result;
-  });
-}
-
-/// lop3.b32 d, a, b, c, table
-void anyLogic(Warp &warp, const Instruction &in, Lanes lanes) {
-  each(lanes, [&](unsigned i) {
-    const std::uint32_t a = warp.at<std::uint32_t>(in.a)[i], b = warp.at<std::uint32_t>(in.b)[i],
-                        c = warp.at<std::uint32_t>(in.c)[i];
-    std::uint32_t result = 0;
-    for (unsigned row = 0; row < 8; ++row)
-      if (in.option >> row & 1)
-        result |= (row & 4 ? a : ~a) & (row & 2 ? b : ~b) & (row & 1 ? c : ~c);
-    warp.at<std::uint32_t>(in.d)[i] = result;
   });
 }
 
@@ -195,12 +113,6 @@ bool decodeBits(Decoder &decoder) {
     decoder.in.run = width == 4 ? insertBits<std::uint32_t> : insertBits<std::uint64_t>;
     decoder.operandsOf(width, width, width, 4);
     decoder.in.e = decoder.source(decoder.operand(4), 4);
-    return true;
-  }
-  if (name == "lop3.b32") {
-    decoder.in.run = anyLogic;
-    decoder.operandsOf(4, 4, 4, 4);
-    decoder.in.option = static_cast<std::uint8_t>(decoder.immediate(decoder.operand(4)));
     return true;
   }
   static const std::map<std::string, Row> table = makeTable();

@@ -34,7 +34,6 @@ enum class Kind : std::uint8_t {
   Plain,  ///< each lane for itself
   Warp,   ///< lanes meet: of the operand c, or all where `isAligned`
   Branch, ///< to `target`
-  Table,  ///< to the label of `targets` that operand a numbers
   Exit,
   Barrier, ///< of the block
 };
@@ -63,7 +62,6 @@ struct Code {
   const Function *function = nullptr;
   std::vector<Instruction> instructions;
   std::vector<Ref> lists;
-  std::vector<std::vector<std::uint32_t>> tables; ///< of Kind::Table
   std::size_t registerBytes = 0, predicates = 0;
   std::vector<char> constants; ///< base 1
   std::size_t sharedBytes = 0, localBytes = 0, parameterBytes = 0;

@@ -373,12 +373,6 @@ void Decoder::decodeBody(Frame &target) {
     code.instructions[instruction].target = startOf(label);
   for (std::size_t instruction : target.returns)
     code.instructions[instruction].target = target.starts.back();
-  for (const Instruction &one : code.instructions)
-    if (one.kind == Kind::Table && code.tables[one.first].empty())
-      if (const auto found = target.function->targets.find(one.statement->operands[1].name);
-          found != target.function->targets.end())
-        for (const std::string &name : found->second)
-          code.tables[one.first].push_back(startOf(name));
 }
 
 bool Decoder::decodeControl() {
@@ -386,13 +380,6 @@ bool Decoder::decodeControl() {
   if (name == "bra") {
     in.kind = Kind::Branch;
     frame->jumps.push_back({code.instructions.size(), operand(0).name});
-  } else if (name == "brx") {
-    in.kind = Kind::Table;
-    in.a = source(operand(0), 4);
-    in.first = static_cast<std::uint32_t>(code.tables.size());
-    if (operand(1).kind != Operand::Symbol)
-      refuse("expected a list of labels");
-    code.tables.emplace_back();
   } else if (name == "ret" && frame->caller) {
     in.kind = Kind::Branch;
     frame->returns.push_back(code.instructions.size());

@@ -460,8 +460,6 @@ private:
     std::string text = word("an instruction");
     if (statement.guard < 0 && take(":")) {
       function->labels[text] = function->statements.size();
-      if (is(".branchtargets"))
-        parseTargets(text);
       return;
     }
     for (std::size_t dot = text.find('.'); dot != std::string::npos;) {
@@ -479,14 +477,6 @@ private:
         expect(",");
     }
     function->statements.push_back(std::move(statement));
-  }
-
-  void parseTargets(const std::string &label) {
-    advance();
-    do
-      function->targets[label].push_back(word("a label"));
-    while (take(","));
-    expect(";");
   }
 
   Operand parseOperand() {

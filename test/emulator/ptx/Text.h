@@ -72,8 +72,7 @@ struct Function {
   std::vector<Variable> variables;           ///< shared, local and of calls
   std::vector<Register> registers;
   std::vector<Statement> statements;
-  std::map<std::string, std::size_t> labels;               ///< number of the statement behind
-  std::map<std::string, std::vector<std::string>> targets; ///< of .branchtargets
+  std::map<std::string, std::size_t> labels; ///< number of the statement behind
 };
 
 struct Module {

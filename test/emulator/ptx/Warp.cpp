@@ -220,18 +220,6 @@ bool Warp::runGroup(std::size_t which) {
       put(in.target, active);
       put(pc + 1, lanes & ~active);
       return false;
-    case Kind::Table:
-      each(active, [&](unsigned lane) {
-        const auto &targets = block.code.tables[in.first];
-        const std::uint64_t chosen = number(in.a, lane);
-        actor = lane;
-        if (chosen >= targets.size())
-          fault("brx.idx: got the index %zu, expected less than %zu", std::size_t(chosen),
-                targets.size());
-        put(targets[chosen], Lanes(1) << lane);
-      });
-      put(pc + 1, lanes & ~active);
-      return false;
     case Kind::Exit:
       end(active);
       put(pc + 1, lanes & ~active);

@@ -67,56 +67,6 @@ void vote(Warp &warp, const Instruction &in, Lanes lanes) {
   });
 }
 
-void match(Warp &warp, const Instruction &in, Lanes lanes) {
-  each(lanes, [&](unsigned lane) {
-    const Lanes named = namedBy(warp, in, lane, lanes);
-    Lanes same = 0;
-    each(named, [&](unsigned other) {
-      same |= Lanes(warp.number(in.a, other) == warp.number(in.a, lane)) << other;
-    });
-    if (in.option) { // all
-      const bool all = same == named;
-      warp.setNumber(in.d, lane, all ? named : 0);
-      if (in.count)
-        warp.setNumber(warp.block.code.lists[in.first], lane, all);
-    } else {
-      warp.setNumber(in.d, lane, same);
-    }
-  });
-}
-
-template <class T> void reduce(Warp &warp, const Instruction &in, Lanes lanes) {
-  T values[32];
-  std::copy_n(warp.at<T>(in.a), 32, values);
-  each(lanes, [&](unsigned lane) {
-    const Lanes named = namedBy(warp, in, lane, lanes);
-    T result = values[__builtin_ctz(named)];
-    each(named & (named - 1), [&](unsigned other) {
-      const T b = values[other];
-      switch (in.option) {
-      case 0:
-        result = static_cast<T>(std::uint32_t(result) + std::uint32_t(b));
-        break;
-      case 1:
-        result = std::min(result, b);
-        break;
-      case 2:
-        result = std::max(result, b);
-        break;
-      case 3:
-        result &= b;
-        break;
-      case 4:
-        result |= b;
-        break;
-      default:
-        result ^= b;
-      }
-    });
-    warp.at<T>(in.d)[lane] = result;
-  });
-}
-
 void syncWarp(Warp &warp, const Instruction &in, Lanes lanes) {
   Lanes left = lanes;
   while (left) {
@@ -124,10 +74,6 @@ void syncWarp(Warp &warp, const Instruction &in, Lanes lanes) {
     warp.block.syncWarp(warp.first, named);
     left &= ~named;
   }
-}
-
-void activeMask(Warp &warp, const Instruction &in, Lanes lanes) {
-  each(lanes, [&](unsigned lane) { warp.setNumber(in.d, lane, lanes); });
 }
 
 int indexOf(std::initializer_list<const char *> names, const Statement &statement) {
@@ -153,14 +99,8 @@ bool decodeWarpFunctions(Decoder &decoder) {
   const Statement &statement = *decoder.statement;
   Instruction &in = decoder.in;
   const std::string &name = statement.opcode;
-  if (name == "activemask") {
-    in.run = activeMask;
-    in.d = decoder.result(decoder.operand(0), 4);
-    return true;
-  }
   const bool isBarrier = name == "bar" && statement.has("warp");
-  if ((name != "shfl" && name != "vote" && name != "match" && name != "redux" && !isBarrier) ||
-      !statement.has("sync"))
+  if ((name != "shfl" && name != "vote" && !isBarrier) || !statement.has("sync"))
     return false;
   in.kind = Kind::Warp;
   if (isBarrier) {
@@ -177,24 +117,12 @@ bool decodeWarpFunctions(Decoder &decoder) {
     in.b = decoder.source(decoder.operand(2), 4);
     in.e = decoder.source(decoder.operand(3), 4);
     in.c = decoder.source(decoder.operand(4), 4);
-  } else if (name == "vote") {
+  } else {
     decodeOption(decoder, {"all", "any", "uni", "ballot"});
     in.run = vote;
     in.d = in.option == 3 ? decoder.result(d, 4) : decoder.predicate(d);
     in.a = decoder.predicate(decoder.operand(1));
     in.isNegated = decoder.operand(1).isNegated;
-    in.c = decoder.source(decoder.operand(2), 4);
-  } else if (name == "match") {
-    decodeOption(decoder, {"any", "all"});
-    in.run = match;
-    in.d = decoder.result(d, 4);
-    in.a = decoder.source(decoder.operand(1), bytesOfType(statement.last()));
-    in.c = decoder.source(decoder.operand(2), 4);
-  } else {
-    decodeOption(decoder, {"add", "min", "max", "and", "or", "xor"});
-    in.run = statement.last()[0] == 's' ? reduce<std::int32_t> : reduce<std::uint32_t>;
-    in.d = decoder.result(d, 4);
-    in.a = decoder.source(decoder.operand(1), 4);
     in.c = decoder.source(decoder.operand(2), 4);
   }
   if (!d.parts.empty() && d.parts[0].kind != Operand::Sink) {
