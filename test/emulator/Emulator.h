@@ -44,6 +44,7 @@ struct Settings {
   bool connections = false; ///< the first call says how many CUDA_DEVICE_MAX_CONNECTIONS asks for
   std::string launches;     ///< see launchesFile
   std::string calls;        ///< of the environment only: see Recording.h
+  std::string ptx;          ///< folder of the modules that launches run; "": kernels as C++
 };
 
 Settings &settings();

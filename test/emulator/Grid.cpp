@@ -161,7 +161,7 @@ void BlockRunner::run(const Launch &toRun) {
   else if (!shadow)
     shadow = std::make_unique<Shadow>();
   if (shadow)
-    shadow->beginLaunch(toRun.block, variables, dynamic, dynamicStorage.mapping());
+    shadow->beginLaunch(toRun.block, &variables, dynamic, dynamicStorage.mapping());
   shadowIsActive = shadow != nullptr;
   const std::uint64_t blocks = std::uint64_t(toRun.grid.x) * toRun.grid.y * toRun.grid.z;
   for (std::uint64_t number : orderOfBlocks(blocks)) {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace emulator {
 
@@ -17,7 +18,8 @@ struct Launch {
   std::size_t sharedBytes;
   const void *kernel;
   std::function<void()> oneThread;
-  std::uint64_t number; ///< of this launch in the process, from 1
+  std::uint64_t number;               ///< of this launch in the process, from 1
+  std::vector<std::string> arguments; ///< the bytes of each
 };
 
 /// Runs all blocks. Returns what went wrong, or "".

@@ -11,6 +11,7 @@
 #include "Queue.h"
 #include "Recording.h"
 #include "Symbols.h"
+#include "ptx/Kernels.h"
 
 #include <atomic>
 #include <cstdio>
@@ -153,7 +154,7 @@ void noteLaunch(const std::string &kernel, unsigned threads, std::size_t dynamic
 } // namespace
 
 cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
-                   std::function<void()> oneThread) {
+                   std::function<void()> oneThread, std::vector<std::string> arguments) {
   if (cudaError_t error = checkDevice(device))
     return error;
   if (!settings().images)
@@ -203,10 +204,12 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
                          b.x * b.y * b.z, fixed + config.dynamicSmemBytes));
     return result();
   }
-  auto toRun = std::make_shared<Launch>(
-      Launch{g, b, config.dynamicSmemBytes, kernel, std::move(oneThread), ++launchCount});
+  auto toRun =
+      std::make_shared<Launch>(Launch{g, b, config.dynamicSmemBytes, kernel, std::move(oneThread),
+                                      ++launchCount, std::move(arguments)});
   enqueue(config.stream, "a kernel", [toRun](const PointRef &) {
-    const std::string wrong = runGrid(*toRun);
+    const std::string &ptx = settings().ptx;
+    const std::string wrong = ptx.empty() ? runGrid(*toRun) : ptx::runGrid(*toRun, ptx);
     if (!wrong.empty())
       recordFailure(cudaErrorLaunchFailure, wrong);
     return true;

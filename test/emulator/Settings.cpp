@@ -97,6 +97,10 @@ bool apply(Settings &s, const std::string &name, const std::string &value) {
     s.calls = value;
     return !value.empty();
   }
+  if (name == "ptx") {
+    s.ptx = value;
+    return !value.empty();
+  }
   return false;
 }
 
@@ -112,7 +116,7 @@ void apply(Settings &settings, const std::string &words) {
           "devices=N, memory=BYTES, used=BYTES, deadlock=SECONDS, compute=N, noimage, "
           "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, "
           "window=fail:RANK, communicator=BYTES, "
-          "call=SECONDS, launches=FILE or calls=FILE");
+          "call=SECONDS, ptx=FOLDER, launches=FILE or calls=FILE");
   }
 }
 

@@ -41,12 +41,12 @@ bool covers(const std::vector<Released> &known, const Access &access) {
 }
 } // namespace
 
-void Shadow::beginLaunch(dim3 blockShape, const StaticShared &fixedShared,
+void Shadow::beginLaunch(dim3 blockShape, const StaticShared *fixedShared,
                          MemoryRange dynamicShared, MemoryRange storage) {
   shape = blockShape;
   size = shape.x * shape.y * shape.z;
-  variables = &fixedShared;
-  fixed = fixedShared.range();
+  variables = fixedShared;
+  fixed = fixedShared ? fixedShared->range() : MemoryRange();
   dynamic = dynamicShared;
   dynamicStorage = storage;
   firstBlock = block + 1;
@@ -350,11 +350,16 @@ const char *verb(const Access &access, bool past) {
     return past ? "wrote" : "writes";
   return past ? "read" : "reads";
 }
-
-std::string placeOf(const Access &access) {
-  return sourcePlace(anchor() + static_cast<std::intptr_t>(access.place));
-}
 } // namespace
+
+std::string Shadow::placeOf(const Access &access) const {
+  return names ? names(access.place)
+               : sourcePlace(anchor() + static_cast<std::intptr_t>(access.place));
+}
+
+const void *Shadow::placeAt(std::int32_t number) {
+  return reinterpret_cast<const void *>(anchor() + static_cast<std::intptr_t>(number));
+}
 
 std::string Shadow::describeOutside(const Access &now, std::uintptr_t address,
                                     std::size_t bytes) const {

@@ -26,6 +26,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -74,7 +75,8 @@ struct Released {
 class Shadow {
 public:
   /// `storage`: what holds the dynamic shared memory, nothing else of which may be accessed.
-  void beginLaunch(dim3 blockShape, const StaticShared &fixedShared, MemoryRange dynamicShared,
+  /// `fixedShared` may be null: there are no variables of the program's then.
+  void beginLaunch(dim3 blockShape, const StaticShared *fixedShared, MemoryRange dynamicShared,
                    MemoryRange storage);
   void beginBlock(uint3 index);
   void barrier();
@@ -86,6 +88,10 @@ public:
   std::string atomic(unsigned thread, const void *address, std::size_t bytes, const void *place);
   /// A copy in the background to here, which `thread` began, is complete.
   void completeCopy(unsigned thread, void *target, std::size_t bytes);
+
+  /// Of places that are no addresses of code: the place that means `number`, and the text of such.
+  static const void *placeAt(std::int32_t number);
+  std::function<std::string(std::int32_t number)> names;
 
 private:
   static constexpr std::size_t kPage = 4096;
@@ -123,6 +129,7 @@ private:
   std::string describe(const Access &before, const Access &now, std::uintptr_t address,
                        std::size_t bytes) const;
   std::string nameOf(const Access &access) const;
+  std::string placeOf(const Access &access) const;
 
   dim3 shape;
   unsigned size = 0;

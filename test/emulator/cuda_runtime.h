@@ -11,8 +11,10 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #define FSDP_CUDA_EMULATOR 1
 #define CUDART_VERSION 13000
@@ -204,7 +206,10 @@ namespace emulator {
 cudaError_t allocate(void **pointer, std::size_t bytes);
 cudaError_t allocatePinned(void **pointer, std::size_t bytes, unsigned flags);
 cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
-                   std::function<void()> oneThread);
+                   std::function<void()> oneThread, std::vector<std::string> arguments);
+template <class T> std::string argumentOf(const T &value) {
+  return std::string(reinterpret_cast<const char *>(&value), sizeof value);
+}
 cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int value);
 cudaError_t getAttributes(cudaFuncAttributes *attributes, const void *kernel);
 cudaError_t occupancy(int *blocks, int blockSize, std::size_t sharedBytes);
@@ -247,7 +252,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(
   return ::emulator::launch(
       *config, reinterpret_cast<const void *>(kernel),
       [kernel, values = std::tuple<std::decay_t<Parameters>...>(
-                   std::forward<Arguments>(arguments)...)] { std::apply(kernel, values); });
+                   std::forward<Arguments>(arguments)...)] { std::apply(kernel, values); },
+      {::emulator::argumentOf<std::decay_t<Parameters>>(arguments)...});
 }
 
 #endif // FSDP_EMULATOR_CUDA_RUNTIME_H

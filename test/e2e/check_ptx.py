@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""check_ptx.py SCRATCH NVCC BUILD MODEL...: the CUDA programs of models with their kernels as nvcc made them, interpreted.
+
+The golden's inputs and options on one rank, two steps. The program is the emulator's; each launch, of the runtime's kernels and of the emitted ones,
+runs the PTX (test/emulator/ptx), with the check of unordered accesses. Losses are to 1e-5, weights to 1e-5, those of the same program with its
+kernels as C++. In bf16 as far as two targets agree.
+"""
+
+import os
+import pathlib
+import shlex
+import sys
+
+import check_cuda
+import emulated
+import training
+
+STEPS = 2
+
+
+def compile_ptx(sources, nvcc, build, folder):
+    """The modules of the runtime, which the build made, and of the emitted kernels."""
+    folder.mkdir()
+    for module in (build / "test/unit/cuda/ptx").glob("*.ptx"):
+        (folder / module.name).symlink_to(module)
+    kernels = sorted(sources.glob("*.cu"))
+    if not kernels or not any(folder.iterdir()):
+        sys.exit(f"{sources}: got {len(kernels)} files of kernels, expected some, and the runtime's PTX in {build}")
+    launcher = shlex.split(os.environ.get("FSDP_NVCC_LAUNCHER", ""))
+    for kernel in kernels:
+        training.run([sys.executable, "-S", "-B", emulated.ROOT / "test/unit/cuda/compile_ptx.py", folder / f"{kernel.name}.o", folder / f"emitted-{kernel.stem}.ptx",
+                      *launcher, nvcc, "-std=c++17", "-O3", "--fmad=false", "--expt-relaxed-constexpr", "-lineinfo", "-w",
+                      "-gencode=arch=compute_90a,code=compute_90a", "-I", sources, "-I", emulated.ROOT, "-c", kernel])
+
+
+def check(model, precision, nvcc, build, folder):
+    options, init, data = check_cuda.inputs(model)
+    options.append(f"--precision={precision}")
+    program = emulated.compile_model(model, folder, *options)
+    modules = folder / "ptx"
+    compile_ptx(folder / "cuda-1", nvcc, build, modules)
+    expected, expected_weights = emulated.train(program, "as-cpp", STEPS, init, data)
+    log, weights = emulated.train(program, "as-ptx", STEPS, init, data, mode=f"ptx={modules},races,shuffle")
+    losses, weight, _ = check_cuda.TOLERANCES[precision]
+    training.compare_log(log, expected, *losses)
+    training.compare_weights(weights, expected_weights, weight)
+    print(f"{model} {precision}: as C++ and as PTX")
+
+
+def main(scratch, nvcc, build, *models):
+    for model in models:
+        for precision in ("f32", "bf16") if model in ("gpt2", "llama") else ("f32",):
+            check(model, precision, nvcc, pathlib.Path(build), pathlib.Path(scratch) / f"{model}-{precision}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

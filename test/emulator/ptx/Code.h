@@ -1,0 +1,111 @@
+//===- Code.h - instructions of a kernel, ready to run -----------------------------===//
+//
+// A warp's registers lie one behind another, 32 lanes each; constants and special registers
+// likewise, so that every operand is an array of 32 numbers. An instruction runs for the lanes of a
+// mask.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_EMULATOR_PTX_CODE_H
+#define FSDP_EMULATOR_PTX_CODE_H
+
+#include "Text.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace emulator::ptx {
+
+class Warp;
+struct Instruction;
+using Lanes = std::uint32_t;
+
+/// Where the 32 numbers of an operand lie.
+struct Ref {
+  std::uint32_t offset = 0;
+  std::uint8_t base = 0;  ///< 0: registers of the warp; 1: constants of the function
+  std::uint8_t width = 0; ///< bytes of a number; 0: a predicate, whose number is `offset`; kNone
+  static constexpr std::uint8_t kNone = 255;
+};
+
+/// How the scheduler treats an instruction.
+enum class Kind : std::uint8_t {
+  Plain,  ///< each lane for itself
+  Warp,   ///< lanes meet: of the operand c, or all where `isAligned`
+  Branch, ///< to `target`
+  Exit,
+  Barrier, ///< of the block
+};
+
+struct Instruction {
+  using Run = void (*)(Warp &, const Instruction &, Lanes);
+  Run run = nullptr;
+  Kind kind = Kind::Plain;
+  bool isGuardNegated = false, isNegated = false; ///< of the guard; of a predicate operand
+  bool isAligned = false;
+  int guard = -1; ///< predicate, or -1
+  Ref d, a, b, c, e;
+  std::int64_t offset = 0;            ///< of an address
+  std::uint32_t first = 0, count = 0; ///< in Code::lists: registers of a vector
+  std::uint32_t target = 0;
+  Space space = Space::Generic;
+  std::uint8_t bytes = 0; ///< of one number in memory, or a variant of the instruction
+  std::uint8_t option = 0;
+  bool isSigned = false;
+  const Statement *statement = nullptr;
+};
+
+/// A kernel.
+struct Code {
+  const Module *module = nullptr;
+  const Function *function = nullptr;
+  std::vector<Instruction> instructions;
+  std::vector<Ref> lists;
+  std::size_t registerBytes = 0, predicates = 0;
+  std::vector<char> constants; ///< base 1
+  std::size_t sharedBytes = 0, localBytes = 0, parameterBytes = 0;
+  std::vector<std::uint8_t>
+      owners; ///< of each byte of static shared memory: number of the variable, 0 for none
+  std::size_t dynamicOffset = 0; ///< where dynamic shared memory begins
+  static constexpr std::uint8_t kDynamic = 255;
+  bool hasProducts = false; ///< wgmma
+};
+
+/// Special registers, in front of the registers of a warp: 32 numbers of 4 bytes each.
+enum class Special : std::uint32_t {
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaX,
+  CtaY,
+  CtaZ,
+  NctaX,
+  NctaY,
+  NctaZ,
+  Lane,
+  WarpId,
+  LaneEq,
+  LaneLt,
+  LaneLe,
+  LaneGt,
+  LaneGe,
+  DynamicShared,
+  TotalShared,
+  Count
+};
+
+constexpr std::uint32_t kNever = 0, kAlways = 1; ///< the first predicates of a warp
+
+/// Gives `function` meaning; throws Refusal for what the interpreter does not have.
+Code decode(const Module &module, const Function &function);
+
+/// "FILE:LINE (PTX line N: ...)": FILE of the source where nvcc wrote lines, else the PTX alone.
+std::string placeOf(const Module &module, const Statement &statement);
+
+} // namespace emulator::ptx
+
+#endif // FSDP_EMULATOR_PTX_CODE_H

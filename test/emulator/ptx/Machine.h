@@ -1,0 +1,167 @@
+//===- Machine.h - a warp and its block while a kernel runs -------------------------===//
+//
+// The lanes of a warp run together where they are at the same instruction. Of those that are not,
+// the lanes at the smallest place run, until they come to where others are: code of structured
+// loops and branches comes together again where the source does. Lanes that wait, for a barrier or
+// for other lanes of their warp, let the others run.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_EMULATOR_PTX_MACHINE_H
+#define FSDP_EMULATOR_PTX_MACHINE_H
+
+#include "AsyncCopies.h"
+#include "Code.h"
+#include "Products.h"
+#include "Shadow.h"
+#include "SharedMemory.h"
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace emulator::ptx {
+
+/// What a thread did that a device would not do, without the thread's name.
+struct Fault {
+  std::string text;
+};
+
+class Block;
+
+class Warp {
+public:
+  Warp(Block &block, unsigned number);
+
+  template <class T> T *at(Ref ref) const {
+    return reinterpret_cast<T *>(bases[ref.base] + ref.offset);
+  }
+  Lanes predicate(Ref ref) const { return predicates[ref.offset]; }
+  void setPredicate(Ref ref, Lanes lanes, Lanes value) {
+    Lanes &old = predicates[ref.offset];
+    old = (old & ~lanes) | (value & lanes);
+  }
+  /// A number of any width, its upper bits zero.
+  std::uint64_t number(Ref ref, unsigned lane) const;
+  void setNumber(Ref ref, unsigned lane, std::uint64_t bits);
+  /// Its register gets as many bits of `bits` as it has.
+  unsigned threadOf(unsigned lane) const { return first + lane; }
+  Lanes alive() const { return living; }
+
+  Block &block;
+  const unsigned number_, first; ///< first thread
+  const Lanes existing;          ///< lanes of the block
+  unsigned actor = 0;            ///< the lane whose work is done: a fault is of its thread
+  Lanes carry = 0;               ///< the condition code of .cc
+  Products products;
+
+private:
+  friend class Block;
+  struct Group {
+    std::uint32_t pc;
+    Lanes lanes;
+    bool waits;
+  };
+  void begin();
+  /// Runs until all lanes have ended or wait. True: all that live are at a barrier.
+  bool run();
+  bool runGroup(std::size_t index);
+  void put(std::uint32_t pc, Lanes lanes);
+  bool mayMeet(const Instruction &instruction, Lanes lanes);
+  void end(Lanes lanes);
+
+  char *bases[2];
+  std::vector<char> registers;
+  std::vector<Lanes> predicates;
+  std::vector<Group> groups; ///< in the order of their places
+  Lanes living = 0;
+  const Instruction *atBarrier = nullptr; ///< all lanes wait at it
+};
+
+/// What Block needs of a launch.
+struct Grid {
+  dim3 grid, block;
+  std::size_t dynamicBytes;
+  std::vector<char> parameters; ///< as the function declares them
+  std::uint64_t seed;
+  bool isShuffled, followsRaces;
+  std::string name; ///< of the kernel
+};
+
+/// One block at a time, with everything that belongs to it.
+class Block {
+public:
+  Block(const Code &code, const Grid &grid);
+  /// Throws Fault with the whole text.
+  void runAll();
+
+  /// The memory at an address of a space, after the checks of an access with these flags of Access.
+  char *memory(Warp &warp, unsigned lane, const Instruction &in, Space space, std::uint64_t address,
+               unsigned bytes, unsigned flags);
+  std::uint64_t genericOf(Space space, std::uint64_t address, unsigned thread);
+  std::uint64_t addressIn(Space space, std::uint64_t generic, unsigned thread);
+
+  void startCopy(Warp &warp, unsigned lane, const Instruction &in, std::uint64_t to,
+                 std::uint64_t from, unsigned bytes, unsigned sourceBytes);
+  void commitCopies(unsigned thread) { copies[thread].commit(); }
+  void waitForCopies(unsigned thread, std::size_t pending, bool all);
+  std::size_t pendingCopies(unsigned thread) const { return copies[thread].pending(); }
+  /// Threads whose copies have arrived since their last fence.proxy.async.
+  std::vector<bool> unfenced;
+  void fence(unsigned thread, bool device) {
+    if (shadow)
+      shadow->fence(thread, device);
+  }
+  void syncWarp(unsigned firstThread, Lanes lanes) {
+    if (shadow)
+      shadow->syncWarp(firstThread, lanes);
+  }
+  /// Tells the shadow of a read that has been done before.
+  void noteRead(Warp &warp, unsigned lane, const Instruction &in, const char *at, unsigned bytes);
+  const char *shared() const { return sharedStart; }
+  std::size_t sharedBytes() const { return sharedSize; }
+
+  const Code &code;
+  const Grid &grid;
+  const unsigned size; ///< threads
+  uint3 index{};       ///< of the block that runs
+
+private:
+  void runOne(uint3 index);
+  void release();
+  bool isAllocated(std::uint64_t address, unsigned bytes);
+  const void *placeOf(const Instruction &in) const;
+  std::string nameOf(unsigned thread) const;
+  [[noreturn]] void stuck();
+
+  std::vector<std::unique_ptr<Warp>> warps;
+  std::vector<char> parameters, localMemory;
+  std::vector<char> sharedStorage;
+  char *sharedStart = nullptr;
+  std::size_t sharedSize = 0;
+  std::vector<bool> isWritten; ///< of each byte of shared memory
+  std::vector<AsyncCopies> copies;
+  std::unique_ptr<Shadow> shadow;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>>
+      allocations; ///< from, to: of the last accesses
+  std::mt19937_64 random;
+};
+
+/// Ends the kernel for the thread of the warp's `actor`.
+[[noreturn]] void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/// Calls `work(lane)` for each lane of the mask.
+template <class Work> inline void each(Lanes lanes, Work work) {
+  if (lanes == ~Lanes(0)) {
+    for (unsigned lane = 0; lane < 32; ++lane)
+      work(lane);
+    return;
+  }
+  for (; lanes; lanes &= lanes - 1)
+    work(static_cast<unsigned>(__builtin_ctz(lanes)));
+}
+
+} // namespace emulator::ptx
+
+#endif // FSDP_EMULATOR_PTX_MACHINE_H

@@ -1,0 +1,220 @@
+//===- Products.cpp - wgmma
+//------------------------------------------------------------------------===//
+
+#include "Products.h"
+#include "Lanewise.h"
+
+namespace emulator::ptx {
+
+namespace {
+
+/// A matrix of bf16 that a descriptor of 64 bits says, with a swizzle of 128 bytes: an address in
+/// shared memory and the distances between blocks of 64 columns and of 8 rows, in units of 16
+/// bytes.
+struct Descriptor {
+  std::uint64_t start, columnBlocks, rowBlocks;
+  bool isAcross; ///< its rows are summed over
+
+  /// Where element `column` of what is multiplied with element k of the sum lies.
+  std::uint64_t addressOf(unsigned column, unsigned k) const {
+    const unsigned row = isAcross ? k : column, along = isAcross ? column : k;
+    const std::uint64_t address =
+        start + along / 64 * columnBlocks + row / 8 * rowBlocks + row % 8 * 128 + along % 64 * 2;
+    return address ^ (address >> 7 & 7) << 4;
+  }
+};
+
+Descriptor descriptorOf(const Warp &warp, const Instruction &in, Ref ref, Lanes lanes,
+                        bool isAcross) {
+  const std::uint64_t bits = warp.number(ref, 0);
+  each(lanes, [&](unsigned lane) {
+    if (warp.number(ref, lane) != bits)
+      fault("%s, %s: lanes have different descriptors", in.statement->spelling().c_str(),
+            placeOf(*warp.block.code.module, *in.statement).c_str());
+  });
+  if (bits >> 62 != 1 || (bits >> 49 & 7) != 0)
+    fault("wgmma: got the descriptor %#zx, expected one with a swizzle of 128 bytes and without an "
+          "offset of its base",
+          std::size_t(bits));
+  return {(bits & 0x3fff) << 4, (bits >> 16 & 0x3fff) << 4, (bits >> 32 & 0x3fff) << 4, isAcross};
+}
+
+/// Elements of shared memory that a product reads, each 16 bytes once for each lane.
+class Reader {
+public:
+  Reader(Warp &warp, const Instruction &in, Products::Product &product)
+      : warp(warp), in(in), product(product) {}
+
+  float read(unsigned lane, std::uint64_t address) {
+    const std::uint64_t chunk = address / 16 * 16;
+    auto &seen = chunks[chunk];
+    if (!(seen >> lane & 1)) {
+      const char *at = warp.block.memory(warp, lane, in, Space::Shared, chunk, 16, 0);
+      seen |= Lanes(1) << lane;
+      Products::Read read{at, lane, {}};
+      std::memcpy(read.had, at, 16);
+      product.reads.push_back(read);
+    }
+    std::uint16_t bits;
+    std::memcpy(&bits, warp.block.shared() + address, 2);
+    return ofBf16(bits);
+  }
+
+private:
+  Warp &warp;
+  const Instruction &in;
+  Products::Product &product;
+  std::map<std::uint64_t, Lanes> chunks;
+};
+
+/// wgmma.mma_async m64nNk16. The list: N / 2 registers of d, then four of a where they are in
+/// registers; else a descriptor in `in.a`. `in.b`: that of b, `in.c` the predicate scale-d; option:
+/// 1 where b's rows are summed over.
+void multiply(Warp &warp, const Instruction &in, Lanes lanes) {
+  Products &products = warp.products;
+  const std::string where = placeOf(*warp.block.code.module, *in.statement);
+  if (!products.isBegun)
+    fault("wgmma, %s: expected wgmma.fence before it, after the last wait", where.c_str());
+  for (unsigned thread = 0; thread < warp.block.size; ++thread)
+    if (warp.block.unfenced[thread])
+      fault("wgmma, %s: expected fence.proxy.async by thread %u of the block, whose copies have "
+            "arrived",
+            where.c_str(), thread);
+  const Ref *list = &warp.block.code.lists[in.first];
+  const unsigned registers = in.bytes, columns = registers * 2;
+  Products::Product product{&in, {}, {}};
+  Reader reader(warp, in, product);
+  float a[16][16];
+  if (in.a.width == Ref::kNone) {
+    for (unsigned lane = 0; lane < 32; ++lane)
+      for (unsigned i = 0; i < 4; ++i) {
+        const std::uint32_t pair = warp.at<std::uint32_t>(list[registers + i])[lane];
+        product.registers.push_back(pair);
+        float *to = &a[lane / 4 + (i & 1) * 8][lane % 4 * 2 + (i >> 1) * 8];
+        to[0] = bitsOf<float>(pair << 16);
+        to[1] = bitsOf<float>(pair & 0xffff0000u);
+      }
+  } else {
+    const Descriptor left = descriptorOf(warp, in, in.a, lanes, false);
+    for (unsigned row = 0; row < 16; ++row)
+      for (unsigned k = 0; k < 16; ++k)
+        a[row][k] =
+            reader.read(row % 8 * 4 + k / 4, left.addressOf(warp.number_ % 4 * 16 + row, k));
+  }
+  const Descriptor right = descriptorOf(warp, in, in.b, lanes, in.option != 0);
+  const Lanes adds = warp.predicate(in.c);
+  for (unsigned column = 0; column < columns; ++column) {
+    float b[16];
+    for (unsigned k = 0; k < 16; ++k)
+      b[k] = reader.read(column % 8 / 2 + k % 8 * 4, right.addressOf(column, k));
+    for (unsigned row = 0; row < 16; ++row) {
+      float sum = 0;
+      for (unsigned k = 0; k < 16; ++k)
+        sum += a[row][k] * b[k];
+      const unsigned lane = row % 8 * 4 + column % 8 / 2;
+      float &d = warp.at<float>(list[column / 8 * 4 + row / 8 * 2 + column % 2])[lane];
+      d = adds >> lane & 1 ? d + sum : sum;
+    }
+  }
+  ++products.started;
+  for (unsigned i = 0; i < registers; ++i)
+    products.results[list[i].offset] = products.started;
+  products.issued = products.issued * 31 + static_cast<std::uint64_t>(in.statement->line);
+  products.running.push_back(std::move(product));
+}
+
+void begin(Warp &warp, const Instruction &, Lanes) { warp.products.isBegun = true; }
+void commit(Warp &warp, const Instruction &, Lanes) {
+  warp.products.groups.push_back(warp.products.running.size());
+}
+
+/// What a product has read must still be there, and no other thread may have written it.
+void finish(Warp &warp, const Products::Product &product) {
+  const Instruction &in = *product.instruction;
+  const std::string where = placeOf(*warp.block.code.module, *in.statement);
+  for (const Products::Read &read : product.reads) {
+    warp.actor = read.lane;
+    warp.block.noteRead(warp, read.lane, in, read.at, 16);
+    if (std::memcmp(read.had, read.at, 16) != 0)
+      fault("wgmma, %s: byte %td of the shared memory changed before wgmma.wait_group",
+            where.c_str(), read.at - warp.block.shared());
+  }
+  const Ref *list = &warp.block.code.lists[in.first + in.bytes];
+  for (unsigned lane = 0; lane < 32 && !product.registers.empty(); ++lane)
+    for (unsigned i = 0; i < 4; ++i)
+      if (warp.at<std::uint32_t>(list[i])[lane] != product.registers[4 * lane + i]) {
+        warp.actor = lane;
+        fault("wgmma, %s: registers of its operand changed before wgmma.wait_group", where.c_str());
+      }
+}
+
+void wait(Warp &warp, const Instruction &in, Lanes) {
+  Products &products = warp.products;
+  products.isBegun = false;
+  const auto pending = static_cast<std::size_t>(in.offset);
+  if (products.groups.size() <= pending)
+    return;
+  const auto last = products.groups.end() - static_cast<std::ptrdiff_t>(pending) - 1;
+  const std::size_t count = *last;
+  for (std::size_t i = 0; i < count; ++i)
+    finish(warp, products.running[i]);
+  products.running.erase(products.running.begin(),
+                         products.running.begin() + static_cast<std::ptrdiff_t>(count));
+  products.groups.erase(products.groups.begin(), last + 1);
+  for (std::size_t &end : products.groups)
+    end -= count;
+  products.ended += count;
+  for (auto at = products.results.begin(); at != products.results.end();)
+    at = at->second <= products.ended ? products.results.erase(at) : std::next(at);
+}
+
+} // namespace
+
+bool decodeProducts(Decoder &decoder) {
+  const Statement &statement = *decoder.statement;
+  Instruction &in = decoder.in;
+  if (statement.opcode != "wgmma")
+    return false;
+  in.kind = Kind::Warp;
+  in.isAligned = true;
+  if (statement.has("fence")) {
+    in.run = begin;
+  } else if (statement.has("commit_group")) {
+    in.run = commit;
+  } else if (statement.has("wait_group")) {
+    in.run = wait;
+    in.offset = decoder.immediate(decoder.operand(0));
+  } else {
+    const Operand &d = decoder.operand(0), &a = decoder.operand(1);
+    const bool inRegisters = a.kind == Operand::Vector;
+    const unsigned columns = static_cast<unsigned>(2 * d.parts.size());
+    const std::string expected =
+        "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) + "k16.f32.bf16.bf16";
+    if (statement.spelling() != expected || columns % 8)
+      decoder.refuse("this shape is not implemented");
+    // Signs of a and b, and where b, and a in shared memory, have their rows.
+    const std::size_t flags = 4;
+    if (decoder.immediate(decoder.operand(flags)) != 1 ||
+        decoder.immediate(decoder.operand(flags + 1)) != 1 ||
+        (!inRegisters && decoder.immediate(decoder.operand(flags + 2)) != 0))
+      decoder.refuse("negated operands, and a with columns in a row, are not implemented");
+    in.option = static_cast<std::uint8_t>(
+        decoder.immediate(decoder.operand(flags + (inRegisters ? 2 : 3))));
+    decoder.list(d, 4, true);
+    const std::uint32_t first = in.first;
+    in.a.width = Ref::kNone;
+    if (inRegisters)
+      decoder.list(a, 4, false);
+    else
+      in.a = decoder.source(a, 8);
+    in.first = first;
+    in.bytes = static_cast<std::uint8_t>(d.parts.size());
+    in.count = static_cast<std::uint32_t>(d.parts.size()) + (inRegisters ? 4 : 0);
+    in.b = decoder.source(decoder.operand(2), 8);
+    in.c = decoder.predicate(decoder.operand(3));
+    in.run = multiply;
+  }
+  return true;
+}
+
+} // namespace emulator::ptx

@@ -1,0 +1,95 @@
+//===- Text.h - a module of PTX as it is written ---------------------------------===//
+//
+// The parser resolves the names of registers to numbers, and keeps everything else as text:
+// Decode.cpp gives instructions their meaning.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_EMULATOR_PTX_TEXT_H
+#define FSDP_EMULATOR_PTX_TEXT_H
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace emulator::ptx {
+
+/// Text that is not PTX, or an instruction that the interpreter does not have: "FILE:LINE: what".
+struct Refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+enum class Space : std::uint8_t { Generic, Global, Shared, Local, Constant, Parameter };
+
+/// A declared variable: a parameter, or memory.
+struct Variable {
+  std::string name;
+  Space space = Space::Generic;
+  std::uint64_t bytes = 0, alignment = 1;
+  std::uint64_t offset = 0;   ///< in the memory of its function or module for its space
+  bool isExternal = false;    ///< shared memory whose size the launch says
+  std::vector<char> contents; ///< at the start; empty: zeros, of shared and local memory nothing
+};
+
+/// A virtual register: of predicates the width is 0.
+struct Register {
+  unsigned width = 0; ///< bytes of one lane
+  std::string name;
+};
+
+struct Operand {
+  enum Kind { Reg, Number, Symbol, Address, Vector, Sink } kind = Sink;
+  int reg = -1;               ///< of Reg, and of an Address with one
+  std::string name;           ///< of a symbol, and of an Address with one
+  std::int64_t number = 0;    ///< bits of a Number, offset of an Address
+  bool isFloat = false;       ///< a Number written as 0f... or 0d...
+  bool isNegated = false;     ///< `!` before a predicate
+  std::vector<Operand> parts; ///< of a Vector; of a Reg `a|b`, the part b
+};
+
+struct Statement {
+  std::string opcode;                ///< up to the first dot
+  std::vector<std::string> suffixes; ///< what dots separate
+  int guard = -1;                    ///< the predicate register of @p
+  bool isGuardNegated = false;
+  std::vector<Operand> operands;
+  int line = 0;                 ///< of the PTX
+  int file = 0, sourceLine = 0; ///< of the last .loc; 0 without
+
+  bool has(const std::string &suffix) const;
+  /// The suffix from the end, from 0: `f32` of add.ftz.f32.
+  const std::string &last(unsigned fromEnd = 0) const;
+  /// As it is written, without operands.
+  std::string spelling() const;
+};
+
+struct Function {
+  std::string name; ///< mangled
+  bool isEntry = false;
+  std::vector<Variable> parameters, results; ///< results: of functions that are called
+  std::vector<Variable> variables;           ///< shared, local and of calls
+  std::vector<Register> registers;
+  std::vector<Statement> statements;
+  std::map<std::string, std::size_t> labels; ///< number of the statement behind
+};
+
+struct Module {
+  std::string path, target; ///< target: as in sm_90a
+  std::vector<Variable> variables;
+  std::vector<std::unique_ptr<Function>> functions;
+  std::map<int, std::string> files; ///< of .file
+
+  const Function *find(const std::string &name) const;
+};
+
+/// Throws Refusal.
+std::unique_ptr<Module> parse(const std::string &text, const std::string &path);
+
+/// Bytes of a type such as "f32", 0 where it is none; of "pred" 0 too.
+unsigned bytesOfType(const std::string &type);
+
+} // namespace emulator::ptx
+
+#endif // FSDP_EMULATOR_PTX_TEXT_H
