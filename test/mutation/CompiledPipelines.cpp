@@ -146,7 +146,7 @@ OwningOpRef<ModuleOp> makeRandom(MLIRContext &context, uint64_t seed, PipelineSo
     return nullptr;
   source.data = random.data;
   source.options = random.options;
-  source.mostLaunches = 600;
+  source.mostLaunches = 300;
   return std::move(random.module);
 }
 
@@ -275,14 +275,14 @@ bool CompiledPipeline::compile(OwningOpRef<ModuleOp> source, const PipelineSourc
 CompiledPipeline CompiledPipeline::get(int64_t number) {
   std::seed_seq seed{numberFrom("FSDP_MUTATION_SEED", 1), number, int64_t(29)};
   Draw draw{std::mt19937(seed)};
-  const bool isRandom = number % 3 == 2;
+  const bool isRandom = number % 4 == 3;
   while (true) {
     CompiledPipeline pipeline;
     pipeline.context = makeContext();
     PipelineSource source;
     OwningOpRef<ModuleOp> module = isRandom
                                        ? makeRandom(*pipeline.context, draw.seed(), source)
-                                       : makeLayers(*pipeline.context, number, draw, source);
+                                       : makeLayers(*pipeline.context, number / 4 + number % 4, draw, source);
     const bool isFit = module && pipeline.compile(std::move(module), source);
     if (isFit || !isRandom)
       return pipeline;

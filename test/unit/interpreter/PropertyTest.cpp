@@ -368,8 +368,11 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   Coverage covered;
   cover(covered);
   FailureOr<Trace> local = trace(Numerics::exact, /*poison=*/true);
-  if (failed(local))
+  if (failed(local)) {
+    if (printModules)
+      llvm::errs() << *random.module << "\n";
     return failure("the local phase does not run");
+  }
   if (std::string text = compare(*global, *local, "local", 1e-9); !text.empty())
     return failure(text);
   // Scheduling changes no number at all, in any numerics: now and then the typed ones.
