@@ -17,9 +17,9 @@ constexpr StringLiteral kDeferredAttrName = "fsdp.deferred", kZeroedAttrName = "
 /// On the `fsdp.metric` or `fsdp.output` of a check, an i64: its place among the checks of its
 /// step.
 constexpr StringLiteral kCheckAttrName = "fsdp.check";
-/// On a `fsdp.send` and on the `fsdp.receive` of the same value, an i64: its number among the values
-/// that ranks send one another in the segment. Values of one type that have changed their order
-/// differ in it.
+/// On a `fsdp.send` and on the `fsdp.receive` of the same value, an i64: its number among the
+/// values that ranks send one another in the segment. Values of one type that have changed their
+/// order differ in it.
 constexpr StringLiteral kMessageAttrName = "fsdp.message";
 
 namespace detail {

@@ -51,10 +51,11 @@ static StringAttr unitOf(Operation *op) {
   return unit;
 }
 
-/// The ops of `step` that begin or continue a run. A read belongs to the op that uses it.
+/// The ops of `step` that begin or continue a run. A read belongs to the op that uses it; a
+/// constraint, which computes nothing, to its operand: that of a manual region is in front of it.
 static auto opsOfUnits(StepOp step) {
   return llvm::make_filter_range(step.getBody().front(), [](Operation &op) {
-    return !isa<ReadOp, arith::ConstantOp>(op) && unitOf(&op);
+    return !isa<ReadOp, ConstraintOp, arith::ConstantOp>(op) && unitOf(&op);
   });
 }
 

@@ -31,7 +31,8 @@ struct SegmentPlan {
   SegmentStages stages;
   StageTransfers transfers;
   UpdateRoles updates;
-  DenseMap<Value, int64_t> messages = DenseMap<Value, int64_t>(); ///< the number of each value that ranks send one another
+  DenseMap<Value, int64_t> messages =
+      DenseMap<Value, int64_t>(); ///< the number of each value that ranks send one another
 
   void numberMessages();
 };
@@ -103,8 +104,9 @@ private:
     transfer->setAttr(kMessageAttrName, builder.getI64IntegerAttr(plan.messages.lookup(value)));
   }
   void send(Value value, int64_t offset, bool inRing) {
-    addNumber(SendOp::create(builder, value.getLoc(), mapping.lookup(value), offset, inRing, over()),
-              value);
+    addNumber(
+        SendOp::create(builder, value.getLoc(), mapping.lookup(value), offset, inRing, over()),
+        value);
   }
   void receive(Value value, int64_t offset, bool inRing) {
     auto op = ReceiveOp::create(builder, value.getLoc(), value.getType(), offset, inRing, over());

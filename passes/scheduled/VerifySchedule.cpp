@@ -219,10 +219,11 @@ static LogicalResult verifyDrains(ProgramOp program) {
   });
   for (OptimizerStepOp update : deferred)
     if (!drained.contains(update.getStorage()))
-      return update.emitOpError()
-             << "updates storage '" << update.getStorage() << "' in the step after that of its "
-             << "gradient, but no drain of program '" << program.getSymName()
-             << "' does; let a segment with '" << kDrainAttrName << "' update it too";
+      return update.emitOpError() << "updates storage '" << update.getStorage()
+                                  << "' in the step after that of its "
+                                  << "gradient, but no drain of program '" << program.getSymName()
+                                  << "' does; let a segment with '" << kDrainAttrName
+                                  << "' update it too";
   return success();
 }
 

@@ -111,7 +111,8 @@ OwningOpRef<ModuleOp> makeLayers(MLIRContext &context, int64_t number, Draw draw
   const int64_t ranks = draw.between(2, 4), shards = draw.chance(40) ? 2 : 1;
   options.pipelineSchedule = kSchedules[number % 4];
   const bool interleaves = number % 4 == 3;
-  options.accumulate = interleaves ? ranks * draw.between(1, ranks == 2 ? 3 : 1) : draw.between(1, 6);
+  options.accumulate =
+      interleaves ? ranks * draw.between(1, ranks == 2 ? 3 : 1) : draw.between(1, 6);
   const int64_t stages = ranks * (interleaves ? 2 : 1);
   const int64_t layers = stages - 2 + draw.between(stages > 2 ? 0 : 1, 2);
   const int64_t batch = options.accumulate * shards * draw.between(1, 2);
@@ -280,9 +281,9 @@ CompiledPipeline CompiledPipeline::get(int64_t number) {
     CompiledPipeline pipeline;
     pipeline.context = makeContext();
     PipelineSource source;
-    OwningOpRef<ModuleOp> module = isRandom
-                                       ? makeRandom(*pipeline.context, draw.seed(), source)
-                                       : makeLayers(*pipeline.context, number / 4 + number % 4, draw, source);
+    OwningOpRef<ModuleOp> module =
+        isRandom ? makeRandom(*pipeline.context, draw.seed(), source)
+                 : makeLayers(*pipeline.context, number / 4 + number % 4, draw, source);
     const bool isFit = module && pipeline.compile(std::move(module), source);
     if (isFit || !isRandom)
       return pipeline;

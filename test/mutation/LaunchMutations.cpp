@@ -154,8 +154,7 @@ bool LaunchMutator::addWait() {
   if (late == 0)
     return false;
   LaunchOp waiting = all[late], awaited = all[draw(late)];
-  if (llvm::is_contained(waiting.getWait(), awaited.getDone()) ||
-      !run.precedes(awaited, waiting))
+  if (llvm::is_contained(waiting.getWait(), awaited.getDone()) || !run.precedes(awaited, waiting))
     return false;
   waiting.getWaitMutable().append(awaited.getDone());
   return true;
@@ -164,9 +163,8 @@ bool LaunchMutator::addWait() {
 void LaunchMutator::repairWaits() {
   DenseSet<Value> issued;
   for (LaunchOp launch : segment.getOps<LaunchOp>()) {
-    keepWaits(launch, [&](Value wait) {
-      return wait.getDefiningOp<EventOp>() || issued.contains(wait);
-    });
+    keepWaits(launch,
+              [&](Value wait) { return wait.getDefiningOp<EventOp>() || issued.contains(wait); });
     issued.insert(launch.getDone());
   }
 }
@@ -468,7 +466,8 @@ void LaunchMutator::eraseDrain(ProgramOp from) {
 }
 
 static bool hasDrain(ModuleOp module) {
-  return module.walk([](SegmentOp segment) { return WalkResult(!isDrain(segment) ? success() : failure()); })
+  return module
+      .walk([](SegmentOp segment) { return WalkResult(!isDrain(segment) ? success() : failure()); })
       .wasInterrupted();
 }
 
@@ -507,8 +506,7 @@ std::string LaunchMutator::findReordered() const {
   const ScheduleProblem schedule(module);
   for (auto [role, programOps] : llvm::enumerate(schedule.launches))
     for (auto [number, ops] : llvm::enumerate(programOps)) {
-      std::vector<schedule::Launch> issued =
-          schedule.problem.roles[role].segments[number].launches;
+      std::vector<schedule::Launch> issued = schedule.problem.roles[role].segments[number].launches;
       std::vector<int> order;
       for (auto [launch, op] : llvm::zip_equal(issued, ops)) {
         order.push_back(places.lookup(op));
@@ -519,8 +517,7 @@ std::string LaunchMutator::findReordered() const {
                 resolveBuffer(LaunchOp(op).getStepState()).op)
               launch.minima.push_back(write);
       }
-      if (std::optional<schedule::ReorderedAccess> found =
-              schedule::findReordered(issued, order))
+      if (std::optional<schedule::ReorderedAccess> found = schedule::findReordered(issued, order))
         return "'" + issued[found->later].name + "' is issued before '" +
                issued[found->earlier].name + "'";
     }

@@ -29,8 +29,7 @@ RoleRun prepare(const schedule::Role &role, const schedule::Segment &segment,
   RoleRun run{&segment, ops, std::vector<std::vector<int>>(role.streams.size()), {}, {}};
   std::vector<int> recorded(role.events.size(), -1);
   for (auto [number, launch] : llvm::enumerate(segment.launches)) {
-    run.streams[launch.stream].insert(run.streams[launch.stream].begin(),
-                                      static_cast<int>(number));
+    run.streams[launch.stream].insert(run.streams[launch.stream].begin(), static_cast<int>(number));
     run.waits.push_back(launch.waits);
     for (int event : launch.awaits)
       if (recorded[event] >= 0)

@@ -10,7 +10,8 @@
 //   property-tests --seed=123 --cases=1     one case again (or FSDP_PROPERTY_SEED)
 //   property-tests --seed=123 --cases=1 --print     its IR too
 //   property-tests --coverage                       how often each op was split in each way
-//   property-tests --pipelines --cases=3000         cases in stages that are compared, no others (or
+//   property-tests --pipelines --cases=3000         cases in stages that are compared, no others
+//   (or
 //                                                   FSDP_PROPERTY_PIPELINES)
 //
 //===----------------------------------------------------------------------===//

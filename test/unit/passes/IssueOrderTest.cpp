@@ -85,7 +85,8 @@ TEST(ProgramOrderTest, FindsEachConflictThatIsReordered) {
 }
 
 /// A random segment: deferred updates of some shards, at a rate of the last step, then gathers of
-/// shards with a use each, reads of shards by the computation, updates, and new rates, in any order.
+/// shards with a use each, reads of shards by the computation, updates, and new rates, in any
+/// order.
 struct RandomSegment {
   Segment segment;
   IssueGroups groups;
@@ -111,9 +112,9 @@ RandomSegment makeSegment(std::mt19937 &random) {
     gathered.push_back(buffers++);
     if (draw(3) == 0) // not deferred
       continue;
-    const int update = add("u" + std::to_string(u) + ".update",
-                           {whole(shards[u]), whole(notes), whole(rate)},
-                           {whole(shards[u]), whole(notes)});
+    const int update =
+        add("u" + std::to_string(u) + ".update", {whole(shards[u]), whole(notes), whole(rate)},
+            {whole(shards[u]), whole(notes)});
     launches[update].minima.push_back(whole(notes));
     result.groups.updates.push_back(update);
   }
