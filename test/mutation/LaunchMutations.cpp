@@ -59,6 +59,8 @@ void LaunchMutator::choose() {
   SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
   program = oneOf(programs);
   SmallVector<SegmentOp> segments(program.getOps<SegmentOp>());
+  // A role without deferred updates has an empty drain.
+  llvm::erase_if(segments, [](SegmentOp other) { return other.getOps<LaunchOp>().empty(); });
   segment = oneOf(segments);
   for (SegmentOp other : segments)
     if (draw(4) && other.getKind() == StepKind::train && !isDrain(other))
