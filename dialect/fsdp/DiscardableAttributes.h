@@ -17,6 +17,10 @@ constexpr StringLiteral kDeferredAttrName = "fsdp.deferred", kZeroedAttrName = "
 /// On the `fsdp.metric` or `fsdp.output` of a check, an i64: its place among the checks of its
 /// step.
 constexpr StringLiteral kCheckAttrName = "fsdp.check";
+/// On a `fsdp.send` and on the `fsdp.receive` of the same value, an i64: its number among the
+/// values that ranks send one another in the segment. Values of one type that have changed their
+/// order differ in it.
+constexpr StringLiteral kMessageAttrName = "fsdp.message";
 
 namespace detail {
 /// Structure.cpp: fails unless `attribute`, a structure or the name of the storage that an op
@@ -26,6 +30,8 @@ LogicalResult verifyStructure(Operation *op, NamedAttribute attribute);
 LogicalResult verifyDeferred(Operation *op, NamedAttribute attribute);
 /// Prints.cpp: fails unless `attribute`, called `fsdp.check`, is allowed on `op`.
 LogicalResult verifyCheckPlace(Operation *op, Attribute attribute);
+/// CollectiveOps.cpp: fails unless `attribute`, called `fsdp.message`, is allowed on `op`.
+LogicalResult verifyMessageNumber(Operation *op, Attribute attribute);
 } // namespace detail
 
 } // namespace mlir::fsdp

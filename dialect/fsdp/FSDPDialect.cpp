@@ -51,6 +51,8 @@ LogicalResult FSDPDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return fsdp::detail::verifyDeferred(op, attribute);
   if (attribute.getName() == kCheckAttrName)
     return fsdp::detail::verifyCheckPlace(op, attribute.getValue());
+  if (attribute.getName() == kMessageAttrName)
+    return fsdp::detail::verifyMessageNumber(op, attribute.getValue());
   if (attribute.getName() == checkpointFilesAttrName)
     return fsdp::detail::verifyCheckpointFiles(op, attribute.getValue());
   if (attribute.getName() == adaptersAttrName)

@@ -17,7 +17,7 @@ StringAttr mlir::fsdp::findUnit(Operation *op) {
 }
 
 bool mlir::fsdp::isOfRun(Operation &op) {
-  return !isa<ReadOp, arith::ConstantOp>(op) && findUnit(&op);
+  return !isa<ReadOp, ConstraintOp, arith::ConstantOp>(op) && findUnit(&op);
 }
 
 SmallVector<UnitRun> mlir::fsdp::collectUnitRuns(StepOp step) {

@@ -15,7 +15,8 @@ struct UnitRun {
 
 /// The unit of `op`, or of the first op in its regions that has one; null without.
 StringAttr findUnit(Operation *op);
-/// Whether `op` begins or continues a run. A read belongs to the op that uses it.
+/// Whether `op` begins or continues a run. A read belongs to the op that uses it; a constraint,
+/// which computes nothing, to its operand: that of a manual region is in front of it.
 bool isOfRun(Operation &op);
 /// The runs of a step before differentiation.
 SmallVector<UnitRun> collectUnitRuns(StepOp step);

@@ -209,12 +209,26 @@ void UpdateDeferrer::remove(OptimizerStepOp update) {
       maker->erase();
 }
 
+/// Whether `load` precedes all that `update` takes of its own step, which is carried to the next
+/// one: in one segment, a load may come behind the gradient (a stage that uses a tied weight in
+/// backward alone, or a report of a parameter).
+static bool precedesInputs(LoadOp load, OptimizerStepOp update) {
+  if (load->getBlock() != update->getBlock())
+    return true;
+  return llvm::all_of(
+      ValueRange{update.getGradient(), update.getLr(), update.getScale(), update.getOk()},
+      [&](Value value) {
+        Operation *op = value.getDefiningOp();
+        return isa<arith::ConstantOp, CarryLoadOp>(op) || load->isBeforeInBlock(op);
+      });
+}
+
 SmallVector<Deferred> UpdateDeferrer::find() {
   llvm::MapVector<StringAttr, LoadOp> loads = findOverlapping();
   SmallVector<Deferred> all;
   for (auto [storage, load] : loads)
     for (OptimizerStepOp update : last.getOps<OptimizerStepOp>())
-      if (update.getStorageAttr().getAttr() == storage)
+      if (update.getStorageAttr().getAttr() == storage && precedesInputs(load, update))
         all.push_back({update, load, {}, {}, {}, {}});
   return all;
 }

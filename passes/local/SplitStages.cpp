@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/DiscardableAttributes.h"
 #include "dialect/fsdp/Structure.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
@@ -30,7 +31,28 @@ struct SegmentPlan {
   SegmentStages stages;
   StageTransfers transfers;
   UpdateRoles updates;
+  DenseMap<Value, int64_t> messages =
+      DenseMap<Value, int64_t>(); ///< the number of each value that ranks send one another
+
+  void numberMessages();
 };
+
+/// Numbers the messages in the order in which the segment computes them.
+void SegmentPlan::numberMessages() {
+  DenseSet<Value> sent;
+  for (int64_t stage = 0; stage < transfers.getNumStages(); ++stage)
+    for (bool backward : {false, true})
+      sent.insert_range(transfers.outOf({stage, backward}));
+  for (const UpdateRoles::Round &round : updates.getRounds())
+    for (const Exchange &exchange : round.exchanges)
+      if (!exchange.isScalar())
+        sent.insert(exchange.value);
+  segment.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (sent.contains(result))
+        messages.try_emplace(result, static_cast<int64_t>(messages.size()));
+  });
+}
 
 /// Writes the segment of one rank.
 class RankSegment {
@@ -58,14 +80,38 @@ private:
   ArrayAttr over() const { return builder.getStrArrayAttr({axis.getValue()}); }
 
   /// Clones `op`, and before it the operands that may be anywhere.
-  void clone(Operation *op) {
+  Operation *clone(Operation *op) {
     for (Value operand : op->getOperands())
       if (!mapping.contains(operand)) {
         assert(plan.stages.of(operand.getDefiningOp()).kind == StagePlace::anywhere &&
                "a value of another rank is received before it is used");
         clone(operand.getDefiningOp());
       }
-    builder.clone(*op, mapping);
+    return builder.clone(*op, mapping);
+  }
+
+  /// An op may be computed by another stage than that of its structure, where its operands are.
+  /// Passes that see the program of this rank alone, and kernels that join ops, keep it there.
+  static void moveInto(StagePart part, Operation *op) {
+    Structure of = getStructure(op);
+    if (op->hasTrait<OpTrait::ConstantLike>() || of.stage == part.stage)
+      return;
+    of.stage = part.stage;
+    setStructure(op, of);
+  }
+
+  void addNumber(Operation *transfer, Value value) {
+    transfer->setAttr(kMessageAttrName, builder.getI64IntegerAttr(plan.messages.lookup(value)));
+  }
+  void send(Value value, int64_t offset, bool inRing) {
+    addNumber(
+        SendOp::create(builder, value.getLoc(), mapping.lookup(value), offset, inRing, over()),
+        value);
+  }
+  void receive(Value value, int64_t offset, bool inRing) {
+    auto op = ReceiveOp::create(builder, value.getLoc(), value.getType(), offset, inRing, over());
+    addNumber(op, value);
+    mapping.map(value, op.getResult());
   }
 
   /// Receives what the previous part in this direction sends, passes it on where later parts need
@@ -83,25 +129,23 @@ private:
     const bool inRing = plan.transfers.getNumStages() > ranks;
     for (Value value : plan.transfers.into(part)) {
       StructureScope scoped(builder, scope(value));
-      mapping.map(value,
-                  ReceiveOp::create(builder, value.getLoc(), value.getType(), -next, inRing, over())
-                      .getResult());
+      receive(value, -next, inRing);
     }
     llvm::SmallDenseSet<Value> sent;
     ArrayRef<Value> out = plan.transfers.outOf(part);
-    auto send = [&](Value value) {
+    auto sendOnce = [&](Value value) {
       if (!llvm::is_contained(out, value) || !sent.insert(value).second)
         return;
       StructureScope scoped(builder, scope(value));
-      SendOp::create(builder, value.getLoc(), mapping.lookup(value), next, inRing, over());
+      send(value, next, inRing);
     };
     for (Value value : out)
       if (mapping.contains(value))
-        send(value);
+        sendOnce(value);
     for (Operation *op : plan.stages.opsOf(part)) {
-      clone(op);
+      moveInto(part, clone(op));
       for (Value result : op->getResults())
-        send(result);
+        sendOnce(result);
     }
   }
 
@@ -118,12 +162,9 @@ private:
       Value value = exchange.value;
       if (exchange.from == rank)
         for (unsigned to : exchange.to.set_bits())
-          SendOp::create(builder, value.getLoc(), mapping.lookup(value),
-                         static_cast<int64_t>(to) - rank, /*ring=*/false, over());
+          send(value, static_cast<int64_t>(to) - rank, /*inRing=*/false);
       if (exchange.to.test(static_cast<unsigned>(rank)))
-        mapping.map(value, ReceiveOp::create(builder, value.getLoc(), value.getType(),
-                                             exchange.from - rank, /*ring=*/false, over())
-                               .getResult());
+        receive(value, exchange.from - rank, /*inRing=*/false);
     }
     for (auto &[type, members] : scalars) {
       SmallVector<Value> own;
@@ -228,6 +269,7 @@ void SplitStages::runOnOperation() {
                         [&](Value value) { return transfers.holdersOf(value); });
     plans.push_back(std::make_unique<SegmentPlan>(
         SegmentPlan{segment, found, std::move(transfers), std::move(updates)}));
+    plans.back()->numberMessages();
   }
 
   OpBuilder builder(whole);

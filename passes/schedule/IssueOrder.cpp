@@ -222,6 +222,15 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
           after = std::max(after, key[l].first);
     return after;
   };
+  // The last launch of the computation before the first one that overwrites an operand of `launch`.
+  auto overwrittenAfter = [&](int launch) {
+    int after = count;
+    for (const Access &read : launches[launch].reads)
+      for (int l : uses.writesOf(read.buffer))
+        if (l > launch)
+          after = std::min(after, l - 1);
+    return after;
+  };
   int previous = -1, asked = 0;
   std::vector<UnshardedUnit> whole;
   std::copy_if(units.begin(), units.end(), std::back_inserter(whole),
@@ -253,7 +262,7 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
           if (l >= gather)
             continue;
           if (updates.erase(l)) // for the first gather
-            key[l] = {writtenBefore(l, previous), ++asked};
+            key[l] = {std::min(writtenBefore(l, previous), overwrittenAfter(l)), ++asked};
           after = std::max(after, key[l].first);
         }
       key[gather] = {after, ++asked};

@@ -244,23 +244,30 @@ bool RoleAutomata::checkEdge(const std::string &from, const std::string &to, con
     while (at < one.pending.size() && at < two.pending.size() &&
            one.pending[at].request == two.pending[at].request)
       ++at;
+    const std::vector<int> &members = problem.communicators[c].roles;
+    auto behind = [&](const Queue &queue) {
+      return *std::min_element(members.begin(), members.end(),
+                               [&](int a, int b) { return queue.ahead[a] < queue.ahead[b]; });
+    };
     auto side = [&](const Queue &queue, const std::string &source) {
       std::string text = std::to_string(queue.pending.size()) + " collectives pending";
       if (at < queue.pending.size())
-        text += ", of which " + describeEnd(queue.pending[at].issuer);
+        text += ", of which " + describeEnd(queue.pending[at].issuer) + " and role " +
+                quote(problem.roles[behind(queue)].name) + " nothing";
       return text + (source.empty() ? " where the program starts with it"
                                     : " where it follows " + quote(source));
     };
-    auto end = [&](const Queue &queue, const std::string &source) {
+    auto end = [&](const Queue &queue, const Queue &other, const std::string &source) {
       if (at < queue.pending.size())
         return queue.pending[at].issuer;
-      return End{0, segments[0].at(source.empty() ? to : source), -1, -1};
+      const int role = behind(other);
+      return End{role, segments[role].at(source.empty() ? to : source), -1, -1};
     };
     add(Fault::collectives,
         "segment " + quote(to) + " begins on communicator " + quote(problem.communicators[c].name) +
             " with " + side(one, origin) + ", but with " + side(two, from) +
             "; let all roles issue the same number on every path",
-        end(two, from), end(one, origin));
+        end(two, one, from), end(one, two, origin));
     return false;
   }
   return true;

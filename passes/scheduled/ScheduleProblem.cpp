@@ -3,6 +3,7 @@
 #include "passes/scheduled/ScheduleProblem.h"
 #include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/Deferred.h"
+#include "dialect/fsdp/DiscardableAttributes.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "dialect/nn/ProductCost.h"
 #include "passes/scheduled/InPlace.h"
@@ -284,11 +285,22 @@ private:
     (sends ? collective.received : collective.given) =
         sends ? collective.given : collective.received;
     collective.transfer = true;
-    // Messages of one shape that have changed places differ in what both ends know of them.
-    if (const Structure of = getStructure(launch); of.microbatch >= 0)
-      collective.arguments = "of microbatch " + std::to_string(of.microbatch) +
-                             (of.unit ? " for unit " + of.unit.str() : "");
+    collective.arguments = describeMessage(launch, op);
     return collective;
+  }
+
+  /// What both ends of a transfer know of it: messages of one shape that have changed their order
+  /// differ in it.
+  static std::string describeMessage(LaunchOp launch, CollectiveOpInterface op) {
+    SmallVector<std::string> parts;
+    if (auto number = op->getAttrOfType<IntegerAttr>(kMessageAttrName))
+      parts.push_back("value " + std::to_string(number.getInt()));
+    const Structure of = getStructure(launch);
+    if (of.microbatch >= 0)
+      parts.push_back("of microbatch " + std::to_string(of.microbatch));
+    if (of.unit && !parts.empty())
+      parts.push_back("for unit " + of.unit.str());
+    return llvm::join(parts, " ");
   }
 
   static std::string nameOver(LaunchOp launch, ArrayRef<StringAttr> axes) {

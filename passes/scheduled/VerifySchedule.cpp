@@ -1,10 +1,12 @@
 //===- VerifySchedule.cpp - prove the schedule, or show where it fails ----===//
 
+#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "passes/Passes.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 #include <set>
 #include <tuple>
 
@@ -204,9 +206,30 @@ static LogicalResult verifyMicrobatches(ProgramOp program) {
   return success();
 }
 
+/// Fails if a step leaves the update of a storage to the next one and no drain performs it: what
+/// looks at parameters between the two would see old ones.
+static LogicalResult verifyDrains(ProgramOp program) {
+  llvm::StringSet<> drained;
+  SmallVector<OptimizerStepOp> deferred;
+  program.walk([&](OptimizerStepOp update) {
+    if (isDrain(update->getParentOfType<SegmentOp>()))
+      drained.insert(update.getStorage());
+    else if (isDeferred(update))
+      deferred.push_back(update);
+  });
+  for (OptimizerStepOp update : deferred)
+    if (!drained.contains(update.getStorage()))
+      return update.emitOpError() << "updates storage '" << update.getStorage()
+                                  << "' in the step after that of its "
+                                  << "gradient, but no drain of program '" << program.getSymName()
+                                  << "' does; let a segment with '" << kDrainAttrName
+                                  << "' update it too";
+  return success();
+}
+
 /// The rules of segments that no order of launches can make right.
 static LogicalResult verifySegments(ProgramOp program) {
-  if (failed(verifyMicrobatches(program)))
+  if (failed(verifyMicrobatches(program)) || failed(verifyDrains(program)))
     return failure();
   for (SegmentOp segment : program.getOps<SegmentOp>()) {
     if (failed(verifyInputs(segment)) || failed(verifyOutputs(segment)))

@@ -12,7 +12,7 @@ module attributes {fsdp.phase = "local"} {
   fsdp.carried @ok : tensor<i1> {fsdp.zeroed}
   fsdp.program @all role {} {
     // CHECK: fsdp.segment @train
-    fsdp.segment @train train next [@train] {
+    fsdp.segment @train train next [@train, @drain] {
       // CHECK: fsdp.launch "a.flat all_gather" on "gather"
       // CHECK: %[[UPDATE:.*]] = fsdp.launch "b.flat optimizer_step" on "update" of "b" update ins
       // CHECK: %[[GATHER:.*]] = fsdp.launch "b.flat all_gather" on "gather" of "b" wait(%[[UPDATE]])
@@ -44,6 +44,18 @@ module attributes {fsdp.phase = "local"} {
       %good = fsdp.acceptable %rate norm %rate
       fsdp.carry_store %good, @ok : tensor<i1>
       fsdp.advance if %good
+    }
+    // CHECK: fsdp.segment @drain
+    fsdp.segment @drain train next [@train, @drain] attributes {fsdp.drain} {
+      %p = fsdp.load @b.flat "parameter" : tensor<4xf32>
+      %g = fsdp.carry_load @b.gradient : tensor<4xf32>
+      %lr = fsdp.carry_load @lr : tensor<f32>
+      %ok = fsdp.carry_load @ok : tensor<i1>
+      %one = arith.constant dense<1.0> : tensor<f32>
+      %new = fsdp.optimizer_step <sgd, lr = 0.1> @b.flat %p, %g states() lr %lr scale %one if %ok {fsdp.deferred, fsdp.structure = #fsdp.structure<"b" update>} : tensor<4xf32> states 0
+      fsdp.store %new, @b.flat "parameter" : tensor<4xf32>
+      %no = arith.constant dense<false> : tensor<i1>
+      fsdp.carry_store %no, @ok : tensor<i1>
     }
   }
 }

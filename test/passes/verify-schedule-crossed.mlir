@@ -5,6 +5,13 @@
 // RUN: sed 's/stage 1 microbatch 0/stage 1 microbatch 2/; s/stage 1 microbatch 1/stage 1 microbatch 0/; s/stage 1 microbatch 2/stage 1 microbatch 1/' %s > %t.right && %{lower} %t.right > %t.scheduled
 // RUN: sed 's/"a" stage 1 microbatch 0/"b" stage 1 microbatch 0/' %t.right > %t.unit && not %{lower} %t.unit 2>&1 | FileCheck %s --check-prefix=UNIT
 // UNIT: error: {{.*}}of microbatch 0 for unit a{{.*}}of microbatch 0 for unit b
+// Two values of one unit in one microbatch differ in their number alone, as do those of a step with one microbatch.
+// RUN: sed 's/microbatch [01]>/microbatch 0>/' %s > %t.alike && %{lower} %t.alike > %t.scheduled
+// RUN: sed -e '/fsdp.send %a/s/{/{fsdp.message = 0 : i64, /; /fsdp.send %b/s/{/{fsdp.message = 1 : i64, /' -e '/%b = fsdp.receive/s/{/{fsdp.message = 1 : i64, /; /%a = fsdp.receive/s/{/{fsdp.message = 0 : i64, /' %t.alike > %t.numbers
+// RUN: not %{lower} %t.numbers 2>&1 | FileCheck %s --check-prefix=NUMBER
+// NUMBER: error: {{.*}}(send value 0 of microbatch 0 for unit a of 3 f32, 12 bytes){{.*}}(receive value 1 of microbatch 0 for unit a of 3 f32, 12 bytes)
+// RUN: sed 's/ microbatch 0>/>/' %t.numbers | not %{lower} 2>&1 | FileCheck %s --check-prefix=ONE
+// ONE: error: {{.*}}(send value 0 for unit a of 3 f32, 12 bytes){{.*}}(receive value 1 for unit a of 3 f32, 12 bytes)
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["pipeline"=2]>
   fsdp.program @first role {pipeline = 0 : i64} {

@@ -103,3 +103,25 @@ fsdp.program @second role {pipeline = 1 : i64} {
     fsdp.send %c offset 2 over ["pipeline", "fsdp"] : tensor<3xf32>
   }
 }
+
+// -----
+
+// The number of a message.
+
+fsdp.mesh @mesh <["context"=2]>
+fsdp.program @all role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{has 'fsdp.message' -1 : i64, expected an i64 that is not negative on an 'fsdp.send' or an 'fsdp.receive'}}
+    fsdp.send %c offset 1 over ["context"] {fsdp.message = -1 : i64} : tensor<3xf32>
+  }
+}
+
+// -----
+
+fsdp.program @all role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{has 'fsdp.message' 0 : i64, expected an i64 that is not negative on an 'fsdp.send' or an 'fsdp.receive'}}
+    %c = arith.constant {fsdp.message = 0 : i64} dense<1.0> : tensor<3xf32>
+  }
+}

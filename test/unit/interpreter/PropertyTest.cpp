@@ -10,6 +10,9 @@
 //   property-tests --seed=123 --cases=1     one case again (or FSDP_PROPERTY_SEED)
 //   property-tests --seed=123 --cases=1 --print     its IR too
 //   property-tests --coverage                       how often each op was split in each way
+//   property-tests --pipelines --cases=3000         cases in stages that are compared, no others
+//   (or
+//                                                   FSDP_PROPERTY_PIPELINES)
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +37,7 @@ using namespace mlir::fsdp::interpreter;
 
 static int64_t numCases = ::fsdp::test::casesOf(200, 5000);
 static uint64_t firstSeed = 1;
-static bool printModules = false, printCoverage = false;
+static bool printModules = false, printCoverage = false, onlyPipelines = false;
 
 /// Those that differ from the defaults, as on a command line.
 static std::string spellOptions(const PipelineOptions &options) {
@@ -74,13 +77,15 @@ struct Trace {
 
 class Case {
 public:
-  Case(MLIRContext &context, uint64_t seed)
-      : seed(seed), random(makeRandomCase(context, seed)),
+  Case(MLIRContext &context, uint64_t seed, uint64_t stages = kPropertyStages)
+      : seed(seed),
+        random(makeRandomCase(context, seed, /*mostRanks=*/16, kPropertyWishes, stages)),
         handler(&context, [this](Diagnostic &diagnostic) {
           messages += "\n  " + diagnostic.str();
           return success();
         }) {}
 
+  bool isPipeline() const { return random.isPipeline; }
   /// Empty when all phases agree, else what went wrong.
   std::string check(Coverage &coverage, SplitCoverage &splitCoverage);
 
@@ -95,6 +100,12 @@ public:
       {"all-to-all", 0}, {"gather", 0}, {"gather zigzag", 0}, {"ring", 0}, {"ring zigzag", 0}};
   /// Those in stages, by schedule.
   static inline std::map<std::string, int64_t> pipelines;
+  static int64_t countPipelines() {
+    int64_t sum = 0;
+    for (const auto &[schedule, count] : pipelines)
+      sum += count;
+    return sum;
+  }
 
 private:
   using Stage = void (*)(OpPassManager &, const PipelineOptions &);
@@ -358,8 +369,11 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   Coverage covered;
   cover(covered);
   FailureOr<Trace> local = trace(Numerics::exact, /*poison=*/true);
-  if (failed(local))
+  if (failed(local)) {
+    if (printModules)
+      llvm::errs() << *random.module << "\n";
     return failure("the local phase does not run");
+  }
   if (std::string text = compare(*global, *local, "local", 1e-9); !text.empty())
     return failure(text);
   // Scheduling changes no number at all, in any numerics: now and then the typed ones.
@@ -459,18 +473,25 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
   int failures = 0;
   auto start = std::chrono::steady_clock::now();
   std::unique_ptr<MLIRContext> context;
-  for (int64_t i = 0; i < numCases && failures < 10; ++i) {
+  auto numDone = [&](int64_t drawn) {
+    return onlyPipelines ? Case::countPipelines() + failures : drawn;
+  };
+  for (int64_t i = 0; numDone(i) < numCases && failures < 10; ++i) {
     // A context keeps every type and attribute for ever: take a new one now and then.
     if (i % 100 == 0) {
       context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
       loadDialects(*context);
     }
     uint64_t seed = firstSeed + i;
-    std::string message = Case(*context, seed).check(coverage, splits);
+    Case drawn(*context, seed, onlyPipelines ? 100 : kPropertyStages);
+    if (onlyPipelines && !drawn.isPipeline())
+      continue;
+    std::string message = drawn.check(coverage, splits);
     if (message.empty())
       continue;
     ++failures;
-    ADD_FAILURE() << "case --seed=" << seed << " --cases=1: " << message;
+    ADD_FAILURE() << "case " << (onlyPipelines ? "--pipelines " : "") << "--seed=" << seed
+                  << " --cases=1: " << message;
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   llvm::outs() << llvm::format(
@@ -483,6 +504,13 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
     for (const auto &[kind, count] : *kinds)
       llvm::outs() << ", " << count << " " << kind;
   llvm::outs() << "\n";
+  if (numCases >= 100 && !failures)
+    for (const char *kind : {"1f1b", "gpipe", "zb", "interleaved"})
+      EXPECT_GE((onlyPipelines ? 10 : 100) * Case::pipelines[kind],
+                numCases >= 1000 || onlyPipelines ? numCases : 100)
+          << "teach the generator more " << kind;
+  if (onlyPipelines) // the shares below are those of all cases
+    return;
   EXPECT_GE(4 * Case::accumulated, Case::refused)
       << "teach the generator models without batch statistics";
   EXPECT_GE(numCases, 50 * Case::uneven) << "teach the generator even positions";
@@ -493,10 +521,6 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
     for (const auto &[kind, count] : Case::attentions)
       EXPECT_GE((numCases >= 5000 ? 10 : 40) * count, numCases)
           << "teach the generator more attention by " << kind;
-  if (numCases >= 100 && !failures)
-    for (const char *kind : {"1f1b", "gpipe", "zb", "interleaved"})
-      EXPECT_GE(100 * Case::pipelines[kind], numCases >= 1000 ? numCases : 100)
-          << "teach the generator more " << kind;
   if (numCases >= 1000 && !failures)
     checkCoverage(coverage);
   if (printCoverage)
@@ -514,6 +538,7 @@ int main(int argc, char **argv) {
     numCases = std::atoll(value);
   if (const char *value = std::getenv("FSDP_PROPERTY_SEED"))
     firstSeed = std::strtoull(value, nullptr, 10);
+  onlyPipelines = std::getenv("FSDP_PROPERTY_PIPELINES") != nullptr;
   for (StringRef argument : llvm::ArrayRef(argv + 1, argc - 1)) {
     if (argument.consume_front("--cases="))
       argument.getAsInteger(10, numCases);
@@ -523,6 +548,8 @@ int main(int argc, char **argv) {
       printModules = true;
     else if (argument == "--coverage")
       printCoverage = true;
+    else if (argument == "--pipelines")
+      onlyPipelines = true;
     else
       return llvm::errs() << "unknown argument '" << argument << "'\n", 2;
   }

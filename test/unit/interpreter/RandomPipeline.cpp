@@ -11,6 +11,8 @@ using namespace mlir::fsdp;
 
 /// Whether `op` may be the only one of a unit: no pass removes it.
 static bool canBeUnit(Operation &op) {
+  if (auto checkpoint = dyn_cast<CheckpointOp>(op))
+    return llvm::any_of(checkpoint.getBody().front(), canBeUnit);
   return !isa<InputOp, ReadOp, LossOp, MetricOp, SampleCountOp, ConstraintOp, DropoutOp>(op) &&
          op.getNumResults() != 0 && !op.hasTrait<OpTrait::ConstantLike>();
 }

@@ -172,9 +172,8 @@ TEST(CyclicCheckerTest, Pipeline) {
         "segment 'steady' begins on communicator 'forward' with 1 collectives pending where it "
         "follows "
         "'fill', but with 2 collectives pending, of which role 'first' issues 'forward' (permute "
-        "of 16 "
-        "f32, 64 bytes) where it follows 'steady'; let all roles issue the same number on every "
-        "path"},
+        "of 16 f32, 64 bytes) and role 'second' nothing where it follows 'steady'; let all roles "
+        "issue the same number on every path"},
        {"a join before the second stage has received",
         [](Problem &p) {
           for (int role : {0, 1})

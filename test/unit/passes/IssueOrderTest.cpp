@@ -84,8 +84,9 @@ TEST(ProgramOrderTest, FindsEachConflictThatIsReordered) {
   EXPECT_LT(reordered, cases * 9 / 10);
 }
 
-/// A random segment: deferred updates of some shards, then gathers of shards with a use each,
-/// reads of shards by the computation, and updates, in any order.
+/// A random segment: deferred updates of some shards, at a rate of the last step, then gathers of
+/// shards with a use each, reads of shards by the computation, updates, and new rates, in any
+/// order.
 struct RandomSegment {
   Segment segment;
   IssueGroups groups;
@@ -101,7 +102,7 @@ RandomSegment makeSegment(std::mt19937 &random) {
   };
   int buffers = 0;
   auto whole = [](int buffer) { return Access{buffer, 0, 64}; };
-  const int notes = buffers++, input = buffers++;
+  const int notes = buffers++, input = buffers++, rate = buffers++;
   result.groups.early.push_back(add("input", {}, {whole(input)}));
   int activation = input;
   const int units = 1 + draw(6);
@@ -111,8 +112,9 @@ RandomSegment makeSegment(std::mt19937 &random) {
     gathered.push_back(buffers++);
     if (draw(3) == 0) // not deferred
       continue;
-    const int update = add("u" + std::to_string(u) + ".update", {whole(shards[u]), whole(notes)},
-                           {whole(shards[u]), whole(notes)});
+    const int update =
+        add("u" + std::to_string(u) + ".update", {whole(shards[u]), whole(notes), whole(rate)},
+            {whole(shards[u]), whole(notes)});
     launches[update].minima.push_back(whole(notes));
     result.groups.updates.push_back(update);
   }
@@ -124,7 +126,10 @@ RandomSegment makeSegment(std::mt19937 &random) {
       add(name + kind, {whole(activation), whole(operand)}, {whole(next)});
       activation = next;
     };
-    switch (draw(5)) {
+    switch (draw(6)) {
+    case 5:
+      add("rate", {}, {whole(rate)});
+      break;
     case 2: // the next microbatch
       result.groups.early.push_back(add("input", {}, {whole(input)}));
       compute(".copy", input);
