@@ -27,7 +27,7 @@ using namespace ::fsdp::mutation;
 
 namespace {
 
-constexpr int64_t kAll = 10000, kEachCheck = 300;
+constexpr int64_t kAll = 10000, kEachCheck = 80;
 /// The mutants of each pipeline.
 constexpr int64_t kOfPipeline = 25;
 
