@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <set>
 #include <unordered_map>
@@ -171,10 +172,20 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
           key[l] = std::max(key[l], key[before]);
   }
 
+  std::map<int, int> lastReceive; // by stream: after which launch the last one is issued
   for (int l : groups.receives) {
     const auto own = std::lower_bound(groups.partBegins.begin(), groups.partBegins.end(), l);
-    if (own != groups.partBegins.begin())
-      key[l] = {std::min(key[l].first, *std::prev(own) - 1), 1};
+    if (own == groups.partBegins.begin())
+      continue;
+    key[l] = {std::min(l, *std::prev(own) - 1), 1};
+    // A value may be received in the place of the gradient that a deferred update reads.
+    for (const Access &written : launches[l].writes)
+      for (int before : uses.of(written.buffer))
+        if (before < l)
+          key[l].first = std::max(key[l].first, key[before].first);
+    // Messages of a stream keep their order, which is that of the sends.
+    auto [last, isFirst] = lastReceive.try_emplace(launches[l].stream, key[l].first);
+    key[l].first = last->second = std::max(last->second, key[l].first);
   }
   std::vector<UnshardedUnit> units;
   for (const std::vector<int> &gathers : groups.gathers) {
@@ -228,7 +239,7 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
     for (const Access &read : launches[launch].reads)
       for (int l : uses.writesOf(read.buffer))
         if (l > launch)
-          after = std::min(after, l - 1);
+          after = std::min(after, std::min(l, key[l].first) - 1);
     return after;
   };
   int previous = -1, asked = 0;

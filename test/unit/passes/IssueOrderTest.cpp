@@ -246,6 +246,21 @@ TEST_F(MessagesTest, ReceivesAreIssuedBeforeThePartThatPrecedesTheirs) {
                    "begin2 end2 ");
 }
 
+/// A gradient that is received in the place of the one that a deferred update reads, and a message
+/// behind it.
+TEST_F(MessagesTest, ReceivesStayBehindLaunchesThatUseTheirPlaceAndInTheirOrder) {
+  groups.partBegins.push_back(add("begin0", 0, {}, {0}));
+  add("update", 0, {9}, {1});
+  groups.receives.push_back(add("receive 9", 2, {}, {9}));
+  groups.receives.push_back(add("receive 2", 2, {}, {2}));
+  groups.partBegins.push_back(add("begin1", 0, {2, 9}, {3}));
+  order();
+  std::string names;
+  for (const Launch &launch : segment.launches)
+    names += launch.name + " ";
+  EXPECT_EQ(names, "begin0 update receive 9 receive 2 begin1 ");
+}
+
 /// Inputs are issued first, before a receive that precedes them in the program.
 TEST_F(MessagesTest, ReceivesWaitForWhatIsIssuedBefore) {
   groups.receives.push_back(add("receive 0", 2, {}, {0}));
