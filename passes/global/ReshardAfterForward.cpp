@@ -77,10 +77,9 @@ void ReshardAfterForward::runOnOperation() {
   if (failed(splitNamedMeshAxes(module, choice->axes,
                                 "--reshard-after-forward got '" + when + "', which")))
     return signalPassFailure();
-  MeshAttr mesh = getMesh(module);
   SmallVector<StringAttr> axes;
   for (const std::string &axis : choice->axes) {
-    std::optional<SmallVector<StringAttr>> parts = findAxes(mesh, axis);
+    std::optional<SmallVector<StringAttr>> parts = findAxes(getMesh(module), axis);
     if (parts && !parts->empty())
       llvm::append_range(axes, *parts);
     else // which no placement has
@@ -88,6 +87,7 @@ void ReshardAfterForward::runOnOperation() {
   }
   // An axis of one rank splits nothing, and no placement has it.
   llvm::erase_if(axes, [&](StringAttr axis) {
+    MeshAttr mesh = getMesh(module);
     return llvm::is_contained(mesh.getAxisNames(), axis) && mesh.getSize({axis}) == 1;
   });
   if (choice->reshard == Reshard::axes && axes.empty())
