@@ -6,7 +6,6 @@ runs the PTX (test/emulator/ptx), with the check of unordered accesses. Losses a
 kernels as C++. In bf16 as far as two targets agree.
 """
 
-import os
 import pathlib
 import shlex
 import sys
@@ -26,7 +25,7 @@ def compile_ptx(sources, nvcc, build, folder):
     kernels = sorted(sources.glob("*.cu"))
     if not kernels or not any(folder.iterdir()):
         sys.exit(f"{sources}: got {len(kernels)} files of kernels, expected some, and the runtime's PTX in {build}")
-    launcher = shlex.split(os.environ.get("FSDP_NVCC_LAUNCHER", ""))
+    launcher = shlex.split(emulated.settings()["compiler"])[:-1]  # ccache, where the build has it
     for kernel in kernels:
         training.run([sys.executable, "-S", "-B", emulated.ROOT / "test/unit/cuda/compile_ptx.py", folder / f"{kernel.name}.o", folder / f"emitted-{kernel.stem}.ptx",
                       *launcher, nvcc, "-std=c++17", "-O3", "--fmad=false", "--expt-relaxed-constexpr", "-lineinfo", "-w",
