@@ -166,7 +166,7 @@ static constexpr int64_t longSum = 128 * 1024;
 static constexpr int64_t termsOfThread = 16;
 
 /// Several blocks share the terms of each of few results, neighbouring threads have neighbouring
-/// ones; a second kernel combines what they have.
+/// ones; a second kernel combines their partial results.
 void CudaKernelWriter::reduceRowsInSplits(const std::string &total, const std::string &flat,
                                           const std::string &start) {
   ColumnPlan plan;

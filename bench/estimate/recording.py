@@ -1,4 +1,4 @@
-"""What the host enqueues in a step, as the program of the plan does it: the program is compiled for the emulator of CUDA
+"""The calls that the host enqueues in a step, recorded from the program of the plan: the program is compiled for the emulator of CUDA
 (test/emulator), which writes down calls and performs none of their work, and runs two steps of the model at its real size."""
 
 import collections
@@ -17,7 +17,7 @@ MEMORY = 2 ** 47  # bytes of a device, of which none is touched
 
 
 class Action:
-    """What one launch of the plan enqueues: its kernels, its products, and how many calls of the host there are in all."""
+    """The calls of one launch of the plan: its kernels, its products, and how many calls of the host there are in all."""
 
     def __init__(self):
         self.kernels, self.products, self.calls = [], 0, 0

@@ -1,4 +1,4 @@
-"""What a multiprocessor spends on the instructions of a kernel, counted in its machine code (SASS).
+"""The time of a multiprocessor for the instructions of a kernel, counted in its machine code (SASS).
 
 A kernel of this project moves its bytes, or multiplies its tiles, in one loop, or without a loop. What counts is that loop's body, or
 the whole kernel where it has none: so many bytes of global memory per thread, so many flops of tensor cores per warp, and so many

@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kResources = 3;
 using Seconds = std::array<double, kResources>;
 
-/// What each unit of each stage takes in a step.
+/// The seconds of each unit of each stage in a step.
 class StageUnits {
 public:
   StageUnits(ArrayRef<UnitRun> runs, ArrayRef<int64_t> stages) {
@@ -74,7 +74,7 @@ std::vector<std::vector<double>> mlir::fsdp::timeRuns(const StepSimulation &simu
         const std::optional<size_t> resource = resourceOf(LaunchOp(launch).getStream());
         if (!resource || structure.direction == Direction::update)
           continue;
-        // What has no stage is computed by each rank that needs it.
+        // Each rank computes the ops without a stage that it needs.
         const auto rank = static_cast<int64_t>(role);
         const int64_t stage = structure.stage % ranks == rank ? structure.stage : rank;
         units.add(stage, structure.unit, *resource,

@@ -27,8 +27,8 @@ static std::string listRanks(ArrayRef<int64_t> ranks) {
   return text;
 }
 
-/// Whether each stage that uses the results of `op` may compute them: what has no stage, of such
-/// operands.
+/// Whether each stage that uses the results of `op` may compute them: `op` has no stage, nor
+/// have the ops of its operands.
 static bool isAnywhere(Operation *op, llvm::DenseMap<Operation *, bool> &known) {
   if (isa<ReadOp>(op) || !(getStructure(op) == Structure()))
     return false;

@@ -23,8 +23,8 @@ struct ShardingGrid {
 };
 
 /// The ranks along the axis of a pipeline that have a value of a step: those that compute it, and
-/// of a parameter those that read it. What all stages may compute, of inputs alone, is where it is
-/// used.
+/// of a parameter those that read it. A value that all stages may compute, from inputs alone, is
+/// where it is used.
 struct StageHolders {
   StringAttr axis; ///< null: there are no stages
   SmallVector<int64_t> ranks;

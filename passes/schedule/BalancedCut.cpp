@@ -11,7 +11,7 @@ using Costs = std::vector<std::vector<double>>;
 
 namespace {
 
-/// What consecutive items cost.
+/// Costs of consecutive items.
 class Sums {
 public:
   explicit Sums(const Costs &costs) {

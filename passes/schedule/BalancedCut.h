@@ -13,10 +13,10 @@ namespace mlir::fsdp::schedule {
 std::vector<int64_t> cutBalanced(const std::vector<double> &costs, int64_t parts);
 
 /// The same of costs in several resources that are used at the same time, [item][resource], as many
-/// of each item: a part costs what it costs in the resource of which it needs most.
+/// of each item: the cost of a part is its largest sum over the resources.
 std::vector<int64_t> cutBalanced(const std::vector<std::vector<double>> &costs, int64_t parts);
 
-/// What each part of these `lengths` costs.
+/// The cost of each part of these `lengths`.
 std::vector<double> costsOfParts(const std::vector<std::vector<double>> &costs,
                                  const std::vector<int64_t> &lengths);
 

@@ -86,8 +86,8 @@ private:
   std::vector<size_t> next;
 };
 
-/// The weights that nodes take from earlier ones. Node x stands for what it gives, `count` + x for
-/// what it takes; what it takes it may also hand on.
+/// The weights that nodes take from earlier ones. Node x is the source side of an item,
+/// `count` + x its sink side; an item may pass on the weight that it takes.
 class ChainFlow {
 public:
   ChainFlow(const std::vector<std::vector<int>> &successors, const std::vector<int> &order,
@@ -186,7 +186,7 @@ private:
     }
   }
 
-  /// What nobody has taken from `x` does not flow.
+  /// The weight that no item has taken from `x` does not flow.
   void giveBack(int x) {
     Node &node = nodes[x];
     const int64_t own = std::min(node.stock, node.own);

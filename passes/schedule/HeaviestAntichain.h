@@ -1,4 +1,4 @@
-//===- HeaviestAntichain.h - what no chains can cover cheaper ---*- C++ -*-===//
+//===- HeaviestAntichain.h - antichain of maximum weight ---------*- C++ -*-===//
 
 #ifndef PASSES_SCHEDULE_HEAVIESTANTICHAIN_H
 #define PASSES_SCHEDULE_HEAVIESTANTICHAIN_H
@@ -16,7 +16,7 @@ namespace mlir::fsdp::schedule {
 /// By Dilworth's theorem for weights, the sum is that of all weights minus a maximum flow from
 /// nodes to later ones; the cut next to the source determines which. In an interval order, as that
 /// of lifetimes mostly is, each node may take the weight of any that has ended: a flow that is
-/// found so, node by node, is mostly the largest already, and shortest paths find what it lacks.
+/// found so, node by node, is mostly the largest already, and shortest paths complete it.
 std::vector<int> findHeaviestAntichain(const std::vector<std::vector<int>> &successors,
                                        const std::vector<int> &order,
                                        const std::vector<int64_t> &weights);

@@ -82,7 +82,7 @@ bool PipelineParts::addRole(size_t role, int64_t rank) {
 /// which nothing of that depends: so is a backward divided that no other microbatch interrupts.
 bool PipelineParts::hasWeightGradientsLast(size_t role) const {
   for (auto [segment, launches] : llvm::enumerate(schedule.problem.roles[role].segments)) {
-    std::vector<schedule::Access> needed; // by what is sent
+    std::vector<schedule::Access> needed; // by the values that are sent
     bool isBehind = true, sends = false, hasGradients = false;
     for (size_t i = launches.launches.size(); i-- > 0;) {
       const schedule::Launch &launch = launches.launches[i];

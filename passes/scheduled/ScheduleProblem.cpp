@@ -289,8 +289,8 @@ private:
     return collective;
   }
 
-  /// What both ends of a transfer know of it: messages of one shape that have changed their order
-  /// differ in it.
+  /// The properties of a transfer that both ends know, in which messages of one shape that have
+  /// changed their order differ.
   static std::string describeMessage(LaunchOp launch, CollectiveOpInterface op) {
     SmallVector<std::string> parts;
     if (auto number = op->getAttrOfType<IntegerAttr>(kMessageAttrName))

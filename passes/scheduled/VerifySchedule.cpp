@@ -206,8 +206,8 @@ static LogicalResult verifyMicrobatches(ProgramOp program) {
   return success();
 }
 
-/// Fails if a step leaves the update of a storage to the next one and no drain performs it: what
-/// looks at parameters between the two would see old ones.
+/// Fails if a step leaves the update of a storage to the next one and no drain performs it:
+/// readers of parameters between the two would see old values.
 static LogicalResult verifyDrains(ProgramOp program) {
   llvm::StringSet<> drained;
   SmallVector<OptimizerStepOp> deferred;

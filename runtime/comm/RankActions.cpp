@@ -22,7 +22,7 @@ const RankAction *launchOf(const std::vector<RankAction> &all, std::size_t at) {
   return nullptr;
 }
 
-/// What a rank does now, and did last.
+/// The current and the latest action of a rank.
 struct RankState {
   std::vector<RankAction> all;
   /// Under way: a launch that is in no collective, the first collective, and its launch.

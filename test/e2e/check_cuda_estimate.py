@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_cuda_estimate.py SCRATCH BUILD: what bench/cuda-estimate says of a small gpt2 on one rank and on two.
+"""check_cuda_estimate.py SCRATCH BUILD: the output of bench/cuda-estimate for a small gpt2 on one rank and on two.
 
 Launches, flops and bytes are those that the compiler's report and timeline have, each launch is found in the recorded calls, blocks are
 those that the kernels' sources ask for, calls those of a step that is traced under the emulator, and the two predictions differ as their rates do.
@@ -82,7 +82,7 @@ def rows_of(text):
 
 def check(mesh, scratch, build):
     words = [*MODEL.split(), f"--mesh={mesh}"]
-    # There is none of the runtime's kernels in this folder.
+    # The folder has no kernels of the runtime.
     without = f"--objects={scratch}" if mesh == "fsdp=1" else "--skip=instructions"
     text = training.run([ROOT / "bench/cuda-estimate", f"--build={build}", "--machine=h200x8", "--top=3", without, *words]).stdout
     expect(f"{mesh}: instructions are missed", "\ninstructions are not counted: expected " in text, mesh == "fsdp=1")

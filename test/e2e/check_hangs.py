@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_hangs.py SCRATCH: a rank that is stopped (SIGSTOP) ends the job within --timeout and a few seconds, says who waits for it in
-which collective, leaves the last actions of each rank in the flight record, and is restarted where --max-restarts says so. A stopped
+which collective, leaves the last actions of each rank in the flight record, and is restarted with --max-restarts. A stopped
 stage of a pipeline ends the job with its name, although ranks wait for one another along it; one that computes without end is named too, with the
 microbatches for which others wait.
 """

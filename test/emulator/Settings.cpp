@@ -120,7 +120,7 @@ void apply(Settings &settings, const std::string &words) {
   }
 }
 
-/// Files are written at the end or later: what cannot be written is refused before.
+/// Files are written at the end or later: files that cannot be written are refused at the start.
 void requireFile(const std::string &setting, const std::string &path) {
   if (path.empty())
     return;

@@ -177,56 +177,34 @@ private:
 
 } // namespace
 
-std::string Results::differenceFrom(const Results &other) const {
-  for (auto [step, logged] : llvm::enumerate(other.outputs))
+/// The first difference, of any bit, or "".
+static std::string findDifference(const StepTrace &got, const StepTrace &expected) {
+  for (auto [step, logged] : llvm::enumerate(expected.outputs))
     for (const auto &[name, value] : logged) {
-      auto found = outputs[step].find(name);
-      if (found == outputs[step].end() || !found->second.equals(value))
+      auto found = got.outputs[step].find(name);
+      if (found == got.outputs[step].end() || !found->second.equals(value))
         return "run " + std::to_string(step) + " logs another '" + name + "'";
     }
-  for (const auto &[name, value] : other.tensors)
-    if (!tensors.at(name).equals(value))
+  for (const auto &[name, value] : expected.tensors)
+    if (!got.tensors.at(name).equals(value))
       return "'" + name + "' differs";
   return {};
 }
 
-FailureOr<Results> CompiledPipeline::run(ModuleOp of, int64_t seed) const {
+FailureOr<StepTrace> CompiledPipeline::run(ModuleOp of, int64_t seed) const {
   MachineOptions options;
   options.seed = static_cast<uint64_t>(seed);
   options.totalSteps = 4;
-  FailureOr<std::unique_ptr<Machine>> machine = Machine::create(of, options);
-  if (failed(machine))
-    return failure();
-  Results results;
-  SmallVector<StringRef> walks{"train", "train", "evaluate"};
-  if (defersUpdates)
-    walks.push_back("train"); // after a drain
-  for (StringRef walk : walks) {
-    FailureOr<Outputs> outputs = (*machine)->run(walk, data);
-    if (failed(outputs))
-      return failure();
-    results.outputs.push_back(*outputs);
-  }
-  for (ParamOp param : of.getOps<ParamOp>()) {
-    SmallVector<std::string> whats{"parameter"};
-    llvm::append_range(whats, (*machine)->getStates());
-    for (const std::string &what : whats) {
-      FailureOr<Tensor> value = (*machine)->get(param.getSymName(), what);
-      if (failed(value))
-        return failure();
-      results.tensors[param.getSymName().str() + "." + what] = *value;
-    }
-  }
-  return results;
+  return traceSteps(of, options, data, defersUpdates);
 }
 
 std::string CompiledPipeline::findHarm(ModuleOp mutant) const {
   for (auto [seed, results] : llvm::enumerate(expected)) {
     Errors errors(context.get());
-    FailureOr<Results> got = run(mutant, static_cast<int64_t>(seed) + 1);
+    FailureOr<StepTrace> got = run(mutant, static_cast<int64_t>(seed) + 1);
     if (failed(got))
       return errors.text.empty() ? "fails without a message" : errors.text;
-    if (std::string text = got->differenceFrom(results); !text.empty())
+    if (std::string text = findDifference(*got, results); !text.empty())
       return text;
   }
   return {};
@@ -262,7 +240,7 @@ bool CompiledPipeline::compile(OwningOpRef<ModuleOp> source, const PipelineSourc
   if (launches > of.mostLaunches)
     return false;
   for (int64_t seed = 1; seed <= kOrders; ++seed) {
-    FailureOr<Results> results = run(*local, seed);
+    FailureOr<StepTrace> results = run(*local, seed);
     if (failed(results)) {
       fault = errors.text;
       return true;

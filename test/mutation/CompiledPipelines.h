@@ -8,24 +8,14 @@
 #ifndef TEST_MUTATION_COMPILEDPIPELINES_H
 #define TEST_MUTATION_COMPILEDPIPELINES_H
 
-#include "interpreter/Machine.h"
+#include "test/unit/interpreter/StepTrace.h"
 
-#include <map>
 #include <string>
 #include <vector>
 
 namespace fsdp::mutation {
 
 struct PipelineSource;
-
-/// The results of some steps: what they log, and what the last one leaves behind.
-struct Results {
-  std::vector<mlir::fsdp::interpreter::Outputs> outputs;
-  std::map<std::string, mlir::fsdp::interpreter::Tensor> tensors;
-
-  /// The first difference, of any bit, or nothing.
-  std::string differenceFrom(const Results &expected) const;
-};
 
 /// The number of orders in which each schedule is run.
 constexpr int kOrders = 20;
@@ -48,12 +38,12 @@ public:
 private:
   bool compile(mlir::OwningOpRef<mlir::ModuleOp> source, const PipelineSource &of);
   /// Runs steps in an order that `seed` draws, with initial values that it draws too.
-  mlir::FailureOr<Results> run(mlir::ModuleOp of, int64_t seed) const;
+  mlir::FailureOr<mlir::fsdp::StepTrace> run(mlir::ModuleOp of, int64_t seed) const;
 
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::fsdp::interpreter::DataSet data;
-  std::vector<Results> expected; ///< by order
+  std::vector<mlir::fsdp::StepTrace> expected; ///< by order
   bool defersUpdates = false;
   std::string description, fault;
 };

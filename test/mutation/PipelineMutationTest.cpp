@@ -31,7 +31,7 @@ constexpr int64_t kAll = 10000, kEachCheck = 80;
 /// The mutants of each pipeline.
 constexpr int64_t kOfPipeline = 25;
 
-/// What became of the mutants of one kind.
+/// The results of the mutants of one kind.
 struct Counts {
   int64_t refused = 0, accepted = 0;                 ///< of those that go wrong
   int64_t refusedHarmless = 0, acceptedHarmless = 0; ///< of those that do not
@@ -175,7 +175,7 @@ TEST(PipelineMutationTest, TheCheckerRefusesFaultyPipelines) {
     }
     ++harmful;
     ++(isRefused ? counts.refused : counts.accepted);
-    EXPECT_TRUE(isRefused) << where << harm << ", but the checker is content";
+    EXPECT_TRUE(isRefused) << where << harm << ", but the checker accepts it";
   }
   std::printf("%lld mutants of %lld pipelines, %lld go wrong\n%-40s%10s%10s%10s%10s\n",
               static_cast<long long>(mutants), static_cast<long long>(mutants / kOfPipeline),

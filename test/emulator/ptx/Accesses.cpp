@@ -167,12 +167,12 @@ void decodeLoadOrStore(Decoder &decoder, bool isLoad) {
                                                  "L2::64B"};
   for (std::size_t i = 0; i + 1 < statement.suffixes.size(); ++i)
     if (std::find(plain.begin(), plain.end(), statement.suffixes[i]) == plain.end())
-      decoder.refuse("the modifier ." + statement.suffixes[i] + " is not implemented");
+      decoder.refuse("the modifier ." + statement.suffixes[i] + " is not supported");
   const std::string &type = statement.last();
   in.space = decoder.space();
   in.bytes = static_cast<std::uint8_t>(bytesOfType(type));
   if (!in.bytes || in.bytes > 8)
-    decoder.refuse("accesses of ." + type + " are not implemented");
+    decoder.refuse("accesses of ." + type + " are not supported");
   in.isSigned = type[0] == 's';
   const std::uint32_t parts = statement.has("v4") ? 4 : statement.has("v2") ? 2 : 1;
   decoder.address(decoder.operand(isLoad ? 1 : 0), in.space);
@@ -199,7 +199,7 @@ void decodeAtomic(Decoder &decoder) {
   const std::string &type = statement.last();
   const unsigned bytes = bytesOfType(type);
   if (change == changes.end() || (bytes != 4 && bytes != 8) || type[0] == 'f')
-    decoder.refuse("this operation of ." + type + " is not implemented");
+    decoder.refuse("this operation of ." + type + " is not supported");
   in.option = static_cast<std::uint8_t>(change->second);
   in.space = decoder.space();
   const bool hasResult = statement.opcode == "atom";
@@ -232,7 +232,7 @@ void decodeAsync(Decoder &decoder) {
     if (statement.suffixes.size() < 4 || statement.suffixes[0] != "async" ||
         (statement.suffixes[1] != "ca" && statement.suffixes[1] != "cg") ||
         statement.suffixes[2].compare(0, 6, "shared") != 0 || statement.suffixes[3] != "global")
-      decoder.refuse("this copy is not implemented");
+      decoder.refuse("this copy is not supported");
     in.run = startCopy;
     in.space = Space::Shared;
     decoder.address(decoder.operand(1), Space::Global); // the source first: its place is kept in b
@@ -272,7 +272,7 @@ bool decodeMemory(Decoder &decoder) {
     in.run = fence;
     in.option = statement.has("gl") || statement.has("sys") || statement.has("gpu");
     if (!in.option && !statement.has("cta"))
-      decoder.refuse("fences of this scope are not implemented");
+      decoder.refuse("fences of this scope are not supported");
   } else if (name == "fence" && statement.has("async")) {
     in.run = fenceProxy;
   } else {

@@ -83,29 +83,20 @@ struct Remainder {
   }
 };
 
-// Of floats: the other number where one is NaN, and -0 < +0.
-struct Smaller {
+// The smaller or the larger of two numbers; of floats the other one if one is NaN, and -0 < +0.
+template <bool isLarger> struct Extremum {
   template <class T> T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>) {
       if (a != a || b != b)
         return a == a ? a : withOneNan(b);
       if (a == b)
-        return std::signbit(a) ? a : b;
+        return std::signbit(a) != isLarger ? a : b;
     }
-    return a < b ? a : b;
+    return (a < b) != isLarger ? a : b;
   }
 };
-struct Larger {
-  template <class T> T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (a != a || b != b)
-        return a == a ? a : withOneNan(b);
-      if (a == b)
-        return std::signbit(a) ? b : a;
-    }
-    return a > b ? a : b;
-  }
-};
+using Smaller = Extremum<false>;
+using Larger = Extremum<true>;
 template <class F> struct OrNan {
   float operator()(float a, float b) const {
     return a != a || b != b ? bitsOf<float>(0x7fffffffu) : F()(a, b);

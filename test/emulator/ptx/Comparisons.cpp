@@ -143,7 +143,7 @@ Instruction::Run ofType(Decoder &decoder, const std::string &type, Make make) {
     return bytes == 2   ? make(std::uint16_t())
            : bytes == 4 ? make(std::uint32_t())
                         : make(std::uint64_t());
-  decoder.refuse("operands of ." + type + " are not implemented");
+  decoder.refuse("operands of ." + type + " are not supported");
 }
 
 void decodeCompare(Decoder &decoder) {
@@ -159,7 +159,7 @@ void decodeCompare(Decoder &decoder) {
   const auto relation =
       statement.suffixes.empty() ? relations.end() : relations.find(statement.suffixes[0]);
   if (relation == relations.end())
-    decoder.refuse("the relation is not implemented");
+    decoder.refuse("the relation is not supported");
   in.option = static_cast<std::uint8_t>(static_cast<unsigned>(relation->second) +
                                         (statement.has("ftz") ? 16 : 0));
   const std::string &type = statement.last();

@@ -36,7 +36,7 @@ Class classOf(Decoder &decoder, const std::string &type) {
     return Class::Signed;
   if (type[0] == 'u')
     return Class::Unsigned;
-  decoder.refuse("conversions of ." + type + " are not implemented");
+  decoder.refuse("conversions of ." + type + " are not supported");
 }
 
 template <class T> T roundToInteger(T x, Rounding rounding) {
@@ -144,7 +144,7 @@ std::uint64_t converted(std::uint64_t bits, const Conversion &c) {
   return fromDouble(value, value, c);
 }
 
-/// What an instruction converts, packed into its `offset`.
+/// The conversion of an instruction, packed into its `offset`.
 std::int64_t packed(const Conversion &c) {
   return std::int64_t(c.to) | std::int64_t(c.from) << 4 | std::int64_t(c.toBytes) << 8 |
          std::int64_t(c.fromBytes) << 12 | std::int64_t(c.rounding) << 16 |
@@ -176,7 +176,7 @@ void convertPair(Warp &warp, const Instruction &in, Lanes lanes) {
   each(lanes, [&](unsigned i) { d[i] = std::uint32_t(toBf16(upper[i])) << 16 | toBf16(lower[i]); });
 }
 
-// What most conversions are, without a case for each.
+// Most conversions, without a case for each.
 struct ToBf16 {
   std::uint16_t operator()(float x) const { return toBf16(x); }
 };
@@ -222,7 +222,7 @@ bool decodeConversions(Decoder &decoder) {
     else if (suffix == "relu")
       c.isRelu = true;
     else
-      decoder.refuse("the modifier ." + suffix + " is not implemented");
+      decoder.refuse("the modifier ." + suffix + " is not supported");
   }
   const bool roundsTwice =
       c.to == Class::Bf16 &&
@@ -230,7 +230,7 @@ bool decodeConversions(Decoder &decoder) {
        ((c.from == Class::Signed || c.from == Class::Unsigned) && c.fromBytes > 2));
   if (roundsTwice || (c.to == Class::Bf16 && c.rounding != Rounding::Nearest) ||
       (c.to == Class::F64 && c.rounding != Rounding::Nearest && !c.isToInteger))
-    decoder.refuse("this conversion is not implemented");
+    decoder.refuse("this conversion is not supported");
   decoder.in.run = convert;
   decoder.in.d = decoder.result(decoder.operand(0), 0);
   decoder.in.a = decoder.source(decoder.operand(1), c.fromBytes < 2 ? 2 : c.fromBytes);

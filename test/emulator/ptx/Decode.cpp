@@ -358,7 +358,7 @@ void Decoder::decodeBody(Frame &target) {
     }
     if (!decodeControl() && std::none_of(std::begin(families), std::end(families),
                                          [&](Family family) { return family(*this); }))
-      refuse("the instruction is not implemented");
+      refuse("the instruction is not supported");
     code.instructions.push_back(in);
   }
   target.starts.push_back(static_cast<std::uint32_t>(code.instructions.size()));
@@ -411,7 +411,7 @@ void Decoder::decodeBarrier() {
   }
   in.offset = immediate(operand(next));
   if (operands() > next + 1 + next)
-    refuse("barriers of a part of the block are not implemented");
+    refuse("barriers of a part of the block are not supported");
 }
 
 /// The statements of the function come here, with registers for each call.
@@ -422,9 +422,9 @@ void Decoder::decodeCall() {
     refuse("the function '" + operand(withResults).name + "' is not in the module");
   for (const Frame *outer = frame; outer; outer = outer->caller)
     if (outer->function == callee)
-      refuse("recursion is not implemented");
+      refuse("recursion is not supported");
   if (in.guard >= 0)
-    refuse("a call with a guard is not implemented");
+    refuse("a call with a guard is not supported");
   Frame called{callee, frame, {}, {}, {}, {}, {}};
   const auto bind = [&](const std::vector<Variable> &formal, const std::vector<Operand> &actual) {
     if (formal.size() != actual.size())

@@ -40,7 +40,7 @@ public:
   Ref constant(std::uint64_t bits, unsigned width);
   /// An operand that must be a number.
   std::int64_t immediate(const Operand &operand);
-  /// The operands d, a, b, c of these widths; 0 where there is none.
+  /// The operands d, a, b, c of these widths; 0: the instruction lacks the operand.
   void operandsOf(unsigned d, unsigned a, unsigned b = 0, unsigned c = 0);
   [[noreturn]] void refuse(const std::string &what) const;
   /// Of a state space in the statement's suffixes.

@@ -23,7 +23,7 @@
 
 namespace emulator::ptx {
 
-/// What a thread did that a device would not do, without the thread's name.
+/// An action of a thread that a device would not perform, without the thread's name.
 struct Fault {
   std::string text;
 };
@@ -79,7 +79,7 @@ private:
   const Instruction *atBarrier = nullptr; ///< all lanes wait at it
 };
 
-/// What Block needs of a launch.
+/// The parts of a launch that Block needs.
 struct Grid {
   dim3 grid, block;
   std::size_t dynamicBytes;

@@ -88,14 +88,14 @@ bool decodeMatrices(Decoder &decoder) {
     const unsigned count = statement.has("x4") ? 4 : statement.has("x2") ? 2 : 1;
     if (!statement.has("m8n8") || statement.last() != "b16" ||
         !(statement.has("shared") || statement.has("shared::cta")))
-      decoder.refuse("this shape is not implemented");
+      decoder.refuse("this shape is not supported");
     append(decoder, decoder.operand(0), count, true);
     decoder.address(decoder.operand(1), Space::Shared);
     in.option = statement.has("trans");
     in.run = loadMatrices;
   } else if (statement.opcode == "mma") {
     if (statement.spelling() != "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
-      decoder.refuse("this shape is not implemented");
+      decoder.refuse("this shape is not supported");
     append(decoder, decoder.operand(0), 4, true);
     const std::uint32_t first = in.first;
     append(decoder, decoder.operand(1), 4, false);

@@ -191,13 +191,13 @@ bool decodeProducts(Decoder &decoder) {
     const std::string expected =
         "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) + "k16.f32.bf16.bf16";
     if (statement.spelling() != expected || columns % 8)
-      decoder.refuse("this shape is not implemented");
+      decoder.refuse("this shape is not supported");
     // Signs of a and b, and where b, and a in shared memory, have their rows.
     const std::size_t flags = 4;
     if (decoder.immediate(decoder.operand(flags)) != 1 ||
         decoder.immediate(decoder.operand(flags + 1)) != 1 ||
         (!inRegisters && decoder.immediate(decoder.operand(flags + 2)) != 0))
-      decoder.refuse("negated operands, and a with columns in a row, are not implemented");
+      decoder.refuse("negated operands, and a with columns in a row, are not supported");
     in.option = static_cast<std::uint8_t>(
         decoder.immediate(decoder.operand(flags + (inRegisters ? 2 : 3))));
     decoder.list(d, 4, true);

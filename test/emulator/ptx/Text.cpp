@@ -305,7 +305,7 @@ private:
     if (take("{")) {
       while (!take("}")) {
         if (token.kind == Token::Word)
-          fail("expected numbers: addresses in a variable are not implemented");
+          fail("expected numbers: addresses in a variable are not supported");
         append(number());
         take(",");
       }
@@ -351,7 +351,7 @@ private:
     expect("(");
     while (!take(")")) {
       if (is(".reg"))
-        fail("expected parameters in .param: registers are not implemented");
+        fail("expected parameters in .param: registers are not supported");
       parameters.push_back(parseVariable());
       take(",");
     }
@@ -391,7 +391,7 @@ private:
     if (!width && type != "pred")
       fail("expected a type of registers");
     if (width == 1 || width == 16)
-      fail("expected registers of 16, 32 or 64 bits: ." + type + " is not implemented");
+      fail("expected registers of 16, 32 or 64 bits: ." + type + " is not supported");
     do {
       const std::string name = word("the name of a register");
       Block block{static_cast<int>(function->registers.size()), 1, false};
@@ -407,7 +407,7 @@ private:
     expect(";");
   }
 
-  /// The number of a register, or -1 where the name is none of a register.
+  /// The number of a register, or -1 if no register has the name.
   int registerOf(const std::string &name) {
     std::size_t digits = name.size();
     while (digits > 0 && std::isdigit(static_cast<unsigned char>(name[digits - 1])))

@@ -51,7 +51,7 @@ struct Operand {
 
 struct Statement {
   std::string opcode;                ///< up to the first dot
-  std::vector<std::string> suffixes; ///< what dots separate
+  std::vector<std::string> suffixes; ///< the parts behind dots
   int guard = -1;                    ///< the predicate register of @p
   bool isGuardNegated = false;
   std::vector<Operand> operands;
@@ -87,7 +87,7 @@ struct Module {
 /// Throws Refusal.
 std::unique_ptr<Module> parse(const std::string &text, const std::string &path);
 
-/// Bytes of a type such as "f32", 0 where it is none; of "pred" 0 too.
+/// Bytes of a type such as "f32"; 0 for "pred" and for names of no type.
 unsigned bytesOfType(const std::string &type);
 
 } // namespace emulator::ptx

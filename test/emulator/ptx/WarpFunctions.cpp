@@ -89,7 +89,7 @@ int indexOf(std::initializer_list<const char *> names, const Statement &statemen
 void decodeOption(Decoder &decoder, std::initializer_list<const char *> names) {
   const int option = indexOf(names, *decoder.statement);
   if (option < 0)
-    decoder.refuse("this mode is not implemented");
+    decoder.refuse("this mode is not supported");
   decoder.in.option = static_cast<std::uint8_t>(option);
 }
 

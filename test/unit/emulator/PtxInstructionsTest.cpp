@@ -187,9 +187,10 @@ TEST_F(PtxInstructions, ConvertBetweenTypes) {
   expect("mov.b64 %w9, {%r2, %r3}", {1, 2}, 0x200000001);
 }
 
-TEST_F(PtxInstructions, RefuseWhatIsNotImplemented) {
-  const auto refusal = [&](const std::string &body) {
+TEST_F(PtxInstructions, RefuseUnsupportedText) {
+  const auto refusal = [&](const std::string &body, const std::string &declarations = "") {
     Text text;
+    text.declarations = declarations;
     text.body = body;
     std::vector<std::uint64_t> out(1);
     try {
@@ -199,20 +200,55 @@ TEST_F(PtxInstructions, RefuseWhatIsNotImplemented) {
     }
     return std::string("nothing");
   };
-  EXPECT_EQ(refusal("tex.1d.v4.f32.s32 %r1, %r2;\nret;"),
-            "text.ptx:10: kernel k: tex.1d.v4.f32.s32: the instruction is not implemented");
-  EXPECT_EQ(refusal("ld.global.b128 %w1, [%rd1];"),
-            "text.ptx:10: kernel k: ld.global.b128: accesses of .b128 are not implemented");
-  EXPECT_EQ(refusal("add.s32 %r1, %w1, 1;"),
-            "text.ptx:10: kernel k: add.s32: register %w1: got 64 bits, expected 32");
+  const std::pair<const char *, const char *> instructions[] = {
+      {"tex.1d.v4.f32.s32 %r1, %r2;", "tex.1d.v4.f32.s32: the instruction is not supported"},
+      {"ld.mmio.global.u32 %r2, [%rd1];",
+       "ld.mmio.global.u32: the modifier .mmio is not supported"},
+      {"ld.global.b128 %w1, [%rd1];", "ld.global.b128: accesses of .b128 are not supported"},
+      {"add.s32 %r1, %w1, 1;", "add.s32: register %w1: got 64 bits, expected 32"},
+      {"atom.global.add.f32 %f1, [%rd1], %f2;",
+       "atom.global.add.f32: this operation of .f32 is not supported"},
+      {"cp.async.bulk.shared.global [%r1], [%rd1], 16;",
+       "cp.async.bulk.shared.global: this copy is not supported"},
+      {"fence.sc.cluster;", "fence.sc.cluster: fences of this scope are not supported"},
+      {"setp.eq.f16 %p1, %h1, %h2;", "setp.eq.f16: operands of .f16 are not supported"},
+      {"setp.near.u32 %p1, %r1, %r2;", "setp.near.u32: the relation is not supported"},
+      {"cvt.rn.f16.f32 %h1, %f1;", "cvt.rn.f16.f32: conversions of .f16 are not supported"},
+      {"cvt.rn.satfinite.f32.f64 %f1, %d1;",
+       "cvt.rn.satfinite.f32.f64: the modifier .satfinite is not supported"},
+      {"cvt.rz.bf16.f32 %h1, %f1;", "cvt.rz.bf16.f32: this conversion is not supported"},
+      {"bar.sync 0, 32;", "bar.sync: barriers of a part of the block are not supported"},
+      {"shfl.sync.any.b32 %r2, %r3, 1, 31, -1;", "shfl.sync.any.b32: this mode is not supported"},
+      {"ldmatrix.sync.aligned.m8n8.x2.shared.b8 {%r2, %r3}, [%r1];",
+       "ldmatrix.sync.aligned.m8n8.x2.shared.b8: this shape is not supported"},
+      {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d1, %d2}, {%d3}, {%d4}, {%d1, %d2};",
+       "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64: this shape is not supported"},
+      {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %w1, %w2, 1, 1, 1, "
+       "0, 0;",
+       "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: this shape is not supported"},
+      {"wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %w1, %w2, 1, -1, "
+       "1, 0, 0;",
+       "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16: negated operands, and a with columns "
+       "in a row, are not supported"},
+  };
+  for (const auto &[body, message] : instructions)
+    EXPECT_EQ(refusal(body), std::string("text.ptx:10: kernel k: ") + message);
   EXPECT_EQ(refusal("bra nowhere;"),
             "text.ptx: kernel k: got the label 'nowhere', which is nowhere");
   EXPECT_EQ(refusal("add.s32 %r1, %r2"), "text.ptx:11: got '}', expected ','");
   EXPECT_EQ(
-      refusal("atom.global.add.f32 %f1, [%rd1], %f2;"),
-      "text.ptx:10: kernel k: atom.global.add.f32: this operation of .f32 is not implemented");
-  EXPECT_EQ(refusal("cvt.rn.f16.f32 %h1, %f1;"),
-            "text.ptx:10: kernel k: cvt.rn.f16.f32: conversions of .f16 are not implemented");
+      refusal(".reg .b128 %q<2>; ret;"),
+      "text.ptx:10: got '%q', expected registers of 16, 32 or 64 bits: .b128 is not supported");
+  EXPECT_EQ(
+      refusal("ret;", ".global .align 8 .u64 table[1] = {dynamic};"),
+      "text.ptx:5: got 'dynamic', expected numbers: addresses in a variable are not supported");
+  EXPECT_EQ(refusal("ret;", ".func f(.reg .b32 %a) { ret; }"),
+            "text.ptx:5: got '.reg', expected parameters in .param: registers are not supported");
+  const std::string calls = ".func again() { call again; ret; }";
+  EXPECT_EQ(refusal("call again; ret;", calls),
+            "text.ptx:5: kernel k: call: recursion is not supported");
+  EXPECT_EQ(refusal("@%p1 call again; ret;", calls),
+            "text.ptx:10: kernel k: call: a call with a guard is not supported");
 }
 
 } // namespace

@@ -10,14 +10,14 @@
 //   property-tests --seed=123 --cases=1     one case again (or FSDP_PROPERTY_SEED)
 //   property-tests --seed=123 --cases=1 --print     its IR too
 //   property-tests --coverage                       how often each op was split in each way
-//   property-tests --pipelines --cases=3000         cases in stages that are compared, no others
-//   (or
-//                                                   FSDP_PROPERTY_PIPELINES)
+//   property-tests --pipelines --cases=3000         compares so many cases in stages, no others
+//                                                   (or FSDP_PROPERTY_PIPELINES)
 //
 //===----------------------------------------------------------------------===//
 
 #include "RandomModule.h"
 #include "SplitCoverage.h"
+#include "StepTrace.h"
 
 #include "interpreter/Machine.h"
 #include "mlir/IR/Verifier.h"
@@ -70,11 +70,6 @@ using Coverage = std::map<std::string, std::array<int64_t, numColumns>>;
 
 /// The results of a run of two training steps and an evaluation, and another step if updates are
 /// deferred.
-struct Trace {
-  std::vector<Outputs> outputs;
-  std::map<std::string, Tensor> tensors;
-};
-
 class Case {
 public:
   Case(MLIRContext &context, uint64_t seed, uint64_t stages = kPropertyStages)
@@ -118,11 +113,12 @@ private:
       llvm::errs() << "// " << spellOptions(options) << "\n" << *random.module << "\n";
     return succeeded(manager.run(*random.module)) && succeeded(verify(*random.module));
   }
-  FailureOr<Trace> trace(Numerics numerics, bool poison);
-  std::string compareModel(const Trace &global);
-  FailureOr<Trace> traceWithoutRegions();
+  FailureOr<StepTrace> trace(Numerics numerics, bool poison);
+  std::string compareModel(const StepTrace &global);
+  FailureOr<StepTrace> traceWithoutRegions();
   /// Equal up to `tolerance`, relative; the first difference as text.
-  std::string compare(const Trace &expected, const Trace &got, StringRef phase, double tolerance);
+  std::string compare(const StepTrace &expected, const StepTrace &got, StringRef phase,
+                      double tolerance);
   /// Notes the ops of the module as it is; `cover` counts them for the kinds that the case is of.
   void noteOps();
   void cover(Coverage &coverage);
@@ -138,7 +134,7 @@ private:
 
 } // namespace
 
-FailureOr<Trace> Case::trace(Numerics numerics, bool poison) {
+FailureOr<StepTrace> Case::trace(Numerics numerics, bool poison) {
   MachineOptions options;
   options.numerics = numerics;
   options.seed = seed;
@@ -147,30 +143,7 @@ FailureOr<Trace> Case::trace(Numerics numerics, bool poison) {
   // Further samples of a batch have no effect on the log of an evaluation: with `poison` they are
   // other data.
   options.samples = 1 + static_cast<int64_t>(seed % 11);
-  auto machine = Machine::create(*random.module, options);
-  if (failed(machine))
-    return failure();
-  Trace trace;
-  SmallVector<StringRef> segments{"train", "train", "evaluate"};
-  if (random.options.deferUpdates == "on") // a step after a drain
-    segments.push_back("train");
-  for (StringRef segment : segments) {
-    FailureOr<Outputs> outputs = (*machine)->run(segment, random.data);
-    if (failed(outputs))
-      return failure();
-    trace.outputs.push_back(*outputs);
-  }
-  for (ParamOp param : random.module->getOps<ParamOp>()) {
-    SmallVector<std::string> whats{"parameter"};
-    llvm::append_range(whats, (*machine)->getStates());
-    for (const std::string &what : whats) {
-      FailureOr<Tensor> value = (*machine)->get(param.getSymName(), what);
-      if (failed(value))
-        return failure();
-      trace.tensors[param.getSymName().str() + "." + what] = *value;
-    }
-  }
-  return trace;
+  return traceSteps(*random.module, options, random.data, random.options.deferUpdates == "on");
 }
 
 /// The first difference above rounding, or nothing. An element is a sum whose terms may be as large
@@ -196,7 +169,7 @@ static std::string compareTensors(const Tensor &expected, const Tensor &got, dou
   return {};
 }
 
-std::string Case::compare(const Trace &expected, const Trace &got, StringRef phase,
+std::string Case::compare(const StepTrace &expected, const StepTrace &got, StringRef phase,
                           double tolerance) {
   for (auto [step, outputs] : llvm::enumerate(expected.outputs)) {
     if (outputs.size() != got.outputs[step].size())
@@ -221,7 +194,7 @@ std::string Case::compare(const Trace &expected, const Trace &got, StringRef pha
 }
 
 /// Runs the step as it was before any pass, up to its loss: the first of `global` is the same.
-std::string Case::compareModel(const Trace &global) {
+std::string Case::compareModel(const StepTrace &global) {
   MachineOptions options;
   options.seed = seed;
   options.totalSteps = 4;
@@ -239,7 +212,7 @@ std::string Case::compareModel(const Trace &global) {
 }
 
 /// The results of the global phase without recomputation; the module does not change.
-FailureOr<Trace> Case::traceWithoutRegions() {
+FailureOr<StepTrace> Case::traceWithoutRegions() {
   OwningOpRef<ModuleOp> module = random.module->clone();
   std::swap(random.module, module);
   SmallVector<CheckpointOp> checkpoints;
@@ -247,7 +220,7 @@ FailureOr<Trace> Case::traceWithoutRegions() {
   llvm::for_each(checkpoints, inlineCheckpoint);
   PipelineOptions options = random.options;
   options.remat = "none";
-  FailureOr<Trace> plain = failure();
+  FailureOr<StepTrace> plain = failure();
   if (lower(buildGlobalPipeline, options))
     plain = trace(Numerics::exact, /*poison=*/false);
   std::swap(random.module, module);
@@ -300,7 +273,7 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   if (failed(verify(*random.module)))
     return failure("the generated module is invalid");
   OwningOpRef<ModuleOp> model = random.module->clone();
-  FailureOr<Trace> plain = traceWithoutRegions();
+  FailureOr<StepTrace> plain = traceWithoutRegions();
   if (failed(plain)) {
     // Microbatches of samples that a manual region splits otherwise.
     if (random.options.accumulate > 1 &&
@@ -310,7 +283,7 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   }
   if (!lower(buildGlobalPipeline))
     return failure("the global stage fails");
-  FailureOr<Trace> global = trace(Numerics::exact, /*poison=*/false);
+  FailureOr<StepTrace> global = trace(Numerics::exact, /*poison=*/false);
   if (failed(global))
     return failure("the global phase does not run");
   // A result of a checkpoint of the model may be cast on both sides of its border: a sum of two
@@ -368,7 +341,7 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   noteOps();
   Coverage covered;
   cover(covered);
-  FailureOr<Trace> local = trace(Numerics::exact, /*poison=*/true);
+  FailureOr<StepTrace> local = trace(Numerics::exact, /*poison=*/true);
   if (failed(local)) {
     if (printModules)
       llvm::errs() << *random.module << "\n";
@@ -383,7 +356,7 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
 
   if (!lower(buildScheduledPipeline))
     return failure("the scheduled stage fails");
-  FailureOr<Trace> scheduled = trace(numerics, /*poison=*/true);
+  FailureOr<StepTrace> scheduled = trace(numerics, /*poison=*/true);
   if (failed(scheduled))
     return failure("the scheduled phase does not run");
   if (std::string text = compare(*local, *scheduled, "scheduled", 0); !text.empty())

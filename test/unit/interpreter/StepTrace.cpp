@@ -1,0 +1,35 @@
+//===- StepTrace.cpp ------------------------------------------------------===//
+
+#include "StepTrace.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+FailureOr<StepTrace> mlir::fsdp::traceSteps(ModuleOp module, const MachineOptions &options,
+                                            const DataSet &data, bool isDeferred) {
+  FailureOr<std::unique_ptr<Machine>> machine = Machine::create(module, options);
+  if (failed(machine))
+    return failure();
+  StepTrace trace;
+  SmallVector<StringRef> walks{"train", "train", "evaluate"};
+  if (isDeferred) // after a drain
+    walks.push_back("train");
+  for (StringRef walk : walks) {
+    FailureOr<Outputs> outputs = (*machine)->run(walk, data);
+    if (failed(outputs))
+      return failure();
+    trace.outputs.push_back(*outputs);
+  }
+  for (ParamOp param : module.getOps<ParamOp>()) {
+    SmallVector<std::string> whats{"parameter"};
+    llvm::append_range(whats, (*machine)->getStates());
+    for (const std::string &what : whats) {
+      FailureOr<Tensor> value = (*machine)->get(param.getSymName(), what);
+      if (failed(value))
+        return failure();
+      trace.tensors[param.getSymName().str() + "." + what] = *value;
+    }
+  }
+  return trace;
+}

@@ -1,0 +1,28 @@
+//===- StepTrace.h - results of a few steps of a module ---------*- C++ -*-===//
+
+#ifndef TEST_UNIT_INTERPRETER_STEPTRACE_H
+#define TEST_UNIT_INTERPRETER_STEPTRACE_H
+
+#include "interpreter/Machine.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mlir::fsdp {
+
+/// The numbers that steps log, and the tensors after the last one: parameters and states of the
+/// optimizer, by "parameter.what" as in `Machine::get`.
+struct StepTrace {
+  std::vector<interpreter::Outputs> outputs;
+  std::map<std::string, interpreter::Tensor> tensors;
+};
+
+/// Two steps of training and an evaluation and, with `isDeferred`, a step behind the drain in front
+/// of that. Fails with a diagnostic as the interpreter does.
+FailureOr<StepTrace> traceSteps(ModuleOp module, const interpreter::MachineOptions &options,
+                                const interpreter::DataSet &data, bool isDeferred);
+
+} // namespace mlir::fsdp
+
+#endif // TEST_UNIT_INTERPRETER_STEPTRACE_H
