@@ -43,14 +43,25 @@ static std::string listUnits(ArrayRef<UnitRun> runs) {
   return text;
 }
 
+/// "1 unit", "2 units".
+static std::string countOf(int64_t number, StringRef what) {
+  return std::to_string(number) + " " + what.str() + (number == 1 ? "" : "s");
+}
+
 /// The number of units of each of `count` stages of `ranks` ranks.
 FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_t count,
                                                   int64_t ranks) {
   const auto units = static_cast<int64_t>(runs.size());
+  if (units == 0)
+    return getOperation().emitError()
+           << "no op of the model has a unit, expected ops of at least " << count
+           << " units, one for each stage; name the unit of each op in its 'fsdp.structure', not "
+              "that of parameters alone";
   if (units < count)
     return getOperation().emitError()
-           << "the model has " << units << " units (" << listUnits(runs) << "), expected at least "
-           << count << ", one for each stage; take fewer ranks along 'pipeline', or fewer parts a "
+           << "the model has " << countOf(units, "unit") << " (" << listUnits(runs)
+           << "), expected at least " << count
+           << ", one for each stage; take fewer ranks along 'pipeline', or fewer parts a "
            << "rank";
   if (stages == "auto") {
     std::vector<double> costs;
@@ -74,8 +85,9 @@ FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_
     sum += std::min(size, units + 1);
   if (static_cast<int64_t>(sizes.size()) != count)
     return getOperation().emitError()
-           << "--stages=" << stages << " has " << sizes.size() << " stages, expected " << count
-           << ": " << ranks << " ranks along 'pipeline', " << count / ranks << " each";
+           << "--stages=" << stages << " has "
+           << countOf(static_cast<int64_t>(sizes.size()), "stage") << ", expected " << count << ": "
+           << ranks << " ranks along 'pipeline', " << count / ranks << " each";
   if (sum != units)
     return getOperation().emitError()
            << "--stages=" << stages << " adds up to " << (sum > units ? "more" : "fewer")

@@ -132,7 +132,7 @@ ShardingGrid mlir::fsdp::gridOf(StringRef name, Value value, ArrayRef<int64_t> p
       },
       ",");
   if (sharding.getRank() == 0)
-    title << "on every rank";
+    title << (holders.axis ? "whole" : "on every rank");
   for (const std::string &axis : spellAxes(mesh, sharding.getUnreduced()))
     title << ", partial over " << axis;
   if (holders.axis) {

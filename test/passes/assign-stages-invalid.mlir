@@ -2,6 +2,10 @@
 // COUNT: error: --stages=1,1,1 has 3 stages, expected 2: 2 ranks along 'pipeline', 1 each
 // RUN: sed '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages="stages=1,1 schedule=interleaved:2" 2>&1 | FileCheck %s --check-prefix=UNITS
 // UNITS: error: the model has 2 units (a, b), expected at least 4, one for each stage; take fewer ranks along 'pipeline', or fewer parts a rank
+// RUN: sed -e '/^fsdp.step @other/,$d' -e '/^fsdp.step/,$s/ {fsdp.structure = [^}]*}//' %s | not fsdp-opt --fsdp-assign-stages 2>&1 | FileCheck %s --check-prefix=WITHOUT
+// WITHOUT: error: no op of the model has a unit, expected ops of at least 2 units, one for each stage; name the unit of each op in its 'fsdp.structure', not that of parameters alone
+// RUN: sed '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages=stages=2 2>&1 | FileCheck %s --check-prefix=SINGLE
+// SINGLE: error: --stages=2 has 1 stage, expected 2: 2 ranks along 'pipeline', 1 each
 // RUN: sed '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages=stages=1,2 2>&1 | FileCheck %s --check-prefix=MORE
 // MORE: error: --stages=1,2 adds up to more units than the 2 of the model: a, b
 // RUN: sed '/^fsdp.step @other/,$d' %s | not fsdp-opt --fsdp-assign-stages=stages=0,2 2>&1 | FileCheck %s --check-prefix=EMPTY
