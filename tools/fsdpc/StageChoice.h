@@ -18,10 +18,10 @@ namespace fsdpc {
 bool choosesStages(const Options &options, const MeshAxes &mesh);
 
 /// Replaces `--stages=auto` of `options`, those of a plan for `mesh`, by the choice for `model`,
-/// which is not configured, and prints a remark on standard error as `tool`. Returns the choice with its
-/// reason: "stages 5,3: the dearest takes 4.1 ms of a microbatch on h100x8, ..."; empty where the
-/// cost model chooses nothing. Where the plan was compiled for that, and no more is needed of it,
-/// it becomes `scheduled`. Throws as configure and lower do.
+/// which is not configured, and prints a remark on standard error as `tool`. Returns the choice
+/// with its reason: "stages 5,3: the dearest takes 4.1 ms of a microbatch on h100x8, ..."; empty
+/// where the cost model chooses nothing. Where the plan was compiled for that, and no more is
+/// needed of it, it becomes `scheduled`. Throws as configure and lower do.
 std::string cutStages(mlir::ModuleOp model, const std::string &name, const MeshAxes &mesh,
                       const std::string &tool, Options &options,
                       mlir::OwningOpRef<mlir::ModuleOp> &scheduled);
