@@ -75,7 +75,7 @@ add_dependencies(fsdpc_driver Runtime_headers Record_headers)
 # build's, and GPU programs for the emulator (test/emulator).
 set(flags ${FSDP_NUMERICS_FLAGS} ${FSDP_SANITIZER_FLAGS} ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS} -std=c++20 -march=native)
 list(FILTER flags EXCLUDE REGEX "^-m[^a]")
-fsdp_precompile(Unoptimized runtime/Runtime.h INSTANTIATE ${flags} -O0 -U_FORTIFY_SOURCE)
+fsdp_precompile(Unoptimized runtime/Runtime.h INSTANTIATE ${flags} -O0 -U_FORTIFY_SOURCE -fno-stack-protector)
 add_dependencies(fsdpc_driver Unoptimized_headers)
 if(TARGET cuda_emulator)
   separate_arguments(flags UNIX_COMMAND "${FSDP_EMULATED_FLAGS}")
