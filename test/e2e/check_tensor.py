@@ -180,7 +180,7 @@ def main(scratch, model):
     check_sgd(runs, training.chosen({**{name: (sizes, *ADAMW[model][name]) for name in SGD},
                                      "uneven-tensor-2": (uneven, "tensor=2", []),
                                      "uneven-fsdp": (uneven, "fsdp=2,tensor=2", ALONG)},
-                                    "uneven-fsdp"))
+                                    "zero2", "uneven-fsdp"))
     # In an order of its own of all that the streams and threads leave open.
     os.environ["FSDP_EMULATOR"] = "deferred,shuffle,seed=4"
     got, _ = runs.run("cuda", uneven, "fsdp=2,tensor=2", "--sequence-parallel=on", *ALONG, cuda=True)
