@@ -196,9 +196,9 @@ static std::vector<std::string> missingKernels(const Toolchain &toolchain,
   return missing;
 }
 
-/// Adds the runtime's precompiled headers to the compilations, if this build has them: `Runtime` are
-/// those of CPU programs, `Record` those of programs that print their actions, of the compiler and
-/// the flags of the toolchain.
+/// Adds the runtime's precompiled headers to the compilations, if this build has them: `Runtime`
+/// are those of CPU programs, `Record` those of programs that print their actions, of the compiler
+/// and the flags of the toolchain.
 static void usePrecompiledHeaders(std::vector<ir::BuildCommand> &commands,
                                   const std::string &runtimeRoot, const std::string &name) {
   const std::string file = "/" + name + ".pch";
