@@ -64,16 +64,18 @@ fsdp_precompile(PrecompiledMlirTest test/unit/PrecompiledMlirHeaders.h INSTANTIA
 include(runtime/Numerics.cmake)
 fsdp_precompile(Runtime runtime/Runtime.h INSTANTIATE ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS} ${FSDP_SANITIZER_FLAGS}
                 ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS} -std=c++20)
-foreach(file Runtime.pch Runtime.pch.sum)
+# As fsdpc compiles programs that print their actions, of both targets (codegen/Project.cpp).
+fsdp_precompile(Record runtime/Runtime.h INSTANTIATE -std=c++20 -O0 -DFSDP_RECORD)
+foreach(file Runtime.pch Runtime.pch.sum Record.pch Record.pch.sum)
   file(CREATE_LINK ${CMAKE_BINARY_DIR}/${file} ${CMAKE_BINARY_DIR}/share/fsdpc/${file} SYMBOLIC)
 endforeach()
-add_dependencies(fsdpc_driver Runtime_headers)
+add_dependencies(fsdpc_driver Runtime_headers Record_headers)
 # With the flags with which tests compile programs: CPU programs that need not be fast
 # (test/unoptimized.in), for which fsdpc omits the processor flags because the compiler is not the
 # build's, and GPU programs for the emulator (test/emulator).
 set(flags ${FSDP_NUMERICS_FLAGS} ${FSDP_SANITIZER_FLAGS} ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS} -std=c++20 -march=native)
 list(FILTER flags EXCLUDE REGEX "^-m[^a]")
-fsdp_precompile(Unoptimized runtime/Runtime.h INSTANTIATE ${flags} -O0 -U_FORTIFY_SOURCE)
+fsdp_precompile(Unoptimized runtime/Runtime.h INSTANTIATE ${flags} -O0 -U_FORTIFY_SOURCE -fno-stack-protector)
 add_dependencies(fsdpc_driver Unoptimized_headers)
 if(TARGET cuda_emulator)
   separate_arguments(flags UNIX_COMMAND "${FSDP_EMULATED_FLAGS}")

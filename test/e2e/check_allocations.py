@@ -20,6 +20,7 @@ LIBRARY_BYTES = 1024 if " avx512f" in FLAGS and "ONEDNN_MAX_CPU_ISA" not in os.e
 
 def main(scratch, counter):
     folder, goldens = pathlib.Path(scratch), training.GOLDEN / "mlp"
+    os.environ.update(training.unoptimized())
     program = training.compile_model("mlp", folder, "--in=12", "--hidden=17", "--classes=10", "--batch=10",
                                      "--clip=0.5", ranks=2)
     counts = folder / "allocations"

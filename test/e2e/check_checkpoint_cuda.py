@@ -91,6 +91,7 @@ def skips_a_spike(runs, program, cpu):
 def main():
     folder = pathlib.Path(sys.argv[1])
     program = emulated.compile_model("mlp", folder / "program", *OPTIONS, ranks=2)
+    os.environ.update(training.unoptimized())
     cpu = mlp(folder / "cpu", "fsdp=3")
     run_cases((saved_behind_training_or_not, a_run_in_parts, the_cpu_goes_on, a_signal_ends_all_ranks, goes_back_past_bad_samples,
                skips_a_spike),

@@ -75,6 +75,7 @@ def main():
     golden = training.GOLDEN / "linear"
     case = next(golden.glob("*.data.safetensors"))
     batch, inside, outside = case.name.split(".")[0].split("-")
+    os.environ.update(training.unoptimized())
     program = training.compile_model("linear", folder, f"--in={inside}", f"--out={outside}", f"--batch={batch}", "--lr=0.01", ranks=2)
     alone = folder / "alone.jsonl"
     training.run([program, "--data", case, "--steps", 6, "--log", alone])

@@ -11,6 +11,7 @@ their sizes, and so on the mesh, as those of cuBLASLt may; losses agree all the 
 
 import json
 import math
+import os
 import pathlib
 import sys
 
@@ -55,6 +56,7 @@ def main(*arguments):
     folder = pathlib.Path(scratch)
     options, init, data = inputs(model)
     options.append(f"--precision={precision}")
+    os.environ.update(training.unoptimized())
     cpu = training.compile_model(model, folder, *options)
     expected, expected_weights = training.train(cpu, "cpu", STEPS, init, data, "--log-data")
     one = None

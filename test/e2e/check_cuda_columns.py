@@ -7,6 +7,7 @@ the reductions give, are the CPU program's bits. Then a gpt2 with so many tokens
 gradients, in f32 and bf16: close to the CPU program's. No order of threads changes a bit, and nothing races.
 """
 
+import os
 import pathlib
 import random
 import re
@@ -113,6 +114,7 @@ def close(folder):
 def main(scratch):
     folder, draw = pathlib.Path(scratch), random.Random(7)
     folder.mkdir(parents=True, exist_ok=True)
+    os.environ.update(training.unoptimized())
     inputs, weights, values = {}, {}, [float(value) for value in range(-9, 10)]
     for name, (shape, _, _, result) in CASES.items():
         whole, count, size = (2, *sizes(shape)), 2, 1

@@ -6,6 +6,7 @@ limits of shared memory, than those of the goldens' heads. One layer, three step
 are the CPU program's as in check_cuda.py, and no order of streams and threads changes a bit.
 """
 
+import os
 import pathlib
 import random
 import struct
@@ -31,6 +32,7 @@ def tokens(path, batch=BATCH * CONTEXT):
 def main(scratch, model, width):
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
+    os.environ.update(training.unoptimized())
     data, init = tokens(folder / "tokens.bin"), folder / "init.safetensors"
     options = ["--layers=1", f"--width={2 * int(width)}", "--heads=2", f"--context={CONTEXT}", f"--vocab={VOCABULARY}",
                f"--batch={BATCH}", "--clip=1", "--eps=1e-4", *(["--kv-heads=1", "--ffn=96"] if model == "llama" else [])]

@@ -10,6 +10,7 @@ streams run in; waits are named, gathers have arrows to their uses, bytes are co
 
 import collections
 import json
+import os
 import pathlib
 import sys
 
@@ -103,6 +104,7 @@ def check_variants(path):
 def main(scratch):
     folder = pathlib.Path(scratch)
     options, init, data = check_cuda.inputs("gpt2")
+    os.environ.update(training.unoptimized())
     cpu = training.compile_model("gpt2", folder, *options, f"--report={folder / 'report.json'}", ranks=RANKS)
     report = json.loads((folder / "report.json").read_text())
     evaluate = ["--val-data", data, "--eval-every", 2]

@@ -47,8 +47,8 @@ def compile_for_cpu(source, program):
 
 def compile_for_emulator(source, program):
     words = {name: shlex.split(text) for name, text in emulated.settings().items()}
-    training.run([*words["compiler"], *words["flags"], *words["kernel-flags"], f"-I{emulated.ROOT}", "-c", source,
-                  "-o", f"{program}.o"])
+    training.run([*words["compiler"], *words["kernel-headers"], *words["flags"], *words["kernel-flags"], f"-I{emulated.ROOT}", "-MD", "-MF",
+                  f"{program}.d", "-c", source, "-o", f"{program}.o"])
     training.run([*words["compiler"], f"{program}.o", *words["link"], "-o", program])
 
 

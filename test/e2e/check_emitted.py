@@ -10,6 +10,7 @@ share of models, in percent, that are divided into stages of a pipeline where th
 
 import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -47,6 +48,16 @@ def compile_all(arguments, folder):
         "cpu": (emitted["compiler"], [*emitted["flags"], level], emitted["link"]),
         "cuda": (emulator["compiler"], [*emulator["flags"], f"-I{ROOT}", level, *emulator["kernel-flags"]], emulator["link"]),
     }
+    if arguments.optimize == "0":  # with the headers that are precompiled for it
+        settings = training.unoptimized()
+        os.environ.update(settings)
+        chain = json.loads((arguments.build / "runtime/toolchain.json").read_text())
+        numerics = [flag for flag in emitted["flags"] if not flag.startswith("-m")]
+        rules["cpu"] = ([*emitted["compiler"][:-1], settings["CXX"]], [*numerics, "-march=native", *chain["hardening"]], emitted["link"])
+        # A call in the place of an instruction for an explicit fma, as in these headers.
+        kernels = [flag for flag in emulator["kernel-flags"] if flag != "-mfma"]
+        rules["cuda"] = (emulator["compiler"], [*emulator["host-headers"], *rules["cuda"][1][:-len(emulator["kernel-flags"])], *kernels],
+                         emulator["link"])
 
     def compile_one(source):
         compiler, flags, _ = rules[source.name.split("-")[0]]

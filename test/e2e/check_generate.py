@@ -8,6 +8,7 @@ tokenizer.json beside the weights, text, which ends with the token that ends tex
 without --generate has the source that it had.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -25,6 +26,7 @@ GOLDENS = json.loads((training.GOLDEN / "generation.json").read_text())
 OPTIONS = {name: json.loads((training.GOLDEN / name / "adamw.json").read_text()) for name in GOLDENS}
 
 
+@functools.cache
 def compile_model(folder, name, context, mesh, *options, cuda=False):
     sizes = [f"--{key}={size}" for key, size in OPTIONS[name]["sizes"].items() if key != "context"]
     compiler = emulated.compile_model if cuda else training.compile_model

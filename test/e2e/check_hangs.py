@@ -17,7 +17,7 @@ import time
 from check_restarts import children
 from checkpoints import LIMIT, Runs, Wrong, expect, lines_of, logged, mlp, run_cases, same, until_hit
 from ports import free_port
-from training import GOLDEN, compile_model
+from training import GOLDEN, compile_model, unoptimized
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
 TIMEOUT = 8  # seconds, of --timeout
@@ -238,6 +238,7 @@ def senseless_timeouts_are_refused(runs, programs):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
+    os.environ.update(unoptimized())
     programs = {"three": mlp(folder / "three", "fsdp=3").resolve(),
                 "stages": compile_model("gpt2", folder / "stages", *STAGES, mesh="pipeline=3").resolve(), "endless": compile_endless(folder / "endless")}
     run_cases((a_stopped_rank_ends_the_job, a_stopped_rank_of_a_launcher_ends_the_others, so_over_tcp, a_stopped_stage_ends_the_others, an_endless_stage_is_named,

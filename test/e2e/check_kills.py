@@ -20,7 +20,7 @@ import time
 
 from checkpoints import LIMIT, Runs, expect, folders, logged, mlp, run_cases, same
 from ports import free_port
-from training import GOLDEN
+from training import GOLDEN, unoptimized
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
 STEPS, KEEP = 400, 2
@@ -151,6 +151,7 @@ def main():
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    os.environ.update(unoptimized())
     program = mlp(arguments.scratch / "program", "fsdp=2").resolve()
     runs = Runs(arguments.scratch / "runs", DATA)
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from checkpoints import LIMIT, expect, logged, mlp, run_cases, same
-from training import GOLDEN, tool
+from training import GOLDEN, tool, unoptimized
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
 ORDER = ["step", "loss", "accuracy", "grad_norm", "lr", "tokens_per_s", "step_ms", "peak_bytes", "workspace", "seconds", "tokens", "epoch",
@@ -130,6 +130,7 @@ def refuses_what_has_no_record(folder, program):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True)
+    os.environ.update(unoptimized())
     program = mlp(folder / "programs", "fsdp=2", "--machine=host")
     run_cases([fields, command_repeats_a_run, command_under_a_launcher, refuses_what_has_no_record], folder, program)
 

@@ -147,6 +147,7 @@ def main(scratch):
     options = [f"--in={golden['in']}", f"--hidden={golden['hidden']}", f"--classes={golden['classes']}",
                f"--batch={golden['batch']}", *golden["options"]]
     inputs = (10, goldens / "init.safetensors", goldens / "data.safetensors")
+    os.environ.update(training.unoptimized())
     # Every group on both machines; and gathers inside of each, gradients between them.
     programs = [training.compile_model("mlp", folder / "fsdp", *options, mesh="fsdp=4"),
                 training.compile_model("mlp", folder / "hsdp", *options, "--strategy=hsdp", mesh="data=2,fsdp=2")]

@@ -7,6 +7,7 @@ that JAX has.
 
 import json
 import math
+import os
 import pathlib
 import shutil
 import sys
@@ -64,6 +65,7 @@ class Transports(Runner):
 
 
 def main(scratch):
+    os.environ.update(training.unoptimized())
     golden = json.loads((training.GOLDEN / "manual" / "networks.json").read_text())
     transports = Transports(scratch, golden)
     networks = {network: network for network in NETWORKS}

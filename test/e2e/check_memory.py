@@ -8,6 +8,7 @@ is the fuller step.
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -39,6 +40,7 @@ def check_fuller_evaluation(folder):
 def main(scratch, ranks_text):
     ranks, goldens = int(ranks_text), training.GOLDEN / "mlp"
     folder = pathlib.Path(scratch)
+    os.environ.update(training.unoptimized())
     report_path = folder / "report.json"
     golden = json.loads((goldens / "adamw.json").read_text())
     program = training.compile_model(

@@ -2,8 +2,8 @@
 """check_memory_random.py SCRATCH [--cases N] [--first I] [--seed S] [--plans]: predicted memory is measured memory, whatever the options.
 
 Every mesh below with every strategy that it can have, with random models and schedules, always the same ones: case I of a seed is
-the I-th pair, and as many cases as there are pairs (--list) have each of them. Each program runs one step, a process for each rank: the arena of the report is
-the high-water mark that the program measures. Over all cases the arena is at most 1.02 times its lower bound in the median and
+the I-th pair, and as many cases as there are pairs (--list) have each of them. Eight of the first twenty programs (--all: each) run one step, a process for each rank: the
+arena of the report is the high-water mark that the program measures. Over all cases the arena is at most 1.02 times its lower bound in the median and
 1.05 times at worst. `--plans` looks at the plans alone, for many cases. Programs are compiled without optimization: where
 they touch the arena does not depend on it.
 """
@@ -22,6 +22,8 @@ import sys
 import training
 
 MEDIAN, WORST = 1.02, 1.05
+# Of the first 20 cases: with each model, strategy, precision, kind of rematerialization and other choice of a schedule, and 8 of their 10 meshes.
+MEASURED = (1, 3, 4, 5, 6, 9, 10, 16)
 Case = collections.namedtuple("Case", "model mesh batch options")
 MESHES = ("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2", "data=2,fsdp=2", "fsdp=2,data=2", "tensor=2", "tensor=4",
           "fsdp=2,tensor=2", "tensor=2,fsdp=2", "fsdp=3,tensor=2", "data=2,tensor=2", "data=2,fsdp=2,tensor=2")
@@ -119,7 +121,9 @@ def main():
     (folder / "tokens.bin").write_bytes(bytes(rng.randrange(256) for _ in range(4000)))
     cases = [draw(options.seed, options.first + number) for number in range(options.cases)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda item: check(folder, *item, options.plans), enumerate(cases)))
+        numbers = range(options.first, options.first + len(cases))
+        plans = [options.plans or not (training.WHOLE or number in MEASURED or number >= 20) for number in numbers]
+        results = list(pool.map(check, [folder] * len(cases), range(len(cases)), cases, plans))
     failures = []
     for (ratio, wrong), case in sorted(zip(results, cases), reverse=True, key=lambda item: item[0][0]):
         text = f"{case.model} --mesh={case.mesh} --batch={case.batch} {' '.join(case.options)}"

@@ -6,6 +6,7 @@ started by mpirun, and one that only passes messages log the same losses and lea
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -18,6 +19,7 @@ def main(scratch):
     options = [f"--in={golden['in']}", f"--hidden={golden['hidden']}",
                f"--classes={golden['classes']}", f"--batch={golden['batch']}", *golden["options"]]
     inputs = (10, goldens / "init.safetensors", goldens / "data.safetensors")
+    os.environ.update(training.unoptimized())
     program = training.compile_model("mlp", folder, *options, ranks=3)
     messages = training.compile_model("mlp", folder / "mpi", *options, "--communicator=mpi", ranks=3)
     log, weights = training.train(program, "forked", *inputs)

@@ -89,6 +89,7 @@ def a_job_that_always_fails_is_given_up(runs, programs):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
+    os.environ.update(training.unoptimized())
     run_cases((restarted_jobs_end_as_no_failure, a_job_that_always_fails_is_given_up),
               Runs(folder / "runs", GOLDEN / "mlp" / "data.safetensors"), {"two": mlp(folder / "two", "fsdp=2")})
 

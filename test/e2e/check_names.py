@@ -67,7 +67,9 @@ def recorded(folder, path, *options):
     """The program's own account of its actions is that of its IR."""
     scheduled, program = folder / "scheduled.mlir", folder / "record"
     training.run([training.tool("fsdpc"), path, *options, "--emit=scheduled", "-o", scheduled])
-    training.run([training.tool("fsdpc"), path, *options, "--record", "-o", program])
+    # With the compiler of the build, which has precompiled headers for records.
+    training.run(["env", "-u", "CXX", "-u", "CCACHE_COMPILERCHECK", "-u", "CCACHE_DEPEND", training.tool("fsdpc"), path, *options, "--record",
+                  "-o", program])
     expected = training.run([training.tool("fsdp-translate"), "--fsdp-to-record", scheduled]).stdout
     if training.run([program]).stdout != expected:
         sys.exit(f"{program}: its record is not that of {scheduled}")
@@ -106,8 +108,9 @@ def check_clashing(folder):
             exports[title, mesh] = [safetensors.read(written)[n][2] for n in names]
         if header(here / "fsdp=2.safetensors") != header(here / "data=2.safetensors"):
             sys.exit(f"{here}: the headers of exports from two meshes differ")
-        recorded(here, path, "--mesh=fsdp=2")
-        recorded(here, path, "--mesh=fsdp=2", "--target=cuda")
+        if names is CLASHING:
+            recorded(here, path, "--mesh=fsdp=2")
+            recorded(here, path, "--mesh=fsdp=2", "--target=cuda")
     for mesh in "fsdp=2", "data=2":
         if logs["plain", mesh] != logs["clashing", mesh] or exports["plain", mesh] != exports["clashing", mesh]:
             sys.exit(f"mesh {mesh}: the model computes something else under other names")

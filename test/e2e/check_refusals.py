@@ -120,6 +120,7 @@ def dead_rank(program, init, data):
 def main(scratch):
     goldens, folder = training.GOLDEN / "mlp", pathlib.Path(scratch)
     init, data = goldens / "init.safetensors", goldens / "data.safetensors"
+    os.environ.update(training.unoptimized())
     model = ["--in=12", "--hidden=17", "--classes=10", "--batch=10"]
     program = training.compile_model("mlp", folder, *model, ranks=2)
     bad_files(folder, program, init, data)

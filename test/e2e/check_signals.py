@@ -15,7 +15,7 @@ import time
 
 from checkpoints import LIMIT, Runs, Wrong, expect, folders, lines_of, logged, mlp, run_cases, same, until_hit
 from ports import free_port
-from training import GOLDEN, chosen
+from training import GOLDEN, chosen, unoptimized
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
 STEPS = 1500  # half a second, so that a signal comes in between; else the run is repeated
@@ -211,6 +211,7 @@ def mpirun_passes_it_on(runs, programs):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
+    os.environ.update(unoptimized())
     programs = {"one": mlp(folder / "one", "fsdp=1"), "two": mlp(folder / "two", "fsdp=2")}
     run_cases((in_one_piece, a_signal_saves_and_ends, the_rest_is_bit_for_bit_the_same, the_second_one_ends_at_once,
                a_group_that_gets_it_twice_saves_once, usr1_saves_and_goes_on, without_save_a_signal_ends_as_ever,

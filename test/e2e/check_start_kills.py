@@ -9,6 +9,7 @@ go on in is whole as well.
 """
 
 import argparse
+import os
 import pathlib
 import random
 import shutil
@@ -16,7 +17,7 @@ import subprocess
 
 import faulty
 from checkpoints import LIMIT, Runs, close, expect, logged, mlp, run_cases, same
-from training import GOLDEN
+from training import GOLDEN, unoptimized
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
 OLD = (10, 20, 30)  # steps
@@ -191,6 +192,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     arguments.long, arguments.counts = arguments.kills >= 100, {}
+    os.environ.update(unoptimized())
     programs = {"two": mlp(arguments.scratch / "two", "fsdp=2"), "plans": mlp(arguments.scratch / "plans", "fsdp=2|fsdp=1")}
     runs = Runs(arguments.scratch / "runs", DATA)
     prepare(runs, programs)

@@ -16,7 +16,7 @@ import time
 import faulty
 from checkpoints import Runs, Wrong, expect, folders, lines_of, mlp, run_cases
 from ports import free_port
-from training import GOLDEN
+from training import GOLDEN, unoptimized
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
 BOUND = 100  # seconds within which a run ends that something keeps waiting, on a machine that is busy
@@ -189,6 +189,7 @@ def names_as_long_as_the_system_allows(runs, programs, library):
 
 def main():
     folder, library = map(pathlib.Path, sys.argv[1:])
+    os.environ.update(unoptimized())
     programs = {"one": mlp(folder / "one", "fsdp=1"), "two": mlp(folder / "two", "fsdp=2")}
     run_cases((a_flight_record_that_hangs_is_given_up, a_rank_that_does_not_end_is_left, a_disk_that_hangs_at_a_restart_is_named, a_save_that_hangs_ends_the_run,
                a_data_file_that_is_cut_is_named, a_log_that_cannot_be_renamed_stays, a_log_that_is_lost_is_no_cause_of_a_restart, threads_that_cannot_start_are_said, ranks_without_rank_0_say_why_they_end,

@@ -7,12 +7,14 @@ tokenizer's refuses the file.
 
 import json
 import math
+import os
 import pathlib
 import subprocess
 import sys
 
 import training
 
+os.environ.update(training.unoptimized())
 folder = pathlib.Path(sys.argv[1])
 TOKENIZERS = training.GOLDEN / "tokenizers"
 DOCUMENTS = [path.read_text() for path in sorted((training.HERE.parent.parent / "docs").glob("*.md"))[:8]]

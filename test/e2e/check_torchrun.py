@@ -140,6 +140,7 @@ def a_lost_rank_restarts_the_job(runs, programs):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
+    os.environ.update(training.unoptimized())
     runs, programs = Runs(folder / "runs", GOLDEN / "mlp" / "data.safetensors"), {"plans": mlp(folder / "plans", "data=2,fsdp=2|fsdp=2")}
     runs.run(programs["plans"], "--log", runs.at("whole.jsonl"), "--export", runs.at("whole.safetensors"), steps=STEPS)
     run_cases((a_lost_agent_shrinks_the_job, a_lost_rank_restarts_the_job), runs, programs)

@@ -73,7 +73,8 @@ def train_over_tcp(program, name, data, ranks):
 def check_record(folder, source, expected, name):
     """Compiles `source` to write its actions down."""
     program = folder / f"record-{name}"
-    got = training.run([training.build_unoptimized([source], program, record=True, compiler=shutil.which("g++"))]).stdout
+    compiler = shutil.which("g++") if name.startswith("cpp") else None  # else that of the build
+    got = training.run([training.build_unoptimized([source], program, record=True, compiler=compiler)]).stdout
     if got != expected:
         sys.exit(f"{program} printed\n{got}expected\n{expected}")
     for kind in ("kind=send", "kind=receive"):

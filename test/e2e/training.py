@@ -94,12 +94,17 @@ def build_unoptimized(sources, program, *flags, record=False, compiler=None):
     """Compiles `sources`, which fsdp-translate wrote, without optimization, as fsdpc compiles programs, and links `program`. `record`: it
     writes its actions down in the place of training; `compiler` is then another one than the build's. Objects come from ccache where
     nothing has changed."""
-    chain = json.loads((pathlib.Path(tool("fsdpc")).parent.parent / "runtime" / "toolchain.json").read_text())
+    build = pathlib.Path(tool("fsdpc")).parent.parent
+    chain = json.loads((build / "runtime" / "toolchain.json").read_text())
     settings, objects = unoptimized(), []
-    compiler = compiler or chain["compiler"]
     if record:
-        words = [compiler, "-O0", "-w", "-DFSDP_RECORD"]
-        settings["CCACHE_COMPILERCHECK"] = "mtime"  # no precompiled headers, whose checksum names the build's compiler
+        headers = build / "Record.pch"
+        words = [compiler or chain["compiler"], "-O0", "-w", "-DFSDP_RECORD"]
+        settings["CCACHE_COMPILERCHECK"] = "mtime"  # not the checksum of headers that are precompiled for other programs
+        if not compiler and headers.exists():
+            words += ["-include-pch", headers, "-Xclang", "-fno-pch-timestamp"]
+            settings.update(CCACHE_SLOPPINESS="time_macros,pch_defines", CCACHE_PCH_EXTSUM="1")
+            del settings["CCACHE_DEPEND"]  # the list of files has the paths of this clone
     else:  # for this processor as the headers of test/unoptimized
         words = [settings["CXX"], *(flag for flag in chain["flags"] if not flag.startswith("-m")), "-march=native", *chain["hardening"]]
     launcher = [chain["launcher"]] if chain.get("launcher") else []
@@ -107,7 +112,7 @@ def build_unoptimized(sources, program, *flags, record=False, compiler=None):
         objects.append(program.parent / f"{program.name}.{source.stem}.o")
         run(["env", *(f"{name}={value}" for name, value in settings.items()), *launcher, *words, "-std=c++20", f"-I{HERE.parent.parent}",
              *flags, "-MD", "-c", source, "-o", objects[-1]])
-    run([compiler, *objects, "-o", program, *([] if record else chain["libraries"])])
+    run([compiler or chain["compiler"], *objects, "-o", program, *([] if record else chain["libraries"])])
     return program
 
 

@@ -264,7 +264,7 @@ void BlockRunner::work() {
       while (!failed && nextReady == ready.size() && nextNew < size) {
         enter(order[nextNew++]);
         threads[current].state = State::Running;
-        launch->oneThread();
+        launch->runThread();
         finish();
       }
     } catch (KernelFailure &failure) {

@@ -4,7 +4,8 @@
 
 #include "cuda_runtime.h"
 
-#include <functional>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,30 @@ namespace emulator {
 /// Bytes of shared memory that a block may have where it is asked for, by the setting `compute`.
 std::size_t maxSharedBytes();
 
+/// The bytes of a call (CallType).
+inline std::shared_ptr<const char[]> copyOf(const void *call, std::size_t bytes) {
+  std::shared_ptr<char[]> copy(new char[bytes]);
+  std::memcpy(copy.get(), call, bytes);
+  return copy;
+}
+
 struct Launch {
   dim3 grid, block;
   std::size_t sharedBytes;
   const void *kernel;
-  std::function<void()> oneThread;
-  std::uint64_t number;               ///< of this launch in the process, from 1
-  std::vector<std::string> arguments; ///< the bytes of each
+  std::shared_ptr<const char[]> call;
+  CallType type;
+  std::uint64_t number; ///< of this launch in the process, from 1
+
+  /// The kernel, for the calling thread.
+  void runThread() const { type.perform(call.get(), nullptr); }
+  /// Addresses of the arguments in `call`.
+  std::vector<const void *> arguments() const {
+    std::vector<const void *> places(type.count);
+    if (type.count)
+      type.perform(call.get(), places.data());
+    return places;
+  }
 };
 
 /// Runs all blocks. Returns what went wrong, or "".

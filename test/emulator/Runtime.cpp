@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -153,8 +154,8 @@ void noteLaunch(const std::string &kernel, unsigned threads, std::size_t dynamic
 }
 } // namespace
 
-cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
-                   std::function<void()> oneThread, std::vector<std::string> arguments) {
+cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, const void *call,
+                   const CallType &type) {
   if (cudaError_t error = checkDevice(device))
     return error;
   if (!settings().images)
@@ -204,9 +205,8 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
                          b.x * b.y * b.z, fixed + config.dynamicSmemBytes));
     return result();
   }
-  auto toRun =
-      std::make_shared<Launch>(Launch{g, b, config.dynamicSmemBytes, kernel, std::move(oneThread),
-                                      ++launchCount, std::move(arguments)});
+  auto toRun = std::make_shared<Launch>(
+      Launch{g, b, config.dynamicSmemBytes, kernel, copyOf(call, type.bytes), type, ++launchCount});
   enqueue(config.stream, "a kernel", [toRun](const PointRef &) {
     const std::string &ptx = settings().ptx;
     const std::string wrong = ptx.empty() ? runGrid(*toRun) : ptx::runGrid(*toRun, ptx);

@@ -10,11 +10,8 @@
 #include "Device.h"
 
 #include <cstddef>
-#include <functional>
-#include <string>
-#include <tuple>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 #define FSDP_CUDA_EMULATOR 1
 #define CUDART_VERSION 13000
@@ -205,11 +202,16 @@ namespace emulator {
 /// integer.
 cudaError_t allocate(void **pointer, std::size_t bytes);
 cudaError_t allocatePinned(void **pointer, std::size_t bytes, unsigned flags);
-cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
-                   std::function<void()> oneThread, std::vector<std::string> arguments);
-template <class T> std::string argumentOf(const T &value) {
-  return std::string(reinterpret_cast<const char *>(&value), sizeof value);
-}
+/// A kernel's call, of which the emulator knows bytes only.
+struct CallType {
+  /// Calls the kernel, or, with `places`, writes the address of each argument there.
+  void (*perform)(const void *call, const void **places);
+  std::size_t bytes;        ///< of a call
+  std::size_t count;        ///< of arguments
+  const std::size_t *sizes; ///< bytes of each argument
+};
+cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, const void *call,
+                   const CallType &type);
 cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int value);
 cudaError_t getAttributes(cudaFuncAttributes *attributes, const void *kernel);
 cudaError_t occupancy(int *blocks, int blockSize, std::size_t sharedBytes);
@@ -245,15 +247,39 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Kernel, i
                                                           std::size_t sharedBytes) {
   return ::emulator::occupancy(blocks, blockSize, sharedBytes);
 }
+namespace emulator {
+template <std::size_t, class T> struct Argument {
+  T value;
+};
+template <class Numbers, class... T> struct KernelCall;
+/// A kernel with copies of its arguments. A program instantiates this for each of its kernels, so
+/// it has few functions and no class of the standard library.
+template <std::size_t... I, class... T>
+struct KernelCall<std::index_sequence<I...>, T...> : Argument<I, T>... {
+  void (*kernel)(T...);
+
+  /// See CallType.
+  static void perform(const void *self, const void **places) {
+    const KernelCall &call = *static_cast<const KernelCall *>(self);
+    if (places)
+      ((*places++ = &static_cast<const Argument<I, T> &>(call).value), ...);
+    else
+      call.kernel(static_cast<const Argument<I, T> &>(call).value...);
+  }
+  static constexpr std::size_t sizes[sizeof...(T) + 1] = {sizeof(T)...};
+};
+} // namespace emulator
+
 /// Arguments are copied now, as CUDA does; each thread of the grid gets copies of its own.
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
-                               Arguments &&...arguments) {
-  return ::emulator::launch(
-      *config, reinterpret_cast<const void *>(kernel),
-      [kernel, values = std::tuple<std::decay_t<Parameters>...>(
-                   std::forward<Arguments>(arguments)...)] { std::apply(kernel, values); },
-      {::emulator::argumentOf<std::decay_t<Parameters>>(arguments)...});
+                               const Arguments &...arguments) {
+  using Call = ::emulator::KernelCall<std::index_sequence_for<Parameters...>, Parameters...>;
+  static_assert(std::is_trivially_copyable_v<Call> && alignof(Call) <= alignof(std::max_align_t),
+                "arguments are copied as bytes");
+  const Call call{{static_cast<Parameters>(arguments)}..., kernel};
+  return ::emulator::launch(*config, reinterpret_cast<const void *>(kernel), &call,
+                            {Call::perform, sizeof(Call), sizeof...(Parameters), Call::sizes});
 }
 
 #endif // FSDP_EMULATOR_CUDA_RUNTIME_H

@@ -196,16 +196,18 @@ static std::vector<std::string> missingKernels(const Toolchain &toolchain,
   return missing;
 }
 
-/// Adds the runtime's precompiled headers to the compilations, if this build has them: they are
-/// those of CPU programs, and of the compiler and the flags of the toolchain.
+/// Adds the runtime's precompiled headers to the compilations, if this build has them: `Runtime`
+/// are those of CPU programs, `Record` those of programs that print their actions, of the compiler
+/// and the flags of the toolchain.
 static void usePrecompiledHeaders(std::vector<ir::BuildCommand> &commands,
-                                  const std::string &runtimeRoot) {
-  if (!llvm::sys::fs::exists(findRuntimeSources() + "/Runtime.pch"))
+                                  const std::string &runtimeRoot, const std::string &name) {
+  const std::string file = "/" + name + ".pch";
+  if (!llvm::sys::fs::exists(findRuntimeSources() + file))
     return;
   for (ir::BuildCommand &command : commands)
     if (llvm::is_contained(command, "-c"))
-      command.insert(command.begin() + 1, {"-include-pch", runtimeRoot + "/Runtime.pch", "-Xclang",
-                                           "-fno-pch-timestamp"});
+      command.insert(command.begin() + 1,
+                     {"-include-pch", runtimeRoot + file, "-Xclang", "-fno-pch-timestamp"});
 }
 
 void writeBinary(const ir::EmittedProgram &program, const Options &options, OutputFile &output) {
@@ -238,8 +240,8 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
   places.record = options.record;
   std::vector<ir::BuildCommand> commands = ir::buildCommands(program, places);
   const char *other = std::getenv("CXX");
-  if (!cuda && !options.record && !(other && *other))
-    usePrecompiledHeaders(commands, places.runtimeRoot);
+  if ((!cuda || options.record) && !(other && *other))
+    usePrecompiledHeaders(commands, places.runtimeRoot, options.record ? "Record" : "Runtime");
   for (ir::BuildCommand &command : commands) {
     if (other && *other && command[0] != places.toolchain.nvcc) {
       // The processor's switches were spelled for the compiler of this build.

@@ -89,16 +89,17 @@ std::string run(const Code &code, const Launch &launch, bool followsRaces) {
       launch.grid, launch.block,       launch.sharedBytes, std::vector<char>(code.parameterBytes),
       0,           settings().shuffle, followsRaces,       name};
   grid.seed = settings().seed * 0x9E3779B97F4A7C15u + launch.number;
-  if (parameters.size() != launch.arguments.size())
+  const std::vector<const void *> arguments = launch.arguments();
+  if (parameters.size() != arguments.size())
     return formatted("kernel %s: got %zu arguments, its PTX expects %zu", name.c_str(),
-                     launch.arguments.size(), parameters.size());
+                     arguments.size(), parameters.size());
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (parameters[i].bytes != launch.arguments[i].size())
+    const std::size_t bytes = launch.type.sizes[i];
+    if (parameters[i].bytes != bytes)
       return formatted("kernel %s: argument %zu has %zu bytes, its PTX expects %zu", name.c_str(),
-                       i, launch.arguments[i].size(),
-                       static_cast<std::size_t>(parameters[i].bytes));
-    std::copy(launch.arguments[i].begin(), launch.arguments[i].end(),
-              grid.parameters.begin() + static_cast<std::ptrdiff_t>(parameters[i].offset));
+                       i, bytes, static_cast<std::size_t>(parameters[i].bytes));
+    std::copy_n(static_cast<const char *>(arguments[i]), bytes,
+                grid.parameters.begin() + static_cast<std::ptrdiff_t>(parameters[i].offset));
   }
   try {
     Block(code, grid).runAll();

@@ -61,13 +61,12 @@ protected:
     Buffer<std::uint64_t> from(in.size() + 1), to(out.size() + 1);
     EXPECT_EQ(cudaMemcpy(from.data, in.data(), in.size() * 8, cudaMemcpyHostToDevice), cudaSuccess);
     EXPECT_EQ(cudaMemcpy(to.data, out.data(), out.size() * 8, cudaMemcpyHostToDevice), cudaSuccess);
-    Launch launch{dim3(1),
-                  dim3(text.threads),
-                  text.dynamicBytes,
-                  nullptr,
-                  {},
-                  1,
-                  {argumentOf(from.data), argumentOf(to.data)}};
+    using Call = KernelCall<std::index_sequence<0, 1>, std::uint64_t *, std::uint64_t *>;
+    const Call call{{from.data}, {to.data}, nullptr};
+    const Launch launch{
+        dim3(1), dim3(text.threads),          text.dynamicBytes,
+        nullptr, copyOf(&call, sizeof(call)), {Call::perform, sizeof(call), 2, Call::sizes},
+        1};
     const std::string wrong = runText(text.whole(), "k", launch, text.followsRaces);
     std::vector<std::uint64_t> values = to.values();
     values.pop_back();

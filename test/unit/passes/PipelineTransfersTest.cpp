@@ -11,6 +11,7 @@
 #include "passes/schedule/PipelineOrder.h"
 #include "passes/schedule/ProgramOrder.h"
 #include "passes/schedule/Waits.h"
+#include "test/Extent.h"
 #include "test/unit/passes/Findings.h"
 
 #include "gtest/gtest.h"
@@ -287,9 +288,9 @@ Pipeline makeIssued(const PipelineShape &shape) {
   return pipeline;
 }
 
-/// Schedules with up to `ranks` ranks and `microbatches` microbatches.
-void forEachShape(int64_t ranks, int64_t microbatches,
-                  const std::function<void(const PipelineShape &)> &check) {
+/// Schedules with up to 5 ranks and 12 microbatches, under ./check --all 8 and 16.
+void forEachShape(const std::function<void(const PipelineShape &)> &check) {
+  const int64_t ranks = ::fsdp::test::casesOf(5, 8), microbatches = ::fsdp::test::casesOf(12, 16);
   for (int64_t p = 2; p <= ranks; ++p)
     for (int64_t k = 1; k <= microbatches; ++k) {
       if (k > 2 && k != p - 1 && k != p && k != p + 1 && k != 2 * p && k != microbatches)
@@ -313,7 +314,7 @@ void forEachShape(int64_t ranks, int64_t microbatches,
 }
 
 TEST(PipelineTransfersTest, TheCheckerFindsNoFault) {
-  forEachShape(8, 16, [](const PipelineShape &shape) {
+  forEachShape([](const PipelineShape &shape) {
     Pipeline pipeline = makeIssued(shape);
     for (Role &role : pipeline.problem.roles)
       applyPlan(planMemory(role), role);
@@ -341,7 +342,7 @@ TEST(PipelineTransfersTest, TheCheckerFindsSendsThatBlock) {
 }
 
 TEST(PipelineTransfersTest, PlacesOfMessages) {
-  forEachShape(8, 16, [](const PipelineShape &shape) {
+  forEachShape([](const PipelineShape &shape) {
     const Pipeline pipeline = makeIssued(shape);
     const std::vector<RankOrder> orders =
         orderPipeline(shape.schedule, shape.ranks, shape.microbatches);
@@ -362,7 +363,7 @@ TEST(PipelineTransfersTest, PlacesOfMessages) {
 TEST(PipelineTransfersTest, MemoryDoesNotGrowWithMicrobatches) {
   for (const Schedule kind :
        {Schedule::oneForwardOneBackward, Schedule::zeroBubble, Schedule::interleaved})
-    for (int64_t p = 2; p <= 8; ++p)
+    for (int64_t p = 2; p <= ::fsdp::test::casesOf(5, 8); ++p)
       for (int choices = 0; choices < 4; ++choices) {
         const int64_t chunks = kind == Schedule::interleaved ? 2 : 1;
         PipelineShape shape{{kind, chunks}, p, 3 * p, (choices & 1) != 0, (choices & 2) != 0};
@@ -435,7 +436,7 @@ int64_t timeOf(const Problem &problem, int64_t transfer) {
 
 /// As long as a transfer takes no longer than a forward.
 TEST(PipelineTransfersTest, WaitsForSendsTakeNoTime) {
-  forEachShape(8, 16, [](const PipelineShape &shape) {
+  forEachShape([](const PipelineShape &shape) {
     Pipeline free = makePipeline(shape);
     for (IssueGroups &groups : free.groups)
       groups.sends.clear();
