@@ -267,12 +267,13 @@ inline void Shadow::keep(Cell &cell, const Access &now, bool shared) {
 }
 
 /// The access that conflicts with this one without an order, or null after this one is kept.
-inline const Access *Shadow::visit(Cell &cell, const Access &now, bool shared) {
+inline const Access *Shadow::visit(Cell &cell, const Access &now, bool shared, bool keeps) {
   for (const Access &before : cell)
     if ((before.flags | now.flags) & Access::Write && !isPast(before, shared) &&
         !(before.flags & now.flags & Access::Atomic) && !isOrdered(before, now.thread))
       return &before;
-  keep(cell, now, shared);
+  if (keeps)
+    keep(cell, now, shared);
   return nullptr;
 }
 
@@ -285,12 +286,10 @@ inline bool Shadow::isOutside(std::uintptr_t address, std::size_t bytes) const {
   return dynamicStorage.holds(address, offset);
 }
 
-[[gnu::flatten]] std::string Shadow::access(unsigned thread, const void *pointer, std::size_t bytes,
-                                            unsigned flags, const void *place) {
-  auto address = reinterpret_cast<std::uintptr_t>(pointer);
+inline std::string Shadow::access(const Access &here, std::uintptr_t address, std::size_t bytes,
+                                  bool keeps) {
   const std::uintptr_t whole = address;
   const std::size_t wholeBytes = bytes;
-  const Access here = now(thread, flags, place);
   if (isOutside(address, bytes))
     return describeOutside(here, address, bytes);
   if (here.clock == 0xffff)
@@ -306,11 +305,42 @@ inline bool Shadow::isOutside(std::uintptr_t address, std::size_t bytes) const {
       if (granule < chunk->granule)
         refine(*chunk, granule);
       for (std::size_t i = offset >> granule; i < (offset + part) >> granule; ++i)
-        if (const Access *before = visit(chunk->cells[i], here, chunk->shared))
+        if (const Access *before = visit(chunk->cells[i], here, chunk->shared, keeps))
           return describe(*before, here, whole, wholeBytes);
     }
     address += part;
     bytes -= part;
+  }
+  return "";
+}
+
+[[gnu::flatten]] std::string Shadow::access(unsigned thread, const void *pointer, std::size_t bytes,
+                                            unsigned flags, const void *place) {
+  return access(now(thread, flags, place), reinterpret_cast<std::uintptr_t>(pointer), bytes, true);
+}
+
+/// Of reads of one address by lanes that follow one another two stay: a write that conflicts with
+/// one of them conflicts with one of the two.
+[[gnu::flatten]] std::string Shadow::access(unsigned first, std::uint32_t lanes,
+                                            char *const *addresses, std::size_t bytes,
+                                            unsigned flags, const void *place, unsigned &lane) {
+  std::uintptr_t previous = 0;
+  Access here = now(first, flags, place);
+  while (lanes) {
+    lane = static_cast<unsigned>(__builtin_ctz(lanes));
+    lanes &= lanes - 1;
+    const auto address = reinterpret_cast<std::uintptr_t>(addresses[lane]);
+    const bool isSame =
+        address == previous && lanes && addresses[__builtin_ctz(lanes)] == addresses[lane];
+    previous = address;
+    const unsigned thread = first + lane;
+    here.thread = static_cast<std::uint16_t>(thread & 1023);
+    here.clock = threads[thread].clocks[thread % 32];
+    std::string wrong = flags & Access::Atomic
+                            ? atomic(thread, addresses[lane], bytes, place)
+                            : access(here, address, bytes, flags & Access::Write || !isSame);
+    if (!wrong.empty())
+      return wrong;
   }
   return "";
 }

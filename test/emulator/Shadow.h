@@ -85,6 +85,10 @@ public:
   /// The error of this access, or "". `place` is an address in the program's code.
   std::string access(unsigned thread, const void *address, std::size_t bytes, unsigned flags,
                      const void *place);
+  /// Accesses by lanes of the warp whose first thread this is, at their addresses. `lane`: of the
+  /// error.
+  std::string access(unsigned first, std::uint32_t lanes, char *const *addresses, std::size_t bytes,
+                     unsigned flags, const void *place, unsigned &lane);
   std::string atomic(unsigned thread, const void *address, std::size_t bytes, const void *place);
   /// A copy in the background to here, which `thread` began, is complete.
   void completeCopy(unsigned thread, void *target, std::size_t bytes);
@@ -122,7 +126,8 @@ private:
   void refine(Chunk &chunk, unsigned granule);
   bool isPast(const Access &access, bool shared) const;
   bool isOrdered(const Access &before, unsigned thread) const;
-  const Access *visit(Cell &cell, const Access &now, bool shared);
+  const Access *visit(Cell &cell, const Access &now, bool shared, bool keeps);
+  std::string access(const Access &here, std::uintptr_t address, std::size_t bytes, bool keeps);
   void keep(Cell &cell, const Access &now, bool shared);
   Access now(unsigned thread, unsigned flags, const void *place) const;
   View viewOf(unsigned thread) const;

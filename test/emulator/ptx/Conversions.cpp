@@ -19,37 +19,31 @@ enum class Rounding : std::uint8_t { Nearest, Zero, Down, Up };
 
 struct Conversion {
   Class to, from;
-  unsigned toBytes, fromBytes;
-  Rounding rounding = Rounding::Nearest;
-  bool isToInteger = false; ///< .rni and its like between floats
-  bool isFlushing = false, isSaturating = false, isRelu = false;
+  std::uint8_t toBytes, fromBytes;
+  Rounding rounding;
+  bool isToInteger; ///< .rni and its like between floats
+  bool isFlushing : 1, isSaturating : 1, isRelu : 1;
+
+  bool isFromInteger() const { return from == Class::Signed || from == Class::Unsigned; }
+  bool becomesInteger() const { return to == Class::Signed || to == Class::Unsigned; }
 };
+static_assert(sizeof(Conversion) <= sizeof(Instruction::offset));
 
 Class classOf(Decoder &decoder, const std::string &type) {
-  if (type == "f32")
-    return Class::F32;
-  if (type == "f64")
-    return Class::F64;
-  if (type == "bf16")
-    return Class::Bf16;
-  if (type[0] == 's')
-    return Class::Signed;
-  if (type[0] == 'u')
-    return Class::Unsigned;
-  decoder.refuse("conversions of ." + type + " are not supported");
+  static const std::map<std::string, Class> classes = {
+      {"f32", Class::F32}, {"f64", Class::F64}, {"bf16", Class::Bf16}};
+  if (const auto found = classes.find(type); found != classes.end())
+    return found->second;
+  if (type[0] != 's' && type[0] != 'u')
+    decoder.refuse("conversions of ." + type + " are not supported");
+  return type[0] == 's' ? Class::Signed : Class::Unsigned;
 }
 
-template <class T> T roundToInteger(T x, Rounding rounding) {
-  switch (rounding) {
-  case Rounding::Nearest:
-    return std::nearbyint(x);
-  case Rounding::Zero:
-    return std::trunc(x);
-  case Rounding::Down:
-    return std::floor(x);
-  default:
-    return std::ceil(x);
-  }
+double roundToInteger(double x, Rounding rounding) {
+  return rounding == Rounding::Nearest ? std::nearbyint(x)
+         : rounding == Rounding::Zero  ? std::trunc(x)
+         : rounding == Rounding::Down  ? std::floor(x)
+                                       : std::ceil(x);
 }
 
 /// To f32 with a rounding: `exact` as long double has all bits of 64-bit integers and of f64.
@@ -104,23 +98,19 @@ std::uint64_t fromDouble(double value, long double exact, const Conversion &c) {
   return bitsOf<std::uint32_t>(near);
 }
 
+/// Of an integer, whose bits are extended to 64.
+std::uint64_t saturated(std::uint64_t bits, const Conversion &c) {
+  const auto value = c.from == Class::Signed ? __int128(static_cast<std::int64_t>(bits)) : bits;
+  const __int128 most = (__int128(1) << (8 * c.toBytes - (c.to == Class::Signed))) - 1;
+  const __int128 least = c.to == Class::Signed ? -most - 1 : 0;
+  return static_cast<std::uint64_t>(std::min(std::max(value, least), most));
+}
+
 std::uint64_t converted(std::uint64_t bits, const Conversion &c) {
   bits = cut(bits, c.fromBytes, c.from == Class::Signed);
-  const bool toInt = c.to == Class::Signed || c.to == Class::Unsigned;
-  if (c.from == Class::Signed || c.from == Class::Unsigned) {
-    if (toInt) {
-      if (c.isSaturating) {
-        const unsigned width = 8 * c.toBytes;
-        const auto value = static_cast<__int128>(
-            c.from == Class::Signed ? static_cast<__int128>(static_cast<std::int64_t>(bits))
-                                    : static_cast<__int128>(bits));
-        const __int128 most =
-            (static_cast<__int128>(1) << (c.to == Class::Signed ? width - 1 : width)) - 1;
-        const __int128 least = c.to == Class::Signed ? -most - 1 : 0;
-        bits = static_cast<std::uint64_t>(std::min(std::max(value, least), most));
-      }
-      return cut(bits, c.toBytes, c.to == Class::Signed);
-    }
+  if (c.isFromInteger()) {
+    if (c.becomesInteger())
+      return cut(c.isSaturating ? saturated(bits, c) : bits, c.toBytes, c.to == Class::Signed);
     const long double exact = c.from == Class::Signed
                                   ? static_cast<long double>(static_cast<std::int64_t>(bits))
                                   : static_cast<long double>(bits);
@@ -133,64 +123,42 @@ std::uint64_t converted(std::uint64_t bits, const Conversion &c) {
                                          : double(bitsOf<float>(static_cast<std::uint32_t>(bits)));
   if (c.isFlushing && c.from == Class::F32)
     value = flushed(static_cast<float>(value));
-  if (toInt)
+  if (c.becomesInteger())
     return cut(toInteger(value, c), c.toBytes, c.to == Class::Signed);
   if (c.isToInteger)
     value = roundToInteger(value, c.rounding);
   if (c.to == Class::Bf16) {
     const auto near = toBf16(static_cast<float>(value));
-    return c.isRelu && (near >> 15 || value != value) ? (value != value ? 0x7fff : 0) : near;
+    return c.isRelu && near >> 15 && value == value ? 0 : near;
   }
   return fromDouble(value, value, c);
 }
 
-/// The conversion of an instruction, packed into its `offset`.
-std::int64_t packed(const Conversion &c) {
-  return std::int64_t(c.to) | std::int64_t(c.from) << 4 | std::int64_t(c.toBytes) << 8 |
-         std::int64_t(c.fromBytes) << 12 | std::int64_t(c.rounding) << 16 |
-         std::int64_t(c.isToInteger) << 20 | std::int64_t(c.isFlushing) << 21 |
-         std::int64_t(c.isSaturating) << 22 | std::int64_t(c.isRelu) << 23;
-}
-
-Conversion unpacked(std::int64_t bits) {
-  Conversion c{Class(bits & 15), Class(bits >> 4 & 15), unsigned(bits >> 8 & 15),
-               unsigned(bits >> 12 & 15)};
-  c.rounding = Rounding(bits >> 16 & 15);
-  c.isToInteger = bits >> 20 & 1;
-  c.isFlushing = bits >> 21 & 1;
-  c.isSaturating = bits >> 22 & 1;
-  c.isRelu = bits >> 23 & 1;
-  return c;
-}
-
+/// The conversion is in `offset`.
 void convert(Warp &warp, const Instruction &in, Lanes lanes) {
-  const Conversion c = unpacked(in.offset);
+  Conversion c;
+  std::memcpy(&c, &in.offset, sizeof c);
   each(lanes,
        [&](unsigned lane) { warp.setNumber(in.d, lane, converted(warp.number(in.a, lane), c)); });
 }
 
-/// cvt.rn.bf16x2.f32 d, a, b: a is the upper half.
-void convertPair(Warp &warp, const Instruction &in, Lanes lanes) {
-  const float *upper = warp.at<float>(in.a), *lower = warp.at<float>(in.b);
-  std::uint32_t *d = warp.at<std::uint32_t>(in.d);
-  each(lanes, [&](unsigned i) { d[i] = std::uint32_t(toBf16(upper[i])) << 16 | toBf16(lower[i]); });
-}
-
 // Most conversions, without a case for each.
-struct ToBf16 {
-  std::uint16_t operator()(float x) const { return toBf16(x); }
-};
-struct Same {
-  template <class T> T operator()(T x) const { return x; }
-};
-const std::map<std::string, Row> &fastRows() {
-  static const std::map<std::string, Row> table = {
-      {"cvt.rn.bf16.f32", one<ToBf16, std::uint16_t, float>()},
-      {"cvt.f64.f32", one<Same, double, float>()},
-      {"cvt.u64.u32", one<Same, std::uint64_t, std::uint32_t>()},
-      {"cvt.s64.s32", one<Same, std::int64_t, std::int32_t>()},
-      {"cvt.u32.u64", one<Same, std::uint32_t, std::uint64_t>()}};
-  return table;
+const Rows &fastRows() {
+  static const Rows rows = {
+      {"cvt.rn.bf16x2.f32", row([](float upper, float lower) -> std::uint32_t {
+         return std::uint32_t(toBf16(upper)) << 16 | toBf16(lower);
+       })},
+      {"cvt.rn.bf16.f32", row([](float x) -> std::uint16_t { return toBf16(x); })},
+      {"cvt.f32.bf16", row([](std::uint16_t x) -> float { return withOneNan(ofBf16(x)); })},
+      {"cvt.rn.f32.s32", row([](std::int32_t x) -> float { return float(x); })},
+      {"cvt.rn.f32.u32", row([](std::uint32_t x) -> float { return float(x); })},
+      {"cvt.f64.f32", row([](float x) -> double { return x; })},
+      {"cvt.u64.u32", row([](std::uint32_t x) -> std::uint64_t { return x; })},
+      {"cvt.s64.s32", row([](std::int32_t x) -> std::int64_t { return x; })},
+      {"cvt.u32.u16", row([](std::uint16_t x) -> std::uint32_t { return x; })},
+      {"cvt.u16.u32", row([](std::uint32_t x) -> std::uint16_t { return std::uint16_t(x); })},
+      {"cvt.u32.u64", row([](std::uint64_t x) -> std::uint32_t { return std::uint32_t(x); })}};
+  return rows;
 }
 
 } // namespace
@@ -199,13 +167,18 @@ bool decodeConversions(Decoder &decoder) {
   const Statement &statement = *decoder.statement;
   if (statement.opcode != "cvt")
     return false;
-  if (statement.spelling() == "cvt.rn.bf16x2.f32") {
-    decoder.in.run = convertPair;
-    decoder.operandsOf(4, 4, 4);
+  const auto fast = fastRows().find(statement.spelling());
+  if (fast != fastRows().end() && fast->second.widths[2]) { // a pair: bf16x2 has no conversion
+    decoder.in.run = fast->second.run;
+    decoder.operandsOf(fast->second.widths);
     return true;
   }
   const std::string &to = statement.last(1), &from = statement.last(0);
-  Conversion c{classOf(decoder, to), classOf(decoder, from), bytesOfType(to), bytesOfType(from)};
+  Conversion c{};
+  c.to = classOf(decoder, to);
+  c.from = classOf(decoder, from);
+  c.toBytes = static_cast<std::uint8_t>(bytesOfType(to));
+  c.fromBytes = static_cast<std::uint8_t>(bytesOfType(from));
   static const std::map<std::string, std::pair<Rounding, bool>> roundings = {
       {"rn", {Rounding::Nearest, false}}, {"rz", {Rounding::Zero, false}},
       {"rm", {Rounding::Down, false}},    {"rp", {Rounding::Up, false}},
@@ -225,9 +198,7 @@ bool decodeConversions(Decoder &decoder) {
       decoder.refuse("the modifier ." + suffix + " is not supported");
   }
   const bool roundsTwice =
-      c.to == Class::Bf16 &&
-      (c.from == Class::F64 ||
-       ((c.from == Class::Signed || c.from == Class::Unsigned) && c.fromBytes > 2));
+      c.to == Class::Bf16 && (c.from == Class::F64 || (c.isFromInteger() && c.fromBytes > 2));
   if (roundsTwice || (c.to == Class::Bf16 && c.rounding != Rounding::Nearest) ||
       (c.to == Class::F64 && c.rounding != Rounding::Nearest && !c.isToInteger))
     decoder.refuse("this conversion is not supported");
@@ -236,11 +207,10 @@ bool decodeConversions(Decoder &decoder) {
   decoder.in.a = decoder.source(decoder.operand(1), c.fromBytes < 2 ? 2 : c.fromBytes);
   if (decoder.in.d.width < c.toBytes)
     decoder.refuse("the result needs a register of " + std::to_string(c.toBytes) + " bytes");
-  decoder.in.offset = packed(c);
+  std::memcpy(&decoder.in.offset, &c, sizeof c);
   // A source that is wider than its type has another stride.
-  if (const auto fast = fastRows().find(statement.spelling());
-      fast != fastRows().end() && fast->second.a == decoder.in.a.width &&
-      fast->second.d == decoder.in.d.width)
+  if (fast != fastRows().end() && fast->second.widths[1] == decoder.in.a.width &&
+      fast->second.widths[0] == decoder.in.d.width)
     decoder.in.run = fast->second.run;
   return true;
 }
