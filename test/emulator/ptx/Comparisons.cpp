@@ -91,31 +91,28 @@ template <class Whole, class Part> void unpack(Warp &warp, const Instruction &in
 }
 
 void decodeCompare(Decoder &decoder) {
-  static const std::map<std::string, unsigned> relations = {{"eq", Equal},
-                                                            {"ne", Less | Greater},
-                                                            {"lt", Less},
-                                                            {"le", Less | Equal},
-                                                            {"gt", Greater},
-                                                            {"ge", Greater | Equal},
-                                                            {"equ", Equal | Unordered},
-                                                            {"neu", Less | Greater | Unordered},
-                                                            {"ltu", Less | Unordered},
-                                                            {"leu", Less | Equal | Unordered},
-                                                            {"gtu", Greater | Unordered},
-                                                            {"geu", Greater | Equal | Unordered},
-                                                            {"num", Less | Equal | Greater},
-                                                            {"nan", Unordered},
-                                                            {"lo", Less},
-                                                            {"ls", Less | Equal},
-                                                            {"hi", Greater},
-                                                            {"hs", Greater | Equal}};
+  static constexpr std::uint8_t outcomes[] = {Equal,
+                                              Less | Greater,
+                                              Less,
+                                              Less | Equal,
+                                              Greater,
+                                              Greater | Equal, // eq ne lt le gt ge
+                                              Less | Equal | Greater,
+                                              Unordered, // num nan
+                                              Less,
+                                              Less | Equal,
+                                              Greater,
+                                              Greater | Equal}; // lo ls hi hs
   const Statement &statement = *decoder.statement;
   Instruction &in = decoder.in;
-  const auto relation =
-      statement.suffixes.empty() ? relations.end() : relations.find(statement.suffixes[0]);
-  if (relation == relations.end())
+  std::string name = statement.suffixes.empty() ? "" : statement.suffixes[0];
+  const bool orUnordered = name.size() == 3 && name.back() == 'u'; // equ, neu, ltu ...
+  name.resize(orUnordered ? 2 : name.size());
+  const int relation = Decoder::optionOf(name, "eq ne lt le gt ge num nan lo ls hi hs");
+  if (relation < 0 || (orUnordered && relation > 5))
     decoder.refuse("the relation is not supported");
-  in.option = static_cast<std::uint8_t>(relation->second | (statement.has("ftz") ? Flushes : 0));
+  in.option = static_cast<std::uint8_t>(outcomes[relation] | (orUnordered ? Unordered : 0) |
+                                        (statement.has("ftz") ? Flushes : 0));
   const std::string &type = statement.last();
   in.run = ofType(decoder, type, [](auto x) -> Instruction::Run { return compare<decltype(x)>; });
   const Operand &d = decoder.operand(0);
