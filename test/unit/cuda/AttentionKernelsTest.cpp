@@ -160,6 +160,7 @@ TYPED_TEST(AttentionKernels, WindowsDocumentsAndCapsAreTheCpus) {
       {with({2, 2, 1, 140, 160, 32, 0.2f, true}, 0, 0), Documents::InRow},
       {with({1, 2, 2, 70, 90, 32, 0.2f, true}, 0, 2), Documents::None},
       {with({2, 2, 2, 70, 70, 64, -0.1f, false}, 0, 1), Documents::Mixed},
+      {with({1, 1, 1, 70, 70, 64, 0.125f, true}, 0, 0), Documents::InRow},
       {with({1, 1, 1, 150, 150, 128, 0.09f, true}, 70, 3), Documents::InRow},
       {with({1, 2, 1, 9, 33, 20, 0.3f, true}, 4, 0.5f), Documents::Mixed}};
   for (const auto &[sizes, documents] : cases)
@@ -185,7 +186,8 @@ TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
       {{2, 2, 1, 40, 72, 64, 0.125f, true}, Documents::None, Bias::LargeShared},
       {{2, 2, 2, 40, 72, 32, 0.2f, false}, Documents::None, Bias::LargeOfHeads},
       {with({2, 2, 1, 30, 72, 128, 0.09f, true}, 40, 3), Documents::Mixed, Bias::LargeOfHeads},
-      {{2, 2, 1, 30, 72, 16, 0.2f, true}, Documents::InRow, Bias::LargeShared}};
+      {{2, 2, 1, 30, 72, 16, 0.2f, true}, Documents::InRow, Bias::LargeShared},
+      {{1, 1, 1, 40, 70, 32, -0.2f, false}, Documents::None, Bias::Shared}};
   for (const auto &[sizes, documents, bias] : cases)
     for (std::size_t offset : {0, 1, 80, 86})
       // Where races are sought, one case of each kind of bias, the second by groups and by warps.
