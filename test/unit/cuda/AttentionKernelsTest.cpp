@@ -196,6 +196,19 @@ TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
         this->compare(sizes, offset > 1 ? 0 : offset, documents, bias);
 }
 
+// One case of each kernel that the cases above leave out where races are sought.
+TYPED_TEST(AttentionKernels, KernelsOfOtherDevices) {
+  for (std::uint32_t width : {64, 128})
+    for (bool hasWindow : {false, true})
+      for (Bias bias : {Bias::None, Bias::Shared}) {
+        AttentionShape sizes = {1, 1, 1, 40, 40, width, 0.1f, true};
+        sizes.window = hasWindow ? 20 : 0;
+        for (std::size_t offset : {0, 80, 86})
+          if (choose(sizes, offset) && !(hasWindow && bias != Bias::None))
+            this->compare(sizes, 0, Documents::None, bias);
+      }
+}
+
 // Queries before their keys, among them and behind them.
 TYPED_TEST(AttentionKernels, OffsetsAreTheCpus) {
   const auto at = [](std::int32_t offset, std::uint32_t window, AttentionShape s) {
