@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""cached_result.py --store FOLDER --name NAME --noted FILE [--reads PATH]... --writes FILE... [--starts-programs] [--works-in PATH]... -- PROGRAM ARGUMENT...
+"""cached_result.py --store FOLDER --name NAME --noted FILE [--reads PATH]... --writes FILE... [--starts-programs] [--works-in PATH]... [--unless-all ARGUMENT] -- PROGRAM ARGUMENT...
 
 Runs a test program; or, where it has passed before on the same inputs, restores the files that it wrote then and adds the line NAME to
 the file --noted. docs/design/tests.md, "Cached results", says what the key has and how Landlock enforces that nothing else is read.
 --starts-programs: it may start those of --reads and of Debian's packages, whose versions are then part of the key.
+--unless-all: an argument of the program that FSDP_TEST_ALL takes away.
 --works-in: a folder in which it may read and write what it likes, or a file; no result depends on what is in it.
 """
 
@@ -108,9 +109,12 @@ def main():
     parser.add_argument("--writes", type=pathlib.Path, action="append", default=[])
     parser.add_argument("--starts-programs", action="store_true")
     parser.add_argument("--works-in", type=pathlib.Path, action="append", default=[])
+    parser.add_argument("--unless-all")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     options.command = options.command[1:]
+    if options.unless_all and "FSDP_TEST_ALL" not in os.environ:
+        options.command.append(options.unless_all)
     runs = "FSDP_TEST_ALL" in os.environ or os.environ.pop("FSDP_TEST_FRESH", None)
     environment = {name: value for name, value in os.environ.items() if name.startswith(("GTEST_", "FSDP_", "ONEDNN_"))}
     kept = options.store / f"{options.name.replace('/', '-')}-{key_of(options, environment)}"

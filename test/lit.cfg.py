@@ -35,7 +35,7 @@ for name in (
     "OMPI_MCA_rmaps_base_oversubscribe",
 ):
     config.environment[name] = "1"
-for name in ("CUDA_HOME", "CUDACXX", "FSDP_TEST_ALL"):
+for name in ("CUDA_HOME", "CUDACXX", "FSDP_TEST_ALL", "FSDP_TEST_FRESH"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 # No bytecode beside the sources of tests: it would be another input of cached results (test/cached_result.py), and their folder stays as git has it.

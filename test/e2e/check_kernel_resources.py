@@ -143,6 +143,18 @@ def of_runtime(build, scratch):
     return kernels_in("\n".join(texts)), launches
 
 
+def not_interpreted(build):
+    """Kernels that the tests launch and no case of test/unit/cuda/PtxCases.txt does, as lines."""
+    results, tests = build / "test/results", build / "test/unit/cuda-kernel-tests"
+    logs = [results / "cuda-launches", results / "cuda-ptx-launches"]
+    if not all(log.exists() and log.stat().st_mtime >= tests.stat().st_mtime for log in logs):
+        print("launches of PTX: not compared, as unit/cuda-kernel-tests and unit/cuda-ptx-tests have not run")
+        return []
+    launched, interpreted = ({line.split()[0] for line in log.read_text().splitlines()} for log in logs)
+    print(f"launches of PTX: {len(interpreted)} kernels")
+    return [f"{name}: no case of test/unit/cuda/PtxCases.txt launches it; add one that does" for name in readable(sorted(launched - interpreted))]
+
+
 def of_model(name, options, nvcc, scratch):
     folder = scratch / name.replace(" ", "-")
     training.run([training.tool(name.split()[0]), *options, "--target=cuda", "--emit=source", "-o", folder])
@@ -172,6 +184,7 @@ def main(scratch, nvcc, build):
     cases = {"runtime": of_runtime(pathlib.Path(build), scratch)}
     models = training.chosen(MODELS, "mlp", "branches", "llama", "gpt2 wide", "gpt2 wide bf16")
     cases.update({name: of_model(name, options, nvcc, scratch) for name, options in models.items()})
+    wrong += not_interpreted(pathlib.Path(build))
     for name, (kernels, launches) in cases.items():
         if not kernels:
             sys.exit(f"{name}: no kernels were found")

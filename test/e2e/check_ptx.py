@@ -4,8 +4,13 @@
 The golden's inputs and options on one rank, two steps. The program is the emulator's; each launch, of the runtime's kernels and of the emitted ones,
 runs the PTX (test/emulator/ptx), with the check of unordered accesses. Losses are to 1e-5, weights to 1e-5, those of the same program with its
 kernels as C++. In bf16 as far as two targets agree.
+
+Where a model has passed in this build folder with the same PTX of the runtime and of the model, the same sources of the program, interpreter, runtime,
+inputs and scripts, it is not run again; ./check --fresh and --all run it.
 """
 
+import hashlib
+import os
 import pathlib
 import shlex
 import sys
@@ -32,18 +37,40 @@ def compile_ptx(sources, nvcc, build, folder):
                       "-gencode=arch=compute_90a,code=compute_90a", "-I", sources, "-I", emulated.ROOT, "-c", kernel])
 
 
+def kept_at(build, name, options, *inputs):
+    """The file that is there once the test has passed on these inputs: files, or folders of them."""
+    words = emulated.settings()
+    libraries = [path for path in map(pathlib.Path, shlex.split(words["link"])) if path.is_file()]
+    if not libraries:
+        sys.exit(f"got '{words['link']}', expected the runtime and the emulator")
+    scripts = [pathlib.Path(module.__file__) for module in (check_cuda, emulated, training)]
+    digest = hashlib.sha256(" ".join(options).encode())
+    for path in [pathlib.Path(__file__), *scripts, *libraries, *inputs]:
+        for file in sorted(filter(pathlib.Path.is_file, path.rglob("*"))) if path.is_dir() else [path]:
+            content = file.read_bytes()
+            digest.update(f"{file.relative_to(path.parent)}\0{len(content)}\0".encode() + content)
+    digest.update("".join(words[name] for name in sorted(words) if name.endswith(("flags", "compiler"))).encode())
+    return build / "test/cached" / f"e2e-ptx-kernels-{name}-{digest.hexdigest()}"
+
+
 def check(model, precision, nvcc, build, folder):
     options, init, data = check_cuda.inputs(model)
     options.append(f"--precision={precision}")
-    program = emulated.compile_model(model, folder, *options)
-    modules = folder / "ptx"
-    compile_ptx(folder / "cuda-1", nvcc, build, modules)
+    sources, modules = emulated.emit(model, folder, *options), folder / "ptx"
+    compile_ptx(sources, nvcc, build, modules)
+    kept = kept_at(build, f"{model}-{precision}", options, sources, *sorted(modules.glob("*.ptx")), init, data)
+    if kept.exists() and not (training.WHOLE or "FSDP_TEST_FRESH" in os.environ):
+        print(f"{model} {precision}: as C++ and as PTX, passed before on the same inputs")
+        return
+    program = emulated.build(sources, folder / "train-cuda-1")
     expected, expected_weights = emulated.train(program, "as-cpp", STEPS, init, data)
     log, weights = emulated.train(program, "as-ptx", STEPS, init, data, mode=f"ptx={modules},races,shuffle")
     losses, weight, _ = check_cuda.TOLERANCES[precision]
     training.compare_log(log, expected, *losses)
     training.compare_weights(weights, expected_weights, weight)
     print(f"{model} {precision}: as C++ and as PTX")
+    kept.parent.mkdir(exist_ok=True)
+    kept.touch()
 
 
 def main(scratch, nvcc, build, *models):

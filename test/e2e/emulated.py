@@ -40,13 +40,18 @@ def build(sources, program, races=False):
     return program
 
 
-def compile_model(model, folder, *options, ranks=1, mesh=None, races=False):
-    """Path of the emulated CUDA program of `model` for a mesh of `ranks` shards, or `mesh`."""
+def emit(model, folder, *options, ranks=1, mesh=None):
+    """The folder with the CUDA sources of `model` for a mesh of `ranks` shards, or `mesh`."""
     folder.mkdir(parents=True, exist_ok=True)
     sources = folder / f"cuda-{ranks}"
     training.run([training.tool(model), *options, f"--mesh={mesh or f'fsdp={ranks}'}", "--target=cuda",
                   "--emit=source", "-o", sources])
-    return build(sources, folder / f"train-cuda-{ranks}", races)
+    return sources
+
+
+def compile_model(model, folder, *options, ranks=1, mesh=None, races=False):
+    """Path of the emulated CUDA program of `model`."""
+    return build(emit(model, folder, *options, ranks=ranks, mesh=mesh), folder / f"train-cuda-{ranks}", races)
 
 
 def train(program, name, steps, init, data, *options, mode="inline", ranks=1):

@@ -206,11 +206,11 @@ inline Access Shadow::now(unsigned thread, unsigned flags, const void *place) co
 }
 
 /// Whether it was of a block whose shared memory this no longer is, or is none.
-inline bool Shadow::isPast(const Access &access, bool shared) const {
+[[gnu::always_inline]] inline bool Shadow::isPast(const Access &access, bool shared) const {
   return access.block < (shared ? block : firstBlock);
 }
 
-inline bool Shadow::isOrdered(const Access &before, unsigned thread) const {
+[[gnu::always_inline]] inline bool Shadow::isOrdered(const Access &before, unsigned thread) const {
   if (before.has(Access::InFlight))
     return false;
   const Thread &self = threads[thread];
@@ -227,7 +227,7 @@ inline bool Shadow::isOrdered(const Access &before, unsigned thread) const {
 /// Of reads, and of atomic operations, three stay that differ as much as they can: in the block,
 /// then in the warp, then in the lane. With no fences, and with warps that synchronize as a whole,
 /// a later write that conflicts with any conflicts with one that stays.
-inline void Shadow::keep(Cell &cell, const Access &now, bool shared) {
+[[gnu::always_inline]] inline void Shadow::keep(Cell &cell, const Access &now, bool shared) {
   if (now.has(Access::Write) && !now.has(Access::Atomic)) {
     cell.fill(Access());
     cell[0] = now;
@@ -267,12 +267,14 @@ inline void Shadow::keep(Cell &cell, const Access &now, bool shared) {
 }
 
 /// The access that conflicts with this one without an order, or null after this one is kept.
-inline const Access *Shadow::visit(Cell &cell, const Access &now, bool shared) {
+[[gnu::always_inline]] inline const Access *Shadow::visit(Cell &cell, const Access &now,
+                                                          bool shared, bool keeps) {
   for (const Access &before : cell)
     if ((before.flags | now.flags) & Access::Write && !isPast(before, shared) &&
         !(before.flags & now.flags & Access::Atomic) && !isOrdered(before, now.thread))
       return &before;
-  keep(cell, now, shared);
+  if (keeps)
+    keep(cell, now, shared);
   return nullptr;
 }
 
@@ -283,6 +285,19 @@ inline bool Shadow::isOutside(std::uintptr_t address, std::size_t bytes) const {
   if (fixed.holds(address, offset))
     return !variables->areOfOneVariable(offset, bytes);
   return dynamicStorage.holds(address, offset);
+}
+
+inline const Access *Shadow::visit(Chunk &chunk, std::size_t offset, std::size_t bytes,
+                                   const Access &now, bool keeps) {
+  unsigned granule = chunk.granule;
+  while ((offset | bytes) & ((std::size_t(1) << granule) - 1))
+    --granule;
+  if (granule < chunk.granule)
+    refine(chunk, granule);
+  for (std::size_t i = offset >> granule; i < (offset + bytes) >> granule; ++i)
+    if (const Access *before = visit(chunk.cells[i], now, chunk.shared, keeps))
+      return before;
+  return nullptr;
 }
 
 [[gnu::flatten]] std::string Shadow::access(unsigned thread, const void *pointer, std::size_t bytes,
@@ -299,18 +314,60 @@ inline bool Shadow::isOutside(std::uintptr_t address, std::size_t bytes) const {
     std::size_t offset;
     Chunk *chunk = chunkOf(address, offset);
     const std::size_t part = std::min(bytes, kPage - offset);
-    if (chunk) {
-      unsigned granule = chunk->granule;
-      while ((offset | part) & ((std::size_t(1) << granule) - 1))
-        --granule;
-      if (granule < chunk->granule)
-        refine(*chunk, granule);
-      for (std::size_t i = offset >> granule; i < (offset + part) >> granule; ++i)
-        if (const Access *before = visit(chunk->cells[i], here, chunk->shared))
-          return describe(*before, here, whole, wholeBytes);
-    }
+    if (chunk)
+      if (const Access *before = visit(*chunk, offset, part, here, true))
+        return describe(*before, here, whole, wholeBytes);
     address += part;
     bytes -= part;
+  }
+  return "";
+}
+
+/// Of a page of global memory, or of the dynamic shared memory.
+Shadow::Span Shadow::spanOf(std::uintptr_t address) {
+  std::size_t offset, inRange;
+  if (fixed.holds(address, offset) || dynamicStorage.holds(address, offset))
+    return {};
+  Chunk *chunk = chunkOf(address, offset);
+  const bool isDynamic = dynamic.holds(address, inRange);
+  return {address - offset, isDynamic ? std::min(kPage, dynamic.bytes - (inRange - offset)) : kPage,
+          chunk};
+}
+
+/// Of reads of one address by lanes that follow one another two stay: a write that conflicts with
+/// one of them conflicts with one of the two.
+[[gnu::flatten]] std::string Shadow::access(unsigned first, std::uint32_t lanes,
+                                            char *const *addresses, std::size_t bytes,
+                                            unsigned flags, const void *place, unsigned &lane) {
+  std::uintptr_t previous = 0;
+  Access here = now(first, flags, place);
+  Span span;
+  while (lanes) {
+    lane = static_cast<unsigned>(__builtin_ctz(lanes));
+    lanes &= lanes - 1;
+    const auto address = reinterpret_cast<std::uintptr_t>(addresses[lane]);
+    const unsigned thread = first + lane;
+    if (address - span.start >= span.bytes)
+      span = spanOf(address);
+    here.clock = threads[thread].clocks[thread % 32];
+    if (flags & Access::Atomic || here.clock == 0xffff || address - span.start >= span.bytes ||
+        bytes > span.bytes - (address - span.start)) {
+      std::string wrong = flags & Access::Atomic
+                              ? atomic(thread, addresses[lane], bytes, place)
+                              : access(thread, addresses[lane], bytes, flags, place);
+      if (!wrong.empty())
+        return wrong;
+      continue;
+    }
+    if (!span.chunk)
+      continue;
+    here.thread = static_cast<std::uint16_t>(thread & 1023);
+    const bool isSame =
+        address == previous && lanes && addresses[__builtin_ctz(lanes)] == addresses[lane];
+    previous = address;
+    if (const Access *before =
+            visit(*span.chunk, address - span.start, bytes, here, flags & Access::Write || !isSame))
+      return describe(*before, here, address, bytes);
   }
   return "";
 }

@@ -85,6 +85,10 @@ public:
   /// The error of this access, or "". `place` is an address in the program's code.
   std::string access(unsigned thread, const void *address, std::size_t bytes, unsigned flags,
                      const void *place);
+  /// Accesses by lanes of the warp whose first thread this is, at their addresses. `lane`: of the
+  /// error.
+  std::string access(unsigned first, std::uint32_t lanes, char *const *addresses, std::size_t bytes,
+                     unsigned flags, const void *place, unsigned &lane);
   std::string atomic(unsigned thread, const void *address, std::size_t bytes, const void *place);
   /// A copy in the background to here, which `thread` began, is complete.
   void completeCopy(unsigned thread, void *target, std::size_t bytes);
@@ -109,6 +113,12 @@ private:
     std::array<std::uint16_t, 32> clocks;        ///< of its warp's lanes that it knows
     std::vector<Released> known, seen, released; ///< seen: by atomic operations, before a fence
   };
+  /// Addresses from `start` on whose accesses need no further look at the ranges.
+  struct Span {
+    std::uintptr_t start = 0;
+    std::size_t bytes = 0;
+    Chunk *chunk = nullptr; ///< null: memory of no interest
+  };
   struct Cached {
     std::uintptr_t page = 0;
     Chunk *chunk = nullptr; ///< null: memory of no interest
@@ -118,11 +128,14 @@ private:
   std::string describeOutside(const Access &now, std::uintptr_t address, std::size_t bytes) const;
   Chunk *newChunk(bool shared);
   Chunk *chunkOf(std::uintptr_t address, std::size_t &offset);
+  Span spanOf(std::uintptr_t address);
   Chunk *chunkOfPage(std::uintptr_t page);
   void refine(Chunk &chunk, unsigned granule);
   bool isPast(const Access &access, bool shared) const;
   bool isOrdered(const Access &before, unsigned thread) const;
-  const Access *visit(Cell &cell, const Access &now, bool shared);
+  const Access *visit(Cell &cell, const Access &now, bool shared, bool keeps);
+  const Access *visit(Chunk &chunk, std::size_t offset, std::size_t bytes, const Access &now,
+                      bool keeps);
   void keep(Cell &cell, const Access &now, bool shared);
   Access now(unsigned thread, unsigned flags, const void *place) const;
   View viewOf(unsigned thread) const;

@@ -30,82 +30,56 @@ float near(double exact, std::uint64_t bits, double relative, double absolute = 
   return static_cast<float>(exact + direction(bits) * (std::fabs(exact) * relative + absolute));
 }
 
-constexpr double kUnit =
-    0x1p-23; ///< of a mantissa of f32: of a number in [1, 2) one unit in the last place
+/// Of a number in [1, 2) one unit in the last place.
+constexpr double kUnit = 0x1p-23;
 
-struct PowerOfTwo { // ex2.approx: 2 units in the last place
-  float operator()(float x) const {
-    if (x == 0)
-      return 1;
-    return near(std::exp2(double(x)), bitsOf<std::uint32_t>(x), 0.75 * kUnit);
-  }
-};
-struct Logarithm { // lg2.approx: 2^-22 absolute in (0.5, 2), else as much of the result
-  float operator()(float x) const {
-    if (x < 0)
-      return bitsOf<float>(0x7fffffffu);
-    if (x == 0 || std::isinf(x) || x != x || x == 1)
-      return withOneNan(std::log2(x));
-    const bool isClose = x > 0.5f && x < 2;
-    return near(std::log2(double(x)), bitsOf<std::uint32_t>(x), isClose ? 0 : 0x1p-23,
-                isClose ? 0x1p-23 : 0);
-  }
-};
-struct Inverse { // rcp.approx: one unit
-  float operator()(float x) const {
-    return near(1 / double(x), bitsOf<std::uint32_t>(x), 0.25 * kUnit);
-  }
-};
-struct Root { // sqrt.approx: 2^-23 relative
-  float operator()(float x) const {
-    return near(std::sqrt(double(x)), bitsOf<std::uint32_t>(x), 0.5 * kUnit);
-  }
-};
-struct InverseRoot { // rsqrt.approx: 2^-22.9 relative
-  float operator()(float x) const {
-    return x == 0 ? std::copysign(HUGE_VALF, x)
-                  : near(1 / std::sqrt(double(x)), bitsOf<std::uint32_t>(x), 0.5 * kUnit);
-  }
-};
-struct HyperbolicTangent { // 2^-11 relative
-  float operator()(float x) const {
-    return near(std::tanh(double(x)), bitsOf<std::uint32_t>(x),
-                std::isinf(x) ? 0 : 0x1p-11 - 0x1p-23);
-  }
-};
-struct UpperInverse { // rcp.approx.ftz.f64: the upper 32 bits, less than 2^-19 away; subnormal
-                      // numbers are zero
-  double operator()(double x) const {
-    if (std::fabs(x) < 0x1p-1022)
-      x = std::copysign(0.0, x);
-    const double exact = 1 / x;
-    if (std::fabs(exact) < 0x1p-1022)
-      return std::copysign(0.0, exact);
-    return bitsOf<double>(bitsOf<std::uint64_t>(exact) & 0xffffffff00000000u);
-  }
-};
-
-std::map<std::string, Row> makeTable() {
-  std::map<std::string, Row> table;
-  table["rcp.approx.ftz.f64"] = one<UpperInverse, double, double>();
-  table["tanh.approx.f32"] = one<HyperbolicTangent, float, float>();
-#define FSDP_APPROXIMATION(name, Functor)                                                          \
-  table[name ".approx.f32"] = one<Functor, float, float>();                                        \
-  table[name ".approx.ftz.f32"] = one<Flushing<Functor>, float, float>();
-  FSDP_APPROXIMATION("ex2", PowerOfTwo)
-  FSDP_APPROXIMATION("lg2", Logarithm)
-  FSDP_APPROXIMATION("rcp", Inverse)
-  FSDP_APPROXIMATION("sqrt", Root)
-  FSDP_APPROXIMATION("rsqrt", InverseRoot)
-#undef FSDP_APPROXIMATION
-  return table;
+float powerOfTwo(float x) { // ex2.approx: 2 units in the last place
+  return x == 0 ? 1 : near(std::exp2(double(x)), bitsOf<std::uint32_t>(x), 0.75 * kUnit);
+}
+float logarithm(float x) { // lg2.approx: 2^-22 absolute in (0.5, 2), else as much of the result
+  if (x < 0)
+    return bitsOf<float>(0x7fffffffu);
+  if (isSpecial(x) || x == 1)
+    return withOneNan(std::log2(x));
+  const bool isClose = x > 0.5f && x < 2;
+  return near(std::log2(double(x)), bitsOf<std::uint32_t>(x), isClose ? 0 : 0x1p-23,
+              isClose ? 0x1p-23 : 0);
+}
+float inverse(float x) { // rcp.approx: one unit
+  return near(1 / double(x), bitsOf<std::uint32_t>(x), 0.25 * kUnit);
+}
+float root(float x) { // sqrt.approx: 2^-23 relative
+  return near(std::sqrt(double(x)), bitsOf<std::uint32_t>(x), 0.5 * kUnit);
+}
+float inverseRoot(float x) { // rsqrt.approx: 2^-22.9 relative
+  return x == 0 ? std::copysign(HUGE_VALF, x)
+                : near(1 / std::sqrt(double(x)), bitsOf<std::uint32_t>(x), 0.5 * kUnit);
+}
+float hyperbolicTangent(float x) { // 2^-11 relative
+  return near(std::tanh(double(x)), bitsOf<std::uint32_t>(x),
+              std::isinf(x) ? 0 : 0x1p-11 - 0x1p-23);
+}
+/// rcp.approx.ftz.f64: the upper 32 bits, less than 2^-19 away; subnormal numbers are zero.
+double upperInverse(double x) {
+  const auto flush = [](double y) { return std::fabs(y) < 0x1p-1022 ? std::copysign(0.0, y) : y; };
+  return bitsOf<double>(bitsOf<std::uint64_t>(flush(1 / flush(x))) & 0xffffffff00000000u);
 }
 
 } // namespace
 
-bool decodeApproximations(Decoder &decoder) {
-  static const std::map<std::string, Row> table = makeTable();
-  return decodeByTable(decoder, table, {});
+void addApproximations(Rows &rows) {
+  const auto add = [&](const std::string &name, auto function) {
+    using F = decltype(function);
+    rows[name + ".approx.f32"] = row(function);
+    rows[name + ".approx.ftz.f32"] = flushingRowOf(&F::operator());
+  };
+  add("ex2", [](float x) -> float { return powerOfTwo(x); });
+  add("lg2", [](float x) -> float { return logarithm(x); });
+  add("rcp", [](float x) -> float { return inverse(x); });
+  add("sqrt", [](float x) -> float { return root(x); });
+  add("rsqrt", [](float x) -> float { return inverseRoot(x); });
+  rows["tanh.approx.f32"] = row([](float x) -> float { return hyperbolicTangent(x); });
+  rows["rcp.approx.ftz.f64"] = row([](double x) -> double { return upperInverse(x); });
 }
 
 } // namespace emulator::ptx

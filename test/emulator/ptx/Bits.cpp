@@ -2,121 +2,81 @@
 
 #include "Lanewise.h"
 
-#include <algorithm>
 #include <type_traits>
 
 namespace emulator::ptx {
 
 namespace {
 
-struct And {
-  template <class T> T operator()(T a, T b) const { return a & b; }
-};
-struct Or {
-  template <class T> T operator()(T a, T b) const { return a | b; }
-};
-struct Xor {
-  template <class T> T operator()(T a, T b) const { return a ^ b; }
-};
-struct Not {
-  template <class T> T operator()(T a) const { return static_cast<T>(~a); }
-};
-struct ShiftLeft { // by at least the width: 0
-  template <class T> T operator()(T a, std::uint32_t by) const {
-    return by < 8 * sizeof(T) ? static_cast<T>(std::uint64_t(a) << by) : T(0);
-  }
-};
-struct ShiftRight { // by at least the width: the sign, or 0
-  template <class T> T operator()(T a, std::uint32_t by) const {
-    constexpr std::uint32_t last = 8 * sizeof(T) - 1;
-    if (by > last)
-      return std::is_signed_v<T> ? static_cast<T>(a >> last) : T(0);
-    return static_cast<T>(a >> by);
-  }
-};
-struct CountOnes {
-  template <class T> std::uint32_t operator()(T a) const {
-    return static_cast<std::uint32_t>(__builtin_popcountll(a));
-  }
-};
-struct CountZeros {
-  template <class T> std::uint32_t operator()(T a) const {
-    return a ? static_cast<std::uint32_t>(__builtin_clzll(a)) - (64 - 8 * sizeof(T))
-             : 8 * sizeof(T);
-  }
-};
-template <class T, class S> void add(std::map<std::string, Row> &table, const std::string &bits) {
-  table["and.b" + bits] = two<And, T, T, T>();
-  table["or.b" + bits] = two<Or, T, T, T>();
-  table["xor.b" + bits] = two<Xor, T, T, T>();
-  table["not.b" + bits] = one<Not, T, T>();
-  table["shl.b" + bits] = two<ShiftLeft, T, T, std::uint32_t>();
-  table["shr.b" + bits] = two<ShiftRight, T, T, std::uint32_t>();
-  table["shr.u" + bits] = two<ShiftRight, T, T, std::uint32_t>();
-  table["shr.s" + bits] = two<ShiftRight, S, S, std::uint32_t>();
-  if constexpr (sizeof(T) > 2) {
-    table["popc.b" + bits] = one<CountOnes, std::uint32_t, T>();
-    table["clz.b" + bits] = one<CountZeros, std::uint32_t, T>();
-  }
+/// By at least the width: the sign, or 0.
+template <class T> T shiftedRight(T a, std::uint32_t by) {
+  constexpr std::uint32_t last = 8 * sizeof(T) - 1;
+  return by <= last ? T(a >> by) : std::is_signed_v<T> ? T(a >> last) : T(0);
 }
 
-std::map<std::string, Row> makeTable() {
-  std::map<std::string, Row> table;
-  add<std::uint16_t, std::int16_t>(table, "16");
-  add<std::uint32_t, std::int32_t>(table, "32");
-  add<std::uint64_t, std::int64_t>(table, "64");
-  return table;
+template <class T> void add(Rows &rows, const std::string &bits) {
+  using S = std::make_signed_t<T>;
+  using U = std::uint32_t;
+  constexpr U width = 8 * sizeof(T);
+  const auto add = [&](const char *name, auto function) { rows[name + bits] = row(function); };
+  add("and.b", [](T a, T b) -> T { return a & b; });
+  add("or.b", [](T a, T b) -> T { return a | b; });
+  add("xor.b", [](T a, T b) -> T { return a ^ b; });
+  add("not.b", [](T a) -> T { return T(~a); });
+  add("shl.b", [](T a, U by) -> T { return by < width ? T(std::uint64_t(a) << by) : T(0); });
+  add("shr.b", [](T a, U by) -> T { return shiftedRight(a, by); });
+  add("shr.u", [](T a, U by) -> T { return shiftedRight(a, by); });
+  add("shr.s", [](S a, U by) -> S { return shiftedRight(a, by); });
+  if constexpr (sizeof(T) > 2) {
+    add("popc.b", [](T a) -> U { return U(__builtin_popcountll(a)); });
+    add("clz.b", [](T a) -> U { return a ? U(__builtin_clzll(a)) - (64 - width) : width; });
+  }
 }
 
 /// bfi d, a, b, start, length: `length` bits of a into b.
 template <class T> void insertBits(Warp &warp, const Instruction &in, Lanes lanes) {
-  const std::uint32_t *starts = warp.at<std::uint32_t>(in.c),
-                      *lengths = warp.at<std::uint32_t>(in.e);
   each(lanes, [&](unsigned i) {
-    T result = warp.at<T>(in.b)[i];
-    const T from = warp.at<T>(in.a)[i];
-    const std::uint32_t start = starts[i] & 255, length = lengths[i] & 255;
-    for (std::uint32_t bit = 0; bit < length && start + bit < 8 * sizeof(T); ++bit) {
-      const T mask = static_cast<T>(T(1) << (start + bit));
-      result = from >> bit & 1 ? result | mask : result & static_cast<T>(~mask);
-    }
-    warp.at<T>(in.d)[i] = result;
+    const unsigned start = warp.at<std::uint32_t>(in.c)[i] & 255,
+                   length = warp.at<std::uint32_t>(in.e)[i] & 255;
+    const T ones = length < 8 * sizeof(T) ? T((T(1) << length) - 1) : T(~T(0));
+    const T mask = start < 8 * sizeof(T) ? T(ones << start) : T(0);
+    const T moved = start < 8 * sizeof(T) ? T(warp.at<T>(in.a)[i] << start) : T(0);
+    warp.at<T>(in.d)[i] = (warp.at<T>(in.b)[i] & ~mask) | (moved & mask);
   });
 }
 
 void logicOfPredicates(Warp &warp, const Instruction &in, Lanes lanes) {
   const Lanes a = warp.predicate(in.a), b = warp.predicate(in.b);
-  warp.setPredicate(in.d, lanes,
-                    in.option == 0   ? a & b
-                    : in.option == 1 ? a | b
-                    : in.option == 2 ? a ^ b
-                                     : ~a);
+  const Lanes results[] = {a & b, a | b, a ^ b, ~a};
+  warp.setPredicate(in.d, lanes, results[in.option]);
 }
 
 } // namespace
 
+void addBits(Rows &rows) {
+  add<std::uint16_t>(rows, "16");
+  add<std::uint32_t>(rows, "32");
+  add<std::uint64_t>(rows, "64");
+}
+
 bool decodeBits(Decoder &decoder) {
-  const Statement &statement = *decoder.statement;
-  const std::string name = statement.spelling();
-  static const std::map<std::string, std::uint8_t> predicates = {
-      {"and.pred", 0}, {"or.pred", 1}, {"xor.pred", 2}, {"not.pred", 3}};
-  if (const auto found = predicates.find(name); found != predicates.end()) {
-    decoder.in.run = logicOfPredicates;
-    decoder.in.option = found->second;
-    decoder.in.d = decoder.predicate(decoder.operand(0));
-    decoder.in.a = decoder.predicate(decoder.operand(1));
-    decoder.in.b = found->second == 3 ? decoder.in.a : decoder.predicate(decoder.operand(2));
-    return true;
-  }
-  if (name == "bfi.b32" || name == "bfi.b64") {
-    const unsigned width = name == "bfi.b32" ? 4 : 8;
+  const std::string &name = decoder.statement->opcode, &type = decoder.statement->last();
+  if (name == "bfi" && (type == "b32" || type == "b64")) {
+    const unsigned width = bytesOfType(type);
     decoder.in.run = width == 4 ? insertBits<std::uint32_t> : insertBits<std::uint64_t>;
-    decoder.operandsOf(width, width, width, 4);
+    decoder.operandsOf({width, width, width, 4});
     decoder.in.e = decoder.source(decoder.operand(4), 4);
     return true;
   }
-  static const std::map<std::string, Row> table = makeTable();
-  return decodeByTable(decoder, table, {});
+  const int option = decoder.optionOf(name, "and or xor not");
+  if (type != "pred" || option < 0)
+    return false;
+  decoder.in.run = logicOfPredicates;
+  decoder.in.option = static_cast<std::uint8_t>(option);
+  decoder.in.d = decoder.predicate(decoder.operand(0));
+  decoder.in.a = decoder.predicate(decoder.operand(1));
+  decoder.in.b = option == 3 ? decoder.in.a : decoder.predicate(decoder.operand(2));
+  return true;
 }
 
 } // namespace emulator::ptx

@@ -1,6 +1,5 @@
 //===- Block.cpp - warps of a block, its barriers, and what its threads may access ----===//
 
-#include "Failure.h"
 #include "Machine.h"
 #include "Memory.h"
 
@@ -47,10 +46,6 @@ Block::Block(const Code &code, const Grid &grid)
     warps.push_back(std::make_unique<Warp>(*this, i));
 }
 
-const void *Block::placeOf(const Instruction &in) const {
-  return Shadow::placeAt(static_cast<std::int32_t>(&in - code.instructions.data()));
-}
-
 std::string Block::nameOf(unsigned thread) const {
   const dim3 &b = grid.block;
   return formatted("thread (%u, %u, %u)", thread % b.x, thread / b.x % b.y, thread / b.x / b.y);
@@ -70,7 +65,7 @@ void Block::runAll() {
 void Block::runOne(uint3 where) {
   index = where;
   std::memset(sharedStart, kPoison, sharedSize);
-  isWritten.assign(sharedSize, false);
+  isWritten.assign(sharedSize, 0);
   unfenced.assign(size, false);
   for (AsyncCopies &copy : copies)
     copy.clear();
@@ -117,8 +112,7 @@ void Block::release() {
     if (other.offset != in.offset || other.option != in.option)
       stuck();
     if (warp->products.issued != warps[warp->number_ / 4 * 4]->products.issued)
-      fault("%s: warps of a group have started different products",
-            ptx::placeOf(*code.module, *other.statement).c_str());
+      warp->fail(other, warp->actor, "warps of a group have started different products");
     if (in.option) {
       const Lanes holds = in.isNegated ? ~warp->predicate(other.a) : warp->predicate(other.a);
       count += static_cast<unsigned>(__builtin_popcount(holds & warp->living));
@@ -152,7 +146,7 @@ void Block::stuck() {
   fault("%s", text.c_str());
 }
 
-bool Block::isAllocated(std::uint64_t address, unsigned bytes) {
+bool Block::isAllocated(std::uint64_t address, std::uint64_t bytes) {
   for (std::size_t i = 0; i < allocations.size(); ++i)
     if (address >= allocations[i].first && address + bytes <= allocations[i].second) {
       if (i)
@@ -160,10 +154,8 @@ bool Block::isAllocated(std::uint64_t address, unsigned bytes) {
       return true;
     }
   const Allocation found = allocationOf(reinterpret_cast<void *>(address));
-  if (!found.start)
-    return false;
   const auto start = reinterpret_cast<std::uint64_t>(found.start);
-  if (address + bytes > start + found.bytes)
+  if (!found.start || address + bytes > start + found.bytes)
     return false;
   allocations.insert(allocations.begin(), {start, start + found.bytes});
   return true;
@@ -179,17 +171,21 @@ std::uint64_t Block::genericOf(Space space, std::uint64_t address, unsigned thre
   return address;
 }
 
-std::uint64_t Block::addressIn(Space space, std::uint64_t generic, unsigned thread) {
-  return generic - genericOf(space, 0, thread);
+/// The number of the variable of shared memory there, or 0.
+unsigned Block::ownerOf(std::uint64_t byte) const {
+  return byte < code.owners.size()   ? code.owners[byte]
+         : byte < code.dynamicOffset ? 0
+                                     : Code::kDynamic;
 }
 
+/// Checks an access of one lane, and says what is wrong with it.
 char *Block::memory(Warp &warp, unsigned lane, const Instruction &in, Space space,
                     std::uint64_t address, unsigned bytes, unsigned flags) {
   const unsigned thread = warp.threadOf(lane);
   const auto refuse = [&](const std::string &what) {
-    warp.actor = lane;
-    fault("%s of %u bytes at %s (%s)", flags & Access::Write ? "write" : "read", bytes,
-          what.c_str(), ptx::placeOf(*code.module, *in.statement).c_str());
+    warp.fail(in, lane,
+              formatted("%s of %u bytes at %s", flags & Access::Write ? "write" : "read", bytes,
+                        what.c_str()));
   };
   if (address % bytes)
     refuse(formatted("%#zx: misaligned, expected a multiple of %u", std::size_t(address), bytes));
@@ -197,14 +193,10 @@ char *Block::memory(Warp &warp, unsigned lane, const Instruction &in, Space spac
     const auto isIn = [&](const char *start, std::size_t length) {
       return address - reinterpret_cast<std::uint64_t>(start) < length;
     };
-    if (isIn(sharedStart, sharedSize))
-      space = Space::Shared;
-    else if (isIn(localMemory.data(), localMemory.size()))
-      space = Space::Local;
-    else if (isIn(parameters.data(), parameters.size()))
-      space = Space::Parameter;
-    else
-      space = Space::Global;
+    space = isIn(sharedStart, sharedSize)                  ? Space::Shared
+            : isIn(localMemory.data(), localMemory.size()) ? Space::Local
+            : isIn(parameters.data(), parameters.size())   ? Space::Parameter
+                                                           : Space::Global;
     address = addressIn(space, address, thread);
   }
   const auto within = [&](const char *name, std::size_t length) {
@@ -215,82 +207,77 @@ char *Block::memory(Warp &warp, unsigned lane, const Instruction &in, Space spac
   char *at = reinterpret_cast<char *>(genericOf(space, address, thread));
   if (space == Space::Local) {
     within("local", code.localBytes);
-    return at;
-  }
-  if (space == Space::Parameter) {
+  } else if (space == Space::Parameter) {
     within("parameters'", parameters.size());
     if (flags)
       refuse("a parameter");
-    return at;
-  }
-  if (space == Space::Shared) {
+  } else if (space == Space::Shared) {
     within("shared", sharedSize);
-    const auto ownerOf = [&](std::uint64_t byte) {
-      return byte < code.owners.size()   ? code.owners[byte]
-             : byte < code.dynamicOffset ? 0
-                                         : Code::kDynamic;
-    };
     if (!ownerOf(address) || ownerOf(address) != ownerOf(address + bytes - 1))
       refuse(formatted("byte %zu of the shared memory, outside of the variables there",
                        std::size_t(address)));
-    const auto first = isWritten.begin() + static_cast<std::ptrdiff_t>(address);
-    if (flags & Access::Write)
-      std::fill(first, first + bytes, !(flags & Access::InFlight));
-    else if (std::find(first, first + bytes, false) != first + bytes)
+    if (!(flags & Access::Write) && std::memchr(&isWritten[address], 0, bytes))
       refuse(formatted("byte %zu of the shared memory, which nothing has written",
                        std::size_t(address)));
-  } else if (space == Space::Global || space == Space::Constant) {
-    bool isOfModule = false;
-    for (const Variable &variable : code.module->variables)
-      isOfModule =
-          isOfModule || (variable.space != Space::Shared &&
-                         reinterpret_cast<std::uint64_t>(at) -
-                                 reinterpret_cast<std::uint64_t>(variable.contents.data()) <
-                             variable.contents.size());
-    if (isOfModule)
-      return at;
-    if (!isAllocated(address, bytes))
-      refuse(formatted("%#zx, which is of no allocation", std::size_t(address)));
-  }
-  if (shadow) {
-    const std::string wrong = flags & Access::Atomic
-                                  ? shadow->atomic(thread, at, bytes, placeOf(in))
-                                  : shadow->access(thread, at, bytes, flags, placeOf(in));
-    if (!wrong.empty()) {
-      warp.actor = lane;
-      fault("%s", wrong.c_str());
-    }
+  } else if (std::none_of(code.module->variables.begin(), code.module->variables.end(),
+                          [&](const Variable &variable) {
+                            return variable.space != Space::Shared &&
+                                   std::size_t(at - variable.contents.data()) <
+                                       variable.contents.size();
+                          }) &&
+             !isAllocated(address, bytes)) {
+    refuse(formatted("%#zx, which is of no allocation", std::size_t(address)));
   }
   return at;
 }
 
-void Block::noteRead(Warp &warp, unsigned lane, const Instruction &in, const char *at,
-                     unsigned bytes) {
-  if (!shadow)
-    return;
-  const std::string wrong = shadow->access(warp.threadOf(lane), at, bytes, 0, placeOf(in));
-  if (!wrong.empty()) {
-    warp.actor = lane;
-    fault("%s", wrong.c_str());
-  }
+void Block::access(Warp &warp, const Instruction &in, Lanes lanes, Space space,
+                   const Addresses &addresses, unsigned bytes, unsigned flags, Places &at) {
+  std::uint64_t least = ~std::uint64_t(0), most = 0, bits = 0;
+  each(lanes, [&](unsigned lane) {
+    least = std::min(least, addresses[lane]);
+    most = std::max(most, addresses[lane]);
+    bits |= addresses[lane];
+  });
+  most += bytes;
+  const bool isGeneric = space == Space::Generic, isAligned = !(bits & (bytes - 1));
+  const std::uint64_t start = space == Space::Shared ? 0 : genericOf(Space::Shared, 0, 0);
+  // All lanes at once where they are in one variable of shared memory or in one allocation.
+  bool isOne = (isGeneric || space == Space::Shared) && isAligned && most > least &&
+               least - start < sharedSize && most - start <= sharedSize && ownerOf(least - start) &&
+               ownerOf(least - start) == ownerOf(most - 1 - start);
+  if (isOne)
+    each(lanes, [&](unsigned lane) {
+      at[lane] = sharedStart + (addresses[lane] - start);
+      isOne = isOne && (flags & Access::Write ||
+                        !std::memchr(&isWritten[addresses[lane] - start], 0, bytes));
+    });
+  else if (isAligned && (isGeneric || space == Space::Global) && isAllocated(least, most - least))
+    each(lanes, [&](unsigned lane) {
+      isOne = true;
+      at[lane] = reinterpret_cast<char *>(addresses[lane]);
+    });
+  if (!isOne)
+    each(lanes, [&](unsigned lane) {
+      at[lane] = memory(warp, lane, in, space, addresses[lane], bytes, flags);
+    });
+  if (flags & Access::Write)
+    each(lanes, [&](unsigned lane) {
+      if (const auto offset = static_cast<std::size_t>(at[lane] - sharedStart); offset < sharedSize)
+        std::memset(&isWritten[offset], !(flags & Access::InFlight), bytes);
+    });
+  noteAccesses(warp, in, lanes, at, bytes, flags);
 }
 
-void Block::startCopy(Warp &warp, unsigned lane, const Instruction &in, std::uint64_t to,
-                      std::uint64_t from, unsigned bytes, unsigned sourceBytes) {
-  const unsigned thread = warp.threadOf(lane);
-  if (from % bytes) {
-    warp.actor = lane;
-    fault("cp.async from %#zx: misaligned, expected a multiple of %u (%s)", std::size_t(from),
-          bytes, ptx::placeOf(*code.module, *in.statement).c_str());
-  }
-  if (sourceBytes) {
-    const unsigned part =
-        sourceBytes & (0 - sourceBytes); // aligned pieces: the source may be less than the target
-    for (unsigned i = 0; i < sourceBytes; i += part)
-      memory(warp, lane, in, Space::Global, from + i, part, 0);
-  }
-  char *target = memory(warp, lane, in, Space::Shared, to, bytes, Access::Write | Access::InFlight);
-  copies[thread].start({target, reinterpret_cast<const void *>(from), bytes, sourceBytes});
+void Block::noteAccesses(Warp &warp, const Instruction &in, Lanes lanes, const Places &at,
+                         unsigned bytes, unsigned flags) {
+  if (!shadow)
+    return;
+  const auto place = Shadow::placeAt(static_cast<std::int32_t>(&in - code.instructions.data()));
+  const std::string wrong =
+      shadow->access(warp.first, lanes, at.data(), bytes, flags, place, warp.actor);
+  if (!wrong.empty())
+    fault("%s", wrong.c_str());
 }
 
 void Block::waitForCopies(unsigned thread, std::size_t pending, bool all) {
@@ -298,8 +285,8 @@ void Block::waitForCopies(unsigned thread, std::size_t pending, bool all) {
     copies[thread].commit();
   copies[thread].wait(pending, [&](const AsyncCopy &copy) {
     unfenced[thread] = true;
-    const auto offset = static_cast<const char *>(copy.to) - sharedStart;
-    std::fill_n(isWritten.begin() + offset, copy.bytes, true);
+    std::memset(&isWritten[static_cast<std::size_t>(static_cast<char *>(copy.to) - sharedStart)],
+                true, copy.bytes);
     if (shadow)
       shadow->completeCopy(thread, copy.to, copy.bytes);
   });

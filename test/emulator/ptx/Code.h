@@ -12,21 +12,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace emulator::ptx {
 
+class Block;
 class Warp;
 struct Instruction;
 using Lanes = std::uint32_t;
+constexpr Lanes kAllLanes = ~Lanes(0);
 
 /// Where the 32 numbers of an operand lie.
 struct Ref {
-  std::uint32_t offset = 0;
-  std::uint8_t base = 0;  ///< 0: registers of the warp; 1: constants of the function
-  std::uint8_t width = 0; ///< bytes of a number; 0: a predicate, whose number is `offset`; kNone
   static constexpr std::uint8_t kNone = 255;
+  std::uint32_t offset = 0;
+  std::uint8_t base = 0;      ///< 0: registers of the warp; 1: constants of the function
+  std::uint8_t width = kNone; ///< bytes of a number; 0: a predicate, whose number is `offset`
 };
 
 /// How the scheduler treats an instruction.
@@ -52,7 +55,6 @@ struct Instruction {
   Space space = Space::Generic;
   std::uint8_t bytes = 0; ///< of one number in memory, or a variant of the instruction
   std::uint8_t option = 0;
-  bool isSigned = false;
   const Statement *statement = nullptr;
 };
 
@@ -69,39 +71,21 @@ struct Code {
       owners; ///< of each byte of static shared memory: number of the variable, 0 for none
   std::size_t dynamicOffset = 0; ///< where dynamic shared memory begins
   static constexpr std::uint8_t kDynamic = 255;
-  bool hasProducts = false; ///< wgmma
+  /// Special registers that the kernel reads, by their number, and where they lie.
+  std::map<std::size_t, Ref> specials;
 };
 
-/// Special registers, in front of the registers of a warp: 32 numbers of 4 bytes each.
-enum class Special : std::uint32_t {
-  TidX,
-  TidY,
-  TidZ,
-  NtidX,
-  NtidY,
-  NtidZ,
-  CtaX,
-  CtaY,
-  CtaZ,
-  NctaX,
-  NctaY,
-  NctaZ,
-  Lane,
-  WarpId,
-  LaneEq,
-  LaneLt,
-  LaneLe,
-  LaneGt,
-  LaneGe,
-  DynamicShared,
-  TotalShared,
-  Count
+/// A register such as %tid.x, of 32 bits.
+struct Special {
+  const char *name;
+  std::uint32_t (*valueOf)(const Block &block, unsigned thread);
 };
+const std::vector<Special> &specialRegisters();
 
 constexpr std::uint32_t kNever = 0, kAlways = 1; ///< the first predicates of a warp
 
 /// Gives `function` meaning; throws Refusal for what the interpreter does not have.
-Code decode(const Module &module, const Function &function);
+Code decode(Module &module, const Function &function);
 
 /// "FILE:LINE (PTX line N: ...)": FILE of the source where nvcc wrote lines, else the PTX alone.
 std::string placeOf(const Module &module, const Statement &statement);

@@ -1,49 +1,22 @@
-//===- Decode.cpp - operands, control flow, and the memory of a kernel
-//------------------------------===//
+//===- Decode.cpp - operands, control flow, and the memory of a kernel ----------------------===//
 
 #include "Decode.h"
 
 #include "Machine.h"
 
 #include <algorithm>
+#include <sstream>
 
 namespace emulator::ptx {
 
 namespace {
-
-const std::map<std::string, Special> &specialRegisters() {
-  static const std::map<std::string, Special> registers = {
-      {"%tid.x", Special::TidX},
-      {"%tid.y", Special::TidY},
-      {"%tid.z", Special::TidZ},
-      {"%ntid.x", Special::NtidX},
-      {"%ntid.y", Special::NtidY},
-      {"%ntid.z", Special::NtidZ},
-      {"%ctaid.x", Special::CtaX},
-      {"%ctaid.y", Special::CtaY},
-      {"%ctaid.z", Special::CtaZ},
-      {"%nctaid.x", Special::NctaX},
-      {"%nctaid.y", Special::NctaY},
-      {"%nctaid.z", Special::NctaZ},
-      {"%laneid", Special::Lane},
-      {"%warpid", Special::WarpId},
-      {"%lanemask_eq", Special::LaneEq},
-      {"%lanemask_lt", Special::LaneLt},
-      {"%lanemask_le", Special::LaneLe},
-      {"%lanemask_gt", Special::LaneGt},
-      {"%lanemask_ge", Special::LaneGe},
-      {"%dynamic_smem_size", Special::DynamicShared},
-      {"%total_smem_size", Special::TotalShared}};
-  return registers;
-}
 
 std::uint64_t roundedUp(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
 void exitTrap(Warp &warp, const Instruction &in, Lanes lanes) {
-  warp.actor = static_cast<unsigned>(__builtin_ctz(lanes));
-  fault("trap (%s)", placeOf(*warp.block.code.module, *in.statement).c_str());
+  warp.fail(in, static_cast<unsigned>(__builtin_ctz(lanes)), "trap");
 }
 void nothing(Warp &, const Instruction &, Lanes) {}
 
@@ -59,8 +32,7 @@ std::string placeOf(const Module &module, const Statement &statement) {
   return text;
 }
 
-Decoder::Decoder(const Module &module, const Function &function)
-    : module(module), function(function) {}
+Decoder::Decoder(Module &module, const Function &function) : module(module), function(function) {}
 
 void Decoder::refuse(const std::string &what) const {
   throw Refusal(module.path + ":" + std::to_string(statement->line) + ": kernel " + function.name +
@@ -79,30 +51,26 @@ bool Decoder::isPredicate(const Operand &operand) const {
 }
 
 Ref Decoder::result(const Operand &operand, unsigned width) {
-  Ref ref;
-  ref.width = Ref::kNone;
   if (operand.kind == Operand::Sink)
-    return ref;
+    return Ref();
   if (operand.kind != Operand::Reg || isPredicate(operand))
     refuse("expected a register for the result");
-  ref = frame->registers[static_cast<std::size_t>(operand.reg)];
-  if (width && ref.width != width)
+  return registerOf(operand, width, false);
+}
+
+Ref Decoder::registerOf(const Operand &operand, unsigned width, bool mayBeWider) const {
+  const Ref ref = frame->registers[static_cast<std::size_t>(operand.reg)];
+  if (width && (mayBeWider ? ref.width < width : ref.width != width))
     refuse("register " + operand.name + ": got " + std::to_string(8 * ref.width) +
            " bits, expected " + std::to_string(8 * width));
   return ref;
 }
 
 Ref Decoder::predicate(const Operand &operand) {
-  Ref ref;
-  ref.width = 0;
-  if (operand.kind == Operand::Number) {
-    ref.offset = operand.number ? kAlways : kNever;
-    return ref;
-  }
-  if (operand.kind == Operand::Sink) {
-    ref.width = Ref::kNone;
-    return ref;
-  }
+  if (operand.kind == Operand::Number)
+    return {operand.number ? kAlways : kNever, 0, 0};
+  if (operand.kind == Operand::Sink)
+    return Ref();
   if (!isPredicate(operand))
     refuse("expected a predicate");
   return frame->registers[static_cast<std::size_t>(operand.reg)];
@@ -140,23 +108,21 @@ Ref Decoder::source(const Operand &operand, unsigned width) {
     return constant(static_cast<std::uint64_t>(operand.number), width);
   }
   if (operand.kind == Operand::Symbol) {
-    if (const auto special = specialRegisters().find(operand.name);
-        special != specialRegisters().end()) {
-      if (width != 4)
-        refuse(operand.name + " has 32 bits");
-      return {static_cast<std::uint32_t>(special->second) * 128, 0, 4};
-    }
+    for (std::size_t i = 0; i < specialRegisters().size(); ++i)
+      if (operand.name == specialRegisters()[i].name) {
+        if (width != 4)
+          refuse(operand.name + " has 32 bits");
+        const auto [at, isNew] = code.specials.try_emplace(i);
+        if (isNew)
+          at->second = newRegister(4);
+        return at->second;
+      }
     return constant(placeOf(operand.name).second + static_cast<std::uint64_t>(operand.number),
                     width);
   }
   if (operand.kind != Operand::Reg || isPredicate(operand))
     refuse("expected a register or a number");
-  const Ref ref = frame->registers[static_cast<std::size_t>(operand.reg)];
-  const bool isWider = statement->opcode == "cvt" && ref.width > width;
-  if (ref.width != width && !isWider)
-    refuse("register " + operand.name + ": got " + std::to_string(8 * ref.width) +
-           " bits, expected " + std::to_string(8 * width));
-  return ref;
+  return registerOf(operand, width, statement->opcode == "cvt");
 }
 
 void Decoder::address(const Operand &operand, Space space) {
@@ -165,7 +131,6 @@ void Decoder::address(const Operand &operand, Space space) {
   in.space = space;
   in.offset = operand.number;
   in.a = Ref();
-  in.a.width = Ref::kNone;
   if (operand.reg >= 0) {
     in.a = frame->registers[static_cast<std::size_t>(operand.reg)];
     return;
@@ -178,22 +143,19 @@ void Decoder::address(const Operand &operand, Space space) {
   in.offset += static_cast<std::int64_t>(place.second);
 }
 
-void Decoder::list(const Operand &operand, unsigned width, bool isResult) {
+void Decoder::list(const Operand &operand, unsigned width, bool isResult, unsigned parts) {
   in.first = static_cast<std::uint32_t>(code.lists.size());
   const std::vector<Operand> one = {operand};
   for (const Operand &part : operand.kind == Operand::Vector ? operand.parts : one) {
-    Ref ref;
-    if (part.kind == Operand::Reg) { // of an access it may be wider than what is in memory
-      ref = frame->registers[static_cast<std::size_t>(part.reg)];
-      if (ref.width < width || ref.width == Ref::kNone || isPredicate(part))
-        refuse("register " + part.name + ": got " + std::to_string(8 * ref.width) +
-               " bits, expected " + std::to_string(8 * width));
-    } else {
-      ref = isResult ? result(part, width) : source(part, std::max(width, 2u));
-    }
-    code.lists.push_back(ref);
+    // Of an access it may be wider than what is in memory.
+    const bool mayBeWider = statement->opcode == "ld" || statement->opcode == "st";
+    code.lists.push_back(part.kind == Operand::Reg ? registerOf(part, width, mayBeWider)
+                         : isResult                ? result(part, width)
+                                                   : source(part, std::max(width, 2u)));
   }
   in.count = static_cast<std::uint32_t>(code.lists.size()) - in.first;
+  if (parts && in.count != parts)
+    refuse("got " + std::to_string(in.count) + " registers, expected " + std::to_string(parts));
 }
 
 std::int64_t Decoder::immediate(const Operand &operand) {
@@ -202,45 +164,54 @@ std::int64_t Decoder::immediate(const Operand &operand) {
   return operand.number;
 }
 
-void Decoder::operandsOf(unsigned d, unsigned a, unsigned b, unsigned c) {
-  in.d = result(operand(0), d);
+void Decoder::operandsOf(const std::array<unsigned, 4> &widths) {
+  in.d = result(operand(0), widths[0]);
   if (in.d.width == Ref::kNone)
     refuse("expected a register for the result");
-  in.a = source(operand(1), a);
-  if (b)
-    in.b = source(operand(2), b);
-  if (c)
-    in.c = source(operand(3), c);
+  Ref *sources[] = {&in.a, &in.b, &in.c};
+  for (std::size_t i = 0; i < 3 && widths[i + 1]; ++i)
+    *sources[i] = source(operand(i + 1), widths[i + 1]);
+}
+
+int Decoder::optionOf(const std::string &word, const std::string &words) {
+  std::istringstream list(words);
+  int index = 0;
+  for (std::string one; list >> one; ++index)
+    if (one == word)
+      return index;
+  return -1;
+}
+
+int Decoder::optionAmong(const std::string &words) const {
+  for (const std::string &suffix : statement->suffixes)
+    if (const int index = optionOf(suffix, words); index >= 0)
+      return index;
+  return -1;
 }
 
 Space Decoder::space() const {
-  for (const std::string &suffix : statement->suffixes) {
-    if (suffix == "global")
-      return Space::Global;
-    if (suffix == "shared" || suffix == "shared::cta")
-      return Space::Shared;
-    if (suffix == "local")
-      return Space::Local;
-    if (suffix == "const")
-      return Space::Constant;
-    if (suffix == "param" || suffix == "param::entry")
-      return Space::Parameter;
-  }
+  for (const std::string &suffix : statement->suffixes)
+    if (const Space space = spaceOf(suffix); space != Space::Generic)
+      return space;
   return Space::Generic;
 }
 
-bool decodeByTable(Decoder &decoder, const std::map<std::string, Row> &table,
-                   std::initializer_list<const char *> ignored) {
-  std::string key = decoder.statement->opcode;
-  for (const std::string &suffix : decoder.statement->suffixes)
-    if (std::none_of(ignored.begin(), ignored.end(),
-                     [&](const char *one) { return suffix == one; }))
-      key += "." + suffix;
-  const auto row = table.find(key);
-  if (row == table.end())
+bool Decoder::decodeRow() {
+  static const Rows rows = [] {
+    Rows all;
+    addArithmetic(all);
+    addApproximations(all);
+    addBits(all);
+    return all;
+  }();
+  std::string key = statement->opcode;
+  for (const std::string &suffix : statement->suffixes)
+    key += suffix == "rn" ? "" : "." + suffix;
+  const auto found = rows.find(key);
+  if (found == rows.end())
     return false;
-  decoder.in.run = row->second.run;
-  decoder.operandsOf(row->second.d, row->second.a, row->second.b, row->second.c);
+  in.run = found->second.run;
+  operandsOf(found->second.widths);
   return true;
 }
 
@@ -283,18 +254,12 @@ void Decoder::layOutShared() {
       where.second = code.dynamicOffset;
 }
 
-void Decoder::addRegisters(Frame &target) {
-  for (const Register &reg : target.function->registers) {
-    Ref ref;
-    ref.width = static_cast<std::uint8_t>(reg.width);
-    if (reg.width) {
-      ref.offset = static_cast<std::uint32_t>(code.registerBytes);
-      code.registerBytes += 32 * reg.width;
-    } else {
-      ref.offset = static_cast<std::uint32_t>(code.predicates++);
-    }
-    target.registers.push_back(ref);
-  }
+Ref Decoder::newRegister(unsigned width) {
+  if (!width)
+    return {static_cast<std::uint32_t>(code.predicates++), 0, 0};
+  code.registerBytes += 32 * width;
+  return {static_cast<std::uint32_t>(code.registerBytes - 32 * width), 0,
+          static_cast<std::uint8_t>(width)};
 }
 
 /// Local memory, of calls too.
@@ -312,7 +277,6 @@ void Decoder::placeVariables(Frame &target) {
 Code Decoder::run() {
   code.module = &module;
   code.function = &function;
-  code.registerBytes = 128 * static_cast<std::size_t>(Special::Count);
   code.predicates = 2;
   layOutShared();
   Frame kernel{&function, nullptr, {}, {}, {}, {}, {}};
@@ -335,19 +299,19 @@ Code Decoder::run() {
 }
 
 void Decoder::decodeBody(Frame &target) {
-  addRegisters(target);
+  for (const Register &reg : target.function->registers)
+    target.registers.push_back(newRegister(reg.width));
   placeVariables(target);
   using Family = bool (*)(Decoder &);
-  static constexpr Family families[] = {
-      decodeArithmetic,     decodeComparisons,   decodeMemory,   decodeBits,     decodeConversions,
-      decodeApproximations, decodeWarpFunctions, decodeMatrices, decodeProducts, decodeCarries};
+  static constexpr Family families[] = {decodeComparisons, decodeMemory,        decodeBits,
+                                        decodeConversions, decodeWarpFunctions, decodeMatrices,
+                                        decodeProducts,    decodeCarries};
   for (const Statement &next : target.function->statements) {
     frame = &target;
     statement = &next;
     target.starts.push_back(static_cast<std::uint32_t>(code.instructions.size()));
     in = Instruction();
     in.statement = &next;
-    in.d.width = in.a.width = in.b.width = in.c.width = in.e.width = Ref::kNone;
     if (next.guard >= 0) {
       in.guard = static_cast<int>(target.registers[static_cast<std::size_t>(next.guard)].offset);
       in.isGuardNegated = next.isGuardNegated;
@@ -356,8 +320,9 @@ void Decoder::decodeBody(Frame &target) {
       decodeCall();
       continue;
     }
-    if (!decodeControl() && std::none_of(std::begin(families), std::end(families),
-                                         [&](Family family) { return family(*this); }))
+    if (!decodeControl() && !decodeRow() &&
+        std::none_of(std::begin(families), std::end(families),
+                     [&](Family family) { return family(*this); }))
       refuse("the instruction is not supported");
     code.instructions.push_back(in);
   }
@@ -441,8 +406,6 @@ void Decoder::decodeCall() {
   frame = own;
 }
 
-Code decode(const Module &module, const Function &function) {
-  return Decoder(module, function).run();
-}
+Code decode(Module &module, const Function &function) { return Decoder(module, function).run(); }
 
 } // namespace emulator::ptx

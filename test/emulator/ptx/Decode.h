@@ -9,6 +9,7 @@
 
 #include "Code.h"
 
+#include <array>
 #include <map>
 #include <string>
 
@@ -16,7 +17,7 @@ namespace emulator::ptx {
 
 class Decoder {
 public:
-  Decoder(const Module &module, const Function &function);
+  Decoder(Module &module, const Function &function);
   Code run();
 
   /// The statement that is decoded, and what becomes of it.
@@ -34,14 +35,18 @@ public:
   bool isPredicate(const Operand &operand) const;
   /// [register + number] or [variable + number]: the register in `in.a`, the number in `in.offset`.
   void address(const Operand &operand, Space space);
-  /// The parts of a vector, or one operand, to `in.first` and `in.count`.
-  void list(const Operand &operand, unsigned width, bool isResult);
+  /// The parts of a vector, or one operand, to `in.first` and `in.count`; parts: how many it must
+  /// have, 0 for any.
+  void list(const Operand &operand, unsigned width, bool isResult, unsigned parts = 0);
   /// 32 times `bits`.
   Ref constant(std::uint64_t bits, unsigned width);
   /// An operand that must be a number.
   std::int64_t immediate(const Operand &operand);
   /// The operands d, a, b, c of these widths; 0: the instruction lacks the operand.
-  void operandsOf(unsigned d, unsigned a, unsigned b = 0, unsigned c = 0);
+  void operandsOf(const std::array<unsigned, 4> &widths);
+  /// The place of a word, or of the first suffix that is there, in a list; -1 without.
+  static int optionOf(const std::string &word, const std::string &words);
+  int optionAmong(const std::string &words) const;
   [[noreturn]] void refuse(const std::string &what) const;
   /// Of a state space in the statement's suffixes.
   Space space() const;
@@ -62,23 +67,23 @@ private:
     std::vector<std::size_t> returns;
   };
   void layOutShared();
-  void addRegisters(Frame &frame);
   void placeVariables(Frame &frame);
   void decodeBody(Frame &frame);
   bool decodeControl();
   void decodeCall();
   void decodeBarrier();
+  bool decodeRow();
+  Ref newRegister(unsigned width);
+  Ref registerOf(const Operand &operand, unsigned width, bool mayBeWider) const;
   std::pair<Space, std::uint64_t> placeOf(const std::string &variable) const;
 
-  const Module &module;
+  Module &module;
   const Function &function;
   Frame *frame = nullptr;
   std::map<std::pair<std::uint64_t, unsigned>, Ref> known; ///< constants
   Places shared;
 };
 
-bool decodeArithmetic(Decoder &decoder);
-bool decodeApproximations(Decoder &decoder);
 bool decodeCarries(Decoder &decoder);
 bool decodeBits(Decoder &decoder);
 bool decodeComparisons(Decoder &decoder);
@@ -88,32 +93,16 @@ bool decodeWarpFunctions(Decoder &decoder);
 bool decodeMatrices(Decoder &decoder);
 bool decodeProducts(Decoder &decoder);
 
-/// A row of a table of instructions: what runs, and the widths of its operands.
+/// What runs, and the bytes of its operands d, a, b, c; 0: it lacks the operand.
 struct Row {
   Instruction::Run run;
-  unsigned d, a, b, c;
+  std::array<unsigned, 4> widths;
 };
-
-// Functors of one, two or three numbers as rows of a table.
-template <class D, class A, class F> void runOne(Warp &warp, const Instruction &in, Lanes lanes);
-template <class D, class A, class B, class F>
-void runTwo(Warp &warp, const Instruction &in, Lanes lanes);
-template <class D, class A, class B, class C, class F>
-void runThree(Warp &warp, const Instruction &in, Lanes lanes);
-
-template <class F, class D, class A> Row one() {
-  return {runOne<D, A, F>, sizeof(D), sizeof(A), 0, 0};
-}
-template <class F, class D, class A, class B> Row two() {
-  return {runTwo<D, A, B, F>, sizeof(D), sizeof(A), sizeof(B), 0};
-}
-template <class F, class D, class A, class B, class C> Row three() {
-  return {runThree<D, A, B, C, F>, sizeof(D), sizeof(A), sizeof(B), sizeof(C)};
-}
-
-/// The row with the statement's spelling without the suffixes in `ignored`, applied.
-bool decodeByTable(Decoder &decoder, const std::map<std::string, Row> &table,
-                   std::initializer_list<const char *> ignored);
+/// By the spelling, of arithmetic without `.rn`.
+using Rows = std::map<std::string, Row>;
+void addArithmetic(Rows &rows);
+void addApproximations(Rows &rows);
+void addBits(Rows &rows);
 
 } // namespace emulator::ptx
 

@@ -1,5 +1,4 @@
-//===- Kernels.cpp - finds the PTX of a kernel, and runs a grid of it
-//-------------------------------===//
+//===- Kernels.cpp - finds the PTX of a kernel, and runs a grid of it ------------------------===//
 
 #include "Kernels.h"
 

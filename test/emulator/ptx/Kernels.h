@@ -1,5 +1,4 @@
-//===- Kernels.h - kernels of a folder of PTX
-//------------------------------------------------------===//
+//===- Kernels.h - kernels of a folder of PTX -------------------------------------------===//
 #ifndef FSDP_EMULATOR_PTX_KERNELS_H
 #define FSDP_EMULATOR_PTX_KERNELS_H
 

@@ -11,10 +11,12 @@
 
 #include "AsyncCopies.h"
 #include "Code.h"
+#include "Failure.h"
 #include "Products.h"
 #include "Shadow.h"
 #include "SharedMemory.h"
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -28,7 +30,8 @@ struct Fault {
   std::string text;
 };
 
-class Block;
+using Addresses = std::array<std::uint64_t, 32>; ///< of each lane
+using Places = std::array<char *, 32>;
 
 class Warp {
 public:
@@ -44,12 +47,16 @@ public:
   }
   /// A number of any width, its upper bits zero.
   std::uint64_t number(Ref ref, unsigned lane) const;
+  /// The register gets as many bits of `bits` as it has.
   void setNumber(Ref ref, unsigned lane, std::uint64_t bits);
-  /// Its register gets as many bits of `bits` as it has.
   unsigned threadOf(unsigned lane) const { return first + lane; }
-  Lanes alive() const { return living; }
+  /// Of an operand [a + offset], in all lanes.
+  Addresses addressesOf(Ref a, std::int64_t offset) const;
+  /// Ends the kernel: this lane did at `in` what a device would not perform.
+  [[noreturn]] void fail(const Instruction &in, unsigned lane, const std::string &what);
 
   Block &block;
+  const Code &code;
   const unsigned number_, first; ///< first thread
   const Lanes existing;          ///< lanes of the block
   unsigned actor = 0;            ///< the lane whose work is done: a fault is of its thread
@@ -67,9 +74,11 @@ private:
   /// Runs until all lanes have ended or wait. True: all that live are at a barrier.
   bool run();
   bool runGroup(std::size_t index);
-  void put(std::uint32_t pc, Lanes lanes);
+  void put(std::uint32_t pc, Lanes lanes, bool waits = false);
   bool mayMeet(const Instruction &instruction, Lanes lanes);
   void end(Lanes lanes);
+  void checkResults(const Instruction &in);
+  [[noreturn]] void neverMeet();
 
   char *bases[2];
   std::vector<char> registers;
@@ -96,17 +105,19 @@ public:
   /// Throws Fault with the whole text.
   void runAll();
 
-  /// The memory at an address of a space, after the checks of an access with these flags of Access.
-  char *memory(Warp &warp, unsigned lane, const Instruction &in, Space space, std::uint64_t address,
-               unsigned bytes, unsigned flags);
+  /// Where addresses of a space are, after the checks of an access with these flags of Access.
+  void access(Warp &warp, const Instruction &in, Lanes lanes, Space space,
+              const Addresses &addresses, unsigned bytes, unsigned flags, Places &at);
+  /// Tells the shadow of accesses.
+  void noteAccesses(Warp &warp, const Instruction &in, Lanes lanes, const Places &at,
+                    unsigned bytes, unsigned flags);
   std::uint64_t genericOf(Space space, std::uint64_t address, unsigned thread);
-  std::uint64_t addressIn(Space space, std::uint64_t generic, unsigned thread);
+  std::uint64_t addressIn(Space space, std::uint64_t generic, unsigned thread) {
+    return generic - genericOf(space, 0, thread);
+  }
 
-  void startCopy(Warp &warp, unsigned lane, const Instruction &in, std::uint64_t to,
-                 std::uint64_t from, unsigned bytes, unsigned sourceBytes);
-  void commitCopies(unsigned thread) { copies[thread].commit(); }
+  std::vector<AsyncCopies> copies; ///< of each thread
   void waitForCopies(unsigned thread, std::size_t pending, bool all);
-  std::size_t pendingCopies(unsigned thread) const { return copies[thread].pending(); }
   /// Threads whose copies have arrived since their last fence.proxy.async.
   std::vector<bool> unfenced;
   void fence(unsigned thread, bool device) {
@@ -117,8 +128,6 @@ public:
     if (shadow)
       shadow->syncWarp(firstThread, lanes);
   }
-  /// Tells the shadow of a read that has been done before.
-  void noteRead(Warp &warp, unsigned lane, const Instruction &in, const char *at, unsigned bytes);
   const char *shared() const { return sharedStart; }
   std::size_t sharedBytes() const { return sharedSize; }
 
@@ -130,8 +139,10 @@ public:
 private:
   void runOne(uint3 index);
   void release();
-  bool isAllocated(std::uint64_t address, unsigned bytes);
-  const void *placeOf(const Instruction &in) const;
+  char *memory(Warp &warp, unsigned lane, const Instruction &in, Space space, std::uint64_t address,
+               unsigned bytes, unsigned flags);
+  unsigned ownerOf(std::uint64_t byte) const;
+  bool isAllocated(std::uint64_t address, std::uint64_t bytes);
   std::string nameOf(unsigned thread) const;
   [[noreturn]] void stuck();
 
@@ -140,8 +151,7 @@ private:
   std::vector<char> sharedStorage;
   char *sharedStart = nullptr;
   std::size_t sharedSize = 0;
-  std::vector<bool> isWritten; ///< of each byte of shared memory
-  std::vector<AsyncCopies> copies;
+  std::vector<char> isWritten; ///< of each byte of shared memory
   std::unique_ptr<Shadow> shadow;
   std::vector<std::pair<std::uint64_t, std::uint64_t>>
       allocations; ///< from, to: of the last accesses
@@ -153,7 +163,7 @@ private:
 
 /// Calls `work(lane)` for each lane of the mask.
 template <class Work> inline void each(Lanes lanes, Work work) {
-  if (lanes == ~Lanes(0)) {
+  if (lanes == kAllLanes) {
     for (unsigned lane = 0; lane < 32; ++lane)
       work(lane);
     return;

@@ -1,5 +1,4 @@
-//===- Products.cpp - wgmma
-//------------------------------------------------------------------------===//
+//===- Products.cpp - wgmma ---------------------------------------------------------------===//
 
 #include "Products.h"
 #include "Lanewise.h"
@@ -24,18 +23,17 @@ struct Descriptor {
   }
 };
 
-Descriptor descriptorOf(const Warp &warp, const Instruction &in, Ref ref, Lanes lanes,
-                        bool isAcross) {
+Descriptor descriptorOf(Warp &warp, const Instruction &in, Ref ref, Lanes lanes, bool isAcross) {
   const std::uint64_t bits = warp.number(ref, 0);
   each(lanes, [&](unsigned lane) {
     if (warp.number(ref, lane) != bits)
-      fault("%s, %s: lanes have different descriptors", in.statement->spelling().c_str(),
-            placeOf(*warp.block.code.module, *in.statement).c_str());
+      warp.fail(in, lane, "wgmma: lanes have different descriptors");
   });
   if (bits >> 62 != 1 || (bits >> 49 & 7) != 0)
-    fault("wgmma: got the descriptor %#zx, expected one with a swizzle of 128 bytes and without an "
-          "offset of its base",
-          std::size_t(bits));
+    warp.fail(in, 0,
+              formatted("wgmma: got the descriptor %#zx, expected one with a swizzle of 128 bytes "
+                        "and without an offset of its base",
+                        std::size_t(bits)));
   return {(bits & 0x3fff) << 4, (bits >> 16 & 0x3fff) << 4, (bits >> 32 & 0x3fff) << 4, isAcross};
 }
 
@@ -43,16 +41,18 @@ Descriptor descriptorOf(const Warp &warp, const Instruction &in, Ref ref, Lanes 
 class Reader {
 public:
   Reader(Warp &warp, const Instruction &in, Products::Product &product)
-      : warp(warp), in(in), product(product) {}
+      : warp(warp), in(in), product(product), seen(warp.block.sharedBytes() / 16 + 1) {}
 
   float read(unsigned lane, std::uint64_t address) {
     const std::uint64_t chunk = address / 16 * 16;
-    auto &seen = chunks[chunk];
-    if (!(seen >> lane & 1)) {
-      const char *at = warp.block.memory(warp, lane, in, Space::Shared, chunk, 16, 0);
-      seen |= Lanes(1) << lane;
-      Products::Read read{at, lane, {}};
-      std::memcpy(read.had, at, 16);
+    if (chunk / 16 >= seen.size() || !(seen[chunk / 16] >> lane & 1)) {
+      Addresses addresses;
+      addresses[lane] = chunk;
+      Places at;
+      warp.block.access(warp, in, Lanes(1) << lane, Space::Shared, addresses, 16, 0, at);
+      seen[chunk / 16] |= Lanes(1) << lane;
+      Products::Read read{at[lane], lane, {}};
+      std::memcpy(read.had, at[lane], 16);
       product.reads.push_back(read);
     }
     std::uint16_t bits;
@@ -64,7 +64,7 @@ private:
   Warp &warp;
   const Instruction &in;
   Products::Product &product;
-  std::map<std::uint64_t, Lanes> chunks;
+  std::vector<Lanes> seen; ///< of each 16 bytes, the lanes that have read them
 };
 
 /// wgmma.mma_async m64nNk16. The list: N / 2 registers of d, then four of a where they are in
@@ -72,48 +72,48 @@ private:
 /// 1 where b's rows are summed over.
 void multiply(Warp &warp, const Instruction &in, Lanes lanes) {
   Products &products = warp.products;
-  const std::string where = placeOf(*warp.block.code.module, *in.statement);
   if (!products.isBegun)
-    fault("wgmma, %s: expected wgmma.fence before it, after the last wait", where.c_str());
+    warp.fail(in, warp.actor, "wgmma: expected wgmma.fence before it, after the last wait");
   for (unsigned thread = 0; thread < warp.block.size; ++thread)
     if (warp.block.unfenced[thread])
-      fault("wgmma, %s: expected fence.proxy.async by thread %u of the block, whose copies have "
-            "arrived",
-            where.c_str(), thread);
-  const Ref *list = &warp.block.code.lists[in.first];
+      warp.fail(in, warp.actor,
+                formatted("wgmma: expected fence.proxy.async by thread %u of the block, whose "
+                          "copies have arrived",
+                          thread));
+  const Ref *list = &warp.code.lists[in.first];
   const unsigned registers = in.bytes, columns = registers * 2;
   Products::Product product{&in, {}, {}};
   Reader reader(warp, in, product);
-  float a[16][16];
+  float a[16][16]; // by k, then by row
   if (in.a.width == Ref::kNone) {
     for (unsigned lane = 0; lane < 32; ++lane)
       for (unsigned i = 0; i < 4; ++i) {
         const std::uint32_t pair = warp.at<std::uint32_t>(list[registers + i])[lane];
         product.registers.push_back(pair);
-        float *to = &a[lane / 4 + (i & 1) * 8][lane % 4 * 2 + (i >> 1) * 8];
-        to[0] = bitsOf<float>(pair << 16);
-        to[1] = bitsOf<float>(pair & 0xffff0000u);
+        const unsigned row = lane / 4 + (i & 1) * 8, k = lane % 4 * 2 + (i >> 1) * 8;
+        a[k][row] = bitsOf<float>(pair << 16);
+        a[k + 1][row] = bitsOf<float>(pair & 0xffff0000u);
       }
   } else {
     const Descriptor left = descriptorOf(warp, in, in.a, lanes, false);
     for (unsigned row = 0; row < 16; ++row)
       for (unsigned k = 0; k < 16; ++k)
-        a[row][k] =
+        a[k][row] =
             reader.read(row % 8 * 4 + k / 4, left.addressOf(warp.number_ % 4 * 16 + row, k));
   }
   const Descriptor right = descriptorOf(warp, in, in.b, lanes, in.option != 0);
   const Lanes adds = warp.predicate(in.c);
   for (unsigned column = 0; column < columns; ++column) {
-    float b[16];
-    for (unsigned k = 0; k < 16; ++k)
-      b[k] = reader.read(column % 8 / 2 + k % 8 * 4, right.addressOf(column, k));
+    float sums[16] = {};
+    for (unsigned k = 0; k < 16; ++k) {
+      const float b = reader.read(column % 8 / 2 + k % 8 * 4, right.addressOf(column, k));
+      for (unsigned row = 0; row < 16; ++row)
+        sums[row] += a[k][row] * b;
+    }
     for (unsigned row = 0; row < 16; ++row) {
-      float sum = 0;
-      for (unsigned k = 0; k < 16; ++k)
-        sum += a[row][k] * b[k];
       const unsigned lane = row % 8 * 4 + column % 8 / 2;
       float &d = warp.at<float>(list[column / 8 * 4 + row / 8 * 2 + column % 2])[lane];
-      d = adds >> lane & 1 ? d + sum : sum;
+      d = adds >> lane & 1 ? d + sums[row] : sums[row];
     }
   }
   ++products.started;
@@ -131,21 +131,20 @@ void commit(Warp &warp, const Instruction &, Lanes) {
 /// What a product has read must still be there, and no other thread may have written it.
 void finish(Warp &warp, const Products::Product &product) {
   const Instruction &in = *product.instruction;
-  const std::string where = placeOf(*warp.block.code.module, *in.statement);
+  Places at;
   for (const Products::Read &read : product.reads) {
-    warp.actor = read.lane;
-    warp.block.noteRead(warp, read.lane, in, read.at, 16);
+    at[read.lane] = const_cast<char *>(read.at);
+    warp.block.noteAccesses(warp, in, Lanes(1) << read.lane, at, 16, 0);
     if (std::memcmp(read.had, read.at, 16) != 0)
-      fault("wgmma, %s: byte %td of the shared memory changed before wgmma.wait_group",
-            where.c_str(), read.at - warp.block.shared());
+      warp.fail(in, read.lane,
+                formatted("wgmma: byte %td of the shared memory changed before wgmma.wait_group",
+                          read.at - warp.block.shared()));
   }
-  const Ref *list = &warp.block.code.lists[in.first + in.bytes];
+  const Ref *list = &warp.code.lists[in.first + in.bytes];
   for (unsigned lane = 0; lane < 32 && !product.registers.empty(); ++lane)
     for (unsigned i = 0; i < 4; ++i)
-      if (warp.at<std::uint32_t>(list[i])[lane] != product.registers[4 * lane + i]) {
-        warp.actor = lane;
-        fault("wgmma, %s: registers of its operand changed before wgmma.wait_group", where.c_str());
-      }
+      if (warp.at<std::uint32_t>(list[i])[lane] != product.registers[4 * lane + i])
+        warp.fail(in, lane, "wgmma: registers of its operand changed before wgmma.wait_group");
 }
 
 void wait(Warp &warp, const Instruction &in, Lanes) {
@@ -202,7 +201,6 @@ bool decodeProducts(Decoder &decoder) {
         decoder.immediate(decoder.operand(flags + (inRegisters ? 2 : 3))));
     decoder.list(d, 4, true);
     const std::uint32_t first = in.first;
-    in.a.width = Ref::kNone;
     if (inRegisters)
       decoder.list(a, 4, false);
     else

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace emulator::ptx {
 
@@ -25,13 +26,6 @@ std::string Statement::spelling() const {
   return text;
 }
 
-const Function *Module::find(const std::string &name) const {
-  for (const auto &function : functions)
-    if (function->name == name)
-      return function.get();
-  return nullptr;
-}
-
 unsigned bytesOfType(const std::string &type) {
   static const std::map<std::string, unsigned> bytes = {
       {"b8", 1},   {"u8", 1},  {"s8", 1},  {"b16", 2}, {"u16", 2},  {"s16", 2},   {"f16", 2},
@@ -39,6 +33,15 @@ unsigned bytesOfType(const std::string &type) {
       {"b64", 8},  {"u64", 8}, {"s64", 8}, {"f64", 8}, {"b128", 16}};
   const auto found = bytes.find(type);
   return found == bytes.end() ? 0 : found->second;
+}
+
+Space spaceOf(const std::string &name) {
+  static const std::map<std::string, Space> spaces = {
+      {"global", Space::Global},         {"shared", Space::Shared},  {"shared::cta", Space::Shared},
+      {"local", Space::Local},           {"const", Space::Constant}, {"param", Space::Parameter},
+      {"param::entry", Space::Parameter}};
+  const auto found = spaces.find(name);
+  return found == spaces.end() ? Space::Generic : found->second;
 }
 
 namespace {
@@ -87,9 +90,23 @@ public:
     return token;
   }
 
+  void skipLine() { at = std::min(text.find('\n', at), text.size()); }
+  /// Past the brace that closes the one before.
+  void skipBody() {
+    for (int depth = 1; depth && at < text.size(); ++at) {
+      if (text[at] == '/' && text.compare(at, 2, "//") == 0)
+        skipLine();
+      depth += text[at] == '{' ? 1 : text[at] == '}' ? -1 : 0;
+      line += text[at] == '\n';
+    }
+  }
+
   [[noreturn]] void refuse(int where, const std::string &what) const {
     throw Refusal(path + ":" + std::to_string(where) + ": " + what);
   }
+
+  std::size_t at = 0;
+  int line = 1;
 
 private:
   static bool isWord(char c) {
@@ -98,7 +115,8 @@ private:
   void skipBlanks() {
     for (; at < text.size(); ++at) {
       if (text.compare(at, 2, "//") == 0) {
-        at = std::min(text.find('\n', at), text.size()) - 1;
+        skipLine();
+        --at;
       } else if (text.compare(at, 2, "/*") == 0) {
         const std::size_t end = std::min(text.find("*/", at + 2), text.size());
         line += static_cast<int>(std::count(text.begin() + std::ptrdiff_t(at),
@@ -139,22 +157,25 @@ private:
 
   const std::string &text;
   const std::string &path;
-  std::size_t at = 0;
-  int line = 1;
 };
 
 class Parser {
 public:
-  Parser(const std::string &text, const std::string &path) : lexer(text, path) {
-    module = std::make_unique<Module>();
-    module->path = path;
-    advance();
-  }
+  explicit Parser(Module &module) : lexer(module.text, module.path), module(&module) {}
 
-  std::unique_ptr<Module> run() {
+  void run() {
+    advance();
     while (token.kind != Token::End)
       parseTop();
-    return std::move(module);
+  }
+
+  void runBody(Function &of) {
+    function = &of;
+    lexer.at = of.at;
+    lexer.line = of.line;
+    advance();
+    scopes.assign(1, {});
+    parseBody();
   }
 
 private:
@@ -194,30 +215,21 @@ private:
     advance();
     return negative ? 0 - bits : bits;
   }
-  void skipPast(const char *mark) {
-    while (token.kind != Token::End && !is(mark))
-      advance();
-    expect(mark);
-  }
 
   void parseTop() {
-    if (take(".version")) {
-      advance(); // 9.0 is two or three tokens
-      while (token.kind == Token::Number ||
-             (token.kind == Token::Word && token.text[0] == '.' &&
-              std::isdigit(static_cast<unsigned char>(token.text[1]))))
-        advance();
-    } else if (take(".target")) {
-      module->target = word("a target");
-      while (take(","))
-        word("an option of the target");
+    if (is(".version") || is(".target")) {
+      lexer.skipLine();
+      advance();
     } else if (take(".address_size")) {
       if (number() != 64)
         fail("expected addresses of 64 bits");
     } else if (take(".file")) {
       parseFile();
     } else if (is(".section")) {
-      skipSection();
+      while (token.kind != Token::End && !is("{"))
+        advance();
+      lexer.skipBody();
+      advance();
     } else if (is(".visible") || is(".extern") || is(".weak") || is(".common")) {
       isExternal = token.text == ".extern";
       advance();
@@ -241,25 +253,12 @@ private:
       number();
   }
 
-  void skipSection() {
-    advance();
-    skipPast("{");
-    for (int depth = 1; depth && token.kind != Token::End; advance())
-      depth += is("{") ? 1 : is("}") ? -1 : 0;
-  }
-
   /// From the space on, up to the `;`, `,` or `)` behind.
   Variable parseVariable() {
-    static const std::map<std::string, Space> spaces = {{".global", Space::Global},
-                                                        {".const", Space::Constant},
-                                                        {".shared", Space::Shared},
-                                                        {".local", Space::Local},
-                                                        {".param", Space::Parameter}};
     Variable variable;
-    const auto space = spaces.find(token.text);
-    if (space == spaces.end())
+    variable.space = token.text.empty() ? Space::Generic : spaceOf(token.text.substr(1));
+    if (variable.space == Space::Generic)
       fail("expected a state space");
-    variable.space = space->second;
     advance();
     unsigned element = 0;
     while (token.kind == Token::Word && token.text[0] == '.') {
@@ -267,7 +266,7 @@ private:
         variable.alignment = number();
       } else if (take(".ptr")) {
         // What a pointer points at: its .align is not the variable's.
-        if (is(".global") || is(".shared") || is(".const") || is(".local"))
+        if (spaceOf(token.text.substr(1)) != Space::Generic)
           advance();
         if (take(".align"))
           number();
@@ -320,7 +319,6 @@ private:
     function = owned.get();
     function->isEntry = is(".entry");
     advance();
-    scopes.assign(1, {});
     if (is("("))
       function->results = parseParameters();
     function->name = word("the name of a function");
@@ -340,9 +338,12 @@ private:
     isExternal = false;
     if (take(";"))
       return; // a declaration
-    file = sourceLine = 0;
-    expect("{");
-    parseBody();
+    if (!is("{"))
+      fail("expected '{'");
+    function->at = lexer.at;
+    function->line = lexer.line;
+    lexer.skipBody();
+    advance();
     module->functions.push_back(std::move(owned));
   }
 
@@ -378,7 +379,8 @@ private:
       } else if (take(".loc")) {
         parseLocation();
       } else if (take(".pragma")) {
-        skipPast(";");
+        advance();
+        expect(";");
       } else {
         parseStatement();
       }
@@ -499,13 +501,9 @@ private:
     if (take("["))
       return parseAddress();
     if (is("-") || token.kind == Token::Number) {
-      const bool negative = take("-");
       operand.kind = Operand::Number;
       operand.isFloat = token.isFloat;
-      if (token.kind != Token::Number)
-        fail("expected a number");
-      operand.number = static_cast<std::int64_t>(negative ? 0 - token.bits : token.bits);
-      advance();
+      operand.number = static_cast<std::int64_t>(number());
       return operand;
     }
     const std::string name = word("an operand");
@@ -529,9 +527,7 @@ private:
     } else {
       operand.name = word("an address");
       operand.reg = registerOf(operand.name);
-      if (take("+"))
-        operand.number = static_cast<std::int64_t>(number());
-      else if (is("-"))
+      if (take("+") || is("-"))
         operand.number = static_cast<std::int64_t>(number());
     }
     expect("]");
@@ -540,7 +536,7 @@ private:
 
   Lexer lexer;
   Token token;
-  std::unique_ptr<Module> module;
+  Module *module;
   Function *function = nullptr;
   bool isExternal = false;
   int file = 0, sourceLine = 0;
@@ -550,7 +546,21 @@ private:
 } // namespace
 
 std::unique_ptr<Module> parse(const std::string &text, const std::string &path) {
-  return Parser(text, path).run();
+  auto module = std::make_unique<Module>();
+  module->text = text;
+  module->path = path;
+  Parser(*module).run();
+  return module;
+}
+
+const Function *Module::find(const std::string &name) {
+  for (const auto &function : functions)
+    if (function->name == name) {
+      if (!std::exchange(function->isParsed, true))
+        Parser(*this).runBody(*function);
+      return function.get();
+    }
+  return nullptr;
 }
 
 } // namespace emulator::ptx

@@ -73,15 +73,19 @@ struct Function {
   std::vector<Register> registers;
   std::vector<Statement> statements;
   std::map<std::string, std::size_t> labels; ///< number of the statement behind
+  std::size_t at = 0;                        ///< of its body in the text
+  int line = 0;
+  bool isParsed = false;
 };
 
 struct Module {
-  std::string path, target; ///< target: as in sm_90a
+  std::string path, text;
   std::vector<Variable> variables;
   std::vector<std::unique_ptr<Function>> functions;
   std::map<int, std::string> files; ///< of .file
 
-  const Function *find(const std::string &name) const;
+  /// Parses its body, if nothing has asked for it before; null where there is no such function.
+  const Function *find(const std::string &name);
 };
 
 /// Throws Refusal.
@@ -89,6 +93,8 @@ std::unique_ptr<Module> parse(const std::string &text, const std::string &path);
 
 /// Bytes of a type such as "f32"; 0 for "pred" and for names of no type.
 unsigned bytesOfType(const std::string &type);
+/// Of a suffix such as "shared"; Generic where it is no space's.
+Space spaceOf(const std::string &name);
 
 } // namespace emulator::ptx
 

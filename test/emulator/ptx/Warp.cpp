@@ -1,87 +1,82 @@
 //===- Warp.cpp - which lanes of a warp run ------------------------------------------===//
 
-#include "Failure.h"
 #include "Machine.h"
 
 #include <algorithm>
 
 namespace emulator::ptx {
 
+const std::vector<Special> &specialRegisters() {
+  using B = const Block &;
+  using U = unsigned;
+  static const std::vector<Special> registers = {
+      {"%tid.x", [](B b, U t) { return t % b.grid.block.x; }},
+      {"%tid.y", [](B b, U t) { return t / b.grid.block.x % b.grid.block.y; }},
+      {"%tid.z", [](B b, U t) { return t / b.grid.block.x / b.grid.block.y; }},
+      {"%ntid.x", [](B b, U) { return b.grid.block.x; }},
+      {"%ntid.y", [](B b, U) { return b.grid.block.y; }},
+      {"%ntid.z", [](B b, U) { return b.grid.block.z; }},
+      {"%ctaid.x", [](B b, U) { return b.index.x; }},
+      {"%ctaid.y", [](B b, U) { return b.index.y; }},
+      {"%ctaid.z", [](B b, U) { return b.index.z; }},
+      {"%nctaid.x", [](B b, U) { return b.grid.grid.x; }},
+      {"%nctaid.y", [](B b, U) { return b.grid.grid.y; }},
+      {"%nctaid.z", [](B b, U) { return b.grid.grid.z; }},
+      {"%laneid", [](B, U t) { return t % 32; }},
+      {"%warpid", [](B, U t) { return t / 32; }},
+      {"%lanemask_eq", [](B, U t) { return 1u << t % 32; }},
+      {"%lanemask_lt", [](B, U t) { return (1u << t % 32) - 1; }},
+      {"%lanemask_le", [](B, U t) { return (2u << t % 32) - 1; }},
+      {"%lanemask_gt", [](B, U t) { return ~((2u << t % 32) - 1); }},
+      {"%lanemask_ge", [](B, U t) { return ~((1u << t % 32) - 1); }},
+      {"%dynamic_smem_size", [](B b, U) { return U(b.grid.dynamicBytes); }},
+      {"%total_smem_size", [](B b, U) { return U(b.sharedBytes()); }}};
+  return registers;
+}
+
 Warp::Warp(Block &block, unsigned number)
-    : block(block), number_(number), first(number * 32),
-      existing(block.size - first >= 32 ? ~Lanes(0) : (Lanes(1) << (block.size - first)) - 1) {
-  registers.resize(block.code.registerBytes);
-  predicates.resize(block.code.predicates);
+    : block(block), code(block.code), number_(number), first(number * 32),
+      existing(block.size - first >= 32 ? kAllLanes : (Lanes(1) << (block.size - first)) - 1),
+      registers(code.registerBytes, '\xff'), predicates(code.predicates, 0xaaaaaaaau) {
   bases[0] = registers.data();
-  bases[1] = const_cast<char *>(block.code.constants.data());
+  bases[1] = const_cast<char *>(code.constants.data());
+  predicates[kNever] = 0;
+  predicates[kAlways] = kAllLanes;
+}
+
+void Warp::fail(const Instruction &in, unsigned lane, const std::string &what) {
+  actor = lane;
+  fault("%s (%s)", what.c_str(), placeOf(*code.module, *in.statement).c_str());
+}
+
+Addresses Warp::addressesOf(Ref a, std::int64_t offset) const {
+  Addresses addresses;
+  addresses.fill(static_cast<std::uint64_t>(offset));
+  for (unsigned lane = 0; lane < 32; ++lane)
+    addresses[lane] += a.width == 8   ? at<std::uint64_t>(a)[lane]
+                       : a.width == 4 ? at<std::uint32_t>(a)[lane]
+                                      : 0;
+  return addresses;
 }
 
 std::uint64_t Warp::number(Ref ref, unsigned lane) const {
-  std::uint64_t bits = 0;
-  switch (ref.width) {
-  case 0:
-    return predicates[ref.offset] >> lane & 1;
-  case 2:
-    return at<std::uint16_t>(ref)[lane];
-  case 4:
-    return at<std::uint32_t>(ref)[lane];
-  default:
-    std::memcpy(&bits, at<std::uint64_t>(ref) + lane, 8);
-    return bits;
-  }
+  return ref.width == 0   ? predicates[ref.offset] >> lane & 1
+         : ref.width == 2 ? at<std::uint16_t>(ref)[lane]
+         : ref.width == 4 ? at<std::uint32_t>(ref)[lane]
+                          : at<std::uint64_t>(ref)[lane];
 }
 
 void Warp::setNumber(Ref ref, unsigned lane, std::uint64_t bits) {
-  switch (ref.width) {
-  case Ref::kNone:
-    return;
-  case 0:
-    return setPredicate(ref, Lanes(1) << lane, bits & 1 ? ~Lanes(0) : 0);
-  case 2:
-    at<std::uint16_t>(ref)[lane] = static_cast<std::uint16_t>(bits);
-    return;
-  case 4:
-    at<std::uint32_t>(ref)[lane] = static_cast<std::uint32_t>(bits);
-    return;
-  default:
-    at<std::uint64_t>(ref)[lane] = bits;
-  }
+  if (ref.width == 0)
+    setPredicate(ref, Lanes(1) << lane, bits & 1 ? kAllLanes : 0);
+  else if (ref.width != Ref::kNone)
+    std::memcpy(at<char>(ref) + lane * ref.width, &bits, ref.width);
 }
 
 void Warp::begin() {
-  std::memset(registers.data(), 0xff, registers.size());
-  std::fill(predicates.begin(), predicates.end(), 0xaaaaaaaau);
-  predicates[kNever] = 0;
-  predicates[kAlways] = ~Lanes(0);
-  const dim3 &shape = block.grid.block, &grid = block.grid.grid;
-  const auto set = [&](Special special, unsigned lane, std::uint32_t value) {
-    reinterpret_cast<std::uint32_t *>(
-        registers.data())[32 * static_cast<unsigned>(special) + lane] = value;
-  };
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    const unsigned thread = first + lane, bit = 1u << lane;
-    set(Special::TidX, lane, thread % shape.x);
-    set(Special::TidY, lane, thread / shape.x % shape.y);
-    set(Special::TidZ, lane, thread / shape.x / shape.y);
-    set(Special::NtidX, lane, shape.x);
-    set(Special::NtidY, lane, shape.y);
-    set(Special::NtidZ, lane, shape.z);
-    set(Special::NctaX, lane, grid.x);
-    set(Special::NctaY, lane, grid.y);
-    set(Special::NctaZ, lane, grid.z);
-    set(Special::CtaX, lane, block.index.x);
-    set(Special::CtaY, lane, block.index.y);
-    set(Special::CtaZ, lane, block.index.z);
-    set(Special::Lane, lane, lane);
-    set(Special::WarpId, lane, number_);
-    set(Special::LaneEq, lane, bit);
-    set(Special::LaneLt, lane, bit - 1);
-    set(Special::LaneLe, lane, bit | (bit - 1));
-    set(Special::LaneGt, lane, ~(bit | (bit - 1)));
-    set(Special::LaneGe, lane, ~(bit - 1));
-    set(Special::DynamicShared, lane, static_cast<std::uint32_t>(block.grid.dynamicBytes));
-    set(Special::TotalShared, lane, static_cast<std::uint32_t>(block.sharedBytes()));
-  }
+  for (const auto &[number, ref] : code.specials)
+    for (unsigned lane = 0; lane < 32; ++lane)
+      at<std::uint32_t>(ref)[lane] = specialRegisters()[number].valueOf(block, first + lane);
   groups.assign(1, {0, existing, false});
   living = existing;
   atBarrier = nullptr;
@@ -89,24 +84,24 @@ void Warp::begin() {
   carry = 0;
 }
 
-/// Adds lanes at a place, together with those that are there; they run again if those wait.
-void Warp::put(std::uint32_t pc, Lanes lanes) {
+/// Adds lanes at a place, together with those that are there.
+void Warp::put(std::uint32_t pc, Lanes lanes, bool waits) {
   if (!lanes)
     return;
   auto at = std::find_if(groups.begin(), groups.end(),
                          [&](const Group &group) { return group.pc >= pc; });
   if (at != groups.end() && at->pc == pc) {
     at->lanes |= lanes;
-    at->waits = false;
+    at->waits = waits;
   } else {
-    groups.insert(at, {pc, lanes, false});
+    groups.insert(at, {pc, lanes, waits});
   }
 }
 
 void Warp::end(Lanes lanes) {
   each(lanes, [&](unsigned lane) {
     actor = lane;
-    if (const std::size_t pending = block.pendingCopies(threadOf(lane)))
+    if (const std::size_t pending = block.copies[threadOf(lane)].pending())
       fault("returned while %zu of its copies in the background have not been waited for", pending);
   });
   living &= ~lanes;
@@ -131,14 +126,18 @@ bool Warp::run() {
     if (runGroup(next))
       return true;
   }
-  if (groups.empty())
-    return false;
+  if (!groups.empty())
+    neverMeet();
+  return false;
+}
+
+void Warp::neverMeet() {
   std::string text = "lanes of a warp do not meet:";
   for (const Group &group : groups) {
-    const Instruction &in = block.code.instructions[group.pc];
+    const Instruction &in = code.instructions[group.pc];
     text +=
         formatted(" the lanes 0x%x wait in %s, %s;", group.lanes, in.statement->spelling().c_str(),
-                  placeOf(*block.code.module, *in.statement).c_str());
+                  placeOf(*code.module, *in.statement).c_str());
   }
   actor = static_cast<unsigned>(__builtin_ctz(groups[0].lanes));
   fault("%s all that live are 0x%x", text.c_str(), living);
@@ -148,25 +147,24 @@ bool Warp::run() {
 bool Warp::mayMeet(const Instruction &in, Lanes lanes) {
   if (in.isAligned)
     return lanes == living;
+  const std::string &name = in.statement->opcode;
   bool complete = true;
   each(lanes, [&](unsigned lane) {
     const auto mask = static_cast<Lanes>(number(in.c, lane));
-    actor = lane;
     if (!(mask >> lane & 1))
-      fault("%s, %s: the mask 0x%x lacks the calling lane %u", in.statement->spelling().c_str(),
-            placeOf(*block.code.module, *in.statement).c_str(), mask, lane);
+      fail(in, lane,
+           formatted("%s: the mask 0x%x lacks the calling lane %u", name.c_str(), mask, lane));
     if (const Lanes gone = mask & existing & ~living)
-      fault("%s, %s: waits for the lanes 0x%x, which have returned",
-            in.statement->spelling().c_str(), placeOf(*block.code.module, *in.statement).c_str(),
-            gone);
+      fail(in, lane,
+           formatted("%s: waits for the lanes 0x%x, which have returned", name.c_str(), gone));
     complete = complete && !(mask & existing & ~lanes);
   });
   return complete;
 }
 
 /// While products run, what they write may be moved, and be operands of products.
-static void checkResults(Warp &warp, const Instruction &in) {
-  auto &results = warp.products.results;
+void Warp::checkResults(const Instruction &in) {
+  auto &results = products.results;
   const std::string &name = in.statement->opcode;
   if (name == "wgmma" || in.kind == Kind::Branch || in.kind == Kind::Barrier)
     return;
@@ -182,11 +180,9 @@ static void checkResults(Warp &warp, const Instruction &in) {
     return;
   }
   for (std::uint32_t i = 0; i < in.count; ++i)
-    reads = reads || isResult(warp.block.code.lists[in.first + i]);
+    reads = reads || isResult(code.lists[in.first + i]);
   if (reads)
-    fault("%s, %s: uses a result of wgmma before wgmma.wait_group",
-          in.statement->spelling().c_str(),
-          placeOf(*warp.block.code.module, *in.statement).c_str());
+    fail(in, actor, name + ": uses a result of wgmma before wgmma.wait_group");
   if (isResult(in.d))
     results.erase(in.d.offset);
 }
@@ -194,20 +190,19 @@ static void checkResults(Warp &warp, const Instruction &in) {
 /// Runs the lanes of a group until they wait, end, branch, or come to where others are. True: all
 /// of the warp are at a barrier.
 bool Warp::runGroup(std::size_t which) {
-  const std::vector<Instruction> &code = block.code.instructions;
   std::uint32_t pc = groups[which].pc;
   const Lanes lanes = groups[which].lanes;
   groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(which));
   const std::uint32_t limit = which < groups.size() ? groups[which].pc : ~std::uint32_t(0);
   for (bool isFirst = true; isFirst || pc != limit; ++pc, isFirst = false) {
-    const Instruction &in = code[pc];
+    const Instruction &in = code.instructions[pc];
     Lanes active = lanes;
     if (in.guard >= 0)
       active &= in.isGuardNegated ? ~predicates[std::size_t(in.guard)]
                                   : predicates[std::size_t(in.guard)];
     if (!products.results.empty() && active) {
       actor = static_cast<unsigned>(__builtin_ctz(active));
-      checkResults(*this, in);
+      checkResults(in);
     }
     switch (in.kind) {
     case Kind::Plain:
@@ -236,23 +231,16 @@ bool Warp::runGroup(std::size_t which) {
     }
     if (in.kind == Kind::Barrier) {
       if (lanes != living) {
-        put(pc, lanes);
-        std::find_if(groups.begin(), groups.end(), [&](const Group &g) {
-          return g.pc == pc;
-        })->waits = true;
+        put(pc, lanes, true);
         return false;
       }
       actor = static_cast<unsigned>(__builtin_ctz(lanes));
-      put(pc, lanes);
-      groups[0].waits = true;
+      put(pc, lanes, true);
       atBarrier = &in;
       return true;
     }
     if (!mayMeet(in, lanes)) {
-      put(pc, lanes);
-      std::find_if(groups.begin(), groups.end(), [&](const Group &g) {
-        return g.pc == pc;
-      })->waits = true;
+      put(pc, lanes, true);
       return false;
     }
     in.run(*this, in, lanes);

@@ -160,6 +160,7 @@ TYPED_TEST(AttentionKernels, WindowsDocumentsAndCapsAreTheCpus) {
       {with({2, 2, 1, 140, 160, 32, 0.2f, true}, 0, 0), Documents::InRow},
       {with({1, 2, 2, 70, 90, 32, 0.2f, true}, 0, 2), Documents::None},
       {with({2, 2, 2, 70, 70, 64, -0.1f, false}, 0, 1), Documents::Mixed},
+      {with({1, 1, 1, 70, 70, 64, 0.125f, true}, 0, 0), Documents::InRow},
       {with({1, 1, 1, 150, 150, 128, 0.09f, true}, 70, 3), Documents::InRow},
       {with({1, 2, 1, 9, 33, 20, 0.3f, true}, 4, 0.5f), Documents::Mixed}};
   for (const auto &[sizes, documents] : cases)
@@ -185,13 +186,27 @@ TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
       {{2, 2, 1, 40, 72, 64, 0.125f, true}, Documents::None, Bias::LargeShared},
       {{2, 2, 2, 40, 72, 32, 0.2f, false}, Documents::None, Bias::LargeOfHeads},
       {with({2, 2, 1, 30, 72, 128, 0.09f, true}, 40, 3), Documents::Mixed, Bias::LargeOfHeads},
-      {{2, 2, 1, 30, 72, 16, 0.2f, true}, Documents::InRow, Bias::LargeShared}};
+      {{2, 2, 1, 30, 72, 16, 0.2f, true}, Documents::InRow, Bias::LargeShared},
+      {{1, 1, 1, 40, 70, 32, -0.2f, false}, Documents::None, Bias::Shared}};
   for (const auto &[sizes, documents, bias] : cases)
     for (std::size_t offset : {0, 1, 80, 86})
       // Where races are sought, one case of each kind of bias, the second by groups and by warps.
       if (choose(sizes, offset) &&
           !(seeksRaces() && (offset == 1 || offset == 86 || sizes.keys < 75 || sizes.keys == 90)))
         this->compare(sizes, offset > 1 ? 0 : offset, documents, bias);
+}
+
+// One case of each kernel that the cases above leave out where races are sought.
+TYPED_TEST(AttentionKernels, KernelsOfOtherDevices) {
+  for (std::uint32_t width : {64, 128})
+    for (bool hasWindow : {false, true})
+      for (Bias bias : {Bias::None, Bias::Shared}) {
+        AttentionShape sizes = {1, 1, 1, 40, 40, width, 0.1f, true};
+        sizes.window = hasWindow ? 20 : 0;
+        for (std::size_t offset : {0, 80, 86})
+          if (choose(sizes, offset) && !(hasWindow && bias != Bias::None))
+            this->compare(sizes, 0, Documents::None, bias);
+      }
 }
 
 // Queries before their keys, among them and behind them.
