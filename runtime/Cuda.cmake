@@ -96,6 +96,18 @@ if(NOT distinct OR NOT distinct STREQUAL "${FSDP_CUDA_ARCHITECTURES}")
   message(FATAL_ERROR "FSDP_CUDA_ARCHITECTURES got '${FSDP_CUDA_ARCHITECTURES}', expected different compute capabilities from 80 on, such as 80;90a;100")
 endif()
 list(APPEND FSDP_CUDA_CODE -gencode=arch=compute_${newest},code=compute_${newest})
+# With FSDP_KEEP_PTX, which a build with tests sets, objects hold the PTX from which ptxas made the machine code of the last architecture too:
+# tests interpret it (test/unit/cuda), and nvcc compiles each kernel once. Its statements name lines of the source with FSDP_KERNEL_LINES, which
+# makes objects about twice as large.
+option(FSDP_KERNEL_LINES "PTX of the runtime's kernels has lines of the source" OFF)
+if(FSDP_KEEP_PTX)
+  list(GET FSDP_CUDA_ARCHITECTURES -1 architecture)
+  list(APPEND FSDP_CUDA_CODE -gencode=arch=compute_${architecture},code=compute_${architecture})
+  list(REMOVE_DUPLICATES FSDP_CUDA_CODE)
+  if(FSDP_KERNEL_LINES)
+    list(APPEND FSDP_CUDA_CODE -Xcicc=-generate-line-info)
+  endif()
+endif()
 set(FSDP_CUDA_CODE ${FSDP_CUDA_CODE} CACHE INTERNAL "nvcc's options for them")
 
 set(FSDP_COMPILE_KERNELS ${CMAKE_CURRENT_SOURCE_DIR}/CompileKernels.cmake CACHE INTERNAL "")

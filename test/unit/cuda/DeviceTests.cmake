@@ -4,24 +4,11 @@
 # with the CPU's kernels as reference: all but the products, which need oneDNN.
 function(fsdp_add_device_tests target folder googletest)
   cmake_parse_arguments(ARG "" "" "KERNELS" ${ARGN})
-  file(GLOB_RECURSE reference CONFIGURE_DEPENDS ${folder}/runtime/*.cpp)
-  get_target_property(host fsdp_runtime_host SOURCES)
-  get_target_property(options fsdp_runtime_host COMPILE_OPTIONS) # the same: a compiler's cache has most of it
-  foreach(source ${reference})
-    file(STRINGS ${source} products REGEX "include.*GemmPlan")
-    file(RELATIVE_PATH name ${folder}/runtime ${source})
-    if(products OR name IN_LIST host OR name MATCHES "/cuda/")
-      list(REMOVE_ITEM reference ${source})
-    endif()
-  endforeach()
-  add_library(${target}-reference STATIC ${reference})
-  target_compile_features(${target}-reference PRIVATE cxx_std_17)
-  target_compile_options(${target}-reference PRIVATE ${options})
-  target_include_directories(${target}-reference PRIVATE ${folder})
-  target_include_directories(${target}-reference SYSTEM PRIVATE ${folder}/test/unit/cuda/without-onednn)
-  target_link_libraries(${target}-reference PUBLIC fsdp_runtime_cuda)
-  if(FSDP_LIBRARY_LAUNCHER) # which finds them after preprocessing: their include folders are others
-    set_target_properties(${target}-reference PROPERTIES CXX_COMPILER_LAUNCHER "${FSDP_LIBRARY_LAUNCHER}")
+  # Of some kernels the reference is the library of this build, where it has one.
+  set(reference fsdp_runtime)
+  if(NOT ARG_KERNELS OR NOT TARGET fsdp_runtime)
+    set(reference ${target}-reference)
+    fsdp_add_device_reference(${reference} ${folder})
   endif()
 
   set(sources "")
@@ -35,7 +22,30 @@ function(fsdp_add_device_tests target folder googletest)
   list(TRANSFORM sources PREPEND ${folder}/test/)
   fsdp_add_device_program(${target} ${folder} ${sources})
   fsdp_add_kernels(${target} ${folder}/test/unit/cuda/TestRules.cu)
-  target_link_libraries(${target} PRIVATE ${target}-reference ${googletest})
+  target_link_libraries(${target} PRIVATE fsdp_runtime_cuda ${reference} ${googletest})
+endfunction()
+
+# fsdp_add_device_reference(TARGET FOLDER): a library of the CPU's kernels, all but the products, which need oneDNN.
+function(fsdp_add_device_reference target folder)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/runtime/*.cpp)
+  get_target_property(host fsdp_runtime_host SOURCES)
+  get_target_property(options fsdp_runtime_host COMPILE_OPTIONS) # the same: a compiler's cache has most of it
+  foreach(source ${sources})
+    file(STRINGS ${source} products REGEX "include.*GemmPlan")
+    file(RELATIVE_PATH name ${folder}/runtime ${source})
+    if(products OR name IN_LIST host OR name MATCHES "/cuda/")
+      list(REMOVE_ITEM sources ${source})
+    endif()
+  endforeach()
+  add_library(${target} STATIC ${sources})
+  target_compile_features(${target} PRIVATE cxx_std_17)
+  target_compile_options(${target} PRIVATE ${options})
+  target_include_directories(${target} PRIVATE ${folder})
+  target_include_directories(${target} SYSTEM PRIVATE ${folder}/test/unit/cuda/without-onednn)
+  target_link_libraries(${target} PUBLIC fsdp_runtime_cuda)
+  if(FSDP_LIBRARY_LAUNCHER) # which finds them after preprocessing: their include folders are others
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${FSDP_LIBRARY_LAUNCHER}")
+  endif()
 endfunction()
 
 # fsdp_add_device_ranks(TARGET FOLDER): jobs of the runtime whose ranks share the GPU.
