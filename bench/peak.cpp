@@ -1,6 +1,8 @@
 // Prints the peak rates of this machine as JSON: matrix products by oneDNN, one thread in each of
 // RANKS processes at once, and memory traffic. usage: peak RANKS [f32|bf16 M N K]...
 //
+// Seconds are of the processor: other work on the machine then changes the rates less.
+//
 // {"gemm": [{"type": "f32", "m": 1024, "n": 1024, "k": 1024, "gflops": 180.2}, ...],
 //  "copy": GB/s read and written by a copy larger than the caches, "update": the same where three
 //  arrays are read and two written in one loop}; figures are sums over the processes.
@@ -17,6 +19,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <vector>
 
@@ -25,22 +28,27 @@ namespace {
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+double processorSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+}
 
 struct Shared {
   pthread_barrier_t barrier;
   double seconds[64];
 };
 
-/// Seconds of the slowest rank, the best of some rounds that all ranks begin together.
+/// Processor seconds of the slowest rank, the best of some rounds that all ranks begin together.
 double measure(Shared &shared, int rank, int ranks, const std::function<void()> &work) {
   work();
   double best = 1e30;
   const double end = now() + 0.5;
   for (int round = 0; round < 5 || (round < 50 && best < 0.1); ++round) {
     pthread_barrier_wait(&shared.barrier);
-    const double begin = now();
+    const double begin = processorSeconds();
     work();
-    shared.seconds[rank] = now() - begin;
+    shared.seconds[rank] = processorSeconds() - begin;
     pthread_barrier_wait(&shared.barrier);
     best = std::min(best, *std::max_element(shared.seconds, shared.seconds + ranks));
     // All ranks leave in the same round: the decision is rank 0's.

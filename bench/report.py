@@ -57,8 +57,8 @@ def smallest_peer(forms, form):
 def table(name, model, by):
     forms = model["forms"]
     lines = [f"### {name}: {model['parameters']:,} parameters, {model['tokens']} tokens a step", "",
-             "| form | s/step | spread | core s | tokens/s | of the fastest peer | first step, cold | again "
-             "| memory, MiB | of the smallest peer | loss off by |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
+             "| form | ranks x threads | s/step | spread | core s | tokens/s | of the fastest peer | first step, cold | again "
+             "| memory, MiB | of the smallest peer | loss off by |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
     for form, r in forms.items():
         best, smallest = fastest_peer(forms, form, by), smallest_peer(forms, form)
         every = [s for seconds in r["seconds"] for s in seconds]
@@ -68,7 +68,7 @@ def table(name, model, by):
         else:
             cold_text = f"{cold:.1f}"
         lines.append(
-            f"| {form} | {r['step']:.3f} | {min(every):.3f}-{max(every):.3f} | {r['core_step']:.2f} "
+            f"| {form} | {' x '.join(map(str, model['cores'][form]))} | {r['step']:.3f} | {min(every):.3f}-{max(every):.3f} | {r['core_step']:.2f} "
             f"| {model['tokens'] / r['step']:.0f} | "
             + (f"{forms[best][by] / r[by]:.2f}" if best else "-")
             + f" | {cold_text} | " + (f"{min(again):.1f}" if again else "-")
@@ -105,6 +105,13 @@ def plot(result, path):
     figure.savefig(path, dpi=90)
 
 
+def threads(result):
+    """The cores of both sides, and how they were measured."""
+    ranks, each = result["ranks"], result["threads"]
+    return (f"This project and the peers compute on {ranks * each} core{'s' if ranks * each > 1 else ''}: 'one' is 1 rank x {ranks * each} threads, other forms are "
+            f"{ranks} ranks x {each} thread{'s' if each > 1 else ''}. Medians of {result['rounds']} rounds of {result['steps']} steps after {result['warm_up']} to warm up.")
+
+
 def write(result, folder, name):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
@@ -112,6 +119,7 @@ def write(result, folder, name):
     lines = [f"{result['date']}, commit {result['commit']}. {machine['processor']}, {machine['cores']} cores, "
              f"{machine['memory']}; {', '.join(machine['extensions'])}. "
              + ", ".join(f"{k} {v}" for k, v in result["versions"].items()) + ".", ""]
+    lines += [threads(result), ""]
     if result["ours"]:
         lines += [f"Our program was compiled with {result['ours']}.", ""]
     if result["by"] == "core_step":

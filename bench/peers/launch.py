@@ -15,6 +15,20 @@ OURS = ("fsdpc", "deferred", "before")
 
 
 @dataclasses.dataclass(frozen=True)
+class Cores:
+    """The ranks of a form, and the threads of each: the same for this project and for the peers."""
+    ranks: int
+    threads: int
+
+    def __str__(self):
+        return f"{self.ranks} x {self.threads}"
+
+    def pin(self):
+        """Lets the calling process, and what it starts, run on as many cores."""
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:self.ranks * self.threads])
+
+
+@dataclasses.dataclass(frozen=True)
 class Form:
     """Who computes (`fsdpc`, `deferred`, `before`, `torch`, `torch.compile`, `jax`), how, in which precision, with each
     block of the model computed again in backward or not, and in how many microbatches."""
@@ -28,6 +42,11 @@ class Form:
         return (f"{self.who} {self.how}" + (" remat" if self.remat else "")
                 + (f" accumulate={self.accumulate}" if self.accumulate > 1 else "")
                 + ("" if self.precision == "f32" else f" {self.precision}"))
+
+
+    def cores(self, ranks, threads):
+        """One rank has the threads of all others."""
+        return Cores(1, ranks * threads) if self.how == "one" else Cores(ranks, threads)
 
 
 @dataclasses.dataclass
@@ -46,11 +65,10 @@ class Failed(Exception):
     pass
 
 
-def environment(form, ranks, caches):
+def environment(form, cores, caches):
     """The settings that make each peer fastest; see bench/README.md for what was tried."""
     caches.mkdir(parents=True, exist_ok=True)
-    threads = 1 if form.how != "one" else ranks
-    settings = {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": str(threads)}
+    settings = {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": str(cores.threads)}
     if form.who.startswith("torch"):
         settings |= {
             # Memory of a step is kept for the next one instead of being faulted in again.
@@ -61,8 +79,8 @@ def environment(form, ranks, caches):
         settings |= {
             "JAX_PLATFORMS": "cpu", "JAX_COMPILATION_CACHE_DIR": str(caches / "xla"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-        if form.how != "one":
-            settings["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={ranks}"
+        if cores.ranks > 1:
+            settings["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={cores.ranks}"
     return settings
 
 
@@ -72,21 +90,21 @@ def free_port():
         return server.getsockname()[1]
 
 
-def peer(form, job, ranks, caches):
-    """A run of PyTorch or JAX."""
+def peer(form, job, cores, caches):
+    """A run of PyTorch or JAX. JAX has its ranks as devices of one process, which share its threads: those of the cores that it may run on."""
     script = HERE / ("jax_gpt2.py" if form.who == "jax" else "torch_gpt2.py")
-    processes = ranks if form.who != "jax" and form.how != "one" else 1
-    job = {**job, "form": form.how, "precision": form.precision, "ranks": ranks,
+    processes = cores.ranks if form.who != "jax" else 1
+    job = {**job, "form": form.how, "precision": form.precision, "ranks": cores.ranks,
            "remat": form.remat, "accumulate": form.accumulate,
-           "threads": ranks // processes, "compiled": {"torch.compile": "blocks", "torch.compile-whole": "whole"}.get(form.who, "")}
-    settings = environment(form, ranks, caches)
+           "threads": cores.threads, "compiled": {"torch.compile": "blocks", "torch.compile-whole": "whole"}.get(form.who, "")}
+    settings = environment(form, cores, caches)
     if processes > 1:
         settings |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
                      "WORLD_SIZE": str(processes)}
     begin = time.monotonic()
     started = [subprocess.Popen([sys.executable, str(script), json.dumps(job)],
                                 env={**settings, "RANK": str(rank)} if processes > 1 else settings,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=cores.pin)
                for rank in range(processes)]
     texts = [process.communicate() for process in started]
     said = {}
@@ -139,14 +157,20 @@ def processor_time(pid):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def ours(form, job, program, folder, ranks):
-    """A run of a compiled program, one rank with as many threads as other forms have ranks. Nothing is taken off its memory: it imports nothing."""
+def takes_threads(program):
+    """Programs of early builds compute on one thread of each rank, and do not have the option."""
+    return "--threads" in subprocess.run([program, "--help"], capture_output=True, text=True).stdout
+
+
+def ours(form, job, program, folder, cores):
+    """A run of a compiled program. Nothing is taken off its memory: it imports nothing."""
     log = folder / "log.jsonl"
     log.unlink(missing_ok=True)
     begin = time.monotonic()
     process = subprocess.Popen(
         [program, "--data", job["data"], "--init", job["init"], "--steps", str(job["steps"]),
-         "--log", log, *([f"--threads={ranks if form.how == 'one' else 1}"] if form.who != "before" else [])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+         "--log", log, *([f"--threads={cores.threads}"] if form.who != "before" or takes_threads(program) else [])],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=cores.pin)
     first_step, memory, used = None, 0, []
     while process.poll() is None and len(used) < job["steps"]:
         time.sleep(0.005)

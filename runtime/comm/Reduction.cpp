@@ -1,6 +1,7 @@
 #include "runtime/comm/Reduction.h"
 #include "base/Error.h"
 #include "runtime/device/StreamingStores.h"
+#include "runtime/device/Workers.h"
 
 #include <algorithm>
 #include <cstring>
@@ -52,17 +53,17 @@ template <class Op, class T> void combine(T *t, const T *const *s, int sources, 
   }
 }
 
+/// Elements that are combined at once: a block stays in the first-level cache.
+constexpr std::size_t kBlock = 2048;
+
 template <class Op, class T>
-void reduce(T *target, const void *const *sources, int sourceCount, std::size_t count) {
-  // More than four sources are summed in a block that stays in the first-level cache.
-  constexpr std::size_t kBlock = 2048;
+void reduce(T *target, const void *const *sources, int sourceCount, std::size_t begin,
+            std::size_t end, bool streams) {
+  // More than four sources are summed in a block.
   alignas(64) T sum[kBlock];
   const T *four[4];
-  // A large sum that replaces no source bypasses the caches.
-  const bool streams = count * sizeof(T) >= kStreamingBytes &&
-                       std::find(sources, sources + sourceCount, target) == sources + sourceCount;
-  for (std::size_t from = 0; from < count; from += kBlock) {
-    std::size_t n = std::min(kBlock, count - from);
+  for (std::size_t from = begin; from < end; from += kBlock) {
+    std::size_t n = std::min(kBlock, end - from);
     int next = std::min(sourceCount, 4);
     T *last = streams ? sum : target + from;
     for (int s = 0; s < next; ++s)
@@ -84,11 +85,11 @@ void reduce(T *target, const void *const *sources, int sourceCount, std::size_t 
 // The sum is in float and rounded once, at the end. All of a block is read before any of it is
 // written, so the target may be one of the sources.
 template <class Op>
-void reduceNarrow(bf16 *target, const void *const *sources, int sourceCount, std::size_t count) {
-  constexpr std::size_t kBlock = 2048;
+void reduceNarrow(bf16 *target, const void *const *sources, int sourceCount, std::size_t begin,
+                  std::size_t end, bool) {
   alignas(64) float sum[kBlock];
-  for (std::size_t from = 0; from < count; from += kBlock) {
-    const std::size_t n = std::min(kBlock, count - from);
+  for (std::size_t from = begin; from < end; from += kBlock) {
+    const std::size_t n = std::min(kBlock, end - from);
     convert(static_cast<const bf16 *>(sources[0]) + from, n, sum);
     for (int s = 1; s < sourceCount; ++s) {
       const bf16 *source = static_cast<const bf16 *>(sources[s]) + from;
@@ -103,13 +104,18 @@ void reduceNarrow(bf16 *target, const void *const *sources, int sourceCount, std
 template <class T>
 void reduce(void *target, const void *const *sources, int sourceCount, std::size_t count,
             ReduceOp op) {
-  if constexpr (std::is_same_v<T, bf16>) {
-    const auto narrow = op == ReduceOp::Sum ? reduceNarrow<Sum> : reduceNarrow<Max>;
-    return narrow(static_cast<bf16 *>(target), sources, sourceCount, count);
-  } else if (op == ReduceOp::Sum)
-    reduce<Sum>(static_cast<T *>(target), sources, sourceCount, count);
-  else
-    reduce<Max>(static_cast<T *>(target), sources, sourceCount, count);
+  const auto perform = [op] {
+    if constexpr (std::is_same_v<T, bf16>)
+      return op == ReduceOp::Sum ? reduceNarrow<Sum> : reduceNarrow<Max>;
+    else
+      return op == ReduceOp::Sum ? reduce<Sum, T> : reduce<Max, T>;
+  }();
+  // A large sum that replaces no source bypasses the caches.
+  const bool streams = count * sizeof(T) >= kStreamingBytes &&
+                       std::find(sources, sources + sourceCount, target) == sources + sourceCount;
+  forEachPart(count, 1, kBlock, [&](std::size_t begin, std::size_t end) {
+    perform(static_cast<T *>(target), sources, sourceCount, begin, end, streams);
+  });
 }
 
 } // namespace

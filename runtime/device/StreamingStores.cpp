@@ -1,4 +1,5 @@
 #include "runtime/device/StreamingStores.h"
+#include "runtime/device/Workers.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -53,10 +54,22 @@ void streamZeros(void *to, std::size_t bytes) { std::memset(to, 0, bytes); }
 #endif
 
 void copyBytes(void *to, const void *from, std::size_t bytes) {
-  if (bytes >= kStreamingBytes)
-    streamCopy(to, from, bytes);
-  else
+  // In words, so that parts are as large as those of kernels.
+  constexpr std::size_t word = sizeof(float), page = 4096 / word, least = 65536;
+  if (bytes < least) {
     std::memcpy(to, from, bytes);
+    return;
+  }
+  const bool streams = bytes >= kStreamingBytes;
+  forEachPart((bytes + word - 1) / word, 1, page, [&](std::size_t begin, std::size_t end) {
+    char *target = static_cast<char *>(to) + begin * word;
+    const char *source = static_cast<const char *>(from) + begin * word;
+    const std::size_t size = std::min(end * word, bytes) - begin * word;
+    if (streams)
+      streamCopy(target, source, size);
+    else
+      std::memcpy(target, source, size);
+  });
 }
 
 } // namespace fsdp::rt

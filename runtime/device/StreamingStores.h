@@ -16,7 +16,7 @@ void streamCopy(void *to, const void *from, std::size_t bytes);
 /// Writes zeros, bypassing the caches.
 void streamZeros(void *to, std::size_t bytes);
 
-/// memcpy; bypasses the caches for large sizes.
+/// memcpy; bypasses the caches for large sizes, which threads that help the calling one share.
 void copyBytes(void *to, const void *from, std::size_t bytes);
 
 } // namespace fsdp::rt

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/Workers.h"
 #include "runtime/device/Workspace.h"
 #include "runtime/kernels/Kernels.h"
 #include "runtime/numerics/BFloat16.h"
@@ -89,16 +90,22 @@ void cachedAttention(CachedAttentionShape shape, const T *q, const T *k, const T
                     logarithms.reserve(std::size_t(shape.heads) * shape.queries * sizeof(float))));
       continue;
     }
-    auto *scores = static_cast<float *>(
-        Workspace::ofThread().reserve((std::size_t(shape.keys) + shape.width) * sizeof(float)));
-    for (std::size_t h = 0; h < shape.heads; ++h)
-      for (std::size_t t = 0; t < shape.queries; ++t) {
-        const std::size_t query = at + h * shape.q.head + t * shape.q.row, end = first + t + 1;
-        const std::size_t begin = shape.window && end > shape.window ? end - shape.window : 0;
-        const std::size_t group = h / (shape.heads / shape.groups) * ofGroup;
-        attendOne(shape, q + query, keys + group, values + group, begin, end, scores,
-                  scores + shape.keys, out + query);
-      }
+    const std::size_t kept = (std::size_t(shape.keys) + shape.width + 15) / 16 * 16;
+    const Parts parts(shape.heads, std::size_t(shape.queries) * ofGroup);
+    auto *scratch = static_cast<float *>(
+        Workspace::ofThread().reserve(slotsOfPieces(parts.number()) * kept * sizeof(float)));
+    forEachPiece(parts.number(), [&](std::size_t part, std::size_t slot) {
+      float *scores = scratch + slot * kept;
+      const std::size_t last = std::min((part + 1) * parts.extent, parts.count);
+      for (std::size_t h = part * parts.extent; h < last; ++h)
+        for (std::size_t t = 0; t < shape.queries; ++t) {
+          const std::size_t query = at + h * shape.q.head + t * shape.q.row, end = first + t + 1;
+          const std::size_t begin = shape.window && end > shape.window ? end - shape.window : 0;
+          const std::size_t group = h / (shape.heads / shape.groups) * ofGroup;
+          attendOne(shape, q + query, keys + group, values + group, begin, end, scores,
+                    scores + shape.keys, out + query);
+        }
+    });
   }
 }
 

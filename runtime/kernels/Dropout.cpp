@@ -2,6 +2,7 @@
 
 #include "runtime/kernels/Kernels.h"
 
+#include "runtime/device/Workers.h"
 #include "runtime/numerics/Random.h"
 
 #include <algorithm>
@@ -45,18 +46,19 @@ private:
   float scale;
 };
 
-/// Rows of the innermost extent, in the order of memory; `at` moves to the end of the processed
-/// part.
+/// The rows [begin, end) of the innermost extent, in the order of memory; `index` is that of the
+/// first row of all.
 template <class T>
-void descend(const Mask &mask, const DropoutExtent *extents, std::size_t numExtents,
-             std::uint64_t index, const T *x, T *y, std::size_t &at) {
-  if (numExtents == 1) {
-    mask.apply(index, extents->size, x + at, y + at);
-    at += extents->size;
-    return;
+void applyToRows(const Mask &mask, const DropoutExtent *extents, std::size_t numExtents,
+                 std::uint64_t index, std::size_t begin, std::size_t end, const T *x, T *y) {
+  const DropoutExtent &inner = extents[numExtents - 1];
+  for (std::size_t row = begin; row < end; ++row) {
+    std::uint64_t at = index;
+    std::size_t rest = row;
+    for (std::size_t e = numExtents - 1; e-- > 0; rest /= extents[e].size)
+      at += rest % extents[e].size * extents[e].stride;
+    mask.apply(at, inner.size, x + row * inner.size, y + row * inner.size);
   }
-  for (std::size_t i = 0; i < extents->size; ++i, index += extents->stride)
-    descend(mask, extents + 1, numExtents - 1, index, x, y, at);
 }
 
 } // namespace
@@ -64,8 +66,18 @@ void descend(const Mask &mask, const DropoutExtent *extents, std::size_t numExte
 template <class T>
 void dropout(double rate, std::uint64_t name, std::uint64_t first, const DropoutExtent *extents,
              std::size_t numExtents, const StepState &state, const T *x, T *y) {
-  std::size_t at = 0;
-  descend(Mask(rate, name, state), extents, numExtents, first, x, y, at);
+  const Mask mask(rate, name, state);
+  const std::size_t width = extents[numExtents - 1].size;
+  if (numExtents == 1)
+    return forEachPart(width, 1, kDraws, [&](std::size_t begin, std::size_t end) {
+      mask.apply(first + begin, end - begin, x + begin, y + begin);
+    });
+  std::size_t rows = 1;
+  for (std::size_t e = 0; e + 1 < numExtents; ++e)
+    rows *= extents[e].size;
+  forEachPart(rows, width, [&](std::size_t begin, std::size_t end) {
+    applyToRows(mask, extents, numExtents, first, begin, end, x, y);
+  });
 }
 
 template void dropout(double, std::uint64_t, std::uint64_t, const DropoutExtent *, std::size_t,

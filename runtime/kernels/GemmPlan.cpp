@@ -27,6 +27,10 @@ std::int64_t blockRowsOf(std::int64_t rows) {
 }
 /// Columns that are packed by one call, and of a strip of a product that is not packed.
 constexpr std::int64_t kPackColumns = 256, kStripColumns = 512, kMostStrips = 64;
+/// Elements of a strip of the right side of a product of one row, as that of one token is, which
+/// takes as long as reading that side: fewer do not repay a call and a thread. Of a side that lies
+/// row by row, narrow strips would be read as short pieces that are far apart.
+constexpr std::int64_t kTokenElements = 65536, kTokenColumns = 384;
 /// A smaller product does not repay packing; half as many rows do where the right side is large.
 constexpr std::int64_t kLeastRows = 512, kLeastColumns = 256, kLeastTerms = 64;
 constexpr std::size_t kLargeBytes = std::size_t(8) << 20;
@@ -234,6 +238,24 @@ std::optional<PackedBf16Gemm::Shape> GemmPlan::packedShape() const {
 // One call for each index of the batch
 //===----------------------------------------------------------------------===//
 
+/// The columns of a strip; 0: the product is not cut. It is cut by its shape alone.
+static std::int64_t stripColumnsOf(std::int64_t rows, std::int64_t columns, std::int64_t terms,
+                                   bool transposed) {
+  const auto even = [&](std::int64_t least) {
+    return std::max(least, (columns / kMostStrips + 63) / 64 * 64);
+  };
+  if (rows == 1) {
+    const std::int64_t wanted = (kTokenElements / std::max<std::int64_t>(terms, 1) + 63) / 64 * 64;
+    const std::int64_t strip =
+        even(std::max<std::int64_t>(wanted, transposed ? 64 : kTokenColumns));
+    return columns >= 2 * strip ? strip : 0;
+  }
+  // oneDNN packs each strip of a transposed right side by itself.
+  return transposed && columns >= 2 * kStripColumns && std::min(rows, terms) >= kLeastTerms
+             ? even(kStripColumns)
+             : 0;
+}
+
 void GemmPlan::prepareWhole(const GemmLibrary &library) {
   // The innermost batch dimension goes into the primitive where oneDNN is fast at that.
   int inner = 2;
@@ -252,15 +274,12 @@ void GemmPlan::prepareWhole(const GemmLibrary &library) {
       return;
     }
   }
-  // Strips of a transposed right side: oneDNN packs each by itself.
-  const bool cuts = loops[0].extent * loops[1].extent * loops[2].extent == 1 &&
-                    b.strides.row == 1 && c.columns >= 2 * kStripColumns && c.rows >= kLeastTerms &&
-                    a.columns >= kLeastTerms;
-  if (!cuts) {
+  if (loops[0].extent * loops[1].extent * loops[2].extent == 1)
+    stripColumns = stripColumnsOf(c.rows, c.columns, a.columns, b.strides.row == 1);
+  if (stripColumns == 0) {
     whole = GemmCall(prepare(1), library);
     return;
   }
-  stripColumns = std::max(kStripColumns, (c.columns / kMostStrips + 63) / 64 * 64);
   const auto strip = [&](std::int64_t columns) {
     Operand by = b, to = c;
     by.columns = to.columns = columns;

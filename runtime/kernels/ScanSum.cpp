@@ -1,6 +1,8 @@
 //===- ScanSum.cpp - cumulative sums --------------------------------------===//
 
 #include "runtime/kernels/Kernels.h"
+
+#include "runtime/device/Workers.h"
 #include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
@@ -28,13 +30,18 @@ void scanLines(ScanShape shape, std::size_t count, const T *x, T *y) {
 
 } // namespace
 
-/// Sums are formed in float, one number after another.
+/// Sums are formed in float, one number after another. Lines are shared by threads, not cut.
 template <class T> void scan_sum(ScanShape shape, const T *x, T *y) {
   const auto scan = shape.exclusive ? scanLines<true, T> : scanLines<false, T>;
   const std::size_t block = shape.size * shape.inner;
-  for (std::size_t o = 0; o < shape.outer; ++o, x += block, y += block)
-    for (std::size_t line = 0; line < shape.inner; line += kLinesAtOnce)
-      scan(shape, std::min(kLinesAtOnce, shape.inner - line), x + line, y + line);
+  const std::size_t groups = (shape.inner + kLinesAtOnce - 1) / kLinesAtOnce;
+  const std::size_t lines = std::min(kLinesAtOnce, shape.inner);
+  forEachPart(shape.outer * groups, shape.size * lines, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t group = begin; group < end; ++group) {
+      const std::size_t line = group % groups * kLinesAtOnce, at = group / groups * block + line;
+      scan(shape, std::min(kLinesAtOnce, shape.inner - line), x + at, y + at);
+    }
+  });
 }
 
 template void scan_sum(ScanShape, const float *, float *);

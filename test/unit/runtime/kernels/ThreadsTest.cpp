@@ -1,4 +1,6 @@
 // The bits of kernels do not depend on the number of threads.
+#include "runtime/comm/Reduction.h"
+#include "runtime/device/StreamingStores.h"
 #include "runtime/device/Workers.h"
 #include "runtime/kernels/Gemm.h"
 #include "runtime/kernels/Kernels.h"
@@ -149,6 +151,30 @@ template <class In> void expectSameProducts(const std::string &type) {
   });
 }
 
+/// Of one row and more: columns that are no multiple of a vector, several groups of them; sums that
+/// are added to what is there; a left side with gaps.
+template <class In, class Out> void expectSameProductsOfFewRows(const std::string &type) {
+  for (std::int64_t rows : {1, 2, 3, 4, 5})
+    for (bool turns : {false, true})
+      for (float beta : {0.0f, 1.0f}) {
+        Gemm g = gemmOf(rows, 1357, 270, rows % 2 == 0, turns);
+        g.beta = beta;
+        const auto a = numbers<In>(std::size_t(g.m * g.k), 1),
+                   b = numbers<In>(std::size_t(g.k * g.n), 2);
+        expectSameBits(type + " product of few rows", [&] {
+          Result<Out> c(std::size_t(g.m * g.n));
+          kernels::gemm(g, a.data(), b.data(), static_cast<Out *>(c));
+          return c.bytes();
+        });
+      }
+}
+
+TEST(Threads, DoNotChangeProductsOfFewRows) {
+  expectSameProductsOfFewRows<float, float>("f32");
+  expectSameProductsOfFewRows<bf16, bf16>("bf16");
+  expectSameProductsOfFewRows<bf16, float>("bf16 to f32");
+}
+
 TEST(Threads, DoNotChangeProducts) {
   expectSameProducts<float>("f32");
   expectSameProducts<bf16>("bf16");
@@ -204,6 +230,99 @@ TEST(Threads, DoNotChangeAttention) {
   expectSameAttentionOfFewHeads<bf16>("bf16");
   expectSameAttention<float>("f32");
   expectSameAttention<bf16>("bf16");
+}
+
+/// One query, and a few, of a kept context.
+template <class T> void expectSameCachedAttention(const std::string &type) {
+  for (std::uint32_t queries : {1u, 3u}) {
+    CachedAttentionShape shape{2, 6, 3, queries, 200, 40, 0.2f, 150, 0, {}};
+    shape.q = {std::size_t(6) * queries * 40, std::size_t(queries) * 40, 40};
+    const std::size_t count = 2 * shape.q.batch, kept = 2 * 3 * 200 * 40;
+    const auto q = numbers<T>(count, 1), k = numbers<T>(kept, 2), v = numbers<T>(kept, 3);
+    std::vector<std::int32_t> positions(2 * queries);
+    for (std::uint32_t i = 0; i < 2 * queries; ++i)
+      positions[i] = std::int32_t(170 + i % queries);
+    expectSameBits(type + " attention to kept keys", [&] {
+      Result<T> out(count);
+      kernels::cachedAttention<T>(shape, q.data(), k.data(), v.data(), positions.data(), out);
+      return out.bytes();
+    });
+  }
+}
+
+TEST(Threads, DoNotChangeCachedAttention) {
+  expectSameCachedAttention<float>("f32");
+  expectSameCachedAttention<bf16>("bf16");
+}
+
+template <class T> void expectSameDraws(const std::string &type) {
+  const auto x = numbers<T>(400 * 131, 1);
+  StepState state{};
+  state.seed = 3;
+  const DropoutExtent flat[] = {{400 * 131 - 3, 1}}, rows[] = {{8, 100000}, {50, 1001}, {131, 1}};
+  expectSameBits(type + " dropout", [&] {
+    Result<T> all(400 * 131), some(400 * 131);
+    kernels::dropout<T>(0.3, 7, 5, flat, 1, state, x.data(), all);
+    kernels::dropout<T>(0.3, 7, 6, rows, 3, state, x.data(), some);
+    return all.bytes() + some.bytes();
+  });
+}
+
+template <class T> void expectSameScans(const std::string &type) {
+  const auto x = numbers<T>(3 * 70 * 601, 1);
+  for (ScanShape shape : {ScanShape{3, 70, 601, false, false}, ScanShape{3, 70, 601, true, true},
+                          ScanShape{601, 210, 1, false, true}, ScanShape{1, 210, 601, true, false}})
+    expectSameBits(type + " cumulative sums", [&] {
+      Result<T> y(3 * 70 * 601);
+      kernels::scan_sum<T>(shape, x.data(), y);
+      return y.bytes();
+    });
+}
+
+TEST(Threads, DoNotChangeDropoutAndCumulativeSums) {
+  expectSameDraws<float>("f32");
+  expectSameDraws<bf16>("bf16");
+  expectSameScans<float>("f32");
+  expectSameScans<bf16>("bf16");
+}
+
+/// What a communicator does with the numbers of its ranks.
+template <class T> void expectSameReductions(const std::string &type) {
+  constexpr std::size_t count = (std::size_t(4) << 20) / sizeof(T) + 77;
+  std::vector<std::vector<T>> ranks;
+  std::vector<const void *> sources;
+  for (std::uint32_t rank = 0; rank < 6; ++rank)
+    sources.push_back(ranks.emplace_back(numbers<T>(count, rank)).data());
+  for (int number : {1, 2, 6})
+    for (std::size_t size : {std::size_t(50021), count}) // through the caches, and past them
+      for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Max})
+        expectSameBits(type + " reduction of ranks", [&] {
+          Result<T> apart(count);
+          std::vector<T> inPlace = ranks[0];
+          reduceInRankOrder(apart, sources.data(), number, size, dtypeOf<T>, op);
+          std::vector<const void *> own = sources;
+          own[0] = inPlace.data();
+          reduceInRankOrder(inPlace.data(), own.data(), number, size, dtypeOf<T>, op);
+          EXPECT_TRUE(std::memcmp(apart.values.data(), inPlace.data(), size * sizeof(T)) == 0);
+          return apart.bytes();
+        });
+}
+
+TEST(Threads, DoNotChangeCollectives) {
+  expectSameReductions<float>("f32");
+  expectSameReductions<bf16>("bf16");
+  const auto from = numbers<float>(3000000, 1);
+  expectSameBits("copies between ranks", [&] {
+    Result<float> to(3000000);
+    std::size_t at = 0;
+    for (std::size_t bytes : {0, 1, 65535, 65536, 100003, 4194304, 6000001}) {
+      char *target = reinterpret_cast<char *>(to.values.data()) + at;
+      copyBytes(target, reinterpret_cast<const char *>(from.data()) + 3, bytes);
+      EXPECT_TRUE(std::memcmp(target, reinterpret_cast<const char *>(from.data()) + 3, bytes) == 0);
+      at += bytes + 5;
+    }
+    return to.bytes();
+  });
 }
 
 template <class T> void expectSameRows(const std::string &type) {
