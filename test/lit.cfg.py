@@ -81,9 +81,10 @@ if shutil.which("g++") and shutil.which("setarch"):
     said = subprocess.run(["g++", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=False)
     if os.path.isabs(said.stdout.strip()):
         config.available_features.add("tsan")
-for feature, program in ("races", "emulator-race-tests"), ("race-kernels", "cuda-race-tests"):
-    if os.path.exists(os.path.join(config.fsdp_build, "test", "unit", program)):
-        config.available_features.add(feature)
+if os.path.exists(os.path.join(config.fsdp_build, "test", "unit", "emulator-race-tests")):
+    config.available_features.add("races")
+    if config.fsdp_race_kernels:
+        config.available_features.add("race-kernels")
 # A Python with torch and transformers, which nothing else needs.
 if os.environ.get("TRANSFORMERS_PYTHON"):
     config.available_features.add("transformers")
