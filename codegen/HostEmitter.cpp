@@ -49,28 +49,22 @@ static ArrayRef<Action> actionsOf(const Timeline &timeline, const FunctionRange 
 LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &range,
                                        NameTable &table, Writer &writer) const {
   const ModelNames &names = program.modelNames;
-  auto spell = [&](StringRef type, StringRef value, auto &&named, const char *before = "",
-                   const char *behind = "") {
-    return table.spell(type, value, [&](NameTable::Field &field) {
-      const ModelName &name = names.of(named);
-      field.name = before + identifierFor(names.seenFrom(range.unit, name)) + behind;
-      field.whole = before + identifierFor(name.whole()) + behind;
-    });
-  };
   auto slice = [&](Value buffer) {
-    return spell(arena.typeOf(buffer), arena.spell(buffer), buffer);
+    return table.spell(arena.typeOf(buffer), arena.spell(buffer), names.of(buffer));
   };
   const int ofProgram = program.programEvents.size();
   auto spellEvent = [&](int event) {
-    const std::string value = program.names.event(timeline.segment, event);
-    return event < ofProgram ? spell("int", value, program.programEvents[event], "after_")
-                             : spell("int", value, timeline.recorders[event - ofProgram], "after_");
+    const ModelName &after = event < ofProgram ? names.of(program.programEvents[event])
+                                               : names.of(timeline.recorders[event - ofProgram]);
+    return table.spell("int", program.names.event(timeline.segment, event), after, "after_");
   };
   for (const Action &action : actionsOf(timeline, range)) {
     LaunchOp launch = action.launch;
-    PrintedLaunch spelled{
-        launch, *calls.find(launch)->second, program.names.stream(launch.getStreamAttr()),
-        spell("const char *", "\"" + escaped(launch.getName()) + "\"", launch, "", "_name"), slice};
+    PrintedLaunch spelled{launch, *calls.find(launch)->second,
+                          program.names.stream(launch.getStreamAttr()),
+                          table.spell("const char *", "\"" + escaped(launch.getName()) + "\"",
+                                      names.of(launch), "", "_name"),
+                          slice};
     for (int event : action.waits)
       target->wait(spelled, spellEvent(event), writer);
     target->launch(spelled, *kernels, writer);
@@ -128,16 +122,18 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
       callOf[group.front()] = name + "(c);";
       continue;
     }
-    SmallVector<StringRef> units;
+    SmallVector<StringRef> namesOfUnits;
+    SmallVector<StringAttr> units;
     std::vector<const NameTable *> ofGroup;
     for (size_t i : group) {
-      units.push_back(ranges[i].unit ? ranges[i].unit.getValue() : "");
+      units.push_back(ranges[i].unit);
+      namesOfUnits.push_back(ranges[i].unit ? ranges[i].unit.getValue() : "");
       ofGroup.push_back(&rows[i]);
     }
-    std::string function = names.unique(commonUnit(units) + "." + first.part);
+    std::string function = names.unique(commonUnit(namesOfUnits) + "." + first.part);
     std::string type = names.unique(StringRef(enumeratorFor(function)).drop_front());
     std::string table = names.unique(function + "_rows");
-    const std::vector<std::string> fields = chooseFieldNames(ofGroup);
+    const std::vector<std::string> fields = chooseFieldNames(ofGroup, units, program.modelNames);
     writer.line("// What differs between the " + std::to_string(group.size()) + " calls of " +
                 function + ".");
     declareRow(writer, type, ofGroup.front()->getFields(), fields);

@@ -127,6 +127,7 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
       positions.try_emplace(unit, static_cast<int>(positions.size()));
       unitOfParam[param.getSymName()] = unit;
     }
+  llvm::StringMap<StringAttr> unitOfLaunch; // by name
   llvm::DenseMap<Value, StringAttr> units;
   llvm::StringMap<StringRef> launches; // by their names as in the names of buffers
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
@@ -155,6 +156,12 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
         operations[place].try_emplace(parts.components[parts.operation]);
     }
   });
+  forEachLaunch([&](LaunchOp launch) {
+    launchesAndEvents.try_emplace(launch, shorten(launch.getName(), getStructure(launch).unit));
+  });
+  for (auto event : program.getBody().front().getOps<EventOp>())
+    launchesAndEvents.try_emplace(event,
+                                  shorten(event.getName(), unitOfLaunch.lookup(event.getName())));
   auto add = [&](Value buffer) {
     if (buffers.contains(buffer))
       return;
@@ -200,14 +207,6 @@ ModelName ModelNames::shorten(StringRef name, StringAttr unit) const {
     if (isNumber(word) || !parts.repeats(word))
       words.push_back(word);
   return {rest ? unit : StringAttr(), llvm::join(words, ".")};
-}
-
-ModelName ModelNames::of(LaunchOp launch) const {
-  return shorten(launch.getName(), getStructure(launch).unit);
-}
-
-ModelName ModelNames::of(EventOp event) const {
-  return shorten(event.getName(), unitOfLaunch.lookup(event.getName()));
 }
 
 std::string ModelNames::seenFrom(StringAttr unit, const ModelName &name) const {

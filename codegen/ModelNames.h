@@ -31,11 +31,11 @@ public:
   /// Reads the launches of `program` and the parameters of `module`, which has these `symbols`.
   void create(ModuleOp module, ProgramOp program, const SymbolTable &symbols);
 
-  ModelName of(LaunchOp launch) const;
+  const ModelName &of(LaunchOp launch) const { return launchesAndEvents.find(launch)->second; }
   /// Of a buffer, or of a part of one, that launches use.
   const ModelName &of(Value buffer) const { return buffers.find(buffer)->second; }
   /// The name of an event of the program, which is named after the launch that records it.
-  ModelName of(EventOp event) const;
+  const ModelName &of(EventOp event) const { return launchesAndEvents.find(event)->second; }
 
   /// The name as seen from `unit`: "ln_2.grad" in its own unit, "next.ln_2.grad" in the unit before
   /// its own, "next.2.ln_2.grad" in the one before that, "previous.ln_2.grad" in the unit after it;
@@ -47,7 +47,7 @@ private:
 
   llvm::DenseMap<StringAttr, int> positions; ///< of units, in the order of the parameters
   llvm::DenseMap<Value, ModelName> buffers;
-  llvm::StringMap<StringAttr> unitOfLaunch; ///< by name
+  llvm::DenseMap<Operation *, ModelName> launchesAndEvents;
   /// The operations of a place, "h.0.ln_2": a single operation is omitted from names.
   llvm::StringMap<llvm::StringMap<char>> operations;
 };

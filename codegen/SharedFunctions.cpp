@@ -2,42 +2,60 @@
 
 #include "codegen/SharedFunctions.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir::fsdp;
 
-std::string NameTable::spell(llvm::StringRef type, llvm::StringRef value,
-                             llvm::function_ref<void(Field &)> setNames) {
+std::string NameTable::Field::getWhole() const {
+  return before + identifierFor(model->whole()) + behind;
+}
+
+std::string NameTable::Field::seenFrom(mlir::StringAttr unit, const ModelNames &names) const {
+  return before + identifierFor(names.seenFrom(unit, *model)) + behind;
+}
+
+std::string NameTable::spell(llvm::StringRef type, llvm::StringRef value, const ModelName &name,
+                             const char *before, const char *behind) {
   if (!collects)
     return value.str();
-  llvm::SmallString<128> key;
-  auto [entry, isNew] = indices.try_emplace((type + " " + value).toStringRef(key), fields.size());
-  if (isNew)
-    setNames(fields.emplace_back(Field{type.str(), value.str(), "", ""}));
+  llvm::SmallString<128> key(type);
+  key += ' ';
+  key += value;
+  auto [entry, isNew] = indices.try_emplace(key, fields.size());
+  if (isNew) {
+    llvm::StringRef text = entry->first();
+    fields.push_back(
+        {text.take_front(type.size()), text.drop_front(type.size() + 1), &name, before, behind});
+  }
   return "at." + (names.empty() ? std::to_string(entry->second) : names[entry->second]);
 }
 
-std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<const NameTable *> rows) {
+std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<const NameTable *> rows,
+                                                      llvm::ArrayRef<mlir::StringAttr> units,
+                                                      const ModelNames &names) {
   const llvm::ArrayRef<NameTable::Field> first = rows.front()->getFields();
   std::vector<std::string> chosen;
-  Names names(/*qualified=*/true);
+  Names taken(/*qualified=*/true);
   for (size_t field = 0; field < first.size(); ++field) {
-    auto isSame = [&](const NameTable *row) {
-      return row->getFields()[field].whole == first[field].whole;
-    };
-    if (llvm::all_of(rows, isSame)) {
-      chosen.push_back(names.unique(first[field].whole));
+    const std::string whole = first[field].getWhole();
+    auto isSame = [&](const NameTable *row) { return row->getFields()[field].getWhole() == whole; };
+    if (llvm::all_of(rows.drop_front(), isSame)) {
+      chosen.push_back(taken.unique(whole));
       continue;
     }
-    llvm::MapVector<llvm::StringRef, size_t> votes;
-    for (const NameTable *row : rows)
-      ++votes[row->getFields()[field].name];
+    llvm::StringMap<size_t> votes;
+    llvm::SmallVector<const llvm::StringMapEntry<size_t> *> candidates; // in order
+    for (auto [row, unit] : llvm::zip_equal(rows, units)) {
+      auto [entry, isNew] = votes.try_emplace(row->getFields()[field].seenFrom(unit, names), 0);
+      ++entry->second;
+      if (isNew)
+        candidates.push_back(&*entry);
+    }
     auto *best = llvm::max_element(
-        votes, [](const auto &one, const auto &other) { return one.second < other.second; });
-    chosen.push_back(names.unique(best->first));
+        candidates, [](const auto *one, const auto *other) { return one->second < other->second; });
+    chosen.push_back(taken.unique((*best)->first()));
   }
   return chosen;
 }
@@ -62,7 +80,7 @@ void mlir::fsdp::writeRow(Writer &writer, llvm::ArrayRef<NameTable::Field> field
                           llvm::ArrayRef<std::string> names) {
   std::vector<std::string> values;
   for (auto [field, name] : llvm::zip_equal(fields, names))
-    values.push_back("." + name + " = " + field.value);
+    values.push_back(("." + llvm::Twine(name) + " = " + field.value).str());
   writer.list("{", values, "},");
 }
 

@@ -7,9 +7,9 @@
 #ifndef CODEGEN_SHAREDFUNCTIONS_H
 #define CODEGEN_SHAREDFUNCTIONS_H
 
+#include "codegen/ModelNames.h"
 #include "codegen/Names.h"
 #include "codegen/Writer.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <vector>
 
@@ -20,10 +20,15 @@ class NameTable {
 public:
   /// A value of the row of one function.
   struct Field {
-    std::string type;  ///< "ArenaSpan<float>", "const char *", "int"
-    std::string value; ///< "arena::h_0_query", "\"h.0.einsum\"", "kDoneH0Einsum"
-    std::string name;  ///< as seen from the unit of the function: "query", "next_weight"
-    std::string whole; ///< in the program: "h_0_query"
+    llvm::StringRef type;  ///< "ArenaSpan<float>", "const char *", "int"
+    llvm::StringRef value; ///< "arena::h_0_query", "\"h.0.einsum\"", "kDoneH0Einsum"
+    const ModelName *model;
+    const char *before, *behind; ///< this name, in the names of the field
+
+    /// In the program: "h_0_query".
+    std::string getWhole() const;
+    /// As seen from `unit`: "query", "next_weight".
+    std::string seenFrom(StringAttr unit, const ModelNames &names) const;
   };
 
   /// As the value itself.
@@ -35,9 +40,9 @@ public:
     return NameTable(true, std::move(names));
   }
 
-  /// The expression of `value`, of `type`. `setNames` sets the names of its field, if it has one.
-  std::string spell(llvm::StringRef type, llvm::StringRef value,
-                    llvm::function_ref<void(Field &)> setNames);
+  /// The expression of `value`, of `type`: of what the model calls `name`, with texts around it.
+  std::string spell(llvm::StringRef type, llvm::StringRef value, const ModelName &name,
+                    const char *before = "", const char *behind = "");
   llvm::ArrayRef<Field> getFields() const { return fields; }
 
 private:
@@ -47,12 +52,15 @@ private:
   bool collects;
   std::vector<std::string> names;
   std::vector<Field> fields;
-  llvm::StringMap<size_t> indices; ///< by type and value
+  llvm::StringMap<size_t> indices; ///< by type and value, which fields refer to
 };
 
-/// The names of the fields of `rows`, which have the same types: the name of each field is that in
-/// the program if all rows have one name, else the name that most functions use.
-std::vector<std::string> chooseFieldNames(llvm::ArrayRef<const NameTable *> rows);
+/// The names of the fields of `rows`, which have the same types and are those of functions of
+/// `units`: the name of each field is that in the program if all rows have one name, else the name
+/// that most functions use.
+std::vector<std::string> chooseFieldNames(llvm::ArrayRef<const NameTable *> rows,
+                                          llvm::ArrayRef<StringAttr> units,
+                                          const ModelNames &names);
 
 /// Writes the struct `name` of `fields`, which are called `names`.
 void declareRow(Writer &writer, llvm::StringRef name, llvm::ArrayRef<NameTable::Field> fields,

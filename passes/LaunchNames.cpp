@@ -56,9 +56,12 @@ std::string mlir::fsdp::addMicrobatch(StringRef name, const Structure &structure
 
 std::string UniqueNames::get(StringRef name) {
   std::string unique = name.str();
+  if (used.insert(unique).second)
+    return unique;
   // Numbers below the next number of this name are in use.
   int &number = next.try_emplace(name, 2).first->second;
-  for (; !used.insert(unique).second; ++number)
-    unique = (name + " " + Twine(number)).str();
+  do
+    unique = (name + " " + Twine(number++)).str();
+  while (!used.insert(unique).second);
   return unique;
 }

@@ -26,8 +26,8 @@ public:
   std::string get(StringRef name);
 
 private:
-  llvm::StringSet<> used;
-  llvm::StringMap<int> next; ///< next number to try for each requested name
+  llvm::StringSet<llvm::BumpPtrAllocator> used;
+  llvm::StringMap<int, llvm::BumpPtrAllocator> next; ///< next number to try for each requested name
 };
 
 } // namespace mlir::fsdp

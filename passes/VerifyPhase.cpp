@@ -1,6 +1,7 @@
 //===- VerifyPhase.cpp - every op belongs to the module's phase -----------===//
 
 #include "passes/Passes.h"
+#include "passes/PhaseCheck.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_VERIFYPHASEPASS
@@ -13,9 +14,9 @@ using namespace mlir::fsdp;
 namespace {
 struct VerifyPhase : fsdp::impl::VerifyPhasePassBase<VerifyPhase> {
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    if (failed(verifyPhase(module, getPhase(module))))
+    if (failed(getAnalysis<PhaseCheck>().result))
       signalPassFailure();
+    markAllAnalysesPreserved();
   }
 };
 } // namespace

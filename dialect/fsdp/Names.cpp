@@ -44,6 +44,9 @@ std::string mlir::fsdp::shownName(StringRef name) {
 std::string mlir::fsdp::faultOfName(StringRef name) {
   if (name.empty())
     return "is empty; give it a name";
+  // Nearly all are ASCII, and every op of a program has one.
+  if (llvm::all_of(name, llvm::isPrint))
+    return "";
   if (!isUTF8(name) || hasControlCharacter(name))
     return "'" + shownName(name) + "' cannot be printed, expected UTF-8 without control characters";
   return "";

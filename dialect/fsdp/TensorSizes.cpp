@@ -21,11 +21,16 @@ static const char *faultOf(Type type) {
 }
 
 LogicalResult mlir::fsdp::verifyTensorSizes(Operation *root) {
-  WalkResult result = root->walk([](Operation *op) {
+  DenseSet<Type> faultless; // of a few types are all values
+  WalkResult result = root->walk([&](Operation *op) {
     for (Type type : op->getResultTypes()) {
-      const char *fault = faultOf(type);
-      if (!fault)
+      if (faultless.contains(type))
         continue;
+      const char *fault = faultOf(type);
+      if (!fault) {
+        faultless.insert(type);
+        continue;
+      }
       auto name = op->getLoc()->findInstanceOf<NameLoc>();
       InFlightDiagnostic diag = op->emitOpError();
       if (name)

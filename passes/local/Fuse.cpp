@@ -120,10 +120,12 @@ private:
   bool isLegal() const;
   bool isOutside(Operation *op, Operation *user) const;
   bool usedOutside(Operation *op) const;
-  llvm::SetVector<Value> inputs() const;
-  /// Members whose value is used outside; broadcasts are not among them: they are cloned instead.
-  SmallVector<Operation *> results() const;
-  Operation *firstUserOutside() const;
+  /// Of the members `ops`, in order.
+  llvm::SetVector<Value> inputs(ArrayRef<Operation *> ops) const;
+  /// Those of the members `ops`, in order, whose value is used outside; broadcasts are not among
+  /// them: they are cloned instead.
+  SmallVector<Operation *> results(ArrayRef<Operation *> ops) const;
+  Operation *firstUserOutside(ArrayRef<Operation *> results) const;
   SmallVector<Operation *> inOrder() const;
 
   Operation *root;
@@ -157,9 +159,9 @@ bool Group::usedOutside(Operation *op) const {
   return llvm::any_of(op->getUsers(), [&](Operation *user) { return isOutside(op, user); });
 }
 
-llvm::SetVector<Value> Group::inputs() const {
+llvm::SetVector<Value> Group::inputs(ArrayRef<Operation *> ops) const {
   llvm::SetVector<Value> inputs;
-  for (Operation *op : inOrder())
+  for (Operation *op : ops)
     for (Value operand : op->getOperands()) {
       Operation *producer = operand.getDefiningOp();
       if (!producer || (!members.contains(producer) && !isa<arith::ConstantOp>(producer)))
@@ -174,9 +176,9 @@ SmallVector<Operation *> Group::inOrder() const {
   return ops;
 }
 
-SmallVector<Operation *> Group::results() const {
+SmallVector<Operation *> Group::results(ArrayRef<Operation *> ops) const {
   SmallVector<Operation *> results;
-  for (Operation *op : inOrder())
+  for (Operation *op : ops)
     if (op == root || (usedOutside(op) && !isa<nn::RepeatOp>(op)))
       results.push_back(op);
   if (!product)
@@ -192,9 +194,9 @@ SmallVector<Operation *> Group::results() const {
   return results;
 }
 
-Operation *Group::firstUserOutside() const {
+Operation *Group::firstUserOutside(ArrayRef<Operation *> results) const {
   Operation *first = nullptr;
-  for (Operation *op : results())
+  for (Operation *op : results)
     for (Operation *user : op->getUsers())
       if (isOutside(op, user) && (!first || user->isBeforeInBlock(first)))
         first = user;
@@ -203,12 +205,13 @@ Operation *Group::firstUserOutside() const {
 
 /// True if there is a position for the kernel after its inputs and before its users.
 bool Group::isLegal() const {
-  llvm::SetVector<Value> operands = inputs();
+  const SmallVector<Operation *> ops = inOrder(), stored = results(ops);
+  llvm::SetVector<Value> operands = inputs(ops);
   size_t masks =
       llvm::count_if(members, [](Operation *op) { return isa<MaskPaddingOp, MaskSamplesOp>(op); });
-  if (operands.size() + results().size() + masks > limits::kMaxKernelArguments)
+  if (operands.size() + stored.size() + masks > limits::kMaxKernelArguments)
     return false;
-  Operation *user = firstUserOutside();
+  Operation *user = firstUserOutside(stored);
   return !user || llvm::all_of(operands, [&](Value operand) {
     Operation *producer = operand.getDefiningOp();
     return !producer || producer->isBeforeInBlock(user);
@@ -303,7 +306,7 @@ bool Group::mayBeginWith(nn::EinsumOp op) const {
     else if (mapped.contains(user) || isa<nn::RepeatOp, nn::RearrangeOp>(user))
       return false;
   }
-  return stays || llvm::any_of(results(), [&](Operation *result) {
+  return stays || llvm::any_of(results(inOrder()), [&](Operation *result) {
            return result->getResult(0).getType() == op.getType();
          });
 }
@@ -327,9 +330,9 @@ void Group::growProduct() {
 }
 
 void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
-  SmallVector<Operation *> ops = inOrder(), stored = results();
-  llvm::SetVector<Value> operands = inputs();
-  Operation *user = firstUserOutside();
+  SmallVector<Operation *> ops = inOrder(), stored = results(ops);
+  llvm::SetVector<Value> operands = inputs(ops);
+  Operation *user = firstUserOutside(stored);
   OpBuilder builder(user && user->isBeforeInBlock(root) ? user : root);
   SmallVector<Type> types;
   for (Operation *op : stored)

@@ -67,14 +67,9 @@ public:
         return false;
     return true;
   }
-  /// True iff every touch of this is complete whenever `launch` starts.
-  bool before(const HappensBefore &order, int launch) const {
-    llvm::ArrayRef<int> clock = order.clockOf(launch);
-    for (size_t s = 0; s < ends.size(); ++s)
-      if (ends[s] > clock[s])
-        return false;
-    return true;
-  }
+  /// The launches of each stream that must be complete for all touches to be: every touch is
+  /// complete whenever a launch starts whose clock has as many.
+  llvm::ArrayRef<int> getEnds() const { return ends; }
   /// True iff `launch` is complete whenever any touch of this starts.
   bool after(const HappensBefore &order, int launch) const {
     return starts[order.streamOf(launch)] > order.positionOf(launch);

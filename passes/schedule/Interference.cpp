@@ -38,16 +38,23 @@ bool isWhole(const Role &role, const Access &access) {
 
 } // namespace
 
-Interference::Interference(const Role &role, int segmentIndex, const std::vector<bool> *wanted,
-                           bool merge) {
-  const Segment &segment = role.segments[segmentIndex];
-  HappensBefore order(segment.launches);
-  std::vector<llvm::SmallVector<int, 4>> touches = collectTouches(role, segment);
+SegmentTouches::SegmentTouches(const Role &role, int segment)
+    : segment(segment), order(role.segments[segment].launches),
+      touches(collectTouches(role, role.segments[segment])), onStream(order.getNumStreams()) {
+  for (int launch = 0; launch < order.size(); ++launch)
+    onStream[order.streamOf(launch)].push_back(launch);
+}
+
+Interference::Interference(const Role &role, const SegmentTouches &of,
+                           const std::vector<bool> *wanted, bool merge) {
+  const Segment &segment = role.segments[of.segment];
+  const HappensBefore &order = of.order;
+  const std::vector<llvm::SmallVector<int, 4>> &touches = of.touches;
 
   std::vector<int> blockOf(role.buffers.size(), -1);
   for (size_t i = 0; i < role.buffers.size(); ++i) {
     const Buffer &buffer = role.buffers[i];
-    if (buffer.segment != segmentIndex || (wanted && !(*wanted)[i]))
+    if (buffer.segment != of.segment || (wanted && !(*wanted)[i]))
       continue;
     blockOf[i] = static_cast<int>(blocks.size());
     int64_t rounded = (buffer.size + kAlignment - 1) / kAlignment * kAlignment;
@@ -104,21 +111,25 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
         lives[x].touch(order, launch);
 
   // On each stream the launches after x are all from some launch on.
-  std::vector<std::vector<int>> onStream(order.getNumStreams());
-  for (int launch = 0; launch < order.size(); ++launch)
-    onStream[order.streamOf(launch)].push_back(launch);
   mayFollow.assign(blocks.size(), order.size());
   mustFollow.assign(blocks.size(), 0);
-  for (size_t x = 0; x < blocks.size(); ++x)
-    for (const std::vector<int> &launches : onStream) {
+  for (size_t x = 0; x < blocks.size(); ++x) {
+    // Most are touched on one stream or two.
+    llvm::SmallVector<std::pair<size_t, int>, 4> needed;
+    for (auto [stream, end] : llvm::enumerate(lives[x].getEnds()))
+      if (end > 0)
+        needed.emplace_back(stream, end);
+    for (const std::vector<int> &launches : of.onStream) {
       auto follows = std::partition_point(launches.begin(), launches.end(), [&](int launch) {
-        return !lives[x].before(order, launch);
+        llvm::ArrayRef<int> clock = order.clockOf(launch);
+        return llvm::any_of(needed, [&](auto need) { return need.second > clock[need.first]; });
       });
       if (follows != launches.end())
         mayFollow[x] = std::min(mayFollow[x], *follows);
       if (follows != launches.begin())
         mustFollow[x] = std::max(mustFollow[x], *std::prev(follows) + 1);
     }
+  }
   numLaunches = order.size();
   findInterferingApart();
 }

@@ -14,6 +14,17 @@ struct Block {
   int64_t size = 0;         ///< bytes, rounded up to the alignment
 };
 
+/// The order of the launches of a segment, and which of them touch each buffer of its role, in
+/// issue order.
+struct SegmentTouches {
+  SegmentTouches(const Role &role, int segment);
+
+  int segment; ///< index in the role
+  HappensBefore order;
+  std::vector<llvm::SmallVector<int, 4>> touches; ///< by buffer
+  std::vector<std::vector<int>> onStream;         ///< the launches of each stream
+};
+
 /// The transient buffers of one segment as blocks, and the order of their lifetimes. Block x is
 /// before block y iff every access of x is complete when the first of y starts; blocks of which
 /// neither is before the other interfere and must not share bytes.
@@ -22,7 +33,10 @@ public:
   /// Takes the buffers of `segment` for which `wanted` holds; null: all of them. `merge`: join
   /// buffers where a launch may work in place.
   Interference(const Role &role, int segment, const std::vector<bool> *wanted = nullptr,
-               bool merge = true);
+               bool merge = true)
+      : Interference(role, SegmentTouches(role, segment), wanted, merge) {}
+  Interference(const Role &role, const SegmentTouches &of,
+               const std::vector<bool> *wanted = nullptr, bool merge = true);
 
   const std::vector<Block> &getBlocks() const { return blocks; }
   bool before(int x, int y) const {

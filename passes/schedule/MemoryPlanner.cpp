@@ -165,14 +165,18 @@ void mlir::fsdp::schedule::applyPlan(const MemoryPlan &plan, Role &role) {
   role.arena = plan.arena;
 }
 
-int64_t mlir::fsdp::schedule::peakOf(const Role &role, int segment,
-                                     const std::vector<bool> &wanted) {
-  Interference interference(role, segment, &wanted);
-  std::vector<int64_t> bytes;
-  for (const Block &block : interference.getBlocks())
-    bytes.push_back(block.bytes);
-  int64_t sum = 0;
-  for (int x : interference.heaviestTogether(bytes))
-    sum += bytes[x];
-  return sum;
+std::vector<int64_t> mlir::fsdp::schedule::peaksOf(const Role &role, int segment,
+                                                   const std::vector<std::vector<bool>> &sets) {
+  const SegmentTouches touches(role, segment);
+  std::vector<int64_t> peaks;
+  for (const std::vector<bool> &wanted : sets) {
+    Interference interference(role, touches, &wanted);
+    std::vector<int64_t> bytes;
+    for (const Block &block : interference.getBlocks())
+      bytes.push_back(block.bytes);
+    int64_t &sum = peaks.emplace_back(0);
+    for (int x : interference.heaviestTogether(bytes))
+      sum += bytes[x];
+  }
+  return peaks;
 }

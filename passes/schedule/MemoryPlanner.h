@@ -27,8 +27,10 @@ MemoryPlan planMemory(const Role &role);
 /// Writes offsets and arena of `plan` into `role`.
 void applyPlan(const MemoryPlan &plan, Role &role);
 
-/// The most bytes of the buffers marked in `wanted` that are live together in `segment`.
-int64_t peakOf(const Role &role, int segment, const std::vector<bool> &wanted);
+/// For each of `sets`, which mark buffers, the most bytes of them that are live together in
+/// `segment`.
+std::vector<int64_t> peaksOf(const Role &role, int segment,
+                             const std::vector<std::vector<bool>> &sets);
 
 } // namespace mlir::fsdp::schedule
 

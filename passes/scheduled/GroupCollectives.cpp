@@ -33,10 +33,7 @@ namespace {
 /// Joins launches of a segment.
 class Grouper {
 public:
-  explicit Grouper(std::vector<PlannedLaunch> &launches) : launches(launches) {
-    for (const PlannedLaunch &launch : launches)
-      names.get(launch.name);
-  }
+  explicit Grouper(SegmentPlan &plan) : launches(plan.launches), names(plan.launchNames) {}
 
   void run() {
     for (size_t first = 0; first < launches.size(); ++first)
@@ -159,9 +156,9 @@ private:
   }
 
   std::vector<PlannedLaunch> &launches;
-  UniqueNames names;
+  UniqueNames &names;
 };
 
 } // namespace
 
-void mlir::fsdp::groupCollectives(SegmentPlan &plan) { Grouper(plan.launches).run(); }
+void mlir::fsdp::groupCollectives(SegmentPlan &plan) { Grouper(plan).run(); }

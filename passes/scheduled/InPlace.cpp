@@ -79,8 +79,11 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
       return pairs;
     // A product is computed in the buffer of the first result, before other operands are read.
     bool begins = !inner.getOps<nn::EinsumOp>().empty();
+    auto isOfResult = [&](Value operand) {
+      return llvm::is_contained(fused.getResultTypes(), operand.getType());
+    };
     for (auto [operand, argument] : llvm::zip_equal(fused.getInputs(), inner.getArguments()))
-      if (operand.hasOneUse() && isReadElementwise(argument))
+      if (operand.hasOneUse() && isOfResult(operand) && isReadElementwise(argument))
         for (auto [result, value] :
              llvm::zip_equal(fused.getResults(), inner.getTerminator()->getOperands()))
           if (!value.getDefiningOp<nn::ReduceOp>() &&

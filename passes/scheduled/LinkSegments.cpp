@@ -1,6 +1,7 @@
 //===- LinkSegments.cpp - write waits across segments into the IR ---------===//
 
 #include "passes/Passes.h"
+#include "passes/PhaseCheck.h"
 #include "passes/schedule/SegmentLinks.h"
 #include "passes/scheduled/ScheduleProblem.h"
 
@@ -21,7 +22,7 @@ struct LinkSegments : fsdp::impl::LinkSegmentsPassBase<LinkSegments> {
                          << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
       return signalPassFailure();
     }
-    if (failed(verifyPhase(module, Phase::scheduled)))
+    if (failed(getAnalysis<PhaseCheck>().result))
       return signalPassFailure();
     for (ProgramOp program : module.getOps<ProgramOp>()) {
       if (!program.getArena() || !program.getOps<EventOp>().empty()) {
@@ -37,6 +38,8 @@ struct LinkSegments : fsdp::impl::LinkSegmentsPassBase<LinkSegments> {
       schedule::linkSegments(role, std::vector<bool>(role.segments.size(), true));
       write(program, role, schedule.segments[index], schedule.launches[index]);
     }
+    // New are only events of programs.
+    markAnalysesPreserved<PhaseCheck>();
   }
 
 private:

@@ -263,9 +263,11 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
           gradients += access.end - access.begin;
         }
     int segment = static_cast<int>(s);
-    report.gathered = std::max(report.gathered, schedule::peakOf(role, segment, gathered));
-    report.messages = std::max(report.messages, schedule::peakOf(role, segment, messages));
-    report.activations = std::max(report.activations, schedule::peakOf(role, segment, other));
+    const std::vector<int64_t> peaks =
+        schedule::peaksOf(role, segment, {gathered, messages, other});
+    report.gathered = std::max(report.gathered, peaks[0]);
+    report.messages = std::max(report.messages, peaks[1]);
+    report.activations = std::max(report.activations, peaks[2]);
   }
   if (role.walks.empty())
     for (int64_t gradients : gradientsOf)

@@ -1,6 +1,7 @@
 //===- PlanMemory.cpp - write the planner's offsets into the IR -----------===//
 
 #include "passes/Passes.h"
+#include "passes/PhaseCheck.h"
 #include "passes/schedule/MemoryPlanner.h"
 #include "passes/scheduled/ScheduleProblem.h"
 
@@ -21,7 +22,7 @@ struct PlanMemory : fsdp::impl::PlanMemoryPassBase<PlanMemory> {
                          << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
       return signalPassFailure();
     }
-    if (failed(verifyPhase(module, Phase::scheduled)))
+    if (failed(getAnalysis<PhaseCheck>().result))
       return signalPassFailure();
     auto &schedule = getAnalysis<ScheduleProblem>();
     for (auto [index, role] : llvm::enumerate(schedule.problem.roles)) {
@@ -32,7 +33,7 @@ struct PlanMemory : fsdp::impl::PlanMemoryPassBase<PlanMemory> {
       schedule::applyPlan(plan, role);
     }
     // Only the offsets and the arenas have changed, in both.
-    markAnalysesPreserved<ScheduleProblem>();
+    markAnalysesPreserved<ScheduleProblem, PhaseCheck>();
   }
 };
 } // namespace

@@ -200,7 +200,8 @@ public:
         waits.push_back(done[wait]);
       done.push_back(emit(plan.launches[number], waits));
     }
-    // Copies of inputs precede the inputs that they copy.
+    // What is not in a launch now. Copies of inputs precede the inputs that they copy.
+    llvm::erase_if(old, [&](Operation *op) { return op->getBlock() != &block; });
     for (Operation *op : old)
       op->dropAllReferences();
     for (Operation *op : old)
@@ -243,11 +244,20 @@ private:
     IRMapping mapping;
     for (Value value : planned.values)
       mapping.map(value, body->addArgument(value.getType(), planned.location));
-    for (Operation *op : planned.body)
-      removeStructure(builder.clone(*op, mapping));
+    for (Operation *op : planned.body) {
+      if (isa<arith::ConstantOp>(op)) { // others may use it too
+        removeStructure(builder.clone(*op, mapping));
+        continue;
+      }
+      // A launch is the only one of its op, whose other users are in launches of their own.
+      op->moveBefore(body, body->end());
+      for (OpOperand &operand : op->getOpOperands())
+        operand.set(mapping.lookup(operand.get()));
+      removeStructure(op);
+    }
     SmallVector<Value> results;
     for (Value result : planned.results)
-      results.push_back(mapping.lookup(result));
+      results.push_back(mapping.lookupOrDefault(result));
     fsdp::YieldOp::create(builder, planned.location, results);
     return launch.getDone();
   }

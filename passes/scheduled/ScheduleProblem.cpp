@@ -93,8 +93,9 @@ public:
         symbols(symbols) {}
 
   void build() {
+    if (roles[index].sameInside >= 0)
+      return buildLike(static_cast<size_t>(roles[index].sameInside));
     role.name = roles[index].name;
-    role.sameInside = roles[index].sameInside;
     role.arena = program.getArena() ? static_cast<int64_t>(*program.getArena()) : -1;
     result.programs.push_back(program);
     result.segments.emplace_back();
@@ -141,6 +142,22 @@ public:
   }
 
 private:
+  /// Builds a role of the program of the earlier role `first`, from which its collectives alone
+  /// differ.
+  void buildLike(size_t first) {
+    role = result.problem.roles[first];
+    role.name = roles[index].name;
+    role.sameInside = static_cast<int>(first);
+    result.programs.push_back(program);
+    result.segments.push_back(std::vector(result.segments[first]));
+    result.buffers.push_back(std::vector(result.buffers[first]));
+    result.launches.push_back(std::vector(result.launches[first]));
+    for (auto [segment, ops] : llvm::zip_equal(role.segments, result.launches.back()))
+      for (auto [launch, op] : llvm::zip_equal(segment.launches, ops))
+        translateCollectives(op, launch);
+    result.problem.roles.push_back(std::move(role));
+  }
+
   void addBuffer(BufferOp op, int segment) {
     bufferIndex[op] = static_cast<int>(role.buffers.size());
     int64_t offset = op.getOffset() ? static_cast<int64_t>(*op.getOffset()) : -1;
@@ -185,14 +202,17 @@ private:
     for (auto [index, value] : llvm::enumerate(op.getBody().front().getTerminator()->getOperands()))
       if (matchPattern(value, m_Zero()))
         launch.clears.push_back(static_cast<int>(index));
+    translateCollectives(op, launch);
+    describe(op, launch);
+    return launch;
+  }
+
+  void translateCollectives(LaunchOp op, schedule::Launch &launch) {
     SmallVector<CollectiveOpInterface> collectives = getCollectives(op);
-    if (!collectives.empty()) {
+    if (!collectives.empty())
       launch.collective = knowsPeers(collectives.front())
                               ? translateTransfer(op, collectives.front())
                               : translate(op, collectives);
-    }
-    describe(op, launch);
-    return launch;
   }
 
   /// The structure of `op`, and the work that it runs.

@@ -12,17 +12,22 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 bool mlir::fsdp::isReshape(nn::RearrangeOp op) {
-  llvm::StringMap<int64_t> sizes = op.getNameSizes();
-  auto inOrder = [&](const nn::NotationTensor &tensor) {
+  auto inOrder = [](const nn::NotationTensor &tensor) {
     SmallVector<StringRef> names;
     for (const nn::NotationDim &dim : tensor)
-      for (StringRef name : dim)
-        if (sizes.lookup(name) != 1)
-          names.push_back(name);
+      llvm::append_range(names, dim);
     return names;
   };
   nn::Notation pattern = op.getPattern();
-  return inOrder(pattern.operands.front()) == inOrder(pattern.result);
+  SmallVector<StringRef> before = inOrder(pattern.operands.front()),
+                         after = inOrder(pattern.result);
+  if (before == after)
+    return true;
+  // Names of one element may be anywhere.
+  llvm::StringMap<int64_t> sizes = op.getNameSizes();
+  for (SmallVector<StringRef> *names : {&before, &after})
+    llvm::erase_if(*names, [&](StringRef name) { return sizes.lookup(name) == 1; });
+  return before == after;
 }
 
 /// True where `op` runs with the constant `operand` in its body: loops do, and an update by the
@@ -85,6 +90,7 @@ public:
     for (Operation &op : segment.getBody().front())
       if (auto concat = dyn_cast<nn::ConcatOp>(op))
         placeParts(concat);
+    plan.launches.reserve(segment.getBody().front().getOperations().size());
     for (Operation &op : segment.getBody().front())
       if (failed(visit(&op)))
         return failure();
@@ -276,7 +282,7 @@ private:
                                       streams::compute, constant->getLoc(), getStructure(user));
     launch.body = {constant};
     BufferView place = addResult(launch, value);
-    plan.launches.push_back(launch);
+    plan.launches.push_back(std::move(launch));
     return place;
   }
 
@@ -297,7 +303,7 @@ private:
 
   PlannedLaunch makeLaunch(StringRef name, StringRef stream, Location location,
                            Structure structure) {
-    return {launchNames.get(addMicrobatch(name, structure)),
+    return {plan.launchNames.get(addMicrobatch(name, structure)),
             stream,
             location,
             structure,
@@ -568,7 +574,7 @@ private:
   SegmentPlan plan;
   DenseMap<Value, BufferView> places;
   DenseSet<Operation *> joined; ///< concatenations whose parts are computed in place
-  UniqueNames launchNames, bufferNames;
+  UniqueNames bufferNames;
 };
 
 } // namespace

@@ -58,7 +58,7 @@ struct PlannedLaunch {
   StringRef stream;
   Location location;
   Structure structure;
-  SmallVector<Operation *> body; ///< constants, then at most one other op; to be cloned
+  SmallVector<Operation *> body; ///< constants, which are to be cloned, then at most one other op
   SmallVector<Value> values;     ///< the inputs of the body, one for each of `ins`
   SmallVector<Value> results;    ///< its results, one for each of `outs`
   SmallVector<BufferView> ins, outs;
@@ -80,6 +80,7 @@ int findStaged(ArrayRef<PlannedBuffer> buffers, InputOp input);
 struct SegmentPlan {
   std::vector<PlannedBuffer> buffers; ///< the persistent ones of the program first
   std::vector<PlannedLaunch> launches;
+  UniqueNames launchNames; ///< those of the launches
 };
 
 /// Plans one segment; fails with a diagnostic if a storage is unknown or not updated in place.

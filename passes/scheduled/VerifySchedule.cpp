@@ -4,6 +4,7 @@
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "passes/Passes.h"
+#include "passes/PhaseCheck.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -25,22 +26,39 @@ static int64_t samplesOf(InputOp input) {
   return cast<RankedTensorType>(input.getType()).getDimSize(input.getSampleDim());
 }
 
-/// Fails where inputs of `segment` have batches of different sizes: a step has one.
-static LogicalResult verifyInputs(SegmentOp segment) {
+/// The ops of `segment` with rules of their own, in order: those that read inputs, samples and
+/// microbatches, and updates. One walk for all rules, as a program has many ops.
+static SmallVector<Operation *> collectRuled(SegmentOp segment) {
+  SmallVector<Operation *> ruled;
+  segment.walk([&](Operation *op) {
+    if (isa<InputOp, MicrobatchSamplesOp, NextMicrobatchOp, DropoutOp, OptimizerStepOp>(op))
+      ruled.push_back(op);
+  });
+  return ruled;
+}
+
+/// Those of each segment of a program.
+using RuledOps = DenseMap<Operation *, SmallVector<Operation *>>;
+
+/// Fails where inputs of a segment, among `ruled`, have batches of different sizes: a step has one.
+static LogicalResult verifyInputs(ArrayRef<Operation *> ruled) {
   InputOp first;
-  WalkResult result = segment.walk([&](InputOp input) {
+  for (Operation *op : ruled) {
+    auto input = dyn_cast<InputOp>(op);
+    if (!input)
+      continue;
     if (!first)
       first = input;
     if (samplesOf(input) == samplesOf(first))
-      return WalkResult::advance();
+      continue;
     InFlightDiagnostic diag = input.emitOpError()
                               << "'" << input.getName() << "' has a batch of " << samplesOf(input)
                               << " samples, expected " << samplesOf(first) << " as in '"
                               << first.getName() << "'";
     diag.attachNote(first.getLoc()) << "the first input is here";
-    return WalkResult::interrupt();
-  });
-  return failure(result.wasInterrupted());
+    return failure();
+  }
+  return success();
 }
 
 /// Fails if the body of `launch` uses the step state and `launch` does not name its buffer.
@@ -83,9 +101,9 @@ class MicrobatchCounter {
 public:
   explicit MicrobatchCounter(StringRef name) : name(name) {}
 
-  /// Counts what `times` runs of `segment` do. Fails if the data set would give a load another
-  /// microbatch than the op denotes: it gives the n-th load of an input the n-th one.
-  LogicalResult run(SegmentOp segment, int64_t times);
+  /// Counts what `times` runs of the segment of `ruled` do. Fails if the data set would give a load
+  /// another microbatch than the op denotes: it gives the n-th load of an input the n-th one.
+  LogicalResult run(ArrayRef<Operation *> ruled, int64_t times);
   /// Fails if an op is for another number of microbatches.
   LogicalResult verify();
 
@@ -116,25 +134,23 @@ LogicalResult MicrobatchCounter::load(InputOp input, bool again) {
   return success();
 }
 
-LogicalResult MicrobatchCounter::run(SegmentOp segment, int64_t times) {
+LogicalResult MicrobatchCounter::run(ArrayRef<Operation *> ruled, int64_t times) {
   llvm::MapVector<StringAttr, int64_t> before;
   // The second run shows whether one segment may run several times; all others are like it.
   for (int64_t run = 0; run < std::min<int64_t>(times, 2); ++run) {
     before = loads;
-    WalkResult result = segment.walk([&](Operation *op) {
-      if (run == 0 && isa<InputOp, MicrobatchSamplesOp, NextMicrobatchOp, DropoutOp>(op))
+    for (Operation *op : ruled) {
+      if (run == 0 && !isa<OptimizerStepOp>(op))
         counting.push_back(op);
       auto input = dyn_cast<InputOp>(op);
-      const bool again =
-          input && loads.lookup(input.getNameAttr()) > before.lookup(input.getNameAttr());
-      return WalkResult(!input ? success() : load(input, again));
-    });
-    if (result.wasInterrupted())
-      return failure();
+      if (input && failed(load(input, loads.lookup(input.getNameAttr()) >
+                                          before.lookup(input.getNameAttr()))))
+        return failure();
+    }
   }
   for (auto &[input, count] : loads)
     count += std::max<int64_t>(times - 2, 0) * (count - before.lookup(input));
-  segment.walk([&](NextMicrobatchOp) { advances += times; });
+  advances += times * llvm::count_if(ruled, llvm::IsaPred<NextMicrobatchOp>);
   return success();
 }
 
@@ -185,13 +201,15 @@ LogicalResult MicrobatchCounter::verify() {
   return verifyConstants();
 }
 
-static LogicalResult verifyMicrobatches(ProgramOp program) {
+static LogicalResult verifyMicrobatches(ProgramOp program, const RuledOps &ruled) {
+  auto ruledIn = [&](SegmentOp segment) { return ArrayRef(ruled.find(segment)->second); };
   auto walks = program.getOps<WalkOp>();
   for (WalkOp walk : walks) {
     MicrobatchCounter counter(walk.getSymName());
     for (auto [symbol, times] : llvm::zip_equal(walk.getSegments(), walk.getTimes()))
       if (failed(counter.run(
-              program.lookupSymbol<SegmentOp>(cast<FlatSymbolRefAttr>(symbol).getAttr()), times)))
+              ruledIn(program.lookupSymbol<SegmentOp>(cast<FlatSymbolRefAttr>(symbol).getAttr())),
+              times)))
         return failure();
     if (failed(counter.verify()))
       return failure();
@@ -200,7 +218,7 @@ static LogicalResult verifyMicrobatches(ProgramOp program) {
     return success();
   for (SegmentOp segment : program.getOps<SegmentOp>()) {
     MicrobatchCounter counter(segment.getSymName());
-    if (failed(counter.run(segment, 1)) || failed(counter.verify()))
+    if (failed(counter.run(ruledIn(segment), 1)) || failed(counter.verify()))
       return failure();
   }
   return success();
@@ -208,15 +226,17 @@ static LogicalResult verifyMicrobatches(ProgramOp program) {
 
 /// Fails if a step leaves the update of a storage to the next one and no drain performs it:
 /// readers of parameters between the two would see old values.
-static LogicalResult verifyDrains(ProgramOp program) {
+static LogicalResult verifyDrains(ProgramOp program, const RuledOps &ruled) {
   llvm::StringSet<> drained;
   SmallVector<OptimizerStepOp> deferred;
-  program.walk([&](OptimizerStepOp update) {
-    if (isDrain(update->getParentOfType<SegmentOp>()))
-      drained.insert(update.getStorage());
-    else if (isDeferred(update))
-      deferred.push_back(update);
-  });
+  for (SegmentOp segment : program.getOps<SegmentOp>())
+    for (Operation *op : ruled.find(segment)->second)
+      if (auto update = dyn_cast<OptimizerStepOp>(op)) {
+        if (isDrain(segment))
+          drained.insert(update.getStorage());
+        else if (isDeferred(update))
+          deferred.push_back(update);
+      }
   for (OptimizerStepOp update : deferred)
     if (!drained.contains(update.getStorage()))
       return update.emitOpError() << "updates storage '" << update.getStorage()
@@ -229,10 +249,13 @@ static LogicalResult verifyDrains(ProgramOp program) {
 
 /// The rules of segments that no order of launches can make right.
 static LogicalResult verifySegments(ProgramOp program) {
-  if (failed(verifyMicrobatches(program)) || failed(verifyDrains(program)))
+  RuledOps ruled;
+  for (SegmentOp segment : program.getOps<SegmentOp>())
+    ruled[segment] = collectRuled(segment);
+  if (failed(verifyMicrobatches(program, ruled)) || failed(verifyDrains(program, ruled)))
     return failure();
   for (SegmentOp segment : program.getOps<SegmentOp>()) {
-    if (failed(verifyInputs(segment)) || failed(verifyOutputs(segment)))
+    if (failed(verifyInputs(ruled.find(segment)->second)) || failed(verifyOutputs(segment)))
       return failure();
     for (LaunchOp launch : segment.getOps<LaunchOp>())
       if (failed(verifyStepState(launch)) || failed(verifyOneUpdate(launch)))
@@ -250,7 +273,7 @@ struct VerifySchedule : fsdp::impl::VerifySchedulePassBase<VerifySchedule> {
                          << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
       return signalPassFailure();
     }
-    if (failed(verifyPhase(module, Phase::scheduled)))
+    if (failed(getAnalysis<PhaseCheck>().result))
       return signalPassFailure();
     for (ProgramOp program : module.getOps<ProgramOp>())
       if (failed(verifySegments(program)))
@@ -272,6 +295,7 @@ struct VerifySchedule : fsdp::impl::VerifySchedulePassBase<VerifySchedule> {
     }
     if (!findings.empty())
       signalPassFailure();
+    markAllAnalysesPreserved();
   }
 };
 } // namespace

@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/SourceMgr.h"
 #include <memory>
+#include <vector>
 
 namespace fsdpc {
 
@@ -55,6 +56,10 @@ void configure(mlir::ModuleOp module, const std::string &name, const MeshAxes &m
 /// Brings `module` from the end of the phase `done` (Model: before any pass) to the end of `phase`;
 /// Source and Binary need only Scheduled. Throws Failure after printing the reason.
 void lower(mlir::ModuleOp module, const Options &options, Emit done, Emit phase);
+
+/// Keeps `modules` until the process ends, without destroying them: op by op, that of a large
+/// program takes as long as a pass.
+void leaveUndestroyed(std::vector<mlir::OwningOpRef<mlir::ModuleOp>> &modules);
 
 /// The text of `module`, values named after the model. With `locations` it is complete: the model's
 /// names of values are in locations.

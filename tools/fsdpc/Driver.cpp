@@ -550,7 +550,9 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
       search(context, obtain);
       return 0;
     }
-    write(plan(context, obtain));
+    std::vector<OwningOpRef<ModuleOp>> plans = plan(context, obtain);
+    write(plans);
+    leaveUndestroyed(plans);
     return 0;
   } catch (const UsageError &error) {
     return misused(error.what());

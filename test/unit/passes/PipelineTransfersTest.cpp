@@ -75,7 +75,7 @@ struct Pipeline {
     if (auto found = buffers[rank].find(content); found != buffers[rank].end())
       for (int buffer : found->second)
         wanted[buffer] = true;
-    return peakOf(problem.roles[rank], 0, wanted) / kBytes;
+    return peaksOf(problem.roles[rank], 0, {wanted}).front() / kBytes;
   }
 };
 
