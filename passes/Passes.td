@@ -361,7 +361,8 @@ def AssignStagesPass : Pass<"fsdp-assign-stages", "::mlir::ModuleOp"> {
     their operands; what is computed from inputs and constants alone is computed wherever it is needed. A constraint, a split or a placement over the axis is an error.
 
     Parameters of one unit that different ranks use become units of their own, so that a rank stores what it computes with: a unit `ends` whose table
-    the first and the last of four stages use is `ends.stage0_3` (the table), `ends.stage0` and `ends.stage3` (what one of them uses alone). Runs before differentiation, which copies stages to backward.
+    the first and the last of four stages use is `ends.stage0_3` (the table), `ends.stage0` and `ends.stage3` (what one of them uses alone). The name has all stages (`.stage0_2to5` for 0, 2, 3, 4 and 5), and
+    `.2` or more behind them where a unit of the model has the name. Runs before differentiation, which copies stages to backward.
 
     Example: `fsdp-opt --fsdp-assign-stages=stages=2,3 model.mlir`
   }];

@@ -14,6 +14,8 @@
 #include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include <map>
+#include <set>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_ASSIGNSTAGESPASS
@@ -191,39 +193,65 @@ static void setStages(StepOp step, ArrayRef<int64_t> stagesOfRuns) {
   separateReads(step, stages);
 }
 
+/// "0_1", "0_2to5": the stages in `stages`, runs of three or more by their ends.
+static std::string listStages(const std::set<int64_t> &stages) {
+  std::string text;
+  for (auto stage = stages.begin(); stage != stages.end();) {
+    const int64_t first = *stage;
+    int64_t last = first;
+    while (++stage != stages.end() && *stage == last + 1)
+      last = *stage;
+    const StringRef between = last - first > 1 ? "to" : "_";
+    text += (text.empty() ? "" : "_") + std::to_string(first);
+    if (last > first)
+      text += between.str() + std::to_string(last);
+  }
+  return text;
+}
+
 /// Parameters of a unit that are used by other ranks than its other ones are a unit of their own:
-/// what a rank stores, gathers and reduces together, it also computes with.
+/// what a rank stores, gathers and reduces together, it also computes with. Those that the same
+/// stages use share one.
 static void separateUnits(ModuleOp module, int64_t ranks) {
   SymbolTable symbols(module);
-  llvm::MapVector<ParamOp, llvm::SmallBitVector> users;
-  for (auto param : module.getOps<ParamOp>())
-    users.insert({param, llvm::SmallBitVector(ranks)});
-  llvm::MapVector<ParamOp, std::pair<int64_t, int64_t>> ends; // first and last stage
-  module.walk([&](ReadOp read) {
-    auto param = symbols.lookup<ParamOp>(read.getParam());
-    const int64_t stage = getStructure(read).stage;
-    users[param].set(static_cast<unsigned>(stage % ranks));
-    auto [known, isNew] = ends.insert({param, {stage, stage}});
-    known->second.first = std::min(known->second.first, stage);
-    known->second.second = std::max(known->second.second, stage);
+  llvm::StringSet<> taken;
+  module.walk([&](Operation *op) {
+    if (StringAttr unit = getStructure(op).unit)
+      taken.insert(unit);
+    if (auto param = dyn_cast<ParamOp>(op))
+      taken.insert(param.getUnit());
   });
+  llvm::MapVector<ParamOp, std::set<int64_t>> users; // stages
+  for (auto param : module.getOps<ParamOp>())
+    users.insert({param, {}});
+  module.walk([&](ReadOp read) {
+    users[symbols.lookup<ParamOp>(read.getParam())].insert(getStructure(read).stage);
+  });
+  auto ranksOf = [&](ParamOp param) {
+    llvm::SmallBitVector used(ranks);
+    for (int64_t stage : users[param])
+      used.set(static_cast<unsigned>(stage % ranks));
+    return used;
+  };
   llvm::MapVector<StringAttr, SmallVector<ParamOp>> units;
-  for (auto &[param, used] : users)
-    if (used.any())
+  for (auto &[param, stages] : users)
+    if (!stages.empty())
       units[param.getUnitAttr()].push_back(param);
   for (const std::pair<StringAttr, SmallVector<ParamOp>> &members : units) {
     StringAttr unit = members.first;
     ArrayRef<ParamOp> params = members.second;
-    const bool alike = llvm::all_of(
-        params, [&](ParamOp param) { return users.lookup(param) == users.lookup(params.front()); });
-    if (alike)
+    if (llvm::all_of(params,
+                     [&](ParamOp param) { return ranksOf(param) == ranksOf(params.front()); }))
       continue;
+    std::map<std::set<int64_t>, std::string> names;
     for (ParamOp param : params) {
-      auto [first, last] = ends.lookup(param);
-      const bool isShared = users.lookup(param).count() > 1;
-      std::string name = unit.str() + ".stage" + std::to_string(first);
-      if (isShared)
-        name += "_" + std::to_string(last);
+      std::string &name = names[users[param]];
+      if (name.empty()) {
+        const std::string own = (unit.getValue() + ".stage" + listStages(users[param])).str();
+        name = own;
+        for (int64_t number = 2; !taken.insert(name).second; ++number) // a unit of the model
+          name = own + "." + std::to_string(number);
+      }
       param.setUnit(name);
     }
   }
