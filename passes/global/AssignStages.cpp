@@ -8,6 +8,7 @@
 #include "base/Numbers.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
+#include "passes/global/ParameterValues.h"
 #include "passes/global/UnitRuns.h"
 #include "passes/schedule/BalancedCut.h"
 #include "passes/schedule/PipelineOrder.h"
@@ -130,48 +131,80 @@ alignStages(ArrayRef<UnitRun> found, ArrayRef<UnitRun> runs, ArrayRef<int64_t> s
   return result;
 }
 
-/// Reads are cloned so that each has users of one stage.
-static void separateReads(StepOp step, const DenseMap<Operation *, int64_t> &stages) {
+/// What is computed from parameters alone, `ofParameters`, is computed by each stage that uses it:
+/// a broadcast is no larger there than the parameter, and each stage reduces its own gradient of
+/// it. `stages`: of all other ops of a stage.
+static void separateParameters(StepOp step, DenseMap<Operation *, int64_t> stages,
+                               const DenseSet<Value> &ofParameters) {
   Block &body = step.getBody().front();
-  for (ReadOp read : llvm::to_vector(body.getOps<ReadOp>())) {
+  auto place = [&](Operation *op, int64_t stage) {
+    Structure structure = getStructure(op);
+    structure.stage = stage;
+    setStructure(op, structure);
+    stages[op] = stage;
+  };
+  auto separate = [&](Operation &op) {
     llvm::MapVector<int64_t, Operation *> first; // user of each stage
-    for (Operation *user : read->getUsers()) {
-      Operation *op = body.findAncestorOpInBlock(*user);
-      auto [known, isNew] = first.insert({stages.lookup(op), op});
-      if (!isNew && op->isBeforeInBlock(known->second))
-        known->second = op;
+    for (Operation *user : op.getUsers()) {
+      Operation *outer = body.findAncestorOpInBlock(*user);
+      auto [known, isNew] = first.insert({stages.lookup(outer), outer});
+      if (!isNew && outer->isBeforeInBlock(known->second))
+        known->second = outer;
     }
+    if (first.size() == 1 && !isa<ReadOp>(op))
+      return place(&op, first.front().first);
     for (const std::pair<int64_t, Operation *> &use : first) {
       const int64_t stage = use.first;
       OpBuilder builder(use.second);
-      Operation *copy = builder.clone(*read);
-      Structure structure = getStructure(read);
-      structure.stage = stage;
-      setStructure(copy, structure);
-      read.getResult().replaceUsesWithIf(copy->getResult(0), [&](OpOperand &operand) {
-        return stages.lookup(body.findAncestorOpInBlock(*operand.getOwner())) == stage;
-      });
+      Operation *copy = builder.clone(op);
+      place(copy, stage);
+      for (auto [result, copied] : llvm::zip_equal(op.getResults(), copy->getResults()))
+        result.replaceUsesWithIf(copied, [&](OpOperand &operand) {
+          return stages.lookup(body.findAncestorOpInBlock(*operand.getOwner())) == stage;
+        });
     }
     if (!first.empty())
-      read.erase();
-  }
+      op.erase();
+  };
+  // From the last one to the first, so that all users of an op have their stages; then reads, in
+  // the order in which they are gathered.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (yieldsOnly(op, ofParameters) && !isa<ReadOp>(op))
+      separate(op);
+  for (ReadOp read : llvm::to_vector(body.getOps<ReadOp>()))
+    separate(*read);
 }
 
 /// Sets the stage of each op of `step`: that of its run. What has no unit and is computed from
-/// inputs and constants alone has none, and is computed where it is needed; the rest, such as a
-/// loss, follows its operands.
-static void setStages(StepOp step, ArrayRef<int64_t> stagesOfRuns) {
+/// inputs and constants alone has none, and is computed where it is needed, as is what is computed
+/// from parameters alone; the rest, such as a loss, follows its operands.
+static void setStages(StepOp step, ArrayRef<UnitRun> runs, ArrayRef<int64_t> stagesOfRuns) {
   Block &body = step.getBody().front();
+  DenseSet<Value> ofParameters = collectParameterValues(body);
   DenseMap<Operation *, int64_t> stages;
-  StringAttr unit;
-  for (Operation &op : llvm::make_filter_range(body, isOfRun)) {
-    if (unit && findUnit(&op) != unit)
-      stagesOfRuns = stagesOfRuns.drop_front();
-    unit = findUnit(&op);
-    stages[&op] = stagesOfRuns.front();
+  llvm::SmallDenseSet<int64_t> busy; // stages that compute with samples
+  for (auto [run, stage] : llvm::zip_equal(runs, stagesOfRuns))
+    for (Operation *op : run.ops) {
+      stages[op] = stage;
+      if (!yieldsOnly(*op, ofParameters))
+        busy.insert(stage);
+    }
+  // A stage of such units alone computes them for the others, and has something to do.
+  for (Operation &op : body) {
+    if (!yieldsOnly(op, ofParameters) || isa<ReadOp>(op))
+      continue;
+    auto own = stages.find(&op);
+    const bool isAlone = own != stages.end() && !busy.contains(own->second);
+    if (isAlone || llvm::any_of(op.getOperands(), [&](Value operand) {
+          return !ofParameters.contains(operand) && !operand.getDefiningOp<arith::ConstantOp>();
+        }))
+      for (Value result : op.getResults())
+        ofParameters.erase(result);
   }
   for (Operation &op : body) {
-    if (!stages.contains(&op) && !isa<ReadOp>(op)) {
+    if (yieldsOnly(op, ofParameters))
+      continue;
+    if (!stages.contains(&op)) {
       int64_t latest = -1;
       op.walk([&](Operation *inner) {
         for (Value operand : inner->getOperands())
@@ -183,14 +216,14 @@ static void setStages(StepOp step, ArrayRef<int64_t> stagesOfRuns) {
       stages[&op] = latest;
     }
     op.walk([&](Operation *inner) {
-      if (isa<arith::ConstantOp, YieldOp, CheckpointOp>(inner) || (inner == &op && isa<ReadOp>(op)))
+      if (isa<arith::ConstantOp, YieldOp, CheckpointOp>(inner))
         return;
       Structure structure = getStructure(inner);
       structure.stage = stages.lookup(&op);
       setStructure(inner, structure);
     });
   }
-  separateReads(step, stages);
+  separateParameters(step, std::move(stages), ofParameters);
 }
 
 /// "0_1", "0_2to5": the stages in `stages`, runs of three or more by their ends.
@@ -302,7 +335,7 @@ void AssignStages::runOnOperation() {
                        << listUnits(runs) << "); a pipeline has the same stages in both";
       return signalPassFailure();
     }
-    setStages(step, *own);
+    setStages(step, found, *own);
   }
   separateUnits(module, ranks);
   module->setDiscardableAttr(kStagesAttrName, OpBuilder(module).getI64IntegerAttr(count));

@@ -126,22 +126,35 @@ std::vector<schedule::RankOrder> PipelineParts::readOrders() const {
   bool isDivided = false;
   for (int role = 0, end = static_cast<int>(parts.size()); role < end; ++role) {
     schedule::RankOrder &order = orders.emplace_back();
-    std::optional<PipelinePart> latest;
+    // Launches of one microbatch in one stage, one after the other. Where the last stage turns
+    // round, kernels of backward may have ops of forward, before others of forward or all of them.
+    struct Run {
+      int64_t stage, microbatch;
+      bool forward = false, backward = false;
+    };
+    std::vector<Run> runs;
+    visit(role, [&](const PipelinePart &part, int, int) {
+      if (runs.empty() || runs.back().stage != part.stage ||
+          runs.back().microbatch != part.microbatch)
+        runs.push_back({part.stage, part.microbatch});
+      (part.backward ? runs.back().backward : runs.back().forward) = true;
+    });
     std::set<Action> known;
     bool isInterrupted = false;
-    visit(role, [&](const PipelinePart &part, int, int) {
-      if (latest && *latest == part)
-        return;
-      latest = part;
-      Action action{part.backward ? Action::Kind::backward : Action::Kind::forward, part.stage,
-                    part.microbatch};
-      if (part.backward && known.count(action)) {
+    auto add = [&](Action action) {
+      if (action.kind == Action::Kind::backward && known.count(action)) {
         action.kind = Action::Kind::weightGradient;
         isDivided = true;
       }
       isInterrupted |= !known.insert(action).second;
       order.push_back(action);
-    });
+    };
+    for (const Run &run : runs) {
+      if (run.forward || !known.count({Action::Kind::forward, run.stage, run.microbatch}))
+        add({Action::Kind::forward, run.stage, run.microbatch});
+      if (run.backward)
+        add({Action::Kind::backward, run.stage, run.microbatch});
+    }
     if (isInterrupted)
       return {};
   }
