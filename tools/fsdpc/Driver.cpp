@@ -251,6 +251,7 @@ void Driver::State::choose(PlanModel &model) {
       options.needsOneSchedule() && !choosesStages(options, options.getMeshes().front());
   const PlanChoice chosen = choosePlan(model, options, keeps ? &scheduled : nullptr);
   choice = chosen.reason;
+  options.choseMicrobatches = options.pipeline.accumulate == kAutomaticCount;
   options.pipeline = chosen.plan.pipeline;
   std::cerr << name << ": note: chose " << choice << "\n";
 }

@@ -279,7 +279,8 @@ TEST_F(MessagesTest, ReceivedGradientsWaitForNothingThatIsIssuedLater) {
   std::string names;
   for (const Launch &launch : segment.launches)
     names += launch.name + "; ";
-  EXPECT_EQ(names, "begin; make 1; reduce 1; make 2; reduce 2; receive 3; next; make 3; reduce 3; ");
+  EXPECT_EQ(names,
+            "begin; make 1; reduce 1; make 2; reduce 2; receive 3; next; make 3; reduce 3; ");
 }
 
 /// Inputs are issued first, before a receive that precedes them in the program.

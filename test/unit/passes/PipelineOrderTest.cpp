@@ -213,6 +213,17 @@ TEST(PipelineOrderTest, IdleTime) {
   });
 }
 
+/// Of three stages the middle one is frozen: its backward takes as long as cotangents do. The
+/// others compute all the time once the first backward reaches the first rank, at 1 + 1 + 1 + 2
+/// + 1.
+TEST(PipelineOrderTest, FrozenStagesHaveNoWeightGradients) {
+  const std::vector<RankOrder> orders = orderPipeline({Schedule::oneForwardOneBackward, 1}, 3, 6);
+  const PipelineTimes times = timePipeline(orders, {}, {1});
+  EXPECT_EQ(times.makespan, 21);
+  EXPECT_EQ(times.idle, (std::vector<int64_t>{3, 9, 3}));
+  EXPECT_EQ(timePipeline(orders, {}).idle, (std::vector<int64_t>{6, 6, 6}));
+}
+
 /// Runs follow those before them on the rank and their operands, and no run could start earlier.
 TEST(PipelineOrderTest, ActionsRunAsSoonAsTheyCan) {
   forEachPipeline([](const Pipeline &pipeline) {
