@@ -238,9 +238,8 @@ static LogicalResult verifyStages(SegmentOp segment, int64_t count) {
         continue;
       InFlightDiagnostic diagnostic =
           op.emitOpError() << "of forward has stage " << structure.stage << ", expected stage "
-                           << made.stage
-                           << " or a later one, as an operand has stage " << made.stage
-                           << "; number stages in the order of forward";
+                           << made.stage << " or a later one, as an operand has stage "
+                           << made.stage << "; number stages in the order of forward";
       diagnostic.attachNote(operand.getLoc()) << "the operand";
       return diagnostic;
     }

@@ -47,8 +47,7 @@ static Value addBehind(Value a, Value b) {
   OpBuilder builder(later->getBlock(), std::next(later->getIterator()));
   auto sum = arith::AddFOp::create(builder, b.getLoc(), a, b);
   setStructure(sum, getStructure(later).in(Direction::backward));
-  sum->setDiscardableAttr(FSDPDialect::shardingsAttrName,
-                          builder.getArrayAttr({shardingOf(a)}));
+  sum->setDiscardableAttr(FSDPDialect::shardingsAttrName, builder.getArrayAttr({shardingOf(a)}));
   return sum;
 }
 
@@ -63,8 +62,8 @@ static void groupByStage(Value gradient) {
     stages[stageOf(term)].push_back(term);
   const Attribute sharding = shardingOf(terms.front());
   auto isAlike = [&](Value value) { return sharding && shardingOf(value) == sharding; };
-  const bool isGrouped =
-      stages.size() < 2 || llvm::all_of(stages, [](auto &stage) { return stage.second.size() < 2; });
+  const bool isGrouped = stages.size() < 2 ||
+                         llvm::all_of(stages, [](auto &stage) { return stage.second.size() < 2; });
   if (isGrouped || !llvm::all_of(terms, isAlike) || !llvm::all_of(sums, [&](Operation *sum) {
         return isAlike(sum->getResult(0)) && llvm::all_of(sum->getUsers(), [&](Operation *user) {
                  return isa<GlobalNormOp, UpdateOp>(user) || llvm::is_contained(sums, user);
