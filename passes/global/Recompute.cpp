@@ -153,12 +153,13 @@ void Recompute::rewrite() {
   IRMapping again;
   int64_t stage = 0; // of what is in `again`
   for (Operation *op = begin; op; op = op->getNextNode()) {
-    // Values recomputed for one kernel are not kept for the next.
-    const bool endsKernel =
-        !joinsKernel(op) && !isa<nn::ReduceOp, arith::ConstantOp, ReadOp, GradientOp>(op);
-    if (endsKernel || stage != getStructure(op).stage)
-      again = IRMapping();
-    stage = getStructure(op).stage;
+    // Values recomputed for one kernel are not kept for the next, nor for another stage.
+    if (!isa<arith::ConstantOp, ReadOp, GradientOp>(op)) {
+      const bool continuesKernel = joinsKernel(op) || isa<nn::ReduceOp>(op);
+      if (!continuesKernel || stage != getStructure(op).stage)
+        again = IRMapping();
+      stage = getStructure(op).stage;
+    }
     OpBuilder builder(op);
     for (OpOperand &operand : op->getOpOperands())
       if (recomputed.contains(operand.get()) && !isReceived(operand.get(), op))
