@@ -270,17 +270,15 @@ TEST_F(MessagesTest, ReceivedGradientsWaitForNothingThatIsIssuedLater) {
     add("make " + number, 0, {0}, {gradient});
     add("reduce " + number, 3, {gradient}, {10 + gradient});
   }
-  groups.partBegins.push_back(add("next", 0, {0}, {4}));
   groups.receives.push_back(add("receive 3", 2, {}, {3}));
-  groups.partBegins.push_back(add("make 3", 0, {4}, {3}));
+  groups.partBegins.push_back(add("make 3", 0, {0}, {3}));
   add("reduce 3", 3, {3}, {13});
   groups.gradients = {{1}, {2}, {3}};
-  EXPECT_EQ(order(), "receive 3: make 2\nmake 3: make 1, reduce 1\n");
+  EXPECT_EQ(order(), "make 3: make 1, reduce 1\n");
   std::string names;
   for (const Launch &launch : segment.launches)
     names += launch.name + "; ";
-  EXPECT_EQ(names,
-            "begin; make 1; reduce 1; make 2; reduce 2; receive 3; next; make 3; reduce 3; ");
+  EXPECT_EQ(names, "receive 3; begin; make 1; reduce 1; make 2; reduce 2; make 3; reduce 3; ");
 }
 
 /// Inputs are issued first, before a receive that precedes them in the program.
