@@ -358,10 +358,11 @@ def AssignStagesPass : Pass<"fsdp-assign-stages", "::mlir::ModuleOp"> {
     `stage` of its structure, and each read belongs to one stage. Stages have consecutive units in the order of forward; a unit that is used in several places
     (embedding and head of a tied model) counts once for each. Rank r of p computes stages r, r+p, ...: one, or V with the schedule
     `interleaved:V`. `stages` is the number of units of each, or `auto`: the dearest stage has the least floating-point operations. Ops without a unit follow
-    their operands; what is computed from inputs and constants alone is computed wherever it is needed. A constraint, a split or a placement over the axis is an error.
+    their operands; what is computed from inputs and constants alone, or from parameters alone and cheaply (a cast, a broadcast), is computed wherever it is needed. A constraint, a split or a placement over the axis is an error.
 
     Parameters of one unit that different ranks use become units of their own, so that a rank stores what it computes with: a unit `ends` whose table
-    the first and the last of four stages use is `ends.stage0_3` (the table), `ends.stage0` and `ends.stage3` (what one of them uses alone). Runs before differentiation, which copies stages to backward.
+    the first and the last of four stages use is `ends.stage0_3` (the table), `ends.stage0` and `ends.stage3` (what one of them uses alone). The name has all stages (`.stage0_2to5` for 0, 2, 3, 4 and 5), and
+    `.2` or more behind them where a unit of the model has the name. Runs before differentiation, which copies stages to backward.
 
     Example: `fsdp-opt --fsdp-assign-stages=stages=2,3 model.mlir`
   }];
@@ -382,7 +383,7 @@ def SplitStagesPass : Pass<"fsdp-split-stages", "::mlir::ModuleOp"> {
     stages use are sent, and added up in one order.
 
     Each program still runs one microbatch after another (see `fsdp-pipeline-microbatches`). A module without stages, and one of several programs, is left as it is. A stage that is not below
-    `fsdp.stages` is an error.
+    `fsdp.stages`, and an op of forward with an operand of a later stage, are errors; a stage that computes nothing is a warning.
 
     Example: `fsdp-opt --fsdp-split-stages local.mlir`
   }];

@@ -8,12 +8,15 @@
 #include "base/Numbers.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
+#include "passes/global/ParameterValues.h"
 #include "passes/global/UnitRuns.h"
 #include "passes/schedule/BalancedCut.h"
 #include "passes/schedule/PipelineOrder.h"
 #include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include <map>
+#include <set>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_ASSIGNSTAGESPASS
@@ -128,48 +131,80 @@ alignStages(ArrayRef<UnitRun> found, ArrayRef<UnitRun> runs, ArrayRef<int64_t> s
   return result;
 }
 
-/// Reads are cloned so that each has users of one stage.
-static void separateReads(StepOp step, const DenseMap<Operation *, int64_t> &stages) {
+/// What is computed from parameters alone, `ofParameters`, is computed by each stage that uses it:
+/// a broadcast is no larger there than the parameter, and each stage reduces its own gradient of
+/// it. `stages`: of all other ops of a stage.
+static void separateParameters(StepOp step, DenseMap<Operation *, int64_t> stages,
+                               const DenseSet<Value> &ofParameters) {
   Block &body = step.getBody().front();
-  for (ReadOp read : llvm::to_vector(body.getOps<ReadOp>())) {
+  auto place = [&](Operation *op, int64_t stage) {
+    Structure structure = getStructure(op);
+    structure.stage = stage;
+    setStructure(op, structure);
+    stages[op] = stage;
+  };
+  auto separate = [&](Operation &op) {
     llvm::MapVector<int64_t, Operation *> first; // user of each stage
-    for (Operation *user : read->getUsers()) {
-      Operation *op = body.findAncestorOpInBlock(*user);
-      auto [known, isNew] = first.insert({stages.lookup(op), op});
-      if (!isNew && op->isBeforeInBlock(known->second))
-        known->second = op;
+    for (Operation *user : op.getUsers()) {
+      Operation *outer = body.findAncestorOpInBlock(*user);
+      auto [known, isNew] = first.insert({stages.lookup(outer), outer});
+      if (!isNew && outer->isBeforeInBlock(known->second))
+        known->second = outer;
     }
+    if (first.size() == 1 && !isa<ReadOp>(op))
+      return place(&op, first.front().first);
     for (const std::pair<int64_t, Operation *> &use : first) {
       const int64_t stage = use.first;
       OpBuilder builder(use.second);
-      Operation *copy = builder.clone(*read);
-      Structure structure = getStructure(read);
-      structure.stage = stage;
-      setStructure(copy, structure);
-      read.getResult().replaceUsesWithIf(copy->getResult(0), [&](OpOperand &operand) {
-        return stages.lookup(body.findAncestorOpInBlock(*operand.getOwner())) == stage;
-      });
+      Operation *copy = builder.clone(op);
+      place(copy, stage);
+      for (auto [result, copied] : llvm::zip_equal(op.getResults(), copy->getResults()))
+        result.replaceUsesWithIf(copied, [&](OpOperand &operand) {
+          return stages.lookup(body.findAncestorOpInBlock(*operand.getOwner())) == stage;
+        });
     }
     if (!first.empty())
-      read.erase();
-  }
+      op.erase();
+  };
+  // From the last one to the first, so that all users of an op have their stages; then reads, in
+  // the order in which they are gathered.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (yieldsOnly(op, ofParameters) && !isa<ReadOp>(op))
+      separate(op);
+  for (ReadOp read : llvm::to_vector(body.getOps<ReadOp>()))
+    separate(*read);
 }
 
 /// Sets the stage of each op of `step`: that of its run. What has no unit and is computed from
-/// inputs and constants alone has none, and is computed where it is needed; the rest, such as a
-/// loss, follows its operands.
-static void setStages(StepOp step, ArrayRef<int64_t> stagesOfRuns) {
+/// inputs and constants alone has none, and is computed where it is needed, as is what is computed
+/// from parameters alone; the rest, such as a loss, follows its operands.
+static void setStages(StepOp step, ArrayRef<UnitRun> runs, ArrayRef<int64_t> stagesOfRuns) {
   Block &body = step.getBody().front();
+  DenseSet<Value> ofParameters = collectParameterValues(body);
   DenseMap<Operation *, int64_t> stages;
-  StringAttr unit;
-  for (Operation &op : llvm::make_filter_range(body, isOfRun)) {
-    if (unit && findUnit(&op) != unit)
-      stagesOfRuns = stagesOfRuns.drop_front();
-    unit = findUnit(&op);
-    stages[&op] = stagesOfRuns.front();
+  llvm::SmallDenseSet<int64_t> busy; // stages that compute with samples
+  for (auto [run, stage] : llvm::zip_equal(runs, stagesOfRuns))
+    for (Operation *op : run.ops) {
+      stages[op] = stage;
+      if (!yieldsOnly(*op, ofParameters))
+        busy.insert(stage);
+    }
+  // A stage of such units alone computes them for the others, and has something to do.
+  for (Operation &op : body) {
+    if (!yieldsOnly(op, ofParameters) || isa<ReadOp>(op))
+      continue;
+    auto own = stages.find(&op);
+    const bool isAlone = own != stages.end() && !busy.contains(own->second);
+    if (isAlone || llvm::any_of(op.getOperands(), [&](Value operand) {
+          return !ofParameters.contains(operand) && !operand.getDefiningOp<arith::ConstantOp>();
+        }))
+      for (Value result : op.getResults())
+        ofParameters.erase(result);
   }
   for (Operation &op : body) {
-    if (!stages.contains(&op) && !isa<ReadOp>(op)) {
+    if (yieldsOnly(op, ofParameters))
+      continue;
+    if (!stages.contains(&op)) {
       int64_t latest = -1;
       op.walk([&](Operation *inner) {
         for (Value operand : inner->getOperands())
@@ -181,49 +216,75 @@ static void setStages(StepOp step, ArrayRef<int64_t> stagesOfRuns) {
       stages[&op] = latest;
     }
     op.walk([&](Operation *inner) {
-      if (isa<arith::ConstantOp, YieldOp, CheckpointOp>(inner) || (inner == &op && isa<ReadOp>(op)))
+      if (isa<arith::ConstantOp, YieldOp, CheckpointOp>(inner))
         return;
       Structure structure = getStructure(inner);
       structure.stage = stages.lookup(&op);
       setStructure(inner, structure);
     });
   }
-  separateReads(step, stages);
+  separateParameters(step, std::move(stages), ofParameters);
+}
+
+/// "0_1", "0_2to5": the stages in `stages`, runs of three or more by their ends.
+static std::string listStages(const std::set<int64_t> &stages) {
+  std::string text;
+  for (auto stage = stages.begin(); stage != stages.end();) {
+    const int64_t first = *stage;
+    int64_t last = first;
+    while (++stage != stages.end() && *stage == last + 1)
+      last = *stage;
+    const StringRef between = last - first > 1 ? "to" : "_";
+    text += (text.empty() ? "" : "_") + std::to_string(first);
+    if (last > first)
+      text += between.str() + std::to_string(last);
+  }
+  return text;
 }
 
 /// Parameters of a unit that are used by other ranks than its other ones are a unit of their own:
-/// what a rank stores, gathers and reduces together, it also computes with.
+/// what a rank stores, gathers and reduces together, it also computes with. Those that the same
+/// stages use share one.
 static void separateUnits(ModuleOp module, int64_t ranks) {
   SymbolTable symbols(module);
-  llvm::MapVector<ParamOp, llvm::SmallBitVector> users;
-  for (auto param : module.getOps<ParamOp>())
-    users.insert({param, llvm::SmallBitVector(ranks)});
-  llvm::MapVector<ParamOp, std::pair<int64_t, int64_t>> ends; // first and last stage
-  module.walk([&](ReadOp read) {
-    auto param = symbols.lookup<ParamOp>(read.getParam());
-    const int64_t stage = getStructure(read).stage;
-    users[param].set(static_cast<unsigned>(stage % ranks));
-    auto [known, isNew] = ends.insert({param, {stage, stage}});
-    known->second.first = std::min(known->second.first, stage);
-    known->second.second = std::max(known->second.second, stage);
+  llvm::StringSet<> taken;
+  module.walk([&](Operation *op) {
+    if (StringAttr unit = getStructure(op).unit)
+      taken.insert(unit);
+    if (auto param = dyn_cast<ParamOp>(op))
+      taken.insert(param.getUnit());
   });
+  llvm::MapVector<ParamOp, std::set<int64_t>> users; // stages
+  for (auto param : module.getOps<ParamOp>())
+    users.insert({param, {}});
+  module.walk([&](ReadOp read) {
+    users[symbols.lookup<ParamOp>(read.getParam())].insert(getStructure(read).stage);
+  });
+  auto ranksOf = [&](ParamOp param) {
+    llvm::SmallBitVector used(ranks);
+    for (int64_t stage : users[param])
+      used.set(static_cast<unsigned>(stage % ranks));
+    return used;
+  };
   llvm::MapVector<StringAttr, SmallVector<ParamOp>> units;
-  for (auto &[param, used] : users)
-    if (used.any())
+  for (auto &[param, stages] : users)
+    if (!stages.empty())
       units[param.getUnitAttr()].push_back(param);
   for (const std::pair<StringAttr, SmallVector<ParamOp>> &members : units) {
     StringAttr unit = members.first;
     ArrayRef<ParamOp> params = members.second;
-    const bool alike = llvm::all_of(
-        params, [&](ParamOp param) { return users.lookup(param) == users.lookup(params.front()); });
-    if (alike)
+    if (llvm::all_of(params,
+                     [&](ParamOp param) { return ranksOf(param) == ranksOf(params.front()); }))
       continue;
+    std::map<std::set<int64_t>, std::string> names;
     for (ParamOp param : params) {
-      auto [first, last] = ends.lookup(param);
-      const bool isShared = users.lookup(param).count() > 1;
-      std::string name = unit.str() + ".stage" + std::to_string(first);
-      if (isShared)
-        name += "_" + std::to_string(last);
+      std::string &name = names[users[param]];
+      if (name.empty()) {
+        const std::string own = (unit.getValue() + ".stage" + listStages(users[param])).str();
+        name = own;
+        for (int64_t number = 2; !taken.insert(name).second; ++number) // a unit of the model
+          name = own + "." + std::to_string(number);
+      }
       param.setUnit(name);
     }
   }
@@ -274,7 +335,7 @@ void AssignStages::runOnOperation() {
                        << listUnits(runs) << "); a pipeline has the same stages in both";
       return signalPassFailure();
     }
-    setStages(step, *own);
+    setStages(step, found, *own);
   }
   separateUnits(module, ranks);
   module->setDiscardableAttr(kStagesAttrName, OpBuilder(module).getI64IntegerAttr(count));

@@ -83,6 +83,10 @@ void CheckpointRegions::recompute(const Region &region, const DenseSet<Value> &p
 
   OpBuilder builder(region.begin->getBlock(), std::next(region.begin->getIterator()));
   IRMapping mapping;
+  // Ops without a stage are computed again by that of the region.
+  int64_t stage = 0;
+  for (Operation *op : region.ops)
+    stage = std::max(stage, getStructure(op).stage);
   for (Operation *op : region.ops) {
     if (!again.contains(op))
       continue;
@@ -91,7 +95,9 @@ void CheckpointRegions::recompute(const Region &region, const DenseSet<Value> &p
     for (Value result : op->getResults())
       if (kept.contains(result))
         mapping.erase(result);
-    setStructure(clone, getStructure(op).again());
+    Structure structure = getStructure(op).again();
+    structure.stage = stage;
+    setStructure(clone, structure);
     if (std::string name = getLocationName(op->getLoc()); !name.empty())
       clone->setLoc(NameLoc::get(builder.getStringAttr(name + ".again"), op->getLoc()));
     renewReads(clone);

@@ -10,7 +10,8 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// The terms of a sum that nothing else uses.
+/// The terms of a sum that nothing else uses, all of one stage: each stage of a pipeline reduces
+/// its own terms.
 struct PaddedSum {
   SmallVector<nn::PadOp> pads;
   SmallVector<Operation *> sums; ///< each after those that add its terms
@@ -19,7 +20,7 @@ struct PaddedSum {
     Operation *op = value.getDefiningOp();
     if (auto pad = dyn_cast_or_null<nn::PadOp>(op)) {
       pads.push_back(pad);
-      return pad->hasOneUse();
+      return pad->hasOneUse() && getStructure(pad).stage == getStructure(pads.front()).stage;
     }
     auto add = dyn_cast_or_null<arith::AddFOp>(op);
     if (!add || (!sums.empty() && !add->hasOneUse()))

@@ -30,6 +30,7 @@
 #include "passes/global/CheckpointRegions.h"
 #include "passes/global/ConcatGradients.h"
 #include "passes/global/LossWeight.h"
+#include "passes/global/ParameterValues.h"
 #include "passes/global/Recompute.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -76,10 +77,7 @@ private:
   OpBuilder builder;
   /// Float values that depend on a trainable parameter, with the first such parameter.
   DenseMap<Value, StringAttr> active;
-  /// Values that depend on parameters and constants only, at least one parameter among them, and
-  /// are cheap to recompute: reads, casts, broadcasts, elementwise arithmetic,
-  /// and the gathers of manual regions, as reads are gathers.
-  DenseSet<Value> parameterOnly;
+  DenseSet<Value> parameterOnly; ///< see collectParameterValues
   /// The ops between the parameters and the loss, in program order.
   SmallVector<Operation *> path;
   /// For each trainable parameter, the first op on the path that uses a read of it: reverse mode
@@ -94,30 +92,22 @@ private:
 } // namespace
 
 void ReverseMode::collectActive() {
+  parameterOnly = collectParameterValues(step.getBody().front());
   auto module = step->getParentOfType<ModuleOp>();
   SymbolTable symbols(module);
   for (Operation &op : step.getBody().front()) {
     if (auto read = dyn_cast<ReadOp>(op)) {
-      parameterOnly.insert(read.getResult());
       if (!symbols.lookup<ParamOp>(read.getParam()).getFrozen())
         active[read.getResult()] = read.getParamAttr().getAttr();
       continue;
     }
     StringAttr origin;
-    bool onlyParameters = isCheap(&op) || isa<PgatherOp>(op), anyParameter = false;
-    for (Value operand : op.getOperands()) {
+    for (Value operand : op.getOperands())
       if (!origin)
         origin = active.lookup(operand);
-      bool parameter = parameterOnly.contains(operand);
-      anyParameter |= parameter;
-      onlyParameters &= parameter || operand.getDefiningOp<arith::ConstantOp>() != nullptr;
-    }
-    for (Value result : op.getResults()) {
+    for (Value result : op.getResults())
       if (origin && isFloat(result))
         active[result] = origin;
-      if (onlyParameters && anyParameter)
-        parameterOnly.insert(result);
-    }
   }
 }
 

@@ -257,14 +257,18 @@ private:
     InputOp input = *inputs.begin();
     int64_t samples = cast<RankedTensorType>(input.getType()).getDimSize(input.getSampleDim());
     int64_t parts = mesh.getAxisSize(kMicrobatchAxis), ofRank = llvm::divideCeil(samples, ranks);
-    if (parts > ofRank)
+    if (parts > ofRank) {
+      // A pipeline needs as many microbatches as it has ranks.
+      const StringAttr pipeline = findPipelineAxis(step->getParentOfType<ModuleOp>());
+      const std::string fewer = pipeline && ofRank < mesh.getAxisSize(pipeline) ? "use"
+                                : ofRank <= 1
+                                    ? "leave out --accumulate, or use"
+                                    : "use --accumulate=" + std::to_string(ofRank) + " or less, or";
       input.emitWarning() << "a rank has " << ofRank << " of the " << samples
                           << " samples of a step, in " << parts
-                          << " microbatches, some of which get only padding; "
-                          << (ofRank <= 1
-                                  ? std::string("leave out --accumulate, or use")
-                                  : "use --accumulate=" + std::to_string(ofRank) + " or less, or")
+                          << " microbatches, some of which get only padding; " << fewer
                           << " a batch of " << ranks * parts << " samples or more";
+    }
     if (samples < ranks)
       input.emitWarning() << "a step has " << samples << " samples, and the mesh splits them over "
                           << ranks

@@ -3,6 +3,7 @@
 #include "passes/global/Recompute.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/LaunchNames.h"
+#include "passes/StagelessOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -37,16 +38,23 @@ private:
     return op && op->getBlock() == block && op->isBeforeInBlock(begin);
   }
   bool isRecomputable(Value value) const;
+  /// Whether `value` passes from its stage of a pipeline to that of `user`, which keeps it: a stage
+  /// recomputes what it computes in forward.
+  bool isReceived(Value value, Operation *user) {
+    return getStructure(value.getDefiningOp()).stage != getStructure(user).stage &&
+           !stageless.contains(value.getDefiningOp());
+  }
   /// Adds to `missing` the values that must be stored so that `value` can be recomputed; false if
   /// that takes too many ops.
-  bool expand(Value value, llvm::SmallSetVector<Value, 4> &missing) const;
-  Value cloneAt(OpBuilder &builder, Value value, IRMapping &again) const;
+  bool expand(Value value, llvm::SmallSetVector<Value, 4> &missing);
+  Value cloneAt(OpBuilder &builder, Value value, int64_t stage, IRMapping &again);
 
   Block *block;
   Operation *begin;
   const DenseSet<Value> &parameterOnly, &kept;
   SmallVector<Value> candidates; ///< in program order
   DenseSet<Value> stored, recomputed;
+  StagelessOps stageless;
 };
 
 } // namespace
@@ -59,7 +67,7 @@ static int64_t bytesOf(Value value) {
 /// Forward values that backward uses: kept from one to the other, except for candidates that are
 /// recomputed in the end.
 void Recompute::collectStored() {
-  DenseSet<Value> usedByKernels;
+  DenseSet<Value> usedByKernels, used; // in the stage that computes them
   auto isStored = [&](Value value) {
     return isForward(value) && !value.getDefiningOp<arith::ConstantOp>() &&
            !parameterOnly.contains(value);
@@ -72,12 +80,15 @@ void Recompute::collectStored() {
       if (!isStored(operand))
         continue;
       stored.insert(operand);
+      if (isReceived(operand, op))
+        continue;
+      used.insert(operand);
       if (!joinsKernel(op) && !isa<nn::ReduceOp>(op))
         usedByKernels.insert(operand);
     }
   for (Operation &op : *block)
     for (Value result : op.getResults())
-      if (stored.contains(result) && !usedByKernels.contains(result) && !kept.contains(result) &&
+      if (used.contains(result) && !usedByKernels.contains(result) && !kept.contains(result) &&
           isRecomputable(result))
         candidates.push_back(result);
 }
@@ -89,7 +100,7 @@ bool Recompute::isRecomputable(Value value) const {
                        [&](Value operand) { return parameterOnly.contains(operand); });
 }
 
-bool Recompute::expand(Value value, llvm::SmallSetVector<Value, 4> &missing) const {
+bool Recompute::expand(Value value, llvm::SmallSetVector<Value, 4> &missing) {
   constexpr size_t mostOps = 32;
   llvm::SmallSetVector<Value, 16> again;
   again.insert(value);
@@ -97,7 +108,7 @@ bool Recompute::expand(Value value, llvm::SmallSetVector<Value, 4> &missing) con
     for (Value operand : again[next].getDefiningOp()->getOperands()) {
       if (stored.contains(operand) || operand.getDefiningOp<arith::ConstantOp>())
         continue;
-      if (isRecomputable(operand))
+      if (isRecomputable(operand) && !isReceived(operand, value.getDefiningOp()))
         again.insert(operand);
       else
         missing.insert(operand);
@@ -122,15 +133,17 @@ void Recompute::choose() {
   }
 }
 
-Value Recompute::cloneAt(OpBuilder &builder, Value value, IRMapping &again) const {
+Value Recompute::cloneAt(OpBuilder &builder, Value value, int64_t stage, IRMapping &again) {
   if (Value known = again.lookupOrNull(value))
     return known;
   Operation *op = value.getDefiningOp();
   for (Value operand : op->getOperands())
-    if (!stored.contains(operand) && isRecomputable(operand))
-      cloneAt(builder, operand, again);
+    if (!stored.contains(operand) && isRecomputable(operand) && !isReceived(operand, op))
+      cloneAt(builder, operand, stage, again);
   Operation *clone = builder.clone(*op, again);
-  setStructure(clone, getStructure(op).again());
+  Structure structure = getStructure(op).again();
+  structure.stage = stage;
+  setStructure(clone, structure);
   if (std::string name = getLocationName(op->getLoc()); !name.empty())
     clone->setLoc(NameLoc::get(builder.getStringAttr(name + ".grad"), op->getLoc()));
   return again.lookup(value);
@@ -138,14 +151,19 @@ Value Recompute::cloneAt(OpBuilder &builder, Value value, IRMapping &again) cons
 
 void Recompute::rewrite() {
   IRMapping again;
+  int64_t stage = 0; // of what is in `again`
   for (Operation *op = begin; op; op = op->getNextNode()) {
-    // Values recomputed for one kernel are not kept for the next.
-    if (!joinsKernel(op) && !isa<nn::ReduceOp, arith::ConstantOp, ReadOp, GradientOp>(op))
-      again = IRMapping();
+    // Values recomputed for one kernel are not kept for the next, nor for another stage.
+    if (!isa<arith::ConstantOp, ReadOp, GradientOp>(op)) {
+      const bool continuesKernel = joinsKernel(op) || isa<nn::ReduceOp>(op);
+      if (!continuesKernel || stage != getStructure(op).stage)
+        again = IRMapping();
+      stage = getStructure(op).stage;
+    }
     OpBuilder builder(op);
     for (OpOperand &operand : op->getOpOperands())
-      if (recomputed.contains(operand.get()))
-        operand.set(cloneAt(builder, operand.get(), again));
+      if (recomputed.contains(operand.get()) && !isReceived(operand.get(), op))
+        operand.set(cloneAt(builder, operand.get(), stage, again));
   }
 }
 

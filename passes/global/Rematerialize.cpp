@@ -114,6 +114,12 @@ static Operation *beginOf(const Run &run) {
 static void formRegion(const Run &run, CheckpointPolicy policy, Operation *begin, Operation *end) {
   OpBuilder builder(begin);
   Block &outer = *begin->getBlock();
+  // A region is computed again by one stage: without what its last ops begin of the next one.
+  for (Operation *op = begin; op != end; op = op->getNextNode())
+    if (getStructure(op).stage > run.stage) {
+      end = op;
+      break;
+    }
   llvm::SetVector<Operation *> ops;
   SmallVector<Operation *> before, after;
   auto isUsedBehind = [&](Operation *op) {
@@ -135,12 +141,6 @@ static void formRegion(const Run &run, CheckpointPolicy policy, Operation *begin
       if (!ops.contains(outer.findAncestorOpInBlock(*use.getOwner())))
         results.insert(use.get());
 
-  // A region is computed again by one stage: with what its last ops begin of the next unit.
-  for (Operation *op : ops)
-    if (Structure structure = getStructure(op); structure.stage != run.stage && structure.unit) {
-      structure.stage = run.stage;
-      setStructure(op, structure);
-    }
   auto checkpoint = CheckpointOp::create(builder, NameLoc::get(run.unit),
                                          ValueRange(results.getArrayRef()).getTypes(), policy);
   Block &body = checkpoint.getBody().emplaceBlock();

@@ -7,7 +7,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-StringAttr mlir::fsdp::findUnit(Operation *op) {
+/// The unit of `op`, or of the first op in its regions that has one; null without.
+static StringAttr findUnit(Operation *op) {
   StringAttr unit;
   op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
     unit = getStructure(inner).unit;
@@ -16,16 +17,15 @@ StringAttr mlir::fsdp::findUnit(Operation *op) {
   return unit;
 }
 
-bool mlir::fsdp::isOfRun(Operation &op) {
-  return !isa<ReadOp, ConstraintOp, arith::ConstantOp>(op) && findUnit(&op);
-}
-
 SmallVector<UnitRun> mlir::fsdp::collectUnitRuns(StepOp step) {
   SmallVector<UnitRun> runs;
-  for (Operation &op : llvm::make_filter_range(step.getBody().front(), isOfRun)) {
+  for (Operation &op : step.getBody().front()) {
     StringAttr unit = findUnit(&op);
+    if (!unit || isa<ReadOp, ConstraintOp, arith::ConstantOp>(op))
+      continue;
     if (runs.empty() || runs.back().unit != unit)
       runs.push_back({unit});
+    runs.back().ops.push_back(&op);
     op.walk([&](nn::CostOpInterface inner) { runs.back().flops += inner.getCost().flops; });
   }
   return runs;

@@ -8,16 +8,14 @@
 namespace mlir::fsdp {
 
 /// Consecutive ops of one unit in forward. A unit that is used in several places has several runs.
+/// A read belongs to the op that uses it; a constraint, which computes nothing, to its operand:
+/// that of a manual region is in front of it.
 struct UnitRun {
   StringAttr unit;
   int64_t flops = 0;
+  SmallVector<Operation *> ops = {};
 };
 
-/// The unit of `op`, or of the first op in its regions that has one; null without.
-StringAttr findUnit(Operation *op);
-/// Whether `op` begins or continues a run. A read belongs to the op that uses it; a constraint,
-/// which computes nothing, to its operand: that of a manual region is in front of it.
-bool isOfRun(Operation &op);
 /// The runs of a step before differentiation.
 SmallVector<UnitRun> collectUnitRuns(StepOp step);
 

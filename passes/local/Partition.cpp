@@ -9,6 +9,7 @@
 
 #include "passes/Passes.h"
 #include "passes/local/partition/Microbatches.h"
+#include "passes/local/partition/StageSums.h"
 #include "passes/local/partition/StepPartitioner.h"
 #include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -76,7 +77,9 @@ void Partition::runOnOperation() {
     module.emitError() << "option 'buckets' is '" << buckets << "', expected unit or parameter";
     return signalPassFailure();
   }
-  // All properties of the steps are read before the first change.
+  for (StepOp step : steps)
+    groupSumsByStage(step);
+  // All properties of the steps are read before the first other change.
   SmallVector<StepShardings> shardings;
   for (StepOp step : steps) {
     FailureOr<StepShardings> read = StepShardings::read(step);

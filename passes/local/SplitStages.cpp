@@ -222,6 +222,48 @@ static llvm::StringMap<RankSet> findOwners(ModuleOp module, ArrayRef<SegmentOp> 
   return owners;
 }
 
+/// Fails unless each op of `segment` has one of `count` stages, and an op of forward no earlier one
+/// than its operands: values of forward pass to later stages.
+static LogicalResult verifyStages(SegmentOp segment, int64_t count) {
+  for (Operation &op : segment.getBody().front()) {
+    const Structure structure = getStructure(&op);
+    if (structure.stage >= count)
+      return op.emitOpError() << "has stage " << structure.stage << ", expected stages below "
+                              << count << ", as many as 'fsdp-assign-stages' has made";
+    if (!structure.unit || structure.direction != Direction::forward)
+      continue;
+    for (Value operand : op.getOperands()) {
+      const Structure made = getStructure(operand.getDefiningOp());
+      if (made.direction != Direction::forward || made.stage <= structure.stage)
+        continue;
+      InFlightDiagnostic diagnostic =
+          op.emitOpError() << "of forward has stage " << structure.stage << ", expected stage "
+                           << made.stage << " or a later one, as an operand has stage "
+                           << made.stage << "; number stages in the order of forward";
+      diagnostic.attachNote(operand.getLoc()) << "the operand";
+      return diagnostic;
+    }
+  }
+  return success();
+}
+
+/// Warns about stages in which a training step computes nothing.
+static void warnOfEmptyStages(ModuleOp module, ArrayRef<SegmentOp> segments,
+                              ArrayRef<SegmentStages> stages, int64_t count) {
+  for (int64_t stage = 0; stage < count; ++stage) {
+    const bool isEmpty = llvm::all_of(llvm::zip_equal(segments, stages), [&](auto pair) {
+      auto [segment, placed] = pair;
+      return SegmentOp(segment).getKind() != StepKind::train ||
+             (placed.opsOf({stage, /*backward=*/false}).empty() &&
+              placed.opsOf({stage, /*backward=*/true}).empty());
+    });
+    if (isEmpty)
+      module.emitWarning() << "stage " << stage << " of " << count
+                           << " computes nothing in training: its rank passes values on; give it "
+                              "another unit, or the mesh fewer ranks along the axis of the stages";
+  }
+}
+
 void SplitStages::runOnOperation() {
   ModuleOp module = getOperation();
   StringAttr axis = findPipelineAxis(module);
@@ -250,17 +292,14 @@ void SplitStages::runOnOperation() {
     return signalPassFailure();
   }
   for (SegmentOp segment : segments) {
-    for (Operation &op : segment.getBody().front())
-      if (const int64_t stage = getStructure(&op).stage; stage >= numStages) {
-        op.emitOpError() << "has stage " << stage << ", expected stages below " << numStages
-                         << ", as many as 'fsdp-assign-stages' has made";
-        return signalPassFailure();
-      }
+    if (failed(verifyStages(segment, numStages)))
+      return signalPassFailure();
     FailureOr<SegmentStages> found = SegmentStages::get(segment, carried);
     if (failed(found))
       return signalPassFailure();
     stages.push_back(std::move(*found));
   }
+  warnOfEmptyStages(module, segments, stages, numStages);
   const llvm::StringMap<RankSet> owners = findOwners(module, segments, stages, ranks);
   SmallVector<std::unique_ptr<SegmentPlan>> plans;
   for (auto [segment, found] : llvm::zip_equal(segments, stages)) {

@@ -90,7 +90,8 @@ static void addRoles(const MemoryReport &report, llvm::json::Object &object) {
     copies.push_back(llvm::json::Object{{"unit", tied.unit},
                                         {"roles", llvm::json::Array(tied.roles)},
                                         {"parameters", tied.parameters},
-                                        {"optimizer", tied.optimizer}});
+                                        {"optimizer", tied.optimizer},
+                                        {"used", tied.isUsed}});
   object["roles"] = std::move(roles);
   object["tied_copies"] = std::move(copies);
   object["work_role"] = report.workRole;
@@ -402,12 +403,15 @@ static void printRoles(const MemoryReport &report, llvm::raw_ostream &os) {
           "with transfers free\n        and forward, cotangents and weight gradients of a "
           "microbatch "
           "equally long\n";
+    if (llvm::any_of(report.roles, [](const RoleMemory &role) { return role.stage.idle < 0; }))
+      os << "  ?: not known, as a rank returns to the forward or the backward of a microbatch more "
+            "than once\n";
     for (const RoleMemory &role : report.roles)
       printWrapped("  units of " + fit(role.name, kNameWidth) + ":", joinUnits(role.stage.units),
                    os);
   }
   for (const TiedCopies &tied : report.tiedCopies)
-    printWrapped("  tied:",
+    printWrapped(tied.isUsed ? "  tied:" : "  unused:",
                  {tied.unit + " has a copy on each of " + llvm::join(tied.roles, ", "),
                   group(tied.parameters) + " bytes of parameters each",
                   group(tied.optimizer) + " of the optimizer each"},

@@ -3,6 +3,7 @@
 #include "passes/printing/ShardingGrid.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Structure.h"
+#include "passes/StagelessOps.h"
 #include "passes/sharding/MeshAxes.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -27,20 +28,6 @@ static std::string listRanks(ArrayRef<int64_t> ranks) {
   return text;
 }
 
-/// Whether each stage that uses the results of `op` may compute them: `op` has no stage, nor
-/// have the ops of its operands.
-static bool isAnywhere(Operation *op, llvm::DenseMap<Operation *, bool> &known) {
-  if (isa<ReadOp>(op) || !(getStructure(op) == Structure()))
-    return false;
-  if (auto found = known.find(op); found != known.end())
-    return found->second;
-  const bool result = llvm::all_of(op->getOperands(), [&](Value operand) {
-    Operation *maker = operand.getDefiningOp();
-    return maker && isAnywhere(maker, known);
-  });
-  return known[op] = result;
-}
-
 StageHolders StageHolders::of(Value value) {
   Operation *op = value.getDefiningOp();
   auto step = op->getParentOfType<StepOp>();
@@ -51,13 +38,13 @@ StageHolders StageHolders::of(Value value) {
   holders.axis = findPipelineAxis(module);
   const int64_t count = getMesh(module).getAxisSize(holders.axis);
   std::set<int64_t> ranks;
-  llvm::DenseMap<Operation *, bool> known;
+  StagelessOps stageless;
   auto add = [&](Operation *holder) { ranks.insert(getStructure(holder).stage % count); };
   if (auto read = dyn_cast<ReadOp>(op)) {
     for (auto other : step.getBody().front().getOps<ReadOp>())
       if (other.getParam() == read.getParam())
         add(other);
-  } else if (!isAnywhere(op, known)) {
+  } else if (!stageless.contains(op)) {
     add(op);
   } else {
     SmallVector<Operation *> left{op};
@@ -66,7 +53,10 @@ StageHolders StageHolders::of(Value value) {
       Operation *next = left.pop_back_val();
       if (!seen.insert(next).second)
         continue;
-      if (!isAnywhere(next, known))
+      if (isa<OutputOp, OutputSumOp>(next))
+        for (int64_t rank = 0; rank < count; ++rank)
+          ranks.insert(rank);
+      else if (!stageless.contains(next))
         add(next);
       else
         llvm::append_range(left, next->getUsers());

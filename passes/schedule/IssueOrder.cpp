@@ -300,15 +300,18 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   std::sort(gradients.begin(), gradients.end(),
             [](const UnshardedUnit &a, const UnshardedUnit &b) { return a.needed < b.needed; });
   PrefetchWindow gradientBudget(gradients, prefetch);
+  auto isIssuedBefore = [&](int a, int b) {
+    return std::make_pair(key[a], a) < std::make_pair(key[b], b);
+  };
   for (size_t i = 0; i < gradients.size(); ++i)
     for (int l : gradientBudget.mustBeDone(i))
       for (int maker : gradients[i].makers)
-        launches[maker].waits.push_back(l);
+        if (isIssuedBefore(l, maker)) // a message may arrive earlier, in a place of its own
+          launches[maker].waits.push_back(l);
 
   std::vector<int> order(count), position(count);
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&](int a, int b) { return std::make_pair(key[a], a) < std::make_pair(key[b], b); });
+  std::sort(order.begin(), order.end(), isIssuedBefore);
   MessageWindow messages(launches, uses, order, groups.compute);
   messages.limitReceives(groups.receives);
   for (const std::vector<std::vector<int>> &parts : groups.sends)

@@ -137,7 +137,8 @@ std::vector<RankOrder> mlir::fsdp::schedule::orderPipeline(const PipelineSchedul
 }
 
 PipelineTimes mlir::fsdp::schedule::timePipeline(const std::vector<RankOrder> &orders,
-                                                 const PipelineDurations &durations) {
+                                                 const PipelineDurations &durations,
+                                                 const std::set<int64_t> &frozen) {
   int64_t stages = 0;
   bool isSplit = false;
   for (const RankOrder &order : orders) {
@@ -145,10 +146,18 @@ PipelineTimes mlir::fsdp::schedule::timePipeline(const std::vector<RankOrder> &o
     for (const PipelineAction &action : order)
       stages = std::max(stages, action.stage + 1);
   }
-  const std::map<Kind, int64_t> duration = {
-      {Kind::forward, durations.forward},
-      {Kind::backward, durations.backward + (isSplit ? 0 : durations.weightGradient)},
-      {Kind::weightGradient, durations.weightGradient}};
+  auto durationOf = [&](const PipelineAction &action) {
+    switch (action.kind) {
+    case Kind::forward:
+      return durations.forward;
+    case Kind::backward:
+      return durations.backward +
+             (isSplit || frozen.count(action.stage) ? 0 : durations.weightGradient);
+    case Kind::weightGradient:
+      return durations.weightGradient;
+    }
+    return int64_t(0);
+  };
 
   PipelineTimes times;
   times.runs.resize(orders.size());
@@ -170,7 +179,7 @@ PipelineTimes mlir::fsdp::schedule::timePipeline(const std::vector<RankOrder> &o
       int64_t start = runs.empty() ? 0 : runs.back().end;
       for (const PipelineAction &operand : operands)
         start = std::max(start, ends[operand]);
-      runs.push_back({start, start + duration.at(action.kind)});
+      runs.push_back({start, start + durationOf(action)});
       ends[action] = runs.back().end;
       times.makespan = std::max(times.makespan, runs.back().end);
     }

@@ -10,6 +10,7 @@
 #define PASSES_SCHEDULE_PIPELINEORDER_H
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -87,9 +88,10 @@ struct PipelineTimes {
 };
 
 /// Runs each action as soon as the actions before it on its rank and those whose results it uses
-/// are complete; transfers take no time. The durations are positive.
-PipelineTimes timePipeline(const std::vector<RankOrder> &orders,
-                           const PipelineDurations &durations);
+/// are complete; transfers take no time. The durations are positive. `frozen`: the stages without
+/// weight gradients, whose backwards take `backward`.
+PipelineTimes timePipeline(const std::vector<RankOrder> &orders, const PipelineDurations &durations,
+                           const std::set<int64_t> &frozen = {});
 
 /// The largest number of pairs of stage and microbatch whose activations a rank holds at once: from
 /// the start of the forward to the end of the backward or, if it is an action, of the weight

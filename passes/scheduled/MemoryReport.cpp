@@ -152,17 +152,31 @@ static void joinTied(std::vector<TiedGradient> &all, const std::vector<TiedGradi
 
 /// The storages that several programs own: all do where it names none.
 static void addTiedCopies(ModuleOp module, MemoryReport &report) {
+  if (report.roles.empty())
+    return;
   SymbolTable symbols(module);
+  llvm::DenseSet<StringAttr> used; // storages that a launch accesses
+  module.walk([&](LaunchOp launch) {
+    for (ValueRange places : {ValueRange(launch.getIns()), ValueRange(launch.getOuts())})
+      for (Value place : places) {
+        Operation *maker = place.getDefiningOp();
+        while (auto view = dyn_cast<SubviewOp>(maker))
+          maker = view.getBuffer().getDefiningOp();
+        if (auto buffer = dyn_cast<BufferOp>(maker); buffer && buffer.getStorageAttr())
+          used.insert(buffer.getStorageAttr().getAttr());
+      }
+  });
   for (auto storage : module.getOps<StorageOp>()) {
     std::optional<ArrayAttr> roles = storage.getRoles();
-    if (report.roles.empty() || (roles && roles->size() < 2))
+    if (roles && roles->size() < 2)
       continue;
     auto member = cast<MemberAttr>(storage.getMembers()[0]);
     const int64_t bytes = bytesOf(storage.getShardType());
     TiedCopies copies{symbols.lookup<ParamOp>(member.getParam().getAttr()).getUnit().str(),
                       {},
                       bytes,
-                      bytes * static_cast<int64_t>(storage.getStates().size())};
+                      bytes * static_cast<int64_t>(storage.getStates().size()),
+                      used.contains(storage.getSymNameAttr())};
     if (roles)
       for (auto role : roles->getAsRange<FlatSymbolRefAttr>())
         copies.roles.push_back(role.getValue().str());
@@ -356,7 +370,8 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProb
     joinCollectives(report.evaluateCollectives, role.evaluateCollectives);
   }
   if (const std::vector<schedule::RankOrder> orders = parts.readOrders(); !orders.empty()) {
-    const schedule::PipelineTimes times = schedule::timePipeline(orders, {});
+    const schedule::PipelineTimes times =
+        schedule::timePipeline(orders, {}, parts.findFrozenStages());
     if (times.fault.empty())
       for (auto [role, idle] : llvm::zip_equal(report.roles, times.idle))
         role.stage.idle = static_cast<double>(idle) / static_cast<double>(times.makespan);

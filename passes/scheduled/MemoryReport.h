@@ -61,11 +61,12 @@ struct TiedGradient {
       0; ///< the unsharded gradients, which `once` keeps from the first use to the last
 };
 
-/// A weight that several roles own: each keeps a copy.
+/// A weight that several roles own: each keeps a copy. One that no role uses is owned by all.
 struct TiedCopies {
   std::string unit;
   std::vector<std::string> roles;
   int64_t parameters = 0, optimizer = 0; ///< bytes of one copy on a rank
+  bool isUsed = true;
 };
 
 /// What a pipeline makes of a role.

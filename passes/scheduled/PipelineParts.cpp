@@ -7,7 +7,6 @@
 #include "passes/scheduled/SegmentPlan.h"
 
 #include <map>
-#include <set>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -78,37 +77,67 @@ bool PipelineParts::addRole(size_t role, int64_t rank) {
   return isFound;
 }
 
-/// Whether a rank first computes all that it sends back, and then the gradients of weights, on
-/// which nothing of that depends: so is a backward divided that no other microbatch interrupts.
-bool PipelineParts::hasWeightGradientsLast(size_t role) const {
-  for (auto [segment, launches] : llvm::enumerate(schedule.problem.roles[role].segments)) {
-    std::vector<schedule::Access> needed; // by the values that are sent
-    bool isBehind = true, sends = false, hasGradients = false;
-    for (size_t i = launches.launches.size(); i-- > 0;) {
-      const schedule::Launch &launch = launches.launches[i];
+/// Of each launch of a rank, by segment, whether a cotangent that it sends back depends on it.
+std::vector<std::vector<bool>> PipelineParts::findSent(size_t role) const {
+  std::vector<std::vector<bool>> isSent;
+  for (const schedule::Segment &segment : schedule.problem.roles[role].segments) {
+    std::vector<bool> &ofSegment = isSent.emplace_back(segment.launches.size());
+    DenseMap<int, SmallVector<schedule::Access>> needed; // by buffer: what sent values depend on
+    for (size_t i = segment.launches.size(); i-- > 0;) {
+      const schedule::Launch &launch = segment.launches[i];
       const bool isSend = launch.collective &&
                           launch.collective->kind == SendOp::getOperationName().split('.').second &&
                           launch.direction == stringifyDirection(Direction::backward);
-      const bool isNeeded =
+      ofSegment[i] =
           isSend || llvm::any_of(launch.writes, [&](const schedule::Access &write) {
-            return llvm::any_of(needed, [&](const auto &access) { return access.overlaps(write); });
+            auto known = needed.find(write.buffer);
+            return known != needed.end() && llvm::any_of(known->second, [&](const auto &access) {
+                     return access.overlaps(write);
+                   });
           });
-      if (isNeeded)
-        llvm::append_range(needed, launch.reads);
-      const std::optional<PipelinePart> &part = parts[role][segment][i];
-      if (!part || !part->backward)
+      if (ofSegment[i])
+        for (const schedule::Access &read : launch.reads)
+          if (SmallVector<schedule::Access> &ofBuffer = needed[read.buffer];
+              !llvm::is_contained(ofBuffer, read))
+            ofBuffer.push_back(read);
+    }
+  }
+  return isSent;
+}
+
+/// Whether a rank first computes all that it sends back, and then the gradients of weights, on
+/// which nothing of that depends: so is a backward divided that no other microbatch interrupts.
+bool PipelineParts::hasWeightGradientsLast(size_t role) const {
+  for (auto [ofSegment, isSent] : llvm::zip_equal(parts[role], findSent(role))) {
+    bool isBehind = true, sends = false, hasGradients = false;
+    for (size_t i = isSent.size(); i-- > 0;) {
+      if (!ofSegment[i] || !ofSegment[i]->backward)
         continue;
-      if (isNeeded)
+      if (isSent[i])
         isBehind = false;
       else if (!isBehind)
         return false; // a gradient before something that is sent
-      sends |= isNeeded;
-      hasGradients |= !isNeeded;
+      sends |= isSent[i];
+      hasGradients |= !isSent[i];
     }
     if (sends && hasGradients)
       return true;
   }
   return false;
+}
+
+std::set<int64_t> PipelineParts::findFrozenStages() const {
+  std::set<int64_t> frozen;
+  for (size_t role = 0; role < parts.size(); ++role)
+    for (auto [ofSegment, isSent] : llvm::zip_equal(parts[role], findSent(role))) {
+      for (auto [part, sent] : llvm::zip_equal(ofSegment, isSent))
+        if (part && part->backward && sent)
+          frozen.insert(part->stage);
+      for (auto [part, sent] : llvm::zip_equal(ofSegment, isSent))
+        if (part && part->backward && !sent)
+          frozen.erase(part->stage);
+    }
+  return frozen;
 }
 
 void PipelineParts::visit(int role,
@@ -126,22 +155,35 @@ std::vector<schedule::RankOrder> PipelineParts::readOrders() const {
   bool isDivided = false;
   for (int role = 0, end = static_cast<int>(parts.size()); role < end; ++role) {
     schedule::RankOrder &order = orders.emplace_back();
-    std::optional<PipelinePart> latest;
+    // Launches of one microbatch in one stage, one after the other. Where the last stage turns
+    // round, kernels of backward may have ops of forward, before others of forward or all of them.
+    struct Run {
+      int64_t stage, microbatch;
+      bool forward = false, backward = false;
+    };
+    std::vector<Run> runs;
+    visit(role, [&](const PipelinePart &part, int, int) {
+      if (runs.empty() || runs.back().stage != part.stage ||
+          runs.back().microbatch != part.microbatch)
+        runs.push_back({part.stage, part.microbatch});
+      (part.backward ? runs.back().backward : runs.back().forward) = true;
+    });
     std::set<Action> known;
     bool isInterrupted = false;
-    visit(role, [&](const PipelinePart &part, int, int) {
-      if (latest && *latest == part)
-        return;
-      latest = part;
-      Action action{part.backward ? Action::Kind::backward : Action::Kind::forward, part.stage,
-                    part.microbatch};
-      if (part.backward && known.count(action)) {
+    auto add = [&](Action action) {
+      if (action.kind == Action::Kind::backward && known.count(action)) {
         action.kind = Action::Kind::weightGradient;
         isDivided = true;
       }
       isInterrupted |= !known.insert(action).second;
       order.push_back(action);
-    });
+    };
+    for (const Run &run : runs) {
+      if (run.forward || !known.count({Action::Kind::forward, run.stage, run.microbatch}))
+        add({Action::Kind::forward, run.stage, run.microbatch});
+      if (run.backward)
+        add({Action::Kind::backward, run.stage, run.microbatch});
+    }
     if (isInterrupted)
       return {};
   }
@@ -150,13 +192,15 @@ std::vector<schedule::RankOrder> PipelineParts::readOrders() const {
       isDivided |= hasWeightGradientsLast(role);
   if (!isDivided)
     return orders;
+  const std::set<int64_t> frozen = findFrozenStages();
   for (schedule::RankOrder &order : orders) {
     const std::set<Action> known(order.begin(), order.end());
     schedule::RankOrder whole;
     for (const Action &action : order) {
       whole.push_back(action);
       const Action behind{Action::Kind::weightGradient, action.stage, action.microbatch};
-      if (action.kind == Action::Kind::backward && !known.count(behind))
+      if (action.kind == Action::Kind::backward && !known.count(behind) &&
+          !frozen.count(action.stage))
         whole.push_back(behind);
     }
     order = std::move(whole);

@@ -10,6 +10,7 @@
 #include "passes/scheduled/BufferKinds.h"
 
 #include <optional>
+#include <set>
 
 namespace mlir::fsdp {
 
@@ -40,9 +41,13 @@ public:
 
   /// The order of each rank. A backward that is divided is a backward, up to the first
   /// interruption, and a weight gradient; if some are divided, one that is not interrupted has its
-  /// weight gradient directly behind it. Empty if the launches of another part interrupt a forward,
-  /// or there is no pipeline.
+  /// weight gradient directly behind it, unless its stage is frozen. Empty if the launches of
+  /// another part interrupt a forward, or there is no pipeline.
   std::vector<schedule::RankOrder> readOrders() const;
+
+  /// The stages whose backward computes cotangents for the stage before alone, and no gradient of a
+  /// weight.
+  std::set<int64_t> findFrozenStages() const;
 
   /// The units whose forward `role` computes, in that order; those of the module itself have none.
   std::vector<std::string> listUnits(int role) const;
@@ -54,6 +59,7 @@ public:
 
 private:
   bool addRole(size_t role, int64_t rank);
+  std::vector<std::vector<bool>> findSent(size_t role) const;
   bool hasWeightGradientsLast(size_t role) const;
   /// Calls `visit` with each part in issue order, and its segment and launch.
   void visit(int role, llvm::function_ref<void(const PipelinePart &, int, int)> visit) const;

@@ -74,7 +74,7 @@ std::string CollectiveRequest::describe() const {
                          (splitFirst ? joined : cut).c_str(), std::size_t(inner));
   }
   if (isTransfer())
-    return text + format(" x%zu %s %d (message %zu)", std::size_t(total),
+    return text + format(" x%zu %s rank %d of the group (message %zu)", std::size_t(total),
                          kind == Kind::Send ? "to" : "from", int(root), std::size_t(message));
   if (local == 0 && root)
     return text + format(" x%zu by %d", std::size_t(total), int(root));

@@ -207,10 +207,10 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
   run(Emit::Scheduled, ir::buildScheduledPipeline);
 }
 
-void leaveUndestroyed(std::vector<OwningOpRef<ModuleOp>> &modules) {
-  static auto &undestroyed = *new std::vector<ModuleOp>; // reachable: not a leak
-  for (OwningOpRef<ModuleOp> &module : modules)
-    undestroyed.push_back(module.release());
+Plans &leaveUndestroyed(Plans plans) {
+  static Plans &undestroyed = *new Plans; // reachable: not a leak
+  undestroyed = std::move(plans);
+  return undestroyed;
 }
 
 std::string print(ModuleOp module, bool locations) {

@@ -57,9 +57,11 @@ void configure(mlir::ModuleOp module, const std::string &name, const MeshAxes &m
 /// Source and Binary need only Scheduled. Throws Failure after printing the reason.
 void lower(mlir::ModuleOp module, const Options &options, Emit done, Emit phase);
 
-/// Keeps `modules` until the process ends, without destroying them: op by op, that of a large
-/// program takes as long as a pass.
-void leaveUndestroyed(std::vector<mlir::OwningOpRef<mlir::ModuleOp>> &modules);
+/// The plans of a model, one module each.
+using Plans = std::vector<mlir::OwningOpRef<mlir::ModuleOp>>;
+/// Keeps `plans`, the last ones of the process, until it ends, without destroying them: op by op,
+/// that of a large program takes as long as a pass.
+Plans &leaveUndestroyed(Plans plans);
 
 /// The text of `module`, values named after the model. With `locations` it is complete: the model's
 /// names of values are in locations.

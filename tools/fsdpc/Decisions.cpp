@@ -119,18 +119,10 @@ static std::vector<std::string> findMicrobatches(ModuleOp model, const ir::Pipel
   return values;
 }
 
-/// The schedules that the ranks and the microbatches of a pipeline allow; whether the model has
-/// units for the stages of `interleaved` shows when it is compiled.
-static std::vector<std::string> findPipelineSchedules(ModuleOp model,
-                                                      const ir::PipelineOptions &pipeline) {
-  const StringAttr axis = ir::findPipelineAxis(model);
-  if (!axis)
-    return {"1f1b"};
-  std::vector<std::string> values = getDecision("pipeline-schedule").values;
-  const int64_t ranks = ir::getMeshOp(model).getMesh().getAxisSize(axis);
-  if (pipeline.accumulate != kAutomaticCount && pipeline.accumulate % ranks != 0)
-    llvm::erase(values, "interleaved:2");
-  return values;
+/// Whether the microbatches and the units allow `interleaved` shows when a plan is compiled.
+static std::vector<std::string> findPipelineSchedules(ModuleOp model, const ir::PipelineOptions &) {
+  return ir::findPipelineAxis(model) ? getDecision("pipeline-schedule").values
+                                     : std::vector<std::string>{"1f1b"};
 }
 
 /// "gather 3.1 ms > compute 2.4 ms": the longest gather, and the computation of a step for each.

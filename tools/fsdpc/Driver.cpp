@@ -251,6 +251,7 @@ void Driver::State::choose(PlanModel &model) {
       options.needsOneSchedule() && !choosesStages(options, options.getMeshes().front());
   const PlanChoice chosen = choosePlan(model, options, keeps ? &scheduled : nullptr);
   choice = chosen.reason;
+  options.choseMicrobatches = options.pipeline.accumulate == kAutomaticCount;
   options.pipeline = chosen.plan.pipeline;
   std::cerr << name << ": note: chose " << choice << "\n";
 }
@@ -550,9 +551,7 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
       search(context, obtain);
       return 0;
     }
-    std::vector<OwningOpRef<ModuleOp>> plans = plan(context, obtain);
-    write(plans);
-    leaveUndestroyed(plans);
+    write(leaveUndestroyed(plan(context, obtain)));
     return 0;
   } catch (const UsageError &error) {
     return misused(error.what());

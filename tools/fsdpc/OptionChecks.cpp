@@ -91,7 +91,7 @@ std::string Options::remarkOnPipeline(mlir::ModuleOp module) const {
     return "";
   const int64_t ranks = ir::getMeshOp(module).getMesh().getAxisSize(axis);
   const int64_t microbatches = pipeline.accumulate;
-  if (microbatches >= ranks)
+  if (microbatches >= ranks || choseMicrobatches)
     return "";
   const ir::schedule::PipelineTimes times =
       ir::schedule::timePipeline(ir::schedule::orderPipeline(schedule, ranks, microbatches), {});
@@ -100,7 +100,8 @@ std::string Options::remarkOnPipeline(mlir::ModuleOp module) const {
   return llvm::formatv(
       "--accumulate={0} gives {0} microbatch{1} to {2} ranks along 'pipeline': each "
       "is idle {3:F0} % of the time between first forward and last backward; give "
-      "--accumulate={2} or more",
+      "--accumulate={2} or more, or fewer ranks along 'pipeline' where the model needs all samples "
+      "of a step at once",
       microbatches, microbatches == 1 ? "" : "es", ranks, 100 * idle);
 }
 

@@ -94,6 +94,9 @@ struct Options {
   std::string explain;  ///< the destination of the page that explains the plan; empty for none
   OptimizerOptions optimizer;
 
+  /// Whether the number of microbatches is a choice of the cost model.
+  bool choseMicrobatches = false;
+
   /// Adds every option to `app`, bound to this object, which must outlive the parse.
   void declare(CLI::App &app);
   /// Throws UsageError if `app` was given an option that writes a program or shows a plan; `what`
@@ -111,7 +114,8 @@ struct Options {
   /// The same for options that do not fit the mesh of `module`.
   void checkMesh(mlir::ModuleOp module) const;
 
-  /// A warning about microbatches that leave ranks of the pipeline of `module` idle, or nothing.
+  /// A warning about given microbatches that leave ranks of the pipeline of `module` idle, or
+  /// nothing.
   std::string remarkOnPipeline(mlir::ModuleOp module) const;
 
   /// These options for one of several meshes: axes that only other meshes have split nothing there,

@@ -111,6 +111,7 @@ private:
   bool fits() const { return costs && costs->arena <= problem.limit; }
   std::string explain();
   std::string explainDecision(size_t index);
+  std::string listRefused();
 
   const Options &options;
   ir::cost::Machine machine;
@@ -119,6 +120,7 @@ private:
   bool estimates = false; ///< the input of the search
   std::optional<PlanEvaluator> evaluator;
   std::optional<ChoiceSearch> search;
+  std::map<Point, std::string> refusals; ///< why plans are refused
   Point best;
   std::optional<PlanCosts> costs; ///< of the best plan, exact
   double understated = 1;         ///< arenas by their estimates, at most
@@ -142,7 +144,11 @@ PlanChooser::PlanChooser(PlanModel &model, const Options &options)
   }
   evaluator.emplace(model, options.getMeshes().front(), options, estimates);
   problem.evaluate = [this](const Point &point) {
-    return evaluator->evaluate(makeCandidate(point, open, this->options).pipeline);
+    std::optional<PlanCosts> found =
+        evaluator->evaluate(makeCandidate(point, open, this->options).pipeline);
+    if (!found)
+      refusals[point] = evaluator->getRefusal();
+    return found;
   };
   search.emplace(problem);
 }
@@ -253,6 +259,24 @@ std::string PlanChooser::explainDecision(size_t index) {
          " with " + choice.values[(*next)[index]];
 }
 
+/// "; pipeline-schedule interleaved:2 is left out: ...": the values with which all plans are
+/// refused.
+std::string PlanChooser::listRefused() {
+  std::string text;
+  const std::vector<Point> accepted = search->rank();
+  for (auto [index, choice] : llvm::enumerate(open))
+    for (auto [number, value] : llvm::enumerate(choice.values)) {
+      auto has = [&, at = index, number = number](const Point &point) {
+        return point[at] == number;
+      };
+      auto refused = llvm::find_if(refusals, [&](const auto &entry) { return has(entry.first); });
+      if (refused != refusals.end() && llvm::none_of(accepted, has))
+        text += std::string("; ") + choice.decision->option + " " + value +
+                " is left out: " + refused->second;
+    }
+  return text;
+}
+
 /// "prefetch 2: gather 3.1 ms > compute 2.4 ms; ...": the choices, and the cost of the
 /// alternatives.
 std::string PlanChooser::explain() {
@@ -267,17 +291,20 @@ std::string PlanChooser::explain() {
                          (other->arena > problem.limit ? " (does not fit)" : ""));
     });
   }
-  std::string text =
-      llvm::join(parts, "; ") + "; of " + std::to_string(problem.countPlans()) + " plans ";
-  if (const int64_t tried = search->countEvaluated(); estimates || tried < problem.countPlans())
+  // Without those that are known to be refused.
+  const auto tried = static_cast<int64_t>(search->rank().size());
+  const int64_t refused = static_cast<int64_t>(search->countEvaluated()) - tried,
+                possible = problem.countPlans() - refused;
+  std::string text = llvm::join(parts, "; ") + "; of " + std::to_string(possible) + " plans ";
+  if (estimates || tried < possible)
     text += std::to_string(tried) +
             (estimates ? " were estimated, and of these " : " were compiled, and of these ");
   text += fits() ? "within the limit this is the fastest"
                  : "none fits the limit, and this is the smallest";
   text += " on " + machine.name + ", " + milliseconds(costs->step);
-  return others.empty()
-             ? text
-             : text + (estimates ? " (estimates: " : " (") + llvm::join(others, ", ") + ")";
+  if (!others.empty())
+    text += (estimates ? " (estimates: " : " (") + llvm::join(others, ", ") + ")";
+  return estimates ? text : text + listRefused(); // estimates are of other numbers of blocks
 }
 
 //===----------------------------------------------------------------------===//

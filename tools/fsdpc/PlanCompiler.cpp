@@ -157,15 +157,23 @@ std::optional<PlanCosts> PlanEvaluator::compile(const ir::PipelineOptions &pipel
 std::optional<PlanCosts> PlanEvaluator::compileBlocks(int64_t blocks,
                                                       const ir::PipelineOptions &pipeline) {
   ModuleOp module = blocks ? model.withBlocks(blocks) : model.module;
-  ScopedDiagnosticHandler silence(module.getContext(), [](Diagnostic &) { return success(); });
+  std::string reason; // the first error
+  ScopedDiagnosticHandler silence(module.getContext(), [&](Diagnostic &diagnostic) {
+    if (reason.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      reason = diagnostic.str();
+    return success();
+  });
   try {
     return compilers.try_emplace(blocks, module, model.name, mesh, options)
         .first->second.compile(pipeline);
-  } catch (const UsageError &) {
-    return std::nullopt;
-  } catch (const Failure &) {
-    return std::nullopt;
+  } catch (const UsageError &error) {
+    reason = error.what();
+  } catch (const Failure &error) {
+    if (reason.empty())
+      reason = error.what();
   }
+  refusal = llvm::StringRef(reason).split("; ").first.str();
+  return std::nullopt;
 }
 
 CompiledPlan PlanEvaluator::takeScheduled(const ir::PipelineOptions &pipeline) {

@@ -108,6 +108,8 @@ class PlanEvaluator {
 public:
   PlanEvaluator(PlanModel &model, const MeshAxes &mesh, const Options &options, bool estimates);
   std::optional<PlanCosts> evaluate(const mlir::fsdp::PipelineOptions &pipeline);
+  /// Why the last refused plan is refused, without what to do about it.
+  const std::string &getRefusal() const { return refusal; }
   /// Without estimating.
   std::optional<PlanCosts> compile(const mlir::fsdp::PipelineOptions &pipeline);
   /// The same, but throws after printing the reason where the compiler refuses the plan.
@@ -126,6 +128,7 @@ private:
   MeshAxes mesh;
   Options options;
   bool estimates;
+  std::string refusal;
   std::map<int64_t, PlanCompiler> compilers; ///< by blocks; the whole model is 0
 };
 

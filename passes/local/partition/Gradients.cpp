@@ -1,6 +1,7 @@
 //===- Gradients.cpp - from gradients to shards of sums -------------------===//
 
 #include "dialect/fsdp/Precision.h"
+#include "passes/local/partition/StageSums.h"
 #include "passes/local/partition/StepPartitioner.h"
 #include "passes/sharding/MeshAxes.h"
 #include "llvm/ADT/MapVector.h"
@@ -32,7 +33,7 @@ StepPartitioner::addReductions(Operation *user, ArrayRef<Attribute> params, Valu
       if (other->storage == storage && other->gradients == members)
         known = other.get();
     if (!known) {
-      reductions.push_back(std::make_unique<Reduction>(Reduction{storage, members, {members}, {}}));
+      reductions.push_back(std::make_unique<Reduction>(Reduction{storage, members, {members}}));
       known = reductions.back().get();
       splitIntoParts(*known);
       for (auto [index, part] : llvm::enumerate(known->parts)) {
@@ -48,25 +49,23 @@ StepPartitioner::addReductions(Operation *user, ArrayRef<Attribute> params, Valu
   return result;
 }
 
-/// The terms of a sum of contributions to a gradient, and in `sums` the ops that add them up.
-static void collectTerms(Value gradient, SmallVectorImpl<Value> &terms,
-                         SmallVectorImpl<Operation *> &sums) {
-  auto add = gradient.getDefiningOp<arith::AddFOp>();
-  if (!add) {
-    terms.push_back(gradient);
-    return;
-  }
-  sums.push_back(add);
-  collectTerms(add.getLhs(), terms, sums);
-  collectTerms(add.getRhs(), terms, sums);
-}
-
 /// A parameter whose uses are far apart (a tied weight) has a gradient whose terms are computed far
 /// apart. Each run of terms of one unit, with no gradient of another unit in between, is then
 /// reduced separately, and the shards are added: no whole gradient is live from the first to the
 /// last term. The runs are the same as those of gathers (see GatherPlan). Each reduces the whole
-/// unit: with TiedGradients::once there are no runs.
+/// unit: with TiedGradients::once there are no runs. Each stage of a pipeline reduces its own terms
+/// in any case.
 void StepPartitioner::splitIntoParts(Reduction &reduction) {
+  const bool isJoined = reduction.storage->placement.getKind() != StorageKind::flat ||
+                        tiedGradients == TiedGradients::once;
+  // Where two terms are in one run, they are added up before they are reduced.
+  if (isJoined || !splitIntoParts(reduction, isJoined, /*byStage=*/false))
+    splitIntoParts(reduction, isJoined, /*byStage=*/true);
+}
+
+/// With `byStage` the sum of the terms of a stage is one term. Returns false if two terms are in
+/// one run.
+bool StepPartitioner::splitIntoParts(Reduction &reduction, bool isJoined, bool byStage) {
   Storage *storage = reduction.storage;
   struct Term {
     Value value;
@@ -79,7 +78,7 @@ void StepPartitioner::splitIntoParts(Reduction &reduction) {
       continue;
     SmallVector<Value> terms;
     SmallVector<Operation *> sums;
-    collectTerms(gradient, terms, sums);
+    collectTerms(gradient, byStage, terms, sums);
     bool apart = llvm::all_of(terms, [&](Value term) { return term.getDefiningOp(); }) &&
                  // Uses of a sum other than additions and reductions keep it whole.
                  llvm::all_of(sums, [&](Operation *sum) {
@@ -95,14 +94,8 @@ void StepPartitioner::splitIntoParts(Reduction &reduction) {
       found.push_back({term, member});
     allSums.append(sums);
   }
-  auto stageOf = [](Value value) { return getStructure(value.getDefiningOp()).stage; };
-  // Each stage of a pipeline reduces its own term.
-  const bool isStaged = llvm::any_of(
-      found, [&](const Term &term) { return stageOf(term.value) != stageOf(found[0].value); });
-  const bool isJoined =
-      storage->placement.getKind() != StorageKind::flat || tiedGradients == TiedGradients::once;
-  if (allSums.empty() || (isJoined && !isStaged))
-    return;
+  if (allSums.empty())
+    return true;
   llvm::sort(found, [](const Term &a, const Term &b) {
     Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
     return first == second ? a.member < b.member : first->isBeforeInBlock(second);
@@ -123,14 +116,15 @@ void StepPartitioner::splitIntoParts(Reduction &reduction) {
     if (!previous || isNext || (!isJoined && op != previous && between(previous, op)))
       parts.emplace_back(storage->members.size());
     if (parts.back()[member])
-      return; // Two terms in one run: added up before they are reduced.
+      return false;
     parts.back()[member] = value;
     previous = op;
   }
-  if (parts.size() < 2)
-    return;
-  reduction.parts = std::move(parts);
-  elided.insert(allSums.begin(), allSums.end());
+  if (parts.size() > 1) {
+    reduction.parts = std::move(parts);
+    elided.insert(allSums.begin(), allSums.end());
+  }
+  return true;
 }
 
 LogicalResult StepPartitioner::collectReductions() {
@@ -318,8 +312,11 @@ void StepPartitioner::reduce(Reduction &reduction, unsigned part, Operation *las
   if (shard.getType() != reduction.storage->shard)
     shard = arith::ExtFOp::create(builder, nameLoc(reduction.storage, "widen", shard.getLoc()),
                                   reduction.storage->shard, shard);
-  reduction.shard =
-      reduction.shard
-          ? arith::AddFOp::create(builder, shard.getLoc(), reduction.shard, shard).getResult()
-          : shard;
+  auto add = [&](Value &sum, Value term) {
+    sum = sum ? arith::AddFOp::create(builder, term.getLoc(), sum, term).getResult() : term;
+  };
+  add(reduction.stages[getStructure(last).stage], shard);
+  if (part + 1 == reduction.parts.size())
+    for (const auto &[stage, sum] : reduction.stages)
+      add(reduction.shard, sum);
 }

@@ -7,6 +7,7 @@
 #include "passes/local/partition/GatherPlan.h"
 #include "passes/local/partition/LocalValues.h"
 #include "passes/sharding/StepShardings.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::fsdp {
@@ -40,8 +41,10 @@ private:
     /// The values of one reduction: all gradients, or, for parameters that are used far apart, the
     /// terms of each use. One value per member; null where a member has no term.
     SmallVector<SmallVector<Value>> parts;
-    /// This rank's sum of the previous parts.
-    Value shard;
+    /// This rank's sum of the previous parts of each stage.
+    llvm::SmallMapVector<int64_t, Value, 1> stages = {};
+    /// The sum of all of them, once the last part is reduced.
+    Value shard = {};
   };
   /// A complete part, and its user.
   struct Complete {
@@ -100,6 +103,7 @@ private:
   FailureOr<SmallVector<Reduction *>> addReductions(Operation *user, ArrayRef<Attribute> params,
                                                     ValueRange gradients, bool complete);
   void splitIntoParts(Reduction &reduction);
+  bool splitIntoParts(Reduction &reduction, bool isJoined, bool byStage);
   void reduce(Reduction &reduction, unsigned part, Operation *last, Operation *user);
   /// True where the gradients of `storage` are reduced over ranks in each microbatch.
   bool reducesEach(Storage *storage) const;

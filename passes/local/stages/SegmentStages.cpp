@@ -14,25 +14,10 @@ ArrayRef<Operation *> SegmentStages::opsOf(StagePart part) const {
                                                          : ArrayRef<Operation *>();
 }
 
-/// True where `op` may be computed by any rank, as often as needed: its results depend on its
-/// operands, the data and the step state alone, and it moves nothing between ranks.
-static bool mayBeRepeated(Operation *op) {
-  if (isa<LoadOp, CarryLoadOp, CarryStoreOp>(op) || involvesPeers(op))
-    return false;
-  SmallVector<MemoryEffects::EffectInstance> effects;
-  if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
-    interface.getEffects(effects);
-  return llvm::none_of(effects, [](const MemoryEffects::EffectInstance &effect) {
-    return isa<MemoryEffects::Write>(effect.getEffect());
-  });
-}
-
 LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
   const Structure structure = getStructure(op);
   bool ofUpdate =
       structure.direction == Direction::update || isa<OutputOp, OutputSumOp, NextMicrobatchOp>(op);
-  bool isStaged = structure.unit || structure.stage != 0 ||
-                  structure.direction == Direction::backward || !mayBeRepeated(op);
   StagePart part{structure.stage, structure.direction == Direction::backward};
   // Operands: a value of backward can only be used there, and by its stage or earlier ones.
   std::optional<int64_t> latest, earliest;
@@ -41,7 +26,6 @@ LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
     ofUpdate |= from.kind == StagePlace::update;
     if (from.kind != StagePlace::part)
       continue;
-    isStaged = true;
     auto &limit = from.of.backward ? earliest : latest;
     limit = !limit             ? from.of.stage
             : from.of.backward ? std::min(*limit, from.of.stage)
@@ -68,7 +52,7 @@ LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
     updates.push_back(op);
     return success();
   }
-  if (!isStaged)
+  if (stageless.contains(op))
     return success();
   if (earliest) {
     part.backward = true;

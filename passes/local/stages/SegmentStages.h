@@ -4,6 +4,7 @@
 #define PASSES_LOCAL_STAGES_SEGMENTSTAGES_H
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "passes/StagelessOps.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::fsdp {
@@ -20,7 +21,7 @@ struct StagePart {
 /// Where an op of a step is computed.
 struct StagePlace {
   enum Kind {
-    anywhere, ///< of inputs and constants alone: in each part that uses it
+    anywhere, ///< in each part that uses it (StagelessOps)
     part,     ///< by one stage
     update    ///< behind all microbatches, by the ranks that need it
   };
@@ -51,6 +52,7 @@ private:
   LogicalResult place(Operation *op, CarriedStages &carried);
 
   DenseMap<Operation *, StagePlace> places;
+  StagelessOps stageless;
   SmallVector<SmallVector<Operation *>> forward, backward; ///< by stage
   SmallVector<Operation *> updates;
   DenseSet<StringRef> stored; ///< tensors that the segment carries

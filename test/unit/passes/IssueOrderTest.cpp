@@ -261,6 +261,26 @@ TEST_F(MessagesTest, ReceivesStayBehindLaunchesThatUseTheirPlaceAndInTheirOrder)
   EXPECT_EQ(names, "begin0 update receive 9 receive 2 begin1 ");
 }
 
+/// Part of a gradient is received, and the message is issued before the launches that the budget of
+/// gradients waits for: what computes the rest waits for them, the message does not.
+TEST_F(MessagesTest, ReceivedGradientsWaitForNothingThatIsIssuedLater) {
+  groups.partBegins.push_back(add("begin", 0, {}, {0}));
+  for (int gradient = 1; gradient < 3; ++gradient) {
+    const std::string number = std::to_string(gradient);
+    add("make " + number, 0, {0}, {gradient});
+    add("reduce " + number, 3, {gradient}, {10 + gradient});
+  }
+  groups.receives.push_back(add("receive 3", 2, {}, {3}));
+  groups.partBegins.push_back(add("make 3", 0, {0}, {3}));
+  add("reduce 3", 3, {3}, {13});
+  groups.gradients = {{1}, {2}, {3}};
+  EXPECT_EQ(order(), "make 3: make 1, reduce 1\n");
+  std::string names;
+  for (const Launch &launch : segment.launches)
+    names += launch.name + "; ";
+  EXPECT_EQ(names, "receive 3; begin; make 1; reduce 1; make 2; reduce 2; make 3; reduce 3; ");
+}
+
 /// Inputs are issued first, before a receive that precedes them in the program.
 TEST_F(MessagesTest, ReceivesWaitForWhatIsIssuedBefore) {
   groups.receives.push_back(add("receive 0", 2, {}, {0}));

@@ -40,6 +40,15 @@ protected:
   }
 };
 
+/// `report` as text, and as JSON.
+static std::pair<std::string, std::string> show(const MemoryReport &report) {
+  std::string text, json;
+  llvm::raw_string_ostream stream(text), other(json);
+  print(report, stream);
+  other << toJSON(report);
+  return {text, json};
+}
+
 TEST_F(MemoryReportTest, SumsShards) {
   MemoryReport report = measure(1);
   EXPECT_EQ(report.mesh, "fsdp=2");
@@ -87,6 +96,28 @@ TEST_F(MemoryReportTest, EachRoleHasItsOwnMemory) {
   EXPECT_EQ(report.tiedCopies[0].optimizer, 2 * 4 * 4);
   EXPECT_TRUE(report.pipelineAxis.empty());
   EXPECT_TRUE(measure(1).roles.empty());
+}
+
+/// Idle time that is not known is a question mark, with its reason, and absent in JSON.
+TEST_F(MemoryReportTest, UnknownIdleTimeIsExplained) {
+  MemoryReport report;
+  report.pipelineAxis = "pipeline";
+  report.microbatches = 2;
+  report.roles.resize(2);
+  const auto [text, json] = show(report);
+  EXPECT_NE(text.find("     0       ?\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  ?: not known, as a rank returns to the forward or the backward of a "
+                      "microbatch more than once\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(json.find("idle"), std::string::npos) << json;
+
+  for (RoleMemory &role : report.roles)
+    role.stage.idle = 0.25;
+  const auto [knownText, knownJson] = show(report);
+  EXPECT_NE(knownText.find("     0  25.0 %\n"), std::string::npos) << knownText;
+  EXPECT_EQ(knownText.find('?'), std::string::npos) << knownText;
+  EXPECT_NE(knownJson.find("\"pipeline_idle\":0.25"), std::string::npos) << knownJson;
 }
 
 TEST_F(MemoryReportTest, AtMostTwoUnitsAreWhole) {

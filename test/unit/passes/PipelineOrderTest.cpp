@@ -213,6 +213,17 @@ TEST(PipelineOrderTest, IdleTime) {
   });
 }
 
+/// Of three stages the middle one is frozen: its backward takes as long as cotangents do. The first
+/// backward reaches the first rank at 1 + 1 + 1 + 2 + 1; from there on each microbatch takes 3, and
+/// the last one has no forward behind it.
+TEST(PipelineOrderTest, FrozenStagesHaveNoWeightGradients) {
+  const std::vector<RankOrder> orders = orderPipeline({Schedule::oneForwardOneBackward, 1}, 3, 6);
+  const PipelineTimes times = timePipeline(orders, {}, {1});
+  EXPECT_EQ(times.makespan, 6 + 5 * 3 + 2);
+  EXPECT_EQ(times.idle, (std::vector<int64_t>{5, 11, 5}));
+  EXPECT_EQ(timePipeline(orders, {}).idle, (std::vector<int64_t>{6, 6, 6}));
+}
+
 /// Runs follow those before them on the rank and their operands, and no run could start earlier.
 TEST(PipelineOrderTest, ActionsRunAsSoonAsTheyCan) {
   forEachPipeline([](const Pipeline &pipeline) {

@@ -37,15 +37,18 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"count", 1, "'all_gather of f32 1x3336x1 of 10000'"},
         Fault{"group", 1, "1x3336x1 of 10007, first of a group of 2 with hash "},
         Fault{"sizes", 1,
-              "rank 1 of the group called 'receive of f32 x5 from 0 (message 1)', rank 0 called "
+              "rank 1 of the group called 'receive of f32 x5 from rank 0 of the group (message "
+              "1)', rank 0 called "
               "'send of f32 x4 "
-              "to 1 (message 1)'"},
+              "to rank 1 of the group (message 1)'"},
         Fault{
             "crossing", 1,
             "in a receive from this rank itself: neither continues; let one of them send first, or "
             "use two "
             "streams\n"},
-        Fault{"unsent", 1, "'receive of f32 x4 from 0 (message 1)', collective 5 over 'all axes'",
+        Fault{"unsent", 1,
+              "'receive of f32 x4 from rank 0 of the group (message 1)', collective 5 over 'all "
+              "axes'",
               " over 'all axes', waiting for rank 1", kTimeout}));
 
 TEST_P(Faults, EndEveryRank) {

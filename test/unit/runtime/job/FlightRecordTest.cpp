@@ -173,11 +173,13 @@ TEST(FlightRecord, NamesTheRankThatOthersWaitForInTurn) {
   EXPECT_EQ(timeless(describeState(segment, 2)), " (pipeline2; latest action: " + busy + ")");
   EXPECT_EQ(timeless(describeState(segment, 1)),
             " (pipeline1; latest action: launch 'h.1.add receive stage 1 microbatch 2' of stream "
-            "'receive_down' in 'receive of f32 x4 from 1 (message 2)', collective 5 over "
+            "'receive_down' in 'receive of f32 x4 from rank 1 of the group (message 2)', "
+            "collective 5 over "
             "'pipeline down', under way for T s)");
   EXPECT_EQ(timeless(describeHang(segment, 2)),
             "; its role: pipeline2; its latest action: " + busy +
-                "; waiting in 'receive of f32 x4 from 1 (message 2)', collective 5 over 'pipeline "
+                "; waiting in 'receive of f32 x4 from rank 1 of the group (message 2)', collective "
+                "5 over 'pipeline "
                 "down': rank 0 (pipeline0) in 'h.0.add receive stage 0 microbatch 2', 1 "
                 "(pipeline1) in 'h.1.add receive stage 1 microbatch 2'");
   segment.rank(2).state = RankRecord::Done;

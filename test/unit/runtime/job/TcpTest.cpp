@@ -316,7 +316,7 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"kind", 1, 1, "collectives over 'all axes' do not match: "},
         Fault{"count", 2, 1, "'all_gather of f32 1x3336x1 of 10000'"},
         Fault{"group", 1, 1, "1x3336x1 of 10007, first of a group of 2 with hash "},
-        Fault{"sizes", 1, 1, "called 'send of f32 x4 to 1 (message 1)'"},
+        Fault{"sizes", 1, 1, "called 'send of f32 x4 to rank 1 of the group (message 1)'"},
         Fault{"crossing", 1, 1, "timed out after 4 s in '", kTimeout}));
 
 TEST_P(FaultsOverTcp, EndEveryRank) {
