@@ -30,7 +30,7 @@ ALLOWED = [
     (("passes/global/ConcatGradients.cpp",), {"nn::PadOp", "arith::AddFOp"}, "a sum of padded pieces is their join"),
     (("passes/global/CountSamples.cpp", "passes/global/SampleAnalysis.", "passes/sharding/StepShardings.cpp", "passes/local/partition/LocalOps.cpp",
       "passes/local/partition/StepPartitioner.h"), {"nn::ReduceOp"}, "a mean becomes a sum and a division"),
-    (("passes/sharding/StepShardings.cpp", "passes/local/partition/Gradients.cpp", "passes/local/partition/Microbatches.cpp"), {"arith::AddFOp"},
+    (("passes/sharding/StepShardings.cpp", "passes/local/partition/StageSums.cpp", "passes/local/partition/Microbatches.cpp"), {"arith::AddFOp"},
      "gradients of a parameter that is used twice are added up"),
     # What the digest of a model takes from the end of a sequence.
     (("passes/global/ModelDigest.cpp",), {"nn::SliceOp", "nn::PadOp"}, "offsets along sizes of the data"),
