@@ -26,18 +26,18 @@ std::int64_t blockRowsOf(std::int64_t rows) {
   return std::clamp<std::int64_t>((wanted + 31) / 32 * 32, 32, kRows);
 }
 /// Columns that are packed by one call, and of a strip of a product that is not packed.
-constexpr std::int64_t kPackColumns = 256, kStripColumns = 512, kMostStrips = 64;
+constexpr std::int64_t kPackColumns = 256, kStripColumns = 512, kMaxStrips = 64;
 /// Elements of a strip of the right side of a product of one row, as that of one token is, which
 /// takes as long as reading that side: fewer do not repay a call and a thread. Of a side that lies
 /// row by row, narrow strips would be read as short pieces that are far apart.
 constexpr std::int64_t kTokenElements = 65536, kTokenColumns = 384;
 /// A smaller product does not repay packing; half as many rows do where the right side is large.
-constexpr std::int64_t kLeastRows = 512, kLeastColumns = 256, kLeastTerms = 64;
+constexpr std::int64_t kMinRows = 512, kMinColumns = 256, kMinTerms = 64;
 constexpr std::size_t kLargeBytes = std::size_t(8) << 20;
 /// Terms of a sum that is not cut, and of the parts of a longer one.
 constexpr std::int64_t kMaxTerms = 1536, kTerms = 768;
 /// Columns of a part in which sums over rows are formed, and parts of all columns.
-constexpr std::int64_t kLeastPart = 64, kMostParts = 32;
+constexpr std::int64_t kMinPart = 64, kMaxParts = 32;
 /// Of a packed right side.
 constexpr std::size_t kPackedBytes = std::size_t(12) << 20;
 
@@ -209,7 +209,7 @@ void GemmPlan::complete(EpilogueCallback done) const {
     return forEachPart(rows, std::size_t(columns), [&](std::int64_t begin, std::int64_t end) {
       done.call(done.self, begin, end);
     });
-  const auto parts = std::clamp<std::int64_t>(columns / kLeastPart, 1, kMostParts);
+  const auto parts = std::clamp<std::int64_t>(columns / kMinPart, 1, kMaxParts);
   if (slotsOfPieces(std::size_t(parts)) == 1)
     return done.call(done.self, 0, rows);
   forEachPiece(std::size_t(parts), [&](std::size_t part, std::size_t) {
@@ -242,7 +242,7 @@ std::optional<PackedBf16Gemm::Shape> GemmPlan::packedShape() const {
 static std::int64_t stripColumnsOf(std::int64_t rows, std::int64_t columns, std::int64_t terms,
                                    bool transposed) {
   const auto even = [&](std::int64_t least) {
-    return std::max(least, (columns / kMostStrips + 63) / 64 * 64);
+    return std::max(least, (columns / kMaxStrips + 63) / 64 * 64);
   };
   if (rows == 1) {
     const std::int64_t wanted = (kTokenElements / std::max<std::int64_t>(terms, 1) + 63) / 64 * 64;
@@ -251,7 +251,7 @@ static std::int64_t stripColumnsOf(std::int64_t rows, std::int64_t columns, std:
     return columns >= 2 * strip ? strip : 0;
   }
   // oneDNN packs each strip of a transposed right side by itself.
-  return transposed && columns >= 2 * kStripColumns && std::min(rows, terms) >= kLeastTerms
+  return transposed && columns >= 2 * kStripColumns && std::min(rows, terms) >= kMinTerms
              ? even(kStripColumns)
              : 0;
 }
@@ -324,8 +324,8 @@ void GemmPlan::runWhole(const GemmLibrary &library, const char *from, const char
 bool GemmPlan::wantsPanels() const {
   const std::size_t bytes = std::size_t(c.columns) * std::size_t(a.columns) * b.bytes;
   const bool large = loops[0].extent == 1 && loops[1].extent == 1 && loops[2].extent == 1 &&
-                     c.rows >= (bytes >= kLargeBytes ? kLeastRows / 2 : kLeastRows) &&
-                     c.columns >= kLeastColumns && a.columns >= kLeastTerms;
+                     c.rows >= (bytes >= kLargeBytes ? kMinRows / 2 : kMinRows) &&
+                     c.columns >= kMinColumns && a.columns >= kMinTerms;
   // oneDNN packs a transposed right side of floats itself, a part at a time: for many rows our
   // packing is no faster.
   return large && (b.type == memory::data_type::bf16 || b.strides.column == 1 ||

@@ -48,9 +48,9 @@ void addOverRanks(Communicator &ranks, std::vector<std::uint64_t> &sums) {
 /// save takes longer, and a step does not. When ranks wait for the save, all of them wait, and the
 /// thread gets their cores.
 void yieldToSteps() {
-  constexpr int kLeast = 19;
+  constexpr int kLowestPriority = 19;
   // Without permission the save has the usual priority.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kLeast);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kLowestPriority);
 }
 
 } // namespace

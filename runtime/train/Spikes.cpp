@@ -11,7 +11,7 @@ namespace fsdp::rt {
 using namespace base;
 
 StepHistory::StepHistory(std::int64_t kept)
-    : kept(static_cast<std::size_t>(std::max(kept, kLeast))) {
+    : kept(static_cast<std::size_t>(std::max(kept, kMinKept))) {
   losses_.reserve(this->kept);
   norms_.reserve(this->kept);
 }

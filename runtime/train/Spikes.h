@@ -39,10 +39,10 @@ class StepHistory {
 public:
   /// Checkpoints have at least as many steps, so that a run may watch from the first step after
   /// one.
-  static constexpr std::int64_t kLeast = SpikeRule().window;
+  static constexpr std::int64_t kMinKept = SpikeRule().window;
 
-  /// Of the latest `kept` steps, or kLeast if that is more. Later calls allocate nothing.
-  explicit StepHistory(std::int64_t kept = kLeast);
+  /// Of the latest `kept` steps, or kMinKept if that is more. Later calls allocate nothing.
+  explicit StepHistory(std::int64_t kept = kMinKept);
 
   /// Begins anew with these, the earliest first; as many norms as losses.
   void restore(const std::vector<float> &losses, const std::vector<float> &norms);

@@ -15,9 +15,9 @@ namespace {
 
 constexpr const char *kUsual[] = {"step", "loss",   "grad_norm", "lr",       "tokens_per_s",
                                   "mfu",  "tflops", "epoch",     "val_loss", "val_perplexity"};
-constexpr std::size_t kLeastWidth = 10;
+constexpr std::size_t kMinWidth = 10;
 
-std::size_t widthOf(const std::string &field) { return std::max(field.size(), kLeastWidth); }
+std::size_t widthOf(const std::string &field) { return std::max(field.size(), kMinWidth); }
 
 std::string aligned(const std::string &text, std::size_t width) {
   return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;

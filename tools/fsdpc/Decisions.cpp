@@ -114,7 +114,7 @@ static std::vector<std::string> findMicrobatches(ModuleOp model, const ir::Pipel
     counts.insert(factor * ranks);
   values.clear();
   for (int64_t count : counts)
-    if (count <= kMostPipelineMicrobatches)
+    if (count <= kMaxPipelineMicrobatches)
       values.push_back(std::to_string(count));
   return values;
 }

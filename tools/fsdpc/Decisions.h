@@ -22,7 +22,7 @@ inline constexpr const char *kAutomaticWord = "auto";
 inline constexpr int64_t kAutomaticCount = -1;
 /// The most microbatches of a pipeline: all of a step are in the program, one after the other, so
 /// that compilation takes time and memory in proportion.
-inline constexpr int64_t kMostPipelineMicrobatches = 1024;
+inline constexpr int64_t kMaxPipelineMicrobatches = 1024;
 /// The value of `--context-attention=auto` where a machine is named (Options::choosesAttention):
 /// else the pass chooses by a rule.
 inline constexpr const char *kFastestWord = "fastest";

@@ -68,11 +68,11 @@ void Options::checkPipeline(int64_t ranks, const std::string &mesh) const {
     throw UsageError("--generate is not possible where ranks along 'pipeline' run different "
                      "programs, got mesh " +
                      mesh + "; compile the program that generates for a mesh without that axis");
-  if (pipeline.accumulate > kMostPipelineMicrobatches)
+  if (pipeline.accumulate > kMaxPipelineMicrobatches)
     throw UsageError(llvm::formatv(
         "--accumulate={0} gives {0} microbatches to ranks along 'pipeline', expected at most {1}, "
         "as the program of a step has all of them; give fewer",
-        pipeline.accumulate, kMostPipelineMicrobatches));
+        pipeline.accumulate, kMaxPipelineMicrobatches));
   ir::schedule::PipelineSchedule schedule;
   if (ir::schedule::parsePipelineSchedule(pipeline.pipelineSchedule, schedule).empty() &&
       schedule.kind == ir::schedule::PipelineSchedule::Kind::interleaved &&

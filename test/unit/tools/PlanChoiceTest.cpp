@@ -24,7 +24,7 @@ using namespace fsdpc;
 namespace {
 
 /// The plans of a problem, at most.
-constexpr size_t kMostPlans = 64;
+constexpr size_t kMaxPlans = 64;
 
 class Random {
 public:
@@ -133,7 +133,7 @@ struct Problem {
     std::shuffle(all.begin(), all.end(), random.engine);
     size_t count = 1;
     for (const OpenDecision &choice : all)
-      if (count * choice.values.size() <= kMostPlans)
+      if (count * choice.values.size() <= kMaxPlans)
         count *= choice.values.size();
       else
         choice.decision->set(options.pipeline, random.oneIn(2) ? random.pick(choice.values)

@@ -9,7 +9,7 @@ using namespace fsdpc;
 
 namespace {
 
-constexpr int64_t kMost = 1000;
+constexpr int64_t kMax = 1000;
 
 /// Finds the largest of 1 to `most` with at most `limit` of `bytesOf(count)`, and checks that it
 /// was tried, and the next one too. Returns how many counts were tried.
@@ -29,11 +29,11 @@ size_t expectLargest(int64_t start, int64_t most, int64_t limit, const BytesOf &
 }
 
 TEST(PlanFitTest, FindsTheLargestFromEveryStart) {
-  for (int64_t largest = 0; largest <= kMost; largest += largest < 10 ? 1 : 33)
+  for (int64_t largest = 0; largest <= kMax; largest += largest < 10 ? 1 : 33)
     for (int64_t start : {0, 1, 7, 64, 999, 5000})
       EXPECT_LE(expectLargest(
-                    start, kMost, largest, [](int64_t n) { return n; }, false),
-                2 * std::ceil(std::log2(kMost)) + 2);
+                    start, kMax, largest, [](int64_t n) { return n; }, false),
+                2 * std::ceil(std::log2(kMax)) + 2);
 }
 
 /// A limit beyond every model ends at a number of layers that is compiled in seconds.
