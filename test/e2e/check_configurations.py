@@ -96,7 +96,7 @@ CONFIGURATIONS = {
         ("pipeline=2,context=2", ZB, HEADS, "--accumulate=4", BF16),
     ),
 }
-CHECKED = {("gpt2", 13), ("gpt2", 25), ("llama", 3), ("llama", 14), ("llama", 22)}
+CHECKED = {("gpt2", 25), ("llama", 3), ("llama", 14)}
 # Gradients as a share of the largest, weights absolute, losses relative.
 ALLOWED = {"gradients": 4e-6, "weights": 1e-7, "losses": 2e-6}
 ALLOWED_BF16 = {"gradients": 2**-6, "weights": 5e-4, "losses": 5e-4}

@@ -95,7 +95,7 @@ def same(folder, data, init):
 def close(folder):
     """The gradients of biases, with what is computed and stored on the way."""
     data = tokens(folder / "tokens.bin", 20 * 70)
-    for precision, (to_cpu, weights_to_cpu, _) in TOLERANCES.items():
+    for precision, (to_cpu, weights_to_cpu, _) in training.chosen(TOLERANCES, "bf16").items():
         place, options = folder / precision, [*GPT2, f"--precision={precision}"]
         cpu, init = training.compile_model("gpt2", place, *options), folder / f"{precision}.safetensors"
         training.run([cpu, "--data", data, "--steps", 1, "--lr", 0, "--export", init])

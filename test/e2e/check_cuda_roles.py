@@ -109,7 +109,7 @@ def main(scratch, ir):
     os.environ.update(training.unoptimized())
     folder = pathlib.Path(scratch)
     check_module(folder, ir)
-    for name, schedule in training.chosen(SCHEDULES, "1f1b", "interleaved").items():
+    for name, schedule in training.chosen(SCHEDULES, "1f1b").items():
         programs = check_pipeline(folder, name, schedule)
         if name == "1f1b":
             check_resumed(folder, *programs)

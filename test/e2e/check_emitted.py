@@ -96,7 +96,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("precision", choices=["f32", "bf16"])
-    parser.add_argument("--cases", type=int, default=60 if training.WHOLE else 20)
+    parser.add_argument("--cases", type=int, default=60 if training.WHOLE else 14)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--targets", type=lambda text: text.split(","), default=["cpu", "cuda"])
     parser.add_argument("--optimize", default="0")

@@ -182,7 +182,7 @@ def main(scratch, nvcc, build):
             or len(check({"k": Kernel(1, 0, 0, 0)}, {})) != 1):
         sys.exit("the limits are not checked")
     cases = {"runtime": of_runtime(pathlib.Path(build), scratch)}
-    models = training.chosen(MODELS, "mlp", "branches", "llama", "gpt2 wide", "gpt2 wide bf16")
+    models = training.chosen(MODELS, "llama", "gpt2 wide bf16")
     cases.update({name: of_model(name, options, nvcc, scratch) for name, options in models.items()})
     wrong += not_interpreted(pathlib.Path(build))
     for name, (kernels, launches) in cases.items():

@@ -159,9 +159,9 @@ def main():
     programs["gpt2-legs"] = training.compile_model("gpt2", folder / "gpt2-legs", "--layers=1", "--width=16", "--heads=4", "--context=8",
                                                    "--vocab=61", "--batch=12", "--lr=0.01", "--eps=1e-4", "--clip=0.5", "--warmup=2",
                                                    "--schedule=cosine", mesh=legs["gpt2"])
-    run_cases((each_plan_is_the_program_of_its_mesh, started_alone_it_takes_the_first, the_number_of_ranks_picks,
-               lost_ranks_leave_a_smaller_job, without_fewer_ranks_it_says_so, from_8_to_4_to_16_to_3_ranks, so_with_tensor_parallelism),
-              Runs(folder / "runs", DATA), programs)
+    cases = [each_plan_is_the_program_of_its_mesh, started_alone_it_takes_the_first, the_number_of_ranks_picks,
+             lost_ranks_leave_a_smaller_job, without_fewer_ranks_it_says_so, from_8_to_4_to_16_to_3_ranks]
+    run_cases(cases + [so_with_tensor_parallelism] * training.WHOLE, Runs(folder / "runs", DATA), programs)
 
 
 if __name__ == "__main__":
