@@ -177,37 +177,37 @@ private:
 
 } // namespace
 
-/// The first difference, of any bit, or "".
-static std::string findDifference(const StepTrace &got, const StepTrace &expected) {
-  for (auto [step, logged] : llvm::enumerate(expected.outputs))
-    for (const auto &[name, value] : logged) {
-      auto found = got.outputs[step].find(name);
-      if (found == got.outputs[step].end() || !found->second.equals(value))
-        return "run " + std::to_string(step) + " logs another '" + name + "'";
-    }
-  for (const auto &[name, value] : expected.tensors)
-    if (!got.tensors.at(name).equals(value))
-      return "'" + name + "' differs";
-  return {};
-}
-
-FailureOr<StepTrace> CompiledPipeline::run(ModuleOp of, int64_t seed) const {
+bool CompiledPipeline::forEachOrder(ModuleOp of,
+                                    llvm::function_ref<bool(const StepTrace &)> take) const {
   MachineOptions options;
-  options.seed = static_cast<uint64_t>(seed);
+  options.seed = 1;
   options.totalSteps = 4;
-  return traceSteps(of, options, data, defersUpdates);
+  FailureOr<std::unique_ptr<Machine>> machine = Machine::create(of, options);
+  if (failed(machine))
+    return false;
+  for (uint64_t seed = 1; seed <= kOrders; ++seed) {
+    if (seed > 1 && failed((*machine)->restart(seed)))
+      return false;
+    FailureOr<StepTrace> results = traceSteps(**machine, of, data, defersUpdates);
+    if (failed(results))
+      return false;
+    if (!take(*results))
+      return true;
+  }
+  return true;
 }
 
 std::string CompiledPipeline::findHarm(ModuleOp mutant) const {
-  for (auto [seed, results] : llvm::enumerate(expected)) {
-    Errors errors(context.get());
-    FailureOr<StepTrace> got = run(mutant, static_cast<int64_t>(seed) + 1);
-    if (failed(got))
-      return errors.text.empty() ? "fails without a message" : errors.text;
-    if (std::string text = findDifference(*got, results); !text.empty())
-      return text;
-  }
-  return {};
+  Errors errors(context.get());
+  std::string difference;
+  size_t order = 0;
+  const bool runs = forEachOrder(mutant, [&](const StepTrace &results) {
+    difference = findDifference(results, expected[order++]);
+    return difference.empty();
+  });
+  if (!runs)
+    return errors.text.empty() ? "fails without a message" : errors.text;
+  return difference;
 }
 
 /// Fills the pipeline; false where the model cannot be divided as the options say.
@@ -239,15 +239,11 @@ bool CompiledPipeline::compile(OwningOpRef<ModuleOp> source, const PipelineSourc
   module->walk([&](LaunchOp) { ++launches; });
   if (launches > of.mostLaunches)
     return false;
-  for (int64_t seed = 1; seed <= kOrders; ++seed) {
-    FailureOr<StepTrace> results = run(*local, seed);
-    if (failed(results)) {
-      fault = errors.text;
-      return true;
-    }
-    expected.push_back(*results);
-  }
-  fault = findHarm(*module);
+  const bool runs = forEachOrder(*local, [&](const StepTrace &results) {
+    expected.push_back(results);
+    return true;
+  });
+  fault = runs ? findHarm(*module) : errors.text;
   return true;
 }
 

@@ -27,7 +27,7 @@ using namespace ::fsdp::mutation;
 
 namespace {
 
-constexpr int64_t kAll = 10000, kEachCheck = 80;
+constexpr int64_t kAll = 10000, kEachCheck = 200;
 /// The mutants of each pipeline.
 constexpr int64_t kOfPipeline = 25;
 
@@ -135,14 +135,13 @@ TEST(PipelineMutationTest, TheCheckerRefusesFaultyPipelines) {
   const int64_t first = numberFrom("FSDP_MUTANT", 0);
   const bool isOne = std::getenv("FSDP_MUTANT") != nullptr;
   std::map<std::string, Counts> kinds;
-  std::map<std::string, int64_t> pipelines;
-  int64_t harmful = 0;
+  int64_t harmful = 0, pipelines = 0;
   std::unique_ptr<CompiledPipeline> pipeline;
   for (int64_t number = first; number < (isOne ? first + 1 : mutants); ++number) {
     if (!pipeline || number % kOfPipeline == 0) {
       pipeline.reset();
       pipeline = std::make_unique<CompiledPipeline>(CompiledPipeline::get(number / kOfPipeline));
-      ++pipelines[pipeline->describe()];
+      ++pipelines;
       ASSERT_EQ(pipeline->getFault(), "")
           << "the pipeline of mutant " << number << ": " << pipeline->describe();
     }
@@ -178,7 +177,7 @@ TEST(PipelineMutationTest, TheCheckerRefusesFaultyPipelines) {
     EXPECT_TRUE(isRefused) << where << harm << ", but the checker accepts it";
   }
   std::printf("%lld mutants of %lld pipelines, %lld go wrong\n%-40s%10s%10s%10s%10s\n",
-              static_cast<long long>(mutants), static_cast<long long>(mutants / kOfPipeline),
+              static_cast<long long>(mutants), static_cast<long long>(pipelines),
               static_cast<long long>(harmful), "", "harmful,", "harmful,", "harmless,",
               "harmless,");
   std::printf("%-40s%10s%10s%10s%10s\n", "", "refused", "accepted", "accepted", "refused");
