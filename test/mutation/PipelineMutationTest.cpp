@@ -103,7 +103,7 @@ std::string findUnnamed(const schedule::Finding &finding, const schedule::Proble
 }
 
 /// What `fsdp-verify-schedule` says of `module`, and of what it cannot know the compiler itself.
-Refusal check(ModuleOp module, const LaunchMutator *mutator) {
+Refusal check(ModuleOp module, const LaunchMutator &mutator) {
   Refusal refusal;
   const ScheduleProblem schedule = ScheduleProblem::ofPlaces(module);
   for (const schedule::Finding &finding : schedule::checkSchedule(schedule.problem)) {
@@ -124,9 +124,8 @@ Refusal check(ModuleOp module, const LaunchMutator *mutator) {
   manager.addPass(createVerifySchedulePass());
   if (failed(manager.run(module)))
     return {"a rule of segments", text, {}};
-  if (mutator)
-    if (text = mutator->findReordered(); !text.empty())
-      return {"another order than the program's", text, {}};
+  if (text = mutator.findReordered(); !text.empty())
+    return {"another order than the program's", text, {}};
   return {};
 }
 
@@ -152,7 +151,7 @@ TEST(PipelineMutationTest, TheCheckerRefusesFaultyPipelines) {
     const std::string where = "mutant " + std::to_string(number) + " (" + mutation.what + " in " +
                               pipeline->describe() + "): ";
     ASSERT_TRUE(succeeded(verify(*mutant))) << where << "invalid IR";
-    const Refusal refusal = check(*mutant, &mutator);
+    const Refusal refusal = check(*mutant, mutator);
     EXPECT_EQ(refusal.unnamed, "") << where << "not named in: " << refusal.message;
     if (mutation.isHarmless)
       EXPECT_EQ(refusal.message, "") << where << "refused";
