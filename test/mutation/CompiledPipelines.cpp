@@ -45,46 +45,65 @@ private:
   std::mt19937 random;
 };
 
-/// The text of a model with `layers` layers between two uses of one table. With `pairs`, two values
-/// of one type lead from layer to layer; with `skips`, the first value is used by the last layer
-/// too.
-std::string writeModel(int64_t ranks, int64_t shards, int64_t batch, int64_t layers, bool pairs,
-                       bool skips, bool adam) {
+/// What models of layers have in common, and what only some have.
+struct LayersSource {
+  int64_t ranks = 0, shards = 0, batch = 0, layers = 0;
+  bool pairs = false;  ///< two values of one type lead from layer to layer
+  bool skips = false;  ///< the first value is used by the last layer too
+  bool biases = false; ///< a unit has two parameters
+  bool adam = false;
+};
+
+/// The text of a model with layers between two uses of one table.
+std::string writeModel(const LayersSource &of) {
+  const auto [ranks, shards, batch, layers, pairs, skips, biases, adam] = of;
   std::string text;
   llvm::raw_string_ostream out(text);
   out << "fsdp.mesh @mesh <[\"pipeline\"=" << ranks << ", \"fsdp\"=" << shards << "]>\n"
       << "fsdp.param @table : tensor<4x4xf32> unit \"ends\" init <normal, 0.5>\n";
-  for (int64_t layer = 0; layer < layers; ++layer)
+  for (int64_t layer = 0; layer < layers; ++layer) {
     out << "fsdp.param @w" << layer << " : tensor<4x4xf32> unit \"layer" << layer
         << "\" init <normal, 0.5>\n";
+    if (biases)
+      out << "fsdp.param @bias" << layer << " : tensor<4xf32> unit \"layer" << layer
+          << "\" init <normal, 0.5>\n";
+  }
   out << "fsdp.step @train train optimizer <"
       << (adam ? "adamw, lr = 0.01, eps = 1.0e-3, weight_decay = 0.1, clip = 1.0"
                : "sgd, lr = 0.1, momentum = 0.9, clip = 10.0")
       << "> {\n";
   const std::string type = "tensor<" + std::to_string(batch) + "x4xf32>";
   std::string unit;
-  auto of = [&] { return " {fsdp.structure = #fsdp.structure<\"" + unit + "\">} : "; };
+  auto structure = [&] { return " {fsdp.structure = #fsdp.structure<\"" + unit + "\">} : "; };
   auto product = [&](const std::string &result, const std::string &x, const std::string &weight) {
-    out << "  " << result << " = nn.einsum \"bi,io->bo\" " << x << ", " << weight << of() << "("
-        << type << ", tensor<4x4xf32>) -> " << type << "\n";
+    out << "  " << result << " = nn.einsum \"bi,io->bo\" " << x << ", " << weight << structure()
+        << "(" << type << ", tensor<4x4xf32>) -> " << type << "\n";
   };
   auto apply = [&](const std::string &result, const char *op, const std::string &operands) {
-    out << "  " << result << " = " << op << " " << operands << of() << type << "\n";
+    out << "  " << result << " = " << op << " " << operands << structure() << type << "\n";
   };
   unit = "ends";
   out << "  %x = fsdp.input \"x\" sample_dim 0 : " << type << "\n"
-      << "  %table = fsdp.read @table" << of() << "tensor<4x4xf32>\n";
+      << "  %table = fsdp.read @table" << structure() << "tensor<4x4xf32>\n";
   product("%h", "%x", "%table");
   std::string value = "%h";
   for (int64_t layer = 0; layer < layers; ++layer) {
     const std::string n = std::to_string(layer);
     unit = "layer" + n;
-    out << "  %w" << n << " = fsdp.read @w" << n << of() << "tensor<4x4xf32>\n";
+    out << "  %w" << n << " = fsdp.read @w" << n << structure() << "tensor<4x4xf32>\n";
     product("%p" + n, value, "%w" + n);
-    apply("%a" + n, "math.tanh", "%p" + n);
+    std::string sum = "%p" + n;
+    if (biases) {
+      out << "  %bias" << n << " = fsdp.read @bias" << n << structure() << "tensor<4xf32>\n"
+          << "  %rows" << n << " = nn.repeat \"o -> b o\" %bias" << n << structure()
+          << "tensor<4xf32> -> " << type << "\n";
+      sum = "%q" + n;
+      apply(sum, "arith.addf", "%p" + n + ", %rows" + n);
+    }
+    apply("%a" + n, "math.tanh", sum);
     value = "%a" + n;
     if (pairs) {
-      apply("%b" + n, "math.sin", "%p" + n);
+      apply("%b" + n, "math.sin", sum);
       // What uses both is the next unit's.
       unit = layer + 1 < layers ? "layer" + std::to_string(layer + 1) : "ends";
       apply("%c" + n, "arith.mulf", "%a" + n + ", %b" + n);
@@ -98,7 +117,7 @@ std::string writeModel(int64_t ranks, int64_t shards, int64_t batch, int64_t lay
   unit = "ends";
   product("%y", value, "%table");
   apply("%squares", "arith.mulf", "%y, %y");
-  out << "  %sum = nn.reduce sum \"b o ->\" %squares" << of() << type << " -> tensor<f64>\n"
+  out << "  %sum = nn.reduce sum \"b o ->\" %squares" << structure() << type << " -> tensor<f64>\n"
       << "  %weight = arith.constant dense<" << batch * 4 << ".0> : tensor<f64>\n"
       << "  fsdp.loss %sum over %weight\n}\n";
   return text;
@@ -128,8 +147,14 @@ OwningOpRef<ModuleOp> makeLayers(MLIRContext &context, int64_t number, Draw draw
   options.precision = draw.chance(25) ? "bf16" : "f32";
   options.tiedGradients = draw.chance(50) ? "once" : "each";
   options.buckets = draw.chance(75) ? "unit" : "parameter";
-  const std::string text =
-      writeModel(ranks, shards, batch, layers, draw.chance(50), draw.chance(30), draw.chance(50));
+  LayersSource model{ranks, shards, batch, layers};
+  model.pairs = draw.chance(50);
+  model.skips = draw.chance(30);
+  model.adam = draw.chance(50);
+  model.biases = draw.chance(60);
+  if (model.biases && draw.chance(50)) // whose collectives form a group then
+    options.buckets = "parameter";
+  const std::string text = writeModel(model);
   auto type = RankedTensorType::get({batch * 2, 4}, Float32Type::get(&context));
   Tensor samples(type);
   for (int64_t i = 0; i < samples.size(); ++i)
