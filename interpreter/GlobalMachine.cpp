@@ -166,7 +166,7 @@ public:
           addState(state);
       });
     }
-    return initialize();
+    return restart(options.seed);
   }
 
   FailureOr<Outputs> run(StringRef step, const DataSet &data) override {
@@ -192,6 +192,9 @@ public:
     context.kept[{parameter.str(), what.str()}] = value;
     return success();
   }
+
+protected:
+  void clear() override { context.kept.clear(); }
 
 private:
   /// The mesh of the axes `axes` alone.

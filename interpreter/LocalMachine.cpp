@@ -43,7 +43,7 @@ public:
     }
     for (RankContext &context : ranks)
       context.isObserved = options.observe != nullptr;
-    return initialize();
+    return restart(options.seed);
   }
 
 protected:

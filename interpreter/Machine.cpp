@@ -81,6 +81,13 @@ void Machine::addState(StringRef name) {
     states.push_back(name.str());
 }
 
+LogicalResult Machine::restart(uint64_t seed) {
+  options.seed = seed;
+  stepState = StepState();
+  clear();
+  return initialize();
+}
+
 LogicalResult Machine::initialize() {
   for (ParamOp param : module.getOps<ParamOp>()) {
     if (failed(set(param.getSymName(), "parameter", initialValue(param, options.seed))))

@@ -67,6 +67,9 @@ public:
   virtual FailureOr<Outputs> run(StringRef walk, const DataSet &data) = 0;
   /// Completes all work in flight.
   virtual LogicalResult finish() { return success(); }
+  /// Begins again as a new machine with `seed` does, without compiling the module again. Drops work
+  /// in flight, also where a run has failed.
+  LogicalResult restart(uint64_t seed);
 
   /// The whole value of a parameter (`what` = "parameter") or of one of its optimizer states, once
   /// all work is finished. Fails if replicas on different ranks differ.
@@ -85,14 +88,18 @@ public:
 protected:
   Machine(ModuleOp module, const MachineOptions &options) : module(module), options(options) {}
 
-  /// Sets every parameter to its initial value and every state to zero.
-  LogicalResult initialize();
+  /// Resets what runs change: steps, stored tensors, work in flight.
+  virtual void clear() = 0;
   void addState(StringRef name);
 
   ModuleOp module;
   MachineOptions options;
   SmallVector<std::string> walks, states;
   StepState stepState;
+
+private:
+  /// Sets every parameter to its initial value and every state to zero.
+  LogicalResult initialize();
 };
 
 namespace detail {

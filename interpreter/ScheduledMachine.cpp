@@ -57,6 +57,10 @@ struct Issued {
   }
 };
 
+/// What can happen to the first launch of a stream: it can begin when all launches are done that it
+/// waits for, and end unless it waits for other ranks.
+enum class Next : uint8_t { nothing, begin, end };
+
 /// One stream of one rank.
 struct StreamState {
   std::deque<std::shared_ptr<Issued>> queue; ///< not done; the first may be in flight
@@ -67,11 +71,12 @@ struct StreamState {
 class ScheduledMachine : public ShardedMachine {
 public:
   ScheduledMachine(ModuleOp module, const MachineOptions &options)
-      : ShardedMachine(module, options), random(options.seed) {}
+      : ShardedMachine(module, options) {}
 
   LogicalResult compile();
 
 protected:
+  void clear() override;
   LogicalResult runRanks(ArrayRef<SmallVector<size_t>> runs) override;
   LogicalResult drain() override;
   const Tensor &shard(int64_t rank, StringRef storage, StringRef what) override;
@@ -99,9 +104,12 @@ private:
     const auto &queue = states[rank].streams[stream].queue;
     return queue.empty() ? nullptr : queue.front().get();
   }
-  bool canBegin(int64_t rank, size_t stream) const;
-  FailureOr<bool> canEnd(int64_t rank, size_t stream);
-  FailureOr<bool> canEndTransfer(int64_t rank, Issued &issued);
+  /// Notes what can happen to the first launch of a stream, or of all streams of a rank: called
+  /// after all that changes it.
+  void update(int64_t rank, size_t stream);
+  void update(int64_t rank);
+  LogicalResult meet(int64_t rank, size_t stream);
+  LogicalResult meetPeer(int64_t rank, size_t stream);
   LogicalResult begin(int64_t rank, size_t stream);
   LogicalResult end(int64_t rank, size_t stream);
   LogicalResult checkConflicts(int64_t rank, const Issued &issued);
@@ -116,6 +124,7 @@ private:
   std::vector<std::vector<Timeline>> timelines; // by program, then by segment
   std::vector<Arena> arenas;                    // by rank
   std::vector<RankState> states;                // by rank
+  std::vector<Next> next;                       // by rank, then by stream
   Tensor scratch;
 };
 
@@ -143,6 +152,15 @@ LogicalResult ScheduledMachine::compile() {
       timelines.back().push_back(std::move(*timeline));
     }
   }
+  return restart(options.seed);
+}
+
+void ScheduledMachine::clear() {
+  ShardedMachine::clear();
+  random.seed(options.seed);
+  arenas.clear();
+  states.clear();
+  next.assign(programOf.size() * streams.size(), Next::nothing);
   for (size_t program : programOf) {
     arenas.emplace_back(layouts[program].getSize());
     RankState &state = states.emplace_back();
@@ -152,7 +170,6 @@ LogicalResult ScheduledMachine::compile() {
       if (isZeroed(place.buffer))
         arenas.back().write(place.begin, Tensor(place.type), place.number);
   }
-  return initialize();
 }
 
 //===----------------------------------------------------------------------===//
@@ -190,10 +207,21 @@ void ScheduledMachine::setShard(int64_t rank, StringRef storage, StringRef what,
 // Launches
 //===----------------------------------------------------------------------===//
 
-bool ScheduledMachine::canBegin(int64_t rank, size_t stream) const {
+void ScheduledMachine::update(int64_t rank, size_t stream) {
   const Issued *issued = nextOf(rank, stream);
-  return issued && !issued->inFlight &&
-         llvm::all_of(issued->waits, [](const auto &wait) { return wait->done; });
+  Next &result = next[rank * streams.size() + stream];
+  result = Next::nothing;
+  if (!issued)
+    return;
+  if (issued->inFlight)
+    result = issued->met || !issued->collective() ? Next::end : Next::nothing;
+  else if (llvm::all_of(issued->waits, [](const auto &wait) { return wait->done; }))
+    result = Next::begin;
+}
+
+void ScheduledMachine::update(int64_t rank) {
+  for (size_t stream = 0; stream < streams.size(); ++stream)
+    update(rank, stream);
 }
 
 /// Describes the run of `other` if it is not that of `issued`.
@@ -268,60 +296,66 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
   }
   for (const BufferRange &out : launch.outs)
     arenas[rank].poison(out.begin, out.end);
-  return success();
+  update(rank, stream);
+  return issued.collective() ? meet(rank, stream) : success();
 }
 
-/// A transfer can end once the other rank has begun its side of it; immediately if there is no
-/// other rank.
-FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, Issued &issued) {
+/// Performs the transfer that `rank` has begun if the other rank has begun its side of it, or if
+/// there is no other rank.
+LogicalResult ScheduledMachine::meetPeer(int64_t rank, size_t stream) {
+  Issued &issued = *nextOf(rank, stream);
   auto op = cast<CollectiveOpInterface>(issued.collective());
   std::optional<int64_t> peer = peerOf(op, rank);
   if (!peer) {
     issued.met = true;
+    update(rank, stream);
     if (Value received = op.getRecvValue())
       issued.results = {Tensor(cast<RankedTensorType>(received.getType()))};
-    return true;
+    return success();
   }
   Issued *other = nullptr;
-  for (size_t stream = 0; stream < streams.size() && !other; ++stream)
-    if (Issued *next = nextOf(*peer, stream); next && next->inFlight && !next->met &&
-                                              next->collective() &&
-                                              isCounterpart(op, next->collective()))
-      other = next;
-  if (!other)
-    return false;
+  size_t theirStream = 0;
+  for (; theirStream < streams.size(); ++theirStream) {
+    other = nextOf(*peer, theirStream);
+    if (other && other->inFlight && !other->met && other->collective() &&
+        isCounterpart(op, other->collective()))
+      break;
+  }
+  if (theirStream == streams.size())
+    return success();
   Operation *theirs = other->collective();
   const bool sends = op.getSendValue() != nullptr;
   if (failed(sends ? checkTransfer(rank, op, *peer, theirs)
                    : checkTransfer(*peer, theirs, rank, op)))
     return failure();
   issued.met = other->met = true;
+  update(rank, stream);
+  update(*peer, theirStream);
   Issued &sender = sends ? issued : *other, &receiver = sends ? *other : issued;
   receiver.results = {sender.operands[0]};
-  return true;
+  return success();
 }
 
-/// Collectives of a launch can end once all ranks of their group have begun it.
-FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
+/// Performs the collectives of the launch that `rank` has begun on `stream` if all ranks of their
+/// group have begun it: called for each of them, so that the last one finds the others there.
+LogicalResult ScheduledMachine::meet(int64_t rank, size_t stream) {
   Issued *issued = nextOf(rank, stream);
-  if (!issued || !issued->inFlight)
-    return false;
   Operation *collective = issued->collective();
-  if (!collective || issued->met)
-    return true;
   if (isTransfer(collective))
-    return canEndTransfer(rank, *issued);
+    return meetPeer(rank, stream);
 
   SmallVector<Issued *> members;
-  for (int64_t member : groupOf(collective, rank)) {
+  ArrayRef<int64_t> group = groupOf(collective, rank);
+  for (int64_t member : group) {
     Issued *other = nextOf(member, stream);
     // A rank with a result that has not ended is still in the previous collective.
     if (!other || !other->inFlight || other->met || !other->collective() ||
         !mayMeet(collective, other->collective()))
-      return false;
-    if (failed(checkSame(rank, issued->launch->collectives, member, other->launch->collectives)))
-      return failure();
+      return success();
     members.push_back(other);
+    if (failed(checkSame(group.front(), members.front()->launch->collectives, member,
+                         other->launch->collectives)))
+      return failure();
   }
   for (auto [number, op] : llvm::enumerate(issued->launch->collectives)) {
     SmallVector<Tensor> operands, results(members.size());
@@ -331,9 +365,11 @@ FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
     for (auto [member, result] : llvm::zip_equal(members, results))
       member->results.push_back(std::move(result));
   }
-  for (Issued *member : members)
+  for (auto [member, other] : llvm::zip_equal(members, group)) {
     member->met = true;
-  return true;
+    update(other, stream);
+  }
+  return success();
 }
 
 LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
@@ -372,6 +408,7 @@ LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
   state.outputsMissing -= launch.leavesOutputs;
   if (--state.unfinished == 0)
     issue(rank);
+  update(rank);
   return success();
 }
 
@@ -458,6 +495,7 @@ LogicalResult ScheduledMachine::runRanks(ArrayRef<SmallVector<size_t>> runs) {
           timeline.launches, [](const CompiledLaunch &launch) { return launch.leavesOutputs; });
     }
     issue(rank);
+    update(rank);
   }
   return runUntil([](const RankState &state) { return state.isThrough(); });
 }
@@ -472,16 +510,11 @@ LogicalResult ScheduledMachine::runUntil(llvm::function_ref<bool(const RankState
     // Looks around from a random place for something that can happen.
     std::optional<size_t> late, found;
     for (size_t i = 0, first = random() % pairs; i < pairs && !found; ++i) {
-      size_t pair = (first + i) % pairs;
-      int64_t rank = pair / streams.size();
-      size_t stream = pair % streams.size();
-      FailureOr<bool> ends = canEnd(rank, stream);
-      if (failed(ends))
-        return failure();
-      if (!*ends && !canBegin(rank, stream))
+      size_t pair = first + i < pairs ? first + i : first + i - pairs;
+      if (next[pair] == Next::nothing)
         continue;
-      const StreamState &state = states[rank].streams[stream];
-      if (*ends ? state.lateToEnd : state.lateToBegin)
+      const StreamState &state = states[pair / streams.size()].streams[pair % streams.size()];
+      if (next[pair] == Next::end ? state.lateToEnd : state.lateToBegin)
         late = pair;
       else
         found = pair;
@@ -491,7 +524,7 @@ LogicalResult ScheduledMachine::runUntil(llvm::function_ref<bool(const RankState
     size_t pair = found ? *found : *late;
     int64_t rank = pair / streams.size();
     size_t stream = pair % streams.size();
-    if (failed(nextOf(rank, stream)->inFlight ? end(rank, stream) : begin(rank, stream)))
+    if (failed(next[pair] == Next::end ? end(rank, stream) : begin(rank, stream)))
       return failure();
   }
   return success();

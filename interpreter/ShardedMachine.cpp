@@ -20,6 +20,15 @@ ShardedMachine::ShardedMachine(ModuleOp module, const MachineOptions &options)
   }
 }
 
+void ShardedMachine::clear() {
+  evaluating = deferred = false;
+  issuedSteps = 0;
+  for (RankContext &context : ranks) {
+    context.stepState = StepState();
+    context.kept.clear();
+  }
+}
+
 LogicalResult ShardedMachine::collectPrograms() {
   programOf.assign(ranks.size(), 0);
   for (ProgramOp program : module.getOps<ProgramOp>()) {
@@ -188,31 +197,36 @@ LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Ten
   return success();
 }
 
-ArrayRef<int64_t> ShardedMachine::groupOf(Operation *op, int64_t rank) {
-  std::vector<SmallVector<int64_t>> &ofOp = groups[op];
-  if (ofOp.empty()) {
-    SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(op).getAxes();
-    for (size_t other = 0; other < ranks.size(); ++other)
-      ofOp.push_back(mesh.getGroup(other, axes));
+const ShardedMachine::Meeting &ShardedMachine::meetingOf(Operation *op) {
+  std::unique_ptr<Meeting> &meeting = meetings[op];
+  if (meeting)
+    return *meeting;
+  meeting = std::make_unique<Meeting>();
+  auto collective = cast<CollectiveOpInterface>(op);
+  const SmallVector<StringAttr> axes = collective.getAxes();
+  meeting->axes = getAxisArray(op->getContext(), axes);
+  meeting->offset = collective.getPeerOffset();
+  meeting->inRing = collective.isInRing();
+  meeting->sends = collective.getSendValue() != nullptr;
+  meeting->signature = signatureOf(op);
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const SmallVector<int64_t> &group = meeting->groups.emplace_back(mesh.getGroup(rank, axes));
+    if (meeting->offset == 0)
+      continue;
+    std::optional<int64_t> peer = getPeer(op, llvm::find(group, rank) - group.begin());
+    meeting->peers.push_back(peer ? std::optional<int64_t>(group[*peer]) : std::nullopt);
   }
-  return ofOp[rank];
+  return *meeting;
 }
 
 bool ShardedMachine::mayMeet(Operation *op, Operation *other) {
-  return op == other || (!isTransfer(other) && cast<CollectiveOpInterface>(op).getAxes() ==
-                                                   cast<CollectiveOpInterface>(other).getAxes());
-}
-
-std::optional<int64_t> ShardedMachine::peerOf(Operation *op, int64_t rank) {
-  ArrayRef<int64_t> group = groupOf(op, rank);
-  std::optional<int64_t> peer = getPeer(op, llvm::find(group, rank) - group.begin());
-  return peer ? std::optional<int64_t>(group[*peer]) : std::nullopt;
+  return op == other || (!isTransfer(other) && meetingOf(op).axes == meetingOf(other).axes);
 }
 
 bool ShardedMachine::isCounterpart(Operation *op, Operation *other) {
-  auto mine = cast<CollectiveOpInterface>(op), theirs = cast<CollectiveOpInterface>(other);
-  return theirs.getPeerOffset() == -mine.getPeerOffset() && theirs.isInRing() == mine.isInRing() &&
-         theirs.getAxes() == mine.getAxes() && !theirs.getSendValue() != !mine.getSendValue();
+  const Meeting &mine = meetingOf(op), &theirs = meetingOf(other);
+  return theirs.offset == -mine.offset && theirs.inRing == mine.inRing &&
+         theirs.axes == mine.axes && theirs.sends != mine.sends;
 }
 
 LogicalResult ShardedMachine::checkTransfer(int64_t sender, Operation *send, int64_t receiver,
@@ -232,9 +246,8 @@ std::string ShardedMachine::describeWait(Operation *op, int64_t rank) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (isTransfer(op)) {
-    bool sends = cast<CollectiveOpInterface>(op).getSendValue() != nullptr;
     os << "rank " << *peerOf(op, rank)
-       << (sends ? ", which must receive it" : ", which must send it");
+       << (meetingOf(op).sends ? ", which must receive it" : ", which must send it");
     return text;
   }
   os << "ranks [";
@@ -247,12 +260,14 @@ LogicalResult ShardedMachine::checkSame(int64_t rank, ArrayRef<Operation *> ops,
                                         ArrayRef<Operation *> others) {
   if (ops == others)
     return success();
-  auto spell = [](ArrayRef<Operation *> group) {
-    return llvm::join(llvm::map_range(group, signatureOf), " and ");
+  auto signatures = [&](ArrayRef<Operation *> group) {
+    return llvm::map_range(
+        group, [&](Operation *op) -> const std::string & { return meetingOf(op).signature; });
   };
-  std::string mine = spell(ops), theirs = spell(others);
-  if (mine == theirs)
+  if (llvm::equal(signatures(ops), signatures(others)))
     return success();
+  std::string mine = llvm::join(signatures(ops), " and ");
+  std::string theirs = llvm::join(signatures(others), " and ");
   InFlightDiagnostic diagnostic = ops.front()->emitError()
                                   << "ranks call different collectives: rank " << rank << " at '"
                                   << mine << "', rank " << otherRank << " at '" << theirs << "'";

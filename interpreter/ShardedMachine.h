@@ -20,6 +20,7 @@ public:
   LogicalResult set(StringRef parameter, StringRef what, const Tensor &value) override;
 
 protected:
+  void clear() override;
   /// Finds the programs and their ranks, the segments, the walks, the storages and their states.
   LogicalResult collectPrograms();
   /// Runs a walk of every rank's program until its outputs are available; `runs` are the numbers of
@@ -32,19 +33,17 @@ protected:
   virtual void setShard(int64_t rank, StringRef storage, StringRef what, const Tensor &value) = 0;
 
   /// The group of `rank` at the collective `op`.
-  ArrayRef<int64_t> groupOf(Operation *op, int64_t rank);
+  ArrayRef<int64_t> groupOf(Operation *op, int64_t rank) { return meetingOf(op).groups[rank]; }
   /// True if these two can be one collective of a group: they run over the same axes, and neither
   /// is a transfer.
-  static bool mayMeet(Operation *op, Operation *other);
-  static bool isTransfer(Operation *op) {
-    return cast<CollectiveOpInterface>(op).getPeerOffset() != 0;
-  }
+  bool mayMeet(Operation *op, Operation *other);
+  bool isTransfer(Operation *op) { return meetingOf(op).offset != 0; }
   /// The rank that `rank` sends to, or receives from, in the transfer `op`; none if there is no
   /// such rank.
-  std::optional<int64_t> peerOf(Operation *op, int64_t rank);
+  std::optional<int64_t> peerOf(Operation *op, int64_t rank) { return meetingOf(op).peers[rank]; }
   /// True if the collective `other` is the other end of the transfer `op` where its rank is the
   /// peer.
-  static bool isCounterpart(Operation *op, Operation *other);
+  bool isCounterpart(Operation *op, Operation *other);
   /// Fails, naming both ops, unless `receive` on `receiver` has the type of `send` on `sender`.
   LogicalResult checkTransfer(int64_t sender, Operation *send, int64_t receiver,
                               Operation *receive);
@@ -82,12 +81,23 @@ private:
   /// parameters are read.
   LogicalResult performDeferred();
 
+  /// A collective as its ranks see it, read once from the IR.
+  struct Meeting {
+    ArrayAttr axes;
+    int64_t offset = 0; ///< of the peer; 0 if it is no transfer
+    bool inRing = false, sends = false;
+    std::vector<SmallVector<int64_t>> groups; ///< by rank
+    /// The ranks at the other end of a transfer, by rank.
+    std::vector<std::optional<int64_t>> peers;
+    std::string signature;
+  };
+  const Meeting &meetingOf(Operation *op);
+
   std::vector<WalkRuns> walkRuns; ///< as `walks`
   bool evaluating = false;        ///< the last walk evaluated
   bool deferred = false;          ///< the last step may have deferred updates
   int64_t issuedSteps = 0;
-  /// The groups of all ranks, by collective.
-  DenseMap<Operation *, std::vector<SmallVector<int64_t>>> groups;
+  DenseMap<Operation *, std::unique_ptr<Meeting>> meetings; ///< by collective
 };
 
 } // namespace mlir::fsdp::interpreter

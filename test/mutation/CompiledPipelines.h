@@ -37,8 +37,10 @@ public:
 
 private:
   bool compile(mlir::OwningOpRef<mlir::ModuleOp> source, const PipelineSource &of);
-  /// Runs steps in an order that `seed` draws, with initial values that it draws too.
-  mlir::FailureOr<mlir::fsdp::StepTrace> run(mlir::ModuleOp of, int64_t seed) const;
+  /// Runs steps in `kOrders` drawn orders, each with other initial values, until `take` returns
+  /// false for the results. Returns false, with a diagnostic, where one of the runs fails.
+  bool forEachOrder(mlir::ModuleOp of,
+                    llvm::function_ref<bool(const mlir::fsdp::StepTrace &)> take) const;
 
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;

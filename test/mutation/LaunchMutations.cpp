@@ -47,11 +47,14 @@ LaunchMutator::LaunchMutator(ModuleOp module, std::mt19937 &random)
 }
 
 Mutation LaunchMutator::mutate() {
+  constexpr int attempts = 8; // Some kinds fit few launches, and would be rare otherwise.
   while (true) {
-    choose();
     const Kind &kind = kinds[draw(std::size(kinds))];
-    if ((this->*kind.apply)())
-      return {kind.what, kind.isHarmless};
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      choose();
+      if ((this->*kind.apply)())
+        return {kind.what, kind.isHarmless};
+    }
   }
 }
 

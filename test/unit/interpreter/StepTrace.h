@@ -22,6 +22,12 @@ struct StepTrace {
 /// of that. Fails with a diagnostic as the interpreter does.
 FailureOr<StepTrace> traceSteps(ModuleOp module, const interpreter::MachineOptions &options,
                                 const interpreter::DataSet &data, bool isDeferred);
+/// The same on a machine of `module` that has not run since it was made or restarted.
+FailureOr<StepTrace> traceSteps(interpreter::Machine &machine, ModuleOp module,
+                                const interpreter::DataSet &data, bool isDeferred);
+
+/// The first difference, of any bit, or "".
+std::string findDifference(const StepTrace &got, const StepTrace &expected);
 
 } // namespace mlir::fsdp
 
