@@ -17,6 +17,8 @@ struct Communication {
     for (const Action &action : timeline.actions) {
       LaunchOp launch = action.launch;
       for (auto collective : launch.getBody().getOps<CollectiveOpInterface>()) {
+        if (!collective.involvesPeers()) // a slice of what the rank has
+          continue;
         streams.insert(launch.getStream());
         if (isa<AllGatherOp>(collective))
           gathers.insert(launch.getStream());
@@ -30,7 +32,7 @@ struct Communication {
 /// its neighbours: communication with adjacent casts, input and output, arithmetic outside units.
 static FunctionRange functionOf(LaunchOp launch, const Communication &communication) {
   Operation *op = onlyOp(launch);
-  if (isa_and_nonnull<CollectiveOpInterface, InputOp, OutputOp, OutputSumOp>(op) ||
+  if (isa_and_nonnull<InputOp, OutputOp, OutputSumOp>(op) ||
       communication.streams.contains(launch.getStream()))
     return {};
   Structure structure = getStructure(launch);

@@ -161,9 +161,6 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
   if (op->getNumRegions() != 0)
     return op->emitOpError() << "has a region, which propagation does not support; run "
                                 "--fsdp-propagate before --fsdp-fuse";
-  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
-  if (ruled)
-    rules[op] = std::make_unique<nn::ShardingRule>(ruled.getShardingRule());
   for (Value value : op->getResults()) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || !type.hasStaticShape())
@@ -208,7 +205,7 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
       closed();
       for (int64_t dim = 0; dim < rank; ++dim)
         node.sharding.dims[dim].axes = toAxes(reshard.getSharding().getAxes(dim));
-    } else if (!ruled && rank != 0) {
+    } else if (!rules.get(op) && rank != 0) {
       return op->emitOpError()
              << "has no sharding rule, so its tensors cannot be split; use ops that have one";
     }
@@ -245,31 +242,31 @@ void ShardingProblem::addOp(Operation *op) {
   if (auto store = dyn_cast<CarryStoreOp>(op))
     tie(carried, store.getCarriedAttr().getAttr(), store.getValue());
 
-  auto rule = rules.find(op);
+  const nn::ShardingRule *rule = rules.get(op);
   // A reshard fixes the sharding of its result; nothing propagates through it.
   const bool isMove = isa<ReshardOp>(op);
-  if (rule == rules.end() || isMove)
+  if (!rule || isMove)
     for (Value operand : op->getOperands())
       if (auto number = numbers.find(operand); number != numbers.end())
         ++problem.values[number->second].otherUses;
-  if (rule == rules.end())
+  if (!rule)
     return;
   propagation::Op node;
-  node.kind = kindOf(op, *rule->second);
-  for (const nn::Factor &factor : rule->second->factors) {
+  node.kind = kindOf(op, *rule);
+  for (const nn::Factor &factor : rule->factors) {
     const bool isWhole = factor.kind == nn::FactorKind::whole;
     // Parts of rows need collectives, as parts of a sum do: ops without collectives come first.
     const bool isCombined = factor.kind == nn::FactorKind::combined && !factor.indexed;
     node.factors.push_back(
         {factor.size, !isReduced(factor) && !isWhole && !isCombined, /*blocked=*/isWhole});
   }
-  for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule->second->operands)) {
+  for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule->operands)) {
     node.operands.push_back(numbers.lookup(operand));
-    node.operandDims.push_back(mappingOf(*rule->second, tensor));
+    node.operandDims.push_back(mappingOf(*rule, tensor));
   }
-  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule->second->results)) {
+  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule->results)) {
     node.results.push_back(numbers.lookup(result));
-    node.resultDims.push_back(mappingOf(*rule->second, tensor));
+    node.resultDims.push_back(mappingOf(*rule, tensor));
   }
   (isMove ? moves : problem.ops).push_back(std::move(node));
   (isMove ? moveOps : ops).push_back(op);
@@ -304,8 +301,8 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
   // What is kept has no padding.
   if (isa<CarryLoadOp>(result.getOwner()))
     return problem.values[value].sizes[dim] % propagation::sizeOf(axes) == 0;
-  auto rule = rules.find(result.getOwner());
-  if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))
+  const nn::ShardingRule *rule = rules.get(result.getOwner());
+  if (!rule || isa<ConstraintOp>(result.getOwner()))
     return true;
   // Behind the axes of its region a dimension is split evenly: padding would be at the end of each
   // rank's part, not of the whole.
@@ -318,7 +315,7 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
   SmallVector<OpSplit::DimSplit> dims;
   for (auto [other, sharding] : llvm::enumerate(current.dims))
     dims.push_back(static_cast<int>(other) == dim ? *split : *toSplit(sharding.axes));
-  return OpSplit::admits(*rule->second, rule->second->results[result.getResultNumber()], dims);
+  return OpSplit::admits(*rule, rule->results[result.getResultNumber()], dims);
 }
 
 FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,

@@ -7,6 +7,7 @@
 #include "passes/propagation/Problem.h"
 #include "passes/sharding/MeshParts.h"
 #include "passes/sharding/OpSplit.h"
+#include "passes/sharding/ShardingRules.h"
 #include "llvm/ADT/DenseMap.h"
 #include <memory>
 
@@ -109,7 +110,7 @@ private:
   /// The reshards of the steps, through which microbatches pass and nothing else.
   std::vector<propagation::Op> moves;
   std::vector<Operation *> moveOps;
-  DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;
+  mutable ShardingRules rules;
 };
 
 } // namespace mlir::fsdp

@@ -80,7 +80,7 @@ void Partition::runOnOperation() {
   for (StepOp step : steps)
     groupSumsByStage(step);
   // All properties of the steps are read before the first other change.
-  SmallVector<StepShardings> shardings;
+  SmallVector<StepShardings, 0> shardings;
   for (StepOp step : steps) {
     FailureOr<StepShardings> read = StepShardings::read(step);
     if (failed(read))

@@ -62,7 +62,7 @@ void DimensionClasses::addUse(Operation *op, const nn::ShardingRule &rule, Value
 }
 
 void DimensionClasses::addRule(Operation *op) {
-  nn::ShardingRule rule = cast<nn::ShardingRuleOpInterface>(op).getShardingRule();
+  const nn::ShardingRule &rule = *rules.get(op);
   SmallVector<int64_t> dimOfFactor(rule.factors.size(), -1);
   // A factor that is merged with others in one tensor may be a dimension of another.
   llvm::SmallBitVector merged(rule.factors.size());

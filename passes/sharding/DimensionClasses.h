@@ -4,6 +4,7 @@
 #define PASSES_SHARDING_DIMENSIONCLASSES_H
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "passes/sharding/ShardingRules.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/IntEqClasses.h"
 #include <string>
@@ -50,6 +51,7 @@ private:
               const nn::TensorFactors &tensor, SmallVectorImpl<int64_t> &dimOfFactor);
   void refuse(unsigned dim, Operation *op, StringRef need);
 
+  ShardingRules rules;
   DenseMap<Value, unsigned> values;
   DenseMap<StringAttr, unsigned> params;
   std::vector<Class> dims; ///< the facts about each dimension alone

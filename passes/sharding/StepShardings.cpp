@@ -49,26 +49,30 @@ SmallVector<DimAxes> StepShardings::axesOf(ValueRange values) const {
   return llvm::map_to_vector(values, [&](Value value) { return axesOf(value); });
 }
 
-const nn::ShardingRule *StepShardings::getRule(Operation *op) const {
-  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
-  if (!ruled)
-    return nullptr;
-  std::unique_ptr<nn::ShardingRule> &rule = rules[op];
-  if (!rule)
-    rule = std::make_unique<nn::ShardingRule>(ruled.getShardingRule());
-  return rule.get();
-}
-
-OpSplit StepShardings::split(Operation *op, const nn::ShardingRule &rule) const {
+const StepShardings::Taken &StepShardings::take(Operation *op) const {
+  const nn::ShardingRule &rule = *getRule(op);
+  SmallVector<const void *, 8> key = {&rule};
+  for (ValueRange values : {ValueRange(op->getOperands()), ValueRange(op->getResults())})
+    for (Value value : values)
+      key.push_back(lookup(value).getAsOpaquePointer());
+  if (auto known = splits.find(ArrayRef(key)); known != splits.end())
+    return *known->second;
+  SmallVector<DimAxes> operands = axesOf(op->getOperands());
   // What enters local terms is split over the manual axes as these say.
+  SmallVector<DimAxes> wanted = operands;
   if (auto enter = dyn_cast<EnterManualOp>(op)) {
-    DimAxes axes;
+    wanted.assign(1, {});
     for (int64_t dim = 0; dim < enter.getSharding().getRank(); ++dim)
-      axes.push_back(getSplittingAxes(enter.getSharding(), dim, getMesh(step)));
-    return OpSplit::settle(rule, getMesh(step), axes, axesOf(ValueRange(op->getResults())));
+      wanted.front().push_back(getSplittingAxes(enter.getSharding(), dim, getMesh(step)));
   }
-  return OpSplit::settle(rule, getMesh(step), axesOf(op->getOperands()),
-                         axesOf(ValueRange(op->getResults())));
+  auto taken = std::make_unique<Taken>(
+      Taken{OpSplit::settle(rule, getMesh(step), wanted, axesOf(ValueRange(op->getResults()))),
+            /*asIs=*/false});
+  taken->asIs = llvm::all_of(llvm::zip_equal(operands, rule.operands), [&](auto pair) {
+    return std::get<0>(pair) == taken->split.project(std::get<1>(pair));
+  });
+  return *splits.try_emplace(ArrayRef<const void *>(key).copy(keys), std::move(taken))
+              .first->second;
 }
 
 std::optional<AxisList> StepShardings::getLoadAxes() const {
@@ -96,7 +100,7 @@ bool StepShardings::hasWholeSamples() const {
     if (!getRule(&op))
       continue;
     const nn::ShardingRule &rule = *getRule(&op);
-    OpSplit taken = split(&op, rule);
+    const OpSplit &taken = split(&op);
     for (size_t factor = 0; factor < rule.factors.size(); ++factor) {
       ArrayRef<StringAttr> axes = taken.getAxes(factor);
       const int64_t size = rule.factors[factor].size;
@@ -172,7 +176,7 @@ bool StepShardings::multipliesPartialSums(Operation *op, unsigned index,
   if (!ruled || ruled.getLinearity() != nn::Linearity::product)
     return false;
   const nn::ShardingRule &rule = *getRule(op);
-  OpSplit taken = split(op, rule);
+  const OpSplit &taken = split(op);
   if (axesOf(op->getOperand(index)) != taken.project(rule.operands[index]))
     return false;
   // The other operand is the same on all ranks that have terms of the sum.
@@ -230,7 +234,7 @@ AxisList StepShardings::unreducedOf(OpResult value) const {
   if (!getRule(op) || isa<ConstraintOp, ReshardOp>(op))
     return {};
   const nn::ShardingRule &rule = *getRule(op);
-  AxisList axes = split(op, rule).getReducedAxes(rule.results[value.getResultNumber()]);
+  AxisList axes = split(op).getReducedAxes(rule.results[value.getResultNumber()]);
   if (auto exit = dyn_cast<ExitManualOp>(op))
     llvm::append_range(axes, getSummedAxes(exit));
   for (const AxisList &carried : getCarried(op))
@@ -250,12 +254,6 @@ void StepShardings::assign(Operation *op, ArrayRef<DimAxes> axes) {
       llvm::map_to_vector(op->getResults(), [&](OpResult value) { return unreducedOf(value); });
   for (auto [value, split, partial] : llvm::zip_equal(op->getResults(), axes, unreduced))
     shardings[value] = ShardingAttr::getCanonical(mesh, split, partial);
-}
-
-bool StepShardings::takesAsIs(Operation *op, const OpSplit &taken) const {
-  return llvm::all_of(llvm::zip_equal(op->getOperands(), getRule(op)->operands), [&](auto pair) {
-    return axesOf(std::get<0>(pair)) == taken.project(std::get<1>(pair));
-  });
 }
 
 AxisList StepShardings::findSummed(OpResult result, const OpSplit &taken) const {
@@ -309,7 +307,7 @@ void StepShardings::keepSums(Operation *op) {
     llvm::append_range(used, partial.lookup(operand));
   }
   leaveOut(used);
-  AxisList summed = findSummed(op->getResult(0), split(op, *getRule(op)));
+  AxisList summed = findSummed(op->getResult(0), split(op));
   leaveOut(summed);
   if (takesAsIs(op))
     return;
@@ -329,8 +327,8 @@ void StepShardings::insertReshards(Operation *op) {
     return;
   keepSums(op);
   const nn::ShardingRule &rule = *getRule(op);
-  OpSplit taken = split(op, rule);
-  if (takesAsIs(op, taken))
+  const auto &[taken, asIs] = take(op);
+  if (asIs)
     for (OpResult result : op->getResults())
       partial[result] = findSummed(result, taken);
   auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
@@ -409,13 +407,22 @@ static SmallVector<StringAttr> getComputeAxes(ReadOp read, int64_t dim,
                                              : SmallVector<StringAttr>();
 }
 
+ArrayRef<bool> StepShardings::findAdmitted(OpResult result) const {
+  const nn::ShardingRule *rule = getRule(result.getOwner());
+  const unsigned index = result.getResultNumber();
+  auto [known, isNew] = admitted.try_emplace({{rule, index}, lookup(result)});
+  if (isNew)
+    known->second =
+        OpSplit::findAdmitted(*rule, getMesh(step), rule->results[index], axesOf(result));
+  return known->second;
+}
+
 LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &symbols) const {
   MeshAttr mesh = getMesh(step);
   const nn::ShardingRule *rule = getRule(op);
   for (auto [index, value] : llvm::enumerate(op->getResults())) {
     ShardingAttr sharding = lookup(value);
     auto type = cast<RankedTensorType>(value.getType());
-    SmallVector<bool> made;
     if (sharding.getRank() != type.getRank())
       return op->emitOpError() << "has a sharding of " << sharding.getRank()
                                << " dimensions for result #" << index << ", expected "
@@ -425,8 +432,7 @@ LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &sym
         if (mesh.getAxisIndex(axis) < 0)
           return op->emitOpError()
                  << "has a sharding over axis '" << axis.getValue() << "', which the mesh lacks";
-    if (rule)
-      made = OpSplit::findAdmitted(*rule, mesh, rule->results[index], axesOf(value));
+    const ArrayRef<bool> made = rule ? findAdmitted(value) : ArrayRef<bool>();
     for (int64_t dim = 0; dim < type.getRank(); ++dim) {
       SmallVector<StringAttr> axes = sharding.getAxes(dim);
       bool admitted = axes.empty();

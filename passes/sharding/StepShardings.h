@@ -4,7 +4,9 @@
 #define PASSES_SHARDING_STEPSHARDINGS_H
 
 #include "passes/sharding/OpSplit.h"
+#include "passes/sharding/ShardingRules.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/Allocator.h"
 #include <memory>
 #include <optional>
 
@@ -34,9 +36,9 @@ public:
   ShardingAttr lookup(Value value) const { return shardings.lookup(value); }
 
   /// The sharding rule of `op`; null for an op without one.
-  const nn::ShardingRule *getRule(Operation *op) const;
-  /// The split of `op`, an op with the sharding rule `rule`.
-  OpSplit split(Operation *op, const nn::ShardingRule &rule) const;
+  const nn::ShardingRule *getRule(Operation *op) const { return rules.get(op); }
+  /// The split of `op`, an op with a sharding rule.
+  const OpSplit &split(Operation *op) const { return take(op).split; }
 
   /// The axes of ranks over which the step loads its samples, if all inputs that are split over
   /// microbatches have the same; else nothing.
@@ -53,7 +55,16 @@ public:
   SmallVector<AxisList> getCarried(Operation *op) const;
 
 private:
+  /// How an op is split, and whether it uses each operand as the operand is split.
+  struct Taken {
+    OpSplit split;
+    bool asIs;
+  };
+
   explicit StepShardings(StepOp step) : step(step) {}
+  /// The split of `op`, an op with a sharding rule. It follows from the rule and the shardings of
+  /// operands and results, so equal layers share it.
+  const Taken &take(Operation *op) const;
   DimAxes axesOf(Value value) const;
   SmallVector<DimAxes> axesOf(ValueRange values) const;
   /// Sets the sharding of each result of `op`, whose axes are `axes`, and its partial axes.
@@ -62,9 +73,7 @@ private:
   /// sharding would move one: users complete the sum.
   void keepSums(Operation *op);
   /// True if `op` uses each operand as it is split.
-  bool takesAsIs(Operation *op) const { return takesAsIs(op, split(op, *getRule(op))); }
-  /// The same if `taken` is the split of `op`.
-  bool takesAsIs(Operation *op, const OpSplit &taken) const;
+  bool takesAsIs(Operation *op) const { return take(op).asIs; }
   /// The axes over which `result` is a partial sum if its op, whose split is `taken`, uses each
   /// operand as it is split.
   AxisList findSummed(OpResult result, const OpSplit &taken) const;
@@ -74,14 +83,21 @@ private:
   bool multipliesPartialSums(Operation *op, unsigned index, ArrayRef<StringAttr> partial) const;
   /// `symbols`: of the module.
   LogicalResult verifyResults(Operation *op, const SymbolTable &symbols) const;
+  /// The dimensions of `result`, of an op with a sharding rule, whose axes the op can produce.
+  ArrayRef<bool> findAdmitted(OpResult result) const;
   /// The axes over which `value` is partial, in the order of the names.
   AxisList unreducedOf(OpResult value) const;
 
   // Accessors of ops are not const.
   mutable StepOp step;
   DenseMap<Value, ShardingAttr> shardings;
-  /// The rules of the ops that were looked up.
-  mutable DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;
+  mutable ShardingRules rules;
+  /// By the rule and the shardings, whose addresses `keys` holds.
+  mutable DenseMap<ArrayRef<const void *>, std::unique_ptr<Taken>> splits;
+  mutable llvm::BumpPtrAllocator keys;
+  /// OpSplit::findAdmitted of a result, by the rule, the number of the result and its sharding.
+  mutable DenseMap<std::pair<std::pair<const void *, unsigned>, Attribute>, SmallVector<bool>>
+      admitted;
   /// While operands are resharded: the axes over which values are partial sums, as far as their ops
   /// determine them.
   DenseMap<Value, AxisList> partial;

@@ -235,8 +235,8 @@ void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local, ArrayR
 }
 
 void StepPartitioner::convertCompute(Operation *op) {
-  nn::ShardingRule rule = cast<nn::ShardingRuleOpInterface>(op).getShardingRule();
-  OpSplit split = shardings.split(op, rule);
+  const nn::ShardingRule &rule = *shardings.getRule(op);
+  const OpSplit &split = shardings.split(op);
   SmallVector<AxisList> carried = shardings.getCarried(op);
   SmallVector<LocalValue> operands;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {

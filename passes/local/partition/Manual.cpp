@@ -13,13 +13,13 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-LocalValue StepPartitioner::takeOperand(Operation *op, const nn::ShardingRule &rule) {
-  const DimAxes axes = shardings.split(op, rule).project(rule.operands.front());
+LocalValue StepPartitioner::takeOperand(Operation *op) {
+  const DimAxes axes = shardings.split(op).project(shardings.getRule(op)->operands.front());
   return values.as(op->getOperand(0), values.sharding(axes, shardings.getCarried(op).front()), op);
 }
 
 void StepPartitioner::convertEnter(EnterManualOp enter) {
-  LocalValue local = takeOperand(enter, enter.getShardingRule());
+  LocalValue local = takeOperand(enter);
   Location loc = enter.getLoc();
   // A partial sum stays as it is. Of a complete one, the first of the ranks has the whole, the
   // others zeros.
@@ -54,13 +54,13 @@ void StepPartitioner::convertEnter(EnterManualOp enter) {
 }
 
 void StepPartitioner::convertExit(ExitManualOp exit) {
-  LocalValue local = takeOperand(exit, exit.getShardingRule());
+  LocalValue local = takeOperand(exit);
   values.define(exit, {local.value, shardings.lookup(exit.getResult()), local.padding});
 }
 
 void StepPartitioner::convertManualCollective(Operation *op) {
-  const nn::ShardingRule rule = cast<nn::ShardingRuleOpInterface>(op).getShardingRule();
-  LocalValue local = takeOperand(op, rule);
+  const nn::ShardingRule &rule = *shardings.getRule(op);
+  LocalValue local = takeOperand(op);
   Value result = op->getResult(0);
   Location loc = op->getLoc();
   const ShardingAttr sharding = shardings.lookup(result);

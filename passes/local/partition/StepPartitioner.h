@@ -89,7 +89,7 @@ private:
   void convertExit(ExitManualOp exit);
   void convertManualCollective(Operation *op);
   /// The operand of `op`, an op in local terms, as it takes it.
-  LocalValue takeOperand(Operation *op, const nn::ShardingRule &rule);
+  LocalValue takeOperand(Operation *op);
 
   // Gathers.cpp
   LogicalResult materialize(ReadOp read);
