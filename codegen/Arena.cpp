@@ -19,21 +19,25 @@ LogicalResult Arena::add(Value buffer, StringRef segment, Names &names) {
            << "has element type " << span.type.getElementType()
            << ", which the runtime of this target does not support; use f32";
   std::string name = isState ? "step_state" : names.unique(program.modelNames.of(buffer).whole());
+  numbers[buffer] = slices.size();
+  slices.push_back({buffer, segment, types.insert("ArenaSpan<" + type + ">").first->first(),
+                    (segment.empty() ? "persistent::" : "arena::") + name});
+  return success();
+}
+
+void Arena::declare(const Slice &slice, Writer &writer) const {
+  const ArenaSpan span = program.spanOf(slice.buffer);
+  const bool isState = slice.buffer == program.stepState->getResult(0);
   std::string note;
   if (span.type.getRank() > 1 && !isState)
     for (int64_t size : span.type.getShape())
       note += (note.empty() ? " // " : " x ") + std::to_string(size);
-  if (auto subview = buffer.getDefiningOp<SubviewOp>())
+  if (auto subview = slice.buffer.getDefiningOp<SubviewOp>())
     note += (note.empty() ? " // of " : " of ") +
             commentFor(program.modelNames.of(subview.getBuffer()).whole());
-  numbers[buffer] = slices.size();
-  Slice &slice = slices.emplace_back();
-  slice.segment = segment;
-  slice.spelling = (segment.empty() ? "persistent::" : "arena::") + name;
-  slice.type = "ArenaSpan<" + type + ">";
-  slice.declaration = "constexpr " + slice.type + " " + name + "{" + std::to_string(span.offset) +
-                      ", " + std::to_string(isState ? 1 : span.type.getNumElements()) + "};" + note;
-  return success();
+  const StringRef name = StringRef(slice.spelling).split("::").second;
+  writer.line("constexpr " + slice.type + " " + name + "{" + llvm::Twine(span.offset) + ", " +
+              llvm::Twine(isState ? 1 : span.type.getNumElements()) + "};" + note);
 }
 
 LogicalResult Arena::create() {
@@ -59,7 +63,7 @@ LogicalResult Arena::create() {
 void Arena::declarePersistent(Writer &writer) const {
   for (const Slice &slice : slices)
     if (slice.segment.empty())
-      writer.line(slice.declaration);
+      declare(slice, writer);
 }
 
 void Arena::declare(ArrayRef<Action> actions, llvm::DenseSet<Value> &declared,
@@ -70,5 +74,5 @@ void Arena::declare(ArrayRef<Action> actions, llvm::DenseSet<Value> &declared,
       for (Value buffer : used)
         if (const Slice &slice = slices[find(buffer)];
             !slice.segment.empty() && declared.insert(buffer).second)
-          writer.line(slice.declaration);
+          declare(slice, writer);
 }

@@ -7,6 +7,7 @@
 #include "codegen/ScheduledProgram.h"
 #include "codegen/Writer.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlir::fsdp {
 
@@ -27,23 +28,27 @@ public:
     return (slice.segment.empty() ? "" : slice.segment.str() + "::") + slice.spelling;
   }
   /// The type of the slice: "ArenaSpan<float>".
-  const std::string &typeOf(Value buffer) const { return slices[find(buffer)].type; }
+  StringRef typeOf(Value buffer) const { return slices[find(buffer)].type; }
   void declarePersistent(Writer &writer) const;
   /// Declares the buffers that `actions` of a segment use and that are not in `declared`.
   void declare(ArrayRef<Action> actions, llvm::DenseSet<Value> &declared, Writer &writer) const;
 
 private:
   struct Slice {
+    Value buffer;
     StringRef segment; ///< its name in the program; empty: it persists
-    std::string spelling, type, declaration;
+    StringRef type;
+    std::string spelling;
   };
 
   /// `segment` is a name of the program.
   LogicalResult add(Value buffer, StringRef segment, Names &names);
+  void declare(const Slice &slice, Writer &writer) const;
   size_t find(Value buffer) const { return numbers.find(buffer)->second; }
 
   const ScheduledProgram &program;
   std::vector<Slice> slices;
+  llvm::StringSet<> types;               ///< of the slices
   llvm::DenseMap<Value, size_t> numbers; ///< of the slices
 };
 

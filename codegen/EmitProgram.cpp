@@ -58,7 +58,7 @@ LogicalResult mlir::fsdp::emitProgram(ModuleOp module, const EmitOptions &option
     return failure();
   writer.line();
   writer.line("int main(int argc, char **argv) { return runTraining(program, argc, argv); }");
-  out.files.push_back({file.name, writer.text()});
+  out.files.push_back({file.name, writer.take()});
   llvm::append_range(out.files, rest.files);
   return success();
 }
@@ -242,7 +242,7 @@ LogicalResult mlir::fsdp::emitPlans(ArrayRef<PlanSource> sources, const EmitOpti
       return failure();
     writer.line();
     writer.line("const fsdp::rt::Program plans::" + plan.name + " = program;");
-    out.files.push_back({file.name, writer.text()});
+    out.files.push_back({file.name, writer.take()});
   }
   llvm::append_range(out.files, rest.files);
   return success();

@@ -10,6 +10,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// About the text of an action: its calls, its row of a table, and its places.
+static constexpr size_t kBytesOfAction = 1024;
+
 void mlir::fsdp::emitBanner(Writer &writer, StringRef title) {
   std::string line = "//===--- " + title.str() + " ";
   line.append(line.size() < 74 ? 74 - line.size() : 0, '-');
@@ -200,6 +203,8 @@ LogicalResult HostEmitter::emitSegment(const Timeline &timeline, Writer &writer)
 LogicalResult HostEmitter::emit(const KernelTable &allKernels, const HostFile &file,
                                 Writer &writer) {
   kernels = &allKernels;
+  // The text of a large program grows in one place: memory that is not written takes none.
+  writer.reserve(kBytesOfAction * calls.size());
   const bool hasKernels = !kernels->all().empty();
   target->head(options, file.name, file.headers, writer);
   if (options.singleFile && hasKernels)

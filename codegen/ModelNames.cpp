@@ -3,6 +3,7 @@
 #include "codegen/ModelNames.h"
 
 #include "dialect/fsdp/Structure.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -54,30 +55,32 @@ static std::optional<StringRef> behindUnit(StringRef text, StringRef unit) {
 }
 
 /// `text` without " stage 1 microbatch 2" of a launch, or ".stage.1.microbatch.2" of its buffer: a
-/// function serves all microbatches.
-static std::string withoutMicrobatch(StringRef text) {
+/// function serves all microbatches. `storage` holds a text that differs.
+static StringRef withoutMicrobatch(StringRef text, SmallVectorImpl<char> &storage) {
   constexpr StringRef word = "microbatch", stage = "stage";
   const size_t at = text.rfind(word); // behind the names of the model
   if (at == StringRef::npos || at == 0)
-    return text.str();
+    return text;
   StringRef before = text.take_front(at - 1), behind = text.drop_front(at + word.size());
   if (behind.size() < 2 || !llvm::isDigit(behind[1]))
-    return text.str();
+    return text;
   if (StringRef name = before.rtrim("0123456789");
       name.size() < before.size() && name.drop_back().ends_with(stage))
     before = name.drop_back(stage.size() + 2);
-  return (before + behind.drop_front().drop_while(llvm::isDigit)).str();
+  return (before + behind.drop_front().drop_while(llvm::isDigit)).toStringRef(storage);
 }
 
 static bool isNumber(StringRef text) {
   return !text.empty() && llvm::all_of(text, [](char c) { return llvm::isDigit(c); });
 }
 
-/// A name of a launch as buffers have it.
-static std::string dotted(StringRef name) {
-  std::string result = name.str();
-  std::replace(result.begin(), result.end(), ' ', '.');
-  return result;
+/// A name of a launch as buffers have it, in `storage` where it differs.
+static StringRef dotted(StringRef name, SmallVectorImpl<char> &storage) {
+  if (!name.contains(' '))
+    return name;
+  storage.assign(name.begin(), name.end());
+  std::replace(storage.begin(), storage.end(), ' ', '.');
+  return StringRef(storage.data(), storage.size());
 }
 
 /// "layer_norm" and "layerNorm" are "layernorm".
@@ -108,7 +111,6 @@ struct NameParts {
       --operation;
     operation -= operation > 0;
   }
-  std::string place() const { return llvm::join(ArrayRef(components).take_front(operation), "."); }
   /// Whether `word` of the kind repeats a component.
   bool repeats(StringRef word) const {
     return llvm::any_of(components, [&](StringRef component) {
@@ -120,6 +122,98 @@ struct NameParts {
 
 } // namespace
 
+namespace {
+
+/// Makes the names of a program short. Equal layers have the same names in their units, which are
+/// taken apart once.
+class Shortener {
+public:
+  explicit Shortener(const SymbolTable &symbols) : symbols(symbols) {}
+
+  /// Notes the operation that the launch `name` of `unit` performs at a place.
+  void addOperation(StringRef name, StringAttr unit);
+  /// A place that has one operation is called without it. To be called after all are added.
+  ModelName shorten(StringRef name, StringAttr unit);
+
+private:
+  /// What a name in a unit says.
+  struct Said {
+    std::string place;          ///< "ln_2"
+    StringRef operation;        ///< "layerNorm"
+    bool isPlaced = false;      ///< a place precedes the operation
+    std::string all, withoutIt; ///< what it is called, with and without the operation
+  };
+  /// The operations of a place.
+  struct Operations {
+    StringRef first;
+    bool areSeveral = false, areOfStorage = false;
+  };
+
+  const Said &takeApart(StringRef name);
+  StringRef placeIn(StringAttr unit, const Said &said) {
+    scratch.clear();
+    return (unit.getValue() + "." + said.place).toStringRef(scratch);
+  }
+
+  const SymbolTable &symbols;
+  llvm::StringMap<Said> names;
+  llvm::StringMap<Operations> operations; ///< by "h.0.ln_2"
+  SmallString<128> scratch;
+};
+
+} // namespace
+
+const Shortener::Said &Shortener::takeApart(StringRef name) {
+  auto [entry, isNew] = names.try_emplace(name);
+  Said &said = entry->second;
+  if (!isNew)
+    return said;
+  const NameParts parts(entry->first());
+  said.place = llvm::join(ArrayRef(parts.components).take_front(parts.operation), ".");
+  said.operation = parts.components[parts.operation];
+  said.isPlaced = parts.operation > 0;
+  SmallVector<StringRef> words(parts.components), fewer(parts.components);
+  fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(parts.operation));
+  for (StringRef word : parts.kind)
+    if (isNumber(word) || !parts.repeats(word)) {
+      words.push_back(word);
+      fewer.push_back(word);
+    }
+  said.all = llvm::join(words, ".");
+  said.withoutIt = llvm::join(fewer, ".");
+  return said;
+}
+
+void Shortener::addOperation(StringRef name, StringAttr unit) {
+  std::optional<StringRef> rest = behindUnit(name, unit);
+  if (!rest)
+    return;
+  const Said &said = takeApart(*rest);
+  if (!said.isPlaced)
+    return;
+  const StringRef place = placeIn(unit, said);
+  auto [entry, isNew] = operations.try_emplace(place);
+  Operations &there = entry->second;
+  if (isNew) {
+    there.first = said.operation;
+    there.areOfStorage = symbols.lookup<StorageOp>(place) != nullptr;
+  }
+  there.areSeveral |= there.first != said.operation;
+}
+
+ModelName Shortener::shorten(StringRef name, StringAttr unit) {
+  SmallString<128> storage;
+  const StringRef text = withoutMicrobatch(name, storage);
+  std::optional<StringRef> rest = unit ? behindUnit(text, unit) : std::nullopt;
+  const Said &said = takeApart(rest.value_or(text));
+  if (!rest || !said.isPlaced)
+    return {rest ? unit : StringAttr(), said.all};
+  const auto there = operations.find(placeIn(unit, said));
+  const bool isAlone = there != operations.end() && !there->second.areOfStorage &&
+                       !there->second.areSeveral && there->second.first == said.operation;
+  return {unit, isAlone ? said.withoutIt : said.all};
+}
+
 void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &symbols) {
   llvm::StringMap<StringAttr> unitOfParam;
   for (ParamOp param : module.getOps<ParamOp>())
@@ -127,12 +221,14 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
       positions.try_emplace(unit, static_cast<int>(positions.size()));
       unitOfParam[param.getSymName()] = unit;
     }
-  llvm::StringMap<StringAttr> unitOfLaunch; // by name
+  llvm::DenseMap<StringAttr, StringAttr> unitOfLaunch; // by name
   llvm::DenseMap<Value, StringAttr> units;
   llvm::StringMap<StringRef> launches; // by their names as in the names of buffers
+  SmallString<128> scratch;
+  Shortener names(symbols);
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     if (buffer.getStorageAttr())
-      if (auto storage = symbols.lookup<StorageOp>(buffer.getStorageAttr().getValue());
+      if (auto storage = symbols.lookup<StorageOp>(buffer.getStorageAttr().getAttr());
           storage && !storage.getMembers().empty())
         units[buffer.getResult()] =
             unitOfParam.lookup(cast<MemberAttr>(storage.getMembers()[0]).getParam().getValue());
@@ -143,41 +239,41 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
   };
   forEachLaunch([&](LaunchOp launch) {
     StringAttr unit = getStructure(launch).unit;
-    launches.try_emplace(dotted(launch.getName()), launch.getName());
+    launches.try_emplace(dotted(launch.getName(), scratch), launch.getName());
     if (!unit)
       return;
-    unitOfLaunch.try_emplace(launch.getName(), unit);
+    unitOfLaunch.try_emplace(launch.getNameAttr(), unit);
     for (Value out : launch.getOuts())
       units.try_emplace(out, unit);
-    if (auto rest = behindUnit(launch.getName(), unit)) {
-      NameParts parts(*rest);
-      std::string place = unit.str() + "." + parts.place();
-      if (parts.operation > 0 && !symbols.lookup<StorageOp>(place))
-        operations[place].try_emplace(parts.components[parts.operation]);
-    }
+    names.addOperation(launch.getName(), unit);
   });
   forEachLaunch([&](LaunchOp launch) {
-    launchesAndEvents.try_emplace(launch, shorten(launch.getName(), getStructure(launch).unit));
+    launchesAndEvents.try_emplace(launch,
+                                  names.shorten(launch.getName(), getStructure(launch).unit));
   });
   for (auto event : program.getBody().front().getOps<EventOp>())
-    launchesAndEvents.try_emplace(event,
-                                  shorten(event.getName(), unitOfLaunch.lookup(event.getName())));
+    launchesAndEvents.try_emplace(
+        event, names.shorten(event.getName(), unitOfLaunch.lookup(event.getNameAttr())));
   auto add = [&](Value buffer) {
-    if (buffers.contains(buffer))
+    auto [entry, isNew] = buffers.try_emplace(buffer);
+    if (!isNew)
       return;
-    std::string text = bufferName(buffer, &symbols);
-    StringRef param = text;
+    auto whole = buffer.getDefiningOp<BufferOp>();
+    std::string own = whole ? std::string() : bufferName(buffer, &symbols);
+    StringRef text = whole ? whole.getName() : StringRef(own), param = text;
     param.consume_back(".grad");
     StringAttr unit = unitOfParam.lookup(param);
     // Results are named after their launch, and numbered if there are several.
-    auto [name, number] = StringRef(text).rsplit('.');
-    if (auto launch = launches.find(dotted(text)); launch != launches.end())
-      text = launch->second.str();
-    else if (launch = launches.find(dotted(name)); launch != launches.end() && isNumber(number))
-      text = (launch->second +
-              (number == "0" ? "" : (launch->second.contains(' ') ? "." : " ") + number.str()))
-                 .str();
-    buffers.try_emplace(buffer, shorten(text, unit ? unit : units.lookup(buffer)));
+    auto [name, number] = text.rsplit('.');
+    if (auto launch = launches.find(dotted(text, scratch)); launch != launches.end())
+      text = launch->second;
+    else if (launch = isNumber(number) ? launches.find(dotted(name, scratch)) : launches.end();
+             launch != launches.end())
+      text = own =
+          (launch->second +
+           (number == "0" ? "" : (launch->second.contains(' ') ? "." : " ") + number.str()))
+              .str();
+    entry->second = names.shorten(text, unit ? unit : units.lookup(buffer));
   };
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     add(buffer);
@@ -190,23 +286,6 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
           add(subview.getBuffer());
       }
   });
-}
-
-ModelName ModelNames::shorten(StringRef name, StringAttr unit) const {
-  const std::string text = withoutMicrobatch(name);
-  std::optional<StringRef> rest = unit ? behindUnit(text, unit) : std::nullopt;
-  NameParts parts(rest.value_or(text));
-  SmallVector<StringRef> words;
-  const auto there = rest ? operations.find(unit.str() + "." + parts.place()) : operations.end();
-  const bool isAlone = there != operations.end() && there->second.size() == 1 &&
-                       there->second.contains(parts.components[parts.operation]);
-  for (auto [index, component] : llvm::enumerate(parts.components))
-    if (!isAlone || index != parts.operation)
-      words.push_back(component);
-  for (StringRef word : parts.kind)
-    if (isNumber(word) || !parts.repeats(word))
-      words.push_back(word);
-  return {rest ? unit : StringAttr(), llvm::join(words, ".")};
 }
 
 std::string ModelNames::seenFrom(StringAttr unit, const ModelName &name) const {

@@ -43,13 +43,9 @@ public:
   std::string seenFrom(StringAttr unit, const ModelName &name) const;
 
 private:
-  ModelName shorten(StringRef text, StringAttr unit) const;
-
   llvm::DenseMap<StringAttr, int> positions; ///< of units, in the order of the parameters
   llvm::DenseMap<Value, ModelName> buffers;
   llvm::DenseMap<Operation *, ModelName> launchesAndEvents;
-  /// The operations of a place, "h.0.ln_2": a single operation is omitted from names.
-  llvm::StringMap<llvm::StringMap<char>> operations;
 };
 
 /// The name of a buffer or subview: that of the buffer, or of the value in the model that the

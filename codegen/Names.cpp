@@ -167,6 +167,9 @@ std::string Names::unique(StringRef text, llvm::ArrayRef<std::string> endings) {
   const bool isLikeMacro = wanted.size() > 1 && llvm::none_of(wanted, llvm::isLower);
   const char *tail = isLikeMacro ? "_" : "";
   std::string name = wanted + tail;
+  // Nearly all.
+  if (endings.empty() && !reserved->contains(name) && taken.insert(name).second)
+    return name;
   auto isFree = [&] {
     return !isTaken(name) && llvm::none_of(endings, [&](const std::string &ending) {
       return isTaken(name + ending);

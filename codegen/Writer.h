@@ -6,6 +6,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/Twine.h"
 #include <string>
+#include <utility>
 
 namespace mlir::fsdp {
 
@@ -33,6 +34,10 @@ public:
   void append(const Writer &inner) { buffer += inner.buffer; }
 
   const std::string &text() const { return buffer; }
+  /// The text, which is empty afterwards.
+  std::string take() { return std::exchange(buffer, {}); }
+  /// Expects a text of about so many bytes.
+  void reserve(size_t bytes) { buffer.reserve(bytes); }
 
 private:
   std::string buffer;

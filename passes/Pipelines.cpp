@@ -5,6 +5,7 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/Passes.h"
+#include "passes/scheduled/ScheduleProblem.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -132,7 +133,8 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   manager.addPass(createVerifyPhasePass());
 }
 
-void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options) {
+static void buildSchedule(OpPassManager &manager, const PipelineOptions &options,
+                          std::unique_ptr<Pass> verification) {
   SchedulePassOptions schedule;
   schedule.prefetch = Count{options.prefetch};
   schedule.group = options.buckets == "unit"; // else each parameter is gathered by itself
@@ -143,8 +145,17 @@ void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOp
   // segment.
   manager.addPass(createLinkSegmentsPass());
   // On every compile, by code that shares nothing with the passes above.
-  manager.addPass(createVerifySchedulePass());
+  manager.addPass(std::move(verification));
   manager.addPass(createVerifyPhasePass());
+}
+
+void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  buildSchedule(manager, options, createVerifySchedulePass());
+}
+
+void mlir::fsdp::buildVerifiedPipeline(OpPassManager &manager, const PipelineOptions &options,
+                                       std::optional<ScheduleProblem> &verified) {
+  buildSchedule(manager, options, createVerifySchedulePass(verified));
 }
 
 namespace {

@@ -9,10 +9,13 @@
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/Pass/PassManager.h"
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace mlir::fsdp {
+
+struct ScheduleProblem;
 
 /// The user's choices of distribution. Names and meanings are those of the command line.
 struct PipelineOptions {
@@ -43,6 +46,10 @@ void buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options)
 void buildLocalPipeline(OpPassManager &manager, const PipelineOptions &options);
 /// Launches on streams, buffers at fixed offsets; verified.
 void buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options);
+/// The same; `verified` becomes the translation of the module that was verified, without costs, if
+/// it has one role for each program.
+void buildVerifiedPipeline(OpPassManager &manager, const PipelineOptions &options,
+                           std::optional<ScheduleProblem> &verified);
 
 } // namespace mlir::fsdp
 

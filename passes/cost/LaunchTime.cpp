@@ -16,9 +16,9 @@ double mlir::fsdp::cost::secondsOf(const schedule::LaunchCost &cost, const Machi
   const double loops = static_cast<double>(cost.flops - cost.productFlops) / machine.loopFlops;
   double product = 0;
   if (cost.productFlops > 0)
-    product =
-        static_cast<double>(cost.productFlops) /
-        machine.productRate(cost.product, cost.productType, cost.productExtent, cost.productKeys);
+    product = static_cast<double>(cost.productFlops) /
+              machine.productRate(cost.product.str(), cost.productType.str(), cost.productExtent,
+                                  cost.productKeys);
   const bool isSeparate = machine.epilogues == Epilogues::separateBias ||
                           (machine.epilogues == Epilogues::separate && !cost.epilogueIsBias);
   if (isSeparate && cost.epilogueBytes > 0)
@@ -48,7 +48,7 @@ LaunchTimes mlir::fsdp::cost::timeLaunches(const schedule::Problem &problem,
       auto &collectivesOfSegment = collectives.emplace_back();
       for (const schedule::Launch &launch : segment.launches) {
         CollectiveTime time;
-        const std::string kind = launch.kind.substr(launch.kind.find('.') + 1);
+        const std::string kind = launch.kind.substr(launch.kind.find('.') + 1).str();
         const double alone = secondsOf(launch.cost, machine, kind);
         if (launch.collective && groups[launch.collective->communicator].ranks() == 1) {
           time.seconds = isInPlace(role, launch) ? 0 : alone - machine.launchSeconds;

@@ -37,9 +37,9 @@ static bool isMap(Operation *op) {
 }
 
 /// True for ops that move elements, and may compute them at the same time.
-static bool isTransposition(Operation *op) {
+static bool isTransposition(Operation *op, Reshapes &reshapes) {
   auto rearrange = dyn_cast<nn::RearrangeOp>(op);
-  return rearrange && !isReshape(rearrange);
+  return rearrange && !reshapes.contains(rearrange);
 }
 
 static ArrayRef<int64_t> shapeOf(Value value) {
@@ -97,8 +97,9 @@ using Regions = llvm::DenseMap<Operation *, Region>;
 /// Ops that will be one kernel.
 class Group {
 public:
-  Group(Operation *root, const Regions &regions, const Reports &reports)
-      : root(root), regions(regions), reports(reports), isReport(reports.contains(root)) {
+  Group(Operation *root, const Regions &regions, const Reports &reports, Reshapes &reshapes)
+      : root(root), regions(regions), reports(reports), reshapes(reshapes),
+        isReport(reports.contains(root)) {
     Value whole = isa<nn::ReduceOp>(root) ? root->getOperand(0) : root->getResult(0);
     shape = llvm::to_vector(shapeOf(whole));
     members.insert(root);
@@ -131,6 +132,7 @@ private:
   Operation *root;
   const Regions &regions;
   const Reports &reports;
+  Reshapes &reshapes;
   const bool isReport;
   SmallVector<int64_t> shape; ///< of the loops
   llvm::SetVector<Operation *> members;
@@ -232,7 +234,7 @@ bool Group::tryAdd(Operation *producer, Operation *user) {
       !isNear(producer) || addProductsOneByOne(producer, user))
     return false;
   bool isMapped = mapped.contains(user) || isa<nn::RepeatOp, nn::RearrangeOp>(user);
-  if (isMapped && !isTransposition(user)) {
+  if (isMapped && !isTransposition(user, reshapes)) {
     auto repeat = dyn_cast<nn::RepeatOp>(user);
     bool once = repeat && !mapped.contains(user) && repeatsInner(repeat);
     // Behind a row that is computed once, all of its chain is computed once.
@@ -273,7 +275,7 @@ void Group::grow() {
 /// True where all that the kernel does with a row of its loops follows from this row and rows
 /// before.
 bool Group::goesByRows() const {
-  if (isTransposition(root))
+  if (isTransposition(root, reshapes))
     return false; // walks over its result
   // Sums of 16 bits are completed one by one, each over all rows.
   return !isa<nn::ReduceOp>(root) ||
@@ -400,7 +402,8 @@ Regions Fuse::collectRegions(ArrayRef<Operation *> ops, const Reports &reports) 
 }
 
 void Fuse::runOnOperation() {
-  getOperation().walk([](SegmentOp segment) {
+  Reshapes reshapes;
+  getOperation().walk([&](SegmentOp segment) {
     nn::limitConcatInputs(segment.getBody().front(), limits::kMaxConcatInputs);
     SmallVector<Operation *> ops;
     Reports reports;
@@ -420,9 +423,9 @@ void Fuse::runOnOperation() {
           reports.insert(op);
         // Broadcasts alone do not form a kernel; they join the kernel that uses them.
         if (reports.contains(op) != ofReports || isa<nn::RepeatOp>(op) ||
-            !(isMap(op) || isTransposition(op) || isa<nn::ReduceOp>(op)))
+            !(isMap(op) || isTransposition(op, reshapes) || isa<nn::ReduceOp>(op)))
           continue;
-        Group group(op, regions, reports);
+        Group group(op, regions, reports, reshapes);
         group.grow();
         if (!ofReports)
           group.growProduct();

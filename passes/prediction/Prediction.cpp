@@ -44,7 +44,7 @@ static ModelWork countProducts(const ScheduleProblem &schedule, int index, Array
       if (launch.cost.productFlops > 0 && counts(launch)) {
         const double flops = 3 * static_cast<double>(launch.cost.productFlops);
         work.flops += flops;
-        work.ofType[launch.cost.productType] += flops;
+        work.ofType[launch.cost.productType.str()] += flops;
       }
   return work;
 }
@@ -109,8 +109,9 @@ static cost::GroupShape shapeOf(MeshAttr mesh, ArrayRef<StringAttr> axes,
   return *shape;
 }
 
-StepSimulation::StepSimulation(ModuleOp module, const cost::Machine &machine)
-    : schedule(ScheduleProblem::withCosts(module)), machine(machine) {
+StepSimulation::StepSimulation(ModuleOp module, const cost::Machine &machine,
+                               ScheduleProblem translated)
+    : schedule(std::move(translated)), machine(machine) {
   MeshAttr mesh =
       getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());
   ranks = mesh.getNumRanks();

@@ -65,7 +65,10 @@ struct Prediction {
 class StepSimulation {
 public:
   /// `module` is verified and its memory planned.
-  StepSimulation(ModuleOp module, const cost::Machine &machine);
+  StepSimulation(ModuleOp module, const cost::Machine &machine)
+      : StepSimulation(module, machine, ScheduleProblem::withCosts(module)) {}
+  /// `schedule`: the translation of `module`, with costs.
+  StepSimulation(ModuleOp module, const cost::Machine &machine, ScheduleProblem schedule);
 
   Prediction predict() const;
   /// The predicted step in the format of `--trace` (docs/trace.md), from 0 on: a process for each

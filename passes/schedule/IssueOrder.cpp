@@ -154,6 +154,25 @@ private:
 
 } // namespace
 
+/// Puts `launches` into `order`, cycle by cycle: a second array of a large segment would be new
+/// memory.
+static void issue(std::vector<Launch> &launches, const std::vector<int> &order) {
+  std::vector<bool> placed(order.size());
+  for (size_t first = 0; first < order.size(); ++first) {
+    if (placed[first])
+      continue;
+    Launch held = std::move(launches[first]);
+    size_t place = first;
+    for (size_t from = order[place]; from != first; from = order[place]) {
+      launches[place] = std::move(launches[from]);
+      placed[place] = true;
+      place = from;
+    }
+    launches[place] = std::move(held);
+    placed[place] = true;
+  }
+}
+
 std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueGroups &groups,
                                                   int64_t prefetch) {
   std::vector<Launch> &launches = segment.launches;
@@ -317,15 +336,11 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   for (const std::vector<std::vector<int>> &parts : groups.sends)
     messages.limitSends(parts);
 
-  std::vector<Launch> issued;
-  issued.reserve(order.size());
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count; ++i)
     position[order[i]] = i;
-    issued.push_back(std::move(launches[order[i]]));
-  }
-  for (Launch &launch : issued)
+  for (Launch &launch : launches)
     for (int &wait : launch.waits)
       wait = position[wait];
-  launches = std::move(issued);
+  issue(launches, order);
   return order;
 }

@@ -8,7 +8,10 @@
 #ifndef PASSES_SCHEDULE_PROBLEM_H
 #define PASSES_SCHEDULE_PROBLEM_H
 
+#include "llvm/ADT/StringRef.h"
+
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -69,6 +72,32 @@ struct Collective {
   }
 };
 
+/// A T that few objects have: where there is none, it takes the space of a pointer. Copies are
+/// deep.
+template <typename T> class Boxed {
+public:
+  Boxed() = default;
+  Boxed(T value) : value(std::make_unique<T>(std::move(value))) {}
+  Boxed(std::optional<T> other) : value(other ? std::make_unique<T>(std::move(*other)) : nullptr) {}
+  Boxed(const Boxed &other) : value(other ? std::make_unique<T>(*other) : nullptr) {}
+  Boxed(Boxed &&) noexcept = default;
+  Boxed &operator=(Boxed other) noexcept {
+    value = std::move(other.value);
+    return *this;
+  }
+
+  explicit operator bool() const { return value != nullptr; }
+  bool has_value() const { return value != nullptr; }
+  T &operator*() { return *value; }
+  const T &operator*() const { return *value; }
+  T *operator->() { return value.get(); }
+  const T *operator->() const { return value.get(); }
+  void reset() { value.reset(); }
+
+private:
+  std::unique_ptr<T> value;
+};
+
 /// The cost of one run of a launch on a rank, for models of time. Bytes are those of the arena:
 /// each operand is read once, each result written once; a collective moves `Collective::bytes`.
 struct LaunchCost {
@@ -76,8 +105,8 @@ struct LaunchCost {
   int64_t bytesRead = 0, bytesWritten = 0;
   /// The product among its ops (dialect/nn/ProductCost.h): "matrix", "attention" or
   /// "attention_grad", its part of `flops`, its shape and the type of its operands; empty and 0
-  /// where there is none.
-  std::string product = {}, productType = {};
+  /// where there is none. Both are texts of the module or constants.
+  llvm::StringRef product = {}, productType = {};
   int64_t productFlops = 0, productExtent = 0;
   int64_t productKeys = 0; ///< of attention, the keys of a head
   /// Bytes of the loops fused after the product if they were a separate kernel.
@@ -98,7 +127,7 @@ struct Launch {
   /// Pairs (index in reads, index in writes) that may name the very same bytes: the kernel reads
   /// each element before it writes it.
   std::vector<std::pair<int, int>> inPlace;
-  std::optional<Collective> collective;
+  Boxed<Collective> collective;
   StepUse step = StepUse::none;
   /// Indices of events of the role. A launch that both awaits and records an event awaits the
   /// launch that recorded it before. An event without a recording is complete.
@@ -111,9 +140,10 @@ struct Launch {
   /// Indices in `writes` of flags that the launch sets to false. An update on condition of a flag
   /// that is false does not count.
   std::vector<int> clears = {};
-  std::string unit = {};      ///< of the model; empty if it belongs to no unit
-  std::string direction = {}; ///< "forward", "backward" or "update"
-  std::string kind = {};      ///< the op that it runs: "nn.einsum"; empty for constants
+  // Texts of the module or constants.
+  llvm::StringRef unit = {};      ///< of the model; empty if it belongs to no unit
+  llvm::StringRef direction = {}; ///< "forward", "backward" or "update"
+  llvm::StringRef kind = {};      ///< the op that it runs: "nn.einsum"; empty for constants
   LaunchCost cost = {};
   bool output = false; ///< of a step: the next one is enqueued once it is complete
   /// Bytes among `reads` and `writes` that the launch replaces by a minimum with a value: two

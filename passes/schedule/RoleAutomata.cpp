@@ -102,7 +102,7 @@ bool RoleAutomata::match(const std::string &name, RoleLag &skew, Graph &graph,
     const Reachability &order = orders[role][number];
     std::vector<int> numbers(skew.queues.size(), 0);
     for (int l = 0; l < static_cast<int>(segment.launches.size()); ++l) {
-      const std::optional<Collective> &collective = segment.launches[l].collective;
+      const Boxed<Collective> &collective = segment.launches[l].collective;
       if (!collective || problem.communicators[collective->communicator].roles.size() < 2)
         graph.nodeOf[role].push_back(graph.add({role, number, l, -1}));
       else if (!meet(name, role, l, skew, graph, queueNodes, numbers))

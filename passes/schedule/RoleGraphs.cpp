@@ -34,7 +34,7 @@ void RoleAutomata::reportLacking(int role, int lacking, int segment) {
   const Role &issuer = problem.roles[role];
   const Segment &where = issuer.segments[segment];
   for (size_t l = 0; l < where.launches.size(); ++l) {
-    const std::optional<Collective> &collective = where.launches[l].collective;
+    const Boxed<Collective> &collective = where.launches[l].collective;
     if (!collective)
       continue;
     const Communicator &communicator = problem.communicators[collective->communicator];

@@ -200,7 +200,7 @@ private:
         int64_t base = role.buffers[write.buffer].offset;
         state.bytes.assign(base + write.begin, base + write.end, {{self}, {}});
       }
-      if (const std::optional<Collective> &collective = launches[l].collective) {
+      if (const Boxed<Collective> &collective = launches[l].collective) {
         PendingSet &last = state.collectives[collective->communicator];
         note(l, last);
         last = {self};

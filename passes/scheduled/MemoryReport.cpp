@@ -120,7 +120,7 @@ static void countWork(const schedule::Segment &segment, int64_t times,
       return other.kind == launch.kind && other.direction == launch.direction;
     });
     if (same == work.end())
-      same = work.insert(work.end(), {launch.kind, launch.direction, 0, {}});
+      same = work.insert(work.end(), {launch.kind.str(), launch.direction.str(), 0, {}});
     same->count += times;
     same->cost.flops += times * launch.cost.flops;
     same->cost.bytesRead += times * launch.cost.bytesRead;

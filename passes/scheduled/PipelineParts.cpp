@@ -211,9 +211,9 @@ std::vector<schedule::RankOrder> PipelineParts::readOrders() const {
 std::vector<std::string> PipelineParts::listUnits(int role) const {
   std::vector<std::string> units;
   visit(role, [&](const PipelinePart &part, int segment, int launch) {
-    const std::string &unit = schedule.problem.roles[role].segments[segment].launches[launch].unit;
+    const StringRef unit = schedule.problem.roles[role].segments[segment].launches[launch].unit;
     if (!part.backward && !unit.empty() && !llvm::is_contained(units, unit))
-      units.push_back(unit);
+      units.push_back(unit.str());
   });
   return units;
 }

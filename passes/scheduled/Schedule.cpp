@@ -36,7 +36,7 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
   };
   segment.launches.reserve(plan.launches.size());
   for (const PlannedLaunch &planned : plan.launches) {
-    schedule::Launch launch;
+    schedule::Launch &launch = segment.launches.emplace_back();
     launch.name = planned.name;
     launch.stream = getStreamIndex(planned.stream);
     for (const BufferView &place : planned.ins)
@@ -51,7 +51,6 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
     if (isa<OptimizerStepOp>(planned.body.back()))
       for (StepStateBytes bytes : planned.state.writes)
         launch.minima.push_back(ofState(bytes));
-    segment.launches.push_back(std::move(launch));
   }
   return segment;
 }

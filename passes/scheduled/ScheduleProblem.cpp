@@ -133,7 +133,7 @@ public:
       segment.launches.reserve(llvm::range_size(op.getOps<LaunchOp>()));
       for (auto launch : op.getOps<LaunchOp>()) {
         launchIndex[launch.getDone()] = static_cast<int>(segment.launches.size());
-        segment.launches.push_back(translate(launch));
+        translate(launch, segment.launches.emplace_back());
         result.launches.back().back().push_back(launch);
       }
       role.segments.push_back(std::move(segment));
@@ -171,8 +171,7 @@ private:
     return {bufferIndex.lookup(range.op), range.begin, range.end};
   }
 
-  schedule::Launch translate(LaunchOp op) {
-    schedule::Launch launch;
+  void translate(LaunchOp op, schedule::Launch &launch) {
     launch.name = op.getName().str();
     launch.stream = indexOf(role.streams, op.getStream());
     for (Value wait : op.getWait()) {
@@ -204,7 +203,6 @@ private:
         launch.clears.push_back(static_cast<int>(index));
     translateCollectives(op, launch);
     describe(op, launch);
-    return launch;
   }
 
   void translateCollectives(LaunchOp op, schedule::Launch &launch) {
@@ -218,12 +216,12 @@ private:
   /// The structure of `op`, and the work that it runs.
   static void describe(LaunchOp op, schedule::Launch &launch) {
     const Structure structure = getStructure(op);
-    launch.unit = structure.unit ? structure.unit.str() : "";
-    launch.direction = stringifyDirection(structure.direction).str();
+    launch.unit = structure.unit ? structure.unit.getValue() : "";
+    launch.direction = stringifyDirection(structure.direction);
     for (Operation &body : op.getBody().front().without_terminator()) {
       if (isa<arith::ConstantOp>(body))
         continue;
-      launch.kind = body.getName().getStringRef().str();
+      launch.kind = body.getName().getStringRef();
       launch.output |= isa<OutputOp>(body);
     }
   }
@@ -419,15 +417,16 @@ static void addCost(Operation &op, schedule::LaunchCost &sum) {
   const nn::ProductCost product = nn::getProductCost(&op);
   if (product.flops <= sum.productFlops)
     return;
-  sum.product = product.kind.str();
+  sum.product = product.kind;
   sum.productFlops = product.flops;
   sum.productExtent = product.extent;
   sum.productKeys = product.keys;
   const nn::Epilogue epilogue = nn::getEpilogue(&op);
   sum.epilogueBytes = epilogue.bytes;
   sum.epilogueIsBias = epilogue.isBias;
-  sum.productType.clear();
-  llvm::raw_string_ostream(sum.productType) << product.elementType;
+  std::string type;
+  llvm::raw_string_ostream(type) << product.elementType;
+  sum.productType = StringAttr::get(op.getContext(), type).getValue();
 }
 
 /// The cost of `op`, whose reads and writes are those of `launch`.

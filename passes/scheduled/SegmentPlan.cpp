@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-bool mlir::fsdp::isReshape(nn::RearrangeOp op) {
+static bool isReshape(nn::RearrangeOp op) {
   auto inOrder = [](const nn::NotationTensor &tensor) {
     SmallVector<StringRef> names;
     for (const nn::NotationDim &dim : tensor)
@@ -28,6 +28,14 @@ bool mlir::fsdp::isReshape(nn::RearrangeOp op) {
   for (SmallVector<StringRef> *names : {&before, &after})
     llvm::erase_if(*names, [&](StringRef name) { return sizes.lookup(name) == 1; });
   return before == after;
+}
+
+bool Reshapes::contains(nn::RearrangeOp op) {
+  auto [entry, isNew] = known.try_emplace(
+      {op.getNotationAttr(), op.getSizesAttr(), op.getInput().getType(), op.getType()});
+  if (isNew)
+    entry->second = isReshape(op);
+  return entry->second;
 }
 
 /// True where `op` runs with the constant `operand` in its body: loops do, and an update by the
@@ -221,7 +229,7 @@ private:
     llvm::SmallSetVector<Value, 4> parts;
     for (Value part : concat.getInputs()) {
       auto reshape = part.getDefiningOp<nn::RearrangeOp>();
-      while (reshape && isReshape(reshape)) {
+      while (reshape && reshapes.contains(reshape)) {
         part = reshape.getInput();
         reshape = part.getDefiningOp<nn::RearrangeOp>();
       }
@@ -255,7 +263,7 @@ private:
         return false;
       offset = static_cast<int64_t>(slice.getStart()) * *elements;
     } else if (auto rearrange = dyn_cast<nn::RearrangeOp>(op);
-               !rearrange || !isReshape(rearrange)) {
+               !rearrange || !reshapes.contains(rearrange)) {
       return false;
     }
     // An update changes a storage while views of it exist, and the readers of inputs check them.
@@ -575,6 +583,7 @@ private:
   DenseMap<Value, BufferView> places;
   DenseSet<Operation *> joined; ///< concatenations whose parts are computed in place
   UniqueNames bufferNames;
+  Reshapes reshapes;
 };
 
 } // namespace

@@ -12,6 +12,8 @@
 #include "dialect/fsdp/Structure.h"
 #include "passes/LaunchNames.h"
 #include "passes/schedule/Problem.h"
+#include "llvm/ADT/DenseMap.h"
+#include <tuple>
 
 namespace mlir::fsdp {
 
@@ -27,9 +29,16 @@ constexpr llvm::StringLiteral all[] = {compute,    gather, reduce,   input,     
                                        activation, sendUp, sendDown, receiveUp, receiveDown};
 } // namespace streams
 
-/// True if `op` changes only the shape and keeps the order of elements: it moves nothing, and its
-/// result is a view of its operand.
-bool isReshape(nn::RearrangeOp op);
+/// The rearrangements that change only the shape and keep the order of elements: they move nothing,
+/// and their results are views of their operands. Equal ones, as layers have, are looked at once.
+class Reshapes {
+public:
+  bool contains(nn::RearrangeOp op);
+
+private:
+  /// By pattern, sizes and types.
+  DenseMap<std::tuple<Attribute, Attribute, Type, Type>, bool> known;
+};
 
 /// The location of a tensor: the elements from `offset` of a buffer.
 struct BufferView {

@@ -266,6 +266,9 @@ static LogicalResult verifySegments(ProgramOp program) {
 
 namespace {
 struct VerifySchedule : fsdp::impl::VerifySchedulePassBase<VerifySchedule> {
+  /// Where the translation of a correct schedule goes, if anywhere.
+  std::optional<ScheduleProblem> *verified = nullptr;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (getPhase(module) != Phase::scheduled) {
@@ -295,7 +298,16 @@ struct VerifySchedule : fsdp::impl::VerifySchedulePassBase<VerifySchedule> {
     }
     if (!findings.empty())
       signalPassFailure();
+    else if (verified && schedule.programs.size() == llvm::range_size(module.getOps<ProgramOp>()))
+      *verified = std::move(schedule);
     markAllAnalysesPreserved();
   }
 };
 } // namespace
+
+std::unique_ptr<Pass>
+mlir::fsdp::createVerifySchedulePass(std::optional<ScheduleProblem> &verified) {
+  auto pass = std::make_unique<VerifySchedule>();
+  pass->verified = &verified;
+  return pass;
+}

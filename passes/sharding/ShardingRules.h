@@ -10,8 +10,8 @@
 namespace mlir::fsdp {
 
 /// The sharding rules of ops. A rule follows from the name, the properties and the types of its op,
-/// so the equal ops of the layers of a model share one. All ops that were looked up must exist until
-/// the last lookup.
+/// so the equal ops of the layers of a model share one. All ops that were looked up must exist
+/// until the last lookup.
 class ShardingRules {
 public:
   /// The rule of `op`, at one address for all ops of equal name, properties and types; null for an

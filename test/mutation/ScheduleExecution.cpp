@@ -126,7 +126,7 @@ private:
   bool isCut() const {
     for (const Rank &rank : ranks)
       for (int i : rank.running) {
-        const std::optional<Collective> &collective = rank.instances[i].launch->collective;
+        const Boxed<Collective> &collective = rank.instances[i].launch->collective;
         if (!collective)
           continue;
         int r = static_cast<int>(&rank - ranks.data()), number = matchOf.at({r, i});
@@ -278,7 +278,7 @@ private:
   }
 
   bool canEnd(int r, int i) {
-    const std::optional<Collective> &collective = ranks[r].instances[i].launch->collective;
+    const Boxed<Collective> &collective = ranks[r].instances[i].launch->collective;
     if (!collective)
       return true;
     const Match &match = matches[{collective->communicator, matchOf[{r, i}]}];

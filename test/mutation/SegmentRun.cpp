@@ -60,7 +60,7 @@ SegmentRun::SegmentRun(ModuleOp module, StringRef name, std::mt19937 &random) {
     if (launch < 0 || !own.isReady(launch))
       return together;
     together.push_back(place);
-    const std::optional<schedule::Collective> &collective =
+    const schedule::Boxed<schedule::Collective> &collective =
         own.segment->launches[launch].collective;
     if (!collective)
       return together;

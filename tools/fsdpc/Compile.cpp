@@ -15,6 +15,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/global/ModelDigest.h"
+#include "passes/scheduled/ScheduleProblem.h"
 #include "tools/output/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -181,7 +182,8 @@ void configure(ModuleOp module, const std::string &name, const MeshAxes &mesh,
     throw Failure("the options do not fit the model");
 }
 
-void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
+void lower(ModuleOp module, const Options &options, Emit done, Emit phase,
+           std::optional<ir::ScheduleProblem> *verified) {
   auto needs = [&](Emit next) { return done < next && next <= phase; };
   if (needs(Emit::Global) && !ir::getMeshOp(module))
     setMesh(module, {{ir::getStorageAxis().str(), 1}});
@@ -192,7 +194,8 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
   // A verification after every pass, as fsdp-opt does, took nearly half of the compile time of a
   // large model. The model as it will be cut is verified, and the result: the ops of one rank are
   // verified where they end, in the launches that are made of them.
-  auto run = [&](Emit stage, void (*build)(OpPassManager &, const ir::PipelineOptions &)) {
+  auto run = [&](Emit stage,
+                 llvm::function_ref<void(OpPassManager &, const ir::PipelineOptions &)> build) {
     if (!needs(stage))
       return;
     PassManager manager(module.getContext());
@@ -204,7 +207,12 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
   };
   run(Emit::Global, ir::buildGlobalPipeline);
   run(Emit::Local, ir::buildLocalPipeline);
-  run(Emit::Scheduled, ir::buildScheduledPipeline);
+  run(Emit::Scheduled, [&](OpPassManager &manager, const ir::PipelineOptions &own) {
+    if (verified)
+      ir::buildVerifiedPipeline(manager, own, *verified);
+    else
+      ir::buildScheduledPipeline(manager, own);
+  });
 }
 
 Plans &leaveUndestroyed(Plans plans) {

@@ -10,7 +10,12 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/SourceMgr.h"
 #include <memory>
+#include <optional>
 #include <vector>
+
+namespace mlir::fsdp {
+struct ScheduleProblem;
+} // namespace mlir::fsdp
 
 namespace fsdpc {
 
@@ -55,7 +60,8 @@ void configure(mlir::ModuleOp module, const std::string &name, const MeshAxes &m
 
 /// Brings `module` from the end of the phase `done` (Model: before any pass) to the end of `phase`;
 /// Source and Binary need only Scheduled. Throws Failure after printing the reason.
-void lower(mlir::ModuleOp module, const Options &options, Emit done, Emit phase);
+void lower(mlir::ModuleOp module, const Options &options, Emit done, Emit phase,
+           std::optional<mlir::fsdp::ScheduleProblem> *verified = nullptr);
 
 /// The plans of a model, one module each.
 using Plans = std::vector<mlir::OwningOpRef<mlir::ModuleOp>>;

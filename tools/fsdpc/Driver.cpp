@@ -23,6 +23,7 @@
 #include "passes/explain/PlanPage.h"
 #include "passes/printing/MemoryReportText.h"
 #include "passes/printing/PredictionText.h"
+#include "passes/scheduled/ScheduleProblem.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -51,13 +52,14 @@ struct Driver::State {
   std::string asked;                                        ///< the command of a search, as given
   std::optional<OutputFile> result, report, timeline, page; ///< but a folder
   std::string choice;                                       ///< the choices of `auto`, with reasons
-  CompiledPlan scheduled;                             ///< the plan of `choice`, if it was kept
-  std::optional<MemoryVerdict> verdict;               ///< on --memory-limit
-  std::optional<PlanFacts> known;                     ///< of the first plan
-  std::vector<mlir::fsdp::ShardingPicture> shardings; ///< for the page
-  std::optional<PlanRequest> request;                 ///< for `plan`, which compiles no program
-  std::optional<OutputFile> table, curves;            ///< of its JSON, of its SVG
-  int64_t *blocks = nullptr;                          ///< the model's number of equal blocks
+  CompiledPlan scheduled;                              ///< the plan of `choice`, if it was kept
+  std::optional<MemoryVerdict> verdict;                ///< on --memory-limit
+  std::optional<PlanFacts> known;                      ///< of the first plan
+  std::optional<mlir::fsdp::ScheduleProblem> verified; ///< likewise, until it is written
+  std::vector<mlir::fsdp::ShardingPicture> shardings;  ///< for the page
+  std::optional<PlanRequest> request;                  ///< for `plan`, which compiles no program
+  std::optional<OutputFile> table, curves;             ///< of its JSON, of its SVG
+  int64_t *blocks = nullptr;                           ///< the model's number of equal blocks
   struct Size {
     int64_t *value;
     base::IntegerRange<int64_t> range;
@@ -386,7 +388,7 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
           throw Failure("the shardings were not drawn");
         shardings = std::move(*drawn);
       }
-      lower(module, own, done, own.getEmit());
+      lower(module, own, done, own.getEmit(), plans.size() == 1 ? &verified : nullptr);
     });
   }
   if (!options.memoryLimit.empty())
@@ -411,13 +413,18 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
   for (const OwningOpRef<ModuleOp> &module : plans) {
     if (emit < Emit::Scheduled)
       lower(*module, options, emit, Emit::Scheduled);
+    std::optional<mlir::fsdp::ScheduleProblem> schedule = std::exchange(verified, std::nullopt);
+    if (schedule)
+      schedule->countCosts();
+    else if (options.predicts() || !known)
+      schedule = mlir::fsdp::ScheduleProblem::withCosts(*module);
+    const PlanFacts facts =
+        known ? *std::exchange(known, std::nullopt) : PlanFacts::of(*module, *schedule);
     std::optional<mlir::fsdp::StepSimulation> simulation;
     if (options.predicts())
       simulation.emplace(
-          *module, options.findMachine(mlir::fsdp::getMeshOp(*module).getMesh().getNumRanks()));
-    const PlanFacts facts = known        ? *std::exchange(known, std::nullopt)
-                            : simulation ? PlanFacts::of(*module, simulation->getSchedule())
-                                         : PlanFacts::of(*module);
+          *module, options.findMachine(mlir::fsdp::getMeshOp(*module).getMesh().getNumRanks()),
+          std::move(*schedule));
     std::string table;
     llvm::raw_string_ostream stream(table);
     print(facts.memory, stream);
@@ -448,7 +455,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     std::string called = ModuleOp(*plans.front()).getSymName()->str();
     mlir::fsdp::EmittedProgram program = emitProgram(sources, options, called, {name, input});
     if (emit == Emit::Source)
-      writeSource(program, options, called);
+      writeSource(std::move(program), options, called);
     else
       writeBinary(program, options, *result);
   }

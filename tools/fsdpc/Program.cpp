@@ -92,13 +92,12 @@ static bool isOfCuda(const files::path &inside) {
   return llvm::is_contained(inside, files::path("cuda")) || builds.count(inside.generic_string());
 }
 
-void writeSource(const ir::EmittedProgram &program, const Options &options,
-                 const std::string &name) {
+void writeSource(ir::EmittedProgram program, const Options &options, const std::string &name) {
   Files content;
-  for (const auto &[file, text] : program.files)
-    content[file] = text;
   content["CMakeLists.txt"] =
       ir::projectFile(program, name, targetOf(options), options.getCudaArchitectures());
+  for (auto &[file, text] : program.files)
+    content[file] = std::move(text);
   content["version.txt"] = readFile(findRuntimeSources() + "/version.txt");
   // runtime/CMakeLists.txt compiles base/ and tokenizer/; the CMake files in those folders are for
   // the compiler.

@@ -29,7 +29,7 @@ mlir::fsdp::EmittedProgram emitProgram(llvm::ArrayRef<mlir::fsdp::PlanSource> pl
 
 /// Writes to `options.output` the folder that builds `program` on its own: its files, its
 /// CMakeLists.txt, and a copy of the runtime.
-void writeSource(const mlir::fsdp::EmittedProgram &program, const Options &options,
+void writeSource(mlir::fsdp::EmittedProgram program, const Options &options,
                  const std::string &name);
 
 /// Compiles `program`, and writes it to `output`. Throws Failure if there is no compiler, or with
