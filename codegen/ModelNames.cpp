@@ -237,7 +237,9 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
       for (auto launch : segment.getBody().front().getOps<LaunchOp>())
         visit(launch);
   };
+  unsigned count = 0;
   forEachLaunch([&](LaunchOp launch) {
+    ++count;
     StringAttr unit = getStructure(launch).unit;
     launches.try_emplace(dotted(launch.getName(), scratch), launch.getName());
     if (!unit)
@@ -247,6 +249,8 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
       units.try_emplace(out, unit);
     names.addOperation(launch.getName(), unit);
   });
+  launchesAndEvents.reserve(count);
+  buffers.reserve(2 * count); // most write one and read another one's
   forEachLaunch([&](LaunchOp launch) {
     launchesAndEvents.try_emplace(launch,
                                   names.shorten(launch.getName(), getStructure(launch).unit));

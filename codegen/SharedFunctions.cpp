@@ -47,11 +47,23 @@ std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<const NameT
     }
     llvm::StringMap<size_t> votes;
     llvm::SmallVector<const llvm::StringMapEntry<size_t> *> candidates; // in order
+    // Of equal layers one after another nearly all vote alike for a value of their own.
+    llvm::StringMapEntry<size_t> *latest = nullptr;
+    const NameTable::Field *voter = nullptr; // for `latest`, in its own unit
     for (auto [row, unit] : llvm::zip_equal(rows, units)) {
-      auto [entry, isNew] = votes.try_emplace(row->getFields()[field].seenFrom(unit, names), 0);
+      const NameTable::Field &own = row->getFields()[field];
+      const bool isInside = unit && own.model->unit == unit;
+      if (isInside && voter && voter->model->name == own.model->name &&
+          voter->before == own.before && voter->behind == own.behind) {
+        ++latest->second;
+        continue;
+      }
+      auto [entry, isNew] = votes.try_emplace(own.seenFrom(unit, names), 0);
       ++entry->second;
       if (isNew)
         candidates.push_back(&*entry);
+      latest = &*entry;
+      voter = isInside ? &own : nullptr;
     }
     auto *best = llvm::max_element(
         candidates, [](const auto *one, const auto *other) { return one->second < other->second; });
