@@ -76,6 +76,17 @@ FailureOr<std::unique_ptr<Machine>> Machine::create(ModuleOp module,
   llvm_unreachable("unknown phase");
 }
 
+FailureOr<std::vector<Outputs>> Machine::runAhead(ArrayRef<StringRef> walks, const DataSet &data) {
+  std::vector<Outputs> all;
+  for (StringRef walk : walks) {
+    FailureOr<Outputs> outputs = run(walk, data);
+    if (failed(outputs))
+      return failure();
+    all.push_back(std::move(*outputs));
+  }
+  return all;
+}
+
 void Machine::addState(StringRef name) {
   if (!llvm::is_contained(states, name))
     states.push_back(name.str());

@@ -65,6 +65,9 @@ public:
   /// Fails, emitting diagnostics, if inputs do not fit, ranks issue different collectives, launches
   /// race, or ranks log different outputs.
   virtual FailureOr<Outputs> run(StringRef walk, const DataSet &data) = 0;
+  /// Runs `walks` one after the other, all of them issued before the outputs of any are available
+  /// where the phase has a host that issues launches. The outputs of each.
+  virtual FailureOr<std::vector<Outputs>> runAhead(ArrayRef<StringRef> walks, const DataSet &data);
   /// Completes all work in flight.
   virtual LogicalResult finish() { return success(); }
   /// Begins again as a new machine with `seed` does, without compiling the module again. Drops work

@@ -6,9 +6,9 @@
 // from the seed, with some streams held back for as long as any other event is possible. Accesses
 // to bytes in flight, and reads of bytes that were never written, are reported.
 //
-// A host waits at the end of a segment that is joined, and at the end of a walk for launches that
-// write outputs. All other launches may still be in flight while the launches of later segments and
-// walks run.
+// A host waits at the end of a segment that is joined, and at the end of a walk, or of the last one
+// of `runAhead`, for launches that write outputs. All other launches may still be in flight while
+// the launches of later segments and walks run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,11 @@ struct SegmentRun {
   uint64_t number; ///< from 0, of all runs of the rank
   BatchPosition batch;
   const DataSet *data;
+  std::shared_ptr<Outputs> outputs; ///< of the rank in the walk
 };
+
+/// The outputs of a walk, by rank. Its launches fill them.
+using WalkOutputs = std::vector<std::shared_ptr<Outputs>>;
 
 /// A launch that the host has issued.
 struct Issued {
@@ -74,6 +78,7 @@ public:
       : ShardedMachine(module, options) {}
 
   LogicalResult compile();
+  FailureOr<std::vector<Outputs>> runAhead(ArrayRef<StringRef> walks, const DataSet &data) override;
 
 protected:
   void clear() override;
@@ -114,6 +119,8 @@ private:
   LogicalResult end(int64_t rank, size_t stream);
   LogicalResult checkConflicts(int64_t rank, const Issued &issued);
   void issue(int64_t rank);
+  WalkOutputs issueWalk(ArrayRef<SmallVector<size_t>> runs);
+  LogicalResult runUntilThrough();
   LogicalResult runUntil(llvm::function_ref<bool(const RankState &)> through);
   LogicalResult reportNoProgress();
   std::optional<BufferRange> rangeOf(int64_t rank, StringRef storage, StringRef what) const;
@@ -379,6 +386,7 @@ LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
   RankContext &context = ranks[rank];
   context.data = issued->run.data;
   context.batch = issued->run.batch;
+  context.outputs.swap(*issued->run.outputs);
   StepState latest = std::exchange(context.stepState, issued->stepState);
   std::vector<Tensor> values(launch.body.numValues);
   llvm::copy(issued->operands, values.begin());
@@ -392,6 +400,7 @@ LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
     if (failed(CompiledBlock::run(instruction, context, values)))
       return failure();
   }
+  context.outputs.swap(*issued->run.outputs);
   if (!launch.stateAccess.writesState())
     context.stepState = latest;
   for (auto [out, value] : llvm::zip_equal(launch.outs, launch.body.yielded)) {
@@ -478,7 +487,9 @@ LogicalResult ScheduledMachine::reportNoProgress() {
   return *diagnostic;
 }
 
-LogicalResult ScheduledMachine::runRanks(ArrayRef<SmallVector<size_t>> runs) {
+/// Issues a walk of every rank's program.
+WalkOutputs ScheduledMachine::issueWalk(ArrayRef<SmallVector<size_t>> runs) {
+  WalkOutputs outputs;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     RankState &state = states[rank];
     for (StreamState &stream : state.streams) {
@@ -487,9 +498,11 @@ LogicalResult ScheduledMachine::runRanks(ArrayRef<SmallVector<size_t>> runs) {
       stream.lateToEnd = mood >= 2;
     }
     BatchPosition batch = ranks[rank].batch;
+    outputs.push_back(std::make_shared<Outputs>());
     for (size_t segment : runs[programOf[rank]]) {
       const Timeline &timeline = timelines[programOf[rank]][segment];
-      state.toIssue.push_back({&timeline, state.segmentsRun++, batch, ranks[rank].data});
+      state.toIssue.push_back(
+          {&timeline, state.segmentsRun++, batch, ranks[rank].data, outputs.back()});
       batch.part += timeline.loadsInputs;
       state.outputsMissing += llvm::count_if(
           timeline.launches, [](const CompiledLaunch &launch) { return launch.leavesOutputs; });
@@ -497,6 +510,42 @@ LogicalResult ScheduledMachine::runRanks(ArrayRef<SmallVector<size_t>> runs) {
     issue(rank);
     update(rank);
   }
+  return outputs;
+}
+
+LogicalResult ScheduledMachine::runRanks(ArrayRef<SmallVector<size_t>> runs) {
+  const WalkOutputs outputs = issueWalk(runs);
+  if (failed(runUntilThrough()))
+    return failure();
+  for (auto [context, ofRank] : llvm::zip_equal(ranks, outputs))
+    context.outputs = *ofRank;
+  return success();
+}
+
+FailureOr<std::vector<Outputs>> ScheduledMachine::runAhead(ArrayRef<StringRef> walks,
+                                                           const DataSet &data) {
+  std::vector<WalkOutputs> outputs;
+  for (StringRef walk : walks) {
+    FailureOr<ArrayRef<SmallVector<size_t>>> runs = enter(walk, data);
+    if (failed(runs))
+      return failure();
+    outputs.push_back(issueWalk(*runs));
+  }
+  if (failed(runUntilThrough()))
+    return failure();
+  std::vector<Outputs> all;
+  for (const WalkOutputs &ofWalk : outputs) {
+    for (auto [context, ofRank] : llvm::zip_equal(ranks, ofWalk))
+      context.outputs = *ofRank;
+    FailureOr<Outputs> joined = joinOutputs();
+    if (failed(joined))
+      return failure();
+    all.push_back(std::move(*joined));
+  }
+  return all;
+}
+
+LogicalResult ScheduledMachine::runUntilThrough() {
   return runUntil([](const RankState &state) { return state.isThrough(); });
 }
 

@@ -301,6 +301,14 @@ LogicalResult ShardedMachine::performDeferred() {
 }
 
 FailureOr<Outputs> ShardedMachine::run(StringRef name, const DataSet &data) {
+  FailureOr<ArrayRef<SmallVector<size_t>>> runs = enter(name, data);
+  if (failed(runs) || failed(runRanks(*runs)))
+    return failure();
+  return joinOutputs();
+}
+
+FailureOr<ArrayRef<SmallVector<size_t>>> ShardedMachine::enter(StringRef name,
+                                                               const DataSet &data) {
   auto it = llvm::find(walks, name);
   if (it == walks.end())
     return module.emitError() << "has no segment '" << name << "'";
@@ -319,9 +327,7 @@ FailureOr<Outputs> ShardedMachine::run(StringRef name, const DataSet &data) {
   }
   // Programs finish steps together; otherwise `finish` reports an error.
   issuedSteps += *llvm::max_element(walk.advances);
-  if (failed(runRanks(walk.ofProgram)))
-    return failure();
-  return joinOutputs();
+  return ArrayRef<SmallVector<size_t>>(walk.ofProgram);
 }
 
 LogicalResult ShardedMachine::finish() {

@@ -28,6 +28,11 @@ protected:
   virtual LogicalResult runRanks(ArrayRef<SmallVector<size_t>> runs) = 0;
   /// Completes all work in flight.
   virtual LogicalResult drain() { return success(); }
+  /// Gives all ranks the batch of the walk `name`, and returns the numbers of its segments, by
+  /// program. First completes what the driver completes before such a walk.
+  FailureOr<ArrayRef<SmallVector<size_t>>> enter(StringRef name, const DataSet &data);
+  /// The outputs of all ranks together. Fails if ranks log different ones.
+  FailureOr<Outputs> joinOutputs();
   /// The tensor of `rank` of a storage; null before it is first set.
   virtual const Tensor &shard(int64_t rank, StringRef storage, StringRef what) = 0;
   virtual void setShard(int64_t rank, StringRef storage, StringRef what, const Tensor &value) = 0;
@@ -76,7 +81,6 @@ private:
   /// The storage of a parameter and the parameter's place in it.
   FailureOr<std::pair<const StorageLayout *, const StorageLayout::Member *>>
   find(StringRef parameter);
-  FailureOr<Outputs> joinOutputs();
   /// Performs the updates that the last step deferred to the next one, as the driver does before
   /// parameters are read.
   LogicalResult performDeferred();

@@ -213,7 +213,8 @@ bool CompiledPipeline::forEachOrder(ModuleOp of,
   for (uint64_t seed = 1; seed <= kOrders; ++seed) {
     if (seed > 1 && failed((*machine)->restart(seed)))
       return false;
-    FailureOr<StepTrace> results = traceSteps(**machine, of, data, defersUpdates);
+    const bool isAhead = seed % 2 == 0;
+    FailureOr<StepTrace> results = traceSteps(**machine, of, data, defersUpdates, isAhead);
     if (failed(results))
       return false;
     if (!take(*results))

@@ -38,7 +38,8 @@ public:
 private:
   bool compile(mlir::OwningOpRef<mlir::ModuleOp> source, const PipelineSource &of);
   /// Runs steps in `kOrders` drawn orders, each with other initial values, until `take` returns
-  /// false for the results. Returns false, with a diagnostic, where one of the runs fails.
+  /// false for the results. In every second one, hosts issue the second step before the first one
+  /// has logged anything. Returns false, with a diagnostic, where one of the runs fails.
   bool forEachOrder(mlir::ModuleOp of,
                     llvm::function_ref<bool(const mlir::fsdp::StepTrace &)> take) const;
 

@@ -1,7 +1,8 @@
 //===- RestartTest.cpp - restarted machines run as new ones do ------------===//
 //
 // Random models in each phase: a machine that has run steps, or whose run has failed with work in
-// flight, and is restarted with another seed leaves the same bits behind as a new machine.
+// flight, and is restarted with another seed leaves the same bits behind as a new machine. So does
+// one whose hosts issue a step before the last one has logged anything.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,10 +37,11 @@ protected:
     EXPECT_TRUE(succeeded(trace));
     return succeeded(trace) ? *trace : StepTrace();
   }
-  StepTrace traceRestarted(Machine &machine, const RandomCase &random, uint64_t seed) {
+  StepTrace traceRestarted(Machine &machine, const RandomCase &random, uint64_t seed,
+                           bool isAhead = false) {
     EXPECT_TRUE(succeeded(machine.restart(seed)));
     FailureOr<StepTrace> trace =
-        traceSteps(machine, *random.module, random.data, isDeferred(random));
+        traceSteps(machine, *random.module, random.data, isDeferred(random), isAhead);
     EXPECT_TRUE(succeeded(trace));
     return succeeded(trace) ? *trace : StepTrace();
   }
@@ -56,6 +58,8 @@ protected:
     const StepTrace second = traceNew(random, 2), third = traceNew(random, 3);
     EXPECT_NE(findDifference(third, second), "") << "the seed changes nothing";
     EXPECT_EQ(findDifference(traceRestarted(**machine, random, 2), second), "");
+    EXPECT_EQ(findDifference(traceRestarted(**machine, random, 2, /*isAhead=*/true), second), "")
+        << "issued ahead";
     {
       ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
       EXPECT_TRUE(failed((*machine)->run("train", DataSet()))) << "it needs no data";

@@ -17,9 +17,17 @@ FailureOr<StepTrace> mlir::fsdp::traceSteps(ModuleOp module, const MachineOption
 }
 
 FailureOr<StepTrace> mlir::fsdp::traceSteps(Machine &machine, ModuleOp module, const DataSet &data,
-                                            bool isDeferred) {
+                                            bool isDeferred, bool isAhead) {
   StepTrace trace;
-  SmallVector<StringRef> walks{"train", "train", "evaluate"};
+  SmallVector<StringRef> walks{"evaluate"};
+  if (isAhead) {
+    FailureOr<std::vector<Outputs>> outputs = machine.runAhead({"train", "train"}, data);
+    if (failed(outputs))
+      return failure();
+    trace.outputs = std::move(*outputs);
+  } else {
+    walks.insert(walks.begin(), 2, "train");
+  }
   if (isDeferred) // after a drain
     walks.push_back("train");
   for (StringRef walk : walks) {

@@ -22,9 +22,11 @@ struct StepTrace {
 /// of that. Fails with a diagnostic as the interpreter does.
 FailureOr<StepTrace> traceSteps(ModuleOp module, const interpreter::MachineOptions &options,
                                 const interpreter::DataSet &data, bool isDeferred);
-/// The same on a machine of `module` that has not run since it was made or restarted.
+/// The same on a machine of `module` that has not run since it was made or restarted; with
+/// `isAhead`, the second step is issued before the first one has logged anything.
 FailureOr<StepTrace> traceSteps(interpreter::Machine &machine, ModuleOp module,
-                                const interpreter::DataSet &data, bool isDeferred);
+                                const interpreter::DataSet &data, bool isDeferred,
+                                bool isAhead = false);
 
 /// The first difference, of any bit, or "".
 std::string findDifference(const StepTrace &got, const StepTrace &expected);
