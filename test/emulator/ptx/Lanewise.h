@@ -1,7 +1,7 @@
 //===- Lanewise.h - runs a function of numbers in each lane --------------------------===//
 //
-// A row of the table of instructions is a function of one, two or three numbers: the types of its
-// result and its arguments say the widths of the operands.
+// A row of the table of instructions is a function of one to four numbers: the types of its result
+// and its arguments say the widths of the operands. A bool is a predicate.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_PTX_LANEWISE_H
@@ -13,10 +13,44 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace emulator::ptx {
 
+/// Numbers of 32 lanes, at first undefined.
+template <class T> struct OfLanes {
+  OfLanes() {}
+  T numbers[32];
+};
+
+/// The numbers of an operand: where they lie or, of predicates and the lower bits of wider
+/// registers, in `copy`.
+template <class T> const T *numbersOf(const Warp &warp, Ref ref, OfLanes<T> &copy) {
+  if (ref.width == sizeof(T))
+    return warp.at<T>(ref);
+  for (unsigned i = 0; i < 32; ++i)
+    if constexpr (std::is_same_v<T, bool>)
+      copy.numbers[i] = warp.predicate(ref) >> i & 1;
+    else
+      std::memcpy(&copy.numbers[i], warp.at<char>(ref) + i * ref.width, sizeof(T));
+  return copy.numbers;
+}
+
+template <class T> void setNumbers(Warp &warp, Ref ref, Lanes lanes, const T *numbers) {
+  if constexpr (std::is_same_v<T, bool>) {
+    Lanes holds = 0;
+    for (unsigned i = 0; i < 32; ++i)
+      holds |= Lanes(numbers[i]) << i;
+    warp.setPredicate(ref, lanes, holds);
+  } else if (T *to = warp.at<T>(ref); lanes == kAllLanes) {
+    std::copy_n(numbers, 32, to);
+  } else {
+    each(lanes, [&](unsigned i) { to[i] = numbers[i]; });
+  }
+}
+
+/// In all lanes, whose numbers are defined: the results of `lanes` are kept.
 template <class F, class D, class... S> struct Lanewise {
   static void run(Warp &warp, const Instruction &in, Lanes lanes) {
     runWith(warp, in, lanes, std::index_sequence_for<S...>());
@@ -25,20 +59,23 @@ template <class F, class D, class... S> struct Lanewise {
 private:
   template <std::size_t... I>
   static void runWith(Warp &warp, const Instruction &in, Lanes lanes, std::index_sequence<I...>) {
-    const Ref operands[] = {in.a, in.b, in.c};
-    const std::tuple<const S *...> from(warp.at<S>(operands[I])...);
-    D *d = warp.at<D>(in.d);
-    if (lanes != kAllLanes)
-      return each(lanes, [&](unsigned i) { d[i] = F()(std::get<I>(from)[i]...); });
-    D results[32]; // vectorized: it is no operand
+    const Ref operands[] = {in.a, in.b, in.c, in.e};
+    std::tuple<OfLanes<S>...> copies;
+    const std::tuple<const S *...> from(numbersOf(warp, operands[I], std::get<I>(copies))...);
+    D results[32];
     for (unsigned i = 0; i < 32; ++i)
       results[i] = F()(std::get<I>(from)[i]...);
-    std::copy_n(results, 32, d);
+    setNumbers(warp, in.d, lanes, results);
   }
 };
 
 template <class F, class D, class... S> Row rowOf(D (F::*)(S...) const) {
-  return {Lanewise<F, D, S...>::run, {sizeof(D), sizeof(S)...}};
+  std::string words;
+  const char *letter = "dabce";
+  for (const unsigned bytes : {std::is_same_v<D, bool> ? 0u : unsigned(sizeof(D)),
+                               std::is_same_v<S, bool> ? 0u : unsigned(sizeof(S))...})
+    words += *letter++ + std::to_string(bytes) + " ";
+  return {Lanewise<F, D, S...>::run, words};
 }
 /// The row of a lambda without captures.
 template <class F> Row row(F) { return rowOf(&F::operator()); }
@@ -65,36 +102,18 @@ template <class F, class D, class... S> Row flushingRowOf(D (F::*)(S...) const) 
   return rowOf(&Flushing<F, D, S...>::operator());
 }
 
-inline float ofBf16(std::uint16_t bits) { return bitsOf<float>(std::uint32_t(bits) << 16); }
+/// Of a pair of bf16.
+inline float lowHalf(std::uint32_t pair) { return bitsOf<float>(pair << 16); }
+inline float highHalf(std::uint32_t pair) { return bitsOf<float>(pair & 0xffff0000u); }
 inline std::uint16_t toBf16(float x) {
   const auto bits = bitsOf<std::uint32_t>(x);
   return x == x ? static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16) : 0x7fff;
 }
 
-/// Calls `make` with a number of the type.
-template <class Make>
-Instruction::Run ofType(Decoder &decoder, const std::string &type, Make make) {
-  const unsigned bytes = bytesOfType(type);
-  if (type == "f32")
-    return make(float());
-  if (type == "f64")
-    return make(double());
-  if (type[0] == 's')
-    return bytes == 1   ? make(std::int8_t())
-           : bytes == 2 ? make(std::int16_t())
-           : bytes == 4 ? make(std::int32_t())
-                        : make(std::int64_t());
-  if ((type[0] == 'u' || type[0] == 'b') && type[1] != 'f')
-    return bytes == 1   ? make(std::uint8_t())
-           : bytes == 2 ? make(std::uint16_t())
-           : bytes == 4 ? make(std::uint32_t())
-                        : make(std::uint64_t());
-  decoder.refuse("operands of ." + type + " are not supported");
-}
-
 /// Calls `make` with a number without a sign of so many bytes.
-template <class Make> Instruction::Run ofWidth(unsigned bytes, Make make) {
-  return bytes == 2   ? make(std::uint16_t())
+template <class Make> auto ofWidth(unsigned bytes, Make make) {
+  return bytes == 1   ? make(std::uint8_t())
+         : bytes == 2 ? make(std::uint16_t())
          : bytes == 4 ? make(std::uint32_t())
                       : make(std::uint64_t());
 }
