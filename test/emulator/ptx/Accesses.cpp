@@ -60,8 +60,7 @@ template <class F, class T> void change(Warp &warp, const Instruction &in, Lanes
 
 template <class T> void addAtomics(Rows &rows, const std::string &type) {
   const auto add = [&](const char *name, auto function) {
-    const std::string bytes = std::to_string(sizeof(T));
-    rows[name + type] = {change<decltype(function), T>, "d" + bytes + " [ b" + bytes};
+    rows.add({name, type}, {change<decltype(function), T>, sizeof(T) == 4 ? "d4 [ b4" : "d8 [ b8"});
   };
   add("atom.add.", [](T old, T b) -> T { return T(std::uint64_t(old) + std::uint64_t(b)); });
   add("atom.min.", [](T old, T b) -> T { return std::min(old, b); });
@@ -114,16 +113,17 @@ void fenceProxy(Warp &warp, const Instruction &, Lanes lanes) {
 } // namespace
 
 void addAccesses(Rows &rows) {
-  rows["cvta.u64"] = {convertAddress<false>, "d8 a8"};
-  rows["cvta.to.u64"] = {convertAddress<true>, "d8 a8"};
+  rows.add({"cvta.u64"}, {convertAddress<false>, "d8 a8"});
+  rows.add({"cvta.to.u64"}, {convertAddress<true>, "d8 a8"});
   addAtomics<std::int32_t>(rows, "s32");
   addAtomics<std::uint32_t>(rows, "u32");
   addAtomics<std::uint64_t>(rows, "u64");
-  rows["cp.async.ca"] = rows["cp.async.cg"] = {startCopies, "[ b8 i c4"};
-  rows["cp.async.commit_group"] = {commitCopies, ""};
-  rows["cp.async.wait_group"] = {waitForCopies, "i"};
-  rows["cp.async.wait_all"] = {waitForAllCopies, ""};
-  rows["fence.proxy.async"] = {fenceProxy, ""};
+  rows.add({"cp.async.ca"}, {startCopies, "[ b8 i c4"});
+  rows.add({"cp.async.cg"}, {startCopies, "[ b8 i c4"});
+  rows.add({"cp.async.commit_group"}, {commitCopies, ""});
+  rows.add({"cp.async.wait_group"}, {waitForCopies, "i"});
+  rows.add({"cp.async.wait_all"}, {waitForAllCopies, ""});
+  rows.add({"fence.proxy.async"}, {fenceProxy, ""});
 }
 
 bool decodeAccess(Decoder &decoder) {

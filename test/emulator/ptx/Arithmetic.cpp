@@ -2,6 +2,8 @@
 
 #include "Lanewise.h"
 
+#include <tuple>
+
 namespace emulator::ptx {
 
 namespace {
@@ -35,7 +37,7 @@ float addProductDown(float a, float b, float c) {
 // Sums and products wrap around: by unsigned numbers.
 template <class T> void addIntegers(Rows &rows, const std::string &type) {
   using U = std::uint64_t;
-  const auto add = [&](const char *name, auto function) { rows[name + type] = row(function); };
+  const auto add = [&](const char *name, auto function) { rows.add({name, type}, row(function)); };
   add("add.", [](T a, T b) -> T { return T(U(a) + U(b)); });
   add("sub.", [](T a, T b) -> T { return T(U(a) - U(b)); });
   add("mul.lo.", [](T a, T b) -> T { return T(U(a) * U(b)); });
@@ -66,9 +68,9 @@ template <class T, bool isFlushing = false> void addFloats(Rows &rows, const std
   const auto add = [&](const char *name, auto function) {
     using F = decltype(function);
     if constexpr (isFlushing)
-      rows[name + type] = flushingRowOf(&F::operator());
+      rows.add({name, type}, flushingRowOf(&F::operator()));
     else
-      rows[name + type] = row(function);
+      rows.add({name, type}, row(function));
   };
   add("add.", [](T a, T b) -> T { return withOneNan(a + b); });
   add("sub.", [](T a, T b) -> T { return withOneNan(a - b); });
@@ -101,12 +103,11 @@ void runWithCarry(Warp &warp, const Instruction &in, Lanes lanes) {
 
 void addCarries(Rows &rows) {
   using U = std::uint64_t;
-  const auto add = [&](const std::string &name, const std::string &part, const char *operands,
-                       auto function) {
+  const auto add = [&](const char *name, const char *part, const char *operands, auto function) {
     using F = decltype(function);
-    rows[name + part + ".cc.u32"] = {runWithCarry<F, false, true>, operands};
-    rows[name + "c" + part + ".u32"] = {runWithCarry<F, true, false>, operands};
-    rows[name + "c" + part + ".cc.u32"] = {runWithCarry<F, true, true>, operands};
+    rows.add({name, part, ".cc.u32"}, {runWithCarry<F, false, true>, operands});
+    rows.add({name, "c", part, ".u32"}, {runWithCarry<F, true, false>, operands});
+    rows.add({name, "c", part, ".cc.u32"}, {runWithCarry<F, true, true>, operands});
   };
   add("add", "", "d4 a4 b4", [](U a, U b, U, U carry) -> U { return a + b + carry; });
   add("sub", "", "d4 a4 b4", [](U a, U b, U, U carry) -> U { return a - b - carry; });
@@ -129,8 +130,8 @@ void addArithmetic(Rows &rows) {
   addFloats<double>(rows, "f64");
   addFloats<float, true>(rows, "ftz.f32");
   addCarries(rows);
-  rows["fma.rm.f32"] =
-      row([](float a, float b, float c) -> float { return addProductDown(a, b, c); });
+  rows.add({"fma.rm.f32"},
+           row([](float a, float b, float c) -> float { return addProductDown(a, b, c); }));
 }
 
 } // namespace emulator::ptx

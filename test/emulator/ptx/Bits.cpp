@@ -20,7 +20,7 @@ template <class T> void add(Rows &rows, const std::string &bits) {
   using S = std::make_signed_t<T>;
   using U = std::uint32_t;
   constexpr U width = 8 * sizeof(T);
-  const auto add = [&](const char *name, auto function) { rows[name + bits] = row(function); };
+  const auto add = [&](const char *name, auto function) { rows.add({name, bits}, row(function)); };
   add("and.b", [](T a, T b) -> T { return a & b; });
   add("or.b", [](T a, T b) -> T { return a | b; });
   add("xor.b", [](T a, T b) -> T { return a ^ b; });
@@ -43,10 +43,10 @@ template <class T> void add(Rows &rows, const std::string &bits) {
 void addBits(Rows &rows) {
   add<std::uint32_t>(rows, "32");
   add<std::uint64_t>(rows, "64");
-  rows["and.pred"] = row([](bool a, bool b) -> bool { return a && b; });
-  rows["or.pred"] = row([](bool a, bool b) -> bool { return a || b; });
-  rows["xor.pred"] = row([](bool a, bool b) -> bool { return a != b; });
-  rows["not.pred"] = row([](bool a) -> bool { return !a; });
+  rows.add({"and.pred"}, row([](bool a, bool b) -> bool { return a && b; }));
+  rows.add({"or.pred"}, row([](bool a, bool b) -> bool { return a || b; }));
+  rows.add({"xor.pred"}, row([](bool a, bool b) -> bool { return a != b; }));
+  rows.add({"not.pred"}, row([](bool a) -> bool { return !a; }));
 }
 
 } // namespace emulator::ptx

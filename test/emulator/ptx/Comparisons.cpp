@@ -7,7 +7,7 @@ namespace emulator::ptx {
 namespace {
 
 template <class T> void addRelations(Rows &rows, const std::string &type) {
-  const auto add = [&](const char *name, auto function) { rows[name + type] = row(function); };
+  const auto add = [&](const char *name, auto function) { rows.add({name, type}, row(function)); };
   add("setp.eq.", [](T a, T b) -> bool { return a == b; });
   add("setp.ne.", [](T a, T b) -> bool { return a < b || a > b; });
   add("setp.lt.", [](T a, T b) -> bool { return a < b; });
@@ -27,8 +27,8 @@ template <class T> void addRelations(Rows &rows, const std::string &type) {
 }
 
 template <class T> void addMoves(Rows &rows, const std::string &type) {
-  rows["mov." + type] = row([](T a) -> T { return a; });
-  rows["selp." + type] = row([](T a, T b, bool isFirst) -> T { return isFirst ? a : b; });
+  rows.add({"mov.", type}, row([](T a) -> T { return a; }));
+  rows.add({"selp.", type}, row([](T a, T b, bool isFirst) -> T { return isFirst ? a : b; }));
 }
 
 /// mov.b64 d, {a, b}: the first part has the lowest bits.
@@ -39,7 +39,7 @@ template <class Whole, class Part> void pack(Warp &warp, const Instruction &in, 
     for (unsigned i = 0; i < 32; ++i)
       results[i] |= static_cast<Whole>(Whole(from[i]) << (8 * sizeof(Part) * part));
   }
-  setNumbers(warp, in.d, lanes, results);
+  setNumbers(warp, in.d, lanes, sizeof(Whole), results);
 }
 
 template <class Whole, class Part> void unpack(Warp &warp, const Instruction &in, Lanes lanes) {
@@ -69,7 +69,7 @@ void addComparisons(Rows &rows) {
     addMoves<std::uint32_t>(rows, kind + std::string("32"));
     addMoves<std::uint64_t>(rows, kind + std::string("64"));
   }
-  rows["mov.pred"] = row([](bool a) -> bool { return a; });
+  rows.add({"mov.pred"}, row([](bool a) -> bool { return a; }));
 }
 
 bool decodeVectorMove(Decoder &decoder) {

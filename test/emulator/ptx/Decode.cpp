@@ -155,12 +155,24 @@ void Decoder::take(const std::string &words) {
            std::to_string(number));
 }
 
+void Rows::add(std::initializer_list<std::string_view> parts, Row row) {
+  std::string spelling;
+  for (std::string_view part : parts)
+    spelling += part;
+  rows[spelling] = row;
+}
+
+const Row *Rows::find(const std::string &spelling) const {
+  const auto found = rows.find(spelling);
+  return found == rows.end() ? nullptr : &found->second;
+}
+
 bool Decoder::decodeRow() {
   static const Rows rows = [] {
     Rows all;
-    all["trap"] = {trap, ""};
-    all["bar.sync"] = {nullptr, "0", Kind::Barrier};
-    all["bar.red.or.pred"] = {nullptr, "d0 0 a0", Kind::Barrier};
+    all.add({"trap"}, {trap, ""});
+    all.add({"bar.sync"}, {nullptr, "0", Kind::Barrier});
+    all.add({"bar.red.or.pred"}, {nullptr, "d0 0 a0", Kind::Barrier});
     for (const auto add : {addAccesses, addApproximations, addArithmetic, addBits, addComparisons,
                            addConversions, addMatrices, addProducts, addWarpFunctions})
       add(all);
@@ -170,12 +182,12 @@ bool Decoder::decodeRow() {
   for (const std::string &part : statement->parts)
     if (part != "rn" && spaceOf(part) == Space::Generic)
       key += (key.empty() ? "" : ".") + part;
-  const auto found = rows.find(key);
-  if (found == rows.end())
+  const Row *found = rows.find(key);
+  if (!found)
     return false;
-  in.run = found->second.run;
-  in.kind = found->second.kind;
-  take(found->second.operands);
+  in.run = found->run;
+  in.kind = found->kind;
+  take(found->operands);
   return true;
 }
 

@@ -8,8 +8,10 @@
 
 #include "Code.h"
 
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace emulator::ptx {
 
@@ -22,11 +24,19 @@ namespace emulator::ptx {
 ///   0, 1  this number and no other
 struct Row {
   Instruction::Run run;
-  std::string operands;
+  const char *operands;
   Kind kind = Kind::Plain;
 };
 /// By the spelling without `.rn` and state spaces.
-using Rows = std::map<std::string, Row>;
+class Rows {
+public:
+  /// The spelling is all parts together.
+  void add(std::initializer_list<std::string_view> parts, Row row);
+  const Row *find(const std::string &spelling) const;
+
+private:
+  std::map<std::string, Row> rows;
+};
 void addAccesses(Rows &rows);
 void addApproximations(Rows &rows);
 void addArithmetic(Rows &rows);

@@ -11,8 +11,8 @@
 #include "Machine.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -24,30 +24,17 @@ template <class T> struct OfLanes {
   T numbers[32];
 };
 
-/// The numbers of an operand: where they lie or, of predicates and the lower bits of wider
-/// registers, in `copy`.
-template <class T> const T *numbersOf(const Warp &warp, Ref ref, OfLanes<T> &copy) {
+/// Predicates as bools, and the lower bytes of wider registers.
+void copyNumbers(const Warp &warp, Ref ref, std::size_t bytes, void *numbers);
+/// Of some lanes; of predicates from bools.
+void setNumbers(Warp &warp, Ref ref, Lanes lanes, std::size_t bytes, const void *numbers);
+
+/// The numbers of an operand: where they lie, or in `copy`.
+template <class T> const T *numbersOf(const Warp &warp, Ref ref, OfLanes<T> &&copy) {
   if (ref.width == sizeof(T))
     return warp.at<T>(ref);
-  for (unsigned i = 0; i < 32; ++i)
-    if constexpr (std::is_same_v<T, bool>)
-      copy.numbers[i] = warp.predicate(ref) >> i & 1;
-    else
-      std::memcpy(&copy.numbers[i], warp.at<char>(ref) + i * ref.width, sizeof(T));
+  copyNumbers(warp, ref, sizeof(T), copy.numbers);
   return copy.numbers;
-}
-
-template <class T> void setNumbers(Warp &warp, Ref ref, Lanes lanes, const T *numbers) {
-  if constexpr (std::is_same_v<T, bool>) {
-    Lanes holds = 0;
-    for (unsigned i = 0; i < 32; ++i)
-      holds |= Lanes(numbers[i]) << i;
-    warp.setPredicate(ref, lanes, holds);
-  } else if (T *to = warp.at<T>(ref); lanes == kAllLanes) {
-    std::copy_n(numbers, 32, to);
-  } else {
-    each(lanes, [&](unsigned i) { to[i] = numbers[i]; });
-  }
 }
 
 /// In all lanes, whose numbers are defined: the results of `lanes` are kept.
@@ -57,25 +44,35 @@ template <class F, class D, class... S> struct Lanewise {
   }
 
 private:
+  static void compute(D *results, const S *...from) {
+    for (unsigned i = 0; i < 32; ++i)
+      results[i] = F()(from[i]...);
+  }
   template <std::size_t... I>
   static void runWith(Warp &warp, const Instruction &in, Lanes lanes, std::index_sequence<I...>) {
     const Ref operands[] = {in.a, in.b, in.c, in.e};
-    std::tuple<OfLanes<S>...> copies;
-    const std::tuple<const S *...> from(numbersOf(warp, operands[I], std::get<I>(copies))...);
     D results[32];
-    for (unsigned i = 0; i < 32; ++i)
-      results[i] = F()(std::get<I>(from)[i]...);
-    setNumbers(warp, in.d, lanes, results);
+    compute(results, numbersOf(warp, operands[I], OfLanes<S>())...);
+    setNumbers(warp, in.d, lanes, sizeof(D), results);
   }
 };
 
+template <class T> constexpr char digitOf = std::is_same_v<T, bool> ? '0' : char('0' + sizeof(T));
+/// Row::operands of numbers of these types.
+template <class... T>
+constexpr std::array<char, 3 * sizeof...(T)> operandsOf = [] {
+  std::array<char, 3 * sizeof...(T)> words{};
+  const char digits[] = {digitOf<T>...};
+  for (std::size_t i = 0; i < sizeof...(T); ++i) {
+    words[3 * i] = "dabce"[i];
+    words[3 * i + 1] = digits[i];
+    words[3 * i + 2] = i + 1 < sizeof...(T) ? ' ' : '\0';
+  }
+  return words;
+}();
+
 template <class F, class D, class... S> Row rowOf(D (F::*)(S...) const) {
-  std::string words;
-  const char *letter = "dabce";
-  for (const unsigned bytes : {std::is_same_v<D, bool> ? 0u : unsigned(sizeof(D)),
-                               std::is_same_v<S, bool> ? 0u : unsigned(sizeof(S))...})
-    words += *letter++ + std::to_string(bytes) + " ";
-  return {Lanewise<F, D, S...>::run, words};
+  return {Lanewise<F, D, S...>::run, operandsOf<D, S...>.data()};
 }
 /// The row of a lambda without captures.
 template <class F> Row row(F) { return rowOf(&F::operator()); }

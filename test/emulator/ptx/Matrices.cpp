@@ -70,14 +70,16 @@ template <bool isTransposed> void loadMatrices(Warp &warp, const Instruction &in
 } // namespace
 
 void addMatrices(Rows &rows) {
-  for (const std::string &count : {"1", "2", "4"}) {
-    const std::string name = "ldmatrix.sync.aligned.m8n8.x" + count,
-                      operands = "D4x" + count + " [";
-    rows[name + ".b16"] = {loadMatrices<false>, operands, Kind::Warp};
-    rows[name + ".trans.b16"] = {loadMatrices<true>, operands, Kind::Warp};
-  }
-  rows["mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"] = {multiplyBf16,
-                                                                 "D4x4 S4x4 S4x2 S4x4", Kind::Warp};
+  const auto add = [&](const char *count, const char *operands) {
+    const char *name = "ldmatrix.sync.aligned.m8n8.";
+    rows.add({name, count, ".b16"}, {loadMatrices<false>, operands, Kind::Warp});
+    rows.add({name, count, ".trans.b16"}, {loadMatrices<true>, operands, Kind::Warp});
+  };
+  add("x1", "D4x1 [");
+  add("x2", "D4x2 [");
+  add("x4", "D4x4 [");
+  rows.add({"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
+           {multiplyBf16, "D4x4 S4x4 S4x2 S4x4", Kind::Warp});
 }
 
 } // namespace emulator::ptx

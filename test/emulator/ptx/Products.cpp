@@ -176,9 +176,9 @@ void wait(Warp &warp, const Instruction &in, Lanes) {
 } // namespace
 
 void addProducts(Rows &rows) {
-  rows["wgmma.fence.sync.aligned"] = {begin, "", Kind::Warp};
-  rows["wgmma.commit_group.sync.aligned"] = {commit, "", Kind::Warp};
-  rows["wgmma.wait_group.sync.aligned"] = {wait, "i", Kind::Warp};
+  rows.add({"wgmma.fence.sync.aligned"}, {begin, "", Kind::Warp});
+  rows.add({"wgmma.commit_group.sync.aligned"}, {commit, "", Kind::Warp});
+  rows.add({"wgmma.wait_group.sync.aligned"}, {wait, "i", Kind::Warp});
 }
 
 bool decodeProduct(Decoder &decoder) {

@@ -60,12 +60,12 @@ void syncWarp(Warp &warp, const Instruction &in, Lanes lanes) {
 
 void addWarpFunctions(Rows &rows) {
   const char *operands = "d4 a4 b4 c4 m4";
-  rows["shfl.sync.up.b32"] = {shuffle<Mode::Up>, operands, Kind::Masked};
-  rows["shfl.sync.down.b32"] = {shuffle<Mode::Down>, operands, Kind::Masked};
-  rows["shfl.sync.bfly.b32"] = {shuffle<Mode::Butterfly>, operands, Kind::Masked};
-  rows["shfl.sync.idx.b32"] = {shuffle<Mode::Index>, operands, Kind::Masked};
-  rows["vote.sync.ballot.b32"] = {ballot, "d4 a0 m4", Kind::Masked};
-  rows["bar.warp.sync"] = {syncWarp, "m4", Kind::Masked};
+  rows.add({"shfl.sync.up.b32"}, {shuffle<Mode::Up>, operands, Kind::Masked});
+  rows.add({"shfl.sync.down.b32"}, {shuffle<Mode::Down>, operands, Kind::Masked});
+  rows.add({"shfl.sync.bfly.b32"}, {shuffle<Mode::Butterfly>, operands, Kind::Masked});
+  rows.add({"shfl.sync.idx.b32"}, {shuffle<Mode::Index>, operands, Kind::Masked});
+  rows.add({"vote.sync.ballot.b32"}, {ballot, "d4 a0 m4", Kind::Masked});
+  rows.add({"bar.warp.sync"}, {syncWarp, "m4", Kind::Masked});
 }
 
 } // namespace emulator::ptx
