@@ -196,6 +196,17 @@ TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
         this->compare(sizes, offset > 1 ? 0 : offset, documents, bias);
 }
 
+// Blocks of keys one after the other, and those that documents leave, of each kernel with a bias.
+// Numbers are compared above.
+TYPED_TEST(AttentionKernels, BiasesOfBlocksAndDocuments) {
+  for (std::uint32_t width : {32, 64, 128})
+    for (Documents documents : {Documents::None, Documents::InRow})
+      for (std::size_t offset : {0, 80, 86})
+        if (const AttentionShape sizes{1, 1, 1, 70, 140, width, 0.1f, false};
+            seeksRaces() && choose(sizes, offset))
+          this->compare(sizes, 0, documents, Bias::Shared);
+}
+
 // One case of each kernel that the cases above leave out where races are sought.
 TYPED_TEST(AttentionKernels, KernelsOfOtherDevices) {
   for (std::uint32_t width : {64, 128})
