@@ -218,6 +218,8 @@ TYPED_TEST(AttentionKernels, KernelsOfOtherDevices) {
           if (choose(sizes, offset) && !(hasWindow && bias != Bias::None))
             this->compare(sizes, 0, Documents::None, bias);
       }
+  if (const AttentionShape sizes{1, 1, 1, 4, 4, 32, 0.1f, true}; choose(sizes, 1))
+    this->compare(sizes, 1, Documents::None, Bias::Shared);
 }
 
 // Queries before their keys, among them and behind them.
