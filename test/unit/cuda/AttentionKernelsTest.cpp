@@ -160,6 +160,8 @@ TYPED_TEST(AttentionKernels, WindowsDocumentsAndCapsAreTheCpus) {
       {with({2, 2, 1, 140, 160, 32, 0.2f, true}, 0, 0), Documents::InRow},
       {with({1, 2, 2, 70, 90, 32, 0.2f, true}, 0, 2), Documents::None},
       {with({2, 2, 2, 70, 70, 64, -0.1f, false}, 0, 1), Documents::Mixed},
+      {with({1, 1, 1, 5, 7, 32, -0.2f, false}, 0, 1), Documents::None},
+      {with({1, 1, 1, 5, 7, 128, -0.1f, false}, 0, 1), Documents::None},
       {with({1, 1, 1, 70, 70, 64, 0.125f, true}, 0, 0), Documents::InRow},
       {with({1, 1, 1, 150, 150, 128, 0.09f, true}, 70, 3), Documents::InRow},
       {with({1, 2, 1, 9, 33, 20, 0.3f, true}, 4, 0.5f), Documents::Mixed}};
