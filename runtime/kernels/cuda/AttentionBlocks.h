@@ -211,21 +211,31 @@ __host__ __device__ inline Head headOf(const AttentionShape &s, std::size_t numb
 }
 
 /// sums[r] = row r of `a` times row r of `b`, which lie as the output does. `lanes` of a warp, a
-/// power of two, share a row, of which each loads N elements at a time.
-template <class T, int N>
+/// power of two, share a row, in parts of 16 bytes: in one order whether they are loaded at once.
+template <class T, bool kVectors>
 __global__ void __launch_bounds__(256)
     rowProducts(AttentionShape s, std::size_t rows, unsigned lanes, const T *a, const T *b,
                 float *sums) {
+  constexpr unsigned N = kPack<T>;
   const std::size_t row = (blockIdx.x * std::size_t(blockDim.x) + threadIdx.x) / lanes;
   float sum = 0;
   if (row < rows) {
     const std::size_t start = headOf(s, row / s.queries).out + row % s.queries * s.out.row;
     for (unsigned i = threadIdx.x % lanes * N; i < s.width; i += lanes * N) {
-      float left[N], right[N];
-      loadFloats(a + start + i, true, left);
-      loadFloats(b + start + i, true, right);
+      float left[N] = {}, right[N] = {};
+      if constexpr (kVectors) {
+        loadFloats(a + start + i, true, left);
+        loadFloats(b + start + i, true, right);
+      } else {
 #pragma unroll
-      for (int n = 0; n < N; ++n)
+        for (unsigned n = 0; n < N; ++n)
+          if (i + n < s.width) {
+            left[n] = toFloat(a[start + i + n]);
+            right[n] = toFloat(b[start + i + n]);
+          }
+      }
+#pragma unroll
+      for (unsigned n = 0; n < N; ++n)
         sum = fmaf(left[n], right[n], sum);
     }
   }
@@ -264,12 +274,11 @@ cudaError_t launchRowProducts(const AttentionShape &s, const T *a, const T *b, c
     return status;
   constexpr unsigned kThreads = 256;
   const bool vectors = inWholeParts(s, kPack<T>) && aligned16(a, b);
-  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries,
-                    parts = s.width / (vectors ? kPack<T> : 1);
+  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
   unsigned lanes = 1;
-  while (lanes < kWarp && lanes < parts)
+  while (lanes < kWarp && lanes * kPack<T> < s.width)
     lanes *= 2;
-  return launchKernel(vectors ? rowProducts<T, kPack<T>> : rowProducts<T, 1>,
+  return launchKernel(vectors ? rowProducts<T, true> : rowProducts<T, false>,
                       dim3(static_cast<unsigned>(ceilDiv<std::size_t>(rows * lanes, kThreads))),
                       kThreads, 0, stream, s, rows, lanes, a, b, along);
 }
